@@ -288,6 +288,21 @@ def _networks() -> Iterator[Door]:
     yield Door("Tunnels", networks.Tunnels, given)
     known = {"demands": [[1.0, 2.0]], "capacities": [1.0, 2.0, 3.0, 4.0]}
     yield from _methods(networks.Tunnels(**given), known, but=("fields",))
+    whole = {"graph": links, "commodities": [("s", "t", 2.0), ("a", "t", 1.0)], "paths": "away"}
+    yield Door("Network", networks.Network, whole)
+    flow = {"graph": links, "source": "s", "target": "t", "demand": 2.0, "paths": "all", "k": 2}
+    yield Door("Network", networks.Network, flow)
+    known = {
+        "costs": [[1.0, 2.0, 3.0, 4.0]],
+        "capacities": [[1.0, 2.0, 3.0, 4.0]],
+        "demands": [[1.0]],
+        "x": [0.5, 0.5, 0.5, 0.5],
+    }
+    made = networks.Network(**flow)
+    yield from _methods(made, known, but=("fields", "loads", "path_shares"))
+    one_row = {"x": [0.5, 0.5, 0.5, 0.5], "demands": [1.0]}
+    yield Door("Network.loads", made.loads, one_row)
+    yield Door("Network.path_shares", made.path_shares, one_row)
 
 
 def _functions() -> Iterator[Door]:
@@ -303,6 +318,12 @@ def _functions() -> Iterator[Door]:
             "capacities": [1.0, 2.0],
             "pairs": [0, 1],
             "limit": 0.5,
+        },
+        "LoadLimit": {
+            "incidence": [[1.0, 0.0], [1.0, 1.0]],
+            "demands": [1.0, 2.0],
+            "capacities": [1.0, 2.0],
+            "pairs": [0, 1],
         },
         "Unlimited": {"sides": 2},
         "Quadratic": {"P": np.eye(2), "q": [0.0, 1.0], "r": 1.0},
@@ -497,11 +518,13 @@ def _problems(folder: Path) -> Iterator[Door]:
     table, graph = folder / "table.csv", folder / "graph.csv"
     table.write_text("time,a,b\n1,2.0,3.0\n2,2.5,3.5\n")
     graph.write_text("tail,head,km\ns,a,1\na,t,2\n")
-    yield Door("read_table", problems.read_table, {"path": table})
+    plain = problems.FileFormat()
+    yield Door("FileFormat", problems.FileFormat, vars(plain))
+    yield Door("read_table", problems.read_table, {"path": table, "gaps": False, "format": plain})
     yield Door(
         "read_graph",
         problems.read_graph,
-        {"path": graph, "numbers": ["km"], "missing": 1.0, "directed": True},
+        {"path": graph, "numbers": ["km"], "missing": 1.0, "directed": True, "format": plain},
     )
     found = problems.read_graph(graph, numbers=["km"])
     yield Door("Graph.dag", found.dag, {"source": "s", "target": "t", "lengths": "km"})
@@ -578,6 +601,8 @@ def _evaluations(folder: Path) -> Iterator[Door]:
             "stream": stream,
             "progress": lambda moment: None,
             "comparator": run.comparator,
+            "decisions": True,
+            "every": 2,
         },
     )
     yield Door(
@@ -719,6 +744,19 @@ def _experiments(folder: Path) -> Iterator[Door]:
     file = folder / "small.toml"
     file.write_text(some.toml())
     yield Door("load", experiments.load, {"path": file})
+    (folder / "links.csv").write_text("tail,head\ns,a\na,t\n")
+    (folder / "costs.csv").write_text("s > a,a > t\n1,2\n2,1\n")
+    given = {
+        "graph": folder / "links.csv",
+        "source": "s",
+        "target": "t",
+        "demand": 2.0,
+        "paths": "away",
+        "k": 2,
+        "costs": folder / "costs.csv",
+        "gaps": "refuse",
+    }
+    yield Door("from_files", networks.from_files, given)
     yield Door(
         "RunFolder.create",
         experiments.RunFolder.create,

@@ -34,10 +34,10 @@ PARTS = (
 )
 RECORDS = {
     # what tidewolf gives, and nobody makes
-    "Certificate", "Comparator", "Intervals", "Rates", "Run",
+    "Certificate", "Comparator", "Decisions", "Intervals", "Rates", "Run",
     "Projected", "Halfspaces", "LinearDescription", "Factors", "Tunnel", "Graph", "Table",
     "ActiveSet", "Comparison",
-    "Explanation", "RunFolder",
+    "Explanation", "RunFolder", "Cut", "Demand", "PathShare", "NetworkStream",
     "Builder", "Batch", "Compiled", "Context", "ConvexSet", "CostlyMembership", "LinearTotal",
     "PiecewiseLinear", "Polyhedral", "Projectable",
     "Relaxable",  # abstract

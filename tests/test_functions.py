@@ -41,6 +41,7 @@ from tidewolf.functions import (
     Halfspaces,
     Linear,
     LinearTotal,
+    LoadLimit,
     LogWealth,
     Max,
     MaxAffine,
@@ -88,6 +89,7 @@ def test_every_lists_the_public_classes_in_order() -> None:
         Chain,
         Custom,
         Linear,
+        LoadLimit,
         LogWealth,
         Max,
         MaxAffine,
@@ -220,6 +222,16 @@ def by_hand(f: Batch, t: int, x: np.ndarray[Any, Any]) -> tuple[float, np.ndarra
             ]
             full = [float(sum(u * v for u, v in zip(row, x, strict=True))) for row in rows]
             return max(full) - float(limit[t]), np.array(rows[full.index(max(full))])
+        case LoadLimit(incidence, demands, capacities, pairs, _):
+            rows = [
+                [incidence[i, p] * demands[t, pairs[p]] for p in range(x.size)]
+                for i in range(capacities.shape[1])
+            ]
+            over = [
+                float(sum(u * v for u, v in zip(row, x, strict=True)) - capacities[t, i])
+                for i, row in enumerate(rows)
+            ]
+            return max(over), np.array(rows[over.index(max(over))])
         case Sum(parts=parts, weights=weights):
             told = [(w, *by_hand(part, t, x)) for w, part in zip(weights, parts, strict=True)]
             return sum(w * v for w, v, _ in told), sum(w * g for w, _, g in told)

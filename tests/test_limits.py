@@ -490,7 +490,8 @@ def test_limits_have_the_names_of_the_sets_entries():
     assert plain.summary()["limits"] == []
     assert "SEA &gt; NYC" in run._repr_html_()
     page = report_page([run, plain], name="links", about="", seed=0, date=datetime(2026, 1, 1))
-    assert '<h2 class="part">Limits</h2>' in page
+    assert '<h2 class="part">Limits that were broken</h2>' in page
+    assert "theory allows" in page
 
 
 def test_functions_and_gradients_tell_the_same():

@@ -58,7 +58,7 @@ def test_regret_is_an_interval_around_the_comparators_point(run: tw.Run) -> None
 
 def test_the_summary_is_plain_data_with_the_documented_keys(run: tw.Run) -> None:
     keys = (
-        "learner rounds loss regret violation violation_by_round broken churn oracle_calls "
+        "learner rounds loss churn regret violation violation_by_round broken oracle_calls "
         "calls_per_round solves solves_per_round seconds max_excess "
         "feasible_in_hindsight hindsight_method "
     )

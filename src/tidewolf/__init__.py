@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from tidewolf.core.batch import Stream
     from tidewolf.core.known import Known
     from tidewolf.evaluation.certificate import Certificate
-    from tidewolf.evaluation.compare import compare
     from tidewolf.evaluation.comparison import Comparison
+    from tidewolf.evaluation.decisions import Decisions
     from tidewolf.evaluation.intervals import Intervals, intervals
     from tidewolf.evaluation.rates import Rates, rates
     from tidewolf.evaluation.run import Run, run
+    from tidewolf.experiments.compare import compare
     from tidewolf.explanation import Explanation
     from tidewolf.hindsight.best import Comparator, best_in_hindsight
     from tidewolf.learners import (
@@ -53,6 +54,7 @@ _HOME = {
     "Certificate": "tidewolf.evaluation.certificate",
     "Comparator": "tidewolf.hindsight.best",
     "Comparison": "tidewolf.evaluation.comparison",
+    "Decisions": "tidewolf.evaluation.decisions",
     "DriftPlusPenalty": "tidewolf.learners",
     "Ensemble": "tidewolf.learners",
     "Explanation": "tidewolf.explanation",
@@ -66,7 +68,7 @@ _HOME = {
     "Session": "tidewolf.session",
     "Stream": "tidewolf.core.batch",
     "best_in_hindsight": "tidewolf.hindsight.best",
-    "compare": "tidewolf.evaluation.compare",
+    "compare": "tidewolf.experiments.compare",
     "intervals": "tidewolf.evaluation.intervals",
     "play": "tidewolf.loop",
     "rates": "tidewolf.evaluation.rates",
@@ -91,6 +93,7 @@ __all__ = [
     "Certificate",
     "Comparator",
     "Comparison",
+    "Decisions",
     "DriftPlusPenalty",
     "Ensemble",
     "Explanation",

@@ -7,9 +7,9 @@ from typing import Any
 
 from tidewolf import functions, learners, problems, rivals, sets
 from tidewolf.core.errors import InvalidInput
+from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Setting
 from tidewolf.experiments.keys import kind_keys, learner_keys, problem_keys
-from tidewolf.experiments.toml import hint
 
 
 def members() -> dict[str, dict[str, str]]:
@@ -39,7 +39,9 @@ def _found(name: str) -> tuple[str, Any]:
         if name in found:
             return title, found[name]
     known = [each for found in every.values() for each in found]
-    raise InvalidInput(f"There is nothing called {name!r}; see `tidewolf list`.{hint(name, known)}")
+    raise InvalidInput(
+        f"There is nothing called {name!r}; see `tidewolf list`.{did_you_mean(name, known)}"
+    )
 
 
 def _every() -> dict[str, dict[str, Any]]:

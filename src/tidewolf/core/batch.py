@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Self, final
 
@@ -28,9 +28,16 @@ from tidewolf.core.arrays import (
     taken,
 )
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
-from tidewolf.core.known import Known, NamedPoints, as_times, as_unavailable, is_present
+from tidewolf.core.known import (
+    Known,
+    NamedPoints,
+    as_stamps,
+    as_times,
+    as_unavailable,
+    is_present,
+)
 from tidewolf.core.several import largest_of
-from tidewolf.core.types import Array, Bools, Floats, Int64s, Shape
+from tidewolf.core.types import Array, Bools, Floats, Int64s, NDArray, Shape
 from tidewolf.core.values import Value
 
 NEVER = int(np.iinfo(np.int64).max)
@@ -331,6 +338,8 @@ class Stream(Value):
     unavailable: tuple[tuple[int | str, ...] | None, ...] | None = None
     arrives: Int64s | None = None
     played: Array | None = None
+    stamps: NDArray | None = field(default=None, init=False)
+    """`time` as it was given, for people to know rounds by: datetime64 where it was dates"""
 
     def __post_init__(self) -> None:
         if isinstance(self.losses, Batch):
@@ -355,8 +364,9 @@ class Stream(Value):
         if self.seen is not None:
             object.__setattr__(self, "seen", self._mask(self.seen))
         if self.time is not None:
-            times = as_times(self.time, "The time of the rounds")
+            times = as_times(given := self.time, "The time of the rounds")
             object.__setattr__(self, "time", self._by_round(times, "time", "one time"))
+            object.__setattr__(self, "stamps", as_stamps(given, times))
         if self.context is not None:
             object.__setattr__(self, "context", self._contexts(self.context))
         if self.advice is not None:
@@ -534,6 +544,8 @@ class Stream(Value):
             unavailable=None if self.unavailable is None else self.unavailable[rounds],
             played=None if self.played is None else self.played[rounds, ...],
         )
+        if self.stamps is not None:
+            object.__setattr__(part, "stamps", self.stamps[rounds])
         if self.arrives is not None:
             own = self.arrives[rounds]
             start = rounds.indices(len(self))[0]

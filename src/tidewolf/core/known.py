@@ -21,7 +21,7 @@ import numpy as np
 from tidewolf.core.arguments import as_items, as_text, shown
 from tidewolf.core.arrays import as_array, as_number, as_numbers, frozen, is_array, namespace
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongType
-from tidewolf.core.types import Array, Floats, Int64s
+from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.core.values import identity, same
 
 if TYPE_CHECKING:
@@ -212,6 +212,23 @@ def as_times(x: object, what: str) -> Floats:
         return frozen(np.array(given, dtype=np.float64).reshape(times.shape))
     numbers: Floats = as_numbers(times, what)
     return numbers
+
+
+def as_stamps(x: object, seconds: Floats) -> NDArray:
+    """Times as they were given, for people to know rounds by: datetime64 where they are dates, one
+    without an offset as it stands, others in UTC; whole numbers with every digit; else `seconds`.
+    """
+    given = np.asarray(x, dtype=None if is_array(x) else object) if not _is_numbers(x) else x
+    if not isinstance(given, np.ndarray) or given.dtype.kind == "f":
+        return seconds
+    if given.dtype.kind in "iu":
+        return frozen(given.copy())
+    dates = (str, datetime.date, np.datetime64)
+    if given.dtype.kind == "O" and not any(isinstance(one, dates) for one in given.flat):
+        return seconds
+    known = np.isfinite(seconds)
+    microseconds = np.round(np.where(known, seconds, 0.0) * _SECOND).astype("datetime64[us]")
+    return frozen(np.where(known, microseconds, np.datetime64("NaT", "us")))
 
 
 def _is_numbers(x: object) -> bool:

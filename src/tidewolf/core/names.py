@@ -34,3 +34,10 @@ def nearest_names(name: str, known: Iterable[str]) -> str:
     known = tuple(known)[:MOST_SEARCHED]
     near = get_close_matches(name, known, n=3, cutoff=0.5)
     return f"the nearest are {listed(map(repr, near))}" if near else ""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """ " Did you mean ...?" where something known looks like `word`, else nothing."""
+    lower = {each.lower(): each for each in known}
+    near = get_close_matches(word.lower(), lower, n=1, cutoff=0.5)
+    return f" Did you mean {lower[near[0]]}?" if near else ""

@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from functools import cache, wraps
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
-from tidewolf.core.arguments import as_flag, as_text, shown
+from tidewolf.core.arguments import as_flag, as_items, as_text, shown
 from tidewolf.core.arrays import (
     LARGEST_COUNT,
     LARGEST_SEED,
@@ -166,6 +166,20 @@ class Text(Check):
 
     def read(self, value: Any) -> str | None:
         return value if type(value) is str else None
+
+
+class Names(Check):
+    """What things are called, text each; empty where they have no names."""
+
+    words: ClassVar[str] = "a list of names"
+
+    def __call__(self, value: Any, what: str) -> tuple[str, ...]:
+        given = as_items(value, what, '["SEA > DEN"]')
+        return tuple(as_text(name, f"Each of {what}") for name in given)
+
+    def read(self, value: Any) -> tuple[str, ...] | None:
+        named = isinstance(value, list) and all(type(name) is str for name in value)
+        return tuple(value) if named else None
 
 
 class Size(Check):

@@ -65,6 +65,11 @@ def number_or_none(x: float | None, form: str = ".4g") -> str:
     return "none" if x is None else f"{x:{form}}"
 
 
+def format_setting(value: object) -> str:
+    """The value of a setting, as tables have it."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def tick(x: float) -> str:
     """`x` for the tick of an axis: 2.5k, 10M."""
     for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):

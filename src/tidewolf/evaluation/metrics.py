@@ -76,14 +76,20 @@ class Metric(NamedTuple):
     """whether the same run measures another one next time; such columns come last"""
     applies: Callable[[Run], bool] = lambda run: True
     """tables leave it out where it applies to none of their runs"""
-    by_rounds: bool = False
-    """whether the command line has it in the table of SPREADS"""
     rank: int = 0
     """where the command line has little room, columns of the highest rank go first"""
+    beside: tuple[Metric, ...] = ()
+    """further columns of tables, that show other parts of it; files have it once"""
 
     def cell(self, run: Run) -> str:
         """The number of a run, as people read it."""
         return self.text(self.measure(run))
+
+    def narrow_cell(self, run: Run) -> str:
+        """The same where there is little room: without the error of a number that it hardly
+        touches.
+        """
+        return self.cell(run).partition(" \u00b1")[0]
 
     def value(self, run: Run) -> Any:
         """The number of a run, as plain data."""
@@ -208,11 +214,37 @@ METRICS: tuple[Metric, ...] = (
         _plain_losses,
         unit="units of the losses",
         less_is_better=True,
-        title="mean loss",
-        text=lambda found: number(found["mean"]),
+        title="total loss",
+        narrow_title="loss\ntotal",
+        text=lambda found: number(found["total"]),
         columns=(SweepColumn("loss", float, "total"), *_spread_columns("loss")),
-        details=lambda run: _spread_details(run.loss_spread),
-        by_rounds=True,
+        beside=(
+            Metric(
+                "mean_loss",
+                "The loss of a round on average.",
+                _plain_losses,
+                unit="units of the losses",
+                less_is_better=True,
+                title="mean loss",
+                narrow_title="\nmean",
+                text=lambda found: number(found["mean"]),
+                details=lambda run: _spread_details(run.loss_spread),
+            ),
+        ),
+    ),
+    Metric(
+        "churn",
+        "How far decisions moved, half the L1 change from one round to the next: the mean, what "
+        "99 % of the rounds do not exceed, and the worst.",
+        lambda run: run.churn_spread,
+        unit="units of points",
+        less_is_better=True,
+        title="mean churn",
+        narrow_title="churn\nmean",
+        text=_mean,
+        plain=_plain_spread,
+        details=lambda run: _spread_details(run.churn_spread),
+        columns=_spread_columns("churn"),
     ),
     Metric(
         "regret",
@@ -258,20 +290,6 @@ METRICS: tuple[Metric, ...] = (
         columns=(SweepColumn("broken", float),),
     ),
     Metric(
-        "churn",
-        "How far decisions moved, half the L1 change from one round to the next: the mean, what "
-        "99 % of the rounds do not exceed, and the worst.",
-        lambda run: run.churn_spread,
-        unit="units of points",
-        less_is_better=True,
-        title="mean churn",
-        text=_mean,
-        plain=_plain_spread,
-        details=lambda run: _spread_details(run.churn_spread),
-        columns=_spread_columns("churn"),
-        by_rounds=True,
-    ),
-    Metric(
         "oracle_calls",
         "How often the hard set was asked for a linear minimiser.",
         lambda run: run.oracle_calls,
@@ -306,6 +324,7 @@ METRICS: tuple[Metric, ...] = (
         less_is_better=True,
         title="LP solves a round",
         narrow_title="LPs\na round",
+        rank=2,
         details=lambda run: [f"{run.solves:,} in all"],
         columns=(SweepColumn("solves_per_round", float),),
         applies=lambda run: run.solves > 0,
@@ -328,7 +347,7 @@ METRICS: tuple[Metric, ...] = (
         less_is_better=True,
         title="largest excess",
         narrow_title="largest\nexcess",
-        rank=1,
+        rank=3,
         columns=(SweepColumn("max_excess", float),),
     ),
     Metric(
@@ -458,16 +477,14 @@ def _spread_cell(metric: SpreadMetric, part: str) -> Callable[[Run], str]:
 
 _LOSS, _BREACH, _CHURN = SPREADS
 SPREAD_COLUMNS: tuple[SpreadColumn, ...] = (
-    SpreadColumn("loss\nmean", _spread_cell(_LOSS, "mean"), 1),
-    SpreadColumn("\np99", _spread_cell(_LOSS, "p99"), 5),
-    SpreadColumn("\nworst", _spread_cell(_LOSS, "worst"), 4),
+    SpreadColumn("loss\np99", _spread_cell(_LOSS, "p99"), 1),
+    SpreadColumn("\nworst", _spread_cell(_LOSS, "worst"), 1),
+    SpreadColumn("churn\np99", _spread_cell(_CHURN, "p99"), 1),
+    SpreadColumn("\nworst", _spread_cell(_CHURN, "worst"), 2),
     SpreadColumn("violation\nmean", _spread_cell(_BREACH, "mean")),
     SpreadColumn("\np99", _spread_cell(_BREACH, "p99")),
     SpreadColumn("\nworst", _spread_cell(_BREACH, "worst")),
     SpreadColumn("rounds\nbroken", lambda run: percent(run.broken)),
-    SpreadColumn("churn\nmean", _spread_cell(_CHURN, "mean")),
-    SpreadColumn("\np99", _spread_cell(_CHURN, "p99"), 2),
-    SpreadColumn("\nworst", _spread_cell(_CHURN, "worst"), 3),
 )
 """From left to right."""
 
@@ -496,7 +513,8 @@ TOTALS: tuple[TotalMetric, ...] = (
 
 def table_metrics(runs: Sequence[Run]) -> list[Metric]:
     """What the tables of these runs show, in their order."""
-    shown = (metric for metric in METRICS if metric.title and any(map(metric.applies, runs)))
+    every = (column for metric in METRICS for column in (metric, *metric.beside))
+    shown = (metric for metric in every if metric.title and any(map(metric.applies, runs)))
     return sorted(shown, key=lambda metric: metric.timed)
 
 

@@ -29,7 +29,9 @@ from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import identity
 from tidewolf.evaluation.certificate import Audit
 from tidewolf.evaluation.churn import Movement
+from tidewolf.evaluation.decisions import DecisionSink
 from tidewolf.evaluation.gradient_check import GradientCheck
+from tidewolf.evaluation.limits import Breaches
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.trajectory_summary import TrajectorySummary
 from tidewolf.evaluation.warm_up import needs, small_runs
@@ -71,13 +73,21 @@ class _Snapshot(NamedTuple):
     solves: Int64s | None = None
     movement: tuple[Any, ...] = ()
     untold: tuple[float, ...] = (0.0, 0.0)
+    breaches: tuple[Any, ...] = ()
 
 
 @final
 class Recording:
     """Plays a stream and keeps what `Run` tells of it."""
 
-    def __init__(self, learner: Learner[Any], stream: Stream, *, warm_up: bool = True) -> None:
+    def __init__(
+        self,
+        learner: Learner[Any],
+        stream: Stream,
+        *,
+        warm_up: bool = True,
+        decisions: DecisionSink | None = None,
+    ) -> None:
         if isinstance(learner, Learner) and not isinstance(stream, Stream):
             raise WrongType(
                 f"A learner plays a Stream(losses, constraints), not {type(stream).__name__}. "
@@ -85,7 +95,7 @@ class Recording:
             )
         play(learner, stream)  # refuses what cannot be played
         rounds = len(stream)
-        self.learner, self.stream = learner, stream
+        self.learner, self.stream, self.decisions = learner, stream, decisions
         self.t, self.seconds, self.membership = 0, 0.0, Membership(learner.hard_set)
         self.losses, self.violations, self.distances = (
             np.empty(rounds),
@@ -108,6 +118,7 @@ class Recording:
             stream.constraints.view(slice(0, 1)).pieces(learner.hard_set.center) if rounds else None
         )
         self.each = np.zeros(0 if limits is None or limits.shape[1] < 2 else limits.shape[1])
+        self.breaches = Breaches(len(self.each))
         self.untold: tuple[float, ...] = (0.0, 0.0)
         """slopes of losses, and of broken limits, summed over rounds that nobody is told of"""
 
@@ -137,6 +148,8 @@ class Recording:
         self.movement.see(played.x, stop - self.t, each=each)
         self.membership.see(points, self.state)
         self.trajectory.see(points, stop - self.t)
+        if self.decisions is not None:
+            self.decisions.see(points, stop - self.t)
         if len(self.each) and self.violations[self.t : stop].any():
             self._count_each(points, stop)
         arrives = self.stream.arrives
@@ -169,6 +182,7 @@ class Recording:
             )
             limits = self.stream.constraints.view(rounds).pieces(points[i, ...])
             self.each = self.each + np.maximum(to_numpy(limits), 0.0).sum(axis=0)
+            self.breaches.see(rounds.start, to_numpy(limits))
 
     def _count_slopes(self, played: Played) -> None:
         """What a round that nobody is told of may have cost, over the diameter."""
@@ -219,6 +233,7 @@ class Recording:
             solves=self.solves[:t],
             movement=self.movement.parts(),
             untold=self.untold,
+            breaches=self.breaches.parts(),
         )
         return checkpoint.dump(
             snapshot, settings=self._settings, learner=type(self.learner).__name__
@@ -226,7 +241,9 @@ class Recording:
 
     @classmethod
     def load(cls, data: bytes, learner: Learner[Any], stream: Stream, source: str) -> Recording:
-        """A saved recording again; `source` is what errors call it."""
+        """A saved recording again; `source` is what errors call it. Its decisions go nowhere until
+        `decisions` is set.
+        """
         recording = cls(learner, stream)
         saved = checkpoint.load(
             data, settings=recording._settings, reference=np.empty(0), source=source
@@ -241,6 +258,7 @@ class Recording:
             recording.movement.restore(found.t, found.movement, learner.hard_set.center)
             recording.t, recording.seconds, recording.each = found.t, found.seconds, found.each
             recording.untold = found.untold
+            recording.breaches.restore(found.breaches, found.t)
             for name in ("losses", "violations", "distances", "calls"):
                 getattr(recording, name)[: found.t] = getattr(found, name)
             if found.solves is not None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arguments import as_callback, shown
-from tidewolf.core.arrays import to_numpy
+from tidewolf.core.arguments import as_callback, as_flag, shown
+from tidewolf.core.arrays import as_count, to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.display import presenter_of
 from tidewolf.core.errors import NotSupported, WrongType
@@ -24,9 +24,10 @@ from tidewolf.evaluation.certificate import (
     feasibility_slack,
     untold_in_words,
 )
+from tidewolf.evaluation.decisions import Decisions, KeptDecisions, decisions_of
 from tidewolf.evaluation.formatting import data_frame
 from tidewolf.evaluation.limits import SHOWN as SHOWN_LIMITS
-from tidewolf.evaluation.limits import RunLimits
+from tidewolf.evaluation.limits import Breaches, RunLimits
 from tidewolf.evaluation.members import Members
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.metrics import plain_metrics, round_columns, spread_lines
@@ -94,6 +95,10 @@ class Run(Record):
     untold_slopes : tuple of float, default (0.0, 0.0)
         The slopes of the losses, and of the limits that were broken, summed over the rounds whose
         feedback did not come.
+    decisions : Decisions, default None
+        What was played, round by round, with times and names; None where that was not asked for.
+    breaches : Breaches, default None
+        When each limit was broken, where a round has several; pages say it by name.
 
     Examples
     --------
@@ -122,6 +127,8 @@ class Run(Record):
     churn: RoundNumbers = field(default_factory=lambda: RoundNumbers(np.zeros(0)))
     round_solves: Int64s = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     untold_slopes: tuple[float, ...] = (0.0, 0.0)
+    breaches: Breaches | None = None
+    decisions: Decisions | None = None
 
     @property
     def max_excess(self) -> float:
@@ -304,6 +311,9 @@ class Run(Record):
             loss, in units of the losses; less is better
                 The losses: their total, and of the rounds the mean, what 99 % of them
                 do not exceed, and the worst.
+            churn, in units of points; less is better
+                How far decisions moved, half the L1 change from one round to the next:
+                the mean, what 99 % of the rounds do not exceed, and the worst.
             regret, in units of the losses; less is better
                 The total loss less that of the best fixed point in hindsight, as a
                 certified interval; None where no point keeps every limit, or no method
@@ -315,9 +325,6 @@ class Run(Record):
                 the worst.
             broken, in shares of the rounds; less is better
                 The share of rounds in which the limit was broken by more than rounding.
-            churn, in units of points; less is better
-                How far decisions moved, half the L1 change from one round to the next:
-                the mean, what 99 % of the rounds do not exceed, and the worst.
             oracle_calls, in oracle calls; less is better
                 How often the hard set was asked for a linear minimiser.
             calls_per_round, in oracle calls a round; less is better
@@ -405,11 +412,18 @@ class Run(Record):
         solves = f", LP solves {self.solves}" if self.solves else ""
         lines = "".join(f"\n  {line}" for line in spread_lines(self))
         return (
-            f"Run of {self.learner!r}\n  rounds {self.rounds}{unseen}, regret "
+            f"Run of {self.learner!r}\n  rounds {self.rounds}{unseen}, {self._costs()}, regret "
             f"{'none' if verdict else shown}, violation {self.violations.sum():.6g}, oracle calls "
             f"{self.oracle_calls}{solves}, largest excess {self.max_excess:.2g}, "
             f"{self.seconds:.3g} s{lines}{self._worst_limits()}{verdict}{unknown}"
         )
+
+    def _costs(self) -> str:
+        """What was lost and how far decisions moved, in a few words."""
+        moved = self.churn_spread
+        mean = self.losses.mean() if self.rounds else 0.0
+        churn = "" if moved is None else f", mean churn {moved.mean:.3g}"
+        return f"loss {self.losses.sum():.6g}, mean loss {mean:.5g}{churn}"
 
     def _worst_limits(self) -> str:
         """Which of several limits were broken most, as a line; empty where there is nothing to
@@ -439,6 +453,8 @@ def run(
     *,
     progress: Callable[[RunProgress], None] | None = None,
     comparator: Comparator | None = None,
+    decisions: bool = False,
+    every: int = 1,
 ) -> Run:
     """Play a whole stream, and measure everything on the way.
 
@@ -455,6 +471,12 @@ def run(
     comparator : Comparator, default None
         The best fixed point in hindsight, where it is known already; None: it is computed when
         the run is first asked for its regret.
+    decisions : bool, default False
+        Whether `run.decisions` keeps what was played, one number for each entry of each round that
+        is kept.
+    every : int, default 1
+        Keep the decisions of each round of this number: the first, and each that comes so many
+        rounds after one that is kept.
 
     Returns
     -------
@@ -480,13 +502,20 @@ def run(
     array([1.5  , 1.   , 1.437, 1.273])
     >>> [round(end, 3) for end in run.regret]
     [0.211, 0.211]
+    >>> tw.run(tw.LyapunovDescent(K), stream, decisions=True, every=2).decisions
+    round  entry 1  entry 2
+    0          0.5      0.5
+    2        0.563    0.437
     """
     as_callback(progress, "progress, which is told how far a run is,")
     if comparator is not None and not isinstance(comparator, Comparator):
         raise WrongType(
             f"The comparator is what best_in_hindsight gives, or None, not {shown(comparator)}."
         )
+    every = as_count(every, "every, the rounds from one decision that is kept to the next,")
     recording, last = Recording(learner, stream), time.perf_counter()
+    if as_flag(decisions, "decisions, whether they are kept,"):
+        recording.decisions = KeptDecisions(len(stream), stream.shape, every)
     warn_of_negative_capacities(learner.hard_set, stream.constraints, set())
     for _ in recording.advance():
         if progress is not None and (
@@ -500,6 +529,7 @@ def run(
 def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
     """What a recording tells of the rounds it has played, which are all there are."""
     ends, measures = recording.updates()
+    kept, K = recording.decisions, recording.learner.hard_set
     return Run(
         losses=recording.losses,
         violations=recording.violations,
@@ -519,4 +549,8 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
         churn=recording.movement.churn,
         round_solves=recording.solves,
         untold_slopes=recording.untold,
+        breaches=recording.breaches if len(recording.each) else None,
+        decisions=decisions_of(K, recording.stream, kept)
+        if isinstance(kept, KeptDecisions)
+        else None,
     )

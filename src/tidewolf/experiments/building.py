@@ -19,11 +19,12 @@ from tidewolf.core.types import NDArray
 from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.keys import (
     Keys,
+    is_network,
     kind_keys,
     kind_named,
 )
 from tidewolf.experiments.toml_tables import Place, with_location
-from tidewolf.problems import Table, read_table
+from tidewolf.files import Table, file_of, read_table
 
 Reader: TypeAlias = Callable[[Path, Place], NDArray]
 
@@ -31,7 +32,7 @@ Reader: TypeAlias = Callable[[Path, Place], NDArray]
 def read_rows(path: Path, place: Place, *, gaps: bool = False) -> Table:
     """The rows of a table, one a round; with `gaps`, cells may be empty."""
     require_file(path, place)
-    return read_table(path, gaps=gaps)
+    return read_table(path, gaps=gaps, format=place.format)
 
 
 def read_numbers(path: Path, place: Place) -> Table:
@@ -50,7 +51,7 @@ def read_numbers(path: Path, place: Place) -> Table:
                 return Table(None, (), arrays[name])
     except (OSError, ValueError, EOFError) as error:
         raise InvalidInput(f"{path} cannot be read as {ending.upper()}: {error}.") from error
-    return read_table(path)
+    return read_table(path, format=place.format)
 
 
 def read_values(path: Path, place: Place) -> NDArray:
@@ -78,10 +79,12 @@ def build(
 
 def build_choice(choice: Choice, place: Place, read: Reader = read_values) -> Any:
     """The set or the batch of functions that a file describes."""
-    from tidewolf.experiments.links import build_on_links
+    from tidewolf.experiments.links import build_on_links, network_of
 
     kind = kind_named(choice.name)
     known = kind_keys(kind)
+    if is_network(choice):
+        return network_of(choice, place).network.K
     if "graph" in known:
         return build_on_links(choice, place).K
     return build(constructor_of(kind), choice.given, known, place, read)
@@ -109,8 +112,8 @@ def value_of(setting: Setting, value: Any, place: Place, read: Reader = read_val
 
 def require_file(path: Path, place: Place) -> None:
     """Refuse a path that is no file."""
-    if not path.is_file():
+    if not file_of(path).is_file():
         raise InvalidInput(
-            f"{place.words()}there is no file {path}; paths are seen from the folder of the "
-            "experiment's file."
+            f"{place.words()}there is no file {file_of(path)}; paths are seen from the folder of "
+            "the experiment's file."
         )

@@ -1,11 +1,12 @@
-"""Who plays the cells of a sweep: this process, processes of this machine (joblib), or the workers
+"""Who plays cells: this process, processes of this machine (joblib), or the workers
 of a cluster (Dask).
 
-An engine takes numbered cells and yields (number, row) as they are done, in any order. Rows are the
-same bits whoever played them on processors of the same kind: linear algebra sums in another order
-on several threads, so every engine keeps it on one.
+An engine takes numbered tasks, each a cell and the file that keeps its recording so far, and yields
+(number, row) as they are done, in any order. Rows are the same bits whoever played them on
+processors of the same kind: linear algebra sums in another order on several threads, so every
+engine keeps it on one.
 
-    this process    limited while the sweep lasts
+    this process    limited while the engine plays
     joblib          OPENBLAS, OMP, MKL and NUMBA_NUM_THREADS=1 before a process starts, and limited
                     there
     Dask            limited in the worker at its first cell, and the worker must have the versions
@@ -27,26 +28,46 @@ from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from importlib import import_module
-from typing import Any, TypeAlias
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 from uuid import uuid4
 
 from tidewolf.core import checkpoint
 from tidewolf.core.arrays import as_count
 from tidewolf.core.errors import ClusterLost, MissingExtra
-from tidewolf.experiments.cells import Cell, Row, attempt, failed
+from tidewolf.evaluation.recording import RunProgress
+from tidewolf.experiments.plan import Cell, Row
+from tidewolf.experiments.play import Player, failed
+
+
+class Task(NamedTuple):
+    """A cell, and where its recording is kept on this machine while it is played."""
+
+    cell: Cell
+    file: Path | None = None
+
 
 Answers: TypeAlias = Generator[tuple[int, Row]]
-Engine: TypeAlias = Callable[[Mapping[int, Cell]], Answers]
+Engine: TypeAlias = Callable[[Mapping[int, Task]], Answers]
+CellProgress: TypeAlias = Callable[[int, RunProgress], None]
+"""Is told the number of a cell, and how far it is, a few times a second."""
 
 MOST_JOBS = 1024
 """The pool starts all of them at once."""
 _CONNECT_SECONDS = 10
 
 
-def serial() -> Engine:
+def serial(follow: CellProgress = lambda number, moment: None) -> Engine:
     """One cell after another in this process."""
     _needs("threadpoolctl")
-    return _serial
+    return partial(_serial, follow)
+
+
+def in_process(follow: CellProgress = lambda number, moment: None) -> Engine:
+    """One cell after another in this process, with as many threads as it has: what tidewolf does
+    not raise is nobody's failure but a bug, and ends it.
+    """
+    return partial(_in_process, follow)
 
 
 def on_processes(jobs: int) -> Engine:
@@ -76,14 +97,21 @@ def versions() -> dict[str, str]:
     return {name: version for name, version in checkpoint.writer().items() if name != "threads"}
 
 
-def _serial(cells: Mapping[int, Cell]) -> Answers:
+def _serial(follow: CellProgress, tasks: Mapping[int, Task]) -> Answers:
+    player = Player()
     with _limits():
-        for number, cell in cells.items():
-            yield number, attempt(cell)
+        for number, (cell, file) in tasks.items():
+            yield number, player.attempt(cell, file=file, moved=partial(follow, number))
 
 
-def _on_processes(jobs: int, cells: Mapping[int, Cell]) -> Answers:
-    left, sent = dict(cells), list[int]()
+def _in_process(follow: CellProgress, tasks: Mapping[int, Task]) -> Answers:
+    player = Player()
+    for number, (cell, file) in tasks.items():
+        yield number, player.row(cell, file=file, moved=partial(follow, number))
+
+
+def _on_processes(jobs: int, tasks: Mapping[int, Task]) -> Answers:
+    left, sent = dict(tasks), list[int]()
     while left:
         sent.clear()
         try:
@@ -92,29 +120,29 @@ def _on_processes(jobs: int, cells: Mapping[int, Cell]) -> Answers:
                 yield number, row
         except BrokenExecutor:
             for number in [number for number in sent if number in left]:
-                cell = left.pop(number)
+                task = left.pop(number)
                 try:
                     # a pool, however small: joblib plays for one process in this one
-                    yield from _pooled(2, {number: cell}, [])
+                    yield from _pooled(2, {number: task}, [])
                 except BrokenExecutor:
                     yield (
                         number,
                         failed(
-                            cell,
+                            task.cell,
                             "The process that played this cell died twice: it was killed, or ran "
                             "out of memory.",
                         ),
                     )
 
 
-def _pooled(jobs: int, cells: Mapping[int, Cell], sent: list[int]) -> Answers:
+def _pooled(jobs: int, given: Mapping[int, Task], sent: list[int]) -> Answers:
     """What a pool of processes answers; `sent` tells which cells it was given."""
     joblib = _needs("joblib")
 
     def tasks() -> Iterator[Any]:
-        for number, cell in cells.items():
+        for number, task in given.items():
             sent.append(number)
-            yield joblib.delayed(_in_process)(number, cell)
+            yield joblib.delayed(_in_other_process)(number, task)
 
     with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
         pool = joblib.Parallel(
@@ -139,7 +167,7 @@ def _pooled(jobs: int, cells: Mapping[int, Cell], sent: list[int]) -> Answers:
 @contextmanager
 def _deaf() -> Iterator[None]:
     """Processes that start here do not hear Ctrl-C, which reaches all of a terminal: the one that
-    began the sweep ends them.
+    began it ends them.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -151,12 +179,16 @@ def _deaf() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _in_process(number: int, cell: Cell) -> tuple[int, Row]:
+_player = cache(Player)
+"""The one of a process that plays for others."""
+
+
+def _in_other_process(number: int, task: Task) -> tuple[int, Row]:
     _limit()
-    return number, attempt(cell)
+    return number, _player().attempt(task.cell, file=task.file)
 
 
-def _on_cluster(address: str, cells: Mapping[int, Cell]) -> Answers:
+def _on_cluster(address: str, tasks: Mapping[int, Task]) -> Answers:
     distributed = _needs("distributed")
     with ExitStack() as stack:
         try:
@@ -168,10 +200,11 @@ def _on_cluster(address: str, cells: Mapping[int, Cell]) -> Answers:
                 f"No Dask scheduler answers at {address} ({error}); an address reads "
                 "tcp://10.0.0.1:8786."
             ) from None
-        sweep, here = uuid4().hex, versions()
-        keys = {f"tidewolf-{sweep}-{number}": number for number in cells}
+        together, here = uuid4().hex, versions()
+        keys = {f"tidewolf-{together}-{number}": number for number in tasks}
         futures = [
-            client.submit(_on_worker, cells[number], here, key=key, pure=False)
+            # workers may have other disks: they keep no recordings
+            client.submit(_on_worker, tasks[number].cell, here, key=key, pure=False)
             for key, number in keys.items()
         ]
         for future in distributed.as_completed(futures, loop=client.loop):
@@ -182,7 +215,7 @@ def _on_cluster(address: str, cells: Mapping[int, Cell]) -> Answers:
                 yield (
                     number,
                     failed(
-                        cells[number],
+                        tasks[number].cell,
                         "Every worker that played this cell died: killed, or out of memory.",
                     ),
                 )
@@ -191,7 +224,7 @@ def _on_cluster(address: str, cells: Mapping[int, Cell]) -> Answers:
                     f"The Dask scheduler at {address} was lost; what is done is kept."
                 ) from error
             except Exception as error:  # a worker that cannot even take the cell
-                yield number, failed(cells[number], f"{type(error).__name__}: {error}")
+                yield number, failed(tasks[number].cell, f"{type(error).__name__}: {error}")
 
 
 def _on_worker(cell: Cell, expected: Mapping[str, str]) -> Row:
@@ -204,7 +237,7 @@ def _on_worker(cell: Cell, expected: Mapping[str, str]) -> Row:
     if other:
         return failed(cell, f"The worker has {', '.join(other)}, so its numbers would not compare.")
     _limit()
-    return attempt(cell)
+    return _player().attempt(cell)
 
 
 def _limits() -> Any:

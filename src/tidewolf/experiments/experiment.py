@@ -8,18 +8,22 @@ it is written to (`toml`) says all there is to say.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, final
 
+import numpy as np
+
 from tidewolf.core.arguments import as_items, as_path, as_text, shown
 from tidewolf.core.arrays import as_count, as_number
 from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongType
+from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Count, Number, Seed, Text, validate
 from tidewolf.experiments.building import build
 from tidewolf.experiments.choice import Choice, as_pair, freeze
 from tidewolf.experiments.keys import (
+    NETWORK,
     kind_keys,
     kind_named,
     learner_keys,
@@ -29,19 +33,26 @@ from tidewolf.experiments.keys import (
     with_defaults,
 )
 from tidewolf.experiments.knowledge import require_known
-from tidewolf.experiments.toml import Document, hint, to_toml
+from tidewolf.experiments.toml import Document, to_toml
 from tidewolf.experiments.toml_tables import Place, with_location
+from tidewolf.files.format import PLAIN, FileFormat, as_format
+from tidewolf.files.gaps import GAPS
 from tidewolf.loop import play
 from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 
 FILE_FORMAT = 1
+FORMS = ("none", "csv", "parquet", "both")
+"""Which files of decisions there may be."""
 DEFAULT_LEARNERS = ("Ensemble", "SinhaVaze", "Resolve")
 """Who plays where a file names nobody: the one to start with, exact projections, and re-solving."""
 BUILTIN_LEARNERS = (*DEFAULT_LEARNERS, "DriftPlusPenalty", "PrimalDual", "BanditPrimalDual")
 """Who plays a built-in problem by its name: the paper's three, too."""
-TABLES = ("costs", "capacities", "weights", "budgets")
-_LOSSES = ({"costs"}, {"losses"})
+TABLES = ("costs", "capacities", "weights", "budgets", "demands")
+_NEEDS_LOSSES = (
+    "A stream needs costs, the table of what each coordinate costs in each round, or else losses, "
+    "a kind of functions."
+)
 _LIMITS = ({"capacities"}, {"weights", "budgets"}, {"constraints"}, set[str]())
 
 
@@ -63,6 +74,8 @@ class Tables:
         A table of the same shape: how much each coordinate uses of the budget.
     budgets : path, optional
         A table of one column: what may be used in each round.
+    demands : path, optional
+        A table with a column for each commodity of a network: what it sends in each round.
     losses : Choice, optional
         A batch of functions by name, whose arrays may be names of tables.
     constraints : Choice, optional
@@ -73,6 +86,10 @@ class Tables:
     advice : mapping of path, optional
         Tables of points that others proposed before each round, by name, of the shape of `costs`;
         a row with an empty cell is absent.
+    gaps : str, default 'refuse'
+        What is done about cells without a number, and about rows that one table has and another
+        has not: "refuse" them, play such rounds "unseen" (nobody learns from them), or take the
+        "last" number of the column.
 
     Examples
     --------
@@ -86,12 +103,15 @@ class Tables:
     capacities: Path | None = None
     weights: Path | None = None
     budgets: Path | None = None
+    demands: Path | None = None
     losses: Choice | None = None
     constraints: Choice | None = None
     context: Path | None = None
     advice: tuple[tuple[str, Path], ...] = ()
+    gaps: Annotated[str, Text(choices=GAPS)] = "refuse"
 
     def __post_init__(self) -> None:
+        validate(self)
         for name in (*TABLES, "context"):
             if getattr(self, name) is not None:
                 path = as_path(getattr(self, name), f"The table of {name}")
@@ -103,13 +123,10 @@ class Tables:
                     f"{{'C': 'costs.csv'}}), not {shown(getattr(self, name))}."
                 )
         object.__setattr__(self, "advice", _advice(self.advice))
-        told = ("context", "advice")
+        told = ("context", "advice", "demands", "gaps")
         given = {n for n, value in vars(self).items() if value is not None and n not in told}
-        if given & {"costs", "losses"} not in _LOSSES:
-            raise InvalidInput(
-                "A stream needs costs, the table of what each coordinate costs in each round, or "
-                "else losses, a kind of functions."
-            )
+        if given >= {"costs", "losses"}:
+            raise InvalidInput(_NEEDS_LOSSES)
         if given - {"costs", "losses"} not in _LIMITS:
             raise InvalidInput(
                 "The limits of a stream are capacities, or else weights and budgets, or else "
@@ -151,6 +168,12 @@ class Experiment:
         Where results go. None: the command's default.
     checkpoint_seconds : float, default 10.0
         How much work a power cut may cost. Unit: seconds.
+    files : FileFormat
+        How text is written in tables and graphs: what separates cells, the decimal mark, the
+        encoding; and whose clock times are read from.
+    decisions : str, optional
+        Which files of decisions a run folder gets: "none", "csv", "parquet" or "both". None:
+        Parquet, and CSV beside it up to a million cells.
     document : Document, optional
         The file it was read from, for errors to point to.
 
@@ -173,6 +196,8 @@ class Experiment:
     title: Annotated[str, Text()] = ""
     folder: Path | None = None
     checkpoint_seconds: Annotated[float, Number(above=0.0)] = 10.0
+    files: FileFormat = PLAIN
+    decisions: Annotated[str | None, Text(choices=FORMS)] = None
     document: Document | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -187,11 +212,14 @@ class Experiment:
                 "The set of an experiment is a Choice such as Choice.of('Simplex', {'n': 3}), "
                 f"not {shown(self.hard_set)}."
             )
+        as_format(self.files, "files of an experiment")
         if self.hard_set is None and isinstance(self.stream, Tables):
             raise InvalidInput(
                 "Tables have no set of their own: give hard_set, such as Choice.of('Simplex', "
                 "{'n': 3})."
             )
+        if isinstance(self.stream, Tables) and self.hard_set is not None:
+            _require_losses(self.stream, self.hard_set)
         lists: dict[str, tuple[Callable[[Any], Any], str]] = {
             "learners": (_learner, "[Choice('Ensemble')]"),
             "seeds": (lambda seed: Seed()(seed, "A seed"), "[0, 1]"),
@@ -227,7 +255,8 @@ class Experiment:
             if key not in known:
                 takes = f"it takes {', '.join(known)}" if known else "it takes none"
                 raise InvalidInput(
-                    f"The problem {name} has no setting called {key!r}; {takes}.{hint(key, known)}"
+                    f"The problem {name} has no setting called {key!r}; {takes}."
+                    f"{did_you_mean(key, known)}"
                 )
         return cls(name, Choice.of(name, given), learners=tuple(map(Choice, BUILTIN_LEARNERS)))
 
@@ -294,13 +323,17 @@ class Experiment:
             partial(learner_named(entrant.name), problem.K),
             {key: value for key, value in given.items() if key in known},
             known,
-            Place(self.document, self._place(entrant)),
+            self.place(*self._place(entrant)),
         )
         try:
             require_known(learner, problem.stream)
         except InvalidInput as error:
-            raise with_location(error, Place(self.document, self._place(entrant)), known) from None
+            raise with_location(error, self.place(*self._place(entrant)), known) from None
         return learner
+
+    def place(self, *path: str | int) -> Place:
+        """Where the file says something, and how the files that it names there are written."""
+        return Place(self.document, path, self.files)
 
     def taken(self, problem: Problem) -> Experiment:
         """The same; where no learners were named, without those of the usual ones that refuse this
@@ -376,6 +409,7 @@ class Experiment:
         outputs = {
             "folder": None if self.folder is None else str(self.folder),
             "checkpoint_seconds": self.checkpoint_seconds,
+            "decisions": self.decisions,
         }
         data = {
             "format": FILE_FORMAT,
@@ -388,6 +422,7 @@ class Experiment:
             "stream": stream,
             "sweep": dict(self.swept) or None,
             "learners": [each.table("name") for each in self.learners],
+            "files": said_format(self.files) or None,
             "outputs": outputs,
         }
         return to_toml({key: value for key, value in data.items() if value is not None})
@@ -402,9 +437,23 @@ def _told(choice: Choice, problem: Problem) -> Choice:
     """
     if choice.name != "Ensemble":
         return choice
-    if problem.period is None:
+    period = problem.period if problem.period is not None else _days(problem)
+    if period is None:
         return Choice.of(choice.name, {"advice": ["last"]})
-    return Choice.of(choice.name, {"season": problem.period, "advice": ["last", problem.period]})
+    return Choice.of(choice.name, {"season": period, "advice": ["last", period]})
+
+
+def _days(problem: Problem) -> str | None:
+    """ "1d" where rounds have dates, several a day, over three days at least."""
+    stamps = problem.stream.stamps
+    if stamps is None or stamps.dtype.kind != "M" or len(stamps) < 2:
+        return None
+    days = (stamps[-1] - stamps[0]) / np.timedelta64(1, "D")
+    return "1d" if days >= _DAYS and len(stamps) / days >= _A_DAY else None
+
+
+_DAYS, _A_DAY = 3, 4
+"""From how many days on, and how many rounds a day, a day is taken for what comes again."""
 
 
 def _refusals(names: set[str], problem: Problem) -> dict[str, str]:
@@ -430,6 +479,20 @@ def _refusal(name: str, problem: Problem) -> str | None:
     except TidewolfError:
         return None  # a mistake in what was given: the run says so
     return None
+
+
+def _require_losses(tables: Tables, hard_set: Choice) -> None:
+    """What is not a network has no lengths to pay."""
+    if hard_set.name == NETWORK:
+        return
+    if tables.costs is None and tables.losses is None:
+        raise InvalidInput(_NEEDS_LOSSES)
+    if tables.demands is not None:
+        raise InvalidInput(
+            "demands are those of the commodities of a network: a [set] with a graph, and a source "
+            "and a target or commodities.",
+            setting="demands",
+        )
 
 
 def _learner(choice: Any) -> Choice:
@@ -465,7 +528,12 @@ def _advice(given: Any) -> tuple[tuple[str, Path], ...]:
 
 
 def _given(tables: Tables) -> dict[str, Any]:
-    return {name: part for name, part in vars(tables).items() if part is not None and part != ()}
+    """What is not at its default, by name."""
+    return {
+        each.name: part
+        for each in fields(tables)
+        if (part := getattr(tables, each.name)) != each.default
+    }
 
 
 def _said(part: Any) -> Any:
@@ -481,4 +549,13 @@ def _absolute(part: Any) -> Any:
         return tuple((name, path.absolute()) for name, path in part)
     if isinstance(part, Choice):
         return moved(part, lambda path: Path(path).absolute())
-    return part.absolute()
+    return part.absolute() if isinstance(part, Path) else part
+
+
+def said_format(files: FileFormat) -> dict[str, str]:
+    """What a file says of a format: all that is not at its default."""
+    return {
+        each.name: value
+        for each in fields(files)
+        if (value := getattr(files, each.name)) != each.default
+    }

@@ -4,7 +4,11 @@ It can be killed at any moment and goes on bit for bit.
 
     experiment.toml      the experiment as resolved, under a line with its checksum
     checkpoints/NAME     one for each learner and seed: the recording so far, replaced whole every
-                         few seconds
+                         few seconds; NAME.decisions beside it has what was played, append-only
+    decisions.parquet    what the first run decided: time (or round, from 1), then one column an
+                         entry; decisions.csv beside it where that is small, decisions-NAME.parquet
+                         for other runs; paths.parquet and paths.csv where decisions are flows
+    tunnels.csv          the path of each column of decisions, where demands are split over tunnels
     rounds.parquet       loss, violation, oracle calls, distance, churn and linear programs of every
                          round (from 1) of every run
     report.html          the page; report-seed-S.html for seeds after the first
@@ -21,10 +25,9 @@ import hashlib
 import io
 import json
 import re
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, final
 
@@ -33,28 +36,32 @@ import numpy as np
 from tidewolf import __version__
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_flag, as_path, shown
-from tidewolf.core.arrays import to_numpy
 from tidewolf.core.errors import (
     BrokenFile,
     Interrupted,
     InvalidInput,
     MissingExtra,
     NewerFormat,
-    NotSupported,
     OlderFormat,
-    OtherSettings,
     WrongType,
 )
 from tidewolf.core.types import Floats
+from tidewolf.evaluation.decisions import Decisions, entry_names
 from tidewolf.evaluation.metrics import round_columns
 from tidewolf.evaluation.recording import Recording, RunProgress
-from tidewolf.evaluation.run import PROGRESS_SECONDS, Run, finished
-from tidewolf.experiments.choice import Choice
+from tidewolf.evaluation.run import Run, finished
+from tidewolf.experiments.decision_files import (
+    DECISIONS,
+    write_decisions,
+    write_paths,
+    write_tunnels,
+)
+from tidewolf.experiments.decision_log import LOG_ENDING, DecisionLog
 from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.lock import locked
+from tidewolf.experiments.plan import PlannedRun, plan_run
+from tidewolf.experiments.play import Player, advance, begin, cumulative_loss, prepare
 from tidewolf.experiments.reading import read
-from tidewolf.hindsight.best import Comparator, best_in_hindsight
-from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 
 RUN_FORMAT = 2
@@ -63,27 +70,12 @@ CHECKPOINTS_FOLDER = "checkpoints"
 ROUNDS_FILE = "rounds.parquet"
 SUMMARY_FILE = "summary.json"
 REPORT_FILE = "report.html"
-_SHARE = 20
-"""Of this many seconds one at most is spent on checkpoints."""
 _HEAD = re.compile(r"# tidewolf run (\d+), written by tidewolf (\S+), sha256 ([0-9a-f]{64})")
 
 Follow: TypeAlias = "Callable[[str, RunProgress, Floats | None], Callable[[RunProgress], None]]"
 """Told a run's name, where it begins and the comparator's cumulative loss; answers what is told how
 far it is.
 """
-
-
-class PlannedRun(NamedTuple):
-    """One run of an experiment."""
-
-    number: int
-    entrant: Choice
-    seed: int
-
-    @property
-    def label(self) -> str:
-        """What its checkpoint is called."""
-        return f"{self.number:02d}-{self.entrant.name}-seed-{self.seed}"
 
 
 class Finished(NamedTuple):
@@ -296,17 +288,18 @@ class RunFolder:
 
         summaries = self._summary()["runs"]
         found = []
-        for i, seed in enumerate(self.experiment.seeds):
-            problem, cells = self.experiment.problem(seed), self._cells(i, seed)
-            best, runs = _comparator(problem), []
+        for cells in plan_run(self.experiment):
+            seed = cells[0].seed
+            ready, runs = prepare(self.experiment.problem(seed)), []
+            problem = ready.problem
             for cell in cells:
-                file = self.path / CHECKPOINTS_FOLDER / cell.label
+                file = self._checkpoint(cell)
                 runs.append(
                     run_of_format_1(
                         _bytes(file),
                         self.experiment.learner(cell.entrant, problem, seed),
                         problem.stream,
-                        best,
+                        ready.best,
                         summaries[cell.number - 1],
                         str(file),
                     )
@@ -325,83 +318,72 @@ class RunFolder:
             raise BrokenFile(f"{file} cannot be read: {error}.") from None
         return summary
 
-    def _cells(self, i: int, seed: int) -> tuple[PlannedRun, ...]:
-        """The runs of seed number i."""
-        entrants = self.experiment.entrants()
-        return tuple(
-            PlannedRun(i * len(entrants) + j, entrant, seed)
-            for j, entrant in enumerate(entrants, start=1)
-        )
-
     def _play(
         self, follow: Follow | None, stopping: Callable[[], bool], first: Problem | None
     ) -> list[Finished]:
         # what a process left that was killed while it wrote
         for part in self.path.rglob(".*.part"):
             part.unlink()
-        found = []
-        for i, seed in enumerate(self.experiment.seeds):
-            problem = first if i == 0 and first is not None else self.experiment.problem(seed)
-            cells = self._cells(i, seed)
-            recordings = [
-                self._recording(cell, self.experiment.learner(cell.entrant, problem, seed), problem)
-                for cell in cells
-            ]
-            best = _comparator(problem)
-            hindsight = (
-                None
-                if best is None or best.point is None
-                else np.cumsum(to_numpy(problem.stream.losses.values(best.point)))
-            )
-            for cell, recording in zip(cells, recordings, strict=True):
+        found: list[Finished] = []
+        player = Player()
+        for cells in plan_run(self.experiment):
+            ready = player.prepared(cells[0].cell, None if found else first)
+            problem, seed = ready.problem, cells[0].seed
+            recordings = [self._recording(planned, problem) for planned in cells]
+            hindsight = cumulative_loss(ready)
+            for planned, recording in zip(cells, recordings, strict=True):
                 moved = (
                     (lambda moment: None)
                     if follow is None
-                    else follow(cell.entrant.name, recording.progress, hindsight)
+                    else follow(planned.entrant.name, recording.progress, hindsight)
                 )
-                self._advance(cell, recording, moved, stopping)
-            runs = [finished(recording, best) for recording in recordings]
-            found.append(Finished(seed, problem, cells, tuple(runs)))
+                self._advance(planned, recording, moved, stopping)
+            runs = tuple(
+                replace(finished(recording, ready.best), decisions=_decisions(recording, problem))
+                for recording in recordings
+            )
+            found.append(Finished(seed, problem, cells, runs))
         return found
 
-    def _recording(self, cell: PlannedRun, learner: Learner[Any], problem: Problem) -> Recording:
-        file = self.path / CHECKPOINTS_FOLDER / cell.label
-        if not file.exists():
-            return Recording(learner, problem.stream)
-        try:
-            return Recording.load(file.read_bytes(), learner, problem.stream, str(file))
-        except OtherSettings:
-            raise OtherSettings(
-                f"{file} belongs to another learner or other data: the experiment or its tables "
-                "were changed since. Put them back, or run the experiment anew."
-            ) from None
+    def _recording(self, planned: PlannedRun, problem: Problem) -> Recording:
+        learner = self.experiment.learner(planned.entrant, problem, planned.seed)
+        recording = begin(learner, problem, self._checkpoint(planned))
+        if self.experiment.decisions != "none":
+            file = self.path / CHECKPOINTS_FOLDER / f"{planned.label}{LOG_ENDING}"
+            log = DecisionLog(file, recording.stream.shape, recording.t)
+            recording.decisions = log if log.holds else None  # an earlier tidewolf wrote none
+        return recording
 
     def _advance(
         self,
-        cell: PlannedRun,
+        planned: PlannedRun,
         recording: Recording,
         moved: Callable[[RunProgress], None],
         stopping: Callable[[], bool],
     ) -> None:
-        if recording.done:
-            return
-        saved = told = time.monotonic()
-        wait = self.experiment.checkpoint_seconds
-        for t in recording.advance():
-            now = time.monotonic()
-            if now - told > PROGRESS_SECONDS or recording.done:
-                moved(recording.progress)
-                told = now
-            stop = stopping() and not recording.done
-            if stop or recording.done or now - saved > wait:
-                checkpoint.write(self.path / CHECKPOINTS_FOLDER / cell.label, recording.save())
-                saved = time.monotonic()
-                wait = max(wait, _SHARE * (saved - now))
-            if stop:
-                where = f"after {t:,} of {len(recording.stream):,} rounds of {cell.entrant.name}"
-                raise Interrupted(
-                    f"Interrupted {where}; `tidewolf resume {self.path}` goes on from there."
-                )
+        log = recording.decisions if isinstance(recording.decisions, DecisionLog) else None
+        try:
+            done = advance(
+                recording,
+                self._checkpoint(planned),
+                seconds=self.experiment.checkpoint_seconds,
+                ending=True,
+                moved=moved,
+                saving=(lambda: None) if log is None else log.sync,
+                stopping=stopping,
+            )
+        finally:
+            if log is not None:
+                log.close()
+        if not done:
+            rounds = f"{recording.t:,} of {len(recording.stream):,} rounds"
+            raise Interrupted(
+                f"Interrupted after {rounds} of {planned.entrant.name}; `tidewolf resume "
+                f"{self.path}` goes on from there."
+            )
+
+    def _checkpoint(self, planned: PlannedRun) -> Path:
+        return self.path / CHECKPOINTS_FOLDER / planned.label
 
     def write_rounds(self, found: Sequence[Finished]) -> None:
         """Every round's numbers in one table, rounds.parquet; rounds count from 1.
@@ -444,6 +426,46 @@ class RunFolder:
         buffer = io.BytesIO()
         parquet.write_table(table, buffer)
         checkpoint.write(self.path / ROUNDS_FILE, buffer.getvalue())
+
+    def write_decisions(self, found: Sequence[Finished]) -> list[str]:
+        """What every run decided, in the files that are wanted: decisions.parquet and decisions.csv
+        of the first run, paths.parquet and paths.csv where it decides flows, and
+        decisions-NAME.parquet of each other run.
+
+        Parameters
+        ----------
+        found : sequence of Finished
+            What `play` gave.
+
+        Returns
+        -------
+        list of str
+            What is not there, in sentences.
+        """
+        form, notes = self.experiment.decisions, list[str]()
+        if form == "none":
+            return []
+        write_tunnels(self.path, found[0].problem)
+        for each in found:
+            for cell, run in zip(each.cells, each.runs, strict=True):
+                if run.decisions is None:
+                    notes.append(
+                        f"The decisions of {cell.label} are not there: an earlier tidewolf began "
+                        "the run."
+                    )
+                    continue
+                told = {
+                    "experiment": self.experiment.name,
+                    "learner": cell.entrant.name,
+                    "seed": cell.seed,
+                }
+                first = cell.number == 1
+                name = DECISIONS if first else f"{DECISIONS}-{cell.label}"
+                small = form or (None if first else "parquet")
+                write_decisions(self.path, name, run.decisions, small, told)
+                if first:
+                    notes += write_paths(self.path, each.problem, run.decisions, form, told)
+        return notes
 
     def write_summary(self, found: Sequence[Finished]) -> None:
         """The numbers of every run, summary.json. Where they are, all else is.
@@ -490,6 +512,12 @@ class RunFolder:
             for each in found
             for cell, run in zip(each.cells, each.runs, strict=True)
         ]
+
+    @property
+    def decisions_file(self) -> Path | None:
+        """Where what the first run decided is, as CSV where that is there; None where it is not."""
+        files = (self.path / f"{DECISIONS}.{ending}" for ending in ("csv", "parquet"))
+        return next((file for file in files if file.exists()), None)
 
     def page(self, seed: int) -> Path:
         """Where the page of a seed goes.
@@ -557,7 +585,11 @@ def free(path: Path) -> Path:
 def _ours(path: Path) -> list[Path]:
     """The files of a run in a folder, the one that makes it complete first."""
     names = [path / name for name in (SUMMARY_FILE, EXPERIMENT_FILE, ROUNDS_FILE)]
-    return [file for file in (*names, *sorted(path.glob("report*.html"))) if file.exists()]
+    tables = (DECISIONS, f"{DECISIONS}-[0-9]*-seed-*", "paths")
+    both = (f"{name}.{ending}" for name in tables for ending in ("csv", "parquet"))
+    patterns = ("report*.html", "tunnels.csv", *both)
+    more = (file for pattern in patterns for file in sorted(path.glob(pattern)))
+    return [file for file in (*names, *more) if file.exists()]
 
 
 def _clear(path: Path) -> None:
@@ -565,11 +597,14 @@ def _clear(path: Path) -> None:
         file.unlink()
 
 
-def _comparator(problem: Problem) -> Comparator | None:
-    try:
-        return best_in_hindsight(problem.K, problem.stream)
-    except NotSupported:
+def _decisions(recording: Recording, problem: Problem) -> Decisions | None:
+    """What a recording decided, on disk; None where that was not kept."""
+    log, stream = recording.decisions, recording.stream
+    points = log.points(recording.t) if isinstance(log, DecisionLog) else None
+    if points is None:
         return None
+    names = entry_names(problem.K, problem.labels)
+    return Decisions(np.arange(recording.t), stream.stamps, names, points)
 
 
 def _bytes(file: Path) -> bytes:

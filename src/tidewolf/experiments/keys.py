@@ -24,6 +24,7 @@ from tidewolf import rivals as _rivals
 from tidewolf import sets as _sets
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput
+from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import (
     Check,
     Flag,
@@ -35,11 +36,14 @@ from tidewolf.core.settings import (
     settings_of,
 )
 from tidewolf.experiments.choice import Choice
-from tidewolf.experiments.toml import hint
+from tidewolf.networks import Network
+from tidewolf.networks.tunnels import Cables
 from tidewolf.sets import ConvexSet
 from tidewolf.sets.graphs.settings import Commodities, Links, Node, Supplies
 
 Keys = Mapping[str, Setting]
+NETWORK = "Network"
+"""What a file may call a set that is described by a graph and what goes over it."""
 
 
 _NOTHING = Setting("", None, None, False, None).words
@@ -124,7 +128,8 @@ def learner_named(name: str) -> Any:
     if name in known:
         return known[name]
     raise InvalidInput(
-        f"There is no learner called {name!r}; there are {', '.join(known)}.{hint(name, known)}"
+        f"There is no learner called {name!r}; there are {', '.join(known)}."
+        f"{did_you_mean(name, known)}"
     )
 
 
@@ -142,7 +147,12 @@ def function_kinds() -> dict[str, type[Batch]]:
 
 def kind_named(name: str) -> type:
     """The set or the batch of functions of this name."""
-    return {**set_kinds(), **function_kinds()}[name]
+    return {**set_kinds(), **function_kinds(), NETWORK: Network}[name]
+
+
+def is_network(choice: Choice) -> bool:
+    """Whether a set is described by a graph and what goes over it: a network, or one flow."""
+    return choice.name in (NETWORK, "FlowPolytope") and "graph" in choice.given
 
 
 def inner_of(setting: Setting) -> Inner | None:
@@ -160,7 +170,7 @@ def names_file(known: Keys, name: str, value: Any) -> bool:
     """Whether the value of a key is the name of a file."""
     check = known[name].check if name in known else None
     column = isinstance(check, Numbers) and "graph" in known
-    named = isinstance(check, Numbers | Links | Commodities | Supplies)
+    named = isinstance(check, Numbers | Links | Cables | Commodities | Supplies)
     return isinstance(value, str) and named and not column
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from tidewolf.core.arguments import shown
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput
-from tidewolf.experiments.toml import hint
+from tidewolf.core.names import did_you_mean
 from tidewolf.methods.advice import Named, Resolve
 from tidewolf.methods.base import Learner
 from tidewolf.methods.context import Season
@@ -53,6 +53,6 @@ def _require_name(name: str, stream: Stream) -> None:
         raise InvalidInput(
             f'Advice is "last", a number of rounds, a duration such as "1d", or the name of points '
             f"in [stream] advice, of which {there}; not {shown(name)}."
-            f"{hint(name, (*names, 'last'))}",
+            f"{did_you_mean(name, (*names, 'last'))}",
             setting="advice",
         )

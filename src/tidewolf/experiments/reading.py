@@ -1,6 +1,6 @@
 """From a TOML file to an experiment. What it does not know is refused with the line and column.
 
-    [set]  [stream]  [[learners]]  rounds  seeds  caution  [sweep]  [outputs]
+    [set]  [stream]  [[learners]]  rounds  seeds  caution  [files]  [sweep]  [outputs]
 
 Paths are seen from the file's folder.
 """
@@ -14,20 +14,24 @@ from typing import Any
 
 from tidewolf.core.arguments import as_path
 from tidewolf.core.errors import InvalidInput, NewerFormat
-from tidewolf.core.settings import Check, Count, Number, Seed, Setting, Text
+from tidewolf.core.names import did_you_mean
+from tidewolf.core.settings import Check, Count, Number, Seed, Setting, Text, settings_of
 from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.experiment import (
     DEFAULT_LEARNERS,
     FILE_FORMAT,
+    FORMS,
     TABLES,
     Experiment,
     Tables,
 )
 from tidewolf.experiments.keys import (
+    NETWORK,
     Keys,
     format_value,
     function_kinds,
     key,
+    kind_keys,
     learner_keys,
     moved,
     problem_keys,
@@ -35,16 +39,29 @@ from tidewolf.experiments.keys import (
     takes_a_set,
     words_of,
 )
-from tidewolf.experiments.toml import Document, hint, parse
+from tidewolf.experiments.toml import Document, parse
 from tidewolf.experiments.toml_tables import read_choice, read_settings, read_value
+from tidewolf.files.format import FileFormat
+from tidewolf.files.gaps import GAPS
+from tidewolf.networks import Network
 
 OUTPUTS: Keys = {
     "folder": key("folder", Text("Where results go.")),
     "checkpoint_seconds": key(
         "checkpoint_seconds", Number("How much work a power cut may cost.", above=0.0)
     ),
+    "decisions": key("decisions", Text("Which files of decisions there are.", choices=FORMS)),
 }
 _HORIZONS = key("horizons", Count("Numbers of rounds, each in place of `rounds`.", unit="rounds"))
+_GAPS = key(
+    "gaps",
+    Text(
+        'What is done about cells without a number and rows that a table lacks: "refuse", '
+        '"unseen" (such rounds are played, and nobody learns from them), "last" (the last number '
+        "of the column).",
+        choices=GAPS,
+    ),
+)
 _TABLES: Keys = {
     name: key(name, Text(sentence))
     for name, sentence in {
@@ -53,9 +70,10 @@ _TABLES: Keys = {
         "capacities": "The table of what each coordinate may be at most in each round.",
         "weights": "The table of what each coordinate uses of the budget in each round.",
         "budgets": "The table of the budget of each round, one column.",
+        "demands": "The table of what each commodity of a network sends in each round.",
         "context": "The table of what kind of round each is: categories, or weights of them.",
     }.items()
-}
+} | {"gaps": _GAPS}
 TOP = (
     "format",
     "name",
@@ -66,6 +84,7 @@ TOP = (
     "set",
     "stream",
     "learners",
+    "files",
     "sweep",
     "outputs",
 )
@@ -121,7 +140,8 @@ def read(text: str, path: Path) -> Experiment:
     for name in data:
         if name not in TOP:
             raise document.refused(
-                f"an experiment has no key {name!r}; it takes {', '.join(TOP)}.{hint(name, TOP)}",
+                f"an experiment has no key {name!r}; it takes {', '.join(TOP)}."
+                f"{did_you_mean(name, TOP)}",
                 name,
             )
     if (found := _value(document, "format", Count(), FILE_FORMAT)) > FILE_FORMAT:
@@ -146,26 +166,44 @@ def read(text: str, path: Path) -> Experiment:
         title=_value(document, "title", Text(), ""),
         folder=folder / outputs["folder"] if "folder" in outputs else None,
         checkpoint_seconds=outputs.get("checkpoint_seconds", 10.0),
+        files=_files(document),
+        decisions=outputs.get("decisions"),
         document=document,
     )
+
+
+def _files(document: Document) -> FileFormat:
+    """How text is written in the files that an experiment names."""
+    known: Keys = {
+        name: key(name, setting.check)
+        for name, setting in settings_of(FileFormat).items()
+        if setting.check is not None
+    }
+    given = read_settings(document, ("files",), _table(document, "files"), known, "[files]")
+    return FileFormat(**given)
 
 
 def _stream(document: Document, folder: Path) -> Choice | Tables:
     table = _table(document, "stream")
     if "problem" in table:
         return _problem(document, table)
-    if not table:
+    if not table and not _is_network(_table(document, "set")):
         ways = 'problem = "routing", or costs = "costs.csv" and capacities = "capacities.csv"'
         raise document.refused(f"an experiment needs a [stream]: {ways}.", "stream")
     parts = {name: table[name] for name in ("losses", "constraints") if name in table}
     rest = {name: value for name, value in table.items() if name not in {*parts, "advice"}}
     tables = read_settings(document, ("stream",), rest, _TABLES, "[stream]")
-    given = {name: folder / value for name, value in tables.items()} | {
-        name: moved(
-            read_choice(document, ("stream", name), part, function_kinds()), folder.joinpath
-        )
-        for name, part in parts.items()
-    }
+    gaps = {"gaps": tables.pop("gaps")} if "gaps" in tables else {}
+    given = (
+        gaps
+        | {name: folder / value for name, value in tables.items()}
+        | {
+            name: moved(
+                read_choice(document, ("stream", name), part, function_kinds()), folder.joinpath
+            )
+            for name, part in parts.items()
+        }
+    )
     advice = _advice(document, table["advice"], folder) if "advice" in table else {}
     try:
         return Tables(**given, advice=tuple(advice.items()))
@@ -219,9 +257,21 @@ def _set(document: Document, stream: Choice | Tables, folder: Path) -> Choice | 
         raise document.refused(
             'tables need a [set], such as kind = "Simplex", or a graph with source and target.'
         )
+    if _is_network(table):
+        known = kind_keys(Network)
+        rest = {name: value for name, value in table.items() if name != "kind"}
+        given = read_settings(document, ("set",), rest, known, "A network")
+        return moved(Choice.of(NETWORK, given), folder.joinpath)
     # as many as the costs have columns
     optional = ["n"] if isinstance(stream, Tables) and stream.costs is not None else []
     return moved(read_choice(document, ("set",), table, set_kinds(), *optional), folder.joinpath)
+
+
+def _is_network(table: Mapping[str, Any]) -> bool:
+    """Whether [set] describes a network: it says so, or has a graph with ends and no kind."""
+    if "kind" in table:
+        return bool(table["kind"] == NETWORK)
+    return "graph" in table and bool(table.keys() & {"source", "target", "commodities"})
 
 
 def _learners(document: Document) -> tuple[Choice, ...]:
@@ -262,7 +312,7 @@ def _swept(
         if name not in known or name in ("horizon", "seed"):
             raise document.refused(
                 "[sweep] takes horizons and settings of the learners, not "
-                f"{name!r}.{hint(name, known)}",
+                f"{name!r}.{did_you_mean(name, known)}",
                 "sweep",
                 name,
             )

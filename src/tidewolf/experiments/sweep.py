@@ -2,6 +2,7 @@
 
     DIR/sweep.jsonl         the journal: every row as soon as it is known
     DIR/results.parquet     one line a cell, in the order of the plan, once all have ended
+    DIR/sweep.html          the page, which the command writes
 
 The same call goes on where a killed one stopped: cells with a row are not played again, those that
 failed are. A cell that fails is a line with the sentence that refused it, and no other suffers.
@@ -14,26 +15,22 @@ import json
 import math
 import os
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from tidewolf.core import checkpoint
-from tidewolf.core.errors import MissingExtra, OtherSettings
+from tidewolf.core.errors import MissingExtra
+from tidewolf.evaluation.formatting import interval, number, percent
 from tidewolf.evaluation.metrics import sweep_columns, sweep_values
-from tidewolf.experiments.cells import Cell, Row
-from tidewolf.experiments.engines import Engine, versions
-from tidewolf.experiments.journal import RESULTS, SWEEP_FORMAT, SweepJournal
+from tidewolf.experiments.engines import Engine
+from tidewolf.experiments.plan import Cell, Row
+from tidewolf.experiments.runner import Stage, kept_cells
+from tidewolf.experiments.store import ROWS_FORMAT, SWEEP
 
-
-class Stage(NamedTuple):
-    """How far a sweep has come."""
-
-    done: int
-    failed: int
-    cells: int
+RESULTS, PAGE = SWEEP.results
 
 
 class SweepLine(NamedTuple):
@@ -62,6 +59,88 @@ class SweepLine(NamedTuple):
     """how far the decision moved"""
     churn_p99: float | None = None
     churn_worst: float | None = None
+    loss: float | None = None
+    loss_total: float | None = None
+    """of all rounds"""
+
+
+class SweepGroup(NamedTuple):
+    """The lines of one experiment at one horizon."""
+
+    experiment: str
+    rounds: int | None
+    lines: list[SweepLine]
+
+    @property
+    def knobs(self) -> tuple[str, ...]:
+        """The settings that its lines differ in, or have set."""
+        return tuple(dict.fromkeys(name for line in self.lines for name in line.settings))
+
+    @property
+    def about(self) -> str:
+        """How long, in words."""
+        length = "as many rounds as it has" if self.rounds is None else f"{self.rounds:,} rounds"
+        return f"{length}, means over seeds"
+
+
+class LineColumn(NamedTuple):
+    """A number of a line, as tables show it."""
+
+    title: str
+    narrow_title: str
+    """what it is called where there is little room: two lines, or beneath the one before"""
+    cell: Callable[[SweepLine], str]
+    rank: int = 0
+    """where there is little room, columns of the highest rank go first"""
+    applies: Callable[[SweepLine], bool] = lambda line: True
+    """tables leave it out where it applies to none of theirs"""
+
+
+LINE_COLUMNS = (
+    LineColumn("total loss", "loss\ntotal", lambda line: number(line.loss_total)),
+    LineColumn("loss a round", "\na round", lambda line: number(line.loss)),
+    LineColumn("churn a round", "churn\na round", lambda line: number(line.churn), 1),
+    LineColumn("churn p99", "\np99", lambda line: number(line.churn_p99), 8),
+    LineColumn("worst churn", "\nworst", lambda line: number(line.churn_worst), 8),
+    LineColumn(
+        "regret a round",
+        "regret\na round",
+        lambda line: (
+            "none" if line.regret is None else interval(line.regret).partition(" \u00b1")[0]
+        ),
+        2,
+        applies=lambda line: line.regret is not None,
+    ),
+    LineColumn("violation a round", "violation\na round", lambda line: number(line.violation)),
+    LineColumn("violation p99", "\np99", lambda line: number(line.violation_p99), 7),
+    LineColumn("worst violation", "\nworst", lambda line: number(line.violation_worst), 5),
+    LineColumn(
+        "rounds broken",
+        "rounds\nbroken",
+        lambda line: "unknown" if line.broken is None else percent(line.broken),
+        6,
+    ),
+    LineColumn("calls a round", "calls\na round", lambda line: number(line.calls), 3),
+    LineColumn(
+        "LPs a round",
+        "LPs\na round",
+        lambda line: number(line.solves),
+        3,
+        applies=lambda line: bool(line.solves),
+    ),
+    LineColumn(
+        "us a round",
+        "us",
+        lambda line: number(None if line.seconds is None else 1e6 * line.seconds),
+        4,
+    ),
+    LineColumn("seeds", "seeds", lambda line: str(line.seeds), 4),
+)
+
+
+def line_columns(lines: Sequence[SweepLine]) -> list[LineColumn]:
+    """The columns that a table of these lines has."""
+    return [column for column in LINE_COLUMNS if any(map(column.applies, lines))]
 
 
 @final
@@ -85,6 +164,21 @@ class Sweep:
             ).append(row)
         return [_line(group) for group in groups.values()]
 
+    def groups(self) -> list[SweepGroup]:
+        """The lines, together those of one experiment at one horizon."""
+        found: dict[tuple[str, int | None], SweepGroup] = {}
+        for line in self.lines():
+            place = line.experiment, line.rounds
+            found.setdefault(place, SweepGroup(*place, [])).lines.append(line)
+        return list(found.values())
+
+    def warnings(self) -> list[str]:
+        """What failed, and why."""
+        return [
+            f"{times} of {len(self.rows)} failed: {sentence}"
+            for sentence, times in Counter(row["failure"] for row in self.failures).items()
+        ]
+
     def table(self) -> Any:
         """The rows as a table of pyarrow, a column a number."""
         pa = _pyarrow()
@@ -101,7 +195,7 @@ class Sweep:
         }
         schema = pa.schema(
             [(name, types[kind]) for name, kind in columns.items()],
-            metadata={"tidewolf": f"sweep {SWEEP_FORMAT}"},
+            metadata={"tidewolf": f"sweep {ROWS_FORMAT}"},
         )
         return pa.Table.from_pylist([_flat(row, knobs) for row in self.rows], schema=schema)
 
@@ -125,33 +219,13 @@ def sweep(
     begun anew.
     """
     _pyarrow()
-    folder, here = Path(folder), versions()
-    with SweepJournal(folder, [cell.plain() for cell in cells], here, force=force) as journal:
-        left = {
-            n: cell
-            for n, cell in enumerate(cells)
-            if n not in journal.rows or journal.rows[n]["failure"]
-        }
-        if left and journal.versions != here:
-            then = ", ".join(
-                f"{name} {version}"
-                for name, version in journal.versions.items()
-                if here.get(name) != version
-            )
-            raise OtherSettings(
-                f"The sweep in {folder} was begun with {then}: go on with that, name another "
-                "folder, or force overwriting."
-            )
-        stage = Stage(len(cells) - len(left), 0, len(cells))
-        tell = progress or (lambda stage: None)
-        tell(stage)
-        with closing(engine(left)) if left else nullcontext(()) as answers:
-            for number, row in answers:
-                journal.add(number, row)
-                stage = Stage(stage.done + 1, stage.failed + bool(row["failure"]), len(cells))
-                tell(stage)
-        found = Sweep(tuple(journal.rows[n] for n in range(len(cells))))
-        if left or not (folder / RESULTS).exists():
+    folder = Path(folder)
+    with kept_cells(cells, folder, SWEEP, engine=engine, force=force, progress=progress) as (
+        rows,
+        played,
+    ):
+        found = Sweep(rows)
+        if played or not (folder / RESULTS).exists():
             _write(folder / RESULTS, found)
     return found
 
@@ -222,6 +296,8 @@ def _by_round(played: Sequence[Row]) -> dict[str, float | None]:
         "churn": ("churn_mean", statistics.fmean),
         "churn_p99": ("churn_p99", statistics.fmean),
         "churn_worst": ("churn_worst", max),
+        "loss": ("loss_mean", statistics.fmean),
+        "loss_total": ("loss", statistics.fmean),
     }
     return {
         name: None if None in (numbers := [row[key] for row in values] or [None]) else over(numbers)

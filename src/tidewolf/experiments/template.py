@@ -28,13 +28,17 @@ seeds = [0]                     # one run a seed; of everything random
 [stream]
 {stream}
 # ... or tables, one row a round, one column a coordinate: CSV (a header line, numbers, perhaps a
-# first column called time), NPZ, Parquet ...
+# first column called time), Excel ("book.xlsx", or "book.xlsx#Sheet"), NPZ, Parquet ...
 #
 # [stream]
 # costs = "costs.csv"           # the loss of a round is the sum of cost times share
 # capacities = "capacities.csv" # the limit: no share above its capacity; without one there is none
 # weights = "weights.csv"       # or, in place of capacities: the sum of weight times share ...
 # budgets = "budgets.csv"       # ... is at most the round's budget, one column
+# demands = "demands.csv"       # of a network whose demands move: a column a commodity
+# gaps = "refuse"               # cells without a number, and rows that one table has and another
+#                               # has not; "last": the last number of the column; "unseen": such a
+#                               # round is played, and nobody learns from it
 #
 # ... or, for either of the two, functions by name (tidewolf list), their arrays as lists or as
 # names of tables, rounds first (NPZ and NPY for more than two axes):
@@ -52,20 +56,35 @@ seeds = [0]                     # one run a seed; of everything random
 # `context = "kinds.csv"`, a category a round (or a column of weights for each category), and
 # `advice = {{incumbent = "incumbent.csv"}}`, points that others proposed (an empty cell: none).
 
+#
+# How text is written in CSV files, where not with commas, points and UTF-8 (a file that does not
+# fit is refused with what would fit), and whose clock dates without an offset were read from:
+#
+# [files]
+# separator = ";"
+# decimal = ","
+# encoding = "cp1252"
+# timezone = "Europe/Berlin"    # such dates become UTC; by default they are taken as they stand
 
-# The set, where the stream is no built-in problem (adversarial takes one too). A network:
+
+# The set, where the stream is no built-in problem (adversarial takes one too). A network
+# (tidewolf new network writes one with data; docs/own-data.md):
 #
 # [set]
-# kind = "FlowPolytope"         # flows from a source to a target
+# kind = "Network"              # may be left out where there is a graph with ends, as here
 # graph = "links.csv"           # an edge list with columns tail and head (or .graphml, .gml, or
 #                               # pairs [["SEA", "DEN"], ...]); columns of tables are called
 #                               # "SEA > DEN", or as the column name of the edge list says
-# source = "SEA"
+# source = "SEA"                # or shares of several: {{SEA = 0.6, SFO = 0.4}}
 # target = "NYC"
 # demand = 1.0                  # how much is sent, in the unit of the capacities; what is decided,
 #                               # and broken, are shares of it
-# lengths = "km"                # a column of the edge list: where links go round in circles, those
-#                               # that lead away from the source stay
+# commodities = "pairs.csv"     # in place of these three, many: columns source, target, demand
+# paths = "away"                # links that lead away from the source; "all": every link;
+#                               # "k-shortest": tunnels
+# k = 3                         # so many tunnels a commodity
+# lengths = "km"                # the column of the edge list that says how long links are; they
+#                               # tell which links lead away and which paths are short
 # directed = true               # false: every link carries both ways; by default what the file
 #                               # says, and an edge list is directed
 #
@@ -127,6 +146,8 @@ name = "SinhaVaze"              # projects exactly
 # folder = "results"            # out by default; --out says otherwise
 checkpoint_seconds = 10.0       # how much work a power cut may cost: tidewolf resume goes on from
 #                               # the last checkpoint
+# decisions = "both"            # none, csv, parquet or both; parquet by default, and csv beside it
+#                               # up to a million cells
 """
 
 

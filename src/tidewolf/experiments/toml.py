@@ -11,7 +11,6 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any, NamedTuple, TypeAlias
 
 from tidewolf.core.errors import InvalidInput
@@ -75,13 +74,6 @@ def parse(text: str, name: str) -> Document:
     except ValueError as error:  # a number with more digits than Python reads
         raise InvalidInput(f"{name} cannot be read: {error}.") from None
     return Document(name, data, _places(text))
-
-
-def hint(word: str, known: Iterable[str]) -> str:
-    """ " Did you mean ...?" where something known looks like `word`, else nothing."""
-    lower = {each.lower(): each for each in known}
-    near = get_close_matches(word.lower(), lower, n=1, cutoff=0.5)
-    return f" Did you mean {lower[near[0]]}?" if near else ""
 
 
 def to_toml(data: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from tidewolf.core.arrays import LARGEST_COUNT, as_count
 from tidewolf.core.errors import InvalidInput, TidewolfError
+from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Setting
 from tidewolf.experiments.choice import Choice, sayable
 from tidewolf.experiments.keys import (
@@ -20,7 +21,8 @@ from tidewolf.experiments.keys import (
     set_kinds,
     words_of,
 )
-from tidewolf.experiments.toml import Document, hint
+from tidewolf.experiments.toml import Document
+from tidewolf.files.format import PLAIN, FileFormat
 from tidewolf.sets import ConvexSet
 
 _DEEPEST = 20
@@ -32,10 +34,12 @@ class Place(NamedTuple):
 
     document: Document | None
     path: tuple[str | int, ...] = ()
+    format: FileFormat = PLAIN
+    """how text is written in the files that it names"""
 
     def within(self, *path: str | int) -> Place:
         """The place of one of its keys."""
-        return Place(self.document, (*self.path, *path))
+        return self._replace(path=(*self.path, *path))
 
     def words(self) -> str:
         """What a sentence begins with: "net.toml, line 7, column 1: ", or nothing."""
@@ -62,7 +66,7 @@ def read_settings(
         if name not in known:
             accepted = f"it takes {', '.join(known)}" if known else "it takes none"
             raise document.refused(
-                f"{owner} has no setting called {name!r}; {accepted}.{hint(name, known)}",
+                f"{owner} has no setting called {name!r}; {accepted}.{did_you_mean(name, known)}",
                 *path,
                 name,
             )
@@ -131,7 +135,7 @@ def read_choice(
             else f"[{name}] needs a kind"
         )
         raise document.refused(
-            f"{said}; there are {', '.join(kinds)}.{hint(kind, kinds)}", *path, "kind"
+            f"{said}; there are {', '.join(kinds)}.{did_you_mean(kind, kinds)}", *path, "kind"
         )
     known = {
         name: setting._replace(default=None) if name in optional else setting

@@ -10,6 +10,8 @@
     LogWealth(returns)                 -log <r_t, x>, where that is defined
     MaxUtilization(incidence, demands, capacities, pairs)
                                        how full the fullest link is, demands split over paths
+    LoadLimit(incidence, demands, capacities, pairs)
+                                       by how much the most overloaded link is over its capacity
     Custom(value, subgradient, shape)  value(t, x)
     from_torch(value, shape, data=..)  value(x, *row), gradients by torch; from_jax by jax
     Unlimited(shape, rounds)           -1: what a stream has where no constraints are given
@@ -34,6 +36,7 @@ from tidewolf.functions.custom import Custom
 from tidewolf.functions.from_jax import from_jax
 from tidewolf.functions.from_torch import from_torch
 from tidewolf.functions.linear import Linear
+from tidewolf.functions.load_limit import LoadLimit
 from tidewolf.functions.log_wealth import LogWealth
 from tidewolf.functions.max import Max
 from tidewolf.functions.max_affine import MaxAffine
@@ -52,6 +55,7 @@ __all__ = [
     "Halfspaces",
     "Linear",
     "LinearTotal",
+    "LoadLimit",
     "LogWealth",
     "Max",
     "MaxAffine",

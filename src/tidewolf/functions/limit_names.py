@@ -1,5 +1,5 @@
-"""What the limits of a round are called: entries by the names that a set has for them, callables by
-their own, others by their numbers, from 1.
+"""What the limits of a round are called: entries by the names that a set has for them, links and
+callables by their own, others by their numbers, from 1.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from typing import Any
 
 from tidewolf.core.batch import Batch
 from tidewolf.functions.capacity import Capacity
+from tidewolf.functions.load_limit import LoadLimit
 from tidewolf.functions.max import Max
 
 
@@ -27,4 +28,6 @@ def _known(K: Any, one: Batch) -> tuple[str | None, ...]:
     if pieces is None and isinstance(name := getattr(one, "name", None), str):
         return (name,)
     names = getattr(K, "names", None) if isinstance(one, Capacity) else None
+    if isinstance(one, LoadLimit):
+        names = one.names
     return (None,) * count if names is None or len(names) != count else tuple(names)

@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_items, shown
+from tidewolf.core.arguments import as_items, as_text, shown
 from tidewolf.core.arrays import as_number, frozen
 from tidewolf.core.errors import InvalidInput, UnreachableTarget, WrongShape, WrongType
 from tidewolf.core.names import all_different
@@ -61,12 +61,16 @@ class Cable(NamedTuple):
     head: Hashable
     length: float = 1.0
     capacity: float | None = None
+    name: str = ""
 
 
-class _Cables(Check):
+class Cables(Check):
     """Links with lengths and capacities, as tuples or of a networkx graph."""
 
-    words: ClassVar[str] = "a list of [tail, head, length, capacity], the last two optional"
+    words: ClassVar[str] = (
+        "the name of a graph's file, or a list of [tail, head, length, capacity], the last two "
+        "optional"
+    )
 
     def __call__(self, value: Any, what: str) -> tuple[Cable, ...]:
         rows: Iterable[Any]
@@ -79,7 +83,9 @@ class _Cables(Check):
             raise InvalidInput(f"{what} has no links; give at least one (tail, head).")
         return cables
 
-    def read(self, value: Any) -> tuple[Any, ...] | None:
+    def read(self, value: Any) -> str | tuple[Any, ...] | None:
+        if isinstance(value, str):
+            return value or None
         listed = isinstance(value, list) and all(isinstance(row, list) for row in value)
         return tuple(map(tuple, value)) if listed else None
 
@@ -146,7 +152,7 @@ class Tunnels(Value):
 
     graph: Annotated[
         Iterable[tuple[Any, ...]],
-        _Cables(
+        Cables(
             "The links, (tail, head), (tail, head, length) or (tail, head, length, capacity), each "
             "in its direction; lengths are 1 where none are given. Or a networkx graph, with "
             "`length` (else `weight`) and `capacity` as attributes; an undirected edge is a link "
@@ -198,7 +204,7 @@ class Tunnels(Value):
     @cached_property
     def splits(self) -> SimplexProduct:
         """What is decided: a share for each path, those of a pair's paths summing to 1."""
-        return SimplexProduct([len(ways) for ways in self._ways])
+        return SimplexProduct([len(ways) for ways in self._ways], self.names)
 
     @property
     def path_pair(self) -> Int64s:
@@ -330,5 +336,6 @@ def _as_cable(i: int, row: Any, what: str) -> Cable:
         cable.tail,
         cable.head,
         as_number(cable.length, f"{called}, its length", above=0.0),
-        None if capacity is None else as_number(capacity, f"{called}, its capacity", above=0.0),
+        None if capacity is None else as_number(capacity, f"{called}, its capacity", least=0.0),
+        as_text(cable.name, f"{called}, its name"),
     )

@@ -9,24 +9,24 @@ from difflib import get_close_matches
 
 from tidewolf.core.arguments import as_text
 from tidewolf.core.errors import InvalidInput
+from tidewolf.files import FileFormat, Graph, Table, read_graph, read_table
 from tidewolf.problems.abilene import abilene
 from tidewolf.problems.adversarial import adversarial
 from tidewolf.problems.base import Builder, Problem
 from tidewolf.problems.carbon import carbon
 from tidewolf.problems.completion import completion
 from tidewolf.problems.freeway import freeway
-from tidewolf.problems.graph_files import Graph, read_graph
 from tidewolf.problems.meta import meta
 from tidewolf.problems.pairs import pairs
 from tidewolf.problems.portfolio import portfolio
 from tidewolf.problems.routing import routing
 from tidewolf.problems.scheduling import scheduling
 from tidewolf.problems.sdp import sdp
-from tidewolf.problems.tables import Table, read_table
 from tidewolf.problems.zoo import geant, uunet, zoo
 
 __all__ = [
     "Builder",
+    "FileFormat",
     "Graph",
     "Problem",
     "Table",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, Protocol, TypeAlias, final
+from typing import Annotated, Any, Protocol, TypeAlias, final
 
 from tidewolf.core.arguments import as_items, as_text, shown
 from tidewolf.core.batch import Stream
@@ -48,6 +48,13 @@ class Problem(Value):
     period : int, optional
         In how many rounds what comes and goes comes again, such as the rounds of a day. None:
         nothing is known to. Unit: rounds.
+    network : Network, optional
+        The network that is decided on (`tidewolf.networks.Network`). None: it is none.
+    demands : array, optional
+        What each commodity of the network sends in each round, of shape (rounds, commodities).
+        None: what the network says, in every round.
+    notes : sequence of str, default ()
+        What to know of it, in sentences: links that are cut, gaps that were filled.
 
     Examples
     --------
@@ -70,6 +77,9 @@ class Problem(Value):
             unit="rounds",
         ),
     ] = None
+    network: Any = None
+    demands: Any = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()

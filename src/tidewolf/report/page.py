@@ -1,8 +1,9 @@
 """The report of an experiment: what was run, what came of it, pictures, and how to run it again.
 
-One HTML page that needs nothing else, no network either. Its script only says at a pointer what
-tables and captions say without it. Light and dark, a phone and paper are the style sheet's
-business. The same runs give the same page, apart from the date and the seconds.
+One HTML page that needs nothing else, no network either. Sections are functions that make plain
+data from runs; templates/ makes the markup. Its script only says at a pointer what tables and
+captions say without it. Light and dark, a phone and paper are the style sheet's business. The same
+runs give the same page, apart from the date and the seconds.
 """
 
 from __future__ import annotations
@@ -10,29 +11,33 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from html import escape
-from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from tidewolf.core import checkpoint
 from tidewolf.core.feedback import SEES
 from tidewolf.evaluation.metrics import Metric, table_metrics
 from tidewolf.report.charts import figures
-from tidewolf.report.figures import legend_line
-from tidewolf.report.intervals import intervals_section, quick_intervals
-from tidewolf.report.limits import limits_section
-from tidewolf.report.markup import scrolled, table, with_lines
+from tidewolf.report.clock import Clock, clock_of
+from tidewolf.report.intervals import intervals_context, quick_intervals
+from tidewolf.report.limits import limits_context
+from tidewolf.report.names import title_of
+from tidewolf.report.rendering import document
 from tidewolf.report.styles import RunStyle, run_styles
 from tidewolf.report.styles import learner_labels as learner_labels
-from tidewolf.report.trajectory import trajectory_section
-from tidewolf.report.trust import trust_section
+from tidewolf.report.tables import Cell, Table, table
+from tidewolf.report.trajectory import maps_context, networks_context
+from tidewolf.report.trust import trust_context
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.intervals import Intervals
     from tidewolf.evaluation.run import Run
+    from tidewolf.networks.network import Network
 
-PAGE_FORMAT = 1
+DECISION_FILES = ("decisions*.csv", "decisions*.parquet", "paths*.csv", "paths*.parquet")
+"""What a page links to where it lies beside it."""
 _READ = (
     "Regret is the total loss minus that of the best fixed point that keeps every limit in every "
     "round; where that point is known only between two bounds, so is the regret. Violation adds "
@@ -61,8 +66,16 @@ def write(
     experiment: str = "",
     worst: Sequence[Intervals] | None = None,
     left_out: Mapping[str, str] = MappingProxyType({}),
+    network: Network | None = None,
+    decisions: Sequence[str] | None = None,
 ) -> None:
-    """The page at `path`, whole or not at all."""
+    """The page at `path`, whole or not at all.
+
+    Arguments are those of `page`; without `decisions` the page links to those that lie beside it.
+    """
+    if decisions is None:
+        folder = Path(path).parent
+        decisions = [file.name for form in DECISION_FILES for file in sorted(folder.glob(form))]
     text = page(
         runs,
         name=name,
@@ -73,6 +86,8 @@ def write(
         experiment=experiment,
         worst=worst,
         left_out=left_out,
+        network=network,
+        decisions=decisions,
     )
     checkpoint.write(path, text.encode())
 
@@ -88,57 +103,56 @@ def page(
     experiment: str = "",
     worst: Sequence[Intervals] | None = None,
     left_out: Mapping[str, str] = MappingProxyType({}),
+    network: Network | None = None,
+    decisions: Sequence[str] = (),
 ) -> str:
     """The whole page for runs of several learners on one stream.
 
     `entries` names the entries of a point, one each; `experiment` is the experiment as resolved, as
     text; `worst` holds the intervals of each run. Without them, they are worked out where that is a
     matter of linear programs of moderate size. `left_out` says why learners that usually take part
-    do not.
+    do not. `network` is what the set was made from; `decisions` are the names of files beside the
+    page that hold them.
     """
-    seen = run_styles(runs)
+    seen, clock = run_styles(runs), clock_of(runs[0].stream, runs[0].rounds)
     labels = [style.label for style in seen]
-    body = [
-        f"<h1>{escape(name)}</h1>",
-        f"<p>{escape(about)}</p>",
-        f'<p class="facts">{runs[0].rounds:,} rounds &middot; seed {seed}</p>',
-        results_table(runs),
-        f'<p class="read">{_read(runs)}</p>',
-        *(
-            f'<p class="warning" role="note">{escape(sentence)}</p>'
-            for sentence in hindsight_warnings(runs)
+    context = {
+        "title": title_of(name),
+        "about": about,
+        "facts": _facts(runs, seed, clock),
+        "files": [_file(each) for each in decisions],
+        "results": results_table(runs),
+        "read": _read(runs),
+        "warnings": hindsight_warnings(runs),
+        "figures": figures(runs),
+        "trust": trust_context(runs),
+        "limits": limits_context(runs),
+        "networks": networks_context(runs, entries, network),
+        "maps": maps_context(runs, entries),
+        "intervals": intervals_context(
+            quick_intervals(runs) if worst is None else worst, seen, clock
         ),
-        f'<section class="figures">{figures(runs)}</section>',
-        trust_section(runs),
-        limits_section(runs),
-        trajectory_section(runs, entries),
-        intervals_section(quick_intervals(runs) if worst is None else worst, seen),
-        _notes(runs, labels, left_out),
-        _experiment(runs, labels, name, seed, experiment),
-        footer(date),
-    ]
-    return document(name, [part for part in body if part])
+        "notes": learner_notes(runs, labels, left_out),
+        "experiment": experiment.strip(),
+        "settings": _settings(runs, labels, name, seed),
+        "written": written(date),
+    }
+    return document("run", title_of(name), context)
 
 
-def document(name: str, body: Sequence[str]) -> str:
-    """A page that needs nothing else around these elements."""
-    style, script = asset("colors.css") + asset("style.css"), asset("hover.js")
-    head = (
-        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, '
-        'initial-scale=1"><meta name="generator" content="tidewolf '
-        f'{checkpoint.writer()["tidewolf"]}"><meta name="tidewolf-format" '
-        f'content="{PAGE_FORMAT}"><title>{escape(name)} - tidewolf</title><style>\n{style}</style>'
-    )
-    inside = "\n".join(body)
-    return (
-        f'<!doctype html>\n<html lang="en">\n<head>{head}</head>\n<body><main>\n{inside}\n</main>'
-        f"<script>\n{script}</script></body>\n</html>\n"
-    )
+def written(date: datetime) -> str:
+    """When a page was written, in words."""
+    return date.strftime("%Y-%m-%d %H:%M %Z").strip()
 
 
-def asset(name: str) -> str:
-    """A style sheet or script that lies beside this file."""
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+def _facts(runs: Sequence[Run], seed: int, clock: Clock) -> list[str]:
+    when = [clock.span(0, clock.rounds)] if clock.times is not None else []
+    return [f"{runs[0].rounds:,} rounds", *when, f"seed {seed}"]
+
+
+def _file(name: str) -> dict[str, str]:
+    what = "paths and their shares" if name.startswith("paths") else "one column an entry"
+    return {"name": name, "address": quote(name), "about": what}
 
 
 def hindsight_warnings(runs: Sequence[Run]) -> list[str]:
@@ -165,22 +179,21 @@ def _without_comparator(run: Run) -> str:
     )
 
 
-def results_table(runs: Sequence[Run]) -> str:
+def results_table(runs: Sequence[Run]) -> Table:
     """The headline: what each run came to."""
     shown = table_metrics(runs)
-    titles = ["learner", *(metric.title for metric in shown)]
     rows = (_row(run, style, shown) for run, style in zip(runs, run_styles(runs), strict=True))
-    return scrolled(table(titles, rows, stacked=True), "Results")
+    return table("Results", ["learner", *(metric.title for metric in shown)], rows, stacked=True)
 
 
-def _row(run: Run, style: RunStyle, shown: Sequence[Metric]) -> tuple[str, ...]:
+def _row(run: Run, style: RunStyle, shown: Sequence[Metric]) -> list[Cell]:
     proved = {True: "certificate holds", False: "certificate fails", None: "certificate undecided"}[
         run.certificate.holds
     ]
-    return (
-        legend_line(style) + with_lines(style.label, f"sees {SEES[run.learner.needs]}", proved),
-        *(with_lines(metric.cell(run), *metric.details(run)) for metric in shown),
-    )
+    return [
+        Cell(style.label, (f"sees {SEES[run.learner.needs]}", proved), style),
+        *(Cell(metric.cell(run), tuple(metric.details(run))) for metric in shown),
+    ]
 
 
 def _read(runs: Sequence[Run]) -> str:
@@ -193,14 +206,6 @@ def _read(runs: Sequence[Run]) -> str:
         + (_PROMISED if any(total.promise is not None for total in totals) else "")
         + _CERTIFIED
     )
-
-
-def _notes(runs: Sequence[Run], labels: Sequence[str], left_out: Mapping[str, str]) -> str:
-    items = "".join(
-        f"<li><b>{escape(who)}</b>: {escape(note)}</li>"
-        for who, note in learner_notes(runs, labels, left_out)
-    )
-    return f'<h2 class="part">Notes</h2><ul class="notes">{items}</ul>' if items else ""
 
 
 def learner_notes(
@@ -219,11 +224,11 @@ def learner_notes(
     return [*((", ".join(who), note) for note, who in concerned.items()), *missing]
 
 
-def _experiment(
-    runs: Sequence[Run], labels: Sequence[str], name: str, seed: int, experiment: str
-) -> str:
+def _settings(
+    runs: Sequence[Run], labels: Sequence[str], name: str, seed: int
+) -> list[tuple[str, Any]]:
     stream = runs[0].stream
-    facts = [
+    return [
         ("experiment", f"{name}, {runs[0].rounds:,} rounds"),
         ("seed", f"{seed}"),
         ("set", repr(runs[0].learner.hard_set)),
@@ -231,17 +236,3 @@ def _experiment(
         ("constraints", repr(stream.constraints)),
         *((label, repr(run.learner)) for run, label in zip(runs, labels, strict=True)),
     ]
-    resolved = f"<pre>{escape(experiment.strip())}</pre>" if experiment.strip() else ""
-    return f'<h2 class="part">The experiment</h2>{resolved}{_facts(facts)}'
-
-
-def footer(date: datetime) -> str:
-    """Versions, and when the page was written."""
-    versions = ", ".join(f"{part} {version}" for part, version in checkpoint.writer().items())
-    written = date.strftime("%Y-%m-%d %H:%M %Z").strip()
-    return f"<footer>{_facts([('versions', versions), ('written', written)])}</footer>"
-
-
-def _facts(facts: Sequence[tuple[str, str]]) -> str:
-    items = (f"<dt>{escape(term)}</dt><dd>{escape(fact)}</dd>" for term, fact in facts)
-    return f"<dl>{''.join(items)}</dl>"

@@ -38,15 +38,23 @@ import numpy as np
 
 from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import as_direction, as_point, frozen, like, to_numpy
-from tidewolf.core.errors import EmptyGraph, EmptySet, SolverFailed, WrongShape, WrongType
+from tidewolf.core.errors import (
+    EmptyGraph,
+    EmptySet,
+    NotAMember,
+    SolverFailed,
+    WrongShape,
+    WrongType,
+)
 from tidewolf.core.names import listed
 from tidewolf.core.oracle import Answer
-from tidewolf.core.settings import names_in_files
+from tidewolf.core.settings import Text, names_in_files
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.kernels.network_simplex import ROUNDING
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
-from tidewolf.sets.graphs.dag import incidence_matrix
+from tidewolf.sets.flows.flow_polytope import Path, path_nodes
+from tidewolf.sets.graphs.dag import as_tolerance, incidence_matrix
 from tidewolf.sets.graphs.laplacian import HullProjection
 from tidewolf.sets.graphs.network import FlowNetwork
 from tidewolf.sets.graphs.nodes import link_names, node_number, number_nodes, numbers_of
@@ -60,9 +68,13 @@ from tidewolf.sets.graphs.residual import (
     violated_cut,
 )
 from tidewolf.sets.graphs.settings import ArcBounds, GraphLinks, Supplies
+from tidewolf.sets.graphs.split_flow import split_flow
 
 RANGED = 1000
 """Up to how many free arcs what each can carry is worked out."""
+
+
+_Before = Text("What is sent, before the names of arcs, as in a product; empty: nothing is.")
 
 
 @final
@@ -77,6 +89,8 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
     ----------
     network : FlowNetwork
         The arcs, their bounds and the supplies of nodes; `from_edges` makes it.
+    commodity : str, default ''
+        What is sent, before the names of arcs, as in a product; empty: nothing is.
 
     Examples
     --------
@@ -88,6 +102,7 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
     """
 
     network: FlowNetwork
+    commodity: Annotated[str, _Before] = ""
 
     @classmethod
     @names_in_files
@@ -109,6 +124,7 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
             float | Sequence[float] | Array,
             ArcBounds("The least that arcs carry: one number for all, or one for each."),
         ] = 0.0,
+        commodity: Annotated[str, _Before] = "",
     ) -> CapacitatedFlow:
         """Flows over arcs between named nodes; point[i] is the flow on arc i.
 
@@ -123,6 +139,8 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
             The most that arcs carry: one number for all, or one for each.
         lower : float or sequence of float or array, default 0.0
             The least that arcs carry: one number for all, or one for each.
+        commodity : str, default ''
+            What is sent, before the names of arcs, as in a product; empty: nothing is.
 
         Examples
         --------
@@ -139,7 +157,7 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
         for node, amount in supplies.items():
             supply[node_number(node, numbers, "The supplied node", "supplies")] = amount
         bounds = (_for_each(lower, len(tails), "lower"), _for_each(upper, len(tails), "upper"))
-        return cls(FlowNetwork(tails, heads, *bounds, supply, nodes))
+        return cls(FlowNetwork(tails, heads, *bounds, supply, nodes), commodity)
 
     def __post_init__(self) -> None:
         net = self.network
@@ -179,8 +197,9 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The arcs, such as "SEA > DEN"."""
-        return link_names(self.network.tails, self.network.heads, self.network.nodes)
+        """The arcs, such as "SEA > DEN", behind the commodity where there is one."""
+        arcs = link_names(self.network.tails, self.network.heads, self.network.nodes)
+        return tuple(f"{self.commodity}: {arc}" for arc in arcs) if self.commodity else arcs
 
     def _out_of_reach(self, entries: Int64s) -> str | None:
         net = self.network
@@ -341,6 +360,48 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
 
     def atom(self, point: Array) -> Vertex:
         return Sparse.of(point)
+
+    def paths(self, x: Array, *, tolerance: float = 1e-9) -> list[Path]:
+        """A flow as weighted paths from nodes that supply to nodes that draw, heaviest first; what
+        goes round in circles is left out.
+
+        Parameters
+        ----------
+        x : array
+            A flow without negative arcs.
+        tolerance : float, default 1e-9
+            Paths with less are left out.
+
+        Returns
+        -------
+        list of Path
+            Weight, arcs and nodes of each path; the weights sum to what is supplied.
+
+        Raises
+        ------
+        NotAMember
+            x is no such flow.
+
+        Examples
+        --------
+        >>> K = tw.sets.CapacitatedFlow.from_edges(
+        ...     [("s", "a"), ("a", "s"), ("a", "t")], supplies={"s": 1.0, "t": -1.0}, upper=2.0
+        ... )
+        >>> K.paths(np.array([1.5, 0.5, 1.0]))
+        [Path(weight=1.0, arcs=(0, 2), nodes=('s', 'a', 't'))]
+        """
+        net, tolerance = self.network, as_tolerance(tolerance)
+        flow = to_numpy(as_point(x, self.shape, "The flow")).astype(np.float64)
+        if self.excess(flow) > max(1e-6, tolerance) * max(1.0, self._unit) or flow.min() < -1e-6:
+            raise NotAMember(
+                "Only a flow of this network without negative arcs splits into paths; this point "
+                f"misses being one by {max(self.excess(flow), -float(flow.min())):.3g}."
+            )
+        found = split_flow(net.tails, net.heads, net.supply, flow, tolerance)
+        return [
+            Path(weight, arcs, path_nodes(arcs, net.tails, net.heads, net.nodes))
+            for weight, arcs in found
+        ]
 
     def relax(self, y: Array) -> Array:
         """The projection on the bounds alone."""

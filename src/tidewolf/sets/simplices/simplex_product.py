@@ -33,7 +33,7 @@ from tidewolf.core.arrays import (
 )
 from tidewolf.core.errors import EmptySet, InvalidInput
 from tidewolf.core.oracle import Answer
-from tidewolf.core.settings import Check
+from tidewolf.core.settings import Check, Names
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.kernels.simplices import (
@@ -84,6 +84,8 @@ class SimplexProduct(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
     ----------
     sizes : sequence of int
         How many entries each group has; groups follow one another.
+    labels : sequence of str, default ()
+        What the entries are called, no two alike; empty where they have no names.
 
     Examples
     --------
@@ -97,15 +99,33 @@ class SimplexProduct(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
     sizes: Annotated[
         Sequence[int], Sizes("How many entries each group has; groups follow one another.")
     ]
+    labels: Annotated[
+        Sequence[str],
+        Names("What the entries are called, no two alike; empty where they have no names."),
+    ] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.labels and (len(set(self.labels)), len(self.labels)) != (sum(self.sizes),) * 2:
+            raise InvalidInput(
+                f"labels of SimplexProduct are {sum(self.sizes)} different names, one an entry; "
+                f"{len(set(self.labels))} were given.",
+                setting="labels",
+            )
 
     def __repr__(self) -> str:
-        if len(self.sizes) > 4 and len(set(self.sizes)) == 1:
-            return f"SimplexProduct(sizes={len(self.sizes)} x {self.sizes[0]})"
-        return super().__repr__()
+        equal = len(self.sizes) > 4 and len(set(self.sizes)) == 1
+        sizes = f"{len(self.sizes)} x {self.sizes[0]}" if equal else f"{tuple(self.sizes)}"
+        return f"SimplexProduct(sizes={sizes})"
 
     @cached_property
     def shape(self) -> Shape:
         return (sum(self.sizes),)
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Those of `labels`, where there are some."""
+        return tuple(self.labels) or None
 
     @property
     def dimension(self) -> int:

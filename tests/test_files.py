@@ -65,7 +65,7 @@ def test_dates_are_times(tmp_path):
         written(
             tmp_path,
             "t.csv",
-            "Date,x\n2024-01-31,1\n2024-01-31T06:00,2\n"
+            "Date,x\n2024-01-31T00:00Z,1\n2024-01-31T05:00-01:00,2\n"
             "2024-01-31T08:00+01:00,3\n2024-01-31T08:00Z,4\n",
         )
     )
@@ -111,8 +111,8 @@ def test_files_that_are_no_tables(tmp_path):
     pytest.importorskip("pyarrow")
     refused(tmp_path / "none.csv", "There is no table at")
     refused(
-        written(tmp_path, "t.xlsx", ""),
-        "none of the tables that can be read: .csv, .csv.gz, .npz, .parquet",
+        written(tmp_path, "t.xls", ""),
+        "none of the tables that can be read: .csv, .csv.gz, .tsv, .xlsx, .npz, .parquet; save it",
     )
     refused(written(tmp_path, "t.csv.gz", b"plain"), "cannot be read as CSV")
     refused(written(tmp_path, "t.npz", b"plain"), "cannot be read as NPZ")
@@ -348,7 +348,12 @@ def test_graphml_is_read(tmp_path, default):
         ),
         ("g.csv", "u,v\n1,\n", 'line 2, column "v": the cell is empty; a link has two ends', {}),
         ("g.csv", "u,v,km\n1,2,\n", "line 2 has no km; give `missing=`", {"numbers": ["km"]}),
-        ("g.csv", "u,v,km\n1,2,far\n", "line 2, km: 'far' is not a number", {"numbers": ["km"]}),
+        (
+            "g.csv",
+            "u,v,km\n1,2,far\n",
+            'line 2, column "km": .far. is not a number',
+            {"numbers": ["km"]},
+        ),
         ("g.csv", "u,v\n1,2\n", "has no column called 'km'; it has u, v", {"numbers": ["km"]}),
         ("g.csv", "u,v\n1,1\n", "has no link between two nodes", {}),
         ("g.txt", "", "none of the graphs that can be read", {}),

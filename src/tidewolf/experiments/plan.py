@@ -1,42 +1,34 @@
-"""Cells: a sweep taken apart into runs that know nothing of each other.
+"""Plans: a run, a sweep or a comparison taken apart into cells that know nothing of each other.
 
-    sweep  =  horizons x seeds x learners x knobs
+    run         =  seeds x learners                         each recording is kept
+    sweep       =  horizons x seeds x learners x knobs      each row of numbers is kept
+    comparison  =  streams x learners x knobs x seeds       the same
 
-A cell says all there is to say about one run, travels to other processes and machines, and comes
-back as a row of plain data: the run's summary, or the sentence that refused it. The row is a
-function of the cell, of the versions installed and of the processor; only `seconds` depends on
-more. A cell names the files of an experiment, so a worker elsewhere must see them under the same
-path.
+A cell says all there is to say about one run (play.py plays it) and travels to other processes and
+machines. A cell names the files of an experiment, so a worker elsewhere must see them under the
+same path.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from tidewolf.core.arrays import LARGEST_COUNT, as_count
-from tidewolf.core.errors import InvalidInput, ShortHorizon, TidewolfError
-from tidewolf.evaluation.compare import hindsight
-from tidewolf.evaluation.metrics import METRICS
-from tidewolf.evaluation.run import run
+from tidewolf.core.errors import InvalidInput
 from tidewolf.experiments.choice import Choice
-from tidewolf.experiments.experiment import Experiment, Tables
+from tidewolf.experiments.experiment import Experiment, Tables, said_format
 from tidewolf.experiments.keys import format_value, learner_keys, read_plain
-from tidewolf.hindsight.best import Comparator
+from tidewolf.files import file_of
 from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 
 Row: TypeAlias = dict[str, Any]
-
-MEASURED = tuple(metric.key for metric in METRICS)
-"""What the summary of a run says beside which run it was."""
 
 
 class Source(Hashable, Protocol):
@@ -64,14 +56,15 @@ class Recipe(NamedTuple):
     identity: str
 
     @classmethod
-    def of(cls, experiment: Experiment) -> Recipe:
-        """Files are read once here, so that what is wrong with them is said before anything is
-        played.
+    def of(cls, experiment: Experiment, *, read: bool = False) -> Recipe:
+        """Files are read once here, unless they were `read` before, so that what is wrong with them
+        is said before anything is played.
         """
         stream, K = experiment.stream, experiment.hard_set
-        if isinstance(stream, Tables):
+        if isinstance(stream, Tables) and not read:
             experiment.problem(experiment.seeds[0])
-        text = json.dumps([_contents(stream), _contents(K)])
+        files = said_format(experiment.files)  # as keys that came later
+        text = json.dumps([_contents(stream), _contents(K), *([files] if files else [])])
         return cls(experiment, hashlib.sha256(text.encode()).hexdigest()[:16])
 
     @property
@@ -111,15 +104,49 @@ class Cell(NamedTuple):
         return row
 
 
-def plan(
+class PlannedRun(NamedTuple):
+    """One run of a run folder."""
+
+    number: int
+    """from 1"""
+    cell: Cell
+
+    @property
+    def entrant(self) -> Choice:
+        return self.cell.entrant
+
+    @property
+    def seed(self) -> int:
+        return self.cell.seed
+
+    @property
+    def label(self) -> str:
+        """What its checkpoint is called."""
+        return f"{self.number:02d}-{self.entrant.name}-seed-{self.seed}"
+
+
+def plan_run(experiment: Experiment) -> tuple[tuple[PlannedRun, ...], ...]:
+    """The runs of a resolved experiment, together those of one seed."""
+    source = Recipe(experiment, "")  # recordings know what they are of
+    entrants = experiment.entrants()
+    return tuple(
+        tuple(
+            PlannedRun(i * len(entrants) + j, Cell(source, experiment.rounds, seed, entrant))
+            for j, entrant in enumerate(entrants, start=1)
+        )
+        for i, seed in enumerate(experiment.seeds)
+    )
+
+
+def plan_sweep(
     experiment: Experiment,
     *,
     horizons: Sequence[int] = (),
     seeds: Sequence[int] = (),
     knobs: Mapping[str, Sequence[Any]] | None = None,
 ) -> tuple[Cell, ...]:
-    """The cells of an experiment; horizons, seeds and knobs are the file's own where they are not
-    given here.
+    """The cells of a sweep; horizons, seeds and knobs are the file's own where they are not given
+    here.
     """
     swept: dict[str, Sequence[Any]] = {**dict(experiment.swept), **(knobs or {})}
     if "caution" in swept:
@@ -169,41 +196,6 @@ def crossed(
     return tuple(dict.fromkeys(Cell(source, *each) for each in product(rounds, counted, entered)))
 
 
-def attempt(cell: Cell) -> Row:
-    """Play a cell. Whatever is raised becomes the row's `failure`."""
-    try:
-        row = cell.plain() | _played(cell) | {"failure": ""}
-        json.dumps(row, allow_nan=False)
-    except TidewolfError as error:
-        return failed(cell, str(error))
-    except Exception as error:
-        return failed(cell, f"{type(error).__name__}: {error}")
-    return row
-
-
-def failed(cell: Cell, sentence: str) -> Row:
-    """The row of a cell that came to nothing: what a run would have measured is None."""
-    return cell.plain() | dict.fromkeys(MEASURED) | {"failure": sentence}
-
-
-def _played(cell: Cell) -> Row:
-    with warnings.catch_warnings():
-        # a sweep over horizons begins with short ones; `bound_reason` says so too
-        warnings.simplefilter("ignore", ShortHorizon)
-        problem, best = _problem_and_comparator(cell.source, cell.rounds, cell.seed)
-        return run(
-            cell.source.learner(cell.entrant, problem, cell.seed), problem.stream, comparator=best
-        ).summary()
-
-
-@lru_cache(maxsize=2)
-def _problem_and_comparator(
-    source: Source, rounds: int | None, seed: int
-) -> tuple[Problem, Comparator]:
-    problem = source.problem(rounds, seed)
-    return problem, hindsight(problem)[0]
-
-
 def _at_each_value(entrant: Choice, knobs: Mapping[str, Sequence[Any]]) -> list[Choice]:
     """The entrant at every combination of the knobs that are its to turn."""
     known = learner_keys(entrant.name)
@@ -229,12 +221,20 @@ def _contents(part: Any) -> Any:
         part = (part.name, part.settings)
     elif isinstance(part, Tables):
         # keys that came later count where they are given
-        later = ("losses", "constraints", "context", "advice")
-        part = [pair for pair in vars(part).items() if pair[0] not in later or pair[1]]
+        later = {"losses", "constraints", "context", "advice", "demands", "gaps"}
+        defaults = {each.name: each.default for each in fields(part)}
+        part = [
+            pair
+            for pair in vars(part).items()
+            if pair[0] not in later or pair[1] != defaults[pair[0]]
+        ]
     if isinstance(part, tuple | list):
         return [_contents(each) for each in part]
     if isinstance(part, Path) or (
-        isinstance(part, str) and Path(part).is_absolute() and Path(part).is_file()
+        isinstance(part, str) and Path(part).is_absolute() and file_of(Path(part)).is_file()
     ):
-        return hashlib.sha256(Path(part).read_bytes()).hexdigest()
+        path = Path(part)
+        found = hashlib.sha256(file_of(path).read_bytes()).hexdigest()
+        # a sheet of a book is not its neighbour
+        return found + path.name.removeprefix(file_of(path).name)
     return part

@@ -4,32 +4,37 @@ For each stream and seed one certified comparator; for each learner, caution, bu
 run against it. A learner takes part in what it has a setting for: `caution`, `calls_per_round`
 (the budget), `seed`, `horizon`. A run that is refused is an entry with the sentence that refused
 it, and no other suffers.
+
+It is a plan of cells like any other (plan.py), whose problems and learners are those of this
+process.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from inspect import Parameter, signature
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, final
 
 from tidewolf.core.arguments import as_callback, as_items, shown
 from tidewolf.core.arrays import as_count, as_number
 from tidewolf.core.batch import Stream
-from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType
-from tidewolf.core.feedback import SEES
+from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.evaluation.comparison import Comparison, Entry, Venue
-from tidewolf.evaluation.metrics import plain_metrics, sweep_values
+from tidewolf.evaluation.metrics import sweep_values
 from tidewolf.evaluation.recording import RunProgress
-from tidewolf.evaluation.run import Run, run
-from tidewolf.hindsight.best import Comparator, best_in_hindsight
+from tidewolf.experiments.choice import Choice
+from tidewolf.experiments.engines import in_process
+from tidewolf.experiments.plan import Cell, Row
+from tidewolf.experiments.runner import play_cells
 from tidewolf.methods.base import Learner
 from tidewolf.problems.base import Problem
 from tidewolf.sets.base import ConvexSet
 
 Factory: TypeAlias = Callable[..., Learner[Any]]
-Source: TypeAlias = Problem | tuple[ConvexSet, Stream] | Callable[..., Problem]
+StreamSource: TypeAlias = Problem | tuple[ConvexSet, Stream] | Callable[..., Problem]
 
 
 _BY_ROUND = (
@@ -56,11 +61,12 @@ class Step(NamedTuple):
     """of the run, from 1"""
     runs: int
     """in all"""
+    headroom: float | None = None
 
 
 def compare(
     learners: Sequence[Factory] | Mapping[str, Factory],
-    streams: Source | Sequence[Source] | Mapping[str, Source],
+    streams: StreamSource | Sequence[StreamSource] | Mapping[str, StreamSource],
     *,
     cautions: Sequence[float] | None = None,
     budgets: Sequence[float] | None = (1.0,),
@@ -112,36 +118,111 @@ def compare(
     """
     as_callback(progress, "progress, which is told how far each run is,")
     factories = _factories(learners)
-    problems = _problems(streams, _several(seeds, "seed", partial(as_count, least=0)))
+    problems = _problems(streams, as_several(seeds, "seed", partial(as_count, least=0)))
     knobs = {
         "caution": (
             None
             if cautions is None
-            else _several(cautions, "caution", partial(as_number, above=0.0))
+            else as_several(cautions, "caution", partial(as_number, above=0.0))
         ),
         "calls_per_round": (
-            None if budgets is None else _several(budgets, "budget", partial(as_number, above=0.0))
+            None
+            if budgets is None
+            else as_several(budgets, "budget", partial(as_number, above=0.0))
         ),
     }
-    plans = [
-        [
-            (seed, name, settings)
-            for name, factory in factories.items()
-            for settings in _settings(factory, knobs)
-            for seed in (its_seeds if "seed" in signature(factory).parameters else its_seeds[:1])
-        ]
-        for _, _, its_seeds in problems
+    matches = [
+        match
+        for place, problem, its_seeds in problems
+        for match in _matches(place, problem, its_seeds, factories, knobs)
     ]
-    venues: list[Venue] = []
-    entries: list[Entry] = []
-    for (place, problem, its_seeds), plan in zip(problems, plans, strict=True):
-        best, venue = _comparator(place, problem, its_seeds[0])
-        venues.append(venue)
-        for seed, name, settings in plan:
-            knob, calls = settings.get("caution"), settings.get("calls_per_round")
-            step = Step(place, name, seed, knob, calls, len(entries) + 1, sum(map(len, plans)))
-            entries.append(_entry(step, problem, factories[name], settings, best, progress))
-    return Comparison(tuple(venues), tuple(entries))
+
+    def follow(number: int, moment: RunProgress) -> None:
+        if progress is not None:
+            progress(step_of(matches, number), moment)
+
+    rows = play_cells([match.cell for match in matches], in_process(follow))
+    return comparison_of(matches, rows)
+
+
+class Match(NamedTuple):
+    """A cell of a comparison, and what its entry says before it is played."""
+
+    cell: Cell
+    entry: Entry
+    venue_seed: int
+    """the first of the seeds that give its stream"""
+    rounds: int
+
+
+def step_of(matches: Sequence[Match], number: int) -> Step:
+    """Which run is under way, given the number of its cell."""
+    (_, _, seed, entrant), entry = matches[number][:2]
+    knob, calls, headroom = map(entrant.given.get, ("caution", "calls_per_round", "headroom"))
+    return Step(entry.stream, entry.learner, seed, knob, calls, number + 1, len(matches), headroom)
+
+
+def comparison_of(matches: Sequence[Match], rows: Sequence[Row]) -> Comparison:
+    """What the rows of a comparison's cells came to."""
+    venues: dict[tuple[str, int], Venue] = {}
+    for match, row in zip(matches, rows, strict=True):
+        place = match.entry.stream, match.venue_seed
+        if row["comparator"] is not None:
+            venues[place] = _venue(*place, row["comparator"])
+        elif place not in venues:  # nobody came so far as to compute it
+            reason = "No run came to its end, so the best point in hindsight is not known."
+            venues[place] = Venue(*place, match.rounds, -math.inf, math.inf, None, reason)
+    return Comparison(
+        tuple(venues.values()),
+        tuple(_entry(match.entry, row) for match, row in zip(matches, rows, strict=True)),
+    )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class InProcess:
+    """A problem of this process, and functions that make learners for it, as a source of cells."""
+
+    name: str
+    made: Problem
+    factories: Mapping[str, Factory]
+    identity = ""
+
+    def problem(self, rounds: int | None, seed: int) -> Problem:
+        return self.made
+
+    def learner(self, entrant: Choice, problem: Problem, seed: int) -> Learner[Any]:
+        factory = self.factories[entrant.name]
+        known = signature(factory).parameters
+        more = {"horizon": len(problem), "seed": seed}
+        given = {name: value for name, value in more.items() if name in known}
+        learner = factory(problem.K, **entrant.given, **given)
+        if not isinstance(learner, Learner):
+            raise WrongType(f"{entrant.name} made {shown(learner)} where a learner is needed.")
+        return learner
+
+
+def _matches(
+    place: str,
+    problem: Problem,
+    seeds: tuple[int, ...],
+    factories: Mapping[str, Factory],
+    knobs: Mapping[str, tuple[float, ...] | None],
+) -> Iterator[Match]:
+    """Every learner at every setting that it has, on one problem."""
+    source = InProcess(place, problem, factories)
+    for name, factory in factories.items():
+        known = signature(factory).parameters
+        for settings in _settings(factory, knobs):
+            caution, budget, headroom = (
+                settings.get(knob, _default(known, knob))
+                for knob in ("caution", "calls_per_round", "headroom")
+            )
+            usual = caution == _default(known, "caution")
+            for seed in seeds if "seed" in known else seeds[:1]:
+                entry = Entry(place, name, seed, caution, budget, headroom=headroom, default=usual)
+                cell = Cell(source, None, seed, Choice.of(name, settings))
+                yield Match(cell, entry, seeds[0], len(problem))
 
 
 def _factories(learners: Sequence[Factory] | Mapping[str, Factory]) -> dict[str, Factory]:
@@ -253,7 +334,8 @@ def _problem(name: str | None, source: Any, seed: int) -> Problem:
     return problem
 
 
-def _several(numbers: Any, what: str, checked: Callable[..., Any]) -> tuple[Any, ...]:
+def as_several(numbers: Any, what: str, checked: Callable[..., Any]) -> tuple[Any, ...]:
+    """Several numbers to try, none twice."""
     found = tuple(
         dict.fromkeys(
             checked(number, f"A {what}") for number in as_items(numbers, f"The {what}s", "[1.0]")
@@ -275,56 +357,6 @@ def _settings(
     yield from combinations
 
 
-def hindsight(problem: Problem) -> tuple[Comparator, str]:
-    """The best fixed point, and why there is none; one of which nothing is known where it cannot be
-    computed.
-    """
-    try:
-        best = best_in_hindsight(problem.K, problem.stream)
-    except TidewolfError as error:
-        return Comparator(None, -math.inf, math.inf, None), str(error)
-    return best, "" if best.infeasibility is None else best.infeasibility.sentence
-
-
-def _comparator(place: str, problem: Problem, seed: int) -> tuple[Comparator, Venue]:
-    rounds, (best, reason) = len(problem), hindsight(problem)
-    return best, Venue(
-        place, seed, rounds, best.lower / rounds, best.upper / rounds, best.feasible, reason
-    )
-
-
-def _entry(
-    step: Step,
-    problem: Problem,
-    factory: Factory,
-    settings: dict[str, float],
-    best: Comparator,
-    progress: Callable[[Step, RunProgress], None] | None,
-) -> Entry:
-    known = signature(factory).parameters
-    given = {
-        **settings,
-        **{
-            name: value
-            for name, value in (("horizon", len(problem)), ("seed", step.seed))
-            if name in known
-        },
-    }
-    caution, budget = (
-        settings.get(name, _default(known, name)) for name in ("caution", "calls_per_round")
-    )
-    entry = Entry(step.stream, step.learner, step.seed, caution, budget)
-    try:
-        told = None if progress is None else lambda so_far: progress(step, so_far)
-        learner = factory(problem.K, **given)
-        if not isinstance(learner, Learner):
-            raise WrongType(f"{step.learner} made {shown(learner)} where a learner is needed.")
-        entry = entry._replace(sees=SEES[learner.needs])
-        return _measured(entry, run(learner, problem.stream, comparator=best, progress=told))
-    except TidewolfError as error:
-        return entry._replace(failure=str(error))
-
-
 def _default(known: Mapping[str, Parameter], name: str) -> Any:
     return (
         known[name].default
@@ -333,20 +365,42 @@ def _default(known: Mapping[str, Parameter], name: str) -> Any:
     )
 
 
-def _measured(entry: Entry, played: Run) -> Entry:
-    rounds, regret = played.rounds, played.regret
-    told = sweep_values(plain_metrics(played))
+def _venue(place: str, seed: int, known: Row) -> Venue:
+    rounds, feasible = known["rounds"], known["feasible"]
+    lower = -math.inf if feasible is not False else math.inf
+    return Venue(
+        place,
+        seed,
+        rounds,
+        lower if known["lower"] is None else known["lower"] / rounds,
+        math.inf if known["upper"] is None else known["upper"] / rounds,
+        feasible,
+        known["reason"],
+    )
+
+
+def _entry(entry: Entry, row: Row) -> Entry:
+    """An entry with what was measured, a round."""
+    entry = entry._replace(sees=row["sees"], failure=row["failure"])
+    if row["failure"]:
+        return entry
+    rounds, told = row["rounds"], sweep_values(row)
+    regret = row["regret"] or {"lower": None, "upper": None}
+    lower, upper = regret["lower"], regret["upper"]
     return entry._replace(
         loss=told["loss_mean"],
         regret=(
             None
-            if regret in (None, (-math.inf, math.inf))
-            else (regret[0] / rounds, regret[1] / rounds)
+            if lower is upper is None
+            else (
+                -math.inf if lower is None else lower / rounds,
+                math.inf if upper is None else upper / rounds,
+            )
         ),
         violation=told["violation_mean"],
         calls=told["calls_per_round"],
-        seconds=played.seconds / rounds,
-        excess=played.max_excess,
+        seconds=row["seconds"] / rounds,
+        excess=row["max_excess"],
         certificate=told["certificate"],
         solves=told["solves_per_round"],
         churn=told["churn_mean"],

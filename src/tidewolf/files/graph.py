@@ -1,8 +1,8 @@
-"""Graphs from files, as links for flows: edge lists in CSV, GraphML, GML.
+"""Graphs from files, as links for flows: edge lists (CSV, Excel, Parquet), GraphML, GML.
 
 Parallel links are links of their own; a link from a node to itself carries nothing and is left out.
 A graph that is not directed has every link in both directions, the ways back after the ways there.
-A CSV file has a column of tails and one of heads, called so (or source and target, from and to, u
+An edge list has a column of tails and one of heads, called so (or source and target, from and to, u
 and v), and is directed unless said otherwise. GML files with parallel links are read whether or not
 they say "multigraph". Nodes are called by their labels where every node has one of its own, else by
 their ids.
@@ -10,8 +10,9 @@ their ids.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +23,10 @@ from tidewolf.core.arguments import as_flag, as_items, as_path, as_text, is_text
 from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import EmptyGraph, InvalidInput, MissingExtra, TidewolfError
 from tidewolf.core.types import Floats, Link
-from tidewolf.problems.tables import csv_rows, number_in
+from tidewolf.files.excel import file_of
+from tidewolf.files.format import PLAIN, FileFormat, as_format
+from tidewolf.files.numbers import number_in
+from tidewolf.files.records import ENDINGS, Record, read_cells
 from tidewolf.sets.graph_tools import away
 
 ENDS = (("tail", "head"), ("source", "target"), ("from", "to"), ("u", "v"))
@@ -102,21 +106,28 @@ def read_graph(
     path: str | PathLike[str],
     *,
     numbers: Sequence[str] = (),
+    optional: Sequence[str] = (),
     missing: float | None = None,
     directed: bool | None = None,
+    format: FileFormat = PLAIN,
 ) -> Graph:
-    r"""The graph in a CSV, GraphML or GML file, by the ending of its name.
+    r"""The graph in an edge list (CSV, Excel, Parquet), GraphML or GML, by the ending of its name.
 
     Parameters
     ----------
     path : str or path
-        The file: .csv, .csv.gz, .graphml or .gml.
+        The file: .csv, .csv.gz, .tsv, .xlsx (also "book.xlsx#Sheet"), .parquet, .graphml or .gml.
     numbers : sequence of str, default ()
         What to read of every link, such as its length.
+    optional : sequence of str, default ()
+        What to read where the file has it, whatever the case of its letters, NaN of links that have
+        none.
     missing : float, optional
         What stands for a number that a link does not have. None: the file is refused.
     directed : bool, optional
-        Whether links lead one way only. None: what the file says; an edge list in CSV is directed.
+        Whether links lead one way only. None: what the file says; an edge list is directed.
+    format : FileFormat
+        How text is written in an edge list.
 
     Returns
     -------
@@ -147,19 +158,25 @@ def read_graph(
         as_text(name, "The name of a number to read")
         for name in as_items(numbers, "The numbers to read", '["length"]')
     ]
+    optional = [
+        as_text(name, "The name of a number to read")
+        for name in as_items(optional, "The optional numbers to read", '["capacity"]')
+    ]
     directed = None if directed is None else as_flag(directed, "directed")
     if missing is not None:
         missing = as_number(missing, "What stands for a missing number")
-    if not path.is_file():
+    if not file_of(path).is_file():
         raise InvalidInput(f"There is no graph at {path}.")
-    name = path.name.lower()
-    if name.endswith((".csv", ".csv.gz")):
-        found, said = _from_csv(path, numbers), True
+    name = file_of(path).name.lower()
+    format = as_format(format)
+    if name.endswith(ENDINGS):
+        found, said = _from_edge_list(path, numbers, format), True
     elif name.endswith((".graphml", ".gml")):
         found, said = _from_networkx(path)
     else:
         raise InvalidInput(
-            f"{path} is none of the graphs that can be read: .csv, .csv.gz, .graphml, .gml."
+            f"{path} is none of the graphs that can be read: .csv, .csv.gz, .tsv, .xlsx, .parquet, "
+            ".graphml, .gml."
         )
     kept = [link for link in found if link.tail != link.head]
     if not kept:
@@ -169,6 +186,10 @@ def read_graph(
     read = {
         name: np.tile([_number(link, name, missing) for link in kept], ways) for name in numbers
     }
+    for name in optional:
+        own = [_optional(link, name, format) for link in kept]
+        if not np.isnan(own).all():
+            read[name] = np.tile(own, ways)
     return Graph(
         (*links, *((head, tail) for tail, head in links if ways == 2)),
         read,
@@ -186,26 +207,32 @@ class _Link(NamedTuple):
     head: Hashable
     known: dict[str, Any]
     where: str
+    number: Callable[[str], float]
+    """the finite number of this name, which is there"""
 
 
 def _number(link: _Link, name: str, missing: float | None) -> float:
-    cell = str(link.known.get(name, "")).strip()
-    if cell == "" and missing is not None:
+    if str(link.known.get(name, "")).strip():
+        return link.number(name)
+    if missing is not None:
         return missing
-    if cell == "":
-        raise InvalidInput(
-            f"{link.where} has no {name}; give `missing=` a number that stands for it, or fill "
-            "it in."
-        )
-    return number_in(cell, f"{link.where}, {name}")
+    raise InvalidInput(
+        f"{link.where} has no {name}; give `missing=` a number that stands for it, or fill it in."
+    )
+
+
+def _optional(link: _Link, name: str, format: FileFormat) -> float:
+    called = next((key for key in link.known if key.lower() == name.lower()), name)
+    return _number(link, called, math.nan)
 
 
 def _name(link: _Link) -> str:
     return next((str(link.known[key]).strip() for key in NAMES if key in link.known), "")
 
 
-def _from_csv(path: Path, numbers: Sequence[str]) -> list[_Link]:
-    header, rows = csv_rows(path)
+def _from_edge_list(path: Path, numbers: Sequence[str], format: FileFormat) -> list[_Link]:
+    cells = read_cells(path, format)
+    header = cells.header
     lower = [name.lower() for name in header]
     for tail, head in ENDS:
         if tail in lower and head in lower:
@@ -219,16 +246,15 @@ def _from_csv(path: Path, numbers: Sequence[str]) -> list[_Link]:
     for name in numbers:
         if name not in header:
             raise InvalidInput(f"{path} has no column called {name!r}; it has {', '.join(header)}.")
-    for number, cells in rows:
-        if not (cells[i] and cells[j]):
-            raise InvalidInput(
-                f'{path}, line {number}, column "{header[j if cells[i] else i]}": the cell is'
-                " empty; a link has two ends."
-            )
-    return [
-        _Link(cells[i], cells[j], dict(zip(header, cells, strict=True)), f"{path}, line {number}")
-        for number, cells in rows
-    ]
+    found = []
+    for row in range(len(cells.rows)):
+        texts = [cells.text(row, column) for column in range(len(header))]
+        if not (texts[i] and texts[j]):
+            where = cells.place(row, j if texts[i] else i)
+            raise InvalidInput(f"{where}: the cell is empty; a link has two ends.")
+        known, record = dict(zip(header, texts, strict=True)), Record(cells, row)
+        found.append(_Link(texts[i], texts[j], known, record.where, record.number))
+    return found
 
 
 def _from_networkx(path: Path) -> tuple[list[_Link], bool]:
@@ -262,11 +288,19 @@ def _from_networkx(path: Path) -> tuple[list[_Link], bool]:
         if named
         else {node: node for node in graph.nodes}
     )
-    links = [
-        _Link(name[u], name[v], data, f"{path}, link {name[u]} - {name[v]}")
-        for u, v, data in graph.edges(data=True)
-    ]
+    links = [_networkx_link(name[u], name[v], data, path) for u, v, data in graph.edges(data=True)]
     return links, graph.is_directed()
+
+
+def _networkx_link(tail: Hashable, head: Hashable, known: dict[str, Any], path: Path) -> _Link:
+    where = f"{path}, link {tail} - {head}"
+    return _Link(
+        tail,
+        head,
+        known,
+        where,
+        lambda name: number_in(str(known[name]).strip(), f"{where}, {name}"),
+    )
 
 
 def _gml(networkx: Any, path: Path) -> Any:

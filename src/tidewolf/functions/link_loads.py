@@ -1,0 +1,205 @@
+"""What links carry when demands are split over paths: the machinery of functions of it.
+
+    pieces_tl(x) = sum_p incidence[l, p] demands[t, pairs[p]] x_p scale_l  -  offset_tl
+    f_t(x)       = max_l pieces_tl(x)
+
+with x_p the share of the demand of pair pairs[p] that takes path p. A subgradient is the row of the
+fullest link; among several the first.
+
+Rounds, links and paths never stand in one table: with M(x)[l, k] the load that a unit of demand of
+pair k puts on link l, the loads of all rounds are demands M(x)', and a weighted sum of subgradients
+takes the demands added up by the link they fill most.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from tidewolf.core.arrays import MOST_ENTRIES, as_array, like, namespace, to_numpy
+from tidewolf.core.errors import InvalidInput, WrongShape
+from tidewolf.core.piecewise import Halfspaces, PiecewiseLinear
+from tidewolf.core.sparse import as_sparse, is_sparse, row_of_each, sparse_row_norms
+from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
+from tidewolf.functions.base import ArrayBatch, Uncopied
+
+
+@dataclass(frozen=True)
+class Matrix(Uncopied):
+    """A matrix, sparse or dense."""
+
+    def __call__(self, value: Any, what: str) -> Any:
+        matrix = as_sparse(value, what) if is_sparse(value) else as_array(value, what)
+        if matrix.ndim != 2 or 0 in matrix.shape:
+            raise WrongShape(
+                f"{what} is a matrix with at least one row and one column, not of shape "
+                f"{tuple(matrix.shape)}."
+            )
+        return matrix
+
+
+@dataclass(frozen=True)
+class Columns(Uncopied):
+    """A whole number from 0 for each path."""
+
+    def __call__(self, value: Any, what: str) -> Int64s:
+        if type(value) is not np.ndarray or value.dtype.kind != "i":
+            value = to_numpy(as_array(value, what))
+        whole_numbers = value.ndim == 1 and bool((value == np.round(value)).all())
+        if not whole_numbers or value.min(initial=0) < 0 or value.max(initial=0) >= MOST_ENTRIES:
+            raise InvalidInput(f"{what} are whole numbers from 0, a column of demands each.")
+        whole: Int64s = value.astype(np.int64, copy=False)
+        return whole
+
+
+class _Loads(NamedTuple):
+    """What a unit of each pair's demand puts on links, one stored number after the other."""
+
+    link: NDArray
+    path: NDArray
+    pair: NDArray
+    load: Floats
+    """of a unit of demand, in units of the link"""
+    starts: NDArray
+    """where the numbers of each link start"""
+
+
+class LinkLoads(ArrayBatch, PiecewiseLinear):
+    """The fullest link, less offsets, of demands that are split over paths."""
+
+    incidence: Any
+    demands: Array
+    pairs: Array
+
+    @abstractmethod
+    def _offsets(self) -> Floats:
+        """What is subtracted, (rounds, links) or (rounds, 1)."""
+
+    @abstractmethod
+    def _scaled(self, load: Floats, link: NDArray) -> Floats:
+        """Loads in the unit of the link that each is on."""
+
+    @property
+    def _links(self) -> int:
+        return int(self.incidence.shape[0])
+
+    def _require_demands(self) -> None:
+        if self.demands.ndim != 2:
+            raise WrongShape(
+                f"demands of {type(self).__name__} has shape (rounds, pairs), not "
+                f"{tuple(self.demands.shape)}.",
+                setting="demands",
+            )
+        self._require_pairs(int(self.incidence.shape[1]))
+
+    def _require_pairs(self, paths: int) -> None:
+        if self.pairs.shape != (paths,):
+            raise WrongShape(
+                f"pairs of {type(self).__name__} needs shape ({paths},), a pair for each path; it "
+                f"has shape {self.pairs.shape}.",
+                setting="pairs",
+            )
+        columns = int(self.demands.shape[1])
+        for path in np.flatnonzero(self.pairs >= columns)[:1]:
+            raise InvalidInput(
+                f"pairs of {type(self).__name__} are columns of demands, which has {columns}; path "
+                f"{path} names column {self.pairs[path]}.",
+                setting="pairs",
+            )
+
+    @property
+    def shape(self) -> Shape:
+        return (int(self.incidence.shape[1]),)
+
+    def view(self, rounds: slice) -> Self:
+        _ = self._loads  # made once, for all views
+        return super().view(rounds)
+
+    @cached_property
+    def _loads(self) -> _Loads:
+        from scipy.sparse import csr_array
+
+        A = self.incidence if is_sparse(self.incidence) else csr_array(to_numpy(self.incidence))
+        link = row_of_each(A)
+        return _Loads(link, A.indices, self.pairs[A.indices], self._scaled(A.data, link), A.indptr)
+
+    def values(self, x: Array) -> Array:
+        return namespace(x).max(self.pieces(x), axis=1)
+
+    def pieces(self, x: Array) -> Array:
+        """What each link carries, less its offset, as (rounds, links)."""
+        return like(self._carried(x) - self._offsets(), x)
+
+    def piece_gradients(self, x: Array, rounds: Int64s, limits: Int64s) -> Array:
+        return like(self._rows(rounds, limits).toarray(), x)
+
+    def values_at(self, points: Array) -> Array:
+        on, demands, x = self._loads, self._host("demands"), to_numpy(points)
+        offsets = np.broadcast_to(self._offsets(), (len(self), self._links))
+        full = np.full(len(self), -np.inf)
+        for link in range(self._links):  # rounds x stored numbers would be a large table
+            some = slice(on.starts[link], on.starts[link + 1])
+            loads = (x[:, on.path[some]] * demands[:, on.pair[some]]) @ on.load[some]
+            full = np.maximum(full, loads - offsets[:, link])
+        return like(full, points)
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        on, demands, w = self._loads, self._host("demands"), to_numpy(weights)
+        fullest = self._fullest(x)
+        if len(self) == 1:
+            some = slice(on.starts[fullest[0]], on.starts[fullest[0] + 1])
+            gradient = np.zeros(self.shape)
+            gradient[on.path[some]] = w[0] * on.load[some] * demands[0, on.pair[some]]
+            return like(gradient, x)
+        # the demands of the rounds whose fullest link it is, weighted
+        filling = np.zeros((self._links, demands.shape[1]))
+        np.add.at(filling, fullest, w[:, None] * demands)
+        loads = on.load * filling[on.link, on.pair]
+        return like(np.bincount(on.path, loads, self.shape[0]), x)
+
+    def gradients(self, x: Array) -> Array:
+        return like(self._rows(np.arange(len(self)), self._fullest(x)).toarray(), x)
+
+    def slopes(self, x: Array) -> Floats:
+        return sparse_row_norms(self._rows(np.arange(len(self)), self._fullest(x)))
+
+    def _carried(self, x: Array) -> Floats:
+        """What each link carries, in its unit, as (rounds, links)."""
+        on, demands, x = self._loads, self._host("demands"), to_numpy(x)
+        links, pairs = self._links, demands.shape[1]
+        if len(self) == 1:
+            loads = on.load * demands[0, on.pair] * x[on.path]
+            return np.asarray(np.bincount(on.link, loads, links)[None, :], dtype=np.float64)
+        unit = np.bincount(on.link * pairs + on.pair, on.load * x[on.path], links * pairs)
+        return np.asarray(demands @ unit.reshape(links, pairs).T)
+
+    def _fullest(self, x: Array) -> Int64s:
+        """The first fullest link of each round."""
+        return np.asarray((self._carried(x) - self._offsets()).argmax(axis=1))
+
+    def _rows(self, rounds: Int64s, links: Int64s) -> Any:
+        """What a unit on each path puts on a link in a round, sparse, one pair of them a row."""
+        from scipy.sparse import csr_array
+
+        on, demands = self._loads, self._host("demands")
+        counts = np.diff(on.starts)[links]
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        number = np.arange(starts[-1]) + np.repeat(on.starts[links] - starts[:-1], counts)
+        data = on.load[number] * demands[np.repeat(rounds, counts), on.pair[number]]
+        return csr_array((data, on.path[number], starts), shape=(len(links), self.shape[0]))
+
+    def _host(self, name: str) -> NDArray:
+        return to_numpy(self.__dict__[name])
+
+    def halfspaces(self) -> Halfspaces:
+        return self.epigraph()
+
+    def epigraph(self) -> Halfspaces:
+        rounds = np.repeat(np.arange(len(self)), self._links)
+        A = self._rows(rounds, np.tile(np.arange(self._links), len(self)))
+        offsets = np.broadcast_to(self._offsets(), (len(self), self._links))
+        return Halfspaces(A, offsets.astype(np.float64).reshape(-1), rounds)

@@ -1,0 +1,375 @@
+"""A network from files: an edge list or a graph, commodities, and tables of costs, capacities and
+demands with a row a round.
+
+    links         tail, head, and perhaps length, capacity and name; `lengths` names another column
+    commodities   source, target, and perhaps demand
+    costs         a column a link; absent: the lengths, in every round
+    capacities    a column for each link that has one; for others the edge list's, or none
+    demands       a column a commodity: what moves; absent: the static demands
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidewolf.core.arguments import as_path
+from tidewolf.core.batch import Batch, Stream
+from tidewolf.core.errors import InvalidInput, UnknownNode
+from tidewolf.core.names import did_you_mean
+from tidewolf.core.settings import Text
+from tidewolf.core.types import Floats
+from tidewolf.core.unlimited import Unlimited
+from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, read_table
+from tidewolf.files.format import PLAIN
+from tidewolf.files.gaps import GAPS, align
+from tidewolf.functions.affine import Affine
+from tidewolf.functions.max import Max
+from tidewolf.networks.columns import LinkColumns, plain_name
+from tidewolf.networks.network import Network, is_pairs
+
+LENGTH, CAPACITY = "length", "capacity"
+"""Columns of an edge list that are read where they are there."""
+
+
+class NetworkFiles(NamedTuple):
+    """A network, and which column of a table belongs to which of its links."""
+
+    network: Network
+    columns: LinkColumns
+
+    def functions(
+        self, tables: Mapping[str, Table], sources: Mapping[str, object] | None = None
+    ) -> tuple[Batch, Batch]:
+        """The losses and limits of tables of equal length, a row a round: those there are of costs,
+        capacities, demands, weights and budgets, which `sources` says what sentences call. Where
+        there are weights, what links carry times theirs is at most the budget.
+        """
+        network, called = self.network, {name: (sources or {}).get(name, name) for name in tables}
+        rounds = len(next(iter(tables.values())).values)
+        demands = (
+            self.demands(tables["demands"], called["demands"]) if "demands" in tables else None
+        )
+        costs = self.costs(tables.get("costs"), called.get("costs", ""), rounds)
+        capacities = self.capacities(tables.get("capacities"), called.get("capacities", ""), rounds)
+        losses, limits = network.losses(costs, demands), network.limits(capacities, demands)
+        if "weights" not in tables:
+            return losses, limits
+        weights = network.losses(self.costs(tables["weights"], called["weights"], rounds), demands)
+        spent = Affine(weights.C, one_column(tables["budgets"], called["budgets"], "budgets"))
+        return losses, spent if isinstance(limits, Unlimited) else Max(spent, limits)
+
+    def costs(self, table: Table | None, source: object, rounds: int) -> Floats:
+        """What a unit costs on each link, of shape (rounds, links): the lengths where no table
+        says; links that nothing uses need no column.
+        """
+        network = self.network
+        if table is None:
+            return np.broadcast_to(network.lengths, (rounds, len(network.links)))
+        used = np.flatnonzero(np.diff(network.incidence.indptr) > 0)
+        found = np.zeros((len(table.values), len(network.links)))
+        found[:, used] = table.values[:, self.columns.columns(table, source, used)]
+        return found
+
+    def capacities(self, table: Table | None, source: object, rounds: int) -> Floats:
+        """What each link may carry, of shape (rounds, links): those of the table, of links without
+        a column the graph's own, and infinite where there is none.
+        """
+        own = self.network.capacities
+        if table is None:
+            return np.broadcast_to(own, (rounds, len(own)))
+        found = np.tile(own, (len(table.values), 1))
+        for link, place in enumerate(self.columns.places(table, source)):
+            if place is not None:
+                found[:, link] = table.values[:, place]
+        return found
+
+    def demands(self, table: Table, source: object) -> Floats:
+        """What each commodity sends, of shape (rounds, commodities)."""
+        names = [each.name for each in self.network.demands]
+        if len(names) == len(table.columns) == 1:
+            return self._at_least_0(table, [0])
+        places = {plain_name(name): i for i, name in enumerate(table.columns)}
+        for plain, i in places.items():
+            if plain not in map(plain_name, names):
+                raise InvalidInput(
+                    f"{source}, line 1: the column {table.columns[i]!r} is none of the "
+                    f"{len(names)} commodities, which are called as {names[0]!r} is."
+                    f"{did_you_mean(table.columns[i], names)}"
+                )
+        for name in names:
+            if plain_name(name) not in places:
+                raise InvalidInput(
+                    f"{source}, line 1: there is no column {name!r} for the commodity."
+                )
+        return self._at_least_0(table, [places[plain_name(name)] for name in names])
+
+    def _at_least_0(self, table: Table, places: Sequence[int]) -> Floats:
+        found = np.ascontiguousarray(table.values[:, places])
+        for row, j in np.argwhere(found < 0)[:1]:
+            where = table.places[row] if table.places else f"round {row + 1}"
+            raise InvalidInput(
+                f'{where}, column "{table.columns[places[j]]}": the demand is {found[row, j]:g}, '
+                "and demands are at least 0."
+            )
+        return found
+
+    @property
+    def title(self) -> str:
+        """What is decided, in a sentence."""
+        network, links = self.network, len(self.network.links)
+        several = len(network.demands)
+        what = f"{several:,} commodities" if several > 1 else _flow(network)
+        if network.tunnels is not None:
+            return f"{what} over the {network.k} shortest paths of {Path(self.columns.name).name}."
+        kept = links - len(network.cut)
+        which = (
+            f"all {links} links"
+            if kept == links
+            else f"the {kept} of {links} links that lead away and on,"
+        )
+        return f"{what} over {which} of {Path(self.columns.name).name}."
+
+
+def _flow(network: Network) -> str:
+    (demand,) = network.demands
+    source, target = (" and ".join(map(str, ends)) for ends in (demand.sources, demand.targets))
+    return f"One flow from {source} to {target}"
+
+
+def one_column(table: Table, source: object, what: str) -> Floats:
+    """The numbers of a table of one column."""
+    if len(table.columns) != 1:
+        raise InvalidInput(
+            f"{source}, line 1: {what} are one column beside the time, not {len(table.columns)}."
+        )
+    return table.values[:, 0]
+
+
+class NetworkStream(NamedTuple):
+    """A network, and the rounds that files have of it.
+
+    Parameters
+    ----------
+    network : Network
+        What is decided.
+    stream : Stream
+        Its losses, limits and times.
+    notes : tuple of str
+        What to know of it, in sentences: links that are cut, gaps that were filled.
+
+    Examples
+    --------
+    >>> tw.networks.NetworkStream._fields
+    ('network', 'stream', 'notes')
+    """
+
+    network: Network
+    stream: Stream
+    notes: tuple[str, ...]
+
+
+def from_files(
+    graph: str | PathLike[str],
+    *,
+    source: Any = None,
+    target: Any = None,
+    commodities: str | PathLike[str] | Sequence[tuple[Any, ...]] | None = None,
+    demand: float = 1.0,
+    paths: str = "away",
+    k: int = 3,
+    lengths: str | None = None,
+    directed: bool | None = None,
+    costs: str | PathLike[str] | None = None,
+    capacities: str | PathLike[str] | None = None,
+    demands: str | PathLike[str] | None = None,
+    gaps: str = "refuse",
+    format: FileFormat = PLAIN,
+) -> NetworkStream:
+    r"""The network and the rounds in files: what `tidewolf run network.toml` plays.
+
+    Parameters
+    ----------
+    graph : str or path
+        The links: an edge list (.csv, .xlsx, .parquet) with columns tail and head, and perhaps
+        length, capacity and name; or .graphml, .gml.
+    source : hashable or mapping, optional
+        Where the one commodity starts: a node, or shares by node that sum to 1.
+    target : hashable or mapping, optional
+        Where it ends, likewise.
+    commodities : str, path or sequence of tuple, optional
+        Or many: a table with columns source, target and perhaps demand, or such tuples.
+    demand : float, default 1.0
+        How much the one commodity sends, in the unit of the capacities.
+    paths : str, default "away"
+        "away" for the links that lead away from a source, "all" for every link, "k-shortest" for
+        tunnels.
+    k : int, default 3
+        How many tunnels a commodity has.
+    lengths : str, optional
+        The column of the edge list with the lengths. None: `length`, where it is there.
+    directed : bool, optional
+        Whether links lead one way only. None: what the file says; an edge list is directed.
+    costs : str or path, optional
+        The table of what a unit costs, a column a link. None: the lengths.
+    capacities : str or path, optional
+        The table of what links may carry, a column a link. None: those of the edge list.
+    demands : str or path, optional
+        The table of what commodities send, a column each. None: the static demands.
+    gaps : str, default "refuse"
+        What becomes of empty cells: "refuse", "unseen" or "last".
+    format : FileFormat
+        How text is written in the files.
+
+    Returns
+    -------
+    NetworkStream
+        The network, the stream and what to know of it.
+
+    Raises
+    ------
+    InvalidInput
+        Where a file says something that is not accepted: the sentence begins with file and line.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     links, costs = pathlib.Path(folder, "links.csv"), pathlib.Path(folder, "costs.csv")
+    ...     _ = links.write_text("tail,head,capacity\nSEA,DEN,5\nDEN,SEA,5\nDEN,NYC,5\nSEA,NYC,2\n")
+    ...     _ = costs.write_text("SEA > DEN,DEN > NYC,SEA > NYC\n1,1,3\n1,2,2\n")
+    ...     found = tw.networks.from_files(links, source="SEA", target="NYC", costs=costs)
+    >>> found.network.K.names, len(found.stream)
+    (('SEA > DEN', 'DEN > NYC', 'SEA > NYC'), 2)
+    """
+    path, gaps = as_path(graph, "The path of a graph"), Text(choices=GAPS)(gaps, "gaps")
+    numbers = [] if lengths is None else [lengths]
+    read = read_graph(
+        path, numbers=numbers, optional=(LENGTH, CAPACITY), directed=directed, format=format
+    )
+    if isinstance(commodities, str | PathLike):
+        commodities = read_commodities(as_path(commodities, "The path of commodities"), format)
+    files = of_graph(
+        read,
+        str(path),
+        source=source,
+        target=target,
+        commodities=commodities,
+        demand=demand,
+        paths=paths,
+        k=k,
+        lengths=lengths,
+    )
+    given = {"costs": costs, "capacities": capacities, "demands": demands}
+    sources = {
+        name: as_path(each, f"The table of {name}")
+        for name, each in given.items()
+        if each is not None
+    }
+    if not sources:
+        raise InvalidInput(
+            "Rounds come from tables: give costs, capacities or demands, a row a round."
+        )
+    aligned = align(
+        {
+            name: read_table(each, gaps=gaps != "refuse", format=format)
+            for name, each in sources.items()
+        },
+        gaps,
+    )
+    losses, limits = files.functions(aligned.tables, sources)
+    times = next((table.times for table in aligned.tables.values()), None)
+    stream = Stream(losses, limits, time=times, seen=aligned.seen)
+    return NetworkStream(files.network, stream, (*files.network.notes, *aligned.notes))
+
+
+def of_graph(
+    graph: Graph,
+    name: str,
+    *,
+    source: Any = None,
+    target: Any = None,
+    commodities: Sequence[tuple[Any, ...]] | None = None,
+    demand: float = 1.0,
+    paths: str = "away",
+    k: int = 3,
+    lengths: str | None = None,
+) -> NetworkFiles:
+    """The network on a graph that was read from a file, with `length` and `capacity` among its
+    numbers where it has them; nodes are found by their names.
+    """
+    nodes = {str(node): node for link in graph.links for node in link}
+
+    def node(called: Any, what: str) -> Hashable:
+        if str(called) not in nodes:
+            raise UnknownNode(
+                f"no link of {name} touches the node {called!r}, {what}."
+                f"{did_you_mean(str(called), nodes)}",
+                setting=what.removeprefix("the ") if "commodity" not in what else "commodities",
+            )
+        return nodes[str(called)]
+
+    def ends(given: Any, what: str) -> Any:
+        if isinstance(given, Mapping) or is_pairs(given):
+            return {node(called, what): share for called, share in dict(given).items()}
+        return None if given is None else node(given, what)
+
+    columns = LinkColumns(graph, name)
+    length = graph.numbers.get(LENGTH if lengths is None else lengths)
+    capacity = graph.numbers.get(CAPACITY)
+    named = graph.names if not graph.both_ways else ("",) * len(graph.links)
+    cables = [
+        (
+            *link,
+            1.0 if length is None else _positive(length[i], graph, i),
+            None if capacity is None or math.isnan(capacity[i]) else float(capacity[i]),
+            named[i],
+        )
+        for i, link in enumerate(graph.links)
+    ]
+    network = Network(
+        cables,
+        ends(source, "the source"),
+        ends(target, "the target"),
+        None
+        if commodities is None
+        else [
+            (
+                node(each[0], f"the source of commodity {i}"),
+                node(each[1], f"the target of commodity {i}"),
+                *each[2:],
+            )
+            for i, each in enumerate(commodities, start=1)
+        ],
+        demand,
+        paths,
+        k,
+    )
+    return NetworkFiles(network, columns)
+
+
+def _positive(length: float, graph: Graph, i: int) -> float:
+    if math.isnan(length) or length <= 0:
+        said = "there is none" if math.isnan(length) else f"{length:g} is not above 0"
+        raise InvalidInput(
+            f"{graph.places[i]}: every link needs a length above 0 where there is a column of "
+            f"lengths; {said}."
+        )
+    return float(length)
+
+
+def read_commodities(path: Path, format: FileFormat = PLAIN) -> list[tuple[Any, ...]]:
+    """The rows (source, target, demand) of a file; without a column demand each is 1."""
+    rows = read_records(path, ("source", "target"), format=format)
+    if not rows:
+        raise InvalidInput(f"{path} has column names and no rows.")
+    called = next((name for name in rows[0].cells.header if name.lower() == "demand"), None)
+    return [
+        (row.text("source"), row.text("target"), 1.0 if called is None else row.number(called))
+        for row in rows
+    ]

@@ -1,0 +1,784 @@
+"""A network as an engineer has it, made into what is decided on it, and how loads and costs follow.
+
+A decision is, for each commodity j, a share of its demand on every link, or on every tunnel:
+
+    load_tl(x)  =  sum_e incidence[l, e] demand_{t, owner(e)} x_e          volume on link l
+    f_t(x)      =  sum_l cost_tl load_tl(x)                                what the round costs
+    g_t(x)      =  max_l ( load_tl(x) - capacity_tl ) / unit               in shares of all demands
+
+over the links that have a capacity; unit is the sum of the commodities' demands. What may carry
+what is the caller's choice:
+
+    away          links that lead away from a commodity's source: head farther than tail, or as far
+                  and nearer to the target. No cycle is left, so no decision goes round in circles.
+                  Other links are cut, and `cut` says which, and why. A graph without cycles keeps
+                  every link.
+    all           every link, as a flow of at most the whole demand on each; cycles are no trouble
+    k-shortest    the k shortest paths of each commodity: tunnels
+
+| commodities | away | all | k-shortest |
+|---|---|---|---|
+| one, from a source to a target | FlowPolytope | CapacitatedFlow | SimplexProduct |
+| one, of several sources or targets | CapacitatedFlow (*) | CapacitatedFlow | - |
+| many | MultiFlow | Product of CapacitatedFlow | SimplexProduct |
+
+(*) over what leads away from one of the sources on a way to one of the targets
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, NamedTuple, final
+
+import numpy as np
+
+from tidewolf.core.arguments import shown
+from tidewolf.core.arrays import as_array, as_number, as_point, frozen, is_array, to_numpy
+from tidewolf.core.batch import Batch
+from tidewolf.core.errors import (
+    CyclicGraph,
+    InvalidInput,
+    UnknownNode,
+    WrongShape,
+)
+from tidewolf.core.names import all_different, did_you_mean, listed
+from tidewolf.core.settings import Check, Count, Number, Text
+from tidewolf.core.types import Array, Floats, Int64s, Link
+from tidewolf.core.unlimited import Unlimited
+from tidewolf.core.values import Value
+from tidewolf.functions.capacity import Capacity
+from tidewolf.functions.linear import Linear
+from tidewolf.functions.load_limit import LoadLimit
+from tidewolf.networks.outward import leading_away, outward
+from tidewolf.networks.tunnels import Cable, Cables, Tunnels
+from tidewolf.sets.base import ConvexSet
+from tidewolf.sets.calculus.product import Product
+from tidewolf.sets.flows.capacitated_flow import CapacitatedFlow
+from tidewolf.sets.flows.flow_polytope import FlowPolytope
+from tidewolf.sets.flows.multi_flow import MultiFlow
+from tidewolf.sets.graphs.settings import Commodities, Commodity, Node
+
+PATHS = ("away", "all", "k-shortest")
+
+
+class Demand(NamedTuple):
+    """What must go from where to where: a commodity of a network.
+
+    Parameters
+    ----------
+    name : str
+        What it is called, such as "SEA > NYC".
+    sources : mapping
+        The nodes where it starts, and the share that each sends.
+    targets : mapping
+        The nodes where it ends, and the share that each draws.
+    volume : float
+        How much is sent, in the unit of the capacities.
+
+    Examples
+    --------
+    >>> links = [("SEA", "DEN"), ("DEN", "NYC")]
+    >>> network = tw.networks.Network(links, source="SEA", target="NYC", demand=40.0)
+    >>> network.demands
+    (Demand(name='SEA > NYC', sources={'SEA': 1.0}, targets={'NYC': 1.0}, volume=40.0),)
+    """
+
+    name: str
+    sources: Mapping[Hashable, float]
+    targets: Mapping[Hashable, float]
+    volume: float
+
+
+class Cut(NamedTuple):
+    """A link that carries nothing, and why.
+
+    Parameters
+    ----------
+    link : str
+        Its name.
+    reason : str
+        What keeps it from being used, in half a sentence.
+
+    Examples
+    --------
+    >>> links = [("SEA", "DEN"), ("DEN", "SEA"), ("DEN", "NYC")]
+    >>> tw.networks.Network(links, source="SEA", target="NYC").cut
+    (Cut(link='DEN > SEA', reason='does not lead away from SEA'),)
+    """
+
+    link: str
+    reason: str
+
+
+class PathShare(NamedTuple):
+    """A path that a decision uses: what a router installs.
+
+    Parameters
+    ----------
+    commodity : str
+        Whose path it is.
+    nodes : tuple
+        The nodes on it, in order.
+    share : float
+        The share of the commodity's demand that takes it.
+    volume : float
+        The same in the unit of the demands.
+
+    Examples
+    --------
+    >>> network = tw.networks.Network([("SEA", "NYC")], source="SEA", target="NYC", demand=4.0)
+    >>> network.path_shares(network.K.center)
+    [PathShare(commodity='SEA > NYC', nodes=('SEA', 'NYC'), share=1.0, volume=4.0)]
+    """
+
+    commodity: str
+    nodes: tuple[Hashable, ...]
+    share: float
+    volume: float
+
+    @property
+    def name(self) -> str:
+        """The nodes with arrows between them."""
+        return " > ".join(map(str, self.nodes))
+
+
+@dataclass(frozen=True)
+class _Ends(Check):
+    """A node, or several with shares that sum to 1."""
+
+    words: ClassVar[str] = "the name of a node, or shares by node such as { SEA = 0.6, SFO = 0.4 }"
+
+    def __call__(self, value: Any, what: str) -> Any:
+        if not isinstance(value, Mapping):
+            value = dict(value) if is_pairs(value) else {Node()(value, what): 1.0}
+        shares = {
+            node: as_number(share, f"{what}: the share of {shown(node)}", above=0.0)
+            for node, share in value.items()
+        }
+        if not shares:
+            raise InvalidInput(f"{what} must be at least one node.")
+        whole = sum(shares.values())
+        if abs(whole - 1.0) > 1e-6:
+            raise InvalidInput(
+                f"{what}: the shares of {listed(map(str, shares))} sum to {whole:g}, and they are "
+                "to sum to 1; what is sent in all is the demand."
+            )
+        return _Shares((node, share / whole) for node, share in shares.items())
+
+    def read(self, value: Any) -> Any:
+        if type(value) in (str, int):
+            return value if value != "" else None
+        pairs = list(value.items()) if isinstance(value, Mapping) else value
+        known = isinstance(pairs, list) and pairs and all(_is_share(pair) for pair in pairs)
+        return tuple((node, float(share)) for node, share in pairs) if known else None
+
+
+class _Shares(dict[Hashable, float]):
+    """Shares by node, which compare and print as what they are."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self.items()))
+
+
+def is_pairs(value: Any) -> bool:
+    """Whether shares are given as pairs of a node and a number."""
+    return (
+        isinstance(value, tuple)
+        and bool(value)
+        and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value)
+        and all(Number().read(share) is not None for _, share in value)
+    )
+
+
+def _is_share(pair: Any) -> bool:
+    return (
+        isinstance(pair, list | tuple)
+        and len(pair) == 2
+        and type(pair[0]) in (str, int)
+        and Number().read(pair[1]) is not None
+    )
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Network(Value):
+    """Links, what must go from where to where, and which links or paths it may take.
+
+    `K` is the set of decisions: the share of each commodity's demand on every link that it may
+    use, or on each of its tunnels. `losses` and `limits` make functions on it from what links cost
+    and may carry.
+
+    Parameters
+    ----------
+    graph : iterable of tuple
+        The links, (tail, head), (tail, head, length), (tail, head, length, capacity) or with a
+        name behind those, each in its direction; lengths are 1 where none are given, and a
+        capacity of None is none. Or a networkx graph, with `length` (else `weight`) and
+        `capacity` as attributes; an undirected edge is a link each way.
+    source : array, optional
+        Where the one commodity starts: a node, or shares by node that sum to 1. None where
+        `commodities` are given.
+    target : array, optional
+        Where it ends, likewise.
+    commodities : iterable of Commodity or tuple, optional
+        Or what must go from where to where, each (source, target, demand).
+    demand : float, default 1.0
+        How much the one commodity sends, in the unit of the capacities.
+    paths : str, default 'away'
+        What may carry it: "away" for the links that lead away from a commodity's source, "all"
+        for every link, "k-shortest" for the k shortest paths of each commodity.
+    k : int, default 3
+        How many paths a commodity has at most, where those are its tunnels.
+
+    Examples
+    --------
+    >>> links = [("SEA", "DEN"), ("DEN", "SEA"), ("DEN", "NYC"), ("SEA", "NYC")]
+    >>> network = tw.networks.Network(links, source="SEA", target="NYC")
+    >>> network.K
+    FlowPolytope('SEA' -> 'NYC', 3 arcs, 3 nodes, dimension 1)
+    >>> print(network.notes[0].partition(". ")[0])
+    1 of 4 links is cut: 1 does not lead away from SEA (DEN > SEA)
+    >>> losses = network.losses(np.ones((2, 4)))  # two rounds
+    >>> limits = network.limits([[0.5, 1.0, 1.0, np.inf]] * 2)
+    >>> tw.run(tw.Ensemble(network.K), tw.Stream(losses, limits)).rounds
+    2
+    """
+
+    graph: Annotated[
+        Iterable[tuple[Any, ...]],
+        Cables(
+            "The links, (tail, head), (tail, head, length), (tail, head, length, capacity) or with "
+            "a name behind those, each in its direction; lengths are 1 where none are given, and a "
+            "capacity of None is none. Or a networkx graph, with `length` (else `weight`) and "
+            "`capacity` as attributes; an undirected edge is a link each way."
+        ),
+    ]
+    source: Annotated[
+        Any,
+        _Ends(
+            "Where the one commodity starts: a node, or shares by node that sum to 1. None where "
+            "`commodities` are given."
+        ),
+    ] = None
+    target: Annotated[Any, _Ends("Where it ends, likewise.")] = None
+    commodities: Annotated[
+        Iterable[Commodity | tuple[Any, ...]] | None,
+        Commodities("Or what must go from where to where, each (source, target, demand)."),
+    ] = None
+    demand: Annotated[
+        float,
+        Number("How much the one commodity sends, in the unit of the capacities.", above=0.0),
+    ] = 1.0
+    paths: Annotated[
+        str,
+        Text(
+            'What may carry it: "away" for the links that lead away from a commodity\'s source, '
+            '"all" for every link, "k-shortest" for the k shortest paths of each commodity.',
+            choices=PATHS,
+        ),
+    ] = "away"
+    k: Annotated[
+        int, Count("How many paths a commodity has at most, where those are its tunnels.")
+    ] = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given = (self.source is not None, self.target is not None)
+        if given not in ((True, True), (False, False)) or given[0] == (
+            self.commodities is not None
+        ):
+            raise InvalidInput(
+                "A network sends one commodity from a source to a target, or else commodities, "
+                "each (source, target, demand): give source and target, or commodities."
+            )
+        _ = self.K
+
+    def __repr__(self) -> str:
+        several = len(self.demands)
+        sent = self.demands[0].name if several == 1 else f"{several:,} commodities"
+        return f"Network({len(self.links):,} links, {sent}, paths={self.paths!r})"
+
+    @cached_property
+    def links(self) -> tuple[Link, ...]:
+        """The links, (tail, head)."""
+        return tuple((cable.tail, cable.head) for cable in self._cables)
+
+    @cached_property
+    def link_names(self) -> tuple[str, ...]:
+        """What the links are called: "SEA > DEN", or their own names; no two alike."""
+        return all_different(cable.name or f"{cable.tail} > {cable.head}" for cable in self._cables)
+
+    @cached_property
+    def nodes(self) -> tuple[Hashable, ...]:
+        """The nodes, in the order in which links name them."""
+        return tuple(dict.fromkeys(node for link in self.links for node in link))
+
+    @cached_property
+    def lengths(self) -> Floats:
+        """The length of each link."""
+        return frozen(np.array([cable.length for cable in self._cables]))
+
+    @cached_property
+    def capacities(self) -> Floats:
+        """The capacity of each link; infinite where it has none of its own."""
+        known = [np.inf if each.capacity is None else each.capacity for each in self._cables]
+        return frozen(np.array(known))
+
+    @cached_property
+    def demands(self) -> tuple[Demand, ...]:
+        """What must go from where to where."""
+        if self.commodities is None:
+            name = f"{_ends(self.source)} > {_ends(self.target)}"
+            return (Demand(name, dict(self.source), dict(self.target), self.demand),)
+        found = dict[str, Demand]()
+        for source, target, volume, *_ in self._commodities:
+            name = f"{source} > {target}"
+            if name in found:
+                raise InvalidInput(
+                    f"The commodity {name} is there twice; give it once, with the sum of its "
+                    "demands.",
+                    setting="commodities",
+                )
+            found[name] = Demand(name, {source: 1.0}, {target: 1.0}, volume)
+        return tuple(found.values())
+
+    @cached_property
+    def volumes(self) -> Floats:
+        """How much each commodity sends."""
+        return frozen(np.array([each.volume for each in self.demands]))
+
+    @cached_property
+    def unit(self) -> float:
+        """What limits are measured in: all that is sent."""
+        return float(self.volumes.sum()) or 1.0
+
+    @property
+    def K(self) -> ConvexSet:
+        """The decisions: shares of every commodity's demand on its links or tunnels."""
+        return self._choice.K
+
+    @property
+    def incidence(self) -> Any:
+        """The sparse matrix (links, entries of a decision) with a 1 where an entry is on a link."""
+        return self._choice.incidence
+
+    @property
+    def owner(self) -> Int64s:
+        """The commodity of each entry of a decision, by its place."""
+        return self._choice.owner
+
+    @property
+    def tunnels(self) -> Tunnels | None:
+        """The paths that may be used, where those are tunnels."""
+        return self._choice.tunnels
+
+    @property
+    def cut(self) -> tuple[Cut, ...]:
+        """The links that no decision uses, and why."""
+        return self._choice.cut
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What the entries of a decision are called: "SEA > DEN", with several commodities "SEA >
+        NYC: SEA > DEN", of a tunnel "SEA > NYC via DEN".
+        """
+        if self.tunnels is not None:
+            return self.tunnels.names
+        entries = [self.link_names[link] for link in self._link_of_entry]
+        if len(self.demands) == 1:
+            return tuple(entries)
+        commodities = (self.demands[j].name for j in self.owner)
+        return tuple(f"{name}: {link}" for name, link in zip(commodities, entries, strict=True))
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What to know of it, in sentences: how many links are cut, and why."""
+        if not self.cut:
+            return ()
+        reasons = dict[str, list[str]]()
+        for link, reason in self.cut:
+            reasons.setdefault(reason, []).append(link)
+        is_are = "is" if len(self.cut) == 1 else "are"
+        parts = [
+            f"{len(links)} {_plural(reason) if len(links) > 1 else reason} ({listed(links)})"
+            for reason, links in reasons.items()
+        ]
+        more = (
+            'With paths = "all" every link stays.'
+            if self.paths == "away"
+            else f"With more paths than k = {self.k} more of them stay."
+        )
+        counted = f"{len(self.cut)} of {len(self.links)} links {is_are} cut"
+        return (f"{counted}: {'; '.join(parts)}. {more}",)
+
+    def losses(self, costs: Array, demands: Array | None = None) -> Linear:
+        """What rounds cost: the costs of links times what they carry.
+
+        Parameters
+        ----------
+        costs : array
+            What a unit costs on each link, of shape (rounds, links).
+        demands : array, optional
+            What each commodity sends, of shape (rounds, commodities). None: `volumes` in every
+            round.
+
+        Returns
+        -------
+        Linear
+            The functions, on points of `K`.
+
+        Examples
+        --------
+        >>> network = tw.networks.Network([("SEA", "NYC")], source="SEA", target="NYC", demand=4.0)
+        >>> network.losses([[2.0], [3.0]]).values(network.K.center)
+        array([ 8., 12.])
+        """
+        costs = self._rows(costs, "costs", len(self.links))
+        sent = self._sent(demands, len(costs))
+        per_entry = (
+            costs[:, self._link_of_entry]
+            if self.tunnels is None
+            else np.asarray(costs @ self.incidence)
+        )
+        with np.errstate(over="ignore"):  # what is not finite is refused
+            return Linear(np.ascontiguousarray(sent[:, self.owner] * per_entry))
+
+    def limits(self, capacities: Array, demands: Array | None = None) -> Batch:
+        """By how much the most overloaded link is over its capacity, in shares of `unit`.
+
+        Parameters
+        ----------
+        capacities : array
+            What each link may carry, of shape (rounds, links); infinite where nothing limits it.
+        demands : array, optional
+            What each commodity sends, of shape (rounds, commodities). None: `volumes` in every
+            round.
+
+        Returns
+        -------
+        Capacity, LoadLimit or Unlimited
+            The functions, on points of `K`.
+
+        Examples
+        --------
+        >>> network = tw.networks.Network([("SEA", "NYC")], source="SEA", target="NYC", demand=4.0)
+        >>> network.limits([[5.0], [3.0]]).values(network.K.center)
+        array([-0.25,  0.25])
+        """
+        capacities = self._rows(capacities, "capacities", len(self.links), infinite=True)
+        sent = self._sent(demands, len(capacities))
+        used = np.diff(self.incidence.indptr) > 0
+        limited = np.flatnonzero(np.isfinite(capacities).any(axis=0) & used)
+        if not len(limited):
+            return Unlimited(self.K.shape, len(capacities))
+        most = 2.0 * float(sent.sum(axis=1).max(initial=self.unit))
+        capacities = np.where(np.isposinf(capacities), most, capacities)[:, limited]
+        one_each = len(self.demands) == 1 and self.tunnels is None
+        if demands is None and one_each and len(limited) == self.K.shape[0]:
+            order = np.searchsorted(limited, self._link_of_entry)
+            return Capacity(np.ascontiguousarray(capacities[:, order] / self.unit))
+        return LoadLimit(
+            self.incidence[limited],
+            sent / self.unit,
+            capacities / self.unit,
+            self.owner,
+            tuple(self.link_names[link] for link in limited),
+        )
+
+    def loads(self, x: Array, demands: Array | None = None) -> Floats:
+        """What every link carries.
+
+        Parameters
+        ----------
+        x : array
+            A decision.
+        demands : array, optional
+            What each commodity sends in the round. None: `volumes`.
+
+        Returns
+        -------
+        array
+            A volume for each link, in the unit of the capacities.
+
+        Examples
+        --------
+        >>> network = tw.networks.Network([("SEA", "NYC")], source="SEA", target="NYC", demand=4.0)
+        >>> network.loads(network.K.center)
+        array([4.])
+        """
+        x = to_numpy(as_point(x, self.K.shape, "The decision"))
+        with np.errstate(over="ignore"):
+            return np.asarray(self.incidence @ (self._once(demands)[self.owner] * x))
+
+    def path_shares(self, x: Array, demands: Array | None = None) -> list[PathShare]:
+        """The paths that a decision uses, commodity by commodity, heaviest first.
+
+        Parameters
+        ----------
+        x : array
+            A decision, a point of `K`.
+        demands : array, optional
+            What each commodity sends in the round. None: `volumes`.
+
+        Returns
+        -------
+        list of PathShare
+            Commodity, nodes, share and volume of each.
+
+        Raises
+        ------
+        NotAMember
+            Where x is no decision.
+
+        Examples
+        --------
+        >>> links = [("SEA", "DEN"), ("DEN", "NYC"), ("SEA", "NYC")]
+        >>> network = tw.networks.Network(links, source="SEA", target="NYC", demand=4.0)
+        >>> [(path.name, path.volume) for path in network.path_shares(np.array([0.25, 0.25, 0.75]))]
+        [('SEA > NYC', 3.0), ('SEA > DEN > NYC', 1.0)]
+        """
+        sent = self._once(demands)
+        x = to_numpy(as_point(x, self.K.shape, "The decision"))
+        return [
+            PathShare(self.demands[j].name, nodes, share, share * float(sent[j]))
+            for j, paths in enumerate(self._paths(x))
+            for share, nodes in paths
+        ]
+
+    def _paths(self, x: Floats) -> list[list[tuple[float, tuple[Hashable, ...]]]]:
+        """Share and nodes of the paths of each commodity."""
+        if self.tunnels is not None:
+            found: list[list[tuple[float, tuple[Hashable, ...]]]] = [[] for _ in self.demands]
+            for j, share, path in zip(self.owner, x, self.tunnels.paths, strict=True):
+                if share > _NOTHING:
+                    found[j].append((float(share), path.nodes))
+            return [sorted(paths, key=lambda each: -each[0]) for paths in found]
+        K = self.K
+        if isinstance(K, FlowPolytope):
+            split = [K.paths(x)]
+        elif isinstance(K, MultiFlow):
+            split = K.paths(x)
+        elif isinstance(K, CapacitatedFlow):
+            split = [K.paths(x)]
+        else:
+            assert isinstance(K, Product)
+            parts = zip(K.parts, K.split(x), strict=True)
+            split = [part.paths(own) for part, own in parts if isinstance(part, CapacitatedFlow)]
+        return [[(path.weight, path.nodes) for path in paths] for paths in split]
+
+    def _rows(self, given: Array, what: str, columns: int, *, infinite: bool = False) -> Floats:
+        array = _numbers(given, f"The {what} of a network")
+        if array.ndim != 2 or array.shape[1] != columns:
+            raise WrongShape(
+                f"The {what} of a network have shape (rounds, {columns}), a column for each of its "
+                f"{columns} {'commodities' if what == 'demands' else 'links'}; {array.shape} was "
+                "given.",
+                setting=what,
+            )
+        finite = np.isfinite(array) | (np.isposinf(array) if infinite else False)
+        if not finite.all():
+            row, column = map(int, np.argwhere(~finite)[0])
+            raise InvalidInput(
+                f"The {what} of a network are numbers; that of column {column} is "
+                f"{array[row, column]} in round {row + 1}.",
+                setting=what,
+            )
+        return array
+
+    def _once(self, demands: Array | None) -> Floats:
+        """What each commodity sends in one round."""
+        if demands is None:
+            return self.volumes
+        sent = to_numpy(as_array(demands, "demands"))
+        if sent.shape != (len(self.demands),):
+            raise WrongShape(
+                f"The demands of a round are one for each of the {len(self.demands)} commodities; "
+                f"shape {sent.shape} was given.",
+                setting="demands",
+            )
+        return sent
+
+    def _sent(self, demands: Array | None, rounds: int) -> Floats:
+        if demands is None:
+            return np.broadcast_to(self.volumes, (rounds, len(self.demands)))
+        sent = self._rows(demands, "demands", len(self.demands))
+        if len(sent) != rounds:
+            raise WrongShape(
+                f"There are demands of {len(sent)} rounds, and {rounds} rounds.", setting="demands"
+            )
+        if (sent < 0.0).any():
+            row, column = map(int, np.argwhere(sent < 0.0)[0])
+            raise InvalidInput(
+                f"The demand of {self.demands[column].name} is {sent[row, column]:g} in round "
+                f"{row + 1}; demands are at least 0.",
+                setting="demands",
+            )
+        return sent
+
+    @property
+    def _cables(self) -> tuple[Cable, ...]:
+        return self.graph  # type: ignore[return-value]  # what its check makes of it
+
+    @property
+    def _commodities(self) -> tuple[Commodity, ...]:
+        return self.commodities  # type: ignore[return-value]  # what its check makes of it
+
+    @cached_property
+    def _link_of_entry(self) -> Int64s:
+        """The link of each entry, where entries are shares on links."""
+        return np.asarray(self.incidence.tocsc().indices, dtype=np.int64)
+
+    @cached_property
+    def _choice(self) -> _Choice:
+        for each in self.demands:
+            for node in (*each.sources, *each.targets):
+                if node not in self.nodes:
+                    known = list(map(str, self.nodes))
+                    where = "commodities" if self.source is None else "source"
+                    raise UnknownNode(
+                        f"No link touches the node {shown(node)}.{did_you_mean(str(node), known)}",
+                        setting="target" if node in each.targets and self.source else where,
+                    )
+            if each.sources.keys() & each.targets.keys():
+                raise InvalidInput(
+                    f"The commodity {each.name} starts and ends at the same node; leave it out: "
+                    "what stays at a node takes no link.",
+                    setting="commodities" if self.source is None else "target",
+                )
+        single = all(len(each.sources) == len(each.targets) == 1 for each in self.demands)
+        if self.paths == "k-shortest":
+            if not single:
+                raise InvalidInput(
+                    "Tunnels lead from one node to another: with several sources or targets take "
+                    'paths = "all", or give each pair as a commodity.',
+                    setting="paths",
+                )
+            return self._with_tunnels()
+        if self.paths == "all":
+            return self._with_all_links()
+        return self._leading_away() if single else self._away_from_several()
+
+    def _with_tunnels(self) -> _Choice:
+        pairs = [(next(iter(each.sources)), next(iter(each.targets))) for each in self.demands]
+        cables = [each[:3] for each in self._cables]
+        tunnels = Tunnels(cables, pairs, self.k)
+        used = np.diff(tunnels.incidence.indptr) > 0
+        reason = f"is on none of the {self.k} shortest paths"
+        cut = [Cut(self.link_names[i], reason) for i in np.flatnonzero(~used)]
+        return _Choice(tunnels.splits, tunnels.incidence, tunnels.path_pair, tuple(cut), tunnels)
+
+    def _with_all_links(self) -> _Choice:
+        several = len(self.demands) > 1
+        flows = [
+            CapacitatedFlow.from_edges(
+                self.links,
+                supplies=_supplies(each),
+                upper=1.0,
+                commodity=each.name if several else "",
+            )
+            for each in self.demands
+        ]
+        links = np.tile(np.arange(len(self.links)), len(flows))
+        owner = np.repeat(np.arange(len(flows)), len(self.links))
+        return self._on_links(Product(*flows) if several else flows[0], links, owner)
+
+    def _leading_away(self) -> _Choice:
+        ends = [(next(iter(each.sources)), next(iter(each.targets))) for each in self.demands]
+        if len(ends) > 1:
+            return self._away_with_many(ends)
+        (source, target), links = ends[0], np.arange(len(self.links))
+        try:
+            K = FlowPolytope.from_edges(self.links, source=source, target=target)
+        except CyclicGraph:
+            links = np.array(outward(self.links, self.lengths, source, target))
+            kept = [self.links[i] for i in links]
+            K = FlowPolytope.from_edges(kept, source=source, target=target)
+        return self._on_links(K, links, np.zeros(len(links), dtype=np.int64))
+
+    def _away_with_many(self, ends: Sequence[tuple[Hashable, Hashable]]) -> _Choice:
+        try:
+            flows = MultiFlow.from_edges(self.links, [(*pair, 1.0) for pair in ends])
+        except CyclicGraph:
+            flows = MultiFlow.from_edges(
+                self.links,
+                [(*pair, 1.0, outward(self.links, self.lengths, *pair)) for pair in ends],
+            )
+        return self._on_links(flows, flows.links.astype(np.int64), flows.owner.astype(np.int64))
+
+    def _away_from_several(self) -> _Choice:
+        (demand,) = self.demands
+        found = [
+            outward(self.links, self.lengths, source, target)
+            for source in demand.sources
+            for target in demand.targets
+        ]
+        kept = np.unique(np.concatenate(found))
+        K = CapacitatedFlow.from_edges(
+            [self.links[i] for i in kept], supplies=_supplies(demand), upper=1.0
+        )
+        return self._on_links(K, kept, np.zeros(len(kept), dtype=np.int64))
+
+    def _on_links(self, K: ConvexSet, links: Int64s, owner: Int64s) -> _Choice:
+        from scipy.sparse import csr_array
+
+        entries = np.arange(len(links))
+        incidence = csr_array(
+            (np.ones(len(links)), (links, entries)), shape=(len(self.links), len(links))
+        )
+        unused = np.flatnonzero(np.diff(incidence.indptr) == 0)
+        return _Choice(K, incidence, owner, tuple(self._why_cut(unused)), None)
+
+    def _why_cut(self, unused: Int64s) -> list[Cut]:
+        if not len(unused):
+            return []
+        if len(self.demands) > 1:
+            reason = "leads no commodity away from its source and on to its target"
+            return [Cut(self.link_names[i], reason) for i in unused]
+        (demand,) = self.demands
+        leading = set[int]()
+        for source in demand.sources:
+            for target in demand.targets:
+                leading |= set(leading_away(self.links, self.lengths, source, target))
+        dead_end = f"lies on no such way to {_ends(demand.targets)}"
+        back = f"does not lead away from {_ends(demand.sources)}"
+        return [Cut(self.link_names[i], dead_end if i in leading else back) for i in unused]
+
+
+class _Choice(NamedTuple):
+    """What is decided on a network."""
+
+    K: ConvexSet
+    incidence: Any
+    owner: Int64s
+    cut: tuple[Cut, ...]
+    tunnels: Tunnels | None
+
+
+_NOTHING = 1e-9
+"""Shares below it are nothing."""
+
+
+def _numbers(given: Any, what: str) -> Floats:
+    """Numbers, infinite ones among them."""
+    try:
+        array = np.asarray(to_numpy(given) if is_array(given) else given)
+    except (TypeError, ValueError):
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "fiub":
+        array = to_numpy(as_array(given, what))  # refuses it
+    return array.astype(np.float64)
+
+
+def _supplies(demand: Demand) -> dict[Hashable, float]:
+    return {**demand.sources, **{node: -share for node, share in demand.targets.items()}}
+
+
+def _ends(shares: Iterable[Hashable]) -> str:
+    return " + ".join(map(str, shares))
+
+
+def _plural(reason: str) -> str:
+    verb, _, rest = reason.partition(" ")
+    return f"{ {'does': 'do', 'lies': 'lie', 'is': 'are', 'leads': 'lead'}[verb] } {rest}"

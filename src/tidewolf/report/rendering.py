@@ -1,0 +1,63 @@
+"""Templates in, markup out: Jinja2 with escaping by default, so nothing that was given becomes
+markup. Only drawings, which this package makes itself, are marked as safe.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from tidewolf.core import checkpoint
+from tidewolf.core.errors import MissingExtra
+
+PAGE_FORMAT = 2
+
+
+def document(template: str, name: str, context: dict[str, Any]) -> str:
+    """A page that needs nothing else."""
+    return render(
+        template,
+        page_title=name,
+        style=asset("colors.css") + asset("style.css"),
+        script=asset("hover.js"),
+        format=PAGE_FORMAT,
+        versions=checkpoint.writer(),
+        **context,
+    )
+
+
+def render(template: str, **context: Any) -> str:
+    """A template of the folder `templates` with this context."""
+    found: str = _environment().get_template(f"{template}.html.j2").render(context)
+    return found
+
+
+def asset(name: str) -> str:
+    """A style sheet or script that lies beside this file."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Any:
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError:
+        raise MissingExtra(
+            'Pages need jinja2, not installed here; type: pip install "tidewolf[app]"'
+        ) from None
+    made = Environment(
+        loader=PackageLoader("tidewolf.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["data"] = _data
+    return made
+
+
+def _data(value: Any) -> str:
+    """Plain data as the text of an attribute, which is escaped like any other."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)

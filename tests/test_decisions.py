@@ -1,0 +1,186 @@
+"""Decisions kept: the very points that were played, with the caller's times and names."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from tidewolf.core.arrays import to_numpy
+from tidewolf.core.errors import InvalidInput, WrongType
+from tidewolf.core.feedback import Bandit
+from tidewolf.core.values import identity
+from tidewolf.evaluation.decisions import KeptDecisions, entry_names, time_texts
+
+PROBLEM = tw.problems.adversarial(rounds=23, kind="moving")
+LEARNERS = {
+    "every round": tw.LyapunovDescent(PROBLEM.K, horizon=23),
+    "blocks": tw.PrimalDual(PROBLEM.K, horizon=23),
+    "a point each": tw.BanditPrimalDual(PROBLEM.K, horizon=23, block=4),
+}
+
+
+def played(learner, stream):
+    """Every round's point, one by one from the loop itself."""
+    rows = []
+    for move in tw.play(learner, stream):
+        each = learner.needs is Bandit
+        rows += list(to_numpy(move.x)) if each else [to_numpy(move.x)] * len(move.losses)
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("every", [1, 2, 5, 22, 23, 24])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_decisions_are_the_points_that_were_played(name, every):
+    learner = LEARNERS[name]
+    run = tw.run(learner, PROBLEM.stream, decisions=True, every=every)
+    found, points = run.decisions, played(learner, PROBLEM.stream)
+    np.testing.assert_array_equal(found.points, points[::every])
+    np.testing.assert_array_equal(found.rounds, np.arange(0, 23, every))
+    assert len(found) == len(points[::every])
+    assert found.times is None
+    losses = [PROBLEM.stream.losses[t : t + 1].values(points[t])[0] for t in range(23)]
+    np.testing.assert_allclose(run.losses, losses, atol=1e-12)
+
+
+@pytest.mark.parametrize("every", [1, 2, 3, 7])
+def test_blocks_of_any_length_keep_the_same_rounds(every):
+    rng, points = np.random.default_rng(0), np.arange(40.0)[:, None]
+    for _ in range(30):
+        kept, t = KeptDecisions(40, (1,), every), 0
+        while t < 40:
+            k = min(int(rng.integers(1, 9)), 40 - t)
+            one = rng.integers(2) == 0
+            points[t : t + k] = points[t] if one else points[t : t + k]
+            kept.see(points[t : t + 1] if one else points[t : t + k], k)
+            t += k
+        np.testing.assert_array_equal(kept.points, points[::every])
+
+
+def test_nothing_is_kept_unless_it_is_asked_for():
+    learner = LEARNERS["every round"]
+    assert tw.run(learner, PROBLEM.stream).decisions is None
+    asked = tw.run(learner, PROBLEM.stream, decisions=True)
+    np.testing.assert_array_equal(asked.losses, tw.run(learner, PROBLEM.stream).losses)
+    assert "decisions" not in asked.summary()
+
+
+def test_no_rounds_make_no_decisions():
+    found = tw.run(LEARNERS["every round"], PROBLEM.stream[:0], decisions=True).decisions
+    assert (len(found), found.points.shape) == (0, (0, *PROBLEM.K.shape))
+    assert repr(found).startswith("round")
+    assert found.to_pandas().empty
+
+
+@pytest.mark.parametrize(("every", "kind"), [(0, InvalidInput), (-1, InvalidInput), (1.5, None)])
+def test_what_is_no_number_of_rounds_is_refused(every, kind):
+    with pytest.raises(kind or (InvalidInput, WrongType), match="every"):
+        tw.run(LEARNERS["every round"], PROBLEM.stream, decisions=True, every=every)
+    with pytest.raises((InvalidInput, WrongType), match="decisions"):
+        tw.run(LEARNERS["every round"], PROBLEM.stream, decisions="yes")
+
+
+def test_what_was_played_in_place_of_a_decision_is_what_is_kept():
+    K = tw.sets.Simplex(2)
+    stream = tw.Stream(
+        tw.functions.Linear([[1.0, 2.0]] * 3), played=[[np.nan] * 2, [0.25, 0.75], [np.nan] * 2]
+    )
+    found = tw.run(tw.LyapunovDescent(K), stream, decisions=True).decisions
+    np.testing.assert_array_equal(found.points[1], [0.25, 0.75])
+
+
+# names
+
+
+def test_entries_are_called_as_the_set_has_them_then_by_labels_then_by_places():
+    K = tw.sets.FlowPolytope.from_edges(
+        [("a", "b"), ("a", "c"), ("b", "c")], source="a", target="c"
+    )
+    assert entry_names(K) == entry_names(K, ["1", "2", "3"]) == ("a > b", "a > c", "b > c")
+    simplex = tw.sets.Simplex(2)
+    assert entry_names(simplex) == ("entry 1", "entry 2")
+    assert entry_names(simplex, ("night", "day")) == ("night", "day")
+    assert entry_names(simplex, ("day", "day")) == ("entry 1", "entry 2")
+    assert entry_names(simplex, ("one",)) == ("entry 1", "entry 2")
+    square = ("entry 1, 1", "entry 1, 2", "entry 2, 1", "entry 2, 2")
+    assert entry_names(tw.sets.BoundedPSD(2, 1.0)) == square
+
+
+# times
+
+COSTS = tw.functions.Linear([[1.0, 2.0]] * 3)
+HOURS = [datetime(2026, 3, 1, 10 + i, tzinfo=timezone(timedelta(hours=2))) for i in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("given", "texts"),
+    [
+        (["2026-03-01", "2026-03-02", "2026-03-03"], ["2026-03-01", "2026-03-02", "2026-03-03"]),
+        (
+            ["2026-03-01", "2026-03-01T06:00", None],
+            ["2026-03-01T00:00", "2026-03-01T06:00", ""],
+        ),
+        (HOURS, [f"2026-03-01T{hour:02}:00" for hour in (8, 9, 10)]),
+        (
+            [datetime(2026, 3, 1, 0, 0, 0, us) for us in (1, 20, 300)],
+            [f"2026-03-01T00:00:00.{us:06}" for us in (1, 20, 300)],
+        ),
+        (
+            np.array(["2026-03-01T00:00:01", "2026-03-01T00:00:02", "NaT"], "datetime64[s]"),
+            ["2026-03-01T00:00:01", "2026-03-01T00:00:02", ""],
+        ),
+        ([0, 60, 120], ["0", "60", "120"]),
+        ([0.5, 1.0, np.nan], ["0.5", "1", ""]),
+        (
+            np.array([1772366400000000001 + i for i in range(3)]),
+            [str(1772366400000000001 + i) for i in range(3)],
+        ),
+    ],
+)
+def test_times_are_those_that_were_given(given, texts):
+    stream = tw.Stream(COSTS, time=given)
+    assert time_texts(stream.stamps) == texts
+    np.testing.assert_array_equal(stream[1:].stamps, stream.stamps[1:])
+    found = tw.run(tw.LyapunovDescent(tw.sets.Simplex(2)), stream, decisions=True, every=2)
+    np.testing.assert_array_equal(found.decisions.times, stream.stamps[::2])
+
+
+def test_how_times_are_called_is_no_part_of_what_a_stream_is():
+    """Files of before know the same stream again."""
+    seconds = [datetime(2026, 3, day, tzinfo=UTC).timestamp() for day in (1, 2, 3)]
+    dates = ["2026-03-01", "2026-03-02", "2026-03-03"]
+    one, other = tw.Stream(COSTS, time=seconds), tw.Stream(COSTS, time=dates)
+    assert one == other
+    assert identity(one) == identity(other)
+    assert one.stamps.dtype != other.stamps.dtype
+    assert tw.Stream(COSTS).stamps is None
+
+
+# as a table
+
+
+def test_a_table_has_a_column_an_entry_under_the_round_or_its_time():
+    K = tw.sets.FlowPolytope.from_edges(
+        [("a", "b"), ("a", "c"), ("b", "c")], source="a", target="c"
+    )
+    costs = tw.functions.Linear([[1.0, 2.0, 3.0]] * 3)
+    plain = tw.run(tw.LyapunovDescent(K), tw.Stream(costs), decisions=True).decisions.to_pandas()
+    assert list(plain.columns) == ["a > b", "a > c", "b > c"]
+    assert (plain.index.name, plain.index.tolist()) == ("round", [0, 1, 2])
+    days = ["2026-03-01", "2026-03-02", "2026-03-03"]
+    dated = tw.run(tw.LyapunovDescent(K), tw.Stream(costs, time=days), decisions=True, every=2)
+    frame = dated.decisions.to_pandas()
+    assert (frame.index.name, frame.index.strftime("%d").tolist()) == ("time", ["01", "03"])
+    np.testing.assert_array_equal(frame.to_numpy(), plain.to_numpy()[::2])
+
+
+def test_what_is_printed_is_short():
+    K = tw.sets.Simplex(40)
+    stream = tw.Stream(tw.functions.Linear(np.ones((300, 40))))
+    lines = repr(tw.run(tw.LyapunovDescent(K), stream, decisions=True).decisions).splitlines()
+    assert len(lines) == 9
+    assert max(map(len, lines)) <= 80
+    assert lines[-1] == "300 rounds of 40 entries; to_pandas() has them all"
+    assert lines[0].split("  ")[:2] == ["round", "entry 1"]
