@@ -14,6 +14,7 @@ import pytest
 EXTRA = {
     "cvxpy": "cvx",
     "highspy": "app",
+    "jax": "jax",
     "jinja2": "app",
     "joblib": "sweep",
     "matplotlib": "app",
@@ -23,6 +24,7 @@ EXTRA = {
     "pandas": "app",
     "playwright": "dev",
     "pyarrow": "app",
+    "torch": "torch",
     "typer": "app",
 }
 """The extra that brings each package."""
@@ -63,6 +65,8 @@ NEEDS = {
     "test_networks.py::test_networkx_graphs": "networkx",
     "test_notebook.py": "nbclient",
     "test_orders.py::test_a_warm_basis_saves_all_exchanges_and_a_wrong_one_does_no_harm": "highspy",
+    "test_from_jax.py": "jax",
+    "test_from_torch.py": "torch",
     "test_orders.py::test_blocks_agree_with_networkx": "networkx",
     "test_orders.py::test_trees_are_as_light_as_networkx_finds": "networkx",
     "test_bundle.py::test_a_conic_solver_agrees": "cvxpy",
