@@ -286,6 +286,21 @@ def _networks() -> Iterator[Door]:
     yield Door("Tunnels", networks.Tunnels, given)
     known = {"demands": [[1.0, 2.0]], "capacities": [1.0, 2.0, 3.0, 4.0]}
     yield from _methods(networks.Tunnels(**given), known, but=("fields",))
+    whole = {"graph": links, "commodities": [("s", "t", 2.0), ("a", "t", 1.0)], "paths": "away"}
+    yield Door("Network", networks.Network, whole)
+    flow = {"graph": links, "source": "s", "target": "t", "demand": 2.0, "paths": "all", "k": 2}
+    yield Door("Network", networks.Network, flow)
+    known = {
+        "costs": [[1.0, 2.0, 3.0, 4.0]],
+        "capacities": [[1.0, 2.0, 3.0, 4.0]],
+        "demands": [[1.0]],
+        "x": [0.5, 0.5, 0.5, 0.5],
+    }
+    made = networks.Network(**flow)
+    yield from _methods(made, known, but=("fields", "loads", "path_shares"))
+    one_row = {"x": [0.5, 0.5, 0.5, 0.5], "demands": [1.0]}
+    yield Door("Network.loads", made.loads, one_row)
+    yield Door("Network.path_shares", made.path_shares, one_row)
 
 
 def _functions() -> Iterator[Door]:
@@ -301,6 +316,12 @@ def _functions() -> Iterator[Door]:
             "capacities": [1.0, 2.0],
             "pairs": [0, 1],
             "limit": 0.5,
+        },
+        "LoadLimit": {
+            "incidence": [[1.0, 0.0], [1.0, 1.0]],
+            "demands": [1.0, 2.0],
+            "capacities": [1.0, 2.0],
+            "pairs": [0, 1],
         },
         "Unlimited": {"sides": 2},
         "Quadratic": {"P": np.eye(2), "q": [0.0, 1.0], "r": 1.0},
@@ -683,6 +704,19 @@ def _experiments(folder: Path) -> Iterator[Door]:
     file = folder / "small.toml"
     file.write_text(some.toml())
     yield Door("load", experiments.load, {"path": file})
+    (folder / "links.csv").write_text("tail,head\ns,a\na,t\n")
+    (folder / "costs.csv").write_text("s > a,a > t\n1,2\n2,1\n")
+    given = {
+        "graph": folder / "links.csv",
+        "source": "s",
+        "target": "t",
+        "demand": 2.0,
+        "paths": "away",
+        "k": 2,
+        "costs": folder / "costs.csv",
+        "gaps": "refuse",
+    }
+    yield Door("from_files", networks.from_files, given)
     yield Door(
         "RunFolder.create",
         experiments.RunFolder.create,

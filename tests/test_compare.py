@@ -41,11 +41,12 @@ from tidewolf.evaluation.comparison import (
 from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
 from tidewolf.evaluation.run import RunProgress
 from tidewolf.experiments.compare import Step
+from tidewolf.experiments.runner import Stage
 from tidewolf.functions import Capacity, Linear
 from tidewolf.learners import BanditPrimalDual, LyapunovDescent, LyapunovFrankWolfe, PrimalDual
 from tidewolf.problems import adversarial, routing
 from tidewolf.report import comparison as report
-from tidewolf.report.figures import Curve, _log_ticks, frontier_drawing
+from tidewolf.report.frontier import BROAD, Curve, frontier_drawing, round_numbers
 from tidewolf.report.pictures import plot_frontiers, png
 from tidewolf.rivals import SinhaVaze
 from tidewolf.sets import ConvexSet, Simplex
@@ -311,7 +312,8 @@ def test_a_set_that_cannot_be_projected_on_is_no_rivals_ground():
     assert "No exact projection on _Oval" in found.failures[0].failure
     assert found.frontier("oval", "SinhaVaze") == ()
     assert found.on_frontier("oval", "LyapunovDescent") is None
-    assert "none" in repr(found)
+    assert "refused" in repr(found)
+    assert "no rival" in repr(found), "the one to be held against has no points"
 
 
 class _Oval(ConvexSet):
@@ -336,12 +338,25 @@ class _Oval(ConvexSet):
         return (cls(),)
 
 
-def test_a_stream_without_a_feasible_point_has_no_frontier_and_says_why():
-    found = tw.compare([LyapunovDescent, SinhaVaze], partial(routing, 40, feasible=False))
+def test_a_stream_without_a_feasible_point_has_frontiers_of_the_loss_and_says_why():
+    found = tw.compare(
+        [LyapunovDescent, SinhaVaze],
+        partial(routing, 40, feasible=False),
+        cautions=CAUTIONS,
+    )
     assert found.venues[0].feasible is False
-    assert found.scale("routing") is None
+    assert found.measure("routing") == "loss"
     assert all(e.regret is None and e.violation > 0.0 for e in found.entries)
-    assert found.frontier("routing", "LyapunovDescent") == ()
+    points = found.frontier("routing", "LyapunovDescent")
+    mine = [e for e in found.entries if e.learner == "LyapunovDescent"]
+    assert [(p.regret, p.level, p.loss) for p in points] == [(None, e.loss, e.loss) for e in mine]
+    assert found.scale("routing") == abs(min(e.loss for e in found.entries))
+    theirs = found.frontier("routing", "SinhaVaze")
+    assert found.gaps("routing", "LyapunovDescent") == tuple(
+        gap(p, theirs, found.scale("routing")) for p in points
+    )
+    assert len(found.steps("routing")) == 2
+    assert "in % of the least mean loss of any point" in repr(found)
     assert "No point of the set satisfies every constraint" in repr(found)
 
 
@@ -354,7 +369,7 @@ def test_runs_stand_where_the_comparator_fails(monkeypatch):
     assert [(e.failure, e.regret, e.violation is None) for e in found.entries] == 2 * [
         ("", None, False)
     ]
-    assert found.frontier("adversarial", "SinhaVaze") == ()
+    assert [p.loss for p in found.frontier("adversarial", "SinhaVaze")] == [found.entries[1].loss]
     assert "adversarial: No luck today." in repr(found)
     assert json.dumps(found.summary(), allow_nan=False)
 
@@ -511,7 +526,7 @@ def test_the_page_stands_alone_and_says_every_standing(compared):
     assert text == report.comparison_page(compared, date=datetime(2026, 1, 2, tzinfo=UTC))
     assert "http" not in text
     assert not any(f"<{tag}" in text for tag in ("link", "img", "iframe"))
-    assert text.count("<figure ") == 1
+    assert text.count("<figure") == 1
     points = sum(len(standing.points) for standing in compared.standings())
     assert text.count("<tr>") == 2 * (1 + len(compared.standings())) + 1 + points
     assert "seeds 0, 1" in text
@@ -539,17 +554,31 @@ def test_nothing_given_becomes_markup():
 def test_frontiers_are_drawn_at_any_scale(violations):
     drawn = [Curve("a", violations, [float(i) for i in range(len(violations))]), Curve("b", [], [])]
     assert png(plot_frontiers({"title": drawn})).startswith(b"\x89PNG")
-    made = frontier_drawing(drawn, "spoken")
-    assert made.svg.startswith("<svg")
-    assert [0 <= x <= 400 and 0 <= y <= 270 for x, y, _, _ in made.tooltip["dots"]] == [True] * len(
-        violations
+    made = frontier_drawing(drawn, "spoken", BROAD, "mean regret a round")
+    wide, high = BROAD
+    assert len(made.tooltip["dots"]) == len(violations)
+    assert all(0 <= x <= wide and 0 <= y <= high for x, y, _, _ in made.tooltip["dots"])
+
+
+def test_a_frontier_has_its_knob_at_the_points_and_the_default_ringed():
+    notes = [f"caution {caution}" for caution in (1, 10, 100)]
+    made = frontier_drawing(
+        [Curve("ours", [0.3, 0.1, 0.0], [1.0, 2.0, 3.0], notes, 2, default=1)],
+        "spoken",
+        BROAD,
+        "mean regret a round",
     )
+    assert {label.text for label in made.labels} == {"caution 1", "caution 10 (default)", "100"}
+    assert [label.text for label in made.labels if label.strong] == ["caution 10 (default)"]
+    assert made.rings == [(*made.tooltip["dots"][1][:2], 2)]
+    assert "caution 10 (default): regret 2, violation 0.1" in made.tooltip["dots"][1][3]
+    assert ">0</text>" in made.inside, "the axis of violation begins at 0"
 
 
 @given(st.floats(-12.0, 12.0), st.floats(0.0, 12.0))
 def test_ticks_are_few_and_inside(low, decades):
     low, high = 10.0**low, 10.0 ** (low + decades)
-    ticks = _log_ticks(low, high)
+    ticks = round_numbers(low, high)
     assert 1 <= len(ticks) <= 6
     assert ticks == sorted(set(ticks))
     assert len(ticks) == 1 or (0.98 * low <= ticks[0] and ticks[-1] <= 1.02 * high)
@@ -578,7 +607,13 @@ def test_the_command_prints_a_table_and_fills_a_folder(short, tmp_path, capsys, 
     assert printed.out.endswith(f"report: {folder / 'comparison.html'}\n")
     assert "\u2026" not in printed.out
     assert max(map(len, printed.out.splitlines()[:-1])) <= 80
-    names = ["comparison.csv", "comparison.html", "comparison.json", "frontier-adversarial.png"]
+    names = [
+        "compare.jsonl",
+        "comparison.csv",
+        "comparison.html",
+        "comparison.json",
+        "frontier-adversarial.png",
+    ]
     assert sorted(each.name for each in folder.iterdir()) == names
     found = tw.Comparison.load(folder)
     assert found.learners == (
@@ -592,6 +627,8 @@ def test_the_command_prints_a_table_and_fills_a_folder(short, tmp_path, capsys, 
         "BanditPrimalDual",
     )
     assert {e.caution for e in found.entries if e.learner in found.learners[:4]} == {1.0, 10.0}
+    headrooms = [p.value for p in found.frontier("adversarial", "Resolve")]
+    assert headrooms == [0.0, 0.5, 1.0, 2.0, 4.0, 8.0]
     assert {e.learner: e.sees for e in found.entries}["BanditPrimalDual"] == "two numbers a round"
     said = (
         "Resolve and DriftPlusPenalty see whole functions, BanditPrimalDual sees two numbers a "
@@ -639,12 +676,22 @@ def test_one_caution_shows_regret_and_violation(short, capsys):
 
 
 def test_the_command_overwrites_nothing_unless_forced(short, tmp_path, capsys):
-    assert main([*short, "--quiet"]) == 0
-    for name in ("comparison.json", "comparison.csv", "frontier-adversarial.png"):
-        (tmp_path / "new" / "folder" / name).unlink()
-    assert main([*short, "--quiet"]) == 2
+    folder = tmp_path / "new" / "folder"
+    words = [*short, "--quiet", "--learner", "SinhaVaze"]
+    assert main(words) == 0
+    before = (folder / "comparison.json").read_bytes()
+    assert main(words) == 0, "the same again is shown again"
+    assert (folder / "comparison.json").read_bytes() == before, "and nothing is played"
+    assert main([*words, "--seeds", "5"]) == 2
+    assert "holds another comparison" in capsys.readouterr().err
+    assert (folder / "comparison.json").read_bytes() == before
+    assert main([*words, "--seeds", "5", "--force"]) == 0
+    assert (folder / "comparison.json").read_bytes() != before
+    for name in ("compare.jsonl", "comparison.json", "comparison.csv", "frontier-adversarial.png"):
+        (folder / name).unlink()
+    assert main(words) == 2
     assert "holds comparison.html already" in capsys.readouterr().err
-    assert main([*short, "--quiet", "--force"]) == 0
+    assert main([*words, "--force"]) == 0
 
 
 @pytest.mark.parametrize(
@@ -680,12 +727,14 @@ def test_a_terminal_sees_which_run_is_under_way(capsys):
     console = Console(force_terminal=True, stderr=True, width=150, file=io.StringIO())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(screen, "Console", lambda **_: console)
-        with screen.tournament(True) as follow:
+        with screen.tournament(True) as (follow, ended):
             follow(
                 Step("abilene", "SinhaVaze", 0, 3.0, None, 2, 5), RunProgress(30, 60, 0, 1.0, 0.25)
             )
             follow(
                 Step("abilene", "SinhaVaze", 0, None, 1.0, 3, 5), RunProgress(60, 60, 12, 1.0, 0.25)
             )
+            ended(Stage(3, 0, 5))
     seen = console.file.getvalue()
     assert "abilene, SinhaVaze (3 of 5)" in seen
+    assert "3 of 5 runs" in seen

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput
+from tidewolf.explanation import words
 from tidewolf.explanation.record import Explanation
 from tidewolf.functions import Capacity, Linear, LogWealth, Max, MaxAffine, Quadratic
 from tidewolf.methods.base import Learner
@@ -388,3 +389,72 @@ def test_a_member_where_the_loss_has_no_value_is_left_without_one() -> None:
     why = session.explain()
     assert isinstance(why, Explanation)
     assert {part.name: part.loss for part in why.members}["bold"] is not None
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 2, 7])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_every_learner_explains_itself_in_one_sentence(name: str, rounds: int) -> None:
+    session = fed(LEARNERS[name], rounds)
+    why = session.explain()
+    said = why.in_short()
+    assert "\n" not in said
+    assert len(said) <= 300
+    assert not said.endswith(".")
+    if why.moved is not None and why.moved > 1e-9:
+        assert said.startswith(f"moved {words.number(why.moved)}")
+    elif rounds == 0:
+        assert said.startswith("the first decision, before any round was told of")
+
+
+def told(*rounds: tuple[list[float], list[float]], **settings: Any) -> tw.Session[Any]:
+    """A session on three entries that saw rounds of costs and capacities."""
+    session = tw.Session(tw.LyapunovDescent(Simplex(3), **settings))
+    for costs, capacities in rounds:
+        session.observe(costs=costs, capacities=capacities)
+    return session
+
+
+FREE = [1.0, 1.0, 1.0]
+
+
+def test_the_reason_in_short_is_the_first_that_fits() -> None:
+    names = ["coal", "sun", "gas"]
+    over = told(([1.0, 0.0, 0.5], [0.2, 0.9, 0.9]))
+    assert over.explain(names=names).in_short() == (
+        "moved 0.266 in all, most from coal (0.333 -> 0.2) to sun (0.333 -> 0.6), because coal was "
+        "over its capacity by 0.133 in the last round"
+    )
+    dearer = told(([1.0, 1.0, 1.0], FREE), ([2.0, 1.0, 1.0], FREE))
+    assert (
+        dearer.explain(names=names).in_short().endswith("because the cost of coal rose from 1 to 2")
+    )
+    still = told(([1.0, 1.0, 1.0], FREE))
+    assert still.explain().in_short() == (
+        "nothing moved, and no limit was broken in the last round"
+    )
+    both = told(([1.0, 1.0, 1.0], [0.1, 0.1, 0.1]))
+    assert "because coal was over its capacity by 0.233" in both.explain(names=names).in_short()
+    stuck = tw.Session(tw.LyapunovDescent(Simplex(1)))
+    stuck.observe(costs=[1.0], capacities=[0.5])
+    assert stuck.explain(names=["coal"]).in_short() == (
+        "nothing moved, though coal was over its capacity by 0.5 in the last round"
+    )
+    held = told(([1.0, 0.0, 0.5], FREE), max_move=0.05)
+    assert held.explain().in_short().endswith("; max_move lets it go no farther than 0.05")
+    session = tw.Session(tw.Ensemble(FLOW))
+    session.observe(costs=[1.0, 1.0, 1.0, 1.0, 1.0])
+    session.play(unavailable=["a > t"])
+    assert "because a > t is out" in session.explain().in_short()
+    other = tw.Session(tw.Ensemble(FLOW))
+    other.observe(costs=[1.0, 1.0, 1.0, 1.0, 1.0], played=FLOW.lmo(np.array([1.0, 0, 0, 0, 0])))
+    assert "because something else was played than was decided" in other.explain().in_short()
+
+
+def test_a_session_that_was_opened_again_says_the_same_in_short(tmp_path: Path) -> None:
+    learner, rng = LEARNERS["ensemble"], np.random.default_rng(3)
+    for _ in range(4):
+        with tw.Session.open(tmp_path / "a.db", learner) as session:
+            session.observe(costs=rng.random(5), capacities=rng.uniform(0.2, 0.9, 5))
+            said = session.explain().in_short()
+        with tw.Session.open(tmp_path / "a.db", learner) as session:
+            assert session.explain().in_short() == said

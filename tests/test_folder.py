@@ -35,6 +35,11 @@ TWO = 'learners = ["LyapunovDescent", "SinhaVaze"]\n'
 LONG = TWO + 'rounds = 4000\n[stream]\nproblem = "routing"\n[outputs]\ncheckpoint_seconds = 0.01\n'
 FILES = [
     "checkpoints",
+    "decisions-02-SinhaVaze-seed-0.parquet",
+    "decisions-03-LyapunovDescent-seed-3.parquet",
+    "decisions-04-SinhaVaze-seed-3.parquet",
+    "decisions.csv",
+    "decisions.parquet",
     "experiment.toml",
     "report-seed-3.html",
     "report.html",
@@ -69,7 +74,8 @@ def results(folder):
     summary = json.loads((folder / "summary.json").read_text())
     for each in summary["runs"]:
         del each["seconds"]
-    return summary, (folder / "rounds.parquet").read_bytes()
+    tables = (*folder.glob("*.parquet"), *folder.glob("*.csv"))
+    return summary, {path.name: path.read_bytes() for path in tables}
 
 
 def refused(capsys, *arguments):
@@ -90,7 +96,8 @@ def test_a_folder_holds_everything_and_every_file_its_format_and_version(folder)
         "03-LyapunovDescent-seed-3",
         "04-SinhaVaze-seed-3",
     ]
-    assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == labels
+    kept = [name for label in labels for name in (label, f"{label}.decisions")]
+    assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == kept
     assert (
         (folder / "experiment.toml")
         .read_text()
@@ -113,11 +120,16 @@ def test_a_folder_holds_everything_and_every_file_its_format_and_version(folder)
         "churn",
         "solves",
     ]
+    for path in folder.glob("decisions*.parquet"):
+        told = json.loads(parquet.read_schema(path).metadata[b"tidewolf"])
+        assert (told["format"], told["versions"]) == (1, checkpoint.writer())
     assert table.num_rows == 4 * 60
     for name in ("report.html", "report-seed-3.html"):
         assert '<meta name="tidewolf-format"' in (folder / name).read_text()
     for path in (folder / "checkpoints").iterdir():
-        assert path.read_bytes().startswith(b"tidewolf state 2\n")
+        log = path.suffix == ".decisions"
+        head = b"tidewolf decisions 1 " if log else b"tidewolf state 2\n"
+        assert path.read_bytes().startswith(head)
 
 
 def test_the_numbers_of_a_folder_are_those_of_plain_runs(folder):
@@ -156,19 +168,21 @@ def test_nothing_is_overwritten_without_force(folder, here, capsys):
     (folder / "notes.txt").write_text("mine")
     before = results(folder)
     said = refused(capsys, "run", "short.toml", "--out", "whole", "--seed", "5")
-    assert said.startswith(
-        "whole holds experiment.toml, report-seed-3.html, report.html, rounds.parquet, "
-        "summary.json already;"
-    )
+    assert said.startswith(f"whole holds {', '.join(FILES[1:])} already;")
     assert results(folder) == before
     assert main(["run", "short.toml", "--out", "whole", "--seed", "5", "--quiet", "--force"]) == 0
-    assert {path.name for path in folder.iterdir()} == {*FILES, "notes.txt"} - {
-        "report-seed-3.html"
-    }
+    seeded = {name for name in FILES if "-seed-" in name}
+    assert {path.name for path in folder.iterdir()} == {
+        *FILES,
+        "notes.txt",
+        "decisions-02-SinhaVaze-seed-5.parquet",
+    } - seeded
     assert (folder / "notes.txt").read_text() == "mine"
     assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == [
         "01-LyapunovDescent-seed-5",
+        "01-LyapunovDescent-seed-5.decisions",
         "02-SinhaVaze-seed-5",
+        "02-SinhaVaze-seed-5.decisions",
     ]
     assert json.loads((folder / "summary.json").read_text())["seeds"] == [5]
 
@@ -238,15 +252,20 @@ def test_stopping_anywhere_and_going_on_changes_nothing(tmp_path_factory, stops)
     resolved = load(here / "e.toml").resolved()
     whole = RunFolder.create(here / "whole", resolved)
     RunFolder.create(here / "cut", resolved)
-    whole.write_rounds(whole.play())
+    found = whole.play()
+    whole.write_rounds(found)
+    whole.write_decisions(found)
     for stop in stops:
         with contextlib.suppress(Interrupted):
             RunFolder.open(here / "cut").play(stopping=stop_after(stop))
     cut = RunFolder.open(here / "cut")
-    cut.write_rounds(cut.play())
-    assert (here / "cut" / "rounds.parquet").read_bytes() == (
-        here / "whole" / "rounds.parquet"
-    ).read_bytes()
+    found = cut.play()
+    cut.write_rounds(found)
+    cut.write_decisions(found)
+    tables = [path.name for path in (here / "whole").glob("*.parquet")]
+    assert len(tables) == 5
+    for name in tables:
+        assert (here / "cut" / name).read_bytes() == (here / "whole" / name).read_bytes()
 
 
 EVERY = {**learners.every(), **rivals.every()}
@@ -299,7 +318,7 @@ def begun(here, *arguments):
         env=environment,
     )
     deadline = time.monotonic() + 120
-    while not list((here / "cut" / "checkpoints").glob("0*")):
+    while not list((here / "cut" / "checkpoints").glob("0*-seed-?")):
         assert child.poll() is None, child.stderr.read()
         assert time.monotonic() < deadline
         time.sleep(0.001)
@@ -508,7 +527,8 @@ def test_a_full_disk_is_a_sentence_and_what_was_written_stays_good(here, monkeyp
         patched.setattr(os, "fsync", full)
         said = refused(capsys, "resume", "cut")
     assert (
-        said == "cut/checkpoints/01-LyapunovDescent-seed-0 cannot be used: No space left on device."
+        said == "cut/checkpoints/01-LyapunovDescent-seed-0.decisions cannot be used: No space left "
+        "on device."
     )
     assert main(["resume", "cut", "--quiet"]) == 0
 

@@ -37,7 +37,7 @@ RECORDS = {
     "Certificate", "Comparator", "Decisions", "Intervals", "Rates", "Run",
     "Projected", "Halfspaces", "LinearDescription", "Factors", "Tunnel", "Graph", "Table",
     "ActiveSet", "Comparison",
-    "Explanation", "RunFolder",
+    "Explanation", "RunFolder", "Cut", "Demand", "PathShare", "NetworkStream",
     "Builder", "Batch", "Compiled", "Context", "ConvexSet", "CostlyMembership", "LinearTotal",
     "PiecewiseLinear", "Polyhedral", "Projectable",
     "Relaxable",  # abstract

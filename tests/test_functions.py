@@ -575,9 +575,9 @@ def test_custom_skips_rounds_without_weight() -> None:
             r"The value of a Custom batch is a callable of \(t, x\), not 3",
         ),
         (
-            lambda: Custom.one(lambda x: 0.0, None, 2),
+            lambda: Custom.one(lambda x: 0.0, 3, 2),
             WrongType,
-            "The subgradient of a Custom function is a callable of x, not None",
+            "The subgradient of a Custom function is a callable of x, not 3",
         ),
         (
             lambda: Custom(lambda t, x: 0.0, lambda t, x: x, 0),

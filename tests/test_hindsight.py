@@ -20,7 +20,16 @@ from tidewolf.core.arrays import frozen, namespace, norm, to_numpy
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
 from tidewolf.core.types import Array, Shape
-from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, MaxAffine, PiecewiseLinear
+from tidewolf.functions import (
+    Affine,
+    Capacity,
+    Chain,
+    Custom,
+    Linear,
+    MaxAffine,
+    PiecewiseLinear,
+    Quadratic,
+)
 from tidewolf.hindsight import lp as linear_program
 from tidewolf.hindsight.best import Comparator, Infeasibility, best_in_hindsight
 from tidewolf.hindsight.linear_task import LinearTask
@@ -419,11 +428,15 @@ LINEAR, CAPACITY, CUSTOM = (
 
 
 @pytest.mark.parametrize(
-    ("losses", "constraints"),
-    [(CUSTOM, CAPACITY), (LINEAR, CUSTOM), (Chain((LINEAR, CUSTOM)), Chain((CUSTOM, LINEAR)))],
+    ("losses", "constraints", "said"),
+    [
+        (LINEAR, CUSTOM, "not known under limits that are Custom functions"),
+        (Chain((LINEAR, CUSTOM)), Chain((CUSTOM, LINEAR)), "under limits that are Custom"),
+        (CUSTOM, Quadratic.one(np.eye(2), [0.0, 0.0]), "for Custom losses under curved limits"),
+    ],
 )
-def test_what_is_missing_is_named(losses: Batch, constraints: Batch) -> None:
-    with pytest.raises(NotSupported, match="not known for Custom functions"):
+def test_what_is_missing_is_named(losses: Batch, constraints: Batch, said: str) -> None:
+    with pytest.raises(NotSupported, match=said):
         best_in_hindsight(Simplex(2), Stream(losses, constraints))
 
 

@@ -170,9 +170,8 @@ def test_promises_are_judged(share, holds, monkeypatch):
 
 
 def test_without_an_exact_comparator_violations_are_still_counted():
-    stream = tw.Stream(
-        Custom(lambda t, x: x @ x / 2, lambda t, x: x, (3,), 40), Capacity(np.full((40, 3), 0.3))
-    )
+    limits = Custom(lambda t, x: x @ x / 2 - 0.1, lambda t, x: x, (3,), 40)
+    stream = tw.Stream(Linear(np.ones((40, 3))), limits)
     found = tw.intervals(tw.run(tw.LyapunovDescent(Simplex(3), horizon=40), stream))
     assert found.worst_regret is None
     assert found.worst_violation == found.every[-1]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tidewolf as tw
 from tidewolf import report
-from tidewolf.cli import main
+from tidewolf.cli import main, screen
 from tidewolf.evaluation import metrics
 from tidewolf.evaluation.metrics import METRICS, Metric, RoundMetric, TotalMetric
 
@@ -95,3 +96,23 @@ def test_the_summary_says_what_each_number_is() -> None:
         unit = f", in {metric.unit}" if metric.unit else ""
         better = "; less is better" if metric.less_is_better else ""
         assert f"{metric.key}{unit}{better} {metric.about}" in told
+
+
+def test_what_it_cost_stands_first_everywhere_and_churn_beside(run: tw.Run, capsys) -> None:
+    """Tables, pages, summaries, sweeps and prints."""
+    titles = [metric.title for metric in metrics.table_metrics([run])]
+    assert titles[:5] == ["total loss", "mean loss", "mean churn", "regret", "violation"]
+    total, mean, churn = (metric.cell(run) for metric in metrics.table_metrics([run])[:3])
+    assert float(total.replace(",", "")) == pytest.approx(run.losses.sum(), rel=1e-3)
+    assert float(mean) == pytest.approx(run.losses.mean(), rel=1e-3)
+    assert float(churn) == pytest.approx(run.churn.mean(), rel=1e-3)
+    assert list(run.summary())[2:6] == ["loss", "churn", "regret", "hindsight"]
+    assert list(run.summary()["loss"])[:2] == ["total", "mean"]
+    assert list(metrics.sweep_columns())[:2] == ["loss", "loss_mean"]
+    line = repr(run).splitlines()[1]
+    places = [line.index(word) for word in ("loss ", "mean loss ", "churn ", "regret ")]
+    assert places == sorted(places)
+    screen.show_results([run], "x", Path("report.html"), {})
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[2].split()[:4] == ["learner", "total", "mean", "mean"]
+    assert printed[1].split()[:2] == ["loss", "churn"]

@@ -72,7 +72,7 @@ def test_a_pair_has_its_shortest_paths_and_no_more_than_there_are():
         ("b", "t"),
     ]
     assert [path.length for path in tunnels.paths] == [1.0, 2.0, 2.0, 1.0, 1.0]
-    assert tunnels.splits == SimplexProduct([3, 1, 1])
+    assert tunnels.splits == SimplexProduct([3, 1, 1], tunnels.names)
     assert tunnels.path_pair.tolist() == [0, 0, 0, 1, 2]
     assert tunnels.names == ("s > t", "s > t via a", "s > t via b", "a > b", "b > t")
     assert len(Tunnels(DIAMOND, [("s", "t")], k=100).paths) == 4
@@ -161,7 +161,14 @@ def test_k_shortest_paths_agree_with_networkx():
         (["st"], [("s", "t")], 3, WrongType, "graph", "Link 0 of graph of Tunnels is 'st'"),
         ([("s",)], [("s", "t")], 3, WrongType, "graph", "perhaps its length"),
         ([("s", "t", 0.0)], [("s", "t")], 3, InvalidInput, "graph", "length must be greater"),
-        ([("s", "t", 1.0, -1)], [("s", "t")], 3, InvalidInput, "graph", "capacity must be greater"),
+        (
+            [("s", "t", 1.0, -1)],
+            [("s", "t")],
+            3,
+            InvalidInput,
+            "graph",
+            "capacity must be at least 0",
+        ),
         ([("s", "t", math.nan)], [("s", "t")], 3, NotFinite, "graph", "must be finite"),
         ("links", [("s", "t")], 3, WrongType, "graph", "must be a list"),
     ],

@@ -199,7 +199,7 @@ def test_what_no_policy_can_go_by_is_refused(context, error, sentence):
 
 def test_functions_of_python_have_no_policy():
     wild = Custom(lambda t, x: 0.0, lambda t, x: 0.0 * x, 2, rounds=2)
-    with pytest.raises(NotSupported, match="not known for Custom functions"):
+    with pytest.raises(NotSupported, match="not known for Custom functions: they take a point"):
         tw.best_in_hindsight(Simplex(2), tw.Stream(wild), context=Season(2, 2))
 
 

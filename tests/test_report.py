@@ -16,14 +16,17 @@ import pytest
 from tidewolf import report
 from tidewolf.cli import screen
 from tidewolf.core.batch import Stream
+from tidewolf.core.errors import MissingExtra
 from tidewolf.evaluation.formatting import interval, number, tick
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.run import run
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners import LyapunovDescent, PrimalDual
 from tidewolf.problems import routing
+from tidewolf.report.clock import Clock, clock_of
 from tidewolf.report.figures import COLORS, PlotLine, drawing
-from tidewolf.report.page import asset
+from tidewolf.report.names import title_of
+from tidewolf.report.rendering import asset
 from tidewolf.report.styles import RunStyle, run_styles
 from tidewolf.rivals import SinhaVaze
 from tidewolf.sets import Simplex
@@ -88,6 +91,7 @@ def test_the_page_stands_alone(runs):
     assert "@import" not in page
     assert not {"link", "iframe", "img", "image"} & set(read.tags)
     assert not {"src", "href", "srcset", "id"} & {name for name, _ in read.attributes}
+    assert page.startswith("<!doctype html>")
     assert read.tags.count("script") == page.count("<script>") == 1
     assert not any(word in page for word in ("fetch(", "XMLHttpRequest", "import(", "url("))
     assert len(page) < 300_000
@@ -207,12 +211,13 @@ def test_drawings_leave_their_colours_to_the_page():
             PlotLine(np.linspace(0.0, -1.0, 50), style=RunStyle(hue=1)),
         ],
         "Two <lines>",
-    ).svg
+    )
+    assert drawn.description == "Two <lines>"
+    drawn = drawn.inside
     assert "#" not in drawn
     assert {"currentColor", "var(--line-0)", "var(--line-1)"} <= set(
         drawn.replace(";", " ").replace('"', " ").split()
     ) | {"var(--line-0)"}
-    assert 'aria-label="Two &lt;lines&gt;"' in drawn
     assert ">0.5</text>" in drawn
 
 
@@ -224,7 +229,7 @@ def test_pictures_that_stand_alone_have_the_colours_of_the_page():
 def test_long_series_are_thinned_and_keep_their_ends():
     values = np.cumsum(np.sin(np.arange(200_000)))
     made = drawing([PlotLine(values)], "")
-    assert len(made.svg) < 30_000
+    assert len(made.inside) < 30_000
     at = made.tooltip["at"]
     assert (at[0], at[-1], len(at)) == (1, 200_000, 200)
     assert made.tooltip["lines"][0] == [
@@ -234,20 +239,20 @@ def test_long_series_are_thinned_and_keep_their_ends():
 
 @pytest.mark.parametrize("values", [[3.0], [0.0, 0.0], [1e-9, 2e-9, 3e-9], [-5e12, 5e12]])
 def test_odd_series_draw(values):
-    assert drawing([PlotLine(np.array(values))], "").svg.endswith("</svg>")
+    assert drawing([PlotLine(np.array(values))], "").inside.strip().endswith("</g>")
 
 
 def test_a_bound_is_drawn_where_it_is_near_and_said_where_it_is_far():
     values = np.linspace(0.0, 10.0, 20)
     plain, near, far = (
-        drawing([PlotLine(values, None, bound)], "").svg for bound in (None, 12.0, 1e6)
+        drawing([PlotLine(values, None, bound)], "").inside for bound in (None, 12.0, 1e6)
     )
     assert plain == far != near
 
 
 def test_the_experiment_as_resolved_is_shown(runs):
     page = report.page(runs, **ABOUT, experiment="rounds = 150\nlearners = ['<a>']")
-    assert "<pre>rounds = 150\nlearners = [&#x27;&lt;a&gt;&#x27;]</pre>" in page
+    assert "<pre>rounds = 150\nlearners = [&#39;&lt;a&gt;&#39;]</pre>" in page
     assert repr(runs[0].learner.hard_set) in Reader(page).text
 
 
@@ -277,7 +282,7 @@ def test_cautions_that_move_name_the_runs_and_draw_their_frontier():
 def test_a_run_without_its_points_has_a_page_without_them(runs):
     text = Reader(report.page([replace(each, trajectory=None) for each in runs], **ABOUT)).text
     assert "Cumulative violation" in text
-    assert not {"The played point over time", "The network"} & set(text)
+    assert not {"The decision over time", "The network"} & set(text)
 
 
 def test_a_run_of_no_rounds_has_a_page():
@@ -316,3 +321,87 @@ def test_ticks_are_short():
         "-1M",
         "0.05",
     ]
+
+
+# --- times and names ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("step", "rounds", "labels", "title"),
+    [
+        (1, 100, ["06:13:30", "06:14:00", "06:14:30"], "time, 2026"),
+        (300, 400, ["12:00", "18:00", "26 Feb", "06:00", "12:00"], "time, 2026"),
+        (3600, 500, ["2 Mar", "9 Mar", "16 Mar"], "time, 2026"),
+        (3600, 8000, ["Apr 2026", "Jul 2026", "Oct 2026", "Jan 2027"], "time"),
+        (86_400, 2000, ["2027", "2028", "2029", "2030", "2031"], "time"),
+    ],
+)
+def test_ticks_are_round_dates(step, rounds, labels, title):
+    times = 1.772e9 + step * np.arange(rounds)
+    found = clock_of(Stream(Linear(np.ones((rounds, 2))), time=times), rounds).ticks()
+    assert (found.labels, found.title) == (labels, title)
+    assert len(found.places) == len(labels)
+    assert all(1 <= place <= rounds for place in found.places)
+    assert found.places == sorted(found.places)
+
+
+def test_rounds_without_dates_have_numbers():
+    losses = Linear(np.ones((4, 2)))
+    for times in (None, [1.0, 2.0, 3.0, 4.0], [2e9, 1.9e9, 2e9, 2e9], [2e9, np.nan, 2e9, 2e9]):
+        clock = clock_of(Stream(losses, time=times), 4)
+        assert (clock.times, clock.when(2), clock.span(0, 4)) == (None, "round 3", "1 \u2013 4")
+    days = ["2026-03-01", "2026-03-02", "2026-03-03", "2026-03-07"]
+    clock = clock_of(Stream(losses, time=days), 4)
+    assert clock.when(3) == "2026-03-07 (round 4)"
+    assert clock.span(0, 2) == "2026-03-01 \u2013 2026-03-02"
+    assert clock_of(Stream(losses, time=days), 0) == Clock(0)
+
+
+def test_names_are_written_as_people_write_them():
+    assert [title_of(name) for name in ("geant", "sdp", "uunet", "routing", "")] == [
+        "GEANT",
+        "SDP",
+        "UUNET",
+        "Routing",
+        "",
+    ]
+
+
+@pytest.mark.parametrize("missing", ["jinja2", "matplotlib"])
+def test_without_an_extra_a_page_is_one_sentence(monkeypatch, runs, missing):
+    from importlib.util import find_spec
+
+    from tidewolf.report import notebook, rendering
+
+    def without(name):
+        return None if name == missing else find_spec(name)
+
+    for module in (rendering, notebook):
+        monkeypatch.setattr(module, "find_spec", without)
+    with pytest.raises(MissingExtra, match=rf"Pages need {missing}, .*tidewolf\[app\]"):
+        report.page(runs, **ABOUT)
+    shown = runs[0]._repr_html_()
+    assert ("<table" in shown) == (missing == "matplotlib")
+    assert "<figure" not in shown
+
+
+def test_the_page_names_the_limits_that_were_broken(runs):
+    text = Reader(report.page(runs, **ABOUT)).text
+    assert "Limits that were broken" in text
+    for each in runs:
+        worst = int(np.argmax(each.each_violation))
+        assert each.limit_names[worst] in text
+        assert number(float(each.each_violation[worst])) in text
+    kept = replace(runs[0], each_violation=np.zeros_like(runs[0].each_violation))
+    assert "LyapunovDescent: no limit was broken." in Reader(report.page([kept], **ABOUT)).text
+    older = replace(runs[0], breaches=None)
+    assert "not known" in Reader(report.page([older], **ABOUT)).text
+
+
+def test_a_page_links_to_the_decisions_that_lie_beside_it(runs, tmp_path):
+    for name in ("decisions.csv", "decisions.parquet", "paths.csv", "rounds.parquet"):
+        (tmp_path / name).touch()
+    report.write(tmp_path / "report.html", runs, **ABOUT)
+    read = Reader((tmp_path / "report.html").read_text(encoding="utf-8"))
+    links = [value for name, value in read.attributes if name == "href"]
+    assert links == ["decisions.csv", "decisions.parquet", "paths.csv"]

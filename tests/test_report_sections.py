@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 from datetime import UTC, datetime
-from html import unescape
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -18,11 +15,10 @@ import tidewolf as tw
 from tidewolf.core.errors import InvalidInput
 from tidewolf.evaluation.formatting import interval, number
 from tidewolf.evaluation.trajectory_summary import TrajectorySummary
-from tidewolf.report import heat, network, page, write_figures
+from tidewolf.report import heat, page, write_figures
 from tidewolf.report import intervals as worst
-from tidewolf.report import trajectory as played
+from tidewolf.report.clock import Clock
 from tidewolf.report.styles import run_styles
-from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow, Simplex
 
 
 @pytest.fixture(scope="module")
@@ -50,17 +46,16 @@ def test_strokes_and_told_values_are_the_entries(parts, entries, seed):
     means = np.random.default_rng(seed).normal(size=(parts, entries))
     shown = heat.heat_map(trail_of(means))
     scale = float(np.abs(shown.values).max())
-    element = heat.element(shown, 0, scale)
     rows = min(entries, heat.ROWS)
     drawn = np.zeros((rows, parts))
-    for negative, opacity, d in re.findall(
-        r'<path( class=neg)? stroke-opacity="([\d.]+)" d="([^"]*)"/>', element
-    ):
-        for x, y, width in re.findall(r"M(\d+) (\d+)h(\d+)", d):
+    levels = np.rint(heat.LEVELS * shown.values / scale).astype(int)
+    for stroke in heat.strokes_of(levels):
+        for x, y, width in re.findall(r"M(\d+) (\d+)h(\d+)", stroke["d"]):
             assert (drawn[int(y), int(x) : int(x) + int(width)] == 0).all()
-            drawn[int(y), int(x) : int(x) + int(width)] = float(opacity) * (-1 if negative else 1)
+            sign = -1 if stroke["negative"] else 1
+            drawn[int(y), int(x) : int(x) + int(width)] = sign * float(stroke["opacity"])
     assert drawn == pytest.approx(shown.values / scale, abs=0.5 / heat.LEVELS + 1e-9)
-    told = json.loads(unescape(re.search(r'data-heat="([^"]*)"', element)[1]))
+    told = {"scale": scale, "values": heat.packed(shown.values, scale)}
     packed = np.frombuffer(base64.b64decode(told["values"]), dtype="<i2").reshape(rows, parts)
     assert packed / 32767 * told["scale"] == pytest.approx(shown.values, abs=scale / 32767)
 
@@ -76,92 +71,32 @@ def test_the_largest_entries_are_shown_in_their_own_order():
 
 def test_a_point_of_zeros_has_a_map():
     shown = heat.heat_map(trail_of(np.zeros((2, 3))))
-    assert "<path" not in heat.element(shown, 0, 1.0)
-    assert heat.heat_table(shown).count("<td>0</td>") == 12
+    assert heat.strokes_of(np.zeros((3, 2), dtype=int)) == []
+    (group,) = heat.heat_table(shown, "zeros").groups
+    assert [[cell.text for cell in row[1:]] for row in group.rows] == [["0"] * 4] * 3
 
 
 def test_the_table_says_what_the_map_shows(problem, run):
     shown = heat.heat_map(run.trajectory, problem.labels)
-    table = heat.heat_table(shown)
-    assert all(name.replace(">", "&gt;") in table for name in problem.labels)
-    assert number(float(shown.values[4].max())) in table
+    (group,) = heat.heat_table(shown, "routing").groups
+    assert [row[0].text for row in group.rows] == list(problem.labels)
+    assert group.rows[4][3].text == number(float(shown.values[4].max()))
 
 
-# --- networks -------------------------------------------------------------------------------------
-
-FLOWS = [*FlowPolytope.examples(), *MultiFlow.examples(), *CapacitatedFlow.examples()]
-
-
-@pytest.mark.parametrize("K", FLOWS, ids=repr)
-def test_every_network_is_laid_out(K):
-    net = network.network_of(K, np.asarray(K.center))
-    plan = network.layout(net)
-    assert len(set(plan.nodes.values())) == len(net.nodes)
-    for tail, head, route in zip(net.tails, net.heads, plan.routes, strict=True):
-        assert (route[0], route[-1]) == (plan.nodes[tail], plan.nodes[head])
-        assert all(abs(one[0] - two[0]) <= 1 for one, two in pairwise(route))
-        if isinstance(K, FlowPolytope):
-            assert net.layers[tail] < net.layers[head]
-    both = network.drawings(net, 3, "spoken")
-    assert both.count("<svg") == 2
-    assert "nan" not in both
-    assert both.count("<circle") == 2 * len(net.nodes)
-    assert both.count("<path") == 2 * len(net.tails)
+def test_every_learner_has_the_same_entries():
+    means = np.zeros((3, 100))
+    means[:, :50] = np.arange(50) + 1.0
+    other = means[:, ::-1]
+    both = heat.largest_entries([trail_of(means), trail_of(other)])
+    assert both.tolist() == [*range(30, 70)]
+    assert heat.heat_map(trail_of(means), (), both).entries[0] == "entry 30"
 
 
-@given(st.integers(2, 12), st.integers(0, 2**16))
-def test_random_dags_keep_their_nodes_apart(count, seed):
-    rng = np.random.default_rng(seed)
-    edges = [
-        (i, j)
-        for i in range(count)
-        for j in range(i + 1, count)
-        if j == i + 1 or rng.random() < 0.3
-    ]
-    K = FlowPolytope.from_edges(edges, source=0, target=count - 1)
-    net = network.network_of(K, K.center)
-    plan = network.layout(net)
-    for layer in set(net.layers):
-        places = sorted(place for at, place in plan.nodes.values() if at == layer)
-        assert all(two - one >= 0.6 - 1e-9 for one, two in pairwise(places))
-
-
-def test_loads_and_paths_are_those_of_the_point(problem, run):
-    net = network.network_of(problem.K, run.trajectory.mean)
-    assert net.loads == tuple(run.trajectory.mean)
-    out = sum(
-        load
-        for tail, load in zip(net.tails, net.loads, strict=True)
-        if net.nodes[tail] == "Palo Alto"
-    )
-    assert out == pytest.approx(1.0, abs=1e-9)
-    paths = network.paths_in_use(problem.K, run.trajectory.means[-1])
-    assert sum(path.weight for path in paths) == pytest.approx(1.0)
-    text = played.trajectory_section([run], problem.labels)
-    assert all(" &rarr; ".join(path.nodes) in text for path in paths)
-
-
-def test_links_of_several_commodities_add_up():
-    K = MultiFlow.examples()[1]
-    assert network.network_of(K, K.center).loads == pytest.approx(K.loads(K.center))
-    assert sum(path.weight for path in network.paths_in_use(K, K.center)) == pytest.approx(
-        sum(K.demands), rel=0.05
-    )
-
-
-def test_of_a_large_network_the_busy_links_are_drawn():
-    edges = [*(("s", i) for i in range(60)), *((i, "t") for i in range(60))]
-    K = FlowPolytope.from_edges(edges, source="s", target="t")
-    x = np.zeros(120)
-    x[[3, 63]], x[[4, 64]] = 0.75, 0.25
-    net = network.network_of(K, x)
-    assert sorted(net.loads) == [0.25, 0.25, 0.75, 0.75]
-    assert set(net.nodes) == {"s", "3", "4", "t"}
-
-
-def test_other_sets_have_no_network():
-    assert network.network_of(Simplex(3), np.ones(3) / 3) is None
-    assert network.paths_in_use(Simplex(3), np.ones(3) / 3) == []
+def test_the_colour_bar_says_what_colours_mean():
+    bar = heat.scale_context(0.25, 3, negative=False)
+    assert (bar["steps"][0], bar["steps"][-1], bar["labels"]) == (0.0, 1.0, ["0", "0.25"])
+    bar = heat.scale_context(0.25, 3, negative=True)
+    assert (bar["steps"][0], bar["labels"]) == (-1.0, ["-0.25", "0", "0.25"])
 
 
 # --- worst intervals ------------------------------------------------------------------------------
@@ -169,19 +104,27 @@ def test_other_sets_have_no_network():
 
 def test_worst_intervals_are_those_of_the_family(run):
     (found,) = worst.quick_intervals([run])
-    text = worst.intervals_section([found], run_styles([run]))
-    assert text.count("<tr><td>") == len({each.length for each in found.every}) > 2
-    for length in {each.length for each in found.every}:
-        (row,) = re.findall(rf"<tr><td>{length:,}</td>.*?</tr>", text)
+    shown = worst.intervals_context([found], run_styles([run]), Clock(150))
+    (group,) = shown["table"].groups
+    assert group.head.text == "LyapunovDescent"
+    lengths = sorted({each.length for each in found.every})
+    assert len(group.rows) == len(lengths) > 2
+    for length, row in zip(lengths, group.rows, strict=True):
         these = [each for each in found.every if each.length == length]
         regret, violation = (
             max(these, key=lambda each: each.regret[1]),
             max(these, key=lambda each: each.violation),
         )
-        cells = [re.sub("<svg.*?</svg>|<[^>]*>", "", cell) for cell in row.split("<td>")[2:]]
-        where = [f"{each.start + 1:,}&ndash;{each.stop:,}" for each in (regret, violation)]
-        assert cells == [interval(regret.regret), where[0], number(violation.violation), where[1]]
-    assert worst.intervals_section([], []) == ""
+        where = [f"{each.start + 1:,} \u2013 {each.stop:,}" for each in (regret, violation)]
+        assert [cell.text for cell in row] == [
+            f"{length:,}",
+            interval(regret.regret),
+            where[0],
+            number(violation.violation),
+            where[1],
+        ]
+        assert (row[2].bar.start, row[2].bar.stop) == (regret.start / 150, regret.stop / 150)
+    assert worst.intervals_context([], [], Clock(150)) is None
 
 
 def test_intervals_are_left_out_where_they_take_long(monkeypatch, run):
@@ -276,5 +219,5 @@ def test_matrices_and_several_runs_have_pages():
     runs = [tw.run(learner, problem.stream, comparator=best) for learner in learners]
     text = page(runs, name="sdp", about="", seed=0, date=datetime(2026, 1, 2, tzinfo=UTC))
     assert "The first 6 of 7 runs are shown." in text
-    assert "grey where negative" in text
+    assert "what is negative is grey" in text
     assert "the 40 largest of 256 entries" in text

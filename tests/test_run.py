@@ -58,8 +58,8 @@ def test_regret_is_an_interval_around_the_comparators_point(run: tw.Run) -> None
 
 def test_the_summary_is_plain_data_with_the_documented_keys(run: tw.Run) -> None:
     keys = (
-        "learner rounds loss regret violation violation_by_round broken churn oracle_calls "
-        "calls_per_round solves solves_per_round seconds max_excess "
+        "learner rounds loss churn regret hindsight violation violation_by_round broken "
+        "oracle_calls calls_per_round solves solves_per_round seconds max_excess "
         "feasible_in_hindsight hindsight_method "
     )
     keys += "bound certificate unseen late pending overrides each_violation limits members"
@@ -77,20 +77,33 @@ def test_no_regret_where_no_point_keeps_every_limit() -> None:
     assert run.comparator.feasible is False
     assert "No point" in run.bound.reason
     assert run.summary()["feasible_in_hindsight"] is False
-    assert "regret none" in repr(run)
+    assert "regret against those who keep 44 of 60 rounds" in repr(run)
     assert "No point of the set satisfies every constraint" in repr(run)
 
 
-def test_regret_is_none_where_no_exact_comparator_applies() -> None:
+def test_regret_is_none_where_nothing_is_known_of_the_best_point_and_the_reason_is_said() -> None:
     K = tw.sets.Simplex(3)
     stream = tw.Stream(
-        tw.functions.Custom(lambda t, x: x @ x, lambda t, x: 2 * x, (3,), 20),
-        tw.functions.Capacity(np.full((20, 3), 0.5)),
+        tw.functions.Linear(np.ones((20, 3))),
+        tw.functions.Custom(lambda t, x: x @ x - 0.5, lambda t, x: 2 * x, (3,), 20),
     )
     run = tw.run(tw.LyapunovDescent(K, horizon=20), stream)
     assert run.comparator is None
     assert run.regret is None
     assert run.bound.violation is not None
+    assert "regret unknown" in repr(run)
+    assert "not known under limits that are Custom functions" in repr(run)
+
+
+def test_a_custom_loss_has_a_regret() -> None:
+    K, rounds = tw.sets.Simplex(3), 20
+    losses = tw.functions.Custom(lambda t, x: x @ x, lambda t, x: 2 * x, (3,), rounds)
+    run = tw.run(tw.LyapunovDescent(K, horizon=rounds), tw.Stream(losses))
+    lower, upper = run.regret
+    least = float(run.losses.sum()) - rounds / 3  # the center is the best point
+    assert lower <= least + 1e-9
+    assert least <= upper + 1e-9
+    assert upper - lower < 1e-4
 
 
 def test_progress_is_told_and_ends_at_the_end(problem: tw.problems.Problem) -> None:

@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
+from html import escape
 from itertools import pairwise
 
 import pytest
@@ -24,11 +26,15 @@ from tidewolf.core.errors import (
     OtherSettings,
 )
 from tidewolf.experiments import Choice, Experiment, engines, load, runner
+from tidewolf.experiments import sweep as sweeps
 from tidewolf.experiments.plan import Recipe, crossed
 from tidewolf.experiments.plan import plan_sweep as plan
+from tidewolf.experiments.play import MEASURED
 from tidewolf.experiments.store import SWEEP
-from tidewolf.experiments.sweep import RESULTS, sweep
+from tidewolf.experiments.sweep import PAGE, RESULTS, sweep
 from tidewolf.experiments.template import template
+from tidewolf.experiments.tournament import compare_experiments, plan_comparison
+from tidewolf.report.sweep import sweep_page
 from traps import ROUTING, Trap
 
 pq = pytest.importorskip("pyarrow.parquet")
@@ -443,8 +449,10 @@ def test_the_command_prints_a_table_and_writes_one(command, tmp_path, capsys):
     assert main(command) == 0
     printed = capsys.readouterr()
     assert printed.err == ""
+    assert "Sweep of Routing" in (tmp_path / "out" / PAGE).read_text()
     assert printed.out.startswith("routing: 10 rounds")
-    assert printed.out.endswith(f"results: {tmp_path / 'out' / RESULTS}\n")
+    page = tmp_path / "out" / PAGE
+    assert printed.out.endswith(f"results: {tmp_path / 'out' / RESULTS}\nreport: {page}\n")
     table = pq.read_table(tmp_path / "out" / RESULTS).to_pandas()
     assert len(table) == 2 * 2 * 2 * 2
     assert sorted(set(table.knob_caution)) == [1.0, 10.0]
@@ -579,6 +587,59 @@ def test_failures_are_said(tmp_path, capsys):
         assert f"1 of 8 failed: caution of {name} must be greater than 0, not -1." in said
 
 
+# the page
+
+
+def row_of(cell, *, loss=0.0, violation=0.0, failure=""):
+    """A row as a run leaves it, as far as tables tell of it."""
+    measured = dict.fromkeys(MEASURED)
+    if not failure:
+        spread = {"mean": violation, "p99": violation, "worst": violation, "worst_round": 1}
+        measured |= {
+            "rounds": cell.rounds,
+            "loss": {"total": loss * cell.rounds, "mean": loss},
+            "violation": violation * cell.rounds,
+            "violation_by_round": spread,
+            "broken": 0.5,
+            "calls_per_round": 1.0,
+            "seconds": 1e-3,
+        }
+    return cell.plain() | measured | {"failure": failure}
+
+
+def test_the_page_has_a_table_and_a_picture_for_each_knob_that_moves():
+    cells = cells_of(
+        [ROUTING],
+        ["LyapunovDescent", "Resolve"],
+        horizons=[10],
+        seeds=[0, 1],
+        knobs={"caution": [1.0, 10.0, 100.0], "headroom": [2.0]},
+    )
+    rows = [
+        row_of(cell, loss=3.25 + cell.seed, violation=0.125 / (1 + cell.seed)) for cell in cells
+    ]
+    rows[-1] = row_of(cells[-1], failure="No <b>luck</b>.")
+    found = sweeps.Sweep(tuple(rows))
+    date = datetime(2026, 1, 2, tzinfo=UTC)
+    text = sweep_page(found, date=date)
+    assert text == sweep_page(found, date=date)
+    assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert text.count("<figure") == 1, "caution moves, headroom does not"
+    assert "caution 10 (default)" in text
+    assert "1 of 8 failed: No &lt;b&gt;luck&lt;/b&gt;." in text
+    (group,) = found.groups()
+    assert group.knobs == ("caution",)
+    titles = [column.title for column in sweeps.line_columns(group.lines)]
+    assert titles[:3] == ["total loss", "loss a round", "churn a round"], "the loss comes first"
+    assert "regret a round" not in titles, "nobody has one, and no column is empty"
+    line = group.lines[0]
+    assert (line.loss_total, line.loss, line.violation) == (37.5, 3.75, 0.09375)
+    for title in titles:
+        assert f">{title}<" in text
+    for each in group.lines:
+        assert all(escape(column.cell(each)) in text for column in sweeps.line_columns([each]))
+
+
 # experiment files
 
 FILE = """
@@ -637,6 +698,15 @@ def test_a_file_says_what_is_swept(file):
     assert {cell.entrant.given["caution"] for cell in plan(load(file))} == {5.0}
 
 
+def test_where_nobody_is_named_learners_are_those_of_a_run(file):
+    file.write_text(FILE[: FILE.index("[[learners]]")])
+    cells = plan(load(file), knobs={"caution": [1.0, 10.0]})
+    assert {cell.entrant.name for cell in cells} == {"Ensemble", "SinhaVaze", "Resolve"}
+    assert [cell.entrant.given["advice"] for cell in cells if cell.entrant.name == "Ensemble"] == [
+        ("last",)
+    ] * 4, "two cautions, two seeds"
+
+
 def test_a_file_is_swept_from_the_shell_by_every_engine(file, cluster, tmp_path, capsys):
     found = []
     for where in (["--jobs", "1"], ["--jobs", "2"], ["--dask", cluster.scheduler_address]):
@@ -657,6 +727,22 @@ def test_a_file_is_swept_from_the_shell_by_every_engine(file, cluster, tmp_path,
     assert found[0] == found[1] == found[2]
     assert {run["experiment"] for run in found[0]} == {"mine"}
     assert not any(run["failure"] for run in found[0])
+
+
+def test_whoever_plays_a_comparison_its_numbers_are_the_same_bits(file, every_engine, tmp_path):
+    file.write_text(FILE[: FILE.index("[[learners]]")])
+    matches = plan_comparison([load(file)], cautions=[3.0, 10.0], headrooms=[0.0, 2.0])
+    found = [
+        compare_experiments(matches, tmp_path / name, engine=engine)
+        for name, engine in every_engine.items()
+    ]
+    assert not found[0].failures
+    assert {entry.learner for entry in found[0].entries} == {"Ensemble", "SinhaVaze", "Resolve"}
+    for each in found[1:]:
+        assert each.venues == found[0].venues
+        assert [entry._replace(seconds=0.0) for entry in each.entries] == [
+            entry._replace(seconds=0.0) for entry in found[0].entries
+        ]
 
 
 def test_an_experiment_is_known_by_what_is_in_its_files(file, tmp_path):

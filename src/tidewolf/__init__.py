@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tidewolf.core.display import Presenter, register_presenter
+from tidewolf.core.several import register_maximum
 
 if TYPE_CHECKING:
     from tidewolf import (
@@ -143,5 +144,10 @@ def _presenter(name: str) -> Presenter:
     return presenter
 
 
+def _maximum(parts: Any) -> Any:
+    return import_module("tidewolf.functions.max").Max(*parts)
+
+
+register_maximum(_maximum)
 for _shown in ("Comparison", "Run"):
     register_presenter(_shown, partial(_presenter, _shown))

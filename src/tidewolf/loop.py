@@ -23,11 +23,14 @@ Where feedback comes late (`Stream.arrives`), or other points were played than t
 
 and rounds that never arrive are forgotten at once. Pending rounds are in the learner's state, their
 functions in the stream: whoever goes on from such a state gives the whole stream, and `first`.
+
+Rounds that come one by one, from a feed that may never end, are streams of one round each, played
+by the same loop one after another: nothing of them is kept but the learner's state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -48,6 +51,7 @@ from tidewolf.core.feedback import (
 from tidewolf.core.known import Known
 from tidewolf.core.types import Array
 from tidewolf.functions.custom import Custom
+from tidewolf.functions.rounds import SUCH, as_round
 from tidewolf.methods.base import Learner, Progress
 from tidewolf.methods.late import coming_round
 
@@ -73,21 +77,24 @@ class Played(NamedTuple):
 
 
 def play(
-    learner: Learner[S], stream: Stream, state: S | None = None, first: int = 0
+    learner: Learner[S], stream: Stream | Iterable[Any], state: S | None = None, first: int = 0
 ) -> Iterator[Played]:
-    """Play a stream, one update at a time: the loop itself, where `tw.run` records too much.
+    """Play a stream, or any feed of rounds, one update at a time: the loop itself, where `tw.run`
+    records too much.
 
     Parameters
     ----------
     learner : Learner
         Who plays.
-    stream : Stream
-        The losses and constraints of the rounds.
+    stream : Stream or iterable
+        The losses and constraints of the rounds; or an iterable of rounds, which may never end and
+        of which nothing is kept: each a pair (loss, constraint) of batches, or (costs, capacities)
+        of arrays, a Stream, or a mapping such as {"costs": .., "capacities": .., "time": ..}.
     state : State, default None
         The learner's state to go on from; None: from the start.
     first : int, default 0
         The round of the stream, from 0, to begin with. Earlier ones are not played; their feedback
-        may still arrive, where the state waits for it.
+        may still arrive, where the state waits for it. An iterable begins with its next one.
 
     Returns
     -------
@@ -113,6 +120,12 @@ def play(
     ...     print(played.x, played.losses, played.constraints)
     [0.5 0.5] [1.5] [-0.25]
     [1. 0.] [1.] [0.25]
+    >>> def feed():  # without an end
+    ...     while True:
+    ...         yield {"costs": [1.0, 2.0], "capacities": [0.75, 1.0]}
+    >>> moves = tw.play(tw.LyapunovDescent(K), feed())
+    >>> next(moves).x, next(moves).x
+    (array([0.5, 0.5]), array([1., 0.]))
     """
     if not isinstance(learner, Learner):
         raise WrongType(
@@ -124,19 +137,59 @@ def play(
             f"{type(state).__name__}."
         )
     if not isinstance(stream, Stream):
+        return _feed(learner, stream, state, first)
+    _require_playable(learner, stream)
+    first = as_count(first, "The first round", least=0, most=len(stream))
+    return _stream_rounds(learner, stream, learner.start() if state is None else state, first)
+
+
+def _feed(
+    learner: Learner[S], rounds: Iterable[Any], state: S | None, first: int
+) -> Iterator[Played]:
+    """Rounds that come one by one."""
+    if not isinstance(rounds, Iterable) or isinstance(rounds, str | bytes | Mapping):
         raise WrongType(
-            f"A learner plays a Stream(losses, constraints), not {type(stream).__name__}."
+            f"A learner plays a Stream(losses, constraints), not {type(rounds).__name__}. Rounds "
+            f"that come one by one are played, too, each {SUCH}."
         )
+    if as_count(first, "The first round", least=0):
+        raise InvalidInput(
+            f"The first round is {first}, and rounds that come one by one begin with the next: "
+            "leave it out."
+        )
+    try:
+        items = iter(rounds)
+    except TypeError:  # an array without axes
+        raise WrongType(
+            f"Rounds that come one by one are each {SUCH}; there is none in {rounds!r}."
+        ) from None
+    return _one_by_one(learner, items, learner.start() if state is None else state)
+
+
+def _one_by_one(learner: Learner[S], items: Iterator[Any], state: S) -> Iterator[Played]:
+    t, stale, center = 0, False, learner.hard_set.center
+    for item in items:
+        one = as_round(item, t, center)
+        _require_playable(learner, one)
+        for played in _stream_rounds(learner, one, state, 0, stale):
+            state = played.state
+            yield played
+        t += len(one)
+        stale = stale if not len(one) else one.seen is not None and not bool(one.seen[-1])
+
+
+def _require_playable(learner: Learner[S], stream: Stream) -> None:
+    """Refuse a stream that is on points of another shape, or late for a learner that takes feedback
+    in order.
+    """
     if stream.shape != learner.hard_set.shape:
         shape = learner.hard_set.shape
         raise WrongShape(
             f"The stream's functions take points of shape {stream.shape}; the learner's set has "
             f"points of shape {shape}."
         )
-    first = as_count(first, "The first round", least=0, most=len(stream))
-    state = learner.start() if state is None else state
     if not stream.late and stream.played is None:
-        return _rounds(learner, stream, state, first)
+        return
     if type(learner).decided is Learner.decided:
         what = "Feedback comes late" if stream.late else "Other points than decisions were played"
         raise NotSupported(
@@ -144,12 +197,22 @@ def play(
             "points that it decided. Ensemble and the learners that need FirstOrder feedback take "
             "both."
         )
-    return _late_rounds(learner, stream, state, first)
 
 
-def _rounds(learner: Learner[S], stream: Stream, state: S, first: int) -> Iterator[Played]:
+def _stream_rounds(
+    learner: Learner[S], stream: Stream, state: S, first: int, stale: bool = False
+) -> Iterator[Played]:
+    """The rounds of a stream from some state; `stale`: the round before it was not seen."""
+    if not stream.late and stream.played is None:
+        return _rounds(learner, stream, state, first, stale)
+    return _late_rounds(learner, stream, state, first, stale)
+
+
+def _rounds(
+    learner: Learner[S], stream: Stream, state: S, first: int, stale: bool
+) -> Iterator[Played]:
     t, rounds = first, len(stream)
-    listens, stale = type(learner).informed is not Learner.informed, False
+    listens = type(learner).informed is not Learner.informed
     listens = listens or stream.unavailable is not None  # which nobody may ignore
     while t < rounds:
         k = min(learner.rounds_left(state), rounds - t)
@@ -188,9 +251,11 @@ def _rounds(learner: Learner[S], stream: Stream, state: S, first: int) -> Iterat
         yield Played(x, *values, state, seen=seen is not None)
 
 
-def _late_rounds(learner: Learner[S], stream: Stream, state: S, first: int) -> Iterator[Played]:
+def _late_rounds(
+    learner: Learner[S], stream: Stream, state: S, first: int, stale: bool
+) -> Iterator[Played]:
     calendar = _Calendar(stream, coming_round(state), first)
-    listens, stale = type(learner).informed is not Learner.informed, False
+    listens = type(learner).informed is not Learner.informed
     listens = listens or stream.unavailable is not None  # which nobody may ignore
     for t in range(first, len(stream)):
         told = stream.seen is None or bool(stream.seen[t])

@@ -45,7 +45,7 @@ from tidewolf.core.arrays import (
     like,
     norm,
 )
-from tidewolf.core.batch import Batch, Stream
+from tidewolf.core.batch import Batch, Stream, as_constraints
 from tidewolf.core.conforming import allowed_excess
 from tidewolf.core.errors import (
     CheckpointError,
@@ -85,6 +85,7 @@ from tidewolf.explanation import (
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.negative import warn_of_negative_capacities
+from tidewolf.functions.support import FIRST, Member, members_of, require_subgradients
 from tidewolf.memory import EXPIRED, Memory
 from tidewolf.methods.advice.asking import AdviserFailed, asking, in_words, naming_who_fails
 from tidewolf.methods.base import Learner, Progress
@@ -899,7 +900,7 @@ class Session(Generic[S]):
         costs: Array | None = None,
         capacities: Array | None = None,
         loss: Batch | None = None,
-        constraint: Batch | None = None,
+        constraint: Batch | Sequence[Batch] | None = None,
         loss_gradient: Array | None = None,
         constraint_value: float | Array | None = None,
         constraint_gradient: Array | None = None,
@@ -931,7 +932,8 @@ class Session(Generic[S]):
             The most that every entry of a point should have.
         loss, constraint : Batch, optional
             The functions of one round, or of several that shared the point (or, where the learner
-            sees values alone, met the points of `learner.acts`).
+            sees values alone, met the points of `learner.acts`). Several constraints a round are a
+            list of batches.
         loss_gradient : array, optional
             The gradient of the loss at the point.
         constraint_value : float, optional
@@ -1101,15 +1103,15 @@ class Session(Generic[S]):
         )
 
     def _functions(
-        self, costs: Any, capacities: Any, loss: Batch | None, constraint: Batch | None
+        self, costs: Any, capacities: Any, loss: Batch | None, constraint: Any
     ) -> FullInformation:
         """The functions of a round, whichever way they were given."""
         if costs is not None:
             loss = Linear.one(self._point(costs, "costs"))
         if capacities is not None:
             constraint = Capacity.one(self._point(capacities, "capacities"))
-        if constraint is None and isinstance(loss, Batch):
-            constraint = Stream(loss).constraints
+        if isinstance(loss, Batch):
+            constraint = as_constraints(constraint, loss)
         return FullInformation(loss, constraint)  # type: ignore[arg-type]
 
     def _revealed(self, seen: Feedback, x: Array) -> Feedback:
@@ -1119,6 +1121,8 @@ class Session(Generic[S]):
             reads = self.learner.reads(seen.losses)
             if reads is Bandit:
                 return bandit(*seen, self.learner.acts(self._state, seen.rounds))
+            if self.rounds < FIRST:
+                self._require_subgradients(seen, x)
             if reads is FullInformation:
                 return seen
             values = seen.constraints.values(x)
@@ -1161,6 +1165,13 @@ class Session(Generic[S]):
         warn_of_negative_capacities(
             self.learner.hard_set, seen.constraints, self._asked, self._now.t, stacklevel=6
         )
+
+    def _require_subgradients(self, seen: FullInformation, x: Array) -> None:
+        """Refuse functions of the user's own, in the first rounds, whose gradients cannot be."""
+        played, center = Member(x, "the point"), self.learner.hard_set.center
+        for kind, batch in zip(("loss", "constraint"), seen, strict=True):
+            one = batch.view(slice(0, 1))
+            require_subgradients(kind, one, self.rounds, played, members_of(center))
 
     def _one_round(
         self, loss_gradient: Any, constraint_value: Any, constraint_gradient: Any

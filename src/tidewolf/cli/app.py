@@ -9,9 +9,6 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -19,22 +16,13 @@ from typer.main import get_command
 
 from tidewolf import __version__
 from tidewolf.cli import screen
-from tidewolf.cli.options import AsJson, LearnerNames, Quiet, parse_numbers
+from tidewolf.cli.compare import compare_command
+from tidewolf.cli.live import live_command
 from tidewolf.cli.run import json_text, new, report, resume, run_command
 from tidewolf.cli.sweep import sweep_command
 from tidewolf.core.arrays import as_count
 from tidewolf.core.errors import Interrupted, LawBroken, TidewolfError, TidewolfWarning
 
-_CONTESTANTS = (
-    "Ensemble",
-    "LyapunovDescent",
-    "LyapunovFrankWolfe",
-    "SinhaVaze",
-    "Resolve",
-    "DriftPlusPenalty",
-    "PrimalDual",
-    "BanditPrimalDual",
-)
 # click's own, or that of the click inside typer: it depends on typer's version
 _UsageError: Any = typer.BadParameter.__mro__[1]
 
@@ -114,9 +102,10 @@ def tidewolf(
       tidewolf list               what there is to run; with a name, its settings
       tidewolf run routing        six learners side by side: a table, and a page with pictures
       tidewolf new network        an experiment file for your own data, every key explained
-      tidewolf compare routing    a tournament: who keeps limits better at equal regret
+      tidewolf compare my.toml    which caution to choose: what each step costs and buys
       tidewolf check my:MySet     the laws, on a class of your own
       tidewolf sweep routing      many runs at once, in a table that a kill does not lose
+      tidewolf live network.toml --db routing.db    rows in, decisions out, one by one
     """
 
 
@@ -125,76 +114,8 @@ app.command()(resume)
 app.command()(report)
 app.command()(new)
 app.command("sweep")(sweep_command)
-
-
-@app.command("compare")
-def compare_command(
-    problem: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[PROBLEM]...", help="Built-in problems; routing by default."),
-    ] = None,
-    learner: LearnerNames = None,
-    rounds: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="How many rounds; as many as each problem has by default."),
-    ] = None,
-    cautions: Annotated[
-        str, typer.Option(metavar="C,...", help="The values of caution to sweep.")
-    ] = "0.1,0.3,1,3,10,30,100",
-    budgets: Annotated[str, typer.Option(metavar="B,...", help="Oracle calls a round.")] = "1",
-    seeds: Annotated[
-        str, typer.Option(metavar="S,...", help="The seeds of everything random.")
-    ] = "0",
-    out: Annotated[
-        Path,
-        typer.Option(metavar="DIR", help="Where the page, the pictures and comparison.json go."),
-    ] = Path("out/compare"),
-    force: Annotated[
-        bool, typer.Option("--force", help="Overwrite the comparison that DIR holds.")
-    ] = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
-    """A tournament: frontiers of regret against violation as caution moves.
-
-    Plays every learner on every problem, at every caution, budget and seed it has a setting for.
-    Prints how each stands against SinhaVaze, which projects exactly, and writes a page, a picture
-    for each problem, and all numbers. A run that is refused is said and harms no other. Unless told
-    otherwise, Ensemble (without context and advice), LyapunovDescent, LyapunovFrankWolfe,
-    SinhaVaze, Resolve and the paper's three play; of these BanditPrimalDual sees two numbers a
-    round, the others gradients or whole functions.
-
-    \b
-    Examples:
-      tidewolf compare
-      tidewolf compare routing sdp --rounds 500 --seeds 0,1,2
-      tidewolf compare carbon --learner LyapunovDescent --learner SinhaVaze --budgets 1,10
-      tidewolf compare --json | jq '.standings[].saving'
-    """
-    from tidewolf import problems
-    from tidewolf.evaluation.comparison import FILES, require_free
-    from tidewolf.experiments.compare import compare
-    from tidewolf.experiments.keys import learner_named
-    from tidewolf.report import comparison as page
-
-    builders = {name: problems.named(name) for name in problem or ["routing"]}
-    learners = {name: learner_named(name) for name in learner or _CONTESTANTS}
-    swept = {
-        "cautions": parse_numbers(cautions, "--cautions", float),
-        "budgets": parse_numbers(budgets, "--budgets", float),
-    }
-    seeded = parse_numbers(seeds, "--seeds", int)
-    streams = {name: partial(build, rounds) for name, build in builders.items()}
-    require_free(out, [*FILES, "comparison.html", *page.pictures(list(streams)).values()], force)
-    with screen.tournament(not quiet) as follow:
-        found = compare(learners, streams, **swept, seeds=seeded, progress=follow)
-    found.save(out, force=force)
-    page.write_comparison_page(out / "comparison.html", found, date=datetime.now(UTC))
-    page.write_pictures(out, found)
-    if as_json:
-        typer.echo(json_text(found.summary()), nl=False)
-    elif not quiet:
-        screen.show_comparison(found, out / "comparison.html")
+app.command("compare")(compare_command)
+app.command("live")(live_command)
 
 
 @app.command()

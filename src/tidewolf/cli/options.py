@@ -37,6 +37,14 @@ ExperimentName: TypeAlias = Annotated[
         autocompletion=experiments,
     ),
 ]
+ExperimentNames: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[EXPERIMENT]...",
+        help="Built-in problems or TOML files; routing by default.",
+        autocompletion=experiments,
+    ),
+]
 LearnerNames: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
@@ -44,6 +52,17 @@ LearnerNames: TypeAlias = Annotated[
         help="A learner or a rival; give it again for several.",
         autocompletion=learners,
     ),
+]
+Jobs: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="How many processes; one in a comparison, else as many as there are processors.",
+    ),
+]
+Dask: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="The scheduler of a Dask cluster that plays instead."),
 ]
 AsJson: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")

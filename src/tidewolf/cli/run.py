@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidewolf.cli import screen
-from tidewolf.cli.options import AsJson, ExperimentName, LearnerNames, Quiet
+from tidewolf.cli.options import AsJson, ExperimentName, LearnerNames, Quiet, parse_numbers
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import Interrupted, InvalidInput
 
 if TYPE_CHECKING:
     from tidewolf.experiments import Experiment, RunFolder
     from tidewolf.experiments.folder import Finished
+    from tidewolf.experiments.preview import Preview
     from tidewolf.problems import Problem
 
 _OUT = Path("out")
@@ -34,6 +35,13 @@ def run_command(
         typer.Option(metavar="N", help="How many rounds; as many as the stream has by default."),
     ] = None,
     learner: LearnerNames = None,
+    caution: Annotated[
+        str | None,
+        typer.Option(
+            metavar="C,...",
+            help="How limits are weighed against losses; several values are run side by side.",
+        ),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(metavar="S", help="The seed of everything random; 0 by default.")
     ] = None,
@@ -47,13 +55,30 @@ def run_command(
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite the run that DIR holds.")
     ] = False,
+    decisions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="none|csv|parquet|both",
+            help="Which files of decisions DIR gets; parquet by default, and csv beside it up to a "
+            "million cells.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Only say what would be played, on what, how long, and what would be written.",
+        ),
+    ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Run learners on a problem, side by side.
 
-    Prints a table and fills a run folder: report.html with pictures, summary.json, rounds.parquet
-    with every round, the experiment as resolved, checkpoints. Unless told otherwise, Ensemble,
+    Prints a table and fills a run folder: report.html with pictures, summary.json,
+    decisions.parquet and decisions.csv with what was decided (a row a round, a column an entry; of
+    flows, shares of the demand), rounds.parquet with every round's numbers, the experiment as
+    resolved, checkpoints. Unless told otherwise, Ensemble,
     with the problem's season and re-solving as its advice, runs beside SinhaVaze, which projects
     exactly, and Resolve, which re-solves and nothing else; on a built-in problem also beside the
     paper's three: DriftPlusPenalty, PrimalDual and BanditPrimalDual, which sees two numbers a
@@ -64,13 +89,19 @@ def run_command(
     Examples:
       tidewolf run routing
       tidewolf run routing --rounds 2000 --seed 7 --out results
+      tidewolf run network.toml --dry-run
+      tidewolf run network.toml --caution 3,10,30
       tidewolf run network.toml --learner Ensemble --quiet
       tidewolf run routing --json | jq '.runs[].regret'
     """
     from tidewolf.experiments.folder import RunFolder, free, require_no_run
     from tidewolf.experiments.lock import locked
+    from tidewolf.experiments.preview import preview
 
-    asked = asked_for(experiment, rounds, learner, seed)
+    cautions = None if caution is None else parse_numbers(caution, "--caution", float)
+    asked = asked_for(experiment, rounds, learner, seed, cautions)
+    if decisions is not None:
+        asked = replace(asked, decisions=decisions)
     folder = out or asked.folder or free(_OUT)
     require_no_run(folder, force)
     problem = asked.problem(asked.seeds[0])
@@ -79,6 +110,9 @@ def run_command(
     # all are made before the first one runs, so that a wrong setting costs no time
     for entrant in resolved.entrants():
         asked.learner(entrant, problem, asked.seeds[0])
+    if dry_run:
+        _show_preview(preview(asked, resolved, problem, folder), as_json, quiet)
+        return
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder, "run", again=True):
         _play(RunFolder.create(folder, resolved, force=force), problem, as_json, quiet)
@@ -137,7 +171,12 @@ def report(
         for each in folder.recorded():
             _write_page(folder, each)
             if figures:
-                write_figures(folder.figures(each.seed), each.runs, entries=each.problem.labels)
+                write_figures(
+                    folder.figures(each.seed),
+                    each.runs,
+                    entries=each.problem.labels,
+                    network=each.problem.network,
+                )
             if not quiet:
                 typer.echo(
                     f"report: {folder.page(each.seed)}"
@@ -153,45 +192,75 @@ def new(
         ),
     ] = "experiment",
     problem: Annotated[
-        str, typer.Option(metavar="PROBLEM", help="The built-in problem to begin with.")
-    ] = "routing",
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+        str | None,
+        typer.Option(
+            metavar="PROBLEM",
+            help="The built-in problem to begin with, or network: links, costs and capacities of "
+            "your own. routing by default, and network for the name network.",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Do not say what to do next.")
     ] = False,
 ) -> None:
     """Write an experiment file with every key explained. It runs as it is: change it from there.
 
+    `tidewolf new network` writes small tables beside it, in network-data: links, costs, capacities,
+    commodities and demands, to be replaced by yours.
+
     \b
     Examples:
-      tidewolf new
       tidewolf new network
+      tidewolf new backbone --problem network
       tidewolf new hostile --problem adversarial
     """
+    from tidewolf.experiments.network_template import NETWORK, data_folder, network_template
     from tidewolf.experiments.template import template
 
     path = Path(name if name.endswith(".toml") else f"{name}.toml")
-    text = template(path.stem, problem)
-    if path.exists() and not force:
+    if problem is None:
+        problem = NETWORK if path.stem == NETWORK else "routing"
+    files = (
+        network_template(path)
+        if problem == NETWORK
+        else {path: template(path.stem, problem).encode()}
+    )
+    there = [file for file in files if file.exists()]
+    if there and not force:
         raise InvalidInput(
-            f"{path} is there already; choose another name, or overwrite it with --force."
+            f"{there[-1]} is there already; choose another name, or overwrite it with --force."
         )
-    checkpoint.write(path, text.encode())
-    if not quiet:
+    for file, content in files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        checkpoint.write(file, content)
+    if quiet:
+        return
+    if problem != NETWORK:
         typer.echo(f"{path} is written; edit it, then: tidewolf run {path}")
+        return
+    typer.echo(
+        f"{path} and {data_folder(path)}/ are written: twelve cities, a week of hours. Next:\n"
+        f"  tidewolf run {path}                      decisions, costs, limits, a page\n"
+        f"  tidewolf compare {path}                  how much caution is right\n"
+        f"  tidewolf live {path} --db routing.db     rows in, decisions out\n"
+        f"then put your own files in place of those in {data_folder(path)}/."
+    )
 
 
 def asked_for(
-    name: str, rounds: int | None, names: Sequence[str] | None, seed: int | None
+    name: str,
+    rounds: int | None,
+    names: Sequence[str] | None,
+    seed: int | None,
+    cautions: Sequence[float] | None = None,
 ) -> Experiment:
     """The experiment of a file or of a built-in name, with what the command line says instead."""
     from tidewolf.core.arrays import as_count
     from tidewolf.experiments import Choice, Experiment, load
     from tidewolf.experiments.keys import learner_named
-    from tidewolf.problems import every
 
-    is_file = name.endswith(".toml") or (name not in every() and Path(name).is_file())
-    found = load(name) if is_file else Experiment.builtin(name)
+    found = load(name) if is_file(name) else Experiment.builtin(name)
     if rounds is not None:
         found = replace(found, rounds=as_count(rounds, "The number of rounds"))
     if seed is not None:
@@ -204,7 +273,30 @@ def asked_for(
             for each in dict.fromkeys(names)
         ]
         found = replace(found, learners=tuple(choice for some in chosen for choice in some))
-    return found
+    return found if cautions is None else _at_cautions(found, cautions)
+
+
+def _at_cautions(experiment: Experiment, cautions: Sequence[float]) -> Experiment:
+    """Every learner that has a caution at each of these, whatever the file says."""
+    from tidewolf.experiments import Choice
+    from tidewolf.experiments.keys import learner_keys
+
+    if not any("caution" in learner_keys(each.name) for each in experiment.learners):
+        names = ", ".join(dict.fromkeys(each.name for each in experiment.learners))
+        raise InvalidInput(f"No learner of this run has a caution; the learners are {names}.")
+    without = [
+        Choice.of(each.name, {key: at for key, at in each.settings if key != "caution"})
+        for each in experiment.learners
+    ]
+    learners = tuple(dict.fromkeys(without))
+    return replace(experiment, cautions=tuple(cautions), learners=learners)
+
+
+def is_file(name: str) -> bool:
+    """Whether an experiment is a file's, not a built-in one."""
+    from tidewolf.problems import every
+
+    return name.endswith(".toml") or (name not in every() and Path(name).is_file())
 
 
 def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) -> None:
@@ -213,6 +305,7 @@ def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) 
         with screen.progress(not quiet) as follow, _stoppable() as stopping:
             found = folder.play(follow=follow, stopping=stopping, first=first)
         folder.write_rounds(found)
+        notes = folder.write_decisions(found)
         for each in found:
             _write_page(folder, each)
         folder.write_summary(found)
@@ -224,7 +317,22 @@ def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) 
     elif not quiet:
         for each in found:
             title = f"{folder.experiment.name}: {len(each.problem):,} rounds, seed {each.seed}"
-            screen.show_results(each.runs, title, folder.page(each.seed), left_out)
+            begins = each is found[0]
+            screen.show_results(
+                each.runs,
+                title,
+                folder.page(each.seed),
+                left_out,
+                decisions=folder.decisions_file if begins else None,
+                notes=(*each.problem.notes, *notes) if begins else (),
+            )
+
+
+def _show_preview(found: Preview, as_json: bool, quiet: bool) -> None:
+    if as_json:
+        typer.echo(json_text(found.plain()), nl=False)
+    elif not quiet:
+        screen.show_preview(found)
 
 
 def _write_page(folder: RunFolder, each: Finished) -> None:
@@ -241,6 +349,8 @@ def _write_page(folder: RunFolder, each: Finished) -> None:
         entries=each.problem.labels,
         experiment=folder.experiment.toml(),
         left_out=folder.experiment.left_out(each.problem),
+        network=each.problem.network,
+        notes=each.problem.notes,
     )
 
 

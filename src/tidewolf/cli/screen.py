@@ -5,7 +5,6 @@ Results go to stdout, progress to stderr.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +25,7 @@ from tidewolf.evaluation.comparison import (
     standing_cells,
     standing_name,
 )
-from tidewolf.evaluation.formatting import interval, number, percent
+from tidewolf.evaluation.formatting import format_setting, number, percent
 from tidewolf.evaluation.metrics import SPREAD_COLUMNS, table_metrics
 from tidewolf.report.page import hindsight_warnings, learner_labels, learner_notes
 
@@ -39,8 +38,9 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
     from tidewolf.experiments.compare import Step
     from tidewolf.experiments.folder import Follow
+    from tidewolf.experiments.preview import Preview
     from tidewolf.experiments.runner import Stage
-    from tidewolf.experiments.sweep import Sweep, SweepLine
+    from tidewolf.experiments.sweep import Sweep
 
 
 _ANY_WIDTH = 10_000
@@ -91,27 +91,42 @@ def progress(shown: bool) -> Iterator[Follow]:
 
 
 @contextmanager
-def tournament(shown: bool) -> Iterator[Callable[[Step, RunProgress], None]]:
-    """What keeps one line moving over all runs; nothing is shown where stderr is not a terminal."""
+def tournament(
+    shown: bool,
+) -> Iterator[tuple[Callable[[Step, RunProgress], None], Callable[[Stage], None]]]:
+    """What keeps one line moving over all runs: told how far one is, and how many have ended;
+    nothing is shown where stderr is not a terminal.
+    """
     with _bar(shown) as bar:
         task = bar.add_task("the best points in hindsight", total=None, detail="")
         began: dict[int, float] = {}
+        done = 0
 
         def follow(step: Step, moment: RunProgress) -> None:
             now = bar.get_time()
             speed = moment.rounds_done / max(now - began.setdefault(step.number, now), 1e-9)
-            knob = "" if step.caution is None else f", caution {step.caution:g}"
+            knobs = {"caution": step.caution, "headroom": step.headroom}
+            knob = "".join(f", {name} {at:g}" for name, at in knobs.items() if at is not None)
             what = f"{step.stream}, {step.learner}{knob} ({step.number} of {step.runs})"
-            done = step.number - 1 + moment.rounds_done / moment.rounds
             bar.update(
                 task,
                 description=what,
                 total=step.runs,
-                completed=done,
+                completed=done + moment.rounds_done / moment.rounds,
                 detail=_detail(moment, speed),
             )
 
-        yield follow
+        def ended(stage: Stage) -> None:
+            nonlocal done
+            done = stage.done
+            bar.update(
+                task,
+                total=stage.cells,
+                completed=done,
+                detail=f"{done:,} of {stage.cells:,} runs",
+            )
+
+        yield follow, ended
 
 
 @contextmanager
@@ -167,8 +182,16 @@ def _detail(moment: RunProgress, speed: float, regret: float | None = None) -> s
     return f"{speed:,.0f} rounds/s, {calls}, {against}violation {number(moment.violation_total)}"
 
 
-def show_results(runs: Sequence[Run], title: str, page: Path, left_out: Mapping[str, str]) -> None:
-    """The headline table, what a reader should know, and where the page is."""
+def show_results(
+    runs: Sequence[Run],
+    title: str,
+    page: Path,
+    left_out: Mapping[str, str],
+    *,
+    decisions: Path | None = None,
+    notes: Sequence[str] = (),
+) -> None:
+    """The headline table, what a reader should know, and where decisions and the page are."""
     console = Console(highlight=False)
     labels = learner_labels(runs)
     console.print(Text(title, style="bold"))
@@ -182,6 +205,10 @@ def show_results(runs: Sequence[Run], title: str, page: Path, left_out: Mapping[
         console.print(Text(said))
     for who, note in learner_notes(runs, labels, left_out):
         console.print(Text.assemble((f"{who}: ", "bold"), note))
+    for sentence in notes:
+        console.print(Text(sentence))
+    if decisions is not None:
+        console.print(Text(f"decisions: {decisions}"), soft_wrap=True)
     console.print(Text(f"report: {page}"), soft_wrap=True)
 
 
@@ -218,11 +245,10 @@ def _results(console: Console, runs: Sequence[Run], labels: Sequence[str]) -> Ta
         [
             _Column(
                 metric.narrow_title or metric.title,
-                [metric.cell(run) for run in runs],
+                [metric.narrow_cell(run) for run in runs],
                 metric.rank,
             )
             for metric in table_metrics(runs)
-            if not metric.by_rounds
         ],
     )
 
@@ -240,11 +266,65 @@ def _by_rounds(console: Console, runs: Sequence[Run], labels: Sequence[str]) -> 
     )
 
 
+def show_preview(found: Preview) -> None:
+    """What a run would be; nothing was written."""
+    console = Console(highlight=False)
+    console.print(Text.assemble((found.experiment, "bold"), f": {found.title}"))
+    grid = Table.grid(padding=(0, 2))
+    when = "" if found.first is None else f", from {found.first} to {found.last}"
+    seeds = ", ".join(map(str, found.seeds))
+    several = "s" * (len(found.seeds) > 1)
+    limits = f" ({found.limits_a_round:,} a round)" if found.limits_a_round > 1 else ""
+    facts = [
+        ("set", f"{found.set}; {found.entries:,} entries, dimension {found.dimension:,}"),
+        ("rounds", f"{found.rounds:,}{when}; seed{several} {seeds}"),
+        ("losses", found.losses),
+        ("limits", f"{found.limits}{limits}"),
+        *(("note", note) for note in found.notes),
+        *(
+            ("learner", f"{each.name}{_settings_of(each.settings)}: about {_clock(each.seconds)}")
+            for each in found.learners
+        ),
+        *(("left out", f"{name}: {sentence}") for name, sentence in found.left_out.items()),
+        ("folder", found.folder),
+        ("files", ", ".join(found.files)),
+        (
+            "time",
+            f"about {_clock(found.seconds)}, by a few rounds of each learner; the best point in "
+            "hindsight and the page are not counted",
+        ),
+    ]
+    for name, fact in facts:
+        grid.add_row(Text(name, style="cyan", no_wrap=True), Text(fact))
+    console.print(grid)
+    console.print(Text("Nothing was written: this was a dry run."))
+
+
+def _settings_of(settings: Mapping[str, Any]) -> str:
+    said = [
+        f"{key} {' '.join(map(str, at)) if isinstance(at, tuple) else format_setting(at)}"
+        for key, at in settings.items()
+        if at not in ((), "")
+    ]
+    return f" ({', '.join(said)})" if said else ""
+
+
+def _clock(seconds: float) -> str:
+    if seconds < 1.0:
+        return "a second or less"
+    for unit, size in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2.0 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
 def show_comparison(comparison: Comparison, page: Path) -> None:
-    """How everyone stands on each stream, what a reader should know, and where the page is."""
+    """How everyone stands on each stream, what each step of caution costs and buys, what a reader
+    should know, and where the page is.
+    """
     console, every = Console(highlight=False), comparison.standings()
-    swept = any(len(standing.points) > 1 for standing in every)
-    left_out = ("regret", "violation") if swept else ("shortfall %",)
+    chosen = any(comparison.chooser(stream) for stream in comparison.streams)
+    left_out = ("loss", "regret", "violation") if chosen else ("shortfall %",)
     for stream in comparison.streams:
         standings = [each for each in every if each.stream == stream]
         names = [standing_name(each) for each in standings]
@@ -257,80 +337,89 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
             ]
             console.print(_table(console, names, shown, first))
             console.print()
+        _show_choice(console, comparison, stream)
     for sentence in comparison.warnings():
         console.print(Text(sentence, style="yellow"))
     if said := who_sees_what((entry.learner, entry.sees) for entry in comparison.entries):
         console.print(Text(said))
     console.print(
         Text(
-            f"Held against {comparison.rival}, in % of the comparator's mean loss; up to 0.5 is on "
+            f"Held against {comparison.rival}, in % of {comparison.share_of()}; up to 0.5 is on "
             "its frontier."
         )
     )
     console.print(Text(f"report: {page}"), soft_wrap=True)
 
 
-def show_sweep(found: Sweep, table: Path) -> None:
-    """Every setting's means over seeds, a round; what failed, and where the table is."""
+def _show_choice(console: Console, comparison: Comparison, stream: str) -> None:
+    """The points of the learner whose caution is to be chosen, those of re-solving beside them, and
+    what each step costs and buys.
+    """
+    learner = comparison.chooser(stream)
+    if learner is None:
+        return
+    shown = [
+        (who, point)
+        for who in comparison.learners
+        for point in comparison.frontier(stream, who)
+        if who == learner or point.knob == "headroom"
+    ]
+    names = [f"{who}, {point.at}{' (default)' * point.default}" for who, point in shown]
+    points = [point for _, point in shown]
+    columns = [
+        _Column("loss", [number(point.loss) for point in points]),
+        *(
+            [_Column("regret", [number(point.regret) for point in points])]
+            if any(point.regret is not None for point in points)
+            else []
+        ),
+        _Column("violation", [number(point.violation) for point in points]),
+        _Column("broken", [_percent_or_unknown(point.broken) for point in points], 1),
+        _Column("churn", [number(point.churn) for point in points], 2),
+        _Column("us", [number(1e6 * point.seconds) for point in points], 3),
+    ]
+    console.print(_table(console, names, columns, "a round"))
+    console.print()
+    steps, beside = comparison.steps(stream), comparison.against_resolving(stream)
+    if steps:
+        console.print(Text(f"{learner}, as its caution rises", style="bold"))
+    for sentence in (*steps, *beside):
+        console.print(Text(sentence))
+    if steps or beside:
+        console.print()
+
+
+def _percent_or_unknown(share: float | None) -> str:
+    return "unknown" if share is None else percent(share)
+
+
+def show_sweep(found: Sweep, table: Path, page: Path) -> None:
+    """Every setting's means over seeds; what failed, and where the table and the page are."""
+    from tidewolf.experiments.sweep import line_columns
+
     console = Console(highlight=False)
-    groups: dict[tuple[str, int | None], list[SweepLine]] = {}
-    for line in found.lines():
-        groups.setdefault((line.experiment, line.rounds), []).append(line)
-    for (experiment, rounds), lines in groups.items():
-        knobs = dict.fromkeys(name for line in lines for name in line.settings)
+    for group in found.groups():
+        lines = group.lines
         columns = [
             *(
                 _Column(
                     name.replace("_", "\n", 1),
-                    [_setting(line.settings.get(name, "")) for line in lines],
+                    [format_setting(line.settings.get(name, "")) for line in lines],
                 )
-                for name in knobs
+                for name in group.knobs
             ),
             *(
-                _Column(title, [cell(line) for line in lines], rank)
-                for title, cell, rank in _SWEEP_COLUMNS
-                if title != _LPS or any(line.solves for line in lines)
+                _Column(column.narrow_title, [column.cell(line) for line in lines], column.rank)
+                for column in line_columns(lines)
             ),
         ]
-        grid = _table(console, [line.learner for line in lines], columns)
-        length = "as many rounds as it has" if rounds is None else f"{rounds:,} rounds"
-        console.print(Text.assemble((experiment, "bold"), f": {length}, means over seeds"))
-        console.print(grid)
+        console.print(Text.assemble((group.experiment, "bold"), f": {group.about}"))
+        console.print(_table(console, [line.learner for line in lines], columns))
         console.print()
-    failures = found.failures
-    for sentence, times in Counter(row["failure"] for row in failures).items():
-        console.print(Text(f"{times} of {len(found.rows)} failed: {sentence}", style="yellow"))
+    for sentence in found.warnings():
+        console.print(Text(sentence, style="yellow"))
     console.print(Text(f"results: {table}"), soft_wrap=True)
-
-
-def _regret(line: SweepLine) -> str:
-    return "none" if line.regret is None else interval(line.regret).partition(" \u00b1")[0]
-
-
-def _share(line: SweepLine) -> str:
-    return "unknown" if line.broken is None else percent(line.broken)
-
-
-_LPS = "LPs\na round"
-_SWEEP_COLUMNS: tuple[tuple[str, Callable[[SweepLine], str], int], ...] = (
-    ("regret\na round", _regret, 0),
-    ("violation\na round", lambda line: number(line.violation), 0),
-    ("\np99", lambda line: number(line.violation_p99), 4),
-    ("\nworst", lambda line: number(line.violation_worst), 2),
-    ("rounds\nbroken", _share, 3),
-    ("churn\na round", lambda line: number(line.churn), 1),
-    ("\np99", lambda line: number(line.churn_p99), 5),
-    ("\nworst", lambda line: number(line.churn_worst), 5),
-    ("calls\na round", lambda line: number(line.calls), 0),
-    (_LPS, lambda line: number(line.solves), 0),
-    ("us", lambda line: number(None if line.seconds is None else 1e6 * line.seconds), 0),
-    ("seeds", lambda line: str(line.seeds), 0),
-)
-"""Title, cell, and rank: where there is little room, those of the highest rank go first."""
-
-
-def _setting(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    console.print(Text(f"report: {page}"), soft_wrap=True)
 
 
 def show_members(title: str, members: Mapping[str, str]) -> None:

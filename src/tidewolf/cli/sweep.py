@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tidewolf.cli import screen
-from tidewolf.cli.options import AsJson, ExperimentName, LearnerNames, Quiet, parse_numbers
+from tidewolf.cli.options import (
+    AsJson,
+    Dask,
+    ExperimentName,
+    Jobs,
+    LearnerNames,
+    Quiet,
+    parse_numbers,
+)
 from tidewolf.cli.run import asked_for, json_text
 from tidewolf.core.errors import Interrupted, InvalidInput
 
@@ -30,16 +39,8 @@ def sweep_command(
             metavar="NAME=V,...", help="Values of a setting of learners; give it again for another."
         ),
     ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="How many processes; as many as there are processors by default."
-        ),
-    ] = None,
-    dask: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="The scheduler of a Dask cluster that plays instead."),
-    ] = None,
+    jobs: Jobs = None,
+    dask: Dask = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -56,9 +57,10 @@ def sweep_command(
     """Many runs: horizons x seeds x learners x knobs.
 
     Plays every learner at every horizon and seed, and at every combination of the knobs it has, and
-    writes one table of all runs. A file says which in its table [sweep]; what is given here counts
-    instead. The same command goes on where a killed one stopped; a run that fails is a line with
-    the reason, and is tried again then. The numbers are the same whoever plays.
+    writes one table of all runs, and a page with a picture for each knob. A file says which in its
+    table [sweep]; what is given here counts instead. The same command goes on where a killed one
+    stopped; a run that fails is a line with the reason, and is tried again then. The numbers are
+    the same whoever plays.
 
     \b
     Examples:
@@ -68,16 +70,14 @@ def sweep_command(
       tidewolf sweep routing.toml --horizons 500,1000 --out results
       tidewolf sweep routing --json | jq '.runs[].violation'
     """
-    from tidewolf.experiments import engines
+    from tidewolf.cli.engines import engine_for, require_one
     from tidewolf.experiments import sweep as sweeps
     from tidewolf.experiments.plan import plan_sweep
     from tidewolf.experiments.runner import Stage
-    from tidewolf.experiments.sweep import RESULTS
+    from tidewolf.experiments.sweep import PAGE, RESULTS
+    from tidewolf.report import sweep as page
 
-    if dask is not None and jobs is not None:
-        raise InvalidInput(
-            "Give --jobs for processes of this machine or --dask for a cluster, not both."
-        )
+    require_one(jobs, dask)
     asked = asked_for(experiment, None, learner, None)
     cells = plan_sweep(
         asked,
@@ -85,11 +85,7 @@ def sweep_command(
         seeds=() if seeds is None else parse_numbers(seeds, "--seeds", int),
         knobs=dict(map(_knob, knob or ())),
     )
-    engine = (
-        engines.on_processes(engines.processors() if jobs is None else jobs)
-        if dask is None
-        else engines.on_cluster(dask)
-    )
+    engine = engine_for(jobs, dask)
     folder = out or (asked.folder or Path("out")) / "sweep"
     stage = Stage(0, 0, len(cells))
     try:
@@ -106,10 +102,11 @@ def sweep_command(
             f"Interrupted: {stage.done} of {stage.cells} cells are done, and the same command goes "
             "on from there."
         ) from None
+    page.write_sweep_page(folder / PAGE, found, date=datetime.now(UTC))
     if as_json:
         typer.echo(json_text({"runs": found.rows}), nl=False)
     elif not quiet:
-        screen.show_sweep(found, folder / RESULTS)
+        screen.show_sweep(found, folder / RESULTS, folder / PAGE)
 
 
 def _knob(text: str) -> tuple[str, list[float]]:

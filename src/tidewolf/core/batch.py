@@ -36,6 +36,7 @@ from tidewolf.core.known import (
     as_unavailable,
     is_present,
 )
+from tidewolf.core.several import largest_of
 from tidewolf.core.types import Array, Bools, Floats, Int64s, NDArray, Shape
 from tidewolf.core.values import Value
 
@@ -286,8 +287,9 @@ class Stream(Value):
     ----------
     losses : Batch
         The losses.
-    constraints : Batch, optional
-        The constraints: as many, on points of the same shape. None: there are none, which
+    constraints : Batch or sequence of Batch, optional
+        The constraints: as many, on points of the same shape; several a round as a list of
+        batches, which become one `functions.Max`, each told apart. None: there are none, which
         `functions.Unlimited` stands for.
     seen : array, optional
         Round by round, whether feedback reaches the learner, True or False. None: always.
@@ -315,6 +317,10 @@ class Stream(Value):
     >>> stream = tw.Stream(costs, limits, seen=[True, False])
     >>> len(stream), stream.shape, stream.unseen
     (2, (2,), 1)
+    >>> budget = tw.functions.Affine([[1.0, 2.0]] * 2, [1.5, 1.5])
+    >>> tw.Stream(costs, [limits, budget]).constraints.pieces(np.array([0.5, 0.5]))
+    array([[ 0. , -0.5,  0. ],
+           [-0.1,  0. ,  0. ]])
     >>> tw.Stream(costs, limits, time=["2026-03-01", "2026-03-02"]).known(1)
     Known(time=1772409600.0)
     >>> tw.Stream(costs, limits, unavailable=[["SEA > DEN"], None]).known(0)
@@ -336,13 +342,13 @@ class Stream(Value):
     """`time` as it was given, for people to know rounds by: datetime64 where it was dates"""
 
     def __post_init__(self) -> None:
-        if self.constraints is None and isinstance(self.losses, Batch):
-            object.__setattr__(self, "constraints", _unlimited(self.losses))
+        if isinstance(self.losses, Batch):
+            object.__setattr__(self, "constraints", as_constraints(self.constraints, self.losses))
         for name, batch in (("losses", self.losses), ("constraints", self.constraints)):
             if not isinstance(batch, Batch):
                 raise WrongType(
                     f"The {name} of a stream are a batch of functions such as functions.Linear(C), "
-                    f"not {batch!r}.",
+                    f"not {shown(batch)}{_PLAIN if callable(batch) else ''}.",
                     setting=name,
                 )
         if len(self.losses) != len(self.constraints):
@@ -562,6 +568,37 @@ def _category(context: Array) -> Any:
         return context
     number = float(context)
     return int(number) if number == int(number) else number
+
+
+_PLAIN = (
+    "; functions.from_torch and functions.from_jax make one of a plain callable, and so does "
+    "functions.Custom with its subgradient"
+)
+
+
+def as_constraints(given: Any, losses: Batch) -> Any:
+    """The constraints beside these losses: several as their largest, none as no limit, and anything
+    else as it is.
+    """
+    if given is None or (isinstance(given, list | tuple) and not given):
+        return _unlimited(losses)
+    if not isinstance(given, list | tuple):
+        return given
+    for i, one in enumerate(given, 1):
+        if not isinstance(one, Batch):
+            raise WrongType(
+                "Several constraints are a list of batches of functions such as "
+                f"[functions.Affine(A, b), functions.Capacity(c)]; the one in place {i} is "
+                f"{shown(one)}{_PLAIN if callable(one) else ''}.",
+                setting="constraints",
+            )
+        if len(one) != len(losses) or one.shape != losses.shape:
+            raise WrongShape(
+                f"There are {len(losses)} losses on points of shape {losses.shape}; the "
+                f"constraints in place {i} are {len(one)} on points of shape {one.shape}.",
+                setting="constraints",
+            )
+    return largest_of(given)
 
 
 def _unlimited(losses: Batch) -> Batch:

@@ -18,10 +18,11 @@ import os
 import platform
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import IO, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -310,14 +311,21 @@ def unpacked(data: bytes, reference: Any) -> Any:
 
 
 def write(path: str | os.PathLike[str], data: bytes) -> None:
-    """All of `data` at `path`, or nothing: written beside it, flushed to disk, then put
-    in place.
+    """All of `data` at `path`, or nothing."""
+    with writing(path) as file:
+        file.write(data)
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file whose content is at `path` once it is complete, and not before: written beside it,
+    flushed to disk, then put in place.
     """
     target = Path(path)
     beside = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_native_id()}.part")
     try:
         with open(beside, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, target)

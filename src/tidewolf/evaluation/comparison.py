@@ -1,8 +1,10 @@
 """What a tournament came to: its runs, their frontiers (frontier.py), and how learners stand
 against a rival.
 
-A point is the mean over seeds of the runs of one learner at one caution and one budget of oracle
-calls. Shares are of the comparator's mean loss in absolute value: 0.005 is 0.5 %.
+A point is the mean over seeds of the runs of one learner at one caution, or headroom, and one
+budget of oracle calls. Shares are of the comparator's mean loss in absolute value: 0.005 is 0.5 %.
+A stream without a comparator has frontiers of the loss in place of the regret, and shares of the
+least mean loss of any point.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import pairwise, repeat
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
@@ -28,7 +30,15 @@ from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat
 from tidewolf.core.feedback import who_sees_what
 from tidewolf.core.values import Value
 from tidewolf.evaluation.formatting import aligned, data_frame, finite_or_none, plain_interval
-from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
+from tidewolf.evaluation.frontier import (
+    Point,
+    gap,
+    match_sentence,
+    saving,
+    shortfall,
+    step_sentence,
+    undominated,
+)
 
 COMPARISON_FORMAT = 4
 RIVAL = "SinhaVaze"
@@ -172,7 +182,7 @@ class Comparison(Value):
         *,
         seconds: float | None = None,
     ) -> tuple[Point, ...]:
-        """The points of a learner as caution moves, at equal calls and equal time.
+        """The points of a learner as caution, or headroom, moves, at equal calls and equal time.
 
         Parameters
         ----------
@@ -187,27 +197,127 @@ class Comparison(Value):
         Returns
         -------
         tuple of Point
-            Means over seeds: a point counts where every seed was run and has a regret.
+            Means over seeds: a point counts where every seed was run.
         """
         self._require(stream, learner)
         budget = None if budget is None else as_number(budget, "The budget", above=0.0)
         seconds = None if seconds is None else as_number(seconds, "The seconds a round")
-        settings: dict[tuple[float | None, float | None], list[Entry]] = {}
+        settings: dict[tuple[float | None, ...], list[Entry]] = {}
         for entry in self.entries:
             if (entry.stream, entry.learner) == (stream, learner) and (
                 budget is None or entry.budget in (None, budget)
             ):
-                settings.setdefault((entry.budget, entry.caution), []).append(entry)
-        points = [point for group in settings.values() if (point := _point(group)) is not None]
-        kept = [point for point in points if seconds is None or point.seconds <= seconds]
-        return tuple(sorted(kept, key=lambda point: (point.budget or 0.0, point.caution or 0.0)))
+                knobs = entry.budget, entry.caution, entry.headroom
+                settings.setdefault(knobs, []).append(entry)
+        by_regret = self.measure(stream) == "regret"
+        points = [_point(group, by_regret) for group in settings.values()]
+        kept = [
+            point
+            for point in points
+            if point is not None and (seconds is None or point.seconds <= seconds)
+        ]
+        return tuple(sorted(kept, key=lambda point: (point.budget or 0.0, point.value or 0.0)))
+
+    def measure(self, stream: str) -> str:
+        """What frontiers have beside the violation: "regret", or "loss" where a run has no
+        regret because no point keeps every limit or no comparator is known.
+        """
+        self._require(stream)
+        played = [e for e in self.entries if e.stream == stream and e.loss is not None]
+        known = all(e.regret is not None and math.isfinite(e.regret[1]) for e in played)
+        return "regret" if known else "loss"
 
     def scale(self, stream: str) -> float | None:
-        """|the comparator's mean loss|, in the mean over seeds; None where it is not known."""
+        """|the comparator's mean loss|, in the mean over seeds; where it is not known, |the least
+        mean loss| of any point; None where there is none.
+        """
         self._require(stream)
         means = [venue.mean for venue in self.venues if venue.stream == stream]
         known = [mean for mean in means if mean is not None]
-        return abs(statistics.fmean(known)) if known and len(known) == len(means) else None
+        if known and len(known) == len(means):
+            return abs(statistics.fmean(known))
+        losses = [
+            point.loss
+            for learner in self.learners
+            for point in self.frontier(stream, learner)
+            if point.loss is not None
+        ]
+        return abs(min(losses)) if losses else None
+
+    def share_of(self) -> str:
+        """What shares are of, in words."""
+        known = {self.measure(stream) for stream in self.streams}
+        if known == {"loss"}:
+            return "the least mean loss of any point"
+        return "the best fixed point's mean loss"
+
+    def chooser(self, stream: str) -> str | None:
+        """Whose caution is to be chosen: the first learner with one that was swept; None where
+        nobody's was.
+        """
+        for learner in self.learners:
+            values = {p.value for p in self.frontier(stream, learner) if p.knob == "caution"}
+            if len(values) > 1:
+                return learner
+        return None
+
+    def steps(self, stream: str, learner: str | None = None) -> list[str]:
+        """What each step of a knob costs and buys, in sentences.
+
+        Parameters
+        ----------
+        stream : str
+            Its name.
+        learner : str, default None
+            Whose knob is turned. None: that of `chooser`.
+
+        Returns
+        -------
+        list of str
+            One for each value but the first, such as "From caution 10 (the default) to 30: the
+            loss rises by 0.40 %, the violation falls by 35 %."
+        """
+        learner = self.chooser(stream) if learner is None else learner
+        if learner is None:
+            return []
+        points = self.frontier(stream, learner)
+        budgets = list(dict.fromkeys(point.budget for point in points))
+        found = []
+        for budget in budgets:
+            before = f"At {budget:g} calls a round: " if len(budgets) > 1 else ""
+            its = [p for p in points if p.budget == budget and p.knob and p.loss is not None]
+            found += [before + step_sentence(*pair) for pair in pairwise(its)]
+        return [sentence[0].upper() + sentence[1:] for sentence in found]
+
+    def against_resolving(self, stream: str, learner: str | None = None) -> list[str]:
+        """Which caution lies nearest to re-solving at equal violation, in sentences.
+
+        Parameters
+        ----------
+        stream : str
+            Its name.
+        learner : str, default None
+            Whose caution. None: that of `chooser`.
+
+        Returns
+        -------
+        list of str
+            One for each headroom that some caution breaks limits about as much as; headrooms that
+            another one beats in loss and violation are left out.
+        """
+        learner = self.chooser(stream) if learner is None else learner
+        if learner is None:
+            return []
+        ours, solving = self.frontier(stream, learner), False
+        found: list[str] = []
+        for rival in self.learners:
+            points = [p for p in self.frontier(stream, rival) if p.knob == "headroom"]
+            solving = solving or bool(points)
+            for theirs in undominated(points):
+                found += match_sentence(learner, ours, rival, theirs)
+        if solving and not found:
+            return [f"No caution of {learner} breaks limits about as much as re-solving does."]
+        return found
 
     def gaps(
         self,
@@ -462,17 +572,18 @@ class Comparison(Value):
         return rows
 
     def about(self, stream: str) -> str:
-        """A stream in a line: how long, which seeds, what the comparator loses."""
+        """A stream in a line: how long, which seeds, what the best fixed point loses."""
         self._require(stream)
         venues = [venue for venue in self.venues if venue.stream == stream]
         seeds = ", ".join(str(venue.seed) for venue in venues)
         means = [venue.mean for venue in venues if venue.mean is not None]
-        loses = (
-            f", comparator {statistics.fmean(means):.6g} a round"
-            if len(means) == len(venues)
-            else ""
-        )
-        return f"{venues[0].rounds:,} rounds, seed{'s' * (len(venues) > 1)} {seeds}{loses}"
+        if len(means) == len(venues):
+            known = f"the best fixed point loses {statistics.fmean(means):.6g} a round"
+        elif any(venue.feasible is False for venue in venues):
+            known = "no point keeps every limit"
+        else:
+            known = "the best fixed point is not known"
+        return f"{venues[0].rounds:,} rounds, seed{'s' * (len(venues) > 1)} {seeds}; {known}"
 
     def warnings(self, stream: str | None = None) -> tuple[str, ...]:
         """What a reader should know of a stream, or of all: why it has no comparator, and whose
@@ -506,11 +617,13 @@ class Comparison(Value):
                 shown = [(c.title, *standing_cells(c, its)) for c in applying(columns, its)]
                 rows = list(zip((first, *names), *shown, strict=True))
                 lines += [f"  {line}".rstrip() for line in aligned(rows)]
+            said = [*self.steps(stream), *self.against_resolving(stream)]
+            lines += [f"  {sentence}" for sentence in said]
         if sees := who_sees_what((entry.learner, entry.sees) for entry in self.entries):
             lines.append(sees)
         lines.append(
-            f"Gap and shortfall are against {self.rival}, in % of the comparator's mean loss; up "
-            "to 0.5 is on its frontier."
+            f"Gap and shortfall are against {self.rival}, in % of {self.share_of()}; up to 0.5 is "
+            "on its frontier."
         )
         return "\n".join([*lines, *self.warnings()])
 
@@ -540,16 +653,28 @@ def _over_points(form: str, number: Callable[[Point], float | None]) -> Callable
 
 def _gaps(standing: Standing) -> str:
     if standing.gaps is None:
-        return "none"
+        return _NO_RIVAL
     return _range([100.0 * above for above in standing.gaps], "+.2f")
 
 
+_NO_RIVAL = "no rival"
+"""What is said where the one to be held against was refused."""
+
+
 def _shortfall(standing: Standing) -> str:
-    return "none" if standing.shortfall is None else f"{100.0 * standing.shortfall:+.2f}"
+    if standing.shortfall is None:
+        return _NO_RIVAL
+    return (
+        f"{100.0 * standing.shortfall:+.2f}"
+        if math.isfinite(standing.shortfall)
+        else "never as careful"
+    )
 
 
-def _times(saving: float | None) -> str:
-    return "none" if saving is None else f"{saving:.3g}x"
+def _times(saving: float | None, without: str = _NO_RIVAL) -> str:
+    if saving is None:
+        return without
+    return f"{saving:.3g}x" if math.isfinite(saving) else "breaks none"
 
 
 def _microseconds(standing: Standing) -> str:
@@ -565,17 +690,26 @@ def _broken(point: Point) -> float | None:
 
 
 STANDING_COLUMNS = (
+    StandingColumn("loss", "loss", _over_points(".5g", lambda point: point.loss), 3),
+    StandingColumn(
+        "regret",
+        "regret",
+        _over_points(".4g", lambda point: point.regret),
+        applies=lambda standing: any(point.regret is not None for point in standing.points),
+    ),
+    StandingColumn("violation", "violation", _over_points(".3g", lambda point: point.violation)),
     StandingColumn("calls", "calls", _over_points(".3g", lambda point: point.calls)),
     StandingColumn(
         "LP solves", "LPs", _over_points(".3g", lambda point: point.solves), 2, applies=_solving
     ),
-    StandingColumn("regret", "regret", _over_points(".4g", lambda point: point.regret)),
-    StandingColumn("violation", "violation", _over_points(".3g", lambda point: point.violation)),
     StandingColumn("gap %", "gap\n%", _gaps),
     StandingColumn("shortfall %", "shortfall\n%", _shortfall),
     StandingColumn("less violation", "less\nbroken", lambda standing: _times(standing.saving)),
     StandingColumn(
-        "in equal time", "in equal\ntime", lambda standing: _times(standing.saving_in_time), 1
+        "in equal time",
+        "in equal\ntime",
+        lambda standing: _times(standing.saving_in_time, "rival slower"),
+        1,
     ),
     StandingColumn("us a round", "us", _microseconds),
 )
@@ -613,7 +747,7 @@ def standing_name(standing: Standing) -> str:
 
 def standing_cells(column: StandingColumn, standings: Sequence[Standing]) -> list[str]:
     """A column, one cell for each standing."""
-    return [column.cell(standing) if standing.points else "none" for standing in standings]
+    return [column.cell(standing) if standing.points else "refused" for standing in standings]
 
 
 def require_free(folder: str | os.PathLike[str], names: Sequence[str], force: bool) -> Path:
@@ -629,18 +763,21 @@ def require_free(folder: str | os.PathLike[str], names: Sequence[str], force: bo
     return folder
 
 
-def _point(group: Sequence[Entry]) -> Point | None:
-    """The mean over the seeds of one setting; None where one was refused or has no regret."""
-    if any(entry.regret is None or not math.isfinite(entry.regret[1]) for entry in group):
+def _point(group: Sequence[Entry], by_regret: bool) -> Point | None:
+    """The mean over the seeds of one setting; None where one was refused or, by regret, has
+    none.
+    """
+    first, regrets = group[0], [entry.regret[1] for entry in group if entry.regret]
+    if any(entry.loss is None for entry in group) or (by_regret and len(regrets) < len(group)):
         return None
-    regrets = [entry.regret[1] for entry in group if entry.regret]
     violations, calls, seconds = (
         [getattr(entry, name) for entry in group] for name in ("violation", "calls", "seconds")
     )
+    knob = next((name for name in KNOBS if getattr(first, name) is not None), "")
     return Point(
-        group[0].caution,
-        group[0].budget,
-        statistics.fmean(regrets),
+        first.caution,
+        first.budget,
+        statistics.fmean(regrets) if by_regret else None,
         statistics.fmean(violations),
         statistics.fmean(calls),
         statistics.fmean(seconds),
@@ -652,7 +789,15 @@ def _point(group: Sequence[Entry]) -> Point | None:
         churn=_mean(entry.churn for entry in group),
         churn_p99=_mean(entry.churn_p99 for entry in group),
         churn_worst=_largest(entry.churn_worst for entry in group),
+        loss=_mean(entry.loss for entry in group),
+        knob=knob,
+        value=getattr(first, knob) if knob else None,
+        default=first.default,
     )
+
+
+KNOBS = ("caution", "headroom")
+"""What is turned to choose between loss and violation; a learner's first counts."""
 
 
 def _mean(numbers: Iterable[float | None]) -> float | None:

@@ -8,6 +8,8 @@ from typing import Any
 
 from tidewolf.core.errors import MissingExtra
 
+_ROUNDING = 1e-9
+
 
 def number(x: float | None) -> str:
     """`x` to four digits: 12,346, 1.235, 0.01235, 1.2e-13."""
@@ -46,7 +48,8 @@ def interval(ends: tuple[float, float], parts: int = 1) -> str:
     if lower != upper:
         return f"[{lower}, {upper}]"
     error = (ends[1] - ends[0]) / (2 * parts)
-    return f"{upper} \u00b1 {error:.0e}" if 0 < error < math.inf else upper
+    least = _ROUNDING * max(map(abs, ends)) / parts  # an error that small is rounding
+    return f"{upper} \u00b1 {error:.0e}" if least < error < math.inf else upper
 
 
 def interval_or_none(ends: tuple[float, float] | None) -> str:
@@ -63,6 +66,11 @@ def precise_interval(lower: float, upper: float) -> str:
 def number_or_none(x: float | None, form: str = ".4g") -> str:
     """`x` in a form of Python's, else "none"."""
     return "none" if x is None else f"{x:{form}}"
+
+
+def format_setting(value: object) -> str:
+    """The value of a setting, as tables have it."""
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def tick(x: float) -> str:

@@ -1,8 +1,9 @@
-"""Frontiers of mean regret against mean violation, as a knob moves, and three ways to hold one
-against another.
+"""Frontiers of mean regret against mean violation, as a knob moves, three ways to hold one against
+another, and what a step of the knob costs and buys.
 
-Points are a round's; smaller is better in both numbers. With P ours, Q the rival's, and s = |the
-comparator's mean loss|:
+Points are a round's; smaller is better in both numbers. Where a stream has no comparator, the mean
+loss stands in for the regret: between two points the comparator cancels. With P ours, Q the
+rival's, and s = |the comparator's mean loss|:
 
     gap(p, Q)        =  ( p.regret - min{ q.regret : q.violation <= 1.1 p.violation } ) / s
     shortfall(P, Q)  =  max_{q in Q} ( min{ p.regret : p.violation <= 1.1 q.violation } - q.regret )
@@ -38,9 +39,9 @@ class Point(NamedTuple):
     """the knob; None where the learner has none"""
     budget: float | None
     """oracle calls allowed a round; None where the learner has no such setting"""
-    regret: float
+    regret: float | None
     """its upper end; between two points of one stream the difference is exact, for the comparator
-    cancels
+    cancels. None where the stream has no comparator
     """
     violation: float
     calls: float
@@ -60,15 +61,31 @@ class Point(NamedTuple):
     """how far the decision moved, half the L1 change"""
     churn_p99: float | None = None
     churn_worst: float | None = None
+    loss: float | None = None
+    """None in files before format 4"""
+    knob: str = ""
+    """what is turned: caution, headroom; empty where there is nothing to turn"""
+    value: float | None = None
+    """what the knob is at"""
+    default: bool = False
+    """whether that is what the learner takes where nobody says"""
+
+    @property
+    def level(self) -> float:
+        """What is drawn against the violation: the regret, or else the loss."""
+        return self.regret if self.regret is not None else self.loss or 0.0
+
+    @property
+    def at(self) -> str:
+        """The knob and its value in words."""
+        return f"{self.knob} {self.value:g}" if self.knob else ""
 
 
 def gap(ours: Point, rival: Sequence[Point], scale: float) -> float:
     """By how much our regret is above the rival's best at our violation, as a share of `scale`."""
-    near = [point.regret for point in rival if point.violation <= VIOLATION_SLACK * ours.violation]
-    best = (
-        min(near) if near else min(rival, key=lambda point: (point.violation, point.regret)).regret
-    )
-    return _share(ours.regret - best, scale)
+    near = [point.level for point in rival if point.violation <= VIOLATION_SLACK * ours.violation]
+    best = min(near) if near else min(rival, key=lambda point: (point.violation, point.level)).level
+    return _share(ours.level - best, scale)
 
 
 def shortfall(ours: Sequence[Point], rival: Sequence[Point], scale: float) -> float:
@@ -77,8 +94,8 @@ def shortfall(ours: Sequence[Point], rival: Sequence[Point], scale: float) -> fl
     """
     found = []
     for theirs in rival:
-        careful = (p.regret for p in ours if p.violation <= VIOLATION_SLACK * theirs.violation)
-        found.append(_share(_least(careful) - theirs.regret, scale))
+        careful = (p.level for p in ours if p.violation <= VIOLATION_SLACK * theirs.violation)
+        found.append(_share(_least(careful) - theirs.level, scale))
     return max(found)
 
 
@@ -86,16 +103,81 @@ def saving(ours: Sequence[Point], rival: Sequence[Point]) -> float:
     """How many times less violation at equal regret, in the median over the levels of regret that
     both reach.
     """
-    reached = max(min(point.regret for point in points) for points in (ours, rival))
-    levels = sorted({point.regret for point in (*ours, *rival) if point.regret >= reached})
+    reached = max(min(point.level for point in points) for points in (ours, rival))
+    levels = sorted({point.level for point in (*ours, *rival) if point.level >= reached})
     logs = [
         _log_ratio(
-            *(_least(p.violation for p in points if p.regret <= level) for points in (rival, ours))
+            *(_least(p.violation for p in points if p.level <= level) for points in (rival, ours))
         )
         for level in levels
     ]
     # never of -inf and inf: a side that has reached 0 stays there at higher levels
     return math.exp(statistics.median(logs))
+
+
+def undominated(points: Sequence[Point]) -> list[Point]:
+    """Those that no other one beats in both numbers."""
+    return [
+        point
+        for point in points
+        if not any(
+            other.level < point.level and other.violation < point.violation for other in points
+        )
+    ]
+
+
+def step_sentence(before: Point, after: Point) -> str:
+    """What it costs and buys to turn the knob from one point's value to the next one's."""
+    loss, violation = (
+        _change(name, getattr(before, name), getattr(after, name)) for name in ("loss", "violation")
+    )
+    usual = [" (the default)" * point.default for point in (before, after)]
+    return f"From {before.at}{usual[0]} to {after.value:g}{usual[1]}: {loss}, {violation}."
+
+
+def match_sentence(we: str, ours: Sequence[Point], they: str, theirs: Point) -> list[str]:
+    """Which of our points breaks limits as much as one of theirs, and what each loses; nothing
+    where none comes near.
+    """
+    near = [p for p in ours if _log_ratio(p.violation, theirs.violation) ** 2 <= _NEAR**2]
+    if not near:
+        return []
+    point = min(near, key=lambda p: (abs(_log_ratio(p.violation, theirs.violation)), p.level))
+    more = point.level - theirs.level
+    size = abs(theirs.loss or 0.0)
+    loses = (
+        "loses as much"
+        if not size or abs(more) < _STAYS * size
+        else f"loses {_percent(abs(more) / size)} {'more' if more > 0.0 else 'less'}"
+    )
+    broken = f"{point.violation:.3g} against {theirs.violation:.3g} a round"
+    return [
+        f"{we} at {point.at} breaks limits about as much as {they} at {theirs.at} ({broken}), and "
+        f"{loses}."
+    ]
+
+
+_NEAR = math.log(1.5)
+"""Violations up to this far apart, in logarithms, count as about the same."""
+_STAYS = 0.0005
+"""Changes of less than this share are not told in numbers."""
+
+
+def _change(what: str, before: float, after: float) -> str:
+    size = abs(before)
+    if abs(after - before) <= _STAYS * size:
+        return f"the {what} stays{' 0' * (before == 0.0)}"
+    way = "rises" if after > before else "falls"
+    if size == 0.0 or after == 0.0:
+        return f"the {what} {way} from {before:.3g} to {after:.3g}"
+    if after / before >= 3.0:
+        return f"the {what} {way} to {after / before:.3g} times as much"
+    return f"the {what} {way} by {_percent(abs(after - before) / size)}"
+
+
+def _percent(share: float) -> str:
+    digits = 0 if 0.095 <= share < 0.985 else 1 if share >= 0.0095 else 2
+    return f"{100.0 * share:.{digits}f} %"
 
 
 def _share(above: float, scale: float) -> float:

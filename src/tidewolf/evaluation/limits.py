@@ -1,15 +1,25 @@
-"""Each limit of a run for itself, by name: how much it was broken, and the most that theory allows,
-where the learner gives every limit its own weight: `run.limits`.
+"""Each limit of a run for itself, by name: how much it was broken, when, and the most that theory
+allows where the learner gives every limit its own weight: `run.limits`, `broken_limits(run)`.
+
+A limit counts as broken in a round where it is by more than rounding: 1e-9 of the largest number
+that the limits of the rounds around it came to.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Self, final
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
+import numpy as np
+
+from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation.formatting import finite_or_none, short_number
 from tidewolf.methods.base import LimitBound
 
+if TYPE_CHECKING:
+    from tidewolf.evaluation.run import Run
+
+_ROUNDING = 1e-9
 SHOWN = 3
 """How many limits a printed run has, those that were broken most."""
 
@@ -59,3 +69,108 @@ class RunLimits(tuple[LimitBound, ...]):
 
     def __repr__(self) -> str:
         return "\n".join(self.lines()) or "limits are not told apart"
+
+
+@final
+class Breaches:
+    """When each of several limits was broken, in memory that does not grow with the rounds."""
+
+    def __init__(self, limits: int) -> None:
+        self.rounds: Int64s = np.zeros(limits, dtype=np.int64)
+        """in how many rounds each was broken"""
+        self.worst: Floats = np.zeros(limits)
+        """by how much, in its worst round"""
+        self.worst_round, self.first, self.last = (
+            np.full(limits, -1, dtype=np.int64) for _ in range(3)
+        )
+        self.known = True
+        """False where a run was begun by a tidewolf that did not watch this"""
+
+    def see(self, start: int, limits: Floats) -> None:
+        """The limits of rounds from `start` on, (rounds, limits): positive where broken."""
+        broken = limits > _ROUNDING * np.abs(limits).max()
+        if not broken.any():
+            return
+        these = np.flatnonzero(broken.any(axis=0))
+        found = broken[:, these]
+        self.rounds[these] += found.sum(axis=0)
+        began = self.first[these] < 0
+        self.first[these[began]] = start + found[:, began].argmax(axis=0)
+        self.last[these] = start + len(found) - 1 - found[::-1].argmax(axis=0)
+        at = limits[:, these].argmax(axis=0)
+        most = limits[at, these]
+        worse = most > self.worst[these]
+        self.worst[these[worse]] = most[worse]
+        self.worst_round[these[worse]] = start + at[worse]
+
+    def of(self, limit: int) -> Breach:
+        """Those of one limit."""
+        where = (self.worst_round, self.first, self.last)
+        return Breach(
+            int(self.rounds[limit]),
+            float(self.worst[limit]),
+            *(int(rounds[limit]) for rounds in where),
+        )
+
+    def parts(self) -> tuple[Any, ...]:
+        """Everything as arrays and numbers, for a file."""
+        return self.rounds, self.worst, self.worst_round, self.first, self.last, self.known
+
+    def restore(self, parts: tuple[Any, ...], done: int) -> None:
+        """What `parts` gave after so many rounds; files that do not have it make it unknown."""
+        if not parts:
+            self.known = done == 0
+            return
+        *arrays, known = parts
+        kinds = ("i", "f", "i", "i", "i")
+        if type(known) is not bool or len(arrays) != len(kinds):
+            raise ValueError("it does not say when limits were broken")
+        for array, kind in zip(arrays, kinds, strict=True):
+            least, most = array.min(initial=0), array.max(initial=0)
+            if array.shape != self.rounds.shape or array.dtype.kind != kind or least < -1:
+                raise ValueError("it counts breaches of other limits")
+            if kind == "i" and most > done:
+                raise ValueError("it has breaches of rounds that were not played")
+        self.rounds, self.worst, self.worst_round, self.first, self.last = map(np.array, arrays)
+        self.known = known
+
+
+class Breach(NamedTuple):
+    """When a limit was broken; rounds count from 0."""
+
+    rounds: int
+    """in how many"""
+    worst: float
+    """by how much, in its worst round"""
+    worst_round: int
+    first: int
+    last: int
+
+
+class BrokenLimit(NamedTuple):
+    """A limit that was broken."""
+
+    name: str
+    total: float
+    """by how much in all"""
+    breach: Breach | None
+    """None where a run was begun by a tidewolf that did not watch it"""
+    bound: float | None
+    """the most that theory allows in all; None where the learner does not tell limits apart"""
+
+
+def broken_limits(run: Run) -> list[BrokenLimit]:
+    """The limits of a run that were broken by more than rounding, the most broken first."""
+    each, found, names = run.each_violation, run.breaches, run.limit_names
+    if each is None:
+        found, names = Breaches(1), ("the limit",)
+        if run.rounds:
+            found.see(0, run.violations[:, None])
+        each = run.violations.sum(keepdims=True)
+    bounds = [one.bound for one in run.limits] or [None] * len(each)
+    watched = found is not None and found.known
+    return [
+        BrokenLimit(names[i], float(each[i]), found.of(i) if found and watched else None, bounds[i])
+        for i in np.argsort(-each, kind="stable").tolist()
+        if each[i] > 0.0 and (found is None or not watched or found.rounds[i])
+    ]

@@ -15,6 +15,7 @@ gathered in recording.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,6 +31,7 @@ from tidewolf.evaluation.formatting import (
     plain_interval,
     short_number,
 )
+from tidewolf.evaluation.hindsight_words import plain_hindsight
 from tidewolf.evaluation.spread import Spread
 
 if TYPE_CHECKING:
@@ -43,11 +45,15 @@ class SweepColumn(NamedTuple):
     name: str
     kind: type
     part: str = ""
-    """under which key it stands in the number's plain data, where that is a dictionary"""
+    """under which key, or keys with dots between, it stands in the number's plain data, where that
+    is a dictionary
+    """
 
     def value(self, plain: Any) -> Any:
         """What stands in it, given the number's plain data."""
-        return plain.get(self.part) if self.part and plain is not None else plain
+        for key in filter(None, self.part.split(".")):
+            plain = None if plain is None else plain.get(key)
+        return plain
 
 
 class Metric(NamedTuple):
@@ -76,14 +82,20 @@ class Metric(NamedTuple):
     """whether the same run measures another one next time; such columns come last"""
     applies: Callable[[Run], bool] = lambda run: True
     """tables leave it out where it applies to none of their runs"""
-    by_rounds: bool = False
-    """whether the command line has it in the table of SPREADS"""
     rank: int = 0
     """where the command line has little room, columns of the highest rank go first"""
+    beside: tuple[Metric, ...] = ()
+    """further columns of tables, that show other parts of it; files have it once"""
 
     def cell(self, run: Run) -> str:
         """The number of a run, as people read it."""
         return self.text(self.measure(run))
+
+    def narrow_cell(self, run: Run) -> str:
+        """The same where there is little room: without the error of a number that it hardly
+        touches.
+        """
+        return self.cell(run).partition(" \u00b1")[0]
 
     def value(self, run: Run) -> Any:
         """The number of a run, as plain data."""
@@ -159,6 +171,24 @@ def _regret_details(run: Run) -> list[str]:
     return [f"{interval(run.regret, _a_round(run))} a round", *_allowed(run.certificate.regret)]
 
 
+def _kept_text(found: dict[str, Any] | None) -> str:
+    """The regret against those who keep the rounds that can be kept."""
+    if found is None:
+        return "unknown"
+    lower, upper = found["regret_kept"]["lower"], found["regret_kept"]["upper"]
+    return interval((-math.inf if lower is None else lower, math.inf if upper is None else upper))
+
+
+def _kept_details(run: Run) -> list[str]:
+    found = run.least_breach
+    if found is None:
+        return []
+    return [
+        f"{len(found.kept):,} of {found.rounds:,} rounds kept",
+        f"least breach {interval((found.lower, found.upper))}",
+    ]
+
+
 def _violation_details(run: Run) -> list[str]:
     mean = number(_violation(run) / _a_round(run))
     return [
@@ -208,11 +238,37 @@ METRICS: tuple[Metric, ...] = (
         _plain_losses,
         unit="units of the losses",
         less_is_better=True,
-        title="mean loss",
-        text=lambda found: number(found["mean"]),
+        title="total loss",
+        narrow_title="loss\ntotal",
+        text=lambda found: number(found["total"]),
         columns=(SweepColumn("loss", float, "total"), *_spread_columns("loss")),
-        details=lambda run: _spread_details(run.loss_spread),
-        by_rounds=True,
+        beside=(
+            Metric(
+                "mean_loss",
+                "The loss of a round on average.",
+                _plain_losses,
+                unit="units of the losses",
+                less_is_better=True,
+                title="mean loss",
+                narrow_title="\nmean",
+                text=lambda found: number(found["mean"]),
+                details=lambda run: _spread_details(run.loss_spread),
+            ),
+        ),
+    ),
+    Metric(
+        "churn",
+        "How far decisions moved, half the L1 change from one round to the next: the mean, what "
+        "99 % of the rounds do not exceed, and the worst.",
+        lambda run: run.churn_spread,
+        unit="units of points",
+        less_is_better=True,
+        title="mean churn",
+        narrow_title="churn\nmean",
+        text=_mean,
+        plain=_plain_spread,
+        details=lambda run: _spread_details(run.churn_spread),
+        columns=_spread_columns("churn"),
     ),
     Metric(
         "regret",
@@ -222,6 +278,7 @@ METRICS: tuple[Metric, ...] = (
         unit="units of the losses",
         less_is_better=True,
         title="regret",
+        applies=lambda run: run.regret is not None,
         text=interval_or_none,
         plain=plain_interval,
         columns=(
@@ -229,6 +286,25 @@ METRICS: tuple[Metric, ...] = (
             SweepColumn("regret_upper", float, "upper"),
         ),
         details=_regret_details,
+    ),
+    Metric(
+        "hindsight",
+        "Where no point keeps every limit: the least that any fixed point breaks them by in all, "
+        "how many rounds one of the least breach keeps, the loss of the best point that keeps "
+        "those, and the regret against it, as intervals; else None.",
+        plain_hindsight,
+        title="regret, kept rounds",
+        narrow_title="regret,\nkept rounds",
+        applies=lambda run: run.regret_kept is not None,
+        text=_kept_text,
+        details=_kept_details,
+        columns=(
+            SweepColumn("least_breach_lower", float, "least_breach.lower"),
+            SweepColumn("least_breach_upper", float, "least_breach.upper"),
+            SweepColumn("kept_rounds", int, "kept_rounds"),
+            SweepColumn("regret_kept_lower", float, "regret_kept.lower"),
+            SweepColumn("regret_kept_upper", float, "regret_kept.upper"),
+        ),
     ),
     Metric(
         "violation",
@@ -256,20 +332,6 @@ METRICS: tuple[Metric, ...] = (
         unit="shares of the rounds",
         less_is_better=True,
         columns=(SweepColumn("broken", float),),
-    ),
-    Metric(
-        "churn",
-        "How far decisions moved, half the L1 change from one round to the next: the mean, what "
-        "99 % of the rounds do not exceed, and the worst.",
-        lambda run: run.churn_spread,
-        unit="units of points",
-        less_is_better=True,
-        title="mean churn",
-        text=_mean,
-        plain=_plain_spread,
-        details=lambda run: _spread_details(run.churn_spread),
-        columns=_spread_columns("churn"),
-        by_rounds=True,
     ),
     Metric(
         "oracle_calls",
@@ -306,6 +368,7 @@ METRICS: tuple[Metric, ...] = (
         less_is_better=True,
         title="LP solves a round",
         narrow_title="LPs\na round",
+        rank=2,
         details=lambda run: [f"{run.solves:,} in all"],
         columns=(SweepColumn("solves_per_round", float),),
         applies=lambda run: run.solves > 0,
@@ -328,7 +391,7 @@ METRICS: tuple[Metric, ...] = (
         less_is_better=True,
         title="largest excess",
         narrow_title="largest\nexcess",
-        rank=1,
+        rank=3,
         columns=(SweepColumn("max_excess", float),),
     ),
     Metric(
@@ -458,16 +521,14 @@ def _spread_cell(metric: SpreadMetric, part: str) -> Callable[[Run], str]:
 
 _LOSS, _BREACH, _CHURN = SPREADS
 SPREAD_COLUMNS: tuple[SpreadColumn, ...] = (
-    SpreadColumn("loss\nmean", _spread_cell(_LOSS, "mean"), 1),
-    SpreadColumn("\np99", _spread_cell(_LOSS, "p99"), 5),
-    SpreadColumn("\nworst", _spread_cell(_LOSS, "worst"), 4),
+    SpreadColumn("loss\np99", _spread_cell(_LOSS, "p99"), 1),
+    SpreadColumn("\nworst", _spread_cell(_LOSS, "worst"), 1),
+    SpreadColumn("churn\np99", _spread_cell(_CHURN, "p99"), 1),
+    SpreadColumn("\nworst", _spread_cell(_CHURN, "worst"), 2),
     SpreadColumn("violation\nmean", _spread_cell(_BREACH, "mean")),
     SpreadColumn("\np99", _spread_cell(_BREACH, "p99")),
     SpreadColumn("\nworst", _spread_cell(_BREACH, "worst")),
     SpreadColumn("rounds\nbroken", lambda run: percent(run.broken)),
-    SpreadColumn("churn\nmean", _spread_cell(_CHURN, "mean")),
-    SpreadColumn("\np99", _spread_cell(_CHURN, "p99"), 2),
-    SpreadColumn("\nworst", _spread_cell(_CHURN, "worst"), 3),
 )
 """From left to right."""
 
@@ -496,7 +557,8 @@ TOTALS: tuple[TotalMetric, ...] = (
 
 def table_metrics(runs: Sequence[Run]) -> list[Metric]:
     """What the tables of these runs show, in their order."""
-    shown = (metric for metric in METRICS if metric.title and any(map(metric.applies, runs)))
+    every = (column for metric in METRICS for column in (metric, *metric.beside))
+    shown = (metric for metric in every if metric.title and any(map(metric.applies, runs)))
     return sorted(shown, key=lambda metric: metric.timed)
 
 

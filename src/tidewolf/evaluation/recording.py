@@ -16,7 +16,13 @@ import numpy as np
 from tidewolf.core import checkpoint
 from tidewolf.core.arrays import namespace, norm, to_numpy
 from tidewolf.core.batch import Stream
-from tidewolf.core.errors import BrokenFile, CheckpointError, NotFinite, TidewolfError
+from tidewolf.core.errors import (
+    BrokenFile,
+    CheckpointError,
+    NotFinite,
+    TidewolfError,
+    WrongType,
+)
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.jit import compiling
 from tidewolf.core.types import Array, Floats, Int64s
@@ -24,6 +30,8 @@ from tidewolf.core.values import identity
 from tidewolf.evaluation.certificate import Audit
 from tidewolf.evaluation.churn import Movement
 from tidewolf.evaluation.decisions import DecisionSink
+from tidewolf.evaluation.gradient_check import GradientCheck
+from tidewolf.evaluation.limits import Breaches
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.trajectory_summary import TrajectorySummary
 from tidewolf.evaluation.warm_up import needs, small_runs
@@ -65,6 +73,7 @@ class _Snapshot(NamedTuple):
     solves: Int64s | None = None
     movement: tuple[Any, ...] = ()
     untold: tuple[float, ...] = (0.0, 0.0)
+    breaches: tuple[Any, ...] = ()
 
 
 @final
@@ -79,6 +88,11 @@ class Recording:
         warm_up: bool = True,
         decisions: DecisionSink | None = None,
     ) -> None:
+        if isinstance(learner, Learner) and not isinstance(stream, Stream):
+            raise WrongType(
+                f"A learner plays a Stream(losses, constraints), not {type(stream).__name__}. "
+                "Rounds that come one by one, perhaps without an end, are for tw.play."
+            )
         play(learner, stream)  # refuses what cannot be played
         rounds = len(stream)
         self.learner, self.stream, self.decisions = learner, stream, decisions
@@ -97,12 +111,14 @@ class Recording:
             Audit(learner),
             TrajectorySummary(rounds, learner.hard_set.shape),
         )
+        self._gradients = GradientCheck(learner, stream)
         if warm_up:
             _warm_up(learner, stream, self.state)
         limits = (
             stream.constraints.view(slice(0, 1)).pieces(learner.hard_set.center) if rounds else None
         )
         self.each = np.zeros(0 if limits is None or limits.shape[1] < 2 else limits.shape[1])
+        self.breaches = Breaches(len(self.each))
         self.untold: tuple[float, ...] = (0.0, 0.0)
         """slopes of losses, and of broken limits, summed over rounds that nobody is told of"""
 
@@ -117,6 +133,7 @@ class Recording:
             clock = time.perf_counter() - compiling()
 
     def _take(self, played: Played) -> None:
+        self._gradients.see(self.t, played)
         stop = self.t + played.losses.shape[0]
         self.losses[self.t : stop] = self._finite(to_numpy(played.losses), "loss")
         self.violations[self.t : stop] = np.maximum(
@@ -165,6 +182,7 @@ class Recording:
             )
             limits = self.stream.constraints.view(rounds).pieces(points[i, ...])
             self.each = self.each + np.maximum(to_numpy(limits), 0.0).sum(axis=0)
+            self.breaches.see(rounds.start, to_numpy(limits))
 
     def _count_slopes(self, played: Played) -> None:
         """What a round that nobody is told of may have cost, over the diameter."""
@@ -215,6 +233,7 @@ class Recording:
             solves=self.solves[:t],
             movement=self.movement.parts(),
             untold=self.untold,
+            breaches=self.breaches.parts(),
         )
         return checkpoint.dump(
             snapshot, settings=self._settings, learner=type(self.learner).__name__
@@ -239,6 +258,7 @@ class Recording:
             recording.movement.restore(found.t, found.movement, learner.hard_set.center)
             recording.t, recording.seconds, recording.each = found.t, found.seconds, found.each
             recording.untold = found.untold
+            recording.breaches.restore(found.breaches, found.t)
             for name in ("losses", "violations", "distances", "calls"):
                 getattr(recording, name)[: found.t] = getattr(found, name)
             if found.solves is not None:

@@ -4,6 +4,5 @@ from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.experiment import Experiment, Tables
 from tidewolf.experiments.folder import RunFolder
 from tidewolf.experiments.reading import load
-from tidewolf.experiments.round_reader import RoundReader
 
-__all__ = ["Choice", "Experiment", "RoundReader", "RunFolder", "Tables", "load"]
+__all__ = ["Choice", "Experiment", "RunFolder", "Tables", "load"]

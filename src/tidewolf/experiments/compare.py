@@ -118,15 +118,17 @@ def compare(
     """
     as_callback(progress, "progress, which is told how far each run is,")
     factories = _factories(learners)
-    problems = _problems(streams, _several(seeds, "seed", partial(as_count, least=0)))
+    problems = _problems(streams, as_several(seeds, "seed", partial(as_count, least=0)))
     knobs = {
         "caution": (
             None
             if cautions is None
-            else _several(cautions, "caution", partial(as_number, above=0.0))
+            else as_several(cautions, "caution", partial(as_number, above=0.0))
         ),
         "calls_per_round": (
-            None if budgets is None else _several(budgets, "budget", partial(as_number, above=0.0))
+            None
+            if budgets is None
+            else as_several(budgets, "budget", partial(as_number, above=0.0))
         ),
     }
     matches = [
@@ -150,11 +152,12 @@ class Match(NamedTuple):
     entry: Entry
     venue_seed: int
     """the first of the seeds that give its stream"""
+    rounds: int
 
 
 def step_of(matches: Sequence[Match], number: int) -> Step:
     """Which run is under way, given the number of its cell."""
-    (_, _, seed, entrant), entry, _ = matches[number]
+    (_, _, seed, entrant), entry = matches[number][:2]
     knob, calls, headroom = map(entrant.given.get, ("caution", "calls_per_round", "headroom"))
     return Step(entry.stream, entry.learner, seed, knob, calls, number + 1, len(matches), headroom)
 
@@ -164,8 +167,11 @@ def comparison_of(matches: Sequence[Match], rows: Sequence[Row]) -> Comparison:
     venues: dict[tuple[str, int], Venue] = {}
     for match, row in zip(matches, rows, strict=True):
         place = match.entry.stream, match.venue_seed
-        if row["comparator"] is not None and place not in venues:
+        if row["comparator"] is not None:
             venues[place] = _venue(*place, row["comparator"])
+        elif place not in venues:  # nobody came so far as to compute it
+            reason = "No run came to its end, so the best point in hindsight is not known."
+            venues[place] = Venue(*place, match.rounds, -math.inf, math.inf, None, reason)
     return Comparison(
         tuple(venues.values()),
         tuple(_entry(match.entry, row) for match, row in zip(matches, rows, strict=True)),
@@ -216,7 +222,7 @@ def _matches(
             for seed in seeds if "seed" in known else seeds[:1]:
                 entry = Entry(place, name, seed, caution, budget, headroom=headroom, default=usual)
                 cell = Cell(source, None, seed, Choice.of(name, settings))
-                yield Match(cell, entry, seeds[0])
+                yield Match(cell, entry, seeds[0], len(problem))
 
 
 def _factories(learners: Sequence[Factory] | Mapping[str, Factory]) -> dict[str, Factory]:
@@ -328,7 +334,8 @@ def _problem(name: str | None, source: Any, seed: int) -> Problem:
     return problem
 
 
-def _several(numbers: Any, what: str, checked: Callable[..., Any]) -> tuple[Any, ...]:
+def as_several(numbers: Any, what: str, checked: Callable[..., Any]) -> tuple[Any, ...]:
+    """Several numbers to try, none twice."""
     found = tuple(
         dict.fromkeys(
             checked(number, f"A {what}") for number in as_items(numbers, f"The {what}s", "[1.0]")

@@ -18,7 +18,7 @@ import numpy as np
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NegativeCapacity
 from tidewolf.core.names import did_you_mean
-from tidewolf.core.types import NDArray
+from tidewolf.core.types import Floats, NDArray
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.experiments.building import build_choice, read_numbers
 from tidewolf.experiments.choice import Choice
@@ -29,9 +29,9 @@ from tidewolf.experiments.toml_tables import Place
 from tidewolf.files import Table
 from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.functions.negative import breaks, negative_capacities
-from tidewolf.networks import Network, NetworkFiles
+from tidewolf.networks import Network
 from tidewolf.networks.columns import plain_name
-from tidewolf.networks.from_files import one_column
+from tidewolf.networks.from_files import NetworkFiles, one_column
 from tidewolf.sets import ConvexSet
 
 
@@ -103,6 +103,12 @@ class Coordinates:
             limits = build_choice(tables.constraints, place.within("constraints"), self.read)
         assert losses is not None
         return losses, Unlimited(losses.shape, len(losses)) if limits is None else limits
+
+    def demands(self, table: Table | None, path: Path | None, rounds: int) -> Floats | None:
+        """What commodities send in each round, where a table says; None where none does."""
+        if self.on_network is None or table is None:
+            return None
+        return self.on_network.demands(table, path)[:rounds]
 
     def _of_tables(
         self, read: Mapping[str, Table], paths: Mapping[str, Path]

@@ -49,7 +49,7 @@ class Task(NamedTuple):
 
 Answers: TypeAlias = Generator[tuple[int, Row]]
 Engine: TypeAlias = Callable[[Mapping[int, Task]], Answers]
-Follow: TypeAlias = Callable[[int, RunProgress], None]
+CellProgress: TypeAlias = Callable[[int, RunProgress], None]
 """Is told the number of a cell, and how far it is, a few times a second."""
 
 MOST_JOBS = 1024
@@ -57,13 +57,13 @@ MOST_JOBS = 1024
 _CONNECT_SECONDS = 10
 
 
-def serial(follow: Follow = lambda number, moment: None) -> Engine:
+def serial(follow: CellProgress = lambda number, moment: None) -> Engine:
     """One cell after another in this process."""
     _needs("threadpoolctl")
     return partial(_serial, follow)
 
 
-def in_process(follow: Follow = lambda number, moment: None) -> Engine:
+def in_process(follow: CellProgress = lambda number, moment: None) -> Engine:
     """One cell after another in this process, with as many threads as it has: what tidewolf does
     not raise is nobody's failure but a bug, and ends it.
     """
@@ -97,14 +97,14 @@ def versions() -> dict[str, str]:
     return {name: version for name, version in checkpoint.writer().items() if name != "threads"}
 
 
-def _serial(follow: Follow, tasks: Mapping[int, Task]) -> Answers:
+def _serial(follow: CellProgress, tasks: Mapping[int, Task]) -> Answers:
     player = Player()
     with _limits():
         for number, (cell, file) in tasks.items():
             yield number, player.attempt(cell, file=file, moved=partial(follow, number))
 
 
-def _in_process(follow: Follow, tasks: Mapping[int, Task]) -> Answers:
+def _in_process(follow: CellProgress, tasks: Mapping[int, Task]) -> Answers:
     player = Player()
     for number, (cell, file) in tasks.items():
         yield number, player.row(cell, file=file, moved=partial(follow, number))

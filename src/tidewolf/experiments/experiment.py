@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, final
 
+import numpy as np
+
 from tidewolf.core.arguments import as_items, as_path, as_text, shown
 from tidewolf.core.arrays import as_count, as_number
 from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongType
@@ -40,6 +42,8 @@ from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 
 FILE_FORMAT = 1
+FORMS = ("none", "csv", "parquet", "both")
+"""Which files of decisions there may be."""
 DEFAULT_LEARNERS = ("Ensemble", "SinhaVaze", "Resolve")
 """Who plays where a file names nobody: the one to start with, exact projections, and re-solving."""
 BUILTIN_LEARNERS = (*DEFAULT_LEARNERS, "DriftPlusPenalty", "PrimalDual", "BanditPrimalDual")
@@ -167,6 +171,9 @@ class Experiment:
     files : FileFormat
         How text is written in tables and graphs: what separates cells, the decimal mark, the
         encoding; and whose clock times are read from.
+    decisions : str, optional
+        Which files of decisions a run folder gets: "none", "csv", "parquet" or "both". None:
+        Parquet, and CSV beside it up to a million cells.
     document : Document, optional
         The file it was read from, for errors to point to.
 
@@ -190,6 +197,7 @@ class Experiment:
     folder: Path | None = None
     checkpoint_seconds: Annotated[float, Number(above=0.0)] = 10.0
     files: FileFormat = PLAIN
+    decisions: Annotated[str | None, Text(choices=FORMS)] = None
     document: Document | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -401,6 +409,7 @@ class Experiment:
         outputs = {
             "folder": None if self.folder is None else str(self.folder),
             "checkpoint_seconds": self.checkpoint_seconds,
+            "decisions": self.decisions,
         }
         data = {
             "format": FILE_FORMAT,
@@ -428,9 +437,23 @@ def _told(choice: Choice, problem: Problem) -> Choice:
     """
     if choice.name != "Ensemble":
         return choice
-    if problem.period is None:
+    period = problem.period if problem.period is not None else _days(problem)
+    if period is None:
         return Choice.of(choice.name, {"advice": ["last"]})
-    return Choice.of(choice.name, {"season": problem.period, "advice": ["last", problem.period]})
+    return Choice.of(choice.name, {"season": period, "advice": ["last", period]})
+
+
+def _days(problem: Problem) -> str | None:
+    """ "1d" where rounds have dates, several a day, over three days at least."""
+    stamps = problem.stream.stamps
+    if stamps is None or stamps.dtype.kind != "M" or len(stamps) < 2:
+        return None
+    days = (stamps[-1] - stamps[0]) / np.timedelta64(1, "D")
+    return "1d" if days >= _DAYS and len(stamps) / days >= _A_DAY else None
+
+
+_DAYS, _A_DAY = 3, 4
+"""From how many days on, and how many rounds a day, a day is taken for what comes again."""
 
 
 def _refusals(names: set[str], problem: Problem) -> dict[str, str]:

@@ -4,7 +4,11 @@ It can be killed at any moment and goes on bit for bit.
 
     experiment.toml      the experiment as resolved, under a line with its checksum
     checkpoints/NAME     one for each learner and seed: the recording so far, replaced whole every
-                         few seconds
+                         few seconds; NAME.decisions beside it has what was played, append-only
+    decisions.parquet    what the first run decided: time (or round, from 1), then one column an
+                         entry; decisions.csv beside it where that is small, decisions-NAME.parquet
+                         for other runs; paths.parquet and paths.csv where decisions are flows
+    tunnels.csv          the path of each column of decisions, where demands are split over tunnels
     rounds.parquet       loss, violation, oracle calls, distance, churn and linear programs of every
                          round (from 1) of every run
     report.html          the page; report-seed-S.html for seeds after the first
@@ -23,7 +27,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, final
 
@@ -42,9 +46,17 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.core.types import Floats
+from tidewolf.evaluation.decisions import Decisions, entry_names
 from tidewolf.evaluation.metrics import round_columns
 from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.evaluation.run import Run, finished
+from tidewolf.experiments.decision_files import (
+    DECISIONS,
+    write_decisions,
+    write_paths,
+    write_tunnels,
+)
+from tidewolf.experiments.decision_log import LOG_ENDING, DecisionLog
 from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.lock import locked
 from tidewolf.experiments.plan import PlannedRun, plan_run
@@ -326,13 +338,21 @@ class RunFolder:
                     else follow(planned.entrant.name, recording.progress, hindsight)
                 )
                 self._advance(planned, recording, moved, stopping)
-            runs = tuple(finished(recording, ready.best) for recording in recordings)
+            runs = tuple(
+                replace(finished(recording, ready.best), decisions=_decisions(recording, problem))
+                for recording in recordings
+            )
             found.append(Finished(seed, problem, cells, runs))
         return found
 
     def _recording(self, planned: PlannedRun, problem: Problem) -> Recording:
         learner = self.experiment.learner(planned.entrant, problem, planned.seed)
-        return begin(learner, problem, self._checkpoint(planned))
+        recording = begin(learner, problem, self._checkpoint(planned))
+        if self.experiment.decisions != "none":
+            file = self.path / CHECKPOINTS_FOLDER / f"{planned.label}{LOG_ENDING}"
+            log = DecisionLog(file, recording.stream.shape, recording.t)
+            recording.decisions = log if log.holds else None  # an earlier tidewolf wrote none
+        return recording
 
     def _advance(
         self,
@@ -341,14 +361,20 @@ class RunFolder:
         moved: Callable[[RunProgress], None],
         stopping: Callable[[], bool],
     ) -> None:
-        done = advance(
-            recording,
-            self._checkpoint(planned),
-            seconds=self.experiment.checkpoint_seconds,
-            ending=True,
-            moved=moved,
-            stopping=stopping,
-        )
+        log = recording.decisions if isinstance(recording.decisions, DecisionLog) else None
+        try:
+            done = advance(
+                recording,
+                self._checkpoint(planned),
+                seconds=self.experiment.checkpoint_seconds,
+                ending=True,
+                moved=moved,
+                saving=(lambda: None) if log is None else log.sync,
+                stopping=stopping,
+            )
+        finally:
+            if log is not None:
+                log.close()
         if not done:
             rounds = f"{recording.t:,} of {len(recording.stream):,} rounds"
             raise Interrupted(
@@ -401,6 +427,46 @@ class RunFolder:
         parquet.write_table(table, buffer)
         checkpoint.write(self.path / ROUNDS_FILE, buffer.getvalue())
 
+    def write_decisions(self, found: Sequence[Finished]) -> list[str]:
+        """What every run decided, in the files that are wanted: decisions.parquet and decisions.csv
+        of the first run, paths.parquet and paths.csv where it decides flows, and
+        decisions-NAME.parquet of each other run.
+
+        Parameters
+        ----------
+        found : sequence of Finished
+            What `play` gave.
+
+        Returns
+        -------
+        list of str
+            What is not there, in sentences.
+        """
+        form, notes = self.experiment.decisions, list[str]()
+        if form == "none":
+            return []
+        write_tunnels(self.path, found[0].problem)
+        for each in found:
+            for cell, run in zip(each.cells, each.runs, strict=True):
+                if run.decisions is None:
+                    notes.append(
+                        f"The decisions of {cell.label} are not there: an earlier tidewolf began "
+                        "the run."
+                    )
+                    continue
+                told = {
+                    "experiment": self.experiment.name,
+                    "learner": cell.entrant.name,
+                    "seed": cell.seed,
+                }
+                first = cell.number == 1
+                name = DECISIONS if first else f"{DECISIONS}-{cell.label}"
+                small = form or (None if first else "parquet")
+                write_decisions(self.path, name, run.decisions, small, told)
+                if first:
+                    notes += write_paths(self.path, each.problem, run.decisions, form, told)
+        return notes
+
     def write_summary(self, found: Sequence[Finished]) -> None:
         """The numbers of every run, summary.json. Where they are, all else is.
 
@@ -446,6 +512,12 @@ class RunFolder:
             for each in found
             for cell, run in zip(each.cells, each.runs, strict=True)
         ]
+
+    @property
+    def decisions_file(self) -> Path | None:
+        """Where what the first run decided is, as CSV where that is there; None where it is not."""
+        files = (self.path / f"{DECISIONS}.{ending}" for ending in ("csv", "parquet"))
+        return next((file for file in files if file.exists()), None)
 
     def page(self, seed: int) -> Path:
         """Where the page of a seed goes.
@@ -513,12 +585,26 @@ def free(path: Path) -> Path:
 def _ours(path: Path) -> list[Path]:
     """The files of a run in a folder, the one that makes it complete first."""
     names = [path / name for name in (SUMMARY_FILE, EXPERIMENT_FILE, ROUNDS_FILE)]
-    return [file for file in (*names, *sorted(path.glob("report*.html"))) if file.exists()]
+    tables = (DECISIONS, f"{DECISIONS}-[0-9]*-seed-*", "paths")
+    both = (f"{name}.{ending}" for name in tables for ending in ("csv", "parquet"))
+    patterns = ("report*.html", "tunnels.csv", *both)
+    more = (file for pattern in patterns for file in sorted(path.glob(pattern)))
+    return [file for file in (*names, *more) if file.exists()]
 
 
 def _clear(path: Path) -> None:
     for file in (*_ours(path), *(path / CHECKPOINTS_FOLDER).glob("*-seed-*")):
         file.unlink()
+
+
+def _decisions(recording: Recording, problem: Problem) -> Decisions | None:
+    """What a recording decided, on disk; None where that was not kept."""
+    log, stream = recording.decisions, recording.stream
+    points = log.points(recording.t) if isinstance(log, DecisionLog) else None
+    if points is None:
+        return None
+    names = entry_names(problem.K, problem.labels)
+    return Decisions(np.arange(recording.t), stream.stamps, names, points)
 
 
 def _bytes(file: Path) -> bytes:

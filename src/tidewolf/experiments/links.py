@@ -26,9 +26,14 @@ from tidewolf.experiments.keys import (
 )
 from tidewolf.experiments.toml_tables import Place, with_location
 from tidewolf.files import Graph, Table, read_graph, read_records
-from tidewolf.networks import NetworkFiles, of_graph
 from tidewolf.networks.columns import LinkColumns
-from tidewolf.networks.from_files import CAPACITY, LENGTH, read_commodities
+from tidewolf.networks.from_files import (
+    CAPACITY,
+    LENGTH,
+    NetworkFiles,
+    of_graph,
+    read_commodities,
+)
 from tidewolf.sets import ConvexSet
 from tidewolf.sets.graphs.settings import Commodities, Links, Node, Supplies
 

@@ -88,6 +88,7 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
             title,
             coordinates.labels,
             network=network,
+            demands=coordinates.demands(read.get("demands"), paths.get("demands"), rounds),
             notes=(*(() if network is None else network.notes), *aligned.notes),
         )
     except TidewolfError as error:

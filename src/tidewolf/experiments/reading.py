@@ -20,6 +20,7 @@ from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.experiment import (
     DEFAULT_LEARNERS,
     FILE_FORMAT,
+    FORMS,
     TABLES,
     Experiment,
     Tables,
@@ -49,6 +50,7 @@ OUTPUTS: Keys = {
     "checkpoint_seconds": key(
         "checkpoint_seconds", Number("How much work a power cut may cost.", above=0.0)
     ),
+    "decisions": key("decisions", Text("Which files of decisions there are.", choices=FORMS)),
 }
 _HORIZONS = key("horizons", Count("Numbers of rounds, each in place of `rounds`.", unit="rounds"))
 _GAPS = key(
@@ -165,6 +167,7 @@ def read(text: str, path: Path) -> Experiment:
         folder=folder / outputs["folder"] if "folder" in outputs else None,
         checkpoint_seconds=outputs.get("checkpoint_seconds", 10.0),
         files=_files(document),
+        decisions=outputs.get("decisions"),
         document=document,
     )
 

@@ -14,31 +14,15 @@ from tidewolf.experiments.building import read_rows
 from tidewolf.experiments.coordinates import coordinates_of
 from tidewolf.experiments.experiment import TABLES, Experiment, Tables
 from tidewolf.experiments.toml_tables import Place
-from tidewolf.files import Table
+from tidewolf.files import Table, csv
+from tidewolf.files.columns import is_time, named
 from tidewolf.networks import Network
 from tidewolf.sets import ConvexSet
 
 
 class RoundReader:
-    """One round at a time for an experiment on tables, as they arrive: its set, what its entries
-    are called, and the functions of a row.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        One whose stream are tables; they need no rows.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = pathlib.Path(folder, "links.csv").write_text("tail,head\\nSEA,NYC\\n")
-    ...     file = pathlib.Path(folder, "net.toml")
-    ...     _ = file.write_text('[set]\\ngraph = "links.csv"\\nsource = "SEA"\\ntarget = "NYC"\\n')
-    ...     reader = tw.experiments.RoundReader(tw.experiments.load(file))
-    >>> loss, limit = reader.functions({"costs": {"SEA > NYC": 2.0}, "capacities": [0.5]})
-    >>> loss.values(reader.K.center), limit.values(reader.K.center)
-    (array([2.]), array([0.5]))
+    """The set of an experiment on tables, what its entries are called, and functions of rows; the
+    tables themselves need no rows, nor be there.
     """
 
     def __init__(self, experiment: Experiment) -> None:
@@ -58,7 +42,7 @@ class RoundReader:
         self._coordinates = coordinates_of(
             choice, None if columns is None else len(columns), experiment.place("set")
         )
-        if columns is not None and self._coordinates.on_links is None:
+        if columns is not None and not self._coordinates.labels:
             assert stream.costs is not None
             named = Table(None, columns, np.zeros((1, len(columns))))
             self._coordinates.columns(named, stream.costs)
@@ -68,8 +52,11 @@ class RoundReader:
         path = stream.costs
         if path is None or not path.is_file():
             return None
-        table = read_rows(path, self.experiment.place("stream", "costs"), gaps=True)
-        return table.columns
+        if path.name.lower().endswith(csv.ENDINGS):  # which may grow
+            header = csv.csv_header(path, self.experiment.files)
+            return named(header[int(is_time(header[0])) :] if header else (), str(path))
+        place = self.experiment.place("stream", "costs")
+        return read_rows(path, place, gaps=True).columns
 
     @property
     def K(self) -> ConvexSet:
@@ -89,23 +76,9 @@ class RoundReader:
     def functions(self, row: Mapping[str, Any], source: str = "the row") -> tuple[Batch, Batch]:
         """The loss and the limit of a round.
 
-        Parameters
-        ----------
-        row : mapping
-            costs, and perhaps capacities, or weights and budgets (one number), and demands: each
-            numbers by name, or a list in the order of links (of entries, where there are none).
-        source : str
-            What sentences call it.
-
-        Returns
-        -------
-        tuple of Batch
-            Two batches of one round.
-
-        Raises
-        ------
-        InvalidInput
-            Where it says something else.
+        A row has costs, and perhaps capacities, or weights and budgets (one number), and demands:
+        each numbers by name, or a list in the order of links (of entries, where there are none).
+        Sentences call it `source`.
         """
         tables = {name: self._table(name, row[name], source) for name in TABLES if name in row}
         if "costs" not in tables and self.network is None:

@@ -65,7 +65,7 @@ def kept_cells(
             )
             raise OtherSettings(
                 f"The {kind.name} in {folder} was begun with {then}: go on with that, name another "
-                "folder, or force overwriting."
+                "folder, or overwrite with --force."
             )
         stage = Stage(len(cells) - len(left), 0, len(cells))
         tell(stage)

@@ -41,6 +41,7 @@ class Kind(NamedTuple):
 
 
 SWEEP = Kind("sweep", "sweep.jsonl", ("results.parquet", "sweep.html"))
+COMPARISON = Kind("comparison", "compare.jsonl", ("comparison.json", "comparison.csv"))
 
 
 class RowStore:
@@ -69,6 +70,9 @@ class RowStore:
         self._lock = ExitStack()
         self._lock.enter_context(locked(folder, name))
         try:
+            # what a process left that was killed while it wrote
+            for part in (folder / CHECKPOINTS_FOLDER).glob(".*.part"):
+                part.unlink()
             there = [result for result in kind.results if (folder / result).exists()]
             if force:
                 for result in there:
@@ -76,8 +80,8 @@ class RowStore:
                 self._forget_recordings()
             elif there and not path.exists():
                 raise InvalidInput(
-                    f"{folder} holds {', '.join(there)} already; name another folder, or force "
-                    "overwriting."
+                    f"{folder} holds {', '.join(there)} already; name another folder, or overwrite "
+                    "with --force."
                 )
             if force or not path.exists():
                 first = {"format": ROWS_FORMAT, "cells": list(cells), "versions": dict(versions)}
@@ -85,7 +89,8 @@ class RowStore:
             header, self.rows, whole = _read(path)
             if header["cells"] != list(cells):
                 raise OtherSettings(
-                    f"{folder} holds another {name}; name another folder, or force overwriting."
+                    f"{folder} holds another {name}; name another folder, or overwrite with "
+                    "--force."
                 )
             self.versions: dict[str, str] = header["versions"]
             os.truncate(path, whole)
@@ -146,7 +151,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[int, Row], int]:
         if header["format"] < ROWS_FORMAT:
             raise OlderFormat(
                 f"{path} was begun by tidewolf 0.1, and rows of this one are not to be mixed with "
-                "it: name another folder, or force overwriting."
+                "it: name another folder, or overwrite with --force."
             )
         cells = header["cells"]
         for line in rest:
@@ -156,6 +161,6 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[int, Row], int]:
             rows[number] = row
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
         raise BrokenFile(
-            f"{path} cannot be read ({error}); name another folder, or force overwriting."
+            f"{path} cannot be read ({error}); name another folder, or overwrite with --force."
         ) from None
     return header, rows, whole

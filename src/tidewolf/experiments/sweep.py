@@ -2,6 +2,7 @@
 
     DIR/sweep.jsonl         the journal: every row as soon as it is known
     DIR/results.parquet     one line a cell, in the order of the plan, once all have ended
+    DIR/sweep.html          the page, which the command writes
 
 The same call goes on where a killed one stopped: cells with a row are not played again, those that
 failed are. A cell that fails is a line with the sentence that refused it, and no other suffers.
@@ -14,6 +15,7 @@ import json
 import math
 import os
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,7 @@ from typing import Any, NamedTuple, final
 
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import MissingExtra
+from tidewolf.evaluation.formatting import interval, number, percent
 from tidewolf.evaluation.metrics import sweep_columns, sweep_values
 from tidewolf.experiments.engines import Engine
 from tidewolf.experiments.plan import Cell, Row
@@ -56,6 +59,107 @@ class SweepLine(NamedTuple):
     """how far the decision moved"""
     churn_p99: float | None = None
     churn_worst: float | None = None
+    loss: float | None = None
+    loss_total: float | None = None
+    """of all rounds"""
+    regret_kept: float | None = None
+    """against the best point that keeps the rounds which can be kept, in all; where no point keeps
+    every limit
+    """
+
+
+class SweepGroup(NamedTuple):
+    """The lines of one experiment at one horizon."""
+
+    experiment: str
+    rounds: int | None
+    lines: list[SweepLine]
+
+    @property
+    def knobs(self) -> tuple[str, ...]:
+        """The settings in which lines of one learner differ."""
+        seen: dict[str, dict[str, set[str]]] = {}
+        for line in self.lines:
+            for name, value in line.settings.items():
+                seen.setdefault(name, {}).setdefault(line.learner, set()).add(repr(value))
+        return tuple(
+            name for name, of in seen.items() if any(len(values) > 1 for values in of.values())
+        )
+
+    @property
+    def about(self) -> str:
+        """How long, in words."""
+        length = "as many rounds as it has" if self.rounds is None else f"{self.rounds:,} rounds"
+        return f"{length}, means over seeds"
+
+
+class LineColumn(NamedTuple):
+    """A number of a line, as tables show it."""
+
+    title: str
+    narrow_title: str
+    """what it is called where there is little room: two lines, or beneath the one before"""
+    cell: Callable[[SweepLine], str]
+    rank: int = 0
+    """where there is little room, columns of the highest rank go first"""
+    applies: Callable[[SweepLine], bool] = lambda line: True
+    """tables leave it out where it applies to none of theirs"""
+
+
+LINE_COLUMNS = (
+    LineColumn("total loss", "loss\ntotal", lambda line: number(line.loss_total)),
+    LineColumn("loss a round", "\na round", lambda line: number(line.loss)),
+    LineColumn("churn a round", "churn\na round", lambda line: number(line.churn), 1),
+    LineColumn("churn p99", "\np99", lambda line: number(line.churn_p99), 8),
+    LineColumn("worst churn", "\nworst", lambda line: number(line.churn_worst), 8),
+    LineColumn(
+        "regret a round",
+        "regret\na round",
+        lambda line: (
+            "none" if line.regret is None else interval(line.regret).partition(" \u00b1")[0]
+        ),
+        2,
+        applies=lambda line: line.regret is not None,
+    ),
+    LineColumn(
+        "regret a round, kept rounds",
+        "regret,\nkept rounds",
+        lambda line: number(
+            None if line.regret_kept is None or not line.rounds else line.regret_kept / line.rounds
+        ),
+        2,
+        applies=lambda line: line.regret_kept is not None,
+    ),
+    LineColumn("violation a round", "violation\na round", lambda line: number(line.violation)),
+    LineColumn("violation p99", "\np99", lambda line: number(line.violation_p99), 7),
+    LineColumn("worst violation", "\nworst", lambda line: number(line.violation_worst), 5),
+    LineColumn(
+        "rounds broken",
+        "rounds\nbroken",
+        lambda line: "unknown" if line.broken is None else percent(line.broken),
+        6,
+    ),
+    LineColumn("calls a round", "calls\na round", lambda line: number(line.calls), 3),
+    LineColumn(
+        "LPs a round",
+        "LPs\na round",
+        lambda line: number(line.solves),
+        3,
+        applies=lambda line: bool(line.solves),
+    ),
+    LineColumn(
+        "us a round",
+        "us",
+        lambda line: number(None if line.seconds is None else 1e6 * line.seconds),
+        4,
+    ),
+    LineColumn("seeds", "seeds", lambda line: str(line.seeds), 4),
+)
+
+
+def line_columns(lines: Sequence[SweepLine]) -> list[LineColumn]:
+    """The columns that a table of these lines has."""
+    return [column for column in LINE_COLUMNS if any(map(column.applies, lines))]
 
 
 @final
@@ -78,6 +182,21 @@ class Sweep:
                 (row["source"], row["rounds"], row["learner"], json.dumps(row["settings"])), []
             ).append(row)
         return [_line(group) for group in groups.values()]
+
+    def groups(self) -> list[SweepGroup]:
+        """The lines, together those of one experiment at one horizon."""
+        found: dict[tuple[str, int | None], SweepGroup] = {}
+        for line in self.lines():
+            place = line.experiment, line.rounds
+            found.setdefault(place, SweepGroup(*place, [])).lines.append(line)
+        return list(found.values())
+
+    def warnings(self) -> list[str]:
+        """What failed, and why."""
+        return [
+            f"{times} of {len(self.rows)} failed: {sentence}"
+            for sentence, times in Counter(row["failure"] for row in self.failures).items()
+        ]
 
     def table(self) -> Any:
         """The rows as a table of pyarrow, a column a number."""
@@ -196,6 +315,9 @@ def _by_round(played: Sequence[Row]) -> dict[str, float | None]:
         "churn": ("churn_mean", statistics.fmean),
         "churn_p99": ("churn_p99", statistics.fmean),
         "churn_worst": ("churn_worst", max),
+        "loss": ("loss_mean", statistics.fmean),
+        "loss_total": ("loss", statistics.fmean),
+        "regret_kept": ("regret_kept_upper", statistics.fmean),
     }
     return {
         name: None if None in (numbers := [row[key] for row in values] or [None]) else over(numbers)

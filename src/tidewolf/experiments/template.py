@@ -35,6 +35,7 @@ seeds = [0]                     # one run a seed; of everything random
 # capacities = "capacities.csv" # the limit: no share above its capacity; without one there is none
 # weights = "weights.csv"       # or, in place of capacities: the sum of weight times share ...
 # budgets = "budgets.csv"       # ... is at most the round's budget, one column
+# demands = "demands.csv"       # of a network whose demands move: a column a commodity
 # gaps = "refuse"               # cells without a number, and rows that one table has and another
 #                               # has not; "last": the last number of the column; "unseen": such a
 #                               # round is played, and nobody learns from it
@@ -66,19 +67,24 @@ seeds = [0]                     # one run a seed; of everything random
 # timezone = "Europe/Berlin"    # such dates become UTC; by default they are taken as they stand
 
 
-# The set, where the stream is no built-in problem (adversarial takes one too). A network:
+# The set, where the stream is no built-in problem (adversarial takes one too). A network
+# (tidewolf new network writes one with data; docs/own-data.md):
 #
 # [set]
-# kind = "FlowPolytope"         # flows from a source to a target
+# kind = "Network"              # may be left out where there is a graph with ends, as here
 # graph = "links.csv"           # an edge list with columns tail and head (or .graphml, .gml, or
 #                               # pairs [["SEA", "DEN"], ...]); columns of tables are called
 #                               # "SEA > DEN", or as the column name of the edge list says
-# source = "SEA"
+# source = "SEA"                # or shares of several: {{SEA = 0.6, SFO = 0.4}}
 # target = "NYC"
 # demand = 1.0                  # how much is sent, in the unit of the capacities; what is decided,
 #                               # and broken, are shares of it
-# lengths = "km"                # a column of the edge list: where links go round in circles, those
-#                               # that lead away from the source stay
+# commodities = "pairs.csv"     # in place of these three, many: columns source, target, demand
+# paths = "away"                # links that lead away from the source; "all": every link;
+#                               # "k-shortest": tunnels
+# k = 3                         # so many tunnels a commodity
+# lengths = "km"                # the column of the edge list that says how long links are; they
+#                               # tell which links lead away and which paths are short
 # directed = true               # false: every link carries both ways; by default what the file
 #                               # says, and an edge list is directed
 #
@@ -140,6 +146,8 @@ name = "SinhaVaze"              # projects exactly
 # folder = "results"            # out by default; --out says otherwise
 checkpoint_seconds = 10.0       # how much work a power cut may cost: tidewolf resume goes on from
 #                               # the last checkpoint
+# decisions = "both"            # none, csv, parquet or both; parquet by default, and csv beside it
+#                               # up to a million cells
 """
 
 

@@ -7,6 +7,7 @@ members.py  who moved it, exactly
 explain.py  all of it, of one decision
 record.py   `Explanation`, to read or as plain numbers
 words.py    how it reads
+short.py    the same in one sentence
 """
 
 from tidewolf.explanation.explain import explained

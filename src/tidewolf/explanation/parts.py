@@ -16,6 +16,7 @@ from tidewolf.core.types import Array, Floats
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.explanation.record import Entry, Limit, Outlook, Route
 from tidewolf.explanation.trail import Told, last_round
+from tidewolf.explanation.words import ONLY_LIMIT
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.chain import Chain
 from tidewolf.functions.limit_names import limit_names
@@ -177,7 +178,7 @@ class Seen:
         capacities, loads = None, to_numpy(x).reshape(-1)
         if isinstance(batch, Capacity):
             capacities = to_numpy(batch.c).reshape(-1)
-        names = limit_names(self.K, batch) if len(now) > 1 else ("the limit",)
+        names = limit_names(self.K, batch) if len(now) > 1 else (ONLY_LIMIT,)
         order = np.argsort(-np.maximum(now, then), kind="stable")[:MOST_LIMITS].tolist()
         return tuple(
             Limit(

@@ -19,6 +19,8 @@ MOST_MOVERS, MOST_MEMBERS, MOST_LIMITS = 2, 4, 2
 WORTH_NAMING = 0.1
 """Parts of the move below this share of it are not named."""
 TINY = 1e-9
+ONLY_LIMIT = "the limit"
+"""What the limit of a round is called that has only one."""
 
 
 def read(why: Explanation) -> str:
@@ -204,7 +206,7 @@ def _movers(why: Explanation) -> list[str]:
     """
     assert why.moved is not None
     found: list[tuple[float, str]] = []
-    for name, group in _groups(why.members).items():
+    for name, group in groups(why.members).items():
         first = max(group, key=lambda part: abs(part.by_proposal))
         many = _many(group)
         found.append(
@@ -250,7 +252,7 @@ def _trust(name: str, group: Sequence[Part]) -> str:
     return f"trust in {name}{many} {verb} from {number(before)} to {number(now)}"
 
 
-def _groups(members: Sequence[Part]) -> dict[str, list[Part]]:
+def groups(members: Sequence[Part]) -> dict[str, list[Part]]:
     """Members by kind: all headrooms of a re-solve, all step scales of descent."""
     groups: dict[str, list[Part]] = {}
     for part in members:
@@ -322,7 +324,7 @@ def _table(why: Explanation) -> Iterator[str]:
     if left := len(present) - len(shown):
         rest = max(0.0, 1.0 - sum(part.weight for part in shown))
         said.append(f"{left} more, trusted with {number(rest) if rest > 1e-9 else '0'}")
-    if absent := _groups([part for part in why.members if not part.present]):
+    if absent := groups([part for part in why.members if not part.present]):
         named = [f"{one}{_many(group)}" for one, group in absent.items()]
         more = f" and {len(named) - 3} more" if len(named) > 3 else ""
         said.append(f"absent: {', '.join(named[:3])}{more}")

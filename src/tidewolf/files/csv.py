@@ -61,6 +61,18 @@ def csv_cells(path: Path, format: FileFormat) -> Cells:
     )
 
 
+def csv_header(path: Path, format: FileFormat) -> list[str]:
+    """What the columns of a CSV file are called, whatever its rows hold: they may be half
+    written.
+    """
+    text, separator = open_text(path, format.encoding), format.separator_of(path.name)
+    found = next((row for row in csv.reader(text, delimiter=separator) if row), [])
+    names = [cell.strip() for cell in found]
+    while len(names) > 1 and names[-1] == "":
+        names.pop()
+    return names
+
+
 def _rows(text: TextIO, separator: str) -> _Rows:
     """Rows with the numbers of their lines."""
     lines = csv.reader(text, strict=True, delimiter=separator)

@@ -1,5 +1,5 @@
-"""What the limits of a round are called: entries by the names that a set has for them, links by
-their own, others by their numbers, from 1.
+"""What the limits of a round are called: entries by the names that a set has for them, links and
+callables by their own, others by their numbers, from 1.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ def _known(K: Any, one: Batch) -> tuple[str | None, ...]:
         return tuple(name for part in one.parts for name in _known(K, part))
     pieces = one.pieces(K.center)
     count = 1 if pieces is None else int(pieces.shape[1])
+    if pieces is None and isinstance(name := getattr(one, "name", None), str):
+        return (name,)
     names = getattr(K, "names", None) if isinstance(one, Capacity) else None
     if isinstance(one, LoadLimit):
         names = one.names

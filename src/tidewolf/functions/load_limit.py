@@ -39,7 +39,7 @@ class LoadLimit(LinkLoads):
         What each link may carry, of shape (rounds, links).
     pairs : array
         For each path the pair it serves, a column of `demands`.
-    names : sequence of str, default ()
+    names : tuple of str, default ()
         What the links are called; empty where they have no names.
 
     Examples

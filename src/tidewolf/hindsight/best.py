@@ -18,6 +18,9 @@ over a set with a linear description (piecewise_task.py, epigraph.py, piece_bund
 
 A policy {x_t = sum_j phi_tj W_j} of a context is a point W of K x .. x K (policy.py).
 
+Losses of a user's own, known by values and subgradients alone, under half-spaces or none: a bundle
+of gradients (own_losses.py).
+
 Curved losses or constraints: the same from the Lagrangian at a point, less its Frank-Wolfe gap
 (curved_task.py, newton.py); squared errors on entries within bounds, over a set with an exact
 projection, have a method of their own to find it (admm.py). Squared errors that are constraints
@@ -43,16 +46,17 @@ from tidewolf.functions.range import Range
 from tidewolf.functions.squared import Squared
 from tidewolf.hindsight.admm import AlternatingDirections
 from tidewolf.hindsight.bracket import LevelBundle
-from tidewolf.hindsight.curved_task import CurvedTask, require_known
+from tidewolf.hindsight.curved_task import CurvedTask
 from tidewolf.hindsight.epigraph import EpigraphProgramming
 from tidewolf.hindsight.linear_task import LinearTask
 from tidewolf.hindsight.lp import LinearProgramming
 from tidewolf.hindsight.newton import NewtonSteps
+from tidewolf.hindsight.own_losses import METHOD, OwnBundle, OwnTask, is_own, require_policy
 from tidewolf.hindsight.piece_bundle import PieceBundle
 from tidewolf.hindsight.piecewise_task import PiecewiseTask
 from tidewolf.hindsight.policy import HasFeatures, policy_problem
 from tidewolf.hindsight.sdp import SemidefiniteProgramming
-from tidewolf.hindsight.task import HindsightTask, Method, Solution, require_rounds
+from tidewolf.hindsight.task import HindsightTask, Method, Solution, flattened, require_rounds
 from tidewolf.sets.base import Polyhedral
 
 METHODS: tuple[Method, ...] = (
@@ -182,7 +186,8 @@ def best_in_hindsight(
     Raises
     ------
     NotSupported
-        Where no exact method is known: Custom functions, or slopes of extreme sizes.
+        Where no method is known: limits that are a user's own functions, such losses under curved
+        limits or with a context, or slopes of extreme sizes.
     InvalidInput
         Where there is no round between `start` and `stop`, or one of which the context knows
         nothing.
@@ -212,9 +217,9 @@ def best_in_hindsight(
     part = stream[start:stop]
     first = slice(start, stop).indices(len(stream))[0]
     require_rounds(K, part)
-    require_known(part)
     if context is None:
-        return _best(K, part, first)
+        return _own(K, part, first) if is_own(part) else _best(K, part, first)
+    require_policy(part)
     problem = policy_problem(K, part, stream, first, context)
     known = _best(problem.K, problem.stream, first)
     if known.point is None:
@@ -233,6 +238,18 @@ def _best(K: HasLMO, part: Stream, first: int) -> Comparator:
     if linear and isinstance(part.constraints, Squared) and (part.constraints.places >= 0).any():
         return _squares(K, part, part.constraints, first)
     return _solved(CurvedTask.of(K, part), first)
+
+
+def _own(K: HasLMO, part: Stream, first: int) -> Comparator:
+    """The best point for losses that can only be looked at."""
+    task = OwnTask.of(K, part)
+    cut = task.cut(flattened(task.K.center))
+    known = _solved(task.linearised(cut), first)
+    if known.point is None:
+        return known
+    found = OwnBundle(task, cut).minimise(flattened(known.point), known.lower)
+    point = frozen(found.point.reshape(task.K.shape))
+    return Comparator(point, found.lower, found.upper, True, method=METHOD)
 
 
 def _solved(task: HindsightTask, first: int) -> Comparator:

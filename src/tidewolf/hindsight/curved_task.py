@@ -19,12 +19,9 @@ import numpy as np
 
 from tidewolf.core.arrays import eps_of, like, to_numpy
 from tidewolf.core.batch import Batch, Stream
-from tidewolf.core.errors import NotSupported
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.functions.base import Halfspaces, PiecewiseLinear
-from tidewolf.functions.chain import leaves
-from tidewolf.functions.custom import Custom
 from tidewolf.hindsight.task import HindsightTask, flattened, require_moderate, with_exact_oracle
 
 
@@ -129,16 +126,6 @@ class CurvedTask(HindsightTask):
     def _weighted(self, batch: Batch, x: Floats, weights: Floats) -> Floats:
         point = self.unflattened(x)
         return flattened(batch.subgradient(point, like(weights, point)))
-
-
-def require_known(part: Stream) -> None:
-    """Refuse, naming them, functions that are not known beyond their values."""
-    for batch in (part.losses, part.constraints):
-        if any(isinstance(one, Custom) for one in leaves(batch)):
-            raise NotSupported(
-                "The best point in hindsight is not known for Custom functions: nothing tells "
-                "whether they are smooth."
-            )
 
 
 def _require_moderate(task: CurvedTask) -> None:

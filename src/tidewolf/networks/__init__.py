@@ -4,7 +4,7 @@ tunnels, and how demands are split over them.
 
 from __future__ import annotations
 
-from tidewolf.networks.from_files import NetworkFiles, NetworkStream, from_files, of_graph
+from tidewolf.networks.from_files import NetworkStream, from_files
 from tidewolf.networks.network import Cut, Demand, Network, PathShare
 from tidewolf.networks.tunnels import Tunnel, Tunnels
 
@@ -12,11 +12,9 @@ __all__ = [
     "Cut",
     "Demand",
     "Network",
-    "NetworkFiles",
     "NetworkStream",
     "PathShare",
     "Tunnel",
     "Tunnels",
     "from_files",
-    "of_graph",
 ]

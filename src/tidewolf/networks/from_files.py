@@ -18,43 +18,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tidewolf.core.arguments import as_path
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, UnknownNode
 from tidewolf.core.names import did_you_mean
+from tidewolf.core.settings import Text
 from tidewolf.core.types import Floats
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, read_table
 from tidewolf.files.format import PLAIN
+from tidewolf.files.gaps import GAPS, align
 from tidewolf.functions.affine import Affine
 from tidewolf.functions.max import Max
 from tidewolf.networks.columns import LinkColumns, plain_name
-from tidewolf.networks.network import Network
+from tidewolf.networks.network import Network, is_pairs
 
 LENGTH, CAPACITY = "length", "capacity"
 """Columns of an edge list that are read where they are there."""
 
 
 class NetworkFiles(NamedTuple):
-    """A network and how tables speak of it.
-
-    Parameters
-    ----------
-    network : Network
-        What is decided.
-    columns : LinkColumns
-        Which column belongs to which link.
-
-    Examples
-    --------
-    >>> graph = tw.problems.Graph(
-    ...     (("SEA", "NYC"),), {}, loops=0, names=("",), places=("links.csv, line 2",)
-    ... )
-    >>> files = tw.networks.of_graph(graph, "links.csv", source="SEA", target="NYC")
-    >>> table = tw.problems.Table(None, ("SEA > NYC",), np.array([[2.0]]))
-    >>> losses, limits = files.functions({"costs": table})
-    >>> losses.values(files.network.K.center)
-    array([2.])
-    """
+    """A network, and which column of a table belongs to which of its links."""
 
     network: Network
     columns: LinkColumns
@@ -62,25 +46,9 @@ class NetworkFiles(NamedTuple):
     def functions(
         self, tables: Mapping[str, Table], sources: Mapping[str, object] | None = None
     ) -> tuple[Batch, Batch]:
-        """The losses and limits of tables with a row a round.
-
-        Parameters
-        ----------
-        tables : mapping of Table
-            Those there are of `costs`, `capacities`, `demands`, `weights` and `budgets`, of equal
-            length: where there are weights, what links carry times theirs is at most the budget.
-        sources : mapping, optional
-            What sentences call each, such as its path. None: its name.
-
-        Returns
-        -------
-        tuple of Batch
-            Losses and limits, on decisions of the network.
-
-        Raises
-        ------
-        InvalidInput
-            Where a column belongs to no link, or a link that is used has no cost.
+        """The losses and limits of tables of equal length, a row a round: those there are of costs,
+        capacities, demands, weights and budgets, which `sources` says what sentences call. Where
+        there are weights, what links carry times theirs is at most the budget.
         """
         network, called = self.network, {name: (sources or {}).get(name, name) for name in tables}
         rounds = len(next(iter(tables.values())).values)
@@ -279,15 +247,13 @@ def from_files(
     >>> found.network.K.names, len(found.stream)
     (('SEA > DEN', 'DEN > NYC', 'SEA > NYC'), 2)
     """
-    from tidewolf.files.gaps import align
-
-    path = Path(graph)
+    path, gaps = as_path(graph, "The path of a graph"), Text(choices=GAPS)(gaps, "gaps")
     numbers = [] if lengths is None else [lengths]
     read = read_graph(
         path, numbers=numbers, optional=(LENGTH, CAPACITY), directed=directed, format=format
     )
     if isinstance(commodities, str | PathLike):
-        commodities = read_commodities(Path(commodities), format)
+        commodities = read_commodities(as_path(commodities, "The path of commodities"), format)
     files = of_graph(
         read,
         str(path),
@@ -300,7 +266,11 @@ def from_files(
         lengths=lengths,
     )
     given = {"costs": costs, "capacities": capacities, "demands": demands}
-    sources = {name: Path(each) for name, each in given.items() if each is not None}
+    sources = {
+        name: as_path(each, f"The table of {name}")
+        for name, each in given.items()
+        if each is not None
+    }
     if not sources:
         raise InvalidInput(
             "Rounds come from tables: give costs, capacities or demands, a row a round."
@@ -330,46 +300,8 @@ def of_graph(
     k: int = 3,
     lengths: str | None = None,
 ) -> NetworkFiles:
-    """The network on a graph that was read from a file; nodes may be given by their names.
-
-    Parameters
-    ----------
-    graph : Graph
-        What `read_graph` read, with `length` and `capacity` among its numbers where it has them.
-    name : str
-        What sentences call it.
-    source : hashable or mapping, optional
-        Where the one commodity starts: a node, or shares by node that sum to 1.
-    target : hashable or mapping, optional
-        Where it ends, likewise.
-    commodities : sequence of tuple, optional
-        Or many, each (source, target, demand).
-    demand : float, default 1.0
-        How much the one commodity sends.
-    paths : str, default "away"
-        "away", "all" or "k-shortest".
-    k : int, default 3
-        How many tunnels a commodity has.
-    lengths : str, optional
-        Which of the graph's numbers are the lengths. None: `length`, where it is there.
-
-    Returns
-    -------
-    NetworkFiles
-        The network, and how tables speak of it.
-
-    Raises
-    ------
-    UnknownNode
-        Where no link touches a node.
-
-    Examples
-    --------
-    >>> graph = tw.problems.Graph(
-    ...     (("SEA", "NYC"),), {}, loops=0, names=("",), places=("links.csv, line 2",)
-    ... )
-    >>> tw.networks.of_graph(graph, "links.csv", source="SEA", target="NYC").network
-    Network(1 links, SEA > NYC, paths='away')
+    """The network on a graph that was read from a file, with `length` and `capacity` among its
+    numbers where it has them; nodes are found by their names.
     """
     nodes = {str(node): node for link in graph.links for node in link}
 
@@ -383,10 +315,9 @@ def of_graph(
         return nodes[str(called)]
 
     def ends(given: Any, what: str) -> Any:
-        shares = dict(given) if isinstance(given, Mapping | tuple) else None
-        if shares is None:
-            return None if given is None else node(given, what)
-        return {node(called, what): share for called, share in shares.items()}
+        if isinstance(given, Mapping) or is_pairs(given):
+            return {node(called, what): share for called, share in dict(given).items()}
+        return None if given is None else node(given, what)
 
     columns = LinkColumns(graph, name)
     length = graph.numbers.get(LENGTH if lengths is None else lengths)

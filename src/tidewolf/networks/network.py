@@ -35,7 +35,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 import numpy as np
 
 from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import as_array, as_number, frozen, to_numpy
+from tidewolf.core.arrays import as_array, as_number, as_point, frozen, is_array, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import (
     CyclicGraph,
@@ -58,7 +58,7 @@ from tidewolf.sets.calculus.product import Product
 from tidewolf.sets.flows.capacitated_flow import CapacitatedFlow
 from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.flows.multi_flow import MultiFlow
-from tidewolf.sets.graphs.settings import Commodities, Commodity
+from tidewolf.sets.graphs.settings import Commodities, Commodity, Node
 
 PATHS = ("away", "all", "k-shortest")
 
@@ -129,7 +129,7 @@ class PathShare(NamedTuple):
     Examples
     --------
     >>> network = tw.networks.Network([("SEA", "NYC")], source="SEA", target="NYC", demand=4.0)
-    >>> network.paths(network.K.center)
+    >>> network.path_shares(network.K.center)
     [PathShare(commodity='SEA > NYC', nodes=('SEA', 'NYC'), share=1.0, volume=4.0)]
     """
 
@@ -152,7 +152,7 @@ class _Ends(Check):
 
     def __call__(self, value: Any, what: str) -> Any:
         if not isinstance(value, Mapping):
-            value = {value: 1.0} if not _is_pairs(value) else dict(value)
+            value = dict(value) if is_pairs(value) else {Node()(value, what): 1.0}
         shares = {
             node: as_number(share, f"{what}: the share of {shown(node)}", above=0.0)
             for node, share in value.items()
@@ -182,7 +182,8 @@ class _Shares(dict[Hashable, float]):
         return hash(tuple(self.items()))
 
 
-def _is_pairs(value: Any) -> bool:
+def is_pairs(value: Any) -> bool:
+    """Whether shares are given as pairs of a node and a number."""
     return (
         isinstance(value, tuple)
         and bool(value)
@@ -212,22 +213,22 @@ class Network(Value):
     Parameters
     ----------
     graph : iterable of tuple
-        The links, (tail, head), (tail, head, length), (tail, head, length, capacity) or with a name
-        behind those, each in its direction; lengths are 1 where none are given, and a capacity of
-        None is none. Or a networkx graph, with `length` (else `weight`) and `capacity` as
-        attributes; an undirected edge is a link each way.
-    source : hashable or mapping, optional
+        The links, (tail, head), (tail, head, length), (tail, head, length, capacity) or with a
+        name behind those, each in its direction; lengths are 1 where none are given, and a
+        capacity of None is none. Or a networkx graph, with `length` (else `weight`) and
+        `capacity` as attributes; an undirected edge is a link each way.
+    source : array, optional
         Where the one commodity starts: a node, or shares by node that sum to 1. None where
         `commodities` are given.
-    target : hashable or mapping, optional
+    target : array, optional
         Where it ends, likewise.
-    commodities : iterable of tuple, optional
+    commodities : iterable of Commodity or tuple, optional
         Or what must go from where to where, each (source, target, demand).
     demand : float, default 1.0
         How much the one commodity sends, in the unit of the capacities.
-    paths : str, default "away"
-        What may carry it: "away" for the links that lead away from a commodity's source, "all" for
-        every link, "k-shortest" for the k shortest paths of each commodity.
+    paths : str, default 'away'
+        What may carry it: "away" for the links that lead away from a commodity's source, "all"
+        for every link, "k-shortest" for the k shortest paths of each commodity.
     k : int, default 3
         How many paths a commodity has at most, where those are its tunnels.
 
@@ -236,7 +237,7 @@ class Network(Value):
     >>> links = [("SEA", "DEN"), ("DEN", "SEA"), ("DEN", "NYC"), ("SEA", "NYC")]
     >>> network = tw.networks.Network(links, source="SEA", target="NYC")
     >>> network.K
-    FlowPolytope(3 arcs, 3 nodes, dimension 1)
+    FlowPolytope('SEA' -> 'NYC', 3 arcs, 3 nodes, dimension 1)
     >>> print(network.notes[0].partition(". ")[0])
     1 of 4 links is cut: 1 does not lead away from SEA (DEN > SEA)
     >>> losses = network.losses(np.ones((2, 4)))  # two rounds
@@ -441,7 +442,8 @@ class Network(Value):
             if self.tunnels is None
             else np.asarray(costs @ self.incidence)
         )
-        return Linear(sent[:, self.owner] * per_entry)
+        with np.errstate(over="ignore"):  # what is not finite is refused
+            return Linear(np.ascontiguousarray(sent[:, self.owner] * per_entry))
 
     def limits(self, capacities: Array, demands: Array | None = None) -> Batch:
         """By how much the most overloaded link is over its capacity, in shares of `unit`.
@@ -476,7 +478,7 @@ class Network(Value):
         one_each = len(self.demands) == 1 and self.tunnels is None
         if demands is None and one_each and len(limited) == self.K.shape[0]:
             order = np.searchsorted(limited, self._link_of_entry)
-            return Capacity(capacities[:, order] / self.unit)
+            return Capacity(np.ascontiguousarray(capacities[:, order] / self.unit))
         return LoadLimit(
             self.incidence[limited],
             sent / self.unit,
@@ -506,8 +508,9 @@ class Network(Value):
         >>> network.loads(network.K.center)
         array([4.])
         """
-        sent = self.volumes if demands is None else to_numpy(as_array(demands, "demands"))
-        return np.asarray(self.incidence @ (sent[self.owner] * to_numpy(x)))
+        x = to_numpy(as_point(x, self.K.shape, "The decision"))
+        with np.errstate(over="ignore"):
+            return np.asarray(self.incidence @ (self._once(demands)[self.owner] * x))
 
     def path_shares(self, x: Array, demands: Array | None = None) -> list[PathShare]:
         """The paths that a decision uses, commodity by commodity, heaviest first.
@@ -536,10 +539,11 @@ class Network(Value):
         >>> [(path.name, path.volume) for path in network.path_shares(np.array([0.25, 0.25, 0.75]))]
         [('SEA > NYC', 3.0), ('SEA > DEN > NYC', 1.0)]
         """
-        sent = self.volumes if demands is None else to_numpy(as_array(demands, "demands"))
+        sent = self._once(demands)
+        x = to_numpy(as_point(x, self.K.shape, "The decision"))
         return [
             PathShare(self.demands[j].name, nodes, share, share * float(sent[j]))
-            for j, paths in enumerate(self._paths(to_numpy(x)))
+            for j, paths in enumerate(self._paths(x))
             for share, nodes in paths
         ]
 
@@ -565,7 +569,7 @@ class Network(Value):
         return [[(path.weight, path.nodes) for path in paths] for paths in split]
 
     def _rows(self, given: Array, what: str, columns: int, *, infinite: bool = False) -> Floats:
-        array = np.asarray(to_numpy(given) if hasattr(given, "__array__") else given, dtype=float)
+        array = _numbers(given, f"The {what} of a network")
         if array.ndim != 2 or array.shape[1] != columns:
             raise WrongShape(
                 f"The {what} of a network have shape (rounds, {columns}), a column for each of its "
@@ -582,6 +586,19 @@ class Network(Value):
                 setting=what,
             )
         return array
+
+    def _once(self, demands: Array | None) -> Floats:
+        """What each commodity sends in one round."""
+        if demands is None:
+            return self.volumes
+        sent = to_numpy(as_array(demands, "demands"))
+        if sent.shape != (len(self.demands),):
+            raise WrongShape(
+                f"The demands of a round are one for each of the {len(self.demands)} commodities; "
+                f"shape {sent.shape} was given.",
+                setting="demands",
+            )
+        return sent
 
     def _sent(self, demands: Array | None, rounds: int) -> Floats:
         if demands is None:
@@ -741,6 +758,17 @@ class _Choice(NamedTuple):
 
 _NOTHING = 1e-9
 """Shares below it are nothing."""
+
+
+def _numbers(given: Any, what: str) -> Floats:
+    """Numbers, infinite ones among them."""
+    try:
+        array = np.asarray(to_numpy(given) if is_array(given) else given)
+    except (TypeError, ValueError):
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "fiub":
+        array = to_numpy(as_array(given, what))  # refuses it
+    return array.astype(np.float64)
 
 
 def _supplies(demand: Demand) -> dict[Hashable, float]:

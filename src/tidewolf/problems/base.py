@@ -50,6 +50,9 @@ class Problem(Value):
         nothing is known to. Unit: rounds.
     network : Network, optional
         The network that is decided on (`tidewolf.networks.Network`). None: it is none.
+    demands : array, optional
+        What each commodity of the network sends in each round, of shape (rounds, commodities).
+        None: what the network says, in every round.
     notes : sequence of str, default ()
         What to know of it, in sentences: links that are cut, gaps that were filled.
 
@@ -75,6 +78,7 @@ class Problem(Value):
         ),
     ] = None
     network: Any = None
+    demands: Any = None
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

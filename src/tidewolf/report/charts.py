@@ -4,30 +4,21 @@ frontiers where caution moves.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from html import escape
+from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tidewolf.evaluation import metrics
-from tidewolf.evaluation.comparison import standing_name
 from tidewolf.evaluation.formatting import interval, number
-from tidewolf.report.figures import (
-    Curve,
-    Drawing,
-    PlotLine,
-    drawing,
-    frontier_drawing,
-    in_reach,
-    legend_line,
-)
-from tidewolf.report.markup import folded, table, with_lines
-from tidewolf.report.styles import HUES, RunStyle, run_styles
+from tidewolf.report.clock import Clock, clock_of
+from tidewolf.report.figures import Figure, LegendEntry, PlotLine, drawing, in_reach
+from tidewolf.report.frontier import Curve, frontier_figure
+from tidewolf.report.styles import run_styles
+from tidewolf.report.tables import Table, table
 
 if TYPE_CHECKING:
-    from tidewolf.evaluation.comparison import Standing
     from tidewolf.evaluation.run import Run
 
 _FEW = 4
@@ -45,6 +36,8 @@ class Series(NamedTuple):
     lines: list[PlotLine]
     ends: list[str]
     """the last values in words"""
+    from_zero: bool = False
+    """whether it is never below 0, so that its axis begins there"""
 
 
 def all_series(runs: Sequence[Run]) -> list[Series]:
@@ -60,7 +53,10 @@ def all_series(runs: Sequence[Run]) -> list[Series]:
         ]
         if len(lines) == len(runs):
             ends = [_last(line) for line in lines]
-            found.append(Series(metric.name, metric.title, metric.about, lines, ends))
+            zero = (
+                all(float(line.values.min()) >= 0.0 for line in lines) and metric.name != "regret"
+            )
+            found.append(Series(metric.name, metric.title, metric.about, lines, ends, zero))
     return found
 
 
@@ -90,103 +86,68 @@ def frontiers(runs: Sequence[Run]) -> list[Curve]:
             [run.regret[1] / run.rounds for _, run in sorted(those.items()) if run.regret],
             [f"caution {caution:g}" for caution in sorted(those)],
             hue,
+            _default(sorted(those), next(iter(those.values()))),
         )
         for (name, hue), those in swept.items()
         if len(those) > 1
     ]
 
 
-def standing_curves(standings: Sequence[Standing]) -> list[Curve]:
-    """Those of one stream, as lines to draw; a learner without points keeps its place."""
-    return [
-        Curve(
-            standing_name(each),
-            [p.violation for p in each.points],
-            [p.regret for p in each.points],
-            ["" if p.caution is None else f"caution {p.caution:g}" for p in each.points],
-            i % HUES,
-        )
-        for i, each in enumerate(standings)
-    ]
+def _default(cautions: Sequence[float], run: Run) -> int | None:
+    """Which of the cautions the learner has unless another is asked for."""
+    usual = default_of(type(run.learner), "caution")
+    return next((i for i, caution in enumerate(cautions) if caution == usual), None)
 
 
-def figures(runs: Sequence[Run], *, tables: bool = True) -> str:
+def default_of(kind: type, setting: str) -> object:
+    """What a setting is unless another value is asked for; None where there is no such setting."""
+    found = next((each for each in fields(kind) if each.name == setting), None)
+    return None if found is None or found.default is MISSING else found.default
+
+
+def figures(runs: Sequence[Run], *, tables: bool = True) -> list[Figure]:
     """A figure for each series, and one of the frontiers where there are some."""
-    drawn = [figure(each, tables=tables) for each in all_series(runs)]
+    if not runs[0].rounds:
+        return []
+    clock = clock_of(runs[0].stream, runs[0].rounds)
+    drawn = [figure(each, clock, tables=tables) for each in all_series(runs)]
     if curves := frontiers(runs):
-        drawn.append(
-            frontier_figure(
-                "Frontier", "mean regret against mean violation a round, as caution moves", curves
-            )
-        )
-    return "".join(drawn)
+        about = "mean regret against mean violation a round, as caution moves"
+        drawn.append(frontier_figure("Frontier", about, curves))
+    return drawn
 
 
-def figure(series: Series, *, tables: bool) -> str:
+def figure(series: Series, clock: Clock, *, tables: bool) -> Figure:
     """Title, drawing, legend with the last values and measured bounds, and a table of values."""
     ends = ", ".join(
         f"{line.style.label} {end}" for line, end in zip(series.lines, series.ends, strict=True)
     )
-    made = drawing(series.lines, f"{series.title} after each round. At the end: {ends}")
-    legend = "".join(
-        f"<li>{legend_line(line.style)}<span>{escape(line.style.label)}</span><b>{escape(end)}</b>"
-        f"{_bound(series.lines, line)}</li>"
+    spoken = f"{series.title} after each round. At the end: {ends}"
+    made = drawing(series.lines, spoken, clock, from_zero=series.from_zero)
+    legend = [
+        LegendEntry(line.style, end, _bound(series.lines, line))
         for end, line in zip(series.ends, series.lines, strict=True)
-    )
-    return framed(series.title, series.about, made, legend, _table(series) if tables else "")
-
-
-def framed(title: str, about: str, made: Drawing, legend: str, shown: str) -> str:
-    """A figure with its caption, and the tooltip of what a pointer is over."""
-    tooltip = escape(json.dumps(made.tooltip, separators=(",", ":"), allow_nan=False))
-    more = folded(shown, title) if shown else ""
-    return (
-        f'<figure data-tooltip="{tooltip}"><figcaption><h2>{escape(title)}</h2>'
-        f"<p>{escape(about)}</p></figcaption>{made.svg}"
-        f'<ul class="legend">{legend}</ul>{more}</figure>'
-    )
-
-
-def frontier_figure(title: str, about: str, curves: Sequence[Curve]) -> str:
-    """Frontiers with a legend and a table of their points."""
-    made = frontier_drawing(curves, f"{title}: {about}. " + ", ".join(map(_alt_text, curves)))
-    legend = "".join(
-        f"<li>{legend_line(RunStyle(curve.label, curve.hue))}<span>{escape(curve.label)}</span>"
-        f"<b>{len(curve.regrets)} point{'s' * (len(curve.regrets) != 1)}</b></li>"
-        for curve in curves
-    )
-    rows = [
-        (with_lines(curve.label, note), number(regret), number(violation))
-        for curve in curves
-        for regret, violation, note in zip(
-            curve.regrets, curve.violations, curve.notes or [""] * len(curve.regrets), strict=True
-        )
     ]
-    return framed(
-        title, about, made, legend, table(("learner", "regret", "violation"), rows) if rows else ""
-    )
+    shown = _table(series, clock) if tables else None
+    return Figure(series.title, series.about, [made], legend, shown)
 
 
 def _bound(lines: Sequence[PlotLine], line: PlotLine) -> str:
     if line.bound is None or (len(lines) > _FEW and not in_reach(lines, line.bound)):
         return ""
     where = "dotted" if in_reach(lines, line.bound) else "beyond the picture"
-    return f"<small>measured bound {number(line.bound)}, {where}</small>"
+    return f"measured bound {number(line.bound)}, {where}"
 
 
-def _table(series: Series) -> str:
+def _table(series: Series, clock: Clock) -> Table:
     rounds = len(series.lines[0].values)
     at = np.unique(np.linspace(0, rounds, min(rounds, _ROWS) + 1).round().astype(int))[1:]
+    first = "round" if clock.times is None else "time"
     return table(
-        ("round", *(line.style.label for line in series.lines)),
-        ((f"{t:,}", *(number(float(line.values[t - 1])) for line in series.lines)) for t in at),
-    )
-
-
-def _alt_text(curve: Curve) -> str:
-    if not curve.regrets:
-        return f"{curve.label}: none"
-    ends = [(curve.regrets[i], curve.violations[i]) for i in (0, -1)]
-    return f"{curve.label}: " + " to ".join(
-        f"regret {number(regret)} at violation {number(violation)}" for regret, violation in ends
+        series.title,
+        (first, *(line.style.label for line in series.lines)),
+        (
+            (clock.moment(t - 1), *(number(float(line.values[t - 1])) for line in series.lines))
+            for t in at.tolist()
+        ),
     )

@@ -1,5 +1,5 @@
-"""The report of a tournament: a figure of frontiers and a table of standings for each stream, on
-one page that needs nothing else.
+"""The report of a tournament: for each stream a figure of frontiers, what each step of the knob
+costs and buys, and tables of how learners stand, on one page that needs nothing else.
 """
 
 from __future__ import annotations
@@ -7,8 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import datetime
-from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidewolf.core import checkpoint
 from tidewolf.evaluation.comparison import (
@@ -19,28 +18,44 @@ from tidewolf.evaluation.comparison import (
     standing_cells,
     standing_name,
 )
-from tidewolf.report.charts import frontier_figure, standing_curves
-from tidewolf.report.figures import legend_line
-from tidewolf.report.markup import scrolled, table, with_lines
-from tidewolf.report.page import document, footer
+from tidewolf.report.figures import Figure
+from tidewolf.report.frontier import Curve, frontier_figure
+from tidewolf.report.names import title_of
+from tidewolf.report.page import written
 from tidewolf.report.pictures import plot_frontiers, png
+from tidewolf.report.rendering import document, require_extras
 from tidewolf.report.styles import HUES, RunStyle
+from tidewolf.report.tables import Cell, Table, table
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison, Standing
 
-_READ = (
-    "Every number is a round's. Each point is a learner at one caution, the mean over seeds; down "
-    "and to the left is better. Gap: how far its regret is above the rival's best at up to 1.1 "
-    "times its violation, in % of the comparator's mean loss; up to 0.5 is on the rival's "
-    "frontier. Shortfall: how far the worst matched point of the rival is out of reach; up to 0.5,"
-    " all are matched; infinite where the learner is never as careful. Less violation: how many "
-    "times less than the rival's at equal regret, in the median over the levels of regret that "
-    "both reach; in equal time: the same against those of the rival's points that took no longer "
-    "a round than the learner's slowest, none where it is never that fast. Broken: the share of "
-    "rounds in which the limit was broken. Churn: how far the decision moved, half of what its "
-    "entries changed by from one round to the next, all together. 99 % of the rounds are at most "
-    "p99; the worst is that of any seed."
+_WORDS = (
+    (
+        "a point",
+        "A learner at one setting, the mean over seeds. Every number is a round's; a cell with two "
+        "numbers has the least and the largest over the settings.",
+    ),
+    (
+        "gap",
+        "How far its regret is above the best that {rival} has at up to 1.1 times its violation, in"
+        " % of {share}. Up to 0.5 it is as good.",
+    ),
+    (
+        "shortfall",
+        "How far the point of {rival} that it matches worst is out of its reach, in the same unit.",
+    ),
+    (
+        "less violation",
+        "How many times less than that of {rival} at equal regret: the median over the regrets "
+        "that both reach. In equal time: against points of {rival} that took no longer a round.",
+    ),
+    ("broken", "The share of rounds in which a limit was broken."),
+    (
+        "churn",
+        "How far the decision moved from one round to the next: half of what its entries changed "
+        "by, all together. 99 % of the rounds are at most p99; the worst is that of any seed.",
+    ),
 )
 
 
@@ -53,37 +68,102 @@ def write_comparison_page(
 
 def comparison_page(comparison: Comparison, *, date: datetime) -> str:
     """The whole page of a comparison."""
-    standings = comparison.standings()
-    by_stream = {
-        stream: [each for each in standings if each.stream == stream]
-        for stream in comparison.streams
-    }
-    figures = "".join(
-        frontier_figure(stream, "mean regret against mean violation a round", standing_curves(its))
-        for stream, its in by_stream.items()
-    )
-    body = [
-        "<h1>Comparison</h1>",
-        (
-            "<p>Mean regret against mean violation as caution moves, held against "
-            f"{escape(comparison.rival)}.</p>"
+    require_extras()
+    only, share = len(comparison.streams) == 1, _share_of(comparison)
+    title = f"Comparison on {title_of(comparison.streams[0])}" if only else "Comparison"
+    context = {
+        "title": title,
+        "about": (
+            "What each learner's knob costs and buys: every point is a setting, and the one that "
+            f"is used unless another is asked for is ringed. Tables compare with {comparison.rival}"
+            "."
         ),
-        f'<section class="figures">{figures}</section>',
-        f'<p class="read">{_READ}</p>',
-        *(comparison_section(comparison, stream, its) for stream, its in by_stream.items()),
-        footer(date),
+        "streams": [stream_context(comparison, stream) for stream in comparison.streams],
+        "read": [
+            (term, words.format(rival=comparison.rival, share=share)) for term, words in _WORDS
+        ],
+        "written": written(date),
+    }
+    return document("comparison", title, context)
+
+
+def _share_of(comparison: Comparison) -> str:
+    return comparison.share_of().replace("the comparator's", "the best fixed point's")
+
+
+def stream_context(comparison: Comparison, stream: str, *, drawn: bool = True) -> dict[str, Any]:
+    """Everything about one stream."""
+    standings = [each for each in comparison.standings() if each.stream == stream]
+    sees = {entry.learner: entry.sees for entry in comparison.entries if entry.sees}
+    plain = [
+        Cell(name, style=RunStyle(name, i % HUES))
+        for i, name in enumerate(standing_names(standings))
     ]
-    return document("comparison", body)
+    names = [
+        cell._replace(lines=(f"sees {sees[each.learner]}",)) if each.learner in sees else cell
+        for cell, each in zip(plain, standings, strict=True)
+    ]
+    return {
+        "title": title_of(stream),
+        "about": comparison.about(stream),
+        "figure": _figure(comparison, stream, standings) if drawn else None,
+        "steps": _steps(comparison, stream),
+        "tables": [
+            _table(f"Standings on {stream}", "learner", STANDING_COLUMNS, names, standings),
+            _table(f"Rounds on {stream}", "a round", STANDING_ROUND_COLUMNS, plain, standings),
+        ],
+        "warnings": comparison.warnings(stream),
+    }
+
+
+def _steps(comparison: Comparison, stream: str) -> dict[str, Any] | None:
+    """What each step of the knob costs and buys, and which caution is like which headroom."""
+    steps, beside = comparison.steps(stream), comparison.against_resolving(stream)
+    if not steps and not beside:
+        return None
+    return {"learner": comparison.chooser(stream), "steps": steps, "beside": beside}
+
+
+def _figure(comparison: Comparison, stream: str, standings: Sequence[Standing]) -> Figure:
+    measure = comparison.measure(stream)
+    return frontier_figure(
+        "What the knob costs and buys",
+        f"mean {measure} against mean violation a round; down and to the left is better",
+        standing_curves(standings),
+        upward=f"mean {measure} a round",
+    )
+
+
+def standing_curves(standings: Sequence[Standing]) -> list[Curve]:
+    """Those of one stream, as lines to draw; a learner without points keeps its place."""
+    return [
+        Curve(
+            name,
+            [point.violation for point in each.points],
+            [point.level for point in each.points],
+            [point.at for point in each.points],
+            i % HUES,
+            next((k for k, point in enumerate(each.points) if point.knob and point.default), None),
+        )
+        for i, (name, each) in enumerate(zip(standing_names(standings), standings, strict=True))
+    ]
+
+
+def standing_names(standings: Sequence[Standing]) -> list[str]:
+    """What learners are called: with their budgets where one has several."""
+    budgets = {each.learner: set[float | None]() for each in standings}
+    for each in standings:
+        budgets[each.learner].add(each.budget)
+    several = any(len(found) > 1 for found in budgets.values())
+    return [standing_name(each) if several else each.learner for each in standings]
 
 
 def write_pictures(folder: str | os.PathLike[str], comparison: Comparison) -> None:
     """The frontiers of each stream as a PNG, under the names that `pictures` says."""
     for stream, name in pictures(comparison.streams).items():
         drawn = standing_curves([each for each in comparison.standings() if each.stream == stream])
-        checkpoint.write(
-            os.path.join(folder, name),
-            png(plot_frontiers({f"{stream}: frontiers as caution moves": drawn})),
-        )
+        title = f"{title_of(stream)}: mean {comparison.measure(stream)} against mean violation"
+        checkpoint.write(os.path.join(folder, name), png(plot_frontiers({title: drawn})))
 
 
 def pictures(streams: Sequence[str]) -> dict[str, str]:
@@ -94,50 +174,20 @@ def pictures(streams: Sequence[str]) -> dict[str, str]:
     }
 
 
-def comparison_section(comparison: Comparison, stream: str, standings: Sequence[Standing]) -> str:
-    """The standings on one stream as a table, and what to know of it."""
-    sees = {entry.learner: entry.sees for entry in comparison.entries if entry.sees}
-    names = [
-        _name(i, standing, sees.get(standing.learner, "")) for i, standing in enumerate(standings)
-    ]
-    plain = [_name(i, standing) for i, standing in enumerate(standings)]
-    shown = scrolled(
-        _table("learner", STANDING_COLUMNS, names, standings), f"Standings on {stream}"
-    )
-    by_round = scrolled(
-        _table("a round", STANDING_ROUND_COLUMNS, plain, standings), f"Rounds on {stream}"
-    )
-    return (
-        f'<h2 class="part">{escape(stream)}</h2><p '
-        f'class="facts">{escape(comparison.about(stream))}</p>{shown}{by_round}'
-        + "".join(
-            f'<p class="warning" role="note">{escape(sentence)}</p>'
-            for sentence in comparison.warnings(stream)
-        )
-    )
-
-
 def _table(
+    name: str,
     first: str,
     columns: Sequence[StandingColumn],
-    names: Sequence[str],
+    names: Sequence[Cell],
     standings: Sequence[Standing],
-) -> str:
+) -> Table:
     shown = applying(columns, standings)
     cells = [map(_cell, standing_cells(column, standings)) for column in shown]
     titles = (first, *(column.title for column in shown))
-    return table(titles, zip(names, *cells, strict=True), stacked=True)
+    return table(name, titles, zip(names, *cells, strict=True), stacked=True)
 
 
-def _name(i: int, standing: Standing, sees: str = "") -> str:
-    """Beneath the name what the learner sees."""
-    named = standing_name(standing)
-    return legend_line(RunStyle(named, i % HUES)) + with_lines(
-        named, *([f"sees {sees}"] if sees else [])
-    )
-
-
-def _cell(words: str) -> str:
+def _cell(words: str) -> Cell:
     """The ends of ranges under each other."""
     least, _, most = words.partition(" to ")
-    return with_lines(least, f"to {most}") if most else escape(least)
+    return Cell(least, (f"to {most}",)) if most else Cell(least)

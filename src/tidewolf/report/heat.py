@@ -1,5 +1,5 @@
-"""The played point over time: a row for each entry, or for those that are largest on average, a
-column for each part of the rounds.
+"""The decision over time: a row for each entry, or for those that are largest on average, a column
+for each part of the rounds.
 
 Size is how strong the colour is, in ten steps up to the largest entry of all; what is negative has
 a colour of its own. Drawn as horizontal strokes, one for each stretch of equal strength, so that
@@ -9,17 +9,16 @@ the page chooses the colours and paper keeps them.
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Sequence
-from html import escape
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.types import Floats
+from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation.formatting import number
-from tidewolf.report.markup import table
+from tidewolf.report.clock import Clock, positions
+from tidewolf.report.tables import Table, table
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.trajectory_summary import TrajectorySummary
@@ -42,27 +41,66 @@ class HeatMap(NamedTuple):
     """entries that are not shown"""
 
 
-def heat_map(trajectory: TrajectorySummary, names: Sequence[str] = ()) -> HeatMap:
-    """The largest entries of a trajectory, in their own order; `names` says what each is called."""
-    means = trajectory.means.reshape(len(trajectory.means), -1).T
-    busiest = np.sort(np.argsort(-np.abs(means).mean(axis=1), kind="stable")[:ROWS])
-    places = zip(*np.unravel_index(busiest, trajectory.means.shape[1:]), strict=True)
+def largest_entries(trajectories: Sequence[TrajectorySummary]) -> Int64s:
+    """Which entries are shown: of many, those that are largest on average under any of the runs, in
+    their own order.
+    """
+    sizes = np.max([np.abs(_rows(each)).mean(axis=1) for each in trajectories], axis=0)
+    found: Int64s = np.sort(np.argsort(-sizes, kind="stable")[:ROWS])
+    return found
+
+
+def heat_map(
+    trajectory: TrajectorySummary, names: Sequence[str] = (), shown: Int64s | None = None
+) -> HeatMap:
+    """Entries of a trajectory, the largest unless told which; `names` says what each is called."""
+    means = _rows(trajectory)
+    shown = largest_entries([trajectory]) if shown is None else shown
+    places = zip(*np.unravel_index(shown, trajectory.means.shape[1:]), strict=True)
     called = (
-        [names[i] for i in busiest]
+        [names[i] for i in shown]
         if len(names) == len(means)
         else [f"entry {', '.join(str(int(part)) for part in place)}" for place in places]
     )
     begins, ends = (trajectory.begins + 1).tolist(), trajectory.ends.tolist()
-    return HeatMap(
-        tuple(called), means[busiest], tuple(begins), tuple(ends), len(means) - len(busiest)
-    )
+    return HeatMap(tuple(called), means[shown], tuple(begins), tuple(ends), len(means) - len(shown))
 
 
-def element(shown: HeatMap, color: int, scale: float) -> str:
+def _rows(trajectory: TrajectorySummary) -> Floats:
+    found: Floats = trajectory.means.reshape(len(trajectory.means), -1).T
+    return found
+
+
+def heat_context(shown: HeatMap, hue: int, scale: float, clock: Clock) -> dict[str, Any]:
     """The rows with their names, the strokes, and an axis; `scale` is the size that has the full
     colour.
     """
-    levels = np.rint(LEVELS * shown.values / scale).astype(int)
+    rows, parts = shown.values.shape
+    ticks = clock.ticks()
+    tooltip = {
+        "rows": rows,
+        "when": [
+            clock.named_span(begin - 1, end)
+            for begin, end in zip(shown.begins, shown.ends, strict=True)
+        ],
+        "scale": scale,
+        "values": packed(shown.values, scale),
+    }
+    return {
+        "hue": hue,
+        "rows": rows,
+        "parts": parts,
+        "entries": shown.entries,
+        "strokes": strokes_of(np.rint(LEVELS * shown.values / scale).astype(int)),
+        "tooltip": tooltip,
+        "ticks": positions(ticks, clock.rounds),
+        "axis": ticks.title,
+        "description": _alt_text(shown),
+    }
+
+
+def strokes_of(levels: Any) -> list[dict[str, Any]]:
+    """One for each strength: everything that has it."""
     strokes: dict[int, list[str]] = {}
     for i, row in enumerate(levels.tolist()):
         start = 0
@@ -70,49 +108,43 @@ def element(shown: HeatMap, color: int, scale: float) -> str:
             length = len(list(stretch))
             strokes.setdefault(level, []).append(f"M{start} {i}h{length}")
             start += length
-    paths = "".join(
-        f'<path{" class=neg" if level < 0 else ""} stroke-opacity="{abs(level) / LEVELS:g}" '
-        f'd="{"".join(strokes[level])}"/>'
+    return [
+        {"negative": level < 0, "opacity": f"{abs(level) / LEVELS:g}", "d": "".join(strokes[level])}
         for level in sorted(strokes)
         if level
-    )
-    rows, parts = shown.values.shape
-    names = "".join(f'<li title="{escape(name)}">{escape(name)}</li>' for name in shown.entries)
-    tooltip = {
-        "rows": rows,
-        "begins": shown.begins,
-        "ends": shown.ends,
-        "scale": scale,
-        "values": _packed(shown.values, scale),
+    ]
+
+
+def scale_context(scale: float, hue: int, negative: bool) -> dict[str, Any]:
+    """The colour bar: what each strength means."""
+    steps = [level / LEVELS for level in range(-LEVELS if negative else 0, LEVELS + 1)]
+    ends = [number(-scale), "0", number(scale)] if negative else ["0", number(scale)]
+    return {
+        "hue": hue,
+        "steps": steps,
+        "labels": ends,
+        "description": f"The colours, from {ends[0]} to {ends[-1]}",
     }
-    data = escape(json.dumps(tooltip, separators=(",", ":")))
-    return (
-        f'<div class="heat" style="--tone: var(--line-{color}); --rows: {rows}" '
-        f'data-heat="{data}"><ol>{names}</ol><svg viewBox="0 0 {parts} {rows}" '
-        f'preserveAspectRatio="none" role="img" aria-label="{escape(_alt_text(shown))}"><g '
-        f'transform="translate(0 .5)">{paths}</g></svg><p class="axis"><span>round'
-        f" {shown.begins[0]:,}</span><span>{shown.ends[-1]:,}</span></p></div>"
-    )
 
 
-def heat_table(shown: HeatMap) -> str:
+def heat_table(shown: HeatMap, name: str) -> Table:
     """The same in numbers: mean, least and largest part, last part."""
     rows = zip(shown.entries, shown.values, strict=True)
     cells = (
-        (escape(name), *(number(float(x)) for x in (row.mean(), row.min(), row.max(), row[-1])))
-        for name, row in rows
+        (entry, *(number(float(x)) for x in (row.mean(), row.min(), row.max(), row[-1])))
+        for entry, row in rows
     )
-    return table(("entry", "mean", "least", "largest", "last"), cells)
+    return table(name, ("entry", "mean", "least", "largest", "last"), cells)
 
 
 def _alt_text(shown: HeatMap) -> str:
     largest = int(np.abs(shown.values).mean(axis=1).argmax())
     return (
-        f"{len(shown.entries)} entries of the played point over time; the largest on average is "
+        f"{len(shown.entries)} entries of the decision over time; the largest on average is "
         f"{shown.entries[largest]}."
     )
 
 
-def _packed(values: Floats, scale: float) -> str:
+def packed(values: Floats, scale: float) -> str:
     """Row after row in 16 bits each, as base64: four digits of the scale."""
     return base64.b64encode(np.rint(32767 * values / scale).astype("<i2").tobytes()).decode()

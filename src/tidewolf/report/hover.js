@@ -23,6 +23,10 @@
   };
   const hide = () => { tip.hidden = true; };
   const head = (text) => Object.assign(document.createElement("strong"), { textContent: text });
+  const moment = (tooltip, i) => {
+    const round = `round ${tooltip.at[i].toLocaleString("en")}`;
+    return tooltip.when ? `${tooltip.when[i]} (${round})` : round;
+  };
   const inside = (svg, event) => {
     const box = svg.getBoundingClientRect(), view = svg.viewBox.baseVal;
     return [((event.clientX - box.left) / box.width) * view.width, ((event.clientY - box.top) / box.height) * view.height];
@@ -39,8 +43,8 @@
   };
   addEventListener("scroll", hide, { passive: true });
 
-  for (const figure of document.querySelectorAll("figure[data-tooltip]")) {
-    const svg = figure.querySelector("svg"), tooltip = JSON.parse(figure.dataset.tooltip);
+  for (const plot of document.querySelectorAll(".plot[data-tooltip]")) {
+    const svg = plot.querySelector("svg"), tooltip = JSON.parse(plot.dataset.tooltip);
     if (tooltip.dots) {
       listen(svg, (event) => {
         const [x, y] = inside(svg, event);
@@ -50,7 +54,7 @@
       });
       continue;
     }
-    const names = [...figure.querySelectorAll(".legend span")].map((each) => each.textContent);
+    const names = [...plot.closest("figure").querySelectorAll(".legend span")].map((each) => each.textContent);
     const place = ([from, to, low, high], value) => low + ((value - from) / (to - from)) * (high - low);
     const guide = mark(svg, "path", { class: "guide", d: "" });
     const dots = tooltip.lines.map((_, i) => mark(svg, "circle", { class: "dot", r: 3.5, style: `fill: var(--line-${tooltip.hues[i]})` }));
@@ -61,7 +65,7 @@
       guide.setAttribute("d", `M${x} ${tooltip.y[3]}V${tooltip.y[2]}`);
       dots.forEach((dot, i) => { dot.setAttribute("cx", x); dot.setAttribute("cy", place(tooltip.y, (tooltip.tops || tooltip.lines)[i][chosen])); });
       const lines = tooltip.lines.map((values, i) => row(tooltip.hues[i], names[i], say(values[chosen])));
-      show(clientX, clientY, head(`round ${tooltip.at[chosen].toLocaleString("en")}`), ...lines);
+      show(clientX, clientY, head(moment(tooltip, chosen)), ...lines);
     };
     listen(svg, (event) => {
       const round = place([tooltip.x[2], tooltip.x[3], tooltip.x[0], tooltip.x[1]], inside(svg, event)[0]);
@@ -86,14 +90,12 @@
     const bytes = Uint8Array.from(atob(tooltip.values), (letter) => letter.charCodeAt(0));
     const values = new DataView(bytes.buffer);
     listen(svg, (event) => {
-      const [x, y] = inside(svg, event), parts = tooltip.ends.length;
+      const [x, y] = inside(svg, event), parts = tooltip.when.length;
       const column = Math.max(0, Math.min(parts - 1, Math.floor(x))), line = Math.max(0, Math.min(tooltip.rows - 1, Math.floor(y)));
       const value = (values.getInt16(2 * (line * parts + column), true) / 32767) * tooltip.scale;
-      const from = tooltip.begins[column], to = tooltip.ends[column];
-      const when = from === to ? `round ${from.toLocaleString("en")}` : `rounds ${from.toLocaleString("en")} to ${to.toLocaleString("en")}`;
       const words = document.createElement("div");
       words.append(`${names[line]} `, Object.assign(document.createElement("b"), { textContent: String(Number(value.toPrecision(3))) }));
-      show(event.clientX, event.clientY, head(when), words);
+      show(event.clientX, event.clientY, head(tooltip.when[column]), words);
     });
   }
 

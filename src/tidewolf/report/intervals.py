@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidewolf.evaluation.formatting import interval, number
-from tidewolf.report.figures import legend_entry
-from tidewolf.report.markup import scrolled
+from tidewolf.report.clock import Clock
+from tidewolf.report.tables import Bar, Cell, Rows, Table
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.intervals import Interval, Intervals
@@ -54,26 +54,23 @@ def _quick(run: Run) -> bool:
     return linear and isinstance(run.learner.hard_set, Polyhedral) and 0 < size <= _QUICK
 
 
-def intervals_section(found: Sequence[Intervals], seen: Sequence[RunStyle]) -> str:
-    """A table for each run's intervals; nothing where there are none."""
+def intervals_context(
+    found: Sequence[Intervals], seen: Sequence[RunStyle], clock: Clock
+) -> dict[str, Any] | None:
+    """A table of each run's intervals; None where there are none."""
     if not found:
-        return ""
-    head = "".join(
-        f'<th scope="col">{title}</th>'
-        for title in ("rounds", "worst regret", "where", "worst violation", "where")
-    )
-    bodies = "".join(
-        f'<tbody><tr><th scope="rowgroup" colspan="5">{legend_entry(style)}</th></tr>'
-        f"{''.join(_rows(style.hue, each))}</tbody>"
+        return None
+    regrets = any(each.regret is not None for one in found for each in one.every)
+    titles = ("rounds", "worst regret", "where", "worst violation", "where")
+    groups = [
+        Rows(_rows(style.hue, each, clock, regrets), Cell(style.label, style=style))
         for each, style in zip(found, seen, strict=True)
-    )
-    shown = scrolled(
-        f'<table class="worst"><thead><tr>{head}</tr></thead>{bodies}</table>', "Worst intervals"
-    )
-    return f'<h2 class="part">Worst intervals</h2><p class="read">{_READ}</p>{shown}'
+    ]
+    shown = titles if regrets else (titles[0], *titles[3:])
+    return {"read": _READ, "table": Table("Worst stretches", shown, groups, kind="worst")}
 
 
-def _rows(hue: int, found: Intervals) -> list[str]:
+def _rows(hue: int, found: Intervals, clock: Clock, regrets: bool) -> list[list[Cell]]:
     rows, rounds = [], found.every[-1].stop
     for length in sorted({each.length for each in found.every}):
         these = [each for each in found.every if each.length == length]
@@ -82,23 +79,24 @@ def _rows(hue: int, found: Intervals) -> list[str]:
             known, key=lambda each: each.regret[1] if each.regret else -math.inf, default=None
         )
         violation = max(these, key=lambda each: each.violation)
-        said = "none" if regret is None or regret.regret is None else interval(regret.regret)
+        said = (
+            "no point keeps every limit"
+            if regret is None or regret.regret is None
+            else interval(regret.regret)
+        )
         rows.append(
-            f"<tr><td>{length:,}</td><td>{said}</td><td>{_where(hue, regret, rounds)}</td>"
-            f"<td>{number(violation.violation)}</td><td>{_where(hue, violation, rounds)}</td></tr>"
+            [
+                Cell(f"{length:,}"),
+                *([Cell(said), _where(hue, regret, rounds, clock)] if regrets else []),
+                Cell(number(violation.violation)),
+                _where(hue, violation, rounds, clock),
+            ]
         )
     return rows
 
 
-def _where(hue: int, each: Interval | None, rounds: int) -> str:
+def _where(hue: int, each: Interval | None, rounds: int, clock: Clock) -> Cell:
     if each is None:
-        return ""
-    start, stop = (100 * end / rounds for end in (each.start, each.stop))
-    bar = (
-        f'<path d="M0 3H100"/><path style="stroke: var(--line-{hue})" d="M{start:.1f} '
-        f'3H{stop:.1f}"/>'
-    )
-    return (
-        f'<span class="where">{each.start + 1:,}&ndash;{each.stop:,}</span><svg class="bar" '
-        f'viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">{bar}</svg>'
-    )
+        return Cell("")
+    bar = Bar(each.start / rounds, each.stop / rounds, hue)
+    return Cell(clock.span(each.start, each.stop), bar=bar)

@@ -1,38 +1,94 @@
-"""A table of the limits of runs whose learner has a weight for each, those broken most first."""
+"""Which limits were broken: by name, by how much, in how many rounds, and when it was worst."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tidewolf.report.markup import scrolled, table
-from tidewolf.report.styles import run_styles
+from tidewolf.evaluation.formatting import number, percent
+from tidewolf.evaluation.limits import BrokenLimit, broken_limits
+from tidewolf.report.clock import Clock, clock_of
+from tidewolf.report.styles import RunStyle, run_styles
+from tidewolf.report.tables import Cell, Rows, Table, cells
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
+    from tidewolf.networks.network import Network
 
 ROWS = 10
 """Of more limits that were broken, those broken most are shown."""
-_READ = "By how much each limit was broken in all, and the most that theory allows of it."
+_READ = (
+    "By how much each limit was broken, added up over the rounds, in the unit of the limits; in how"
+    " many rounds; and the round in which it was broken most. A round that keeps a limit never "
+    "makes up for one that breaks it."
+)
 
 
-def limits_table(run: Run) -> str:
-    """Name, violation and bound of each; nothing where limits are not told apart."""
-    if not run.limits:
-        return ""
-    rows = [tuple(map(escape, row)) for row in run.limits.rows(ROWS)]
-    broken = f"{len(run.limits.broken)} of {len(run.limits)} limits were broken."
-    titles = ("limit", "broken by", "at most")
-    shown = scrolled(table(titles, rows, stacked=True), "Limits") if rows else ""
-    return f'<p class="read">{broken}</p>{shown}'
-
-
-def limits_section(runs: Sequence[Run]) -> str:
-    """A table for each run that has one."""
-    shown = "".join(
-        f"<h3>{escape(style.label)}</h3>{limits_table(run)}"
-        for run, style in zip(runs, run_styles(runs), strict=True)
-        if run.limits
+def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[str, Any] | None:
+    """A table of what was broken, run by run, and sentences about those that broke nothing; None
+    where there are no limits.
+    """
+    if not runs[0].rounds or _unlimited(runs[0]):
+        return None
+    clock = clock_of(runs[0].stream, runs[0].rounds)
+    found = [(style, broken_limits(run), run) for run, style in _styled(runs)]
+    groups = [Rows(_rows(broken, clock), _head(style, broken, run)) for style, broken, run in found]
+    bounded = any(one.bound is not None for _, broken, _ in found for one in broken)
+    kept = [style.label for style, broken, _ in found if not broken]
+    sentences = [f"{', '.join(kept)}: no limit was broken."] if kept else []
+    if any(broken and broken[0].breach is None for _, broken, _ in found):
+        sentences.append(
+            "When limits were broken is not known of runs that an older tidewolf recorded."
+        )
+    if network is not None:
+        said = f"0.01 is {number(0.01 * network.unit)} in the unit of the capacities."
+        sentences.insert(0, f"Limits are measured in shares of all that is sent: {said}")
+    titles = ("limit", "broken by, in all", "rounds", "at worst", "when it was worst", "from, to")
+    table = Table(
+        "Limits that were broken",
+        titles + (("theory allows",) if bounded else ()),
+        [
+            group if bounded else Rows([row[: len(titles)] for row in group.rows], group.head)
+            for group, (_, broken, _) in zip(groups, found, strict=True)
+            if broken
+        ],
+        kind="limits",
     )
-    return f'<h2 class="part">Limits</h2><p class="read">{_READ}</p>{shown}' if shown else ""
+    return {"read": _READ, "sentences": sentences, "table": table if table.groups else None}
+
+
+def _styled(runs: Sequence[Run]) -> list[tuple[Run, RunStyle]]:
+    return list(zip(runs, run_styles(runs), strict=True))
+
+
+def _unlimited(run: Run) -> bool:
+    from tidewolf.core.unlimited import Unlimited
+
+    return isinstance(run.stream.constraints, Unlimited)
+
+
+def _head(style: RunStyle, broken: Sequence[BrokenLimit], run: Run) -> Cell:
+    count = 1 if run.each_violation is None else len(run.each_violation)
+    left = len(broken) - ROWS
+    said = f"{len(broken)} of {count:,} limits broken" if count > 1 else ""
+    more = f", those broken most are shown ({left} more)" if left > 0 else ""
+    return Cell(style.label, (said + more,) if said else (), style)
+
+
+def _rows(broken: Sequence[BrokenLimit], clock: Clock) -> list[list[Cell]]:
+    return [cells(_row(one, clock)) for one in broken[:ROWS]]
+
+
+def _row(one: BrokenLimit, clock: Clock) -> list[Cell | str]:
+    allowed, when = "unknown" if one.bound is None else number(one.bound), one.breach
+    if when is None:
+        return [one.name, number(one.total), *["not known"] * 4, allowed]
+    return [
+        one.name,
+        number(one.total),
+        Cell(f"{when.rounds:,}", (percent(when.rounds / max(1, clock.rounds)),)),
+        number(when.worst),
+        clock.when(when.worst_round),
+        clock.span(when.first, when.last + 1),
+        allowed,
+    ]

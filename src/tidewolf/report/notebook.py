@@ -9,17 +9,17 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from tidewolf.core.display import Presenter
-from tidewolf.report.charts import figures, frontier_figure, standing_curves
-from tidewolf.report.comparison import comparison_section
-from tidewolf.report.limits import limits_table
+from tidewolf.report.charts import figures
+from tidewolf.report.comparison import stream_context
+from tidewolf.report.limits import limits_context
 from tidewolf.report.page import (
-    asset,
     hindsight_warnings,
     learner_labels,
     learner_notes,
     results_table,
 )
 from tidewolf.report.pictures import plot_comparison, plot_runs
+from tidewolf.report.rendering import asset, render
 from tidewolf.report.trust import members_table, trust_figure
 
 if TYPE_CHECKING:
@@ -29,41 +29,42 @@ if TYPE_CHECKING:
 
 def run_html(run: Run) -> str:
     """The table of a run, its figures where matplotlib is installed, and what a reader should
-    know.
+    know; as it prints where jinja2 is not installed.
     """
+    if not find_spec("jinja2"):
+        return f"<pre>{escape(str(run))}</pre>"
     said = [
         *hindsight_warnings([run]),
         *(note for _, note in learner_notes([run], learner_labels([run]))),
     ]
-    drawn = ""
+    drawn = []
     if find_spec("matplotlib"):
-        drawn = figures([run], tables=False) + trust_figure(run, tables=False)
-    return _framed(
-        results_table([run]),
-        f'<section class="figures">{drawn}</section>',
-        members_table(run.members) if run.members else "",
-        limits_table(run),
-        *(f"<p>{escape(sentence)}</p>" for sentence in said),
+        trusted = trust_figure(run, tables=False)
+        drawn = [*figures([run], tables=False), *([trusted] if trusted else [])]
+    return render(
+        "notebook_run",
+        style=_style(),
+        results=results_table([run]),
+        figures=drawn,
+        members=members_table(run.members) if run.members else None,
+        limits=limits_context([run]),
+        said=said,
     )
 
 
 def comparison_html(comparison: Comparison) -> str:
-    """The standings on each stream, and the frontiers where matplotlib is installed."""
-    standings, parts = comparison.standings(), []
-    for stream in comparison.streams:
-        its = [each for each in standings if each.stream == stream]
-        parts.append(comparison_section(comparison, stream, its))
-        if find_spec("matplotlib"):
-            drawn = frontier_figure(
-                stream, "mean regret against mean violation a round", standing_curves(its)
-            )
-            parts.append(f'<section class="figures">{drawn}</section>')
-    return _framed(*parts)
+    """The standings on each stream, and the frontiers where matplotlib is installed; as it prints
+    where jinja2 is not installed.
+    """
+    if not find_spec("jinja2"):
+        return f"<pre>{escape(repr(comparison))}</pre>"
+    drawn = find_spec("matplotlib") is not None
+    streams = [stream_context(comparison, stream, drawn=drawn) for stream in comparison.streams]
+    return render("notebook_comparison", style=_style(), streams=streams)
 
 
-def _framed(*parts: str) -> str:
-    style = asset("colors.css").replace(":root", ".tidewolf") + asset("notebook.css")
-    return f'<div class="tidewolf"><style>\n{style}</style>{"".join(parts)}</div>'
+def _style() -> str:
+    return asset("colors.css").replace(":root", ".tidewolf") + asset("notebook.css")
 
 
 PRESENTERS = {

@@ -1,8 +1,9 @@
 """The report of an experiment: what was run, what came of it, pictures, and how to run it again.
 
-One HTML page that needs nothing else, no network either. Its script only says at a pointer what
-tables and captions say without it. Light and dark, a phone and paper are the style sheet's
-business. The same runs give the same page, apart from the date and the seconds.
+One HTML page that needs nothing else, no network either. Sections are functions that make plain
+data from runs; templates/ makes the markup. Its script only says at a pointer what tables and
+captions say without it. Light and dark, a phone and paper are the style sheet's business. The same
+runs give the same page, apart from the date and the seconds.
 """
 
 from __future__ import annotations
@@ -10,43 +11,65 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from html import escape
-from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from tidewolf.core import checkpoint
 from tidewolf.core.feedback import SEES
+from tidewolf.evaluation.hindsight_words import hindsight_sentences
 from tidewolf.evaluation.metrics import Metric, table_metrics
 from tidewolf.report.charts import figures
-from tidewolf.report.figures import legend_line
-from tidewolf.report.intervals import intervals_section, quick_intervals
-from tidewolf.report.limits import limits_section
-from tidewolf.report.markup import scrolled, table, with_lines
+from tidewolf.report.clock import Clock, clock_of
+from tidewolf.report.intervals import intervals_context, quick_intervals
+from tidewolf.report.limits import limits_context
+from tidewolf.report.names import title_of
+from tidewolf.report.rendering import document, require_extras
 from tidewolf.report.styles import RunStyle, run_styles
 from tidewolf.report.styles import learner_labels as learner_labels
-from tidewolf.report.trajectory import trajectory_section
-from tidewolf.report.trust import trust_section
+from tidewolf.report.tables import Cell, Table, table
+from tidewolf.report.trajectory import maps_context, networks_context
+from tidewolf.report.trust import trust_context
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.intervals import Intervals
     from tidewolf.evaluation.run import Run
+    from tidewolf.networks.network import Network
 
-PAGE_FORMAT = 1
-_READ = (
-    "Regret is the total loss minus that of the best fixed point that keeps every limit in every "
-    "round; where that point is known only between two bounds, so is the regret. Violation adds "
-    "up by how much the limits were broken; surplus never pays for a breach. The measured bound "
-    "beneath is the most that theory allows this very run, given what it measured. Churn is half "
-    "of what the entries of the decision changed by from one round to the next, all together. 99 % "
-    "of the rounds are at most p99. "
+DECISION_FILES = ("decisions*.csv", "decisions*.parquet", "paths*.csv", "paths*.parquet")
+"""What a page links to where it lies beside it."""
+_WORDS = (
+    (
+        "regret",
+        "The total loss minus that of the best fixed point that keeps every limit in every round; "
+        "where that point is known only between two bounds, so is the regret.",
+    ),
+    (
+        "violation",
+        "By how much the limits were broken, added up; a round with room to spare never pays for a "
+        "breach.",
+    ),
+    (
+        "regret, kept rounds",
+        "The total loss minus that of the best fixed point which keeps every limit in those rounds "
+        "that can be kept at the least breach; no point keeps every limit in every round.",
+    ),
+    ("measured bound", "The most that theory allows this very run, given what it measured."),
+    (
+        "churn",
+        "How far the decision moved from one round to the next: half of what its entries changed "
+        "by, all together.",
+    ),
+    ("p99", "99 % of the rounds are at most that."),
+    ("largest excess", "The farthest that a played point ever was outside the hard set."),
+    (
+        "certificate",
+        "It holds when every played point is a member of the set, every projection and oracle call "
+        "is accounted for, and both totals are within what theory allows.",
+    ),
 )
-_PROMISED = "What was promised was known before the first round. "
-_CERTIFIED = (
-    "The largest excess is the farthest a played point ever was outside the hard set. A certificate"
-    " holds when every played point is a member, every projection and oracle call is accounted "
-    "for, and both totals are within what theory allows."
-)
+_PROMISED = ("promised", "What was promised was known before the first round.")
 
 
 def write(
@@ -61,8 +84,17 @@ def write(
     experiment: str = "",
     worst: Sequence[Intervals] | None = None,
     left_out: Mapping[str, str] = MappingProxyType({}),
+    network: Network | None = None,
+    notes: Sequence[str] = (),
+    decisions: Sequence[str] | None = None,
 ) -> None:
-    """The page at `path`, whole or not at all."""
+    """The page at `path`, whole or not at all.
+
+    Arguments are those of `page`; without `decisions` the page links to those that lie beside it.
+    """
+    if decisions is None:
+        folder = Path(path).parent
+        decisions = [file.name for form in DECISION_FILES for file in sorted(folder.glob(form))]
     text = page(
         runs,
         name=name,
@@ -73,6 +105,9 @@ def write(
         experiment=experiment,
         worst=worst,
         left_out=left_out,
+        network=network,
+        notes=notes,
+        decisions=decisions,
     )
     checkpoint.write(path, text.encode())
 
@@ -88,119 +123,113 @@ def page(
     experiment: str = "",
     worst: Sequence[Intervals] | None = None,
     left_out: Mapping[str, str] = MappingProxyType({}),
+    network: Network | None = None,
+    notes: Sequence[str] = (),
+    decisions: Sequence[str] = (),
 ) -> str:
     """The whole page for runs of several learners on one stream.
 
     `entries` names the entries of a point, one each; `experiment` is the experiment as resolved, as
     text; `worst` holds the intervals of each run. Without them, they are worked out where that is a
     matter of linear programs of moderate size. `left_out` says why learners that usually take part
-    do not.
+    do not. `network` is what the set was made from, `notes` are sentences to know of the problem;
+    `decisions` are the names of files beside the page that hold them.
     """
-    seen = run_styles(runs)
+    require_extras()
+    seen, clock = run_styles(runs), clock_of(runs[0].stream, runs[0].rounds)
     labels = [style.label for style in seen]
-    body = [
-        f"<h1>{escape(name)}</h1>",
-        f"<p>{escape(about)}</p>",
-        f'<p class="facts">{runs[0].rounds:,} rounds &middot; seed {seed}</p>',
-        results_table(runs),
-        f'<p class="read">{_read(runs)}</p>',
-        *(
-            f'<p class="warning" role="note">{escape(sentence)}</p>'
-            for sentence in hindsight_warnings(runs)
+    context = {
+        "title": title_of(name),
+        "about": about,
+        "facts": _facts(runs, seed, clock),
+        "files": _files(decisions, network),
+        "results": results_table(runs),
+        "read": _read(runs),
+        "warnings": hindsight_warnings(runs),
+        "figures": figures(runs),
+        "trust": trust_context(runs),
+        "limits": limits_context(runs, network),
+        "networks": networks_context(runs, entries, network),
+        "maps": maps_context(runs, entries),
+        "intervals": intervals_context(
+            quick_intervals(runs) if worst is None else worst, seen, clock
         ),
-        f'<section class="figures">{figures(runs)}</section>',
-        trust_section(runs),
-        limits_section(runs),
-        trajectory_section(runs, entries),
-        intervals_section(quick_intervals(runs) if worst is None else worst, seen),
-        _notes(runs, labels, left_out),
-        _experiment(runs, labels, name, seed, experiment),
-        footer(date),
-    ]
-    return document(name, [part for part in body if part])
+        "notes": [*_problem_notes(notes, network), *learner_notes(runs, labels, left_out)],
+        "experiment": experiment.strip(),
+        "settings": _settings(runs, labels, name, seed),
+        "written": written(date),
+    }
+    return document("run", title_of(name), context)
 
 
-def document(name: str, body: Sequence[str]) -> str:
-    """A page that needs nothing else around these elements."""
-    style, script = asset("colors.css") + asset("style.css"), asset("hover.js")
-    head = (
-        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, '
-        'initial-scale=1"><meta name="generator" content="tidewolf '
-        f'{checkpoint.writer()["tidewolf"]}"><meta name="tidewolf-format" '
-        f'content="{PAGE_FORMAT}"><title>{escape(name)} - tidewolf</title><style>\n{style}</style>'
+def written(date: datetime) -> str:
+    """When a page was written, in words."""
+    return date.strftime("%Y-%m-%d %H:%M %Z").strip()
+
+
+def _facts(runs: Sequence[Run], seed: int, clock: Clock) -> list[str]:
+    when = [clock.span(0, clock.rounds)] if clock.times is not None else []
+    return [f"{runs[0].rounds:,} rounds", *when, f"seed {seed}"]
+
+
+def _problem_notes(notes: Sequence[str], network: Network | None) -> list[tuple[str, str]]:
+    """What to know of the problem, without what stands beside the network."""
+    said = set() if network is None else set(network.notes)
+    return [("", note) for note in notes if note not in said]
+
+
+def _files(names: Sequence[str], network: Network | None) -> list[dict[str, Any]]:
+    """Files by what is in them, each with its address."""
+    shares = "the share of its demand that every link or tunnel carries, a column each"
+    kinds = {
+        "one column for each entry of the decision" if network is None else shares: "decisions",
+        "the paths in use, with their shares": "paths",
+    }
+    found = (
+        {
+            "about": about,
+            "files": [
+                {"name": name, "address": quote(name)} for name in names if name.startswith(kind)
+            ],
+        }
+        for about, kind in kinds.items()
     )
-    inside = "\n".join(body)
-    return (
-        f'<!doctype html>\n<html lang="en">\n<head>{head}</head>\n<body><main>\n{inside}\n</main>'
-        f"<script>\n{script}</script></body>\n</html>\n"
-    )
-
-
-def asset(name: str) -> str:
-    """A style sheet or script that lies beside this file."""
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return [each for each in found if each["files"]]
 
 
 def hindsight_warnings(runs: Sequence[Run]) -> list[str]:
-    """Why there is no regret, or only half of it, in words; nothing where there is one."""
-    sentences = [_without_comparator(run) for run in runs if run.regret_curve() is None]
-    return list(dict.fromkeys(sentences))
+    """Why there is no regret, or only half of it, in words, and what can be said instead; nothing
+    where there is one.
+    """
+    return hindsight_sentences(runs)
 
 
-def _without_comparator(run: Run) -> str:
-    comparator = run.comparator
-    if comparator is None:
-        return (
-            "The best fixed point in hindsight cannot be computed for this set and these "
-            "functions, so the regret is not known."
-        )
-    if comparator.infeasibility is not None:
-        return (
-            f"{comparator.infeasibility.sentence} So there is no best fixed point in hindsight, "
-            "and no regret."
-        )
-    return (
-        "No fixed point that keeps every limit was found, and no proof that there is none: the "
-        "regret is known from above only."
-    )
-
-
-def results_table(runs: Sequence[Run]) -> str:
+def results_table(runs: Sequence[Run]) -> Table:
     """The headline: what each run came to."""
     shown = table_metrics(runs)
-    titles = ["learner", *(metric.title for metric in shown)]
     rows = (_row(run, style, shown) for run, style in zip(runs, run_styles(runs), strict=True))
-    return scrolled(table(titles, rows, stacked=True), "Results")
+    titles = ["learner", *(metric.title for metric in shown)]
+    return table("Results", titles, rows, stacked=True, kind="results")
 
 
-def _row(run: Run, style: RunStyle, shown: Sequence[Metric]) -> tuple[str, ...]:
+def _row(run: Run, style: RunStyle, shown: Sequence[Metric]) -> list[Cell]:
     proved = {True: "certificate holds", False: "certificate fails", None: "certificate undecided"}[
         run.certificate.holds
     ]
-    return (
-        legend_line(style) + with_lines(style.label, f"sees {SEES[run.learner.needs]}", proved),
-        *(with_lines(metric.cell(run), *metric.details(run)) for metric in shown),
-    )
+    return [
+        Cell(style.label, (f"sees {SEES[run.learner.needs]}", proved), style),
+        *(Cell(metric.cell(run), tuple(metric.details(run))) for metric in shown),
+    ]
 
 
-def _read(runs: Sequence[Run]) -> str:
-    """How to read the headline; of promises only where something is promised."""
+def _read(runs: Sequence[Run]) -> list[tuple[str, str]]:
+    """What the words of the headline mean; of promises and regret only where there are some."""
     totals = [
         total for run in runs for total in (run.certificate.regret, run.certificate.violation)
     ]
-    return (
-        _READ
-        + (_PROMISED if any(total.promise is not None for total in totals) else "")
-        + _CERTIFIED
-    )
-
-
-def _notes(runs: Sequence[Run], labels: Sequence[str], left_out: Mapping[str, str]) -> str:
-    items = "".join(
-        f"<li><b>{escape(who)}</b>: {escape(note)}</li>"
-        for who, note in learner_notes(runs, labels, left_out)
-    )
-    return f'<h2 class="part">Notes</h2><ul class="notes">{items}</ul>' if items else ""
+    shown = {metric.title for metric in table_metrics(runs)}
+    words = [each for each in _WORDS if not each[0].startswith("regret") or each[0] in shown]
+    return [*words, _PROMISED] if any(total.promise is not None for total in totals) else words
 
 
 def learner_notes(
@@ -219,11 +248,11 @@ def learner_notes(
     return [*((", ".join(who), note) for note, who in concerned.items()), *missing]
 
 
-def _experiment(
-    runs: Sequence[Run], labels: Sequence[str], name: str, seed: int, experiment: str
-) -> str:
+def _settings(
+    runs: Sequence[Run], labels: Sequence[str], name: str, seed: int
+) -> list[tuple[str, Any]]:
     stream = runs[0].stream
-    facts = [
+    return [
         ("experiment", f"{name}, {runs[0].rounds:,} rounds"),
         ("seed", f"{seed}"),
         ("set", repr(runs[0].learner.hard_set)),
@@ -231,17 +260,3 @@ def _experiment(
         ("constraints", repr(stream.constraints)),
         *((label, repr(run.learner)) for run, label in zip(runs, labels, strict=True)),
     ]
-    resolved = f"<pre>{escape(experiment.strip())}</pre>" if experiment.strip() else ""
-    return f'<h2 class="part">The experiment</h2>{resolved}{_facts(facts)}'
-
-
-def footer(date: datetime) -> str:
-    """Versions, and when the page was written."""
-    versions = ", ".join(f"{part} {version}" for part, version in checkpoint.writer().items())
-    written = date.strftime("%Y-%m-%d %H:%M %Z").strip()
-    return f"<footer>{_facts([('versions', versions), ('written', written)])}</footer>"
-
-
-def _facts(facts: Sequence[tuple[str, str]]) -> str:
-    items = (f"<dt>{escape(term)}</dt><dd>{escape(fact)}</dd>" for term, fact in facts)
-    return f"<dl>{''.join(items)}</dl>"

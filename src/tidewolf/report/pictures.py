@@ -15,41 +15,61 @@ import numpy as np
 
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import InvalidInput, MissingExtra
-from tidewolf.report import network
-from tidewolf.report.charts import Series, all_series, frontiers, standing_curves
-from tidewolf.report.figures import COLORS, Curve, draw_frontiers, draw_lines, places
+from tidewolf.report import network as drawn
+from tidewolf.report.charts import Series, all_series, frontiers
+from tidewolf.report.clock import Clock, clock_of
+from tidewolf.report.figures import COLORS, draw_lines
+from tidewolf.report.frontier import Curve, draw_frontiers, places
 from tidewolf.report.styles import RunStyle, run_styles
-from tidewolf.report.trajectory import ShownRun, full_colour, shown_runs
+from tidewolf.report.trajectory import ShownRun, full_colour, networks_of, shown_runs
 from tidewolf.report.trust import Trust, draw_trust, trust_of
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison
     from tidewolf.evaluation.run import Run
+    from tidewolf.networks.network import Network
     from tidewolf.report.picture import Picture
 
 _WIDTH, _HEIGHT = 6.4, 4.2  # inches of one picture
 _NEGATIVE = "#6b7480"
+USE_COLORS = (
+    "#8fa3b8",
+    "#6f9bc4",
+    "#4b93c9",
+    "#2f8f9d",
+    "#2f9468",
+    "#6f9a2a",
+    "#b08a00",
+    "#d07a00",
+    "#dc5a1e",
+    "#cf2f2f",
+    "#8f0a5c",
+)
+"""The colours of utilisation, those of the page."""
 
 
 def write_figures(
-    folder: str | os.PathLike[str], runs: Sequence[Run], *, entries: Sequence[str] = ()
+    folder: str | os.PathLike[str],
+    runs: Sequence[Run],
+    *,
+    entries: Sequence[str] = (),
+    network: Network | None = None,
 ) -> list[Path]:
     """Every figure of the runs as a PNG and an SVG in a folder; `entries` names the entries of a
-    point. Answers the files.
+    point, `network` is what the set was made from. Answers the files.
     """
-    folder = Path(folder)
-    figures = {each.name: _series([each]) for each in all_series(runs)}
+    folder, clock = Path(folder), clock_of(runs[0].stream, runs[0].rounds)
+    figures = {each.name: _series([each], clock) for each in all_series(runs)}
     if curves := frontiers(runs):
         figures["frontier"] = plot_frontiers({"Frontier as caution moves": curves})
     for run, style in zip(runs, run_styles(runs), strict=True):
         if (trust := trust_of(run)) is not None:
-            figures[f"trust of {style.label}"] = _trust(trust)
+            figures[f"trust of {style.label}"] = _trust(trust, clock)
     shown = shown_runs(runs, entries)
     for each in shown:
-        figures[f"points of {each.style.label}"] = _heat(each, full_colour(shown))
-        net = network.network_of(each.run.learner.hard_set, each.trajectory.mean)
-        if net is not None:
-            figures[f"network of {each.style.label}"] = _network(net, each)
+        figures[f"points of {each.style.label}"] = _heat(each, full_colour(shown), clock)
+    for each, net in networks_of(shown, clock, network):
+        figures[f"network of {each.style.label}"] = _network(net, each)
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     for name, figure in figures.items():
@@ -66,11 +86,13 @@ def plot_runs(runs: Sequence[Run]) -> Picture:
     if runs[0].rounds == 0:
         raise InvalidInput("A run of no rounds has nothing to plot.")
     trust = trust_of(runs[0]) if len(runs) == 1 else None
-    return _series(all_series(runs), trust)
+    return _series(all_series(runs), clock_of(runs[0].stream, runs[0].rounds), trust)
 
 
 def plot_comparison(comparison: Comparison) -> Picture:
     """The frontiers of every stream."""
+    from tidewolf.report.comparison import standing_curves
+
     standings = comparison.standings()
     return plot_frontiers(
         {
@@ -80,8 +102,10 @@ def plot_comparison(comparison: Comparison) -> Picture:
     )
 
 
-def plot_frontiers(titled: Mapping[str, Sequence[Curve]]) -> Picture:
-    """Mean regret against mean violation, on a logarithmic scale, a panel for each title."""
+def plot_frontiers(
+    titled: Mapping[str, Sequence[Curve]], upward: str = "mean regret a round"
+) -> Picture:
+    """Mean regret against mean violation, a panel for each title."""
     figure, panels = _panels(len(titled))
     for axes, (title, curves) in zip(panels, titled.items(), strict=True):
         draw_frontiers(axes, curves, COLORS)
@@ -89,7 +113,7 @@ def plot_frontiers(titled: Mapping[str, Sequence[Curve]]) -> Picture:
             color = COLORS[curve.hue]
             axes.plot([], [], "o-", color=color, markersize=5, linewidth=1.2, label=curve.label)
             axes.plot(*places(curves, curve), "o", color=color, markersize=5)
-        axes.set_ylabel("mean regret a round")
+        axes.set_ylabel(upward)
         axes.set_title(title, fontsize="medium")
         if curves:
             axes.legend(frameon=False, fontsize="small")
@@ -111,18 +135,18 @@ def svg(figure: Picture) -> bytes:
     return buffer.getvalue()
 
 
-def _trust(trust: Trust) -> Picture:
+def _trust(trust: Trust, clock: Clock) -> Picture:
     figure, (axes,) = _panels(1, height=_HEIGHT + 0.2 * len(trust.styles))
-    draw_trust(axes, trust)
+    draw_trust(axes, trust, clock)
     return figure
 
 
-def _series(all_of_them: Sequence[Series], trust: Trust | None = None) -> Picture:
+def _series(all_of_them: Sequence[Series], clock: Clock, trust: Trust | None = None) -> Picture:
     figure, panels = _panels(len(all_of_them) + (trust is not None))
     if trust is not None:
-        draw_trust(panels[-1], trust)
+        draw_trust(panels[-1], trust, clock)
     for axes, each in zip(panels, all_of_them, strict=False):
-        draw_lines(axes, each.lines, COLORS)
+        draw_lines(axes, each.lines, COLORS, clock, from_zero=each.from_zero)
         axes.set_title(each.title, fontsize="medium")
         named = [
             f"{line.style.label}: {end}" for line, end in zip(each.lines, each.ends, strict=True)
@@ -143,16 +167,19 @@ def _sample(style: RunStyle) -> Any:
     )
 
 
-def _heat(each: ShownRun, scale: float) -> Picture:
-    figure, (axes,) = _panels(1, height=max(2.2, 0.9 + 0.2 * len(each.map.entries)))
-    values, strength = each.map.values, np.abs(each.map.values) / scale
-    image = np.ones((*values.shape, 4))
-    for chosen, color in ((values >= 0, COLORS[each.style.hue]), (values < 0, _NEGATIVE)):
-        image[chosen, :3] = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    image[..., 3] = np.minimum(1.0, strength)
-    rows = len(each.map.entries)
+def _heat(each: ShownRun, scale: float, clock: Clock) -> Picture:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LinearSegmentedColormap, Normalize
+
+    figure, (axes,) = _panels(1, height=max(2.4, 1.1 + 0.2 * len(each.map.entries)))
+    rows, negative = len(each.map.entries), bool((each.map.values < 0).any())
+    ends = [_NEGATIVE, "#ffffff"] if negative else ["#ffffff"]
+    colours = LinearSegmentedColormap.from_list("tidewolf", [*ends, COLORS[each.style.hue]])
+    sizes = Normalize(-scale if negative else 0.0, scale)
     axes.imshow(
-        image,
+        each.map.values,
+        cmap=colours,
+        norm=sizes,
         aspect="auto",
         interpolation="nearest",
         extent=(each.map.begins[0] - 0.5, each.map.ends[-1] + 0.5, rows, 0),
@@ -160,77 +187,45 @@ def _heat(each: ShownRun, scale: float) -> Picture:
     axes.set_yticks(np.arange(rows) + 0.5, each.map.entries, fontsize="x-small")
     axes.tick_params(axis="y", length=0)
     axes.spines[:].set_visible(False)
-    axes.set_xlabel("round")
-    axes.set_title(
-        f"Where {each.style.label} played; full colour is {scale:.3g}", fontsize="medium"
-    )
+    ticks = clock.ticks()
+    axes.set_xticks(ticks.places, ticks.labels)
+    axes.set_xlabel(ticks.title)
+    figure.colorbar(ScalarMappable(sizes, colours), ax=axes, pad=0.02, aspect=30)
+    axes.set_title(f"The decision of {each.style.label} over time", fontsize="medium")
     return figure
 
 
-def _network(net: network.DrawnNetwork, each: ShownRun) -> Picture:
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path as Outline
+def _network(net: drawn.DrawnNetwork, each: ShownRun) -> Picture:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import ListedColormap, Normalize
 
-    plan = network.layout(net)
-    routes = [[(100.0 * layer, -74.0 * place) for layer, place in route] for route in plan.routes]
-    spread = [y for route in routes for _, y in route]
-    depth = max(net.layers)
-    figure, (axes,) = _panels(
-        1, width=max(_WIDTH, 1.1 * depth), height=max(2.6, 0.9 + (max(spread) - min(spread)) / 75)
-    )
-    most = max(map(abs, net.loads)) or 1.0
-    for load, route, bend in zip(net.loads, routes, network.bends(net), strict=True):
-        share, points = abs(load) / most, [route[0]]
-        for controls, end in network.segments(route, bend, False):
-            points += [*controls, end]
-        outline = Outline(points, [Outline.MOVETO, *[Outline.CURVE4] * (len(points) - 1)])
-        color, width = (
-            (COLORS[each.style.hue], 0.8 + 6.0 * share)
-            if share >= network.NEGLIGIBLE
-            else ("#c5cad1", 0.8)
-        )
-        axes.add_patch(
-            PathPatch(
-                outline,
-                fill=False,
-                edgecolor=color,
-                linewidth=width,
-                alpha=0.75 if share >= network.NEGLIGIBLE else 1.0,
-            )
-        )
-        if abs(load) >= network.least_written_load(net) > 0:
-            box = {
-                "boxstyle": "round,pad=0.1",
-                "facecolor": "white",
-                "edgecolor": "none",
-                "alpha": 0.8,
-            }
-            axes.text(
-                *network.middle(route, bend, False),
-                f"{load:.2g}",
-                ha="center",
-                va="center",
-                fontsize="x-small",
-                bbox=box,
-                zorder=4,
-            )
-    for node, (layer, place) in plan.nodes.items():
-        x, y = 100.0 * layer, -74.0 * place
-        axes.plot([x], [y], "o", color="white", markeredgecolor="#1c2430", markersize=6, zorder=5)
-        weight = "bold" if node in net.ends else "normal"
-        axes.annotate(
-            net.nodes[node],
-            (x, y),
-            (0, -14),
-            textcoords="offset points",
-            ha="center",
-            fontsize="small",
-            weight=weight,
-            zorder=6,
-        )
+    made = drawn.plan(net, down=False)
+    figure, (axes,) = _panels(1, width=made.width / 90, height=made.height / 90 + 0.5)
+    most = max((abs(link.load) for link in net.links), default=0.0) or 1.0
+    pairs = {(link.tail, link.head) for link in net.links}
+    for link in sorted(net.links, key=lambda one: abs(one.load)):
+        begin, end = np.array(made.places[link.tail]), np.array(made.places[link.head])
+        stop = (begin + end) / 2 if (link.head, link.tail) in pairs else end
+        share = abs(link.load) / most
+        step = drawn.level(link.used) if net.limited else int(9 * share)
+        color = "#c5cad1" if step is None or share < drawn.NEGLIGIBLE else USE_COLORS[step]
+        arrow = {"arrowstyle": "-|>", "color": color, "linewidth": 1.0 + 4.0 * share}
+        axes.annotate("", stop, begin, arrowprops={**arrow, "shrinkA": 4, "shrinkB": 4}, zorder=2)
+    for node, at in enumerate(made.places):
+        axes.plot(*at, "o", color="white", markeredgecolor="#1c2430", markersize=6, zorder=5)
+        if made.boxes is not None:
+            box, weight = made.boxes[node], "bold" if node in net.ends else "normal"
+            middle = ((box.left + box.right) / 2, (box.top + box.bottom) / 2)
+            name = drawn.shown_name(net.nodes[node])
+            style = {"ha": "center", "va": "center", "fontsize": 8, "weight": weight}
+            axes.text(*middle, name, **style, zorder=6)
     axes.set_axis_off()
-    axes.margins(0.06, 0.14)
-    axes.set_title(f"Mean load of every link under {each.style.label}", fontsize="medium")
+    axes.set_xlim(0.0, made.width)
+    axes.set_ylim(made.height, 0.0)
+    top, label = (1.0, "mean utilisation") if net.limited else (most, "mean load")
+    bar = ScalarMappable(Normalize(0.0, top), ListedColormap(USE_COLORS[:-1]))
+    figure.colorbar(bar, ax=axes, label=label, pad=0.02, aspect=30, extend="max")
+    axes.set_title(f"The network under {each.style.label}", fontsize="medium")
     return figure
 
 

@@ -10,17 +10,16 @@ more members than there are hues, those of the smallest mean weight are one area
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation.members import weight_text
-from tidewolf.report.charts import framed
-from tidewolf.report.figures import COLORS, area_drawing, draw_areas, legend_line
-from tidewolf.report.markup import scrolled, table
+from tidewolf.report.clock import Clock, clock_of
+from tidewolf.report.figures import COLORS, Figure, LegendEntry, area_drawing, draw_areas
 from tidewolf.report.styles import HUES, RunStyle, run_styles
+from tidewolf.report.tables import Table, table
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.members import Members
@@ -37,10 +36,10 @@ _ROWS = 10
 _TITLE = "Whom it trusted"
 _ABOUT = "weights in %, round by round; beneath, on average"
 _READ = (
-    "The decision is a mix of members' points. Lost at most: in the member's own currency, loss "
-    "and limits at the prices of the run's ledger, the run lost at most so much to it in all, in "
-    "units of the loss; negative where the run was surely better. Loss and violation are what the "
-    "member would have had alone, a round of those in which it had a point."
+    "The decision is a weighted mean of the members' points. Lost at most: so much the run lost to "
+    "this member at most, loss and broken limits together, in units of the loss; negative where "
+    "the run was surely better. Loss and violation are what the member alone would have had, a "
+    "round."
 )
 
 
@@ -90,75 +89,68 @@ def _parts(areas: Floats, ends: Int64s, edges: Int64s) -> Floats:
     return np.diff(reached, axis=1) / np.diff(edges)
 
 
-def trust_figure(run: Run, *, tables: bool = True, title: str = _TITLE) -> str:
-    """The figure of a run, with its legend; nothing where it has no members."""
+def trust_figure(run: Run, *, tables: bool = True, title: str = _TITLE) -> Figure | None:
+    """The figure of a run, with its legend; None where it has no members."""
     trust = trust_of(run)
     if trust is None:
-        return ""
+        return None
     said = ", ".join(
         f"{style.label} {weight_text(mean)}"
         for style, mean in zip(trust.styles, trust.means.tolist(), strict=True)
     )
+    clock = clock_of(run.stream, run.rounds)
     made = area_drawing(
         trust.edges,
         100.0 * trust.shares,
         [style.hue for style in trust.styles],
         f"{title}: weights of the members, round by round. On average: {said}",
+        clock,
     )
     # the top area first, as it is drawn
-    legend = "".join(
-        f"<li>{legend_line(style._replace(dashes=()))}<span>{escape(style.label)}</span>"
-        f"<b>{weight_text(mean)}</b></li>"
+    legend = [
+        LegendEntry(style._replace(dashes=()), weight_text(mean))
         for style, mean in zip(trust.styles[::-1], trust.means.tolist()[::-1], strict=True)
-    )
-    return framed(title, _ABOUT, made, legend, _table(trust, tables))
+    ]
+    return Figure(title, _ABOUT, [made], legend, _table(trust, title, clock) if tables else None)
 
 
-def _table(trust: Trust, wanted: bool) -> str:
-    if not wanted:
-        return ""
+def _table(trust: Trust, title: str, clock: Clock) -> Table:
     parts = trust.shares.shape[1]
     ends = np.unique(np.linspace(0, parts, min(parts, _ROWS) + 1).round().astype(int))
     rows = []
     for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
         lengths = np.diff(trust.edges)[begin:end]
         means = np.average(trust.shares[:, begin:end], axis=1, weights=lengths)
-        when = f"{int(trust.edges[begin]) + 1:,} to {int(trust.edges[end]):,}"
-        rows.append((when, *(escape(weight_text(float(mean))) for mean in means)))
-    return table(("rounds", *(style.label for style in trust.styles)), rows)
+        when = clock.span(int(trust.edges[begin]), int(trust.edges[end]))
+        rows.append((when, *(weight_text(float(mean)) for mean in means)))
+    first = "rounds" if clock.times is None else "time"
+    return table(title, (first, *(style.label for style in trust.styles)), rows)
 
 
-def members_table(members: Members) -> str:
+def members_table(members: Members) -> Table:
     """Every member, those that were trusted most first."""
     columns = members.columns()
     rows = (
-        (escape(member.name), *(escape(column.cell(member)) for column in columns))
-        for member in members.by_trust
+        (member.name, *(column.cell(member) for column in columns)) for member in members.by_trust
     )
     titles = ("member", *(column.title for column in columns))
-    return scrolled(table(titles, rows, stacked=True), "Members")
+    return table("Members", titles, rows)
 
 
-def trust_section(runs: Sequence[Run]) -> str:
-    """A figure and a table for each of the first runs with members; nothing where none has any."""
-    mixing = [
-        (run, style) for run, style in zip(runs, run_styles(runs), strict=True) if run.members
-    ][:MAX_RUNS]
-    if not mixing:
-        return ""
-    shown = "".join(
-        '<section class="trust">'
-        f"{trust_figure(run, title=f'Whom {style.label} trusted')}"
-        f"{members_table(run.members)}</section>"
-        for run, style in mixing
-    )
-    return f'<h2 class="part">Members</h2><p class="read">{_READ}</p>{shown}'
+def trust_context(runs: Sequence[Run]) -> dict[str, Any] | None:
+    """A figure and a table for each of the first runs with members; None where none has any."""
+    shown = []
+    for run, style in zip(runs, run_styles(runs), strict=True):
+        figure = trust_figure(run, title=f"Whom {style.label} trusted") if run.members else None
+        if figure is not None:
+            shown.append({"figure": figure, "table": members_table(run.members)})
+    return {"read": _READ, "runs": shown[:MAX_RUNS]} if shown else None
 
 
-def draw_trust(axes: Any, trust: Trust) -> None:
+def draw_trust(axes: Any, trust: Trust, clock: Clock) -> None:
     """The areas on axes of a picture that stands alone, with a legend beneath."""
     hues = [style.hue for style in trust.styles]
-    patches = draw_areas(axes, trust.edges, 100.0 * trust.shares, hues, COLORS)
+    patches = draw_areas(axes, trust.edges, 100.0 * trust.shares, hues, COLORS, clock)
     labels = [
         f"{style.label}: {weight_text(mean)}"
         for style, mean in zip(trust.styles, trust.means.tolist(), strict=True)

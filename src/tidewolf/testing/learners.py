@@ -111,6 +111,10 @@ def check_learner(
         )
     if stream is None:
         stream = hostile_stream(learner.hard_set, _ROUNDS, seed)
+    elif not isinstance(stream, Stream):
+        raise WrongType(
+            f"A learner plays a Stream(losses, constraints), not {type(stream).__name__}."
+        )
     elif play(learner, stream) and len(stream) < 2:
         raise InvalidInput(
             f"check_learner needs a stream of at least 2 rounds; this one has {len(stream)}."

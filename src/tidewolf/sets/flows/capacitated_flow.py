@@ -74,6 +74,9 @@ RANGED = 1000
 """Up to how many free arcs what each can carry is worked out."""
 
 
+_Before = Text("What is sent, before the names of arcs, as in a product; empty: nothing is.")
+
+
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
@@ -86,6 +89,8 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
     ----------
     network : FlowNetwork
         The arcs, their bounds and the supplies of nodes; `from_edges` makes it.
+    commodity : str, default ''
+        What is sent, before the names of arcs, as in a product; empty: nothing is.
 
     Examples
     --------
@@ -97,7 +102,7 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
     """
 
     network: FlowNetwork
-    commodity: str = ""
+    commodity: Annotated[str, _Before] = ""
 
     @classmethod
     @names_in_files
@@ -119,10 +124,7 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
             float | Sequence[float] | Array,
             ArcBounds("The least that arcs carry: one number for all, or one for each."),
         ] = 0.0,
-        commodity: Annotated[
-            str,
-            Text("What is sent, before the names of arcs, as in a product; empty: nothing is."),
-        ] = "",
+        commodity: Annotated[str, _Before] = "",
     ) -> CapacitatedFlow:
         """Flows over arcs between named nodes; point[i] is the flow on arc i.
 
@@ -137,7 +139,7 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
             The most that arcs carry: one number for all, or one for each.
         lower : float or sequence of float or array, default 0.0
             The least that arcs carry: one number for all, or one for each.
-        commodity : str, default ""
+        commodity : str, default ''
             What is sent, before the names of arcs, as in a product; empty: nothing is.
 
         Examples

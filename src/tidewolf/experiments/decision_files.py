@@ -1,0 +1,259 @@
+"""Decisions as files that people and routers read.
+
+    decisions.parquet, decisions.csv      time (or round, from 1), then one column an entry, by name
+    paths.parquet, paths.csv              time (or round), commodity, path, share, volume
+    tunnels.csv                           commodity, tunnel, path, length: what columns stand for
+                                          where demands are split over tunnels
+
+Entries of flows and splits are SHARES of their commodity's demand; so is `share` of a path, and
+`volume` is that share times the demand of the round. Dates are in ISO form: one without an offset
+as it stood, one with an offset in UTC. Tables are written part by part, whole or not at all, and
+the same decisions give the same bytes. Parquet carries the format and who wrote it in its metadata;
+a CSV file is its header and its rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidewolf.core import checkpoint
+from tidewolf.core.errors import MissingExtra
+from tidewolf.core.types import Floats, NDArray
+from tidewolf.evaluation.decisions import Decisions, time_texts
+from tidewolf.problems import Problem
+from tidewolf.sets.flows.flow_polytope import FlowPolytope
+from tidewolf.sets.flows.multi_flow import MultiFlow
+
+DECISIONS_FORMAT = 1
+DECISIONS = "decisions"
+"""What the table of the first run is called."""
+CSV_CELLS = 1_000_000
+"""Up to so many cells a CSV file stands beside the Parquet file unless somebody says otherwise."""
+MOST_SPLITS = 100_000
+"""So many times at most a commodity's flow is split into paths; of longer runs each k-th round."""
+_PART = 1 << 20
+"""Numbers that are written at a time."""
+_SHARES = "entries of flows and splits are shares of their commodity's demand, not volumes"
+
+
+class Route(NamedTuple):
+    """A path that a decision uses."""
+
+    commodity: str
+    path: str
+    share: float
+    volume: float
+
+
+class Wanted(NamedTuple):
+    """Which files are written."""
+
+    parquet: bool
+    csv: bool
+
+    @classmethod
+    def of(cls, form: str | None, cells: int) -> Wanted:
+        """What a form asks for; None: Parquet, and CSV where it is small."""
+        if form is None:
+            return cls(True, cells <= CSV_CELLS)
+        return cls(form in ("parquet", "both"), form in ("csv", "both"))
+
+
+def write_decisions(
+    folder: Path, name: str, found: Decisions, form: str | None, told: dict[str, Any]
+) -> None:
+    """The table of these decisions as NAME.parquet and NAME.csv, those that are asked for."""
+    wanted = Wanted.of(form, found.points.size)
+    rows = max(1, _PART // max(1, len(found.names)))
+    parts = range(0, len(found), rows)
+    key = _key(found)
+    if wanted.parquet:
+        schema = [(key.name, _arrow_type(key.values)), *((name, "float64") for name in found.names)]
+        tables = ([key.values[i : i + rows], *found.table[i : i + rows].T] for i in parts)
+        about = {"about": _SHARES, **told}
+        _write_parquet(folder / f"{name}.parquet", schema, tables, about)
+    if wanted.csv:
+        texts = (
+            zip(key.texts[i : i + rows], found.table[i : i + rows].tolist(), strict=True)
+            for i in parts
+        )
+        lines = ((text, *map(repr, row)) for part in texts for text, row in part)
+        _write_csv(folder / f"{name}.csv", (key.name, *found.names), lines)
+
+
+def write_tunnels(folder: Path, problem: Problem) -> None:
+    """What the columns of decisions stand for, as tunnels.csv, where they are tunnels."""
+    net = problem.network
+    if net is None or net.tunnels is None:
+        return
+    lines = (
+        (net.demands[j].name, name, " > ".join(map(str, path.nodes)), repr(path.length))
+        for j, name, path in zip(net.owner, net.names, net.tunnels.paths, strict=True)
+    )
+    _write_csv(folder / "tunnels.csv", ("commodity", "tunnel", "path", "length"), lines)
+
+
+def write_paths(
+    folder: Path, problem: Problem, found: Decisions, form: str | None, told: dict[str, Any]
+) -> list[str]:
+    """The paths of these decisions as paths.parquet and paths.csv, nothing where they are no flows;
+    answers what is not there, in sentences.
+    """
+    count = _commodities(problem)
+    if count == 0 or len(found) == 0:
+        return []
+    every = max(1, math.ceil(len(found) * count / MOST_SPLITS))
+    kept = np.arange(0, len(found), every)
+    routes = _routes(problem, found.points, kept)
+    wanted = Wanted.of(form, 5 * sum(map(len, routes)))
+    key = _key(found)
+    at = np.repeat(kept, list(map(len, routes)))
+    rows = [route for each in routes for route in each]
+    titles = (key.name, "commodity", "path", "share", "volume")
+    if wanted.parquet:
+        types = (_arrow_type(key.values), "string", "string", "float64", "float64")
+        columns = [key.values[at], *([row[i] for row in rows] for i in range(4))]
+        about = {"about": "share: of the commodity's demand; volume: share times demand"}
+        schema = list(zip(titles, types, strict=True))
+        _write_parquet(folder / "paths.parquet", schema, iter([columns]), {**about, **told})
+    if wanted.csv:
+        lines = (
+            (key.texts[i], row.commodity, row.path, repr(row.share), repr(row.volume))
+            for i, row in zip(at.tolist(), rows, strict=True)
+        )
+        _write_csv(folder / "paths.csv", titles, lines)
+    if every == 1:
+        return []
+    return [f"The tables of paths have one round of every {every:,}; decisions are all there."]
+
+
+class _Key(NamedTuple):
+    """What rounds are called."""
+
+    name: str
+    values: NDArray
+    texts: Sequence[str]
+
+
+def _key(found: Decisions) -> _Key:
+    if found.times is not None:
+        return _Key("time", found.times, time_texts(found.times))
+    name = "round" if "round" not in found.names else "number of the round"
+    numbers = found.rounds + 1
+    return _Key(name, numbers, list(map(str, numbers.tolist())))
+
+
+def _arrow_type(values: NDArray) -> str:
+    return "timestamp[us]" if values.dtype.kind == "M" else str(values.dtype)
+
+
+def _write_parquet(
+    path: Path,
+    schema: Sequence[tuple[str, str]],
+    parts: Iterator[Sequence[Any]],
+    told: dict[str, Any],
+) -> None:
+    """A table of these columns, part by part, with what is told of it in its metadata."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingExtra('Writing Parquet needs pyarrow: pip install "tidewolf[app]".') from None
+    known = {"timestamp[us]": pyarrow.timestamp("us")}
+    fields = [
+        (name, known[kind] if kind in known else getattr(pyarrow, kind)()) for name, kind in schema
+    ]
+    metadata = {"format": DECISIONS_FORMAT, "versions": checkpoint.writer(), **told}
+    described = pyarrow.schema(fields).with_metadata({"tidewolf": json.dumps(metadata)})
+    with checkpoint.writing(path) as file, parquet.ParquetWriter(file, described) as writer:
+        for columns in parts:
+            arrays = [
+                pyarrow.array(
+                    np.ascontiguousarray(column) if kind != "string" else column, one.type
+                )
+                for column, (_, kind), one in zip(columns, schema, described, strict=True)
+            ]
+            writer.write_table(pyarrow.table(arrays, schema=described))
+
+
+def _write_csv(path: Path, titles: Sequence[str], lines: Iterator[Sequence[str]]) -> None:
+    with checkpoint.writing(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(titles)
+        writer.writerows(lines)
+        text.flush()
+        text.detach()
+
+
+# paths
+
+
+def _commodities(problem: Problem) -> int:
+    """How many flows a decision is made of; 0 where it is none."""
+    K = problem.K
+    if problem.network is not None:
+        return len(problem.network.demands)
+    return 1 if isinstance(K, FlowPolytope) else len(K.demands) if isinstance(K, MultiFlow) else 0
+
+
+def _routes(problem: Problem, points: Floats, kept: NDArray) -> list[list[Route]]:
+    """The paths of these rounds, each point split once where rounds share it."""
+    if problem.network is not None:
+        return _routes_on_network(problem, points, kept)
+    found: list[list[Route]] = []
+    last: Floats | None = None
+    for t in kept.tolist():
+        x = np.array(points[t])
+        again = last is not None and np.array_equal(x, last)
+        found.append(found[-1] if again else _split(problem.K, x))
+        last = x
+    return found
+
+
+def _routes_on_network(problem: Problem, points: Floats, kept: NDArray) -> list[list[Route]]:
+    net, demands = problem.network, problem.demands
+    place = {demand.name: j for j, demand in enumerate(net.demands)}
+    found: list[list[Route]] = []
+    shares: list[Any] = []
+    last: Floats | None = None
+    for t in kept.tolist():
+        x = np.array(points[t])
+        if last is None or not np.array_equal(x, last):
+            shares, last = net.path_shares(x), x
+        sent = net.volumes if demands is None else demands[t]
+        found.append(
+            [
+                Route(
+                    path.commodity,
+                    path.name,
+                    path.share,
+                    path.share * float(sent[place[path.commodity]]),
+                )
+                for path in shares
+            ]
+        )
+    return found
+
+
+def _split(K: Any, x: Floats) -> list[Route]:
+    """The paths of one decision."""
+    flows, demands = (K.paths(x), K.demands) if isinstance(K, MultiFlow) else ([K.paths(x)], [1.0])
+    return [
+        Route(
+            f"{path.nodes[0]} > {path.nodes[-1]}",
+            " > ".join(map(str, path.nodes)),
+            path.weight / demand,
+            path.weight,
+        )
+        for demand, paths in zip(demands, flows, strict=True)
+        for path in paths
+    ]

@@ -1,0 +1,229 @@
+"""What `tidewolf new network` writes: a network with data of its own beside it, which runs as it
+is, with every key explained.
+
+Twelve cities, cables both ways, and seven days of hours. Other people's traffic has its rush hour
+at eight in the evening, local time, and what it takes of a link's capacity in hour t,
+
+    busy_tl  =  0.25 + 0.35 exp( 4 cos( 2 pi (t + clock_l - 20) / 24 ) - 4 ) + noise
+
+makes the link dearer, and narrower for whoever sends now:
+
+    costs_tl  =  km_l / 1000 (1 + busy_tl)^2        capacities_tl  =  capacity_l (1 - busy_tl)
+
+Drawn with a seed, so everybody gets the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tidewolf.core.types import Floats
+from tidewolf.experiments.experiment import FILE_FORMAT
+from tidewolf.experiments.toml import to_toml
+
+NETWORK = "network"
+"""What to call it so that it is written."""
+_CABLES = (
+    ("SEA", "SFO", 1090, 100),
+    ("SEA", "DEN", 1640, 100),
+    ("SFO", "LAX", 560, 100),
+    ("SFO", "DEN", 1530, 100),
+    ("LAX", "PHX", 575, 100),
+    ("PHX", "DEN", 940, 60),
+    ("PHX", "DAL", 1425, 100),
+    ("DEN", "DAL", 1065, 60),
+    ("DEN", "CHI", 1480, 100),
+    ("DAL", "CHI", 1290, 60),
+    ("DAL", "ATL", 1160, 100),
+    ("CHI", "ATL", 945, 60),
+    ("CHI", "NYC", 1145, 100),
+    ("CHI", "BOS", 1360, 60),
+    ("CHI", "WAS", 960, 60),
+    ("ATL", "MIA", 975, 60),
+    ("ATL", "WAS", 870, 100),
+    ("MIA", "WAS", 1480, 60),
+    ("WAS", "NYC", 330, 100),
+    ("NYC", "BOS", 305, 100),
+)
+"""Two cities, how far it is between them, and what the cable carries each way."""
+_CLOCKS = {"SEA": -8, "SFO": -8, "LAX": -8, "PHX": -7, "DEN": -7, "DAL": -6, "CHI": -6}
+_EAST = -5
+_COMMODITIES = (("SEA", "NYC", 40), ("LAX", "BOS", 15), ("MIA", "SFO", 10))
+_START = np.datetime64("2026-03-02T00:00")
+_DAYS, _HOURS = 7, 24
+
+_TEXT = """\
+# A network with data of its own: tidewolf run {file}
+# It runs as it is: put your files in place of those in {data}/, and change what they say.
+# What stands behind a # may be left out; the values there are the defaults, or examples.
+# Paths are seen from this file's folder. docs/own-data.md tells the whole story.
+
+format = {format}                      # of this file; a tidewolf that is too old says so
+name = {quoted}                # in tables and on the page
+# title = "Who decides what here."
+# rounds = 48                   # as many as the tables have by default
+# seeds = [0]                   # one run a seed; of everything random
+# caution = [3, 10, 30]         # more is more careful about limits: learners that have it run at
+#                               # each value; 10 by default. tidewolf compare {file} shows
+#                               # what each value costs and buys
+
+
+# The network: links, and what must go from where to where over them. A decision says which share
+# of the demand takes which link, round after round.
+
+[set]
+graph = "{data}/links.csv"
+#                               # tail,head and perhaps length, capacity, name: one line a link, in
+#                               # its direction. Or .xlsx, .parquet, .graphml, .gml
+# directed = true               # false: every line is a link each way
+# lengths = "length"            # the column that says how long links are, 1 where there is none.
+#                               # Lengths tell which links lead away, and which paths are short
+source = "SEA"                  # or several with their shares: {{SEA = 0.6, SFO = 0.4}}
+target = "NYC"                  # likewise
+demand = 50                     # how much is sent, in the unit of the capacities; 1 by default
+#
+# In place of source, target and demand, many commodities: a table source,target,demand
+# commodities = "{data}/commodities.csv"
+
+paths = "away"                  # which links may carry it (what is cut is said):
+#                               #   "away"        those that lead away from the source: fast, and
+#                               #                 nothing goes round in circles
+#                               #   "all"         every link: detours, too; slower
+#                               #   "k-shortest"  tunnels: the k shortest paths, a column each
+# k = 3                         # so many tunnels a commodity
+
+
+# What rounds bring: tables with one row a round. Their column called time says when; it is what
+# "1d" is counted in, and what decisions are filed under. One column a link, called "SEA > DEN" or
+# as the column name of the edge list says, in any order. CSV (.gz), Excel ("book.xlsx#Sheet"),
+# Parquet, NPZ.
+
+[stream]
+costs = "{data}/costs.csv"
+#                               # what a unit costs on each link; without it, its length
+capacities = "{data}/capacities.csv"
+#                               # what a link may carry, for the links that have a column; the
+#                               # others have the edge list's capacity, or no limit
+# demands = "{data}/demands.csv"
+#                               # what commodities send, a column each ("SEA > NYC"): demands that
+#                               # move. Needs commodities = ... above, or one column for the one
+# gaps = "refuse"               # cells without a number, and rows that one table has and another
+#                               # has not; "last": the last number of the column; "unseen": such a
+#                               # round is played, and nobody learns from it
+# context = "kinds.csv"         # what kind of round each is, where that is known before it
+# advice = {{incumbent = "decisions.csv"}}
+#                               # what others would have decided, in columns as decisions have; a
+#                               # learner listens where its advice names it. (tidewolf run
+#                               # --incumbent decisions.csv asks what would have been saved)
+
+
+# How text is written in CSV files, where not with commas, points and UTF-8 (a file that does not
+# fit is refused with what would fit), and whose clock dates without an offset were read from.
+#
+# [files]
+# separator = ";"
+# decimal = ","
+# encoding = "cp1252"
+# timezone = "Europe/Berlin"    # such dates become UTC; by default they are taken as they stand
+
+
+# Who decides (tidewolf list; tidewolf list Ensemble has all settings). Without any [[learners]]:
+# Ensemble beside SinhaVaze and Resolve. The first one's decisions are decisions.csv.
+
+[[learners]]
+name = "Ensemble"               # mixes descent at several steps, a season and advice
+season = "1d"                   # what comes again; or a number of rounds
+advice = ["last", "1d"]         # re-solve with the last round's data, and with those of a day ago,
+#                               # at several sizes of headroom; or a name of [stream] advice
+# caution = 10.0                # here for this learner alone
+# calls_per_round = 1.0         # how often the set may be asked, on average
+
+[[learners]]
+name = "Resolve"                # what one would try first: re-solve with the last round's data
+# headroom = 0.0                # and leave so much of the capacities free
+
+
+# What `tidewolf sweep` runs through, one run for each combination.
+#
+# [sweep]
+# horizons = [48, 168]
+# caution = [3.0, 10.0, 30.0]
+
+
+# What comes of it: a folder with report.html, decisions.csv (shares by link), paths.csv (shares
+# and volumes by path), summary.json.
+
+[outputs]
+# folder = "results"            # out by default; --out says otherwise
+# decisions = "both"            # none, csv, parquet or both; parquet by default, and csv beside it
+#                               # up to a million cells
+checkpoint_seconds = 10.0       # how much work a power cut may cost: tidewolf resume goes on from
+#                               # the last checkpoint
+"""
+
+
+def data_folder(path: Path) -> Path:
+    """Where the data of a network's file goes: beside it."""
+    return path.with_name(f"{path.stem}-data")
+
+
+def network_template(path: Path) -> dict[Path, bytes]:
+    """The files of a network that runs as it is, by path: its experiment last."""
+    data = data_folder(path)
+    text = _TEXT.format(
+        file=path.name,
+        data=data.name,
+        format=FILE_FORMAT,
+        quoted=to_toml({"name": path.stem}).partition(" = ")[2].strip(),
+    )
+    return {
+        **{data / name: told.encode() for name, told in _tables()},
+        path: text.encode(),
+    }
+
+
+def _tables() -> Iterator[tuple[str, str]]:
+    """The tables by name, as text."""
+    links = [
+        (*ends, km, capacity)
+        for tail, head, km, capacity in _CABLES
+        for ends in ((tail, head), (head, tail))
+    ]
+    yield "links.csv", _text(("tail", "head", "length", "capacity"), links)
+    rng = np.random.default_rng(2026)
+    rush = _rush_hours([tail for tail, *_ in links])
+    busy = 0.25 + 0.35 * rush + 0.04 * rng.standard_normal(rush.shape)
+    km, capacity = (np.array([link[i] for link in links], dtype=float) for i in (2, 3))
+    names = [f"{tail} > {head}" for tail, head, *_ in links]
+    yield "costs.csv", _series(names, km / 1000.0 * (1.0 + busy) ** 2, 3)
+    yield "capacities.csv", _series(names, capacity * (1.0 - busy), 1)
+    yield "commodities.csv", _text(("source", "target", "demand"), _COMMODITIES)
+    pairs = [f"{source} > {target}" for source, target, _ in _COMMODITIES]
+    sent = np.array([volume for *_, volume in _COMMODITIES], dtype=float)
+    rush = _rush_hours([source for source, *_ in _COMMODITIES])
+    moving = sent * (0.7 + 0.3 * rush + 0.02 * rng.standard_normal(rush.shape))
+    yield "demands.csv", _series(pairs, moving, 2)
+
+
+def _rush_hours(nodes: Sequence[str]) -> Floats:
+    """How near each hour is to the evening at each node, from 0 to 1."""
+    hours = np.arange(_DAYS * _HOURS)[:, None]
+    clocks = np.array([_CLOCKS.get(node, _EAST) for node in nodes])
+    return np.exp(4.0 * np.cos(2.0 * np.pi * (hours + clocks - 20) / _HOURS) - 4.0)
+
+
+def _series(names: Sequence[str], values: Floats, digits: int) -> str:
+    """A table of numbers with the times of its rows."""
+    times = np.datetime_as_string(_START + np.arange(len(values)) * np.timedelta64(60, "m"), "m")
+    rows = (
+        (time, *(f"{value:.{digits}f}" for value in row))
+        for time, row in zip(times, values.tolist(), strict=True)
+    )
+    return _text(("time", *names), rows)
+
+
+def _text(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    return "".join(f"{','.join(map(str, row))}\n" for row in (names, *rows))

@@ -1,0 +1,157 @@
+"""What a run would be, before it is one: on what, by whom, how long, and which files it would
+leave.
+
+Nothing is written. How long is estimated from a few timed rounds of each learner; later rounds may
+take longer, and the best point in hindsight and the page are not counted.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidewolf.core.arrays import to_numpy
+from tidewolf.core.unlimited import Unlimited
+from tidewolf.evaluation.recording import Recording
+from tidewolf.experiments.choice import Choice
+from tidewolf.experiments.decision_files import DECISIONS, Wanted
+from tidewolf.experiments.experiment import Experiment
+from tidewolf.experiments.folder import (
+    CHECKPOINTS_FOLDER,
+    EXPERIMENT_FILE,
+    REPORT_FILE,
+    ROUNDS_FILE,
+    SUMMARY_FILE,
+)
+from tidewolf.experiments.plan import plan_run
+from tidewolf.problems import Problem
+
+_SECONDS, _ROUNDS = 0.5, 200
+"""How long each learner is timed at most."""
+
+
+class PreviewedLearner(NamedTuple):
+    """A learner that would play."""
+
+    name: str
+    settings: dict[str, Any]
+    seconds: float
+    """what its runs would take, all seeds together"""
+
+
+class Preview(NamedTuple):
+    """What a run would be."""
+
+    experiment: str
+    title: str
+    set: str
+    dimension: int
+    """of the set's affine hull"""
+    entries: int
+    """of a decision"""
+    rounds: int
+    first: str | None
+    """when the first round is; None where rounds have no times"""
+    last: str | None
+    losses: str
+    limits: str
+    limits_a_round: int
+    notes: tuple[str, ...]
+    """what a reader should know of the problem, such as which links carry nothing"""
+    seeds: tuple[int, ...]
+    learners: tuple[PreviewedLearner, ...]
+    left_out: dict[str, str]
+    folder: str
+    files: tuple[str, ...]
+
+    @property
+    def seconds(self) -> float:
+        """What all runs would take."""
+        return sum(learner.seconds for learner in self.learners)
+
+    def plain(self) -> dict[str, Any]:
+        """The same as plain data."""
+        learners = [{**each._asdict(), "settings": _plain(each.settings)} for each in self.learners]
+        return {**self._asdict(), "learners": learners, "seconds": self.seconds}
+
+
+def preview(asked: Experiment, resolved: Experiment, problem: Problem, folder: Path) -> Preview:
+    """What the resolved experiment would be, given its first problem."""
+    stream, K = problem.stream, problem.K
+    stamps = None if stream.stamps is None or not len(stream) else stream.stamps[[0, -1]]
+    first, last = (None, None) if stamps is None else map(_moment, stamps)
+    return Preview(
+        experiment=asked.name,
+        title=asked.title or problem.title,
+        set=repr(K),
+        dimension=int(K.dimension),
+        entries=math.prod(K.shape),
+        rounds=len(problem),
+        first=first,
+        last=last,
+        losses=repr(stream.losses),
+        limits="none" if isinstance(stream.constraints, Unlimited) else repr(stream.constraints),
+        limits_a_round=_limits_a_round(problem),
+        notes=tuple(problem.network.notes) if problem.network is not None else (),
+        seeds=asked.seeds,
+        learners=tuple(_timed(resolved, entrant, problem) for entrant in resolved.entrants()),
+        left_out=dict(resolved.left_out(problem)),
+        folder=str(folder),
+        files=_files(resolved, problem),
+    )
+
+
+def _moment(stamp: Any) -> str:
+    """When a round is, as people write it: dates without idle digits."""
+    if isinstance(stamp, np.datetime64):
+        return str(np.datetime_as_string(stamp, unit="auto"))
+    return f"{stamp:g}"
+
+
+def _files(experiment: Experiment, problem: Problem) -> tuple[str, ...]:
+    """The files that a run of a resolved experiment leaves; those of paths, where decisions are
+    flows, come beside.
+    """
+    runs = [each for some in plan_run(experiment) for each in some]
+    pages = (REPORT_FILE, *(f"report-seed-{seed}.html" for seed in experiment.seeds[1:]))
+    tables: list[str] = []
+    form = experiment.decisions
+    for each in runs if form != "none" else ():
+        first = each.number == 1
+        name = DECISIONS if first else f"{DECISIONS}-{each.label}"
+        cells = len(problem) * math.prod(problem.K.shape)
+        wanted = Wanted.of(form or (None if first else "parquet"), cells)
+        tables += [f"{name}.parquet"] * wanted.parquet + [f"{name}.csv"] * wanted.csv
+    kept = (f"{CHECKPOINTS_FOLDER}/{each.label}" for each in runs)
+    return (EXPERIMENT_FILE, *pages, SUMMARY_FILE, *tables, ROUNDS_FILE, *kept)
+
+
+def _timed(experiment: Experiment, entrant: Choice, problem: Problem) -> PreviewedLearner:
+    """A learner, and what its runs would take by a few rounds of it."""
+    learner = experiment.learner(entrant, problem, experiment.seeds[0])
+    recording, until = Recording(learner, problem.stream), time.monotonic() + _SECONDS
+    for done in recording.advance():
+        if done >= _ROUNDS or time.monotonic() > until:
+            break
+    seconds = recording.seconds / max(1, recording.t) * len(problem) * len(experiment.seeds)
+    return PreviewedLearner(entrant.name, entrant.given, seconds)
+
+
+def _limits_a_round(problem: Problem) -> int:
+    """How many limits a round has."""
+    constraints = problem.stream.constraints
+    if isinstance(constraints, Unlimited) or not len(problem):
+        return 0
+    pieces = constraints.view(slice(0, 1)).pieces(problem.K.center)
+    return 1 if pieces is None else int(to_numpy(pieces).shape[1])
+
+
+def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()
+    }

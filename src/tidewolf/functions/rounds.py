@@ -1,0 +1,96 @@
+"""Rounds one at a time, in whatever form a feed has them, as streams.
+
+    loss                            a batch, or an array: costs, one for each entry of a point
+    (loss, constraint)              constraint: a batch, a list of several, an array of capacities
+    FullInformation, Stream         as they are
+    {"costs": .., "capacities": .., "time": ..}
+                                    by name: loss or costs, constraint or capacities, and what
+                                    `Stream` has of a round
+
+A batch may have several rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tidewolf.core.arguments import shown
+from tidewolf.core.arrays import as_numbers, as_point, is_array, like
+from tidewolf.core.batch import Batch, Stream
+from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
+from tidewolf.core.types import Array
+from tidewolf.functions.capacity import Capacity
+from tidewolf.functions.linear import Linear
+
+SUCH = "(loss, constraint), arrays (costs, capacities), or {'costs': .., 'capacities': ..}"
+_LOSS, _LIMIT = ("costs", "loss"), ("capacities", "constraint")
+_WITH = ("time", "context", "advice", "unavailable", "seen", "played")
+
+
+def as_round(item: Any, t: int, center: Array) -> Stream:
+    """What a feed gives as round t, counted from 0, on a set with this center."""
+    if isinstance(item, Stream):
+        found = item
+    elif isinstance(item, Mapping):
+        found = _named(item, t, center)
+    elif isinstance(item, Batch) or is_array(item):
+        found = _stream(item, None, t, center)
+    elif isinstance(item, tuple | list) and len(item) == 2:
+        found = _stream(item[0], item[1], t, center)
+    else:
+        raise WrongType(f"Round {t} of those to be played is {SUCH}, not {shown(item)}.")
+    if found.shape != tuple(center.shape):
+        raise WrongShape(
+            f"The functions of round {t} take points of shape {found.shape}; the learner's set has "
+            f"points of shape {tuple(center.shape)}."
+        )
+    return found
+
+
+def _stream(loss: Any, limit: Any, t: int, center: Array, **more: Any) -> Stream:
+    if not isinstance(loss, Batch):
+        loss = Linear.one(_point(loss, f"The array of costs of round {t}", center))
+    if not isinstance(limit, Batch | None) and not _batches(limit):
+        limit = Capacity.one(_point(limit, f"The array of capacities of round {t}", center))
+    return Stream(loss, limit, **more)
+
+
+def _batches(limit: Any) -> bool:
+    return isinstance(limit, list | tuple) and any(isinstance(one, Batch) for one in limit)
+
+
+def _point(x: Any, what: str, center: Array) -> Array:
+    if callable(x):
+        raise WrongType(
+            f"{what} has a number for each entry of a point, and {shown(x)} is a callable: "
+            "functions.from_torch, from_jax and Custom make a batch of it."
+        )
+    return like(as_point(x, tuple(center.shape), what), center)
+
+
+def _named(item: Mapping[Any, Any], t: int, center: Array) -> Stream:
+    unknown = [key for key in item if key not in (*_LOSS, *_LIMIT, *_WITH)]
+    losses = [item[key] for key in _LOSS if item.get(key) is not None]
+    limits = [item[key] for key in _LIMIT if item.get(key) is not None]
+    if unknown or len(losses) != 1 or len(limits) > 1:
+        raise InvalidInput(
+            f"Round {t} has costs or a loss, and capacities, a constraint or neither, with "
+            f"{', '.join(_WITH[:-1])} and {_WITH[-1]} where known; {shown(list(item))} was given."
+        )
+    more = {key: _one(key, item[key], t) for key in _WITH if item.get(key) is not None}
+    return _stream(losses[0], limits[0] if limits else None, t, center, **more)
+
+
+def _one(key: str, value: Any, t: int) -> Any:
+    """What is said of one round, as a stream of one round says it."""
+    if key == "advice" and isinstance(value, Mapping):
+        what = f"Advice of round {t}"
+        return {name: as_numbers(point, what)[None, ...] for name, point in value.items()}
+    if key == "played":
+        return as_numbers(value, f"What was played in round {t}")[None, ...]
+    if key == "unavailable" and isinstance(value, np.ndarray):
+        return value[None]
+    return [value]

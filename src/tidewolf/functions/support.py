@@ -1,0 +1,144 @@
+"""Whether what a user's function says of its slope can be true:
+
+    f(y) >= f(x) + <g, y - x>         for every member y, g a subgradient at x
+
+tested both ways between the point that was played and other members, and on a hundredth of the way,
+where a wrong factor cannot hide behind curvature. What is broken by more than rounding is refused,
+with what it likely is: the change of f over a thousandth of the way tells a turned sign and a wrong
+factor from a function that is not convex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tidewolf.core.arrays import eps_of, inner, namespace, norm
+from tidewolf.core.batch import Batch
+from tidewolf.core.errors import NotConvex
+from tidewolf.core.types import Array
+from tidewolf.functions.chain import leaves
+from tidewolf.functions.saving import can_be_saved
+
+FIRST = 10
+"""How many rounds, or updates, are looked at."""
+_VALUES, _SLOPES = 1e-6, 1e-4
+"""What values and slopes may be off by, as shares of their sizes: those of others are rounded, or
+found by differences.
+"""
+_NEAR, _TINY = 1e-2, 1e-3
+
+
+class Member(NamedTuple):
+    """A member of the set, and what sentences call it."""
+
+    point: Array
+    name: str
+
+
+def own_functions(batch: Batch) -> tuple[Batch, ...]:
+    """Those that are not built in, of which nothing is known but what they answer."""
+    return tuple(leaf for leaf in leaves(batch) if not can_be_saved(leaf))
+
+
+def require_subgradients(
+    kind: str, batch: Batch, t: int, played: Member, others: Iterable[Member]
+) -> None:
+    """Refuse a function of one round whose subgradients cannot be some.
+
+    Parameters
+    ----------
+    kind : str
+        What it is in the stream: "loss" or "constraint".
+    batch : Batch
+        The function of round t.
+    t : int
+        The round, from 0.
+    played : Member
+        The point that was played.
+    others : iterable of Member
+        Where it is compared.
+    """
+    apart = [one for one in others if bool((one.point != played.point).any())]
+    for f in own_functions(batch):
+        trial = _Trial(f"The {kind}{_named(f)} of round {t + 1} (t = {t})", f)
+        for other in apart:
+            trial.compare(played, other)
+
+
+def _named(f: Batch) -> str:
+    name = getattr(f, "name", None)
+    return f" {name}" if isinstance(name, str) else ""
+
+
+class _Trial:
+    """One function, and what it has answered."""
+
+    def __init__(self, what: str, f: Batch) -> None:
+        self.what, self.f = what, f
+        self._known: list[tuple[Array, tuple[float, Array]]] = []
+
+    def compare(self, one: Member, other: Member) -> None:
+        """Both ways; a member at which the function has no value, in whatever way it says so, tells
+        nothing.
+        """
+        with np.errstate(all="ignore"):
+            try:
+                for x, y in ((one, other), (other, one)):
+                    self._require(x, y, 1.0)
+                self._require(one, other, _NEAR)
+            except NotConvex:
+                raise
+            except Exception:
+                return
+
+    def _at(self, x: Array) -> tuple[float, Array]:
+        for point, found in self._known:
+            if point is x:
+                return found
+        one = namespace(x).ones(1, dtype=x.dtype)
+        found = float(self.f.values(x)[0]), self.f.subgradient(x, one)
+        self._known.append((x, found))
+        return found
+
+    def _require(self, x: Member, y: Member, share: float) -> None:
+        """f(z) >= f(x) + <g, z - x> at the point z that is this share of the way to y."""
+        (value, slope), way = self._at(x.point), y.point - x.point
+        end = self._at(y.point)[0] if share == 1.0 else self._on_the_way(x, way, share)
+        claimed = share * inner(slope, way)
+        rounding = max(_VALUES, 20 * eps_of(x.point)) * (abs(value) + abs(end))
+        rounding += max(_SLOPES, 20 * eps_of(x.point)) * share * norm(slope) * norm(way)
+        if value + claimed - end <= rounding or not np.isfinite([value, claimed, end]).all():
+            return
+        change = (self._on_the_way(x, way, _TINY) - value) / _TINY
+        where = f"y {y.name}" if share == 1.0 else f"y {share:g} of the way to {y.name}"
+        raise NotConvex(
+            f"{self.what} breaks f(y) >= f(x) + <g, y - x>, with x {x.name}, g its subgradient "
+            f"there and {where}: f(y) = {end:.6g}, and the right side is {value:.6g} + "
+            f"{claimed:.6g}. {_likely(change, inner(slope, way))}"
+        )
+
+    def _on_the_way(self, x: Member, way: Array, share: float) -> float:
+        return float(self.f.values(x.point + share * way)[0])
+
+
+def _likely(change: float, claimed: float) -> str:
+    """What it probably is: the change of f along a way, per whole way, against <g, way>."""
+    size = max(abs(change), abs(claimed))
+    if abs(change - claimed) <= 0.02 * size:
+        return "The gradient fits the function there, so the function is likely not convex."
+    said = f"Along that way f changes by {change:.4g}, and the gradient says {claimed:.4g}:"
+    if abs(change + claimed) <= 0.02 * size:
+        return f"{said} its sign is likely turned round."
+    if change * claimed > 0.0:
+        times = f"{claimed / change:.3g} times as much"
+        return f"{said} {times}, likely a wrong factor, or the gradient of another round."
+    return f"{said} likely the gradient of another round, or at another point."
+
+
+def members_of(center: Array, *more: tuple[Array | None, str]) -> Sequence[Member]:
+    """The center of the set and other members, those that are there, by name."""
+    found = [Member(point, name) for point, name in more if point is not None]
+    return (Member(center, "the set's center"), *found)

@@ -1,0 +1,546 @@
+"""Rows taken one by one, each answered with the decision that follows it.
+
+    note the row  ->  observe it (from here on it is kept)  ->  decide the next round  ->  answer
+
+Whatever is refused leaves everything as it was. The same row twice, by its time or its number, is
+the same row: it gets the same answer, and nothing is learned twice. The same time with other
+values is refused. What comes after a kill is what would have come without it.
+
+A learner that goes by the clock is told when the coming row is expected, from the times before it:
+a decision knows nothing of its own row, not even when it comes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, Self, final
+
+import numpy as np
+
+from tidewolf.core.arguments import as_path, shown
+from tidewolf.core.arrays import to_numpy
+from tidewolf.core.batch import Batch
+from tidewolf.core.errors import InvalidInput, TidewolfError
+from tidewolf.core.known import Known
+from tidewolf.core.names import nearest_names
+from tidewolf.core.types import Array
+from tidewolf.core.values import identity
+from tidewolf.explanation.parts import namer
+from tidewolf.live.clock import WINDOW, Time, expected
+from tidewolf.live.ledger import Coming, Ledger, Taken
+from tidewolf.live.lines import Line
+from tidewolf.methods.advice import Resolve
+from tidewolf.methods.base import Learner
+from tidewolf.methods.context import Categories, Season
+from tidewolf.networks import Network
+from tidewolf.session import Session
+from tidewolf.sets import ConvexSet, FlowPolytope, MultiFlow
+
+SMALLEST_SHARE = 1e-9
+"""Paths with less are left out."""
+
+
+class Reads(Protocol):
+    """Whoever makes the functions of a round of its numbers."""
+
+    @property
+    def K(self) -> ConvexSet: ...
+
+    @property
+    def network(self) -> Network | None: ...
+
+    @property
+    def names(self) -> Sequence[str] | None: ...
+
+    def functions(self, row: Mapping[str, Any], source: str = "the row") -> tuple[Batch, Batch]: ...
+
+
+@final
+class Desk:
+    """A durable session that is fed with rows and answers with decisions.
+
+    Parameters
+    ----------
+    reader : RoundReader
+        Who makes the functions of a round of its numbers.
+    learner : Learner
+        Who decides.
+    database : str or path
+        Where all of it is kept; a new one where there is no file.
+    read_only : bool, default False
+        Whether to look only, such as while another process takes rows.
+
+    Raises
+    ------
+    InUse
+        While another process takes rows for the same file.
+    OtherSettings
+        Where the file was written by a learner with other settings.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from tidewolf.experiments.round_reader import RoundReader
+    >>> from tidewolf.live import Desk, live_learner, parse
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "two.toml").write_text(
+    ...     '[set]\\nkind = "Simplex"\\nn = 2\\n[stream]\\ncosts = "costs.csv"\\n'
+    ... )
+    >>> experiment = tw.experiments.load(folder / "two.toml")
+    >>> reader = RoundReader(experiment)
+    >>> with Desk(reader, live_learner(experiment, reader.K), folder / "two.db") as desk:
+    ...     desk.coming()["decision"]
+    ...     answer = desk.take(parse('{"costs": [1.0, 0.0]}'))
+    {'entry 0': 0.5, 'entry 1': 0.5}
+    >>> answer["round"], answer["cost"], answer["decision"]["entry 1"] > 0.5
+    (2, 0.5, True)
+    """
+
+    def __init__(
+        self,
+        reader: Reads,
+        learner: Learner[Any],
+        database: str | os.PathLike[str],
+        *,
+        read_only: bool = False,
+    ) -> None:
+        self.reader, self.learner = reader, learner
+        path = as_path(database, "The database")
+        self._read_only = read_only
+        self._names = _names(reader)
+        self._place = {name: i for i, name in enumerate(self._names)}
+        self._clock = _follows_clock(learner)
+        self.session: Session[Any]
+        if read_only and not path.exists():
+            self.session, self._ledger = Session(learner), None
+        else:
+            self.session = Session.open(path, learner, read_only=read_only)
+            self._ledger = self._opened(path)
+        times = [] if self._ledger is None else self._ledger.last_times(self.rounds)
+        self._times: list[Time] = times
+        self._last = None if self._ledger is None else self._ledger.row(self.rounds)
+        self._known: dict[str, Any] = {}
+        """what the coming round is decided on"""
+        self._announced: Time | None = None
+        """when that is, where a line said so"""
+        self._text: str | None = None
+        """the answer that stands, as JSON"""
+        self._go_on()
+
+    def _opened(self, path: Path) -> Ledger:
+        try:
+            return Ledger(path, self.rounds, read_only=self._read_only)
+        except BaseException:
+            self.session.close()
+            raise
+
+    @property
+    def rounds(self) -> int:
+        """Rows taken so far."""
+        return self.session.rounds
+
+    def coming(self) -> dict[str, Any]:
+        """The decision of the coming round: the answer to the last row.
+
+        Returns
+        -------
+        dict
+            The `round` (from 1), the `decision` by name, `paths` where it is a flow, how far it
+            `moved`, `why`, and the `cost` and `violation` of the round before it; `after` is the
+            time of the last row and `time` that of the round, as far as they are known.
+        """
+        found: dict[str, Any] = json.loads(self.coming_text())
+        return found
+
+    def coming_text(self) -> str:
+        """The same as a line of JSON, without its end."""
+        if self._text is None:
+            self._text = json.dumps(self._answer(), ensure_ascii=False, allow_nan=False)
+        return self._text
+
+    def take(self, line: Line) -> dict[str, Any]:
+        """Take a row, or what is known of the coming round.
+
+        Parameters
+        ----------
+        line : Line
+            What it says.
+
+        Returns
+        -------
+        dict
+            The decision that follows, as `coming` has it; that of a row that was taken before is
+            the one that was answered then.
+
+        Raises
+        ------
+        InvalidInput
+            Where the row cannot be used, or was taken before with other values; nothing has
+            changed then.
+        CheckpointError
+            Where it could not be kept.
+        """
+        found: dict[str, Any] = json.loads(self.take_text(line))
+        return found
+
+    def take_text(self, line: Line) -> str:
+        """The same, answered with a line of JSON."""
+        if not line.is_row:
+            return self._announce(line)
+        number = self._which(line)
+        losses, limits = self._functions(line)
+        played = None if line.played is None else self._point(line.played, "What was played")
+        known = self._checked(line.known)
+        content = identity((losses, limits, played, json.dumps(known, sort_keys=True)))
+        if number <= self.rounds:
+            return self._again(number, line, content)
+        if self._clock and line.time is None:
+            raise InvalidInput(
+                "The row has no time, and the learner follows the clock (a season, or advice, of a "
+                "duration such as 1d): give it, or give the period as a number of rounds."
+            )
+        self._take(line, number, (losses, limits), played, known, content)
+        return self.coming_text()
+
+    def close(self) -> None:
+        """Let go of the file; twice does no harm."""
+        if self._ledger is not None:
+            self._ledger.close()
+        self.session.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- rows -------------------------------------------------------------------------------------
+
+    def _which(self, line: Line) -> int:
+        """The number of the round that a row speaks of, from 1: the coming one, or one that was
+        taken.
+        """
+        coming, last = self.rounds + 1, self._times[-1] if self._times else None
+        if line.round is not None:
+            self._require_agreeing(line, line.round, coming, last)
+            return line.round
+        if line.time is None:
+            if last is not None:
+                raise InvalidInput(
+                    f"The row has neither a time nor a round, and the rows before it have times, "
+                    f"the last one {last.said}: give one of them."
+                )
+            return coming
+        if last is None or line.time.stamp > last.stamp:
+            return coming
+        found = self._notes.row_at(line.time)
+        if found is None:
+            raise InvalidInput(
+                f"The time {line.time.said} does not come after that of the last row, {last.said}: "
+                "rows are taken in the order of their times."
+            )
+        return found.round
+
+    def _require_agreeing(self, line: Line, number: int, coming: int, last: Time | None) -> None:
+        """Refuse a round that has not come, or was at another time."""
+        if number > coming:
+            raise InvalidInput(
+                f"The row is of round {number}, and round {coming} is the coming one: send the "
+                "rows before it first."
+            )
+        time = line.time
+        if time is None:
+            return
+        if number == coming and last is not None and time.stamp <= last.stamp:
+            raise InvalidInput(
+                f"The row is of round {number}, which comes, and its time {time.said} does not "
+                f"come after that of the last row, {last.said}."
+            )
+        found = self._notes.row(number) if number < coming else None
+        if found is not None and found.time is not None and found.time.stamp != time.stamp:
+            raise InvalidInput(
+                f"The row is of round {number} at {time.said}, and that round was at "
+                f"{found.time.said}: nothing was learned."
+            )
+
+    def _functions(self, line: Line) -> tuple[Batch, Batch]:
+        try:
+            return self.reader.functions(line.numbers, "The row")
+        except InvalidInput as error:  # it reads a row as it does a table, which has lines
+            raise type(error)(str(error).replace(", line 1:", ":")) from None
+
+    def _again(self, number: int, line: Line, content: str) -> str:
+        """The answer to a row that was taken before."""
+        found = self._notes.row(number)
+        at = f" of {line.time.said}" if line.time is not None else ""
+        if found is None:
+            raise InvalidInput(
+                f"The row{at} is of round {number}, which was observed without being noted here: "
+                "nothing was learned."
+            )
+        if found.content != content:
+            raise InvalidInput(
+                f"The row{at or f' of round {number}'} was taken already, with other values, which "
+                "stand: nothing was learned."
+            )
+        answer = None if number == self.rounds else self._notes.answer(number)
+        return self.coming_text() if answer is None else answer
+
+    def _take(
+        self,
+        line: Line,
+        number: int,
+        functions: tuple[Batch, Batch],
+        played: Array | None,
+        known: dict[str, Any],
+        content: str,
+    ) -> None:
+        """A row that is new."""
+        losses, limits = functions
+        x = self.session.play() if played is None else played
+        row = Taken(
+            number,
+            line.time,
+            content,
+            _value(losses, x),
+            _violation(limits, x),
+            self._demands(line),
+        )
+        times = self._times if line.time is None else [*self._times, line.time][-WINDOW - 1 :]
+        coming = self._with_time(known, expected(times))
+        answer = self.coming_text() if number > 1 else None
+        self._notes.note(row, Coming(coming) if coming else None, answer)
+        self.session.observe(loss=losses, constraint=limits, played=played)
+        self._times, self._last, self._text = times, row, None
+        self._known, self._announced = {}, None
+        if coming:
+            self._decide(coming)
+
+    # --- what is known of the coming round --------------------------------------------------------
+
+    def _announce(self, line: Line) -> str:
+        """Decide the coming round anew, with what is known of it now."""
+        coming, last = self.rounds + 1, self._times[-1] if self._times else None
+        if line.round is not None and line.round != coming:
+            raise InvalidInput(
+                f"The line says what is known of round {line.round}, and round {coming} is the "
+                "coming one."
+            )
+        if line.time is not None and last is not None and line.time.stamp <= last.stamp:
+            raise InvalidInput(
+                f"The line says what is known of {line.time.said}, and the last row was at "
+                f"{last.said}: what was decided stands. A row that was taken has costs, or what "
+                "else it turned out to be."
+            )
+        time = line.time or self._announced or expected(self._times)
+        known = self._with_time(self._checked(line.known), time)
+        before = Coming(self._known, self._announced)
+        self._notes.note_coming(coming, Coming(known, line.time or self._announced))
+        if known != self._known:
+            try:
+                self._decide(known)
+            except TidewolfError:
+                self._notes.note_coming(coming, before)
+                self._decide(before.known)
+                raise
+        self._announced, self._text = line.time or self._announced, None
+        return self.coming_text()
+
+    def _go_on(self) -> None:
+        """The coming round, as it was decided, or was about to be."""
+        if self._ledger is None:
+            return
+        known, self._announced = self._ledger.coming(self.rounds + 1) or Coming({})
+        if self._read_only:  # what it was decided on is in the file
+            self._known = known
+        elif known:
+            try:
+                self._decide(known)
+            except TidewolfError:  # a line that was never answered
+                self._decide(self._with_time({}, expected(self._times)))
+
+    def _decide(self, known: dict[str, Any]) -> None:
+        """Decide the coming round on this and nothing else."""
+        try:
+            self.session.play(**self._told(known))
+        except InvalidInput:  # it was decided on something else
+            self.session.rollback(self.session.round)
+            self.session.play(**self._told(known))
+        self._known, self._text = known, None
+
+    def _told(self, known: Mapping[str, Any]) -> dict[str, Any]:
+        """What is known, as a session is told it."""
+        told = dict(known)
+        if "advice" in told:
+            told["advice"] = {
+                name: np.array(point).reshape(self.reader.K.shape)
+                for name, point in told["advice"].items()
+            }
+        return told
+
+    def _with_time(self, known: dict[str, Any], time: Time | None) -> dict[str, Any]:
+        if not self._clock or time is None:
+            return known
+        return {**known, "time": time.said}
+
+    def _checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What is known of the coming round as plain data, refused where nothing could be decided
+        on it.
+        """
+        known = dict(given)
+        if "unavailable" in known:
+            known["unavailable"] = self._places(known["unavailable"])
+        if "advice" in known:
+            if not isinstance(known["advice"], Mapping):
+                raise InvalidInput(
+                    f"Advice is points by name, such as {{'incumbent': ...}}, not "
+                    f"{shown(known['advice'])}."
+                )
+            known["advice"] = {
+                name: self._point(point, f"The advice {name!r}").reshape(-1).tolist()
+                for name, point in known["advice"].items()
+            }
+        known = {key: value for key, value in known.items() if value != []}
+        if known:
+            self.learner.act(self.session.state, Known(**self._told(known)))
+        return known
+
+    def _places(self, given: Any) -> list[str | int]:
+        """Entries by the set's own names, or by their places."""
+        own = self.reader.K.places
+        items = [given] if isinstance(given, str) else given
+        if not isinstance(items, list):
+            raise InvalidInput(f"What is unavailable is a list of names, not {shown(given)}.")
+        return [self._place[one] if one in self._place and one not in own else one for one in items]
+
+    @property
+    def _notes(self) -> Ledger:
+        if self._ledger is None or self._read_only:
+            raise InvalidInput("The database was opened to look: it takes no rows.")
+        return self._ledger
+
+    def _point(self, given: Any, what: str) -> Array:
+        """A point by name, 0 where a name is not given, or as a list of all entries."""
+        size = len(self._names)
+        if isinstance(given, Mapping):
+            values = [0.0] * size
+            for name, value in given.items():
+                if name not in self._place:
+                    near = nearest_names(name, self._names)
+                    raise InvalidInput(f"{what} has no entry called {name!r}: {near or 'none is'}.")
+                values[self._place[name]] = value
+        else:
+            values = given
+        if (
+            not isinstance(values, list)
+            or len(values) != size
+            or not all(isinstance(one, int | float) and math.isfinite(one) for one in values)
+        ):
+            raise InvalidInput(
+                f"{what} is a number for each of {size} entries, by name or as a list, not "
+                f"{shown(given)}."
+            )
+        return np.array(values, dtype=np.float64).reshape(self.reader.K.shape)
+
+    def _demands(self, line: Line) -> list[float] | None:
+        """What each commodity sent, as far as the row, or one before it, said so."""
+        said, network = line.numbers.get("demands"), self.reader.network
+        if said is None or network is None:
+            return None if self._last is None else self._last.demands
+        if isinstance(said, Mapping):
+            return [float(said.get(one.name, one.volume)) for one in network.demands]
+        return [float(one) for one in said]
+
+    # --- answers ----------------------------------------------------------------------------------
+
+    def _answer(self) -> dict[str, Any]:
+        x = self.session.play()
+        why = self.session.explain(names=self._names)
+        time = self._announced or expected(self._times)
+        answer: dict[str, Any] = {"round": self.session.round + 1}
+        if time is not None:
+            answer["time"] = time.said
+        if self._times:
+            answer["after"] = self._times[-1].said
+        answer["decision"] = dict(
+            zip(self._names, (to_numpy(x).reshape(-1) + 0.0).tolist(), strict=True)
+        )
+        row = self._last
+        if (paths := _paths(self.reader, x, None if row is None else row.demands)) is not None:
+            answer["paths"] = paths
+        return answer | {
+            "moved": why.moved,
+            "why": why.in_short(),
+            "cost": None if row is None else row.cost,
+            "violation": None if row is None else row.violation,
+        }
+
+
+def _names(reader: Reads) -> list[str]:
+    """What the entries of a decision are called, each otherwise."""
+    name = namer(reader.K, reader.names or None)
+    return [name(i) for i in range(math.prod(reader.K.shape))]
+
+
+def _follows_clock(learner: Learner[Any]) -> bool:
+    """Whether decisions depend on the time of their round."""
+    given = learner.fields()
+    context = given.get("context")
+    by_rounds = context is None or isinstance(context, Categories)
+    by_rounds = by_rounds or (isinstance(context, Season) and context.seconds is None)
+    return not by_rounds or any(
+        isinstance(one, Resolve) and isinstance(one.data, str) and one.data not in _NO_CLOCK
+        for one in given.get("advice") or ()
+    )
+
+
+_NO_CLOCK = ("last", "forecast")
+
+
+def _value(batch: Batch, x: Array) -> float | None:
+    value = float(batch.values(x)[0])
+    return value + 0.0 if math.isfinite(value) else None
+
+
+def _violation(limits: Batch, x: Array) -> float | None:
+    value = _value(limits, x)
+    return None if value is None else max(0.0, value)
+
+
+def _paths(reader: Reads, x: Array, demands: Sequence[float] | None) -> list[dict[str, Any]] | None:
+    """The paths of a flow, heaviest first, with volumes of these demands; None where the decision
+    is none.
+    """
+    K, network = reader.K, reader.network
+    if network is not None:
+        several = len(network.demands) > 1
+        sent = None if demands is None else np.array(demands)
+        return [
+            _path(one.nodes, one.commodity if several else None, one.share, one.volume)
+            for one in network.path_shares(x, sent)
+        ]
+    if isinstance(K, FlowPolytope):
+        found = K.paths(x, tolerance=SMALLEST_SHARE)
+        return [_path(path.nodes, None, path.weight, path.weight) for path in found]
+    if isinstance(K, MultiFlow):
+        return [
+            _path(path.nodes, _commodity(K, j), path.weight / K.demands[j], path.weight)
+            for j, paths in enumerate(K.paths(x, tolerance=SMALLEST_SHARE))
+            for path in paths
+        ]
+    return None
+
+
+def _path(
+    nodes: Sequence[Any], commodity: str | None, share: float, volume: float
+) -> dict[str, Any]:
+    called = {} if commodity is None else {"commodity": commodity}
+    return {"path": " > ".join(map(str, nodes)), **called, "share": share, "volume": volume}
+
+
+def _commodity(K: MultiFlow, j: int) -> str:
+    return f"{K.nodes[K.sources[j]]} > {K.nodes[K.targets[j]]}"

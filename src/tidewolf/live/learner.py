@@ -1,0 +1,58 @@
+"""Who decides: the first learner that the file names; else Ensemble, as a run would have it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from tidewolf.experiments import Choice, Experiment
+from tidewolf.experiments.building import build
+from tidewolf.experiments.experiment import DEFAULT_LEARNERS
+from tidewolf.experiments.keys import learner_keys, learner_named
+from tidewolf.experiments.toml_tables import Place
+from tidewolf.methods.base import Learner
+from tidewolf.sets import ConvexSet
+
+USUAL = Choice.of("Ensemble", {"advice": ["last"]})
+"""Who decides where the file names nobody."""
+
+
+def live_learner(experiment: Experiment, K: ConvexSet) -> Learner[Any]:
+    """The learner of an experiment whose end is not known: it has no horizon, unless it sets one
+    itself.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What the file says.
+    K : ConvexSet
+        The set of decisions.
+
+    Returns
+    -------
+    Learner
+        The first that is named, at its first value of caution; else Ensemble, which re-solves with
+        the last round, too.
+
+    Examples
+    --------
+    >>> from tidewolf.live import live_learner
+    >>> tables = tw.experiments.Tables("costs.csv")
+    >>> simplex = tw.experiments.Choice.of("Simplex", {"n": 2})
+    >>> experiment = tw.experiments.Experiment("two", tables, simplex)
+    >>> live_learner(experiment, tw.sets.Simplex(2)).advice[0].data
+    'last'
+    """
+    names_nobody = experiment.learners == tuple(map(Choice, DEFAULT_LEARNERS))
+    entrant = USUAL if names_nobody else experiment.entrants()[0]
+    known = learner_keys(entrant.name)
+    given = {"seed": experiment.seeds[0], **entrant.given}
+    if names_nobody and experiment.cautions:
+        given["caution"] = experiment.cautions[0]
+    learner: Learner[Any] = build(
+        partial(learner_named(entrant.name), K),
+        {key: value for key, value in given.items() if key in known},
+        known,
+        Place(experiment.document, () if names_nobody else ("learners", 0)),
+    )
+    return learner

@@ -1,0 +1,226 @@
+"""Decisions in files: those that were played, under the caller's times and names, in tables that
+others read, written while a run goes on.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import tracemalloc
+
+import numpy as np
+import pandas
+import pytest
+from pyarrow import parquet
+
+import tidewolf as tw
+from tidewolf.cli import main
+from tidewolf.experiments import decision_files
+from tidewolf.experiments.decision_log import DecisionLog
+
+BOTH = 'learners = ["LyapunovDescent", "SinhaVaze"]\nrounds = 12\n'
+ROUTING = BOTH + '[stream]\nproblem = "routing"\n'
+TABLES = (
+    'learners = ["LyapunovDescent"]\n[set]\nkind = "Simplex"\n[stream]\ncosts = "costs.csv"\n'
+    '[outputs]\ndecisions = "csv"\n'
+)
+COSTS_FILE = (
+    "time,night,day\n2026-03-01T00:00,1,2\n2026-03-01T06:30,2,1\n2026-03-02,1,2\n2026-03-03,1,5\n"
+)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "routing.toml").write_text(ROUTING)
+    (tmp_path / "tables.toml").write_text(TABLES)
+    (tmp_path / "costs.csv").write_text(COSTS_FILE)
+    return tmp_path
+
+
+def rows(path):
+    with open(path, newline="") as file:
+        return list(csv.reader(file))
+
+
+def tables(folder):
+    return sorted(path.name for path in folder.iterdir() if path.suffix in (".csv", ".parquet"))
+
+
+def test_files_hold_the_decisions_that_a_plain_run_makes(here):
+    assert main(["run", "routing.toml", "--out", "out", "--quiet"]) == 0
+    problem = tw.problems.routing(rounds=12)
+    for name, learner in (
+        ("decisions", tw.LyapunovDescent(problem.K, horizon=12)),
+        ("decisions-02-SinhaVaze-seed-0", tw.rivals.SinhaVaze(problem.K, horizon=12)),
+    ):
+        plain = tw.run(learner, problem.stream, decisions=True).decisions
+        frame = pandas.read_parquet(here / "out" / f"{name}.parquet")
+        assert list(frame.columns) == ["round", *problem.K.names]
+        assert frame["round"].tolist() == list(range(1, 13))
+        np.testing.assert_array_equal(frame.iloc[:, 1:].to_numpy(), plain.points)
+    read = pandas.read_csv(here / "out" / "decisions.csv")
+    frame = pandas.read_parquet(here / "out" / "decisions.parquet")
+    pandas.testing.assert_frame_equal(read, frame)
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        (None, ["decisions-02-SinhaVaze-seed-0.parquet", "decisions.csv", "decisions.parquet"]),
+        ("none", []),
+        ("csv", ["decisions-02-SinhaVaze-seed-0.csv", "decisions.csv"]),
+        ("parquet", ["decisions-02-SinhaVaze-seed-0.parquet", "decisions.parquet"]),
+        (
+            "both",
+            [
+                *(f"decisions-02-SinhaVaze-seed-0.{end}" for end in ("csv", "parquet")),
+                "decisions.csv",
+                "decisions.parquet",
+            ],
+        ),
+    ],
+)
+def test_which_files_there_are_is_as_one_likes(here, form, expected):
+    asked = [] if form is None else ["--decisions", form]
+    assert main(["run", "routing.toml", "--out", "out", "--quiet", *asked]) == 0
+    found = [name for name in tables(here / "out") if name.startswith("decisions")]
+    assert found == expected
+    assert bool(list((here / "out" / "checkpoints").glob("*.decisions"))) is (form != "none")
+    paths = {name.partition(".")[2] for name in tables(here / "out") if name.startswith("paths")}
+    endings = {name.partition(".")[2] for name in expected if name.startswith("decisions.")}
+    assert paths == endings
+
+
+def test_a_form_that_is_none_is_refused(here, capsys):
+    assert main(["run", "routing.toml", "--decisions", "excel"]) == 2
+    assert capsys.readouterr().err == (
+        "decisions of Experiment is one of none, csv, parquet, both, not 'excel'.\n"
+    )
+    (here / "bad.toml").write_text(TABLES.replace('"csv"', '"excel"'))
+    assert main(["run", "bad.toml"]) == 2
+    assert "line 7, column 1: decisions is one of none, csv, parquet, both" in (
+        capsys.readouterr().err
+    )
+
+
+def test_csv_is_left_out_where_it_would_be_large(here, monkeypatch):
+    monkeypatch.setattr(decision_files, "CSV_CELLS", 12 * 19 - 1)
+    assert main(["run", "routing.toml", "--out", "out", "--quiet"]) == 0
+    assert "decisions.csv" not in tables(here / "out")
+    assert main(["run", "routing.toml", "--out", "b", "--quiet", "--decisions", "both"]) == 0
+    assert "decisions.csv" in tables(here / "b")
+
+
+def test_times_and_names_are_the_callers(here, capsys):
+    assert main(["run", "tables.toml", "--out", "out"]) == 0
+    header, *body = rows(here / "out" / "decisions.csv")
+    assert header == ["time", "night", "day"]
+    times = ["2026-03-01T00:00", "2026-03-01T06:30", "2026-03-02T00:00", "2026-03-03T00:00"]
+    assert [row[0] for row in body] == times
+    assert all(abs(float(night) + float(day) - 1.0) < 1e-12 for _, night, day in body)
+    assert "decisions: out/decisions.csv\nreport: out/report.html\n" in capsys.readouterr().out
+    assert main(["run", "tables.toml", "--out", "b", "--quiet", "--decisions", "parquet"]) == 0
+    stored = parquet.read_table(here / "b" / "decisions.parquet")
+    assert str(stored.schema.field("time").type) == "timestamp[us]"
+    again = tw.problems.read_table(here / "out" / "decisions.csv")
+    np.testing.assert_array_equal(again.values, stored.to_pandas()[["night", "day"]].to_numpy())
+
+
+def test_paths_add_up_to_the_decisions(here):
+    assert main(["run", "routing.toml", "--out", "out", "--quiet"]) == 0
+    K = tw.problems.routing(rounds=12).K
+    paths = pandas.read_csv(here / "out" / "paths.csv")
+    assert list(paths.columns) == ["round", "commodity", "path", "share", "volume"]
+    pandas.testing.assert_frame_equal(paths, pandas.read_parquet(here / "out" / "paths.parquet"))
+    decided = pandas.read_parquet(here / "out" / "decisions.parquet").set_index("round")
+    for number, group in paths.groupby("round"):
+        flow = dict.fromkeys(K.names, 0.0)
+        for path, share in zip(group["path"], group["share"], strict=True):
+            nodes = path.split(" > ")
+            for link in itertools.pairwise(nodes):
+                flow[" > ".join(link)] += share
+        np.testing.assert_allclose(list(flow.values()), decided.loc[number], atol=1e-8)
+    assert set(paths["round"]) == set(range(1, 13))
+
+
+def test_paths_of_many_commodities_have_shares_and_volumes():
+    links = [("a", "b"), ("b", "c"), ("a", "c")]
+    K = tw.sets.MultiFlow.from_edges(links, [("a", "c", 4.0), ("b", "c", 2.0)])
+    x = np.zeros(K.shape)
+    for i, name in enumerate(K.names):
+        x[i] = {"a > c: a > c": 3.0, "b > c: b > c": 2.0}.get(name, 1.0)
+    found = decision_files._split(K, x)
+    assert found == [
+        ("a > c", "a > c", 0.75, 3.0),
+        ("a > c", "a > b > c", 0.25, 1.0),
+        ("b > c", "b > c", 1.0, 2.0),
+    ]
+
+
+def test_of_very_many_splits_each_so_manieth_round_is_kept_and_that_is_said(
+    here, monkeypatch, capsys
+):
+    monkeypatch.setattr(decision_files, "MOST_SPLITS", 4)
+    assert main(["run", "routing.toml", "--out", "out"]) == 0
+    said = "The tables of paths have one round of every 3; decisions are all there."
+    assert said in capsys.readouterr().out
+    paths = pandas.read_parquet(here / "out" / "paths.parquet")
+    assert sorted(set(paths["round"])) == [1, 4, 7, 10]
+
+
+def test_what_a_killed_process_wrote_beyond_its_checkpoint_is_cut_off(tmp_path):
+    points = np.random.default_rng(0).normal(size=(9, 3))
+    whole = DecisionLog(tmp_path / "whole", (3,), 0)
+    whole.see(points[:4], 4)
+    whole.see(points[4:5], 1)
+    whole.see(points[5:6], 4)
+    whole.sync()
+    whole.close()
+    expected = np.concatenate([points[:5], np.repeat(points[5:6], 4, axis=0)])
+    np.testing.assert_array_equal(whole.points(9), expected)
+    data = (tmp_path / "whole").read_bytes()
+    for extra in (b"", b"half", data[-100:]):
+        (tmp_path / "cut").write_bytes(data[: -4 * 24] + extra)
+        cut = DecisionLog(tmp_path / "cut", (3,), 5)
+        assert cut.holds
+        cut.see(points[5:6], 4)
+        cut.close()
+        assert (tmp_path / "cut").read_bytes() == data
+
+
+def test_a_log_that_lacks_rounds_or_is_another_is_not_gone_on_with(tmp_path):
+    log = DecisionLog(tmp_path / "log", (3,), 0)
+    log.see(np.ones((1, 3)), 4)
+    log.close()
+    assert log.points(5) is None
+    assert not DecisionLog(tmp_path / "log", (3,), 5).holds
+    assert not DecisionLog(tmp_path / "log", (4,), 1).holds
+    assert not DecisionLog(tmp_path / "none", (3,), 1).holds
+    assert log.points(4).shape == (4, 3)
+
+
+def test_a_run_that_was_begun_without_decisions_goes_on_and_says_so(here, capsys):
+    assert main(["run", "routing.toml", "--out", "out", "--quiet"]) == 0
+    for file in (here / "out" / "checkpoints").glob("01*.decisions"):
+        file.unlink()
+    (here / "out" / "summary.json").unlink()
+    capsys.readouterr()
+    assert main(["resume", "out"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "The decisions of 01-LyapunovDescent-seed-0 are not there" in said
+    assert "The decisions of 02" not in said
+
+
+def test_memory_is_flat_in_the_rounds(tmp_path):
+    """What has been seen is not held: a log of many rounds takes no more than one of few."""
+    log, point = DecisionLog(tmp_path / "log", (1000,), 0), np.ones((1, 1000))
+    tracemalloc.start()
+    for _ in range(2000):
+        log.see(point, 1)
+    log.close()
+    points = log.points(2000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1e6
+    assert points[1999, 999] == 1.0

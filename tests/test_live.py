@@ -1,0 +1,839 @@
+"""`tidewolf live`, end to end: real processes, real files, rows in and decisions out."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import random
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from tidewolf.cli import main
+from tidewolf.core.errors import CheckpointError, InvalidInput, OtherSettings
+from tidewolf.experiments.round_reader import RoundReader
+from tidewolf.live import Desk, Follower, live_learner, parse
+from tidewolf.live.clock import Time, expected, time_of
+from tidewolf.live.pipes import pieces
+
+LINKS = [
+    ("SEA", "DEN"),
+    ("SEA", "SFO"),
+    ("SFO", "DEN"),
+    ("SFO", "HOU"),
+    ("DEN", "NYC"),
+    ("HOU", "NYC"),
+    ("DEN", "HOU"),
+]
+NAMES = [f"{tail} > {head}" for tail, head in LINKS]
+NETWORK = """
+[set]
+kind = "FlowPolytope"
+graph = "links.csv"
+source = "SEA"
+target = "NYC"
+[stream]
+costs = "costs.csv"
+capacities = "capacities.csv"
+[[learners]]
+name = "Ensemble"
+season = "1d"
+advice = ["last"]
+"""
+ROUNDS = 20
+RNG = np.random.default_rng(7)
+T = np.arange(ROUNDS)[:, None]
+COSTS = (
+    2.0 + np.sin(2.0 * np.pi * (T / 24 + np.linspace(0.0, 1.0, 7))) + 0.1 * RNG.random((ROUNDS, 7))
+)
+CAPACITIES = 0.6 + 0.2 * np.cos(2.0 * np.pi * T / 24) + 0.1 * RNG.random((ROUNDS, 7))
+TIMES = [
+    (datetime(2026, 3, 1) + timedelta(hours=t)).isoformat(timespec="minutes") for t in range(ROUNDS)
+]
+
+
+def row(t: int, **more: Any) -> dict[str, Any]:
+    """The row of a round, from 0."""
+    return {
+        "time": TIMES[t],
+        "costs": dict(zip(NAMES, COSTS[t].tolist(), strict=True)),
+        "capacities": CAPACITIES[t].tolist(),
+        **more,
+    }
+
+
+def text(*rows: dict[str, Any]) -> str:
+    return "".join(json.dumps(one) + "\n" for one in rows)
+
+
+def table_line(t: int, values: Any) -> str:
+    return f"{TIMES[t]},{','.join(map(repr, values[t].tolist()))}\n"
+
+
+def written(tmp_path: Path) -> Path:
+    """The file of an experiment, with tables of one row."""
+    (tmp_path / "links.csv").write_text("tail,head\n" + "".join(f"{a},{b}\n" for a, b in LINKS))
+    header = f"time,{','.join(NAMES)}\n"
+    (tmp_path / "costs.csv").write_text(header + table_line(0, COSTS))
+    (tmp_path / "capacities.csv").write_text(header + table_line(0, CAPACITIES))
+    file = tmp_path / "network.toml"
+    file.write_text(NETWORK)
+    return file
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Path:
+    return written(tmp_path)
+
+
+def desk(network: Path, database: str = "routing.db", **more: Any) -> Desk:
+    experiment = tw.experiments.load(network)
+    reader = RoundReader(experiment)
+    return Desk(reader, live_learner(experiment, reader.K), network.with_name(database), **more)
+
+
+def answers(network: Path, *rows: dict[str, Any], database: str = "whole.db") -> list[str]:
+    """What is answered, within this process: the coming decision first."""
+    with desk(network, database) as one:
+        return [one.coming_text(), *(one.take_text(parse(json.dumps(each))) for each in rows)]
+
+
+class Launcher:
+    """Whoever starts commands (live_processes.py)."""
+
+    def __init__(self) -> None:
+        script = Path(__file__).with_name("live_processes.py")
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process = subprocess.Popen([sys.executable, str(script)], text=True, **pipes)  # type: ignore[call-overload]
+
+    def ask(self, *question: Any) -> int:
+        self.process.stdin.write(json.dumps(question) + "\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def close(self) -> None:
+        self.process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
+    one = Launcher()
+    network = written(tmp_path_factory.mktemp("first"))
+    arguments = ["live", str(network), "--db", str(network.with_name("a.db")), "--follow", "--once"]
+    assert one.ask("here", arguments) == 0  # whatever is compiled is at hand from now on
+    yield one
+    one.close()
+
+
+class Live:
+    """The command, running in a process of its own."""
+
+    def __init__(
+        self, launcher: Launcher, network: Path, *more: str, stdout: str | None = None
+    ) -> None:
+        folder = Path(tempfile.mkdtemp(dir=network.parent))
+        files = [str(folder / name) for name in ("stdin", "stdout", "stderr")]
+        for path in files:
+            os.mkfifo(path)
+        asked = ["live", str(network), "--db", str(network.with_name("routing.db")), *more]
+        files[1] = stdout or files[1]
+        self._launcher, self.process = launcher, launcher.ask("fork", asked, files)
+        self._stdin = os.open(files[0], os.O_WRONLY)
+        self._stdout = os.open(files[1], os.O_RDONLY) if stdout is None else None
+        self._stderr = os.open(files[2], os.O_RDONLY)
+        self._rest, self._code = b"", None
+
+    def __enter__(self) -> Live:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._code is None:
+            self.end(signal.SIGKILL)
+
+    def send(self, data: str) -> None:
+        for part in range(0, len(data), 1 << 15):
+            os.write(self._stdin, data[part : part + (1 << 15)].encode())
+
+    def line(self, seconds: float = 60.0) -> str | None:
+        """The next line of stdout; None where none comes in time, or it ended."""
+        end = time.monotonic() + seconds
+        while b"\n" not in self._rest:
+            assert self._stdout is not None
+            ready, _, _ = select.select([self._stdout], [], [], max(0.0, end - time.monotonic()))
+            data = os.read(self._stdout, 1 << 16) if ready else b""
+            if not data:
+                return None
+            self._rest += data
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode()
+
+    def send_no_more(self) -> None:
+        os.close(self._stdin)
+        self._stdin = -1
+
+    def deaf(self) -> None:
+        """Read nothing any more."""
+        assert self._stdout is not None
+        os.close(self._stdout)
+        self._stdout = None
+
+    def said(self, upto: bytes) -> bytes:
+        """What it says on stderr, up to this."""
+        found = b""
+        while upto not in found and (data := os.read(self._stderr, 1 << 16)):
+            found += data
+        return found
+
+    def end(self, number: int | None = None) -> tuple[int, str]:
+        """Its exit code and what else it said on stderr, after a signal or the end of its rows."""
+        if number is not None:
+            os.kill(self.process, number)
+        elif self._stdin >= 0:
+            self.send_no_more()
+        said = self.said(b"\0")
+        self._code = self._launcher.ask("wait", self.process)
+        for file in (self._stdin, self._stdout, self._stderr):
+            if file is not None and file >= 0:
+                os.close(file)
+        return self._code, said.decode()
+
+
+def test_rows_by_pipe_halves_doubles_conflicts_nonsense_and_a_kill(
+    launcher: Launcher, network: Path
+) -> None:
+    """One life: each line is answered by one line, and nothing but rows changes anything."""
+    expected = answers(network, *map(row, range(8)))
+    with Live(launcher, network) as live:
+        assert live.line() == expected[0]
+        live.send(text(row(0)))
+        assert live.line() == expected[1]
+        whole = text(row(1))
+        live.send(whole[:40])
+        assert live.line(0.4) is None  # half a line waits
+        live.send(whole[40:])
+        assert live.line() == expected[2]
+        live.send(text(row(1), row(0)))
+        assert [live.line(), live.line()] == [expected[2], expected[1]]  # the same row twice
+        live.send(text({**row(1), "costs": [9.0] * 7}) + "{nonsense\n\n" + text({"cost": 1.0}))
+        refused = [json.loads(live.line() or "") for _ in range(3)]
+        assert [one["line"] for one in refused] == [5, 6, 8]
+        assert refused[0]["error"] == (
+            "The row of 2026-03-01T01:00 was taken already, with other values, which stand: "
+            "nothing was learned."
+        )
+        assert "is no JSON" in refused[1]["error"]
+        assert "the nearest are 'costs'" in refused[2]["error"]
+        live.send(text(row(2)))
+        assert live.line() == expected[3]
+        _, said = live.end(signal.SIGKILL)
+        assert said.splitlines()[0].startswith("Line 5: The row of")
+
+    with Live(launcher, network) as again:
+        assert again.line() == expected[3]
+        again.send(text(*map(row, range(1, 8))) + '{"costs": [1')
+        assert [again.line() for _ in range(7)] == expected[2:9]
+        again.send_no_more()
+        assert json.loads(again.line() or "") == {
+            "error": "The last line ends in the middle: send it whole.",
+            "line": 8,
+        }
+        assert again.end()[0] == 0
+
+
+@pytest.mark.parametrize(("kills", "seed"), [(8, 0), pytest.param(150, 1, marks=pytest.mark.soak)])
+def test_killed_at_any_moment_it_answers_as_if_it_never_was(
+    launcher: Launcher, network: Path, kills: int, seed: int
+) -> None:
+    """Whoever sends again what was not answered gets the very lines of a life without a kill."""
+    expected, rng = answers(network, *map(row, range(ROUNDS))), random.Random(seed)
+    done = busy = 0
+    for _ in range(kills):
+        first = max(0, done - 2)  # also some that were answered
+        with Live(launcher, network) as live:
+            live.send(text(*map(row, range(first, ROUNDS))))
+            found = [live.line() for _ in range(rng.randrange(0, 5))]
+            time.sleep(0.02 * rng.random())
+            os.kill(live.process, signal.SIGKILL)
+            while (line := live.line()) is not None:
+                found.append(line)
+        assert not found or found[0] in expected[done:]  # what was answered is there
+        assert found[1:] == expected[first + 1 : first + len(found)]
+        busy += first + len(found) - 1 > done
+        done = max(done, first + len(found) - 1)
+        if done >= ROUNDS - 5:
+            done = 0
+            for path in network.parent.glob("routing.db*"):
+                path.unlink()
+    assert busy >= kills // 4
+    with desk(network) as one:
+        assert one.rounds in (done, done + 1)
+        for t in range(ROUNDS):
+            assert one.take_text(parse(text(row(t)))) == expected[t + 1]
+
+
+def test_growing_tables_are_followed_and_stopped_by_a_signal(
+    launcher: Launcher, network: Path
+) -> None:
+    """Two tables that grow at different speeds, half a line at a time; then a past line changes."""
+    expected = answers(network, *map(row, range(4)))
+    costs, capacities = (network.with_name(f"{name}.csv") for name in ("costs", "capacities"))
+    with Live(launcher, network, "--follow", "--every", "0.05") as live:
+        assert [live.line(), live.line()] == expected[:2]
+        line = table_line(1, COSTS)
+        with costs.open("a") as grown:
+            grown.write(line[:30])
+            grown.flush()
+            with capacities.open("a") as other:
+                other.write(table_line(1, CAPACITIES) + table_line(2, CAPACITIES))
+            assert live.line(0.3) is None
+            grown.write(line[30:-1])
+            grown.flush()
+            assert live.line(0.3) is None  # as long as its end is not there
+            grown.write("\n" + table_line(2, COSTS))
+        assert [live.line(), live.line()] == expected[2:4]
+        assert live.end(signal.SIGINT) == (130, "Stopped after 3 rows; the same command goes on.\n")
+
+    with Live(launcher, network, "--follow", "--every", "0.05") as again:
+        assert again.line() == expected[3]
+        for path, values in ((costs, COSTS), (capacities, CAPACITIES)):
+            with path.open("a") as grown:
+                grown.write(table_line(3, values))
+        assert again.line() == expected[4]
+        costs.write_text(costs.read_text().replace("2026-03-01T01:00,", "2026-03-01T01:00,9"))
+        assert again.line() is None
+        code, said = again.end()
+        assert (code, said) == (
+            2,
+            f"{costs}, line 3 was changed after it was taken. Put it back; rows are only added.\n",
+        )
+
+
+def test_once_prints_the_coming_decision_and_writes_nothing(
+    network: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["live", str(network), "--db", str(network.with_name("routing.db")), "--once"]
+    assert main(asked) == 0
+    first = capsys.readouterr().out
+    assert not network.with_name("routing.db").exists()
+    expected = answers(network, *map(row, range(3)), database="routing.db")
+    assert first.rstrip() == expected[0]
+    assert main(asked) == 0
+    assert capsys.readouterr().out.rstrip() == expected[3]
+    with desk(network) as busy:  # while another process takes rows
+        assert main(asked) == 0
+        assert capsys.readouterr().out.rstrip() == expected[3]
+        assert busy.rounds == 3
+
+
+def test_follow_once_takes_what_is_there(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["live", str(network), "--db", str(network.with_name("routing.db")), "--follow"]
+    expected = answers(network, *map(row, range(2)))
+    assert main([*asked, "--once"]) == 0
+    assert capsys.readouterr().out.rstrip() == expected[1]
+    for name, values in (("costs", COSTS), ("capacities", CAPACITIES)):
+        with network.with_name(f"{name}.csv").open("a") as grown:
+            grown.write(table_line(1, values))
+    assert main([*asked, "--once"]) == 0
+    assert capsys.readouterr().out.rstrip() == expected[2]
+    table = network.with_name("costs.csv")
+    table.write_text(table.read_text().replace(repr(COSTS[1, 3].item()), "1.0"))
+    assert main([*asked, "--once"]) == 2
+    assert capsys.readouterr().err == (
+        f"{table}, line 3: The row of 2026-03-01T01:00 was taken already, with other values, which "
+        "stand: nothing was learned.\n"
+    )
+
+
+def test_a_terminal_is_shown_text_and_a_term_ends_with_the_row(
+    launcher: Launcher, network: Path
+) -> None:
+    ours, theirs = pty.openpty()
+    with Live(launcher, network, stdout=os.ttyname(theirs)) as live:
+        live.send(text(row(0)) + "nonsense\n")
+        assert live.said(b"\n").startswith(b"Line 2: The line is no JSON")
+        shown = os.read(ours, 1 << 16).decode().replace("\r", "")
+        assert live.end(signal.SIGTERM) == (0, "Stopped after 1 row; the same command goes on.\n")
+    os.close(theirs)
+    os.close(ours)
+    lines = shown.splitlines()
+    assert lines[0] == "Round 1"
+    assert lines[1] == "     0.3333  SEA > DEN > NYC"
+    assert any(line.startswith("Round 2; the round before cost 6.") for line in lines)
+
+
+def test_nobody_reads_any_more(launcher: Launcher, network: Path) -> None:
+    with Live(launcher, network) as live:
+        assert live.line() is not None
+        live.deaf()
+        live.send(text(*map(row, range(3))))
+        assert live.end() == (0, "")
+
+
+# --- within this process ------------------------------------------------------------------------
+
+
+def state(one: Desk) -> bytes:
+    saved: bytes = one.learner.save(one.session.state)
+    return saved
+
+
+def test_whatever_is_refused_changes_nothing(network: Path) -> None:
+    with desk(network) as one:
+        for t in range(3):
+            one.take(parse(text(row(t))))
+        before, answer = state(one), one.coming_text()
+        early = (datetime(2026, 3, 1) + timedelta(minutes=90)).isoformat()
+        bad: list[tuple[dict[str, Any], str]] = [
+            ({**row(1), "costs": [1.0] * 7}, "was taken already, with other values"),
+            ({**row(2), "played": {"SEA > DEN": 1.0}}, "was taken already, with other values"),
+            ({**row(3), "time": early}, "does not come after that of the last row"),
+            ({**row(3), "round": 9}, "round 4 is the coming one"),
+            ({**row(3), "round": 2}, "and that round was at 2026-03-01T01:00"),
+            ({**row(2), "round": 4}, "does not come after"),
+            ({"costs": [1.0] * 7}, "neither a time nor a round"),
+            ({**row(3), "costs": {"SEA > DNE": 1.0}}, "SEA > DNE"),
+            ({**row(3), "costs": [1.0, 2.0]}, "7"),
+            ({**row(3), "played": {"SEA > DNE": 1.0}}, "the nearest are"),
+            ({**row(3), "played": [0.3] * 7}, "no member of the set"),
+            ({**row(3), "played": "x"}, "a number for each of 7 entries"),
+            ({**row(3), "unavailable": ["DEN > NYC", "HOU > NYC"]}, "no path leads"),
+            ({**row(3), "unavailable": ["nowhere"]}, "no entry of the set is called so"),
+            ({**row(3), "unavailable": 3.5}, "is a list of names"),
+            ({**row(3), "advice": [1.0]}, "Advice is points by name"),
+            ({"unavailable": ["DEN > NYC", "HOU > NYC"]}, "no path leads"),
+            ({"unavailable": [], "round": 2}, "round 4 is the coming one"),
+            ({"time": TIMES[1]}, "what was decided stands"),
+        ]
+        for given, sentence in bad:
+            with pytest.raises(InvalidInput, match=sentence):
+                one.take(parse(text(given)))
+            assert (state(one), one.coming_text()) == (before, answer), sentence
+        one.take(parse(text(row(3))))
+    assert answers(network, *map(row, range(4)))[-1] == one.coming_text()
+
+
+def test_rows_without_times_count_and_are_known_by_their_round(network: Path) -> None:
+    rows = [{key: value for key, value in row(t).items() if key != "time"} for t in range(3)]
+    with (
+        pytest.raises(InvalidInput, match="the learner follows the clock"),
+        desk(network, "other.db") as one,
+    ):
+        one.take(parse(text(rows[0])))
+    network.write_text(NETWORK.replace('"1d"', "24"))
+    with desk(network) as one:
+        found = [one.take_text(parse(text(each))) for each in rows]
+        assert "after" not in json.loads(found[-1])
+        assert one.take_text(parse(text({**rows[0], "round": 1}))) == found[0]
+        assert one.take_text(parse(text({**rows[2], "round": 3}))) == found[2]
+        with pytest.raises(InvalidInput, match="The row of round 1 was taken already, with other"):
+            one.take(parse(text({**rows[1], "round": 1})))
+        assert one.rounds == 3
+
+
+def test_what_is_out_is_out_in_the_coming_round_and_kept(network: Path) -> None:
+    with desk(network) as one:
+        answer = one.take(parse(text(row(0, unavailable=["SEA > DEN"]))))
+        assert answer["decision"]["SEA > DEN"] == 0.0
+        assert "because SEA > DEN is out" in answer["why"]
+        kept = one.coming_text()
+    with desk(network) as one:
+        assert one.coming_text() == kept
+        again = one.take(parse(text({"unavailable": ["DEN > NYC"]})))  # decided anew
+        assert again["round"] == 2
+        assert again["decision"]["DEN > NYC"] == 0.0 < again["decision"]["SEA > DEN"]
+        told = one.coming_text()
+        assert one.take_text(parse(text({"unavailable": ["DEN > NYC"]}))) == told
+    with desk(network) as one:
+        assert one.coming_text() == told
+        assert one.take_text(parse(text(row(0, unavailable=["SEA > DEN"])))) == told
+        assert one.take(parse(text(row(1))))["decision"]["DEN > NYC"] > 0.0
+    # as the library has it
+    session = tw.Session(one.learner)
+    session.observe(costs=COSTS[0], capacities=CAPACITIES[0])
+    x = session.play(unavailable=["DEN > NYC"])
+    assert again["decision"] == dict(zip(NAMES, x.tolist(), strict=True))
+
+
+def test_what_was_played_is_what_cost(network: Path) -> None:
+    with desk(network) as one:
+        played = {"SEA > DEN": 1.0, "DEN > NYC": 1.0}
+        answer = one.take(parse(text(row(0, played=played))))
+        assert answer["cost"] == pytest.approx(COSTS[0, 0] + COSTS[0, 4])
+        assert answer["violation"] == pytest.approx(1.0 - CAPACITIES[0, [0, 4]].min())
+        assert one.session.overrides.rounds == 1
+
+
+@pytest.mark.parametrize("stop", ["_decide", "observe", "_answer"])
+def test_stopped_at_each_step_of_a_row_it_goes_on_alike(
+    network: Path, monkeypatch: pytest.MonkeyPatch, stop: str
+) -> None:
+    """Before the row is observed, before the next round is decided, before it is answered."""
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    rows = [row(0), row(1), row(2, unavailable=["DEN > HOU"]), row(3)]
+    expected = answers(network, *rows)
+    for t, one_row in enumerate(rows):
+        with desk(network) as one, monkeypatch.context() as patch:
+            assert one.coming_text() == expected[t]
+            patch.setattr(tw.Session if stop == "observe" else Desk, stop, interrupted)
+            with contextlib.suppress(KeyboardInterrupt):
+                one.take_text(parse(text(one_row)))
+        with desk(network) as one:
+            assert one.rounds == t + (stop != "observe")
+            assert one.coming_text() == expected[one.rounds]
+            assert one.take_text(parse(text(one_row))) == expected[t + 1]
+
+
+def test_a_session_in_memory_decides_alike(network: Path) -> None:
+    """Line by line what `Session` answers, told when the coming row is expected."""
+    found = [json.loads(answer) for answer in answers(network, *map(row, range(6)))]
+    with desk(network, "other.db") as one:
+        session = tw.Session(one.learner)
+    for t, answer in enumerate(found):
+        x = session.play(**({"time": TIMES[t]} if t >= 2 else {}))
+        assert answer["round"] == t + 1
+        assert answer["decision"] == dict(zip(NAMES, x.tolist(), strict=True))
+        assert sum(path["share"] for path in answer["paths"]) == pytest.approx(1.0)
+        assert answer["why"] == session.explain().in_short()
+        if t >= 2:
+            assert (answer["after"], answer["time"]) == (TIMES[t - 1], TIMES[t])
+        if t < 6:
+            session.observe(costs=COSTS[t], capacities=CAPACITIES[t])
+            cost = float(COSTS[t] @ x)
+            if t < 5:
+                assert found[t + 1]["cost"] == pytest.approx(cost)
+
+
+def test_other_settings_are_refused(network: Path) -> None:
+    desk(network).close()
+    network.write_text(NETWORK.replace('"1d"', '"12h"'))
+    with pytest.raises(OtherSettings):
+        desk(network)
+    network.write_text(NETWORK)
+    with pytest.raises(InvalidInput, match="to look"), desk(network, read_only=True) as one:
+        one.take(parse(text(row(0))))
+
+
+def test_rounds_that_others_observed_are_not_known_here(network: Path) -> None:
+    one = desk(network)
+    one.close()
+    with tw.Session.open(network.with_name("routing.db"), one.learner) as session:
+        session.observe(costs=COSTS[0], capacities=CAPACITIES[0])
+    with desk(network) as one:
+        with pytest.raises(InvalidInput, match="observed without being noted"):
+            one.take(parse(text({**row(0), "round": 1})))
+        assert one.take(parse(text(row(1))))["round"] == 3
+
+
+def test_rows_that_were_rolled_back_are_forgotten(network: Path) -> None:
+    with desk(network) as one:
+        for t in range(4):
+            one.take(parse(text(row(t))))
+    with tw.Session.open(network.with_name("routing.db"), one.learner) as session:
+        session.rollback(1)
+    with desk(network) as one:
+        expected = answers(network, row(0), row(6))
+        assert one.coming_text() == expected[1]
+        assert one.take_text(parse(text(row(6)))) == expected[2]
+        with pytest.raises(InvalidInput, match="does not come after that of the last row"):
+            one.take(parse(text(row(2))))
+
+
+def test_a_database_that_cannot_be_noted_in_says_so(network: Path) -> None:
+    with desk(network) as one:
+        before = one.coming_text()
+        one._ledger._db.execute("DROP TABLE live_rows")  # type: ignore[union-attr]
+        with pytest.raises(CheckpointError, match="no such table"):
+            one.take(parse(text(row(0))))
+        assert (one.rounds, one.coming_text()) == (0, before)
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("", "no JSON"),
+        ("[1]", "A row is an object"),
+        ("{}", "says nothing"),
+        ('{"time": null}', "says nothing"),
+        ('{"costs": [NaN]}', "NaN is no finite number"),
+        ('{"costs": [1], "costs": [2]}', "says 'costs' twice"),
+        ('{"round": 0, "costs": [1]}', "its number, from 1"),
+        ('{"round": true, "costs": [1]}', "its number, from 1"),
+        ('{"time": "noon", "costs": [1]}', "a date in ISO form"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"time": ' + "9" * 5000 + "}", "The line is no row"),
+        (b'{"time": "\xff"}', "no text in UTF-8"),
+    ],
+)
+def test_lines_that_are_no_rows(line: str | bytes, sentence: str) -> None:
+    with pytest.raises(InvalidInput, match=sentence):
+        parse(line)
+
+
+@pytest.mark.parametrize(
+    ("given", "coming"),
+    [
+        (["2026-03-01T00:00", "2026-03-01T01:00"], "2026-03-01T02:00"),
+        (["2026-03-01 00:00:30", "2026-03-01 00:01:00"], "2026-03-01 00:01:30"),
+        (["2026-03-01", "2026-03-02"], "2026-03-03"),
+        (["2026-03-01T00:00Z", "2026-03-01T01:00Z"], "2026-03-01T02:00Z"),
+        (["2026-03-01T00:00+01:00", "2026-03-01T01:00+01:00"], "2026-03-01T02:00+01:00"),
+        ([10, 20, 50, 60], 70),  # one that is missing shifts nothing
+        ([0.5, 1.0], 1.5),
+        ([5], None),
+    ],
+)
+def test_the_next_time_is_expected(given: list[Any], coming: Any) -> None:
+    found = expected([time_of(one) for one in given])
+    assert (None if found is None else found.said) == coming
+
+
+def test_times_are_compared_as_moments() -> None:
+    assert time_of("2026-03-01T01:00+01:00").stamp == time_of("2026-03-01T00:00Z").stamp
+    assert time_of(2**60 + 1) == Time(2**60 + 1, 2**60 + 1)
+    assert time_of(2.0).stamp == time_of(2).stamp
+
+
+def test_lines_come_whole_and_the_longest_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, write = os.pipe()
+    os.write(write, b"one\ntw")
+    os.write(write, b"o\n\nthree")
+    os.close(write)
+    found = [(piece.text, piece.number, piece.is_whole) for piece in pieces(read)]
+    os.close(read)
+    assert found == [(b"one", 1, True), (b"two", 2, True), (b"", 3, True), (b"three", 4, False)]
+
+
+def follower(tmp_path: Path, **tables: str) -> Follower:
+    for name, content in tables.items():
+        (tmp_path / f"{name}.csv").write_text(content)
+    return Follower({name: tmp_path / f"{name}.csv" for name in tables})
+
+
+def test_tables_with_other_times_are_refused(tmp_path: Path) -> None:
+    one = follower(tmp_path, costs="time,a\n1,5\n2,6\n", capacities="time,a\n1,5\n3,6\n")
+    with pytest.raises(InvalidInput, match=r"capacities.csv, line 3: the time is 3, where .*has 2"):
+        one.poll()
+
+
+def test_a_table_that_is_shorter_is_waited_for_and_then_refused(tmp_path: Path) -> None:
+    one = follower(tmp_path, costs="a,b\n1,2\n3,4\n")
+    assert [grown.line.round for grown in one.poll()] == [1, 2]
+    path = tmp_path / "costs.csv"
+    path.write_text("a,b\n")  # in the middle of being written anew
+    assert one.poll() == []
+    path.write_text("a,b\n1,2\n3,4\n5,6\n")
+    (grown,) = one.poll()
+    assert (grown.line.round, grown.line.numbers) == (3, {"costs": {"a": 5.0, "b": 6.0}})
+    path.write_text("a,b\n1,2\n")
+    for _ in range(3):
+        assert one.poll() == []
+    with pytest.raises(InvalidInput, match=r"costs.csv became shorter: line 3 is gone"):
+        one.poll()
+    path.unlink()
+    with pytest.raises(InvalidInput, match="cannot be read: No such file"):
+        one.poll()
+
+
+def test_a_cell_that_is_no_number_is_named_by_its_line(tmp_path: Path) -> None:
+    one = follower(tmp_path, costs="time,a\n1,5\n")
+    assert len(one.poll()) == 1
+    with (tmp_path / "costs.csv").open("a") as grown:
+        grown.write("2,5\n3,x\n")
+    for _ in range(3):
+        assert one.poll() == []
+    with pytest.raises(InvalidInput) as refused:
+        one.poll()
+    assert (
+        str(refused.value)
+        == f"{tmp_path / 'costs.csv'}, line 4, column \"a\": 'x' is not a number."
+    )
+
+
+def test_other_kinds_of_tables_grow_too(tmp_path: Path) -> None:
+    path, values = tmp_path / "costs.npz", np.arange(6.0).reshape(3, 2)
+    np.savez(path, values=values[:2])
+    one = Follower({"costs": path})
+    assert len(one.poll()) == 2
+    np.savez(path, values=values)
+    assert [grown.line.numbers for grown in one.poll()] == [{"costs": {"0": 4.0, "1": 5.0}}]
+    np.savez(path, values=values + np.array([[0.0], [1.0], [0.0]]))
+    for _ in range(3):
+        assert one.poll() == []
+    with pytest.raises(InvalidInput, match="row 2 was changed after it was taken"):
+        one.poll()
+
+
+MANY = """
+[set]
+graph = "links.csv"
+commodities = "commodities.csv"
+"""
+
+
+@pytest.fixture
+def commodities(network: Path) -> Path:
+    """The file of an experiment with two commodities and no tables."""
+    network.with_name("commodities.csv").write_text("source,target,demand\nSEA,NYC,4\nSFO,NYC,1\n")
+    network.write_text(MANY)
+    return network
+
+
+def test_many_commodities_whose_demands_move(commodities: Path) -> None:
+    given = {"costs": COSTS[0].tolist(), "capacities": [3.0] * 7}
+    with desk(commodities) as one:
+        first = one.coming()
+        assert {path["commodity"] for path in first["paths"]} == {"SEA > NYC", "SFO > NYC"}
+        assert sum(path["volume"] for path in first["paths"]) == pytest.approx(5.0)
+        demands = {"SEA > NYC": 2.0, "SFO > NYC": 6.0}
+        answer = one.take(parse(text({**given, "demands": demands})))
+        volumes = dict.fromkeys(demands, 0.0)
+        for path in answer["paths"]:
+            volumes[path["commodity"]] += path["volume"]
+        assert volumes == pytest.approx(demands)
+        kept = one.coming_text()
+    with desk(commodities) as one:
+        assert one.coming_text() == kept
+        out = one.take(parse(text({**given, "demands": [2.0, 6.0], "unavailable": ["DEN > NYC"]})))
+        carried = [value for name, value in out["decision"].items() if name.endswith("DEN > NYC")]
+        assert carried == [0.0, 0.0]
+        assert sum(path["share"] for path in out["paths"]) == pytest.approx(2.0)
+
+
+def test_who_decides_is_the_first_that_is_named_or_ensemble(network: Path) -> None:
+    experiment = tw.experiments.load(network)
+    K = RoundReader(experiment).K
+    assert live_learner(experiment, K) == tw.Ensemble(
+        K, context=tw.context.Season("1d"), advice=[tw.advice.Resolve()]
+    )
+    network.write_text(NETWORK.partition("[[learners]]")[0])
+    assert live_learner(tw.experiments.load(network), K) == tw.Ensemble(
+        K, advice=[tw.advice.Resolve()]
+    )
+    caution = "caution = 3.0\n" + NETWORK.partition("[[learners]]")[0]
+    network.write_text(caution + '[[learners]]\nname = "LyapunovDescent"\n')
+    assert live_learner(tw.experiments.load(network), K) == tw.LyapunovDescent(K, caution=3.0)
+
+
+def test_gaps_have_the_last_number_or_are_not_learned_from(tmp_path: Path) -> None:
+    costs, other = tmp_path / "costs.csv", tmp_path / "capacities.csv"
+    costs.write_text("time,a,b\n1,5,6\n2,,7\n3,8,9\n")
+    other.write_text("time,a\n1,1\n3,2\n4,3\n")
+    tables = {"costs": costs, "capacities": other}
+    found = Follower(tables, gaps="last").poll()
+    assert [one.line.numbers["costs"] for one in found] == [
+        {"a": 5.0, "b": 6.0},
+        {"a": 5.0, "b": 7.0},
+        {"a": 8.0, "b": 9.0},
+    ]
+    assert [one.line.numbers["capacities"]["a"] for one in found] == [1.0, 1.0, 2.0]
+    seen = Follower(tables, gaps="unseen").poll()
+    assert [one.gap for one in seen] == ["", f'{costs}, line 3, column "a": the cell is empty', ""]
+    with pytest.raises(InvalidInput, match="the cell is empty"):
+        Follower(tables).poll()
+    costs.write_text("time,a,b\n1,,6\n")
+    with pytest.raises(InvalidInput, match="no number came before it"):
+        Follower(tables, gaps="last").poll()
+    costs.write_text("time,a,b\n0,5,6\n")
+    with pytest.raises(InvalidInput, match="where another table has 0"):
+        Follower(tables, gaps="last").poll()
+
+
+def test_a_gap_in_a_followed_table_is_said(
+    network: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network.write_text(NETWORK.replace("[stream]", '[stream]\ngaps = "unseen"'))
+    with network.with_name("costs.csv").open("a") as grown:
+        grown.write(f"{TIMES[1]}{',' * 7}\n")
+    with network.with_name("capacities.csv").open("a") as grown:
+        grown.write(table_line(1, CAPACITIES))
+    asked = ["live", str(network), "--db", str(network.with_name("a.db")), "--follow", "--once"]
+    assert main(asked) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["round"] == 2
+    assert said.err.endswith(
+        'costs.csv, line 3, column "SEA > DEN": the cell is empty: the row is not learned from; '
+        "what was decided stands.\n"
+    )
+
+
+def test_semicolons_and_decimal_commas_are_followed(tmp_path: Path) -> None:
+    path = tmp_path / "costs.csv"
+    path.write_bytes(b"time;a;b\n31.01.2026 06:00;1,5;2\n")
+    one = Follower({"costs": path}, tw.problems.FileFormat(decimal=","))
+    path.write_bytes(path.read_bytes() + b"31.01.2026 07:00;2,5;3\n01.02.2026 0")
+    found = [*one.poll()]
+    path.write_bytes(path.read_bytes() + b"6:00;3,5;4\n")  # alone it might be of January
+    found += one.poll()
+    assert [grown.line.numbers["costs"]["a"] for grown in found] == [1.5, 2.5, 3.5]
+    assert [grown.line.time.said for grown in found if grown.line.time] == [
+        "2026-01-31T06:00",
+        "2026-01-31T07:00",
+        "2026-02-01T06:00",
+    ]
+
+
+def test_columns_are_known_while_the_first_row_is_half_written(tmp_path: Path) -> None:
+    (tmp_path / "costs.csv").write_text("time,coal,sun\n1,2,")
+    file = tmp_path / "two.toml"
+    file.write_text('[set]\nkind = "Simplex"\n[stream]\ncosts = "costs.csv"\n')
+    with desk(file) as one:
+        assert one.coming()["decision"] == {"coal": 0.5, "sun": 0.5}
+        out = one.take(parse('{"costs": {"sun": 1, "coal": 2}, "unavailable": ["sun"]}'))
+        assert out["decision"] == {"coal": 1.0, "sun": 0.0}
+        with pytest.raises(InvalidInput, match=r"^The row, costs: .*costs.csv has no column 'sn'"):
+            one.take(parse('{"costs": {"sn": 1, "coal": 2}}'))
+
+
+def test_advice_and_context_are_of_the_decision_that_follows(tmp_path: Path) -> None:
+    file = tmp_path / "two.toml"
+    file.write_text(
+        '[set]\nkind = "Simplex"\nn = 2\n[stream]\ncosts = "costs.csv"\n[[learners]]\n'
+        'name = "Ensemble"\nadvice = ["incumbent"]\n[stream.advice]\nincumbent = "i.csv"\n'
+    )
+    learner = tw.Ensemble(tw.sets.Simplex(2), advice=["incumbent"])
+    session = tw.Session(learner)
+    with desk(file) as one:
+        assert one.learner == learner
+        for t in range(4):
+            advice = {"incumbent": [0.25, 0.75]} if t % 2 else {"incumbent": {"entry 0": 1.0}}
+            answer = one.take(parse(json.dumps({"costs": [1.0, t], "advice": advice})))
+            session.observe(costs=[1.0, t])
+            x = session.play(advice={"incumbent": [0.25, 0.75] if t % 2 else [1.0, 0.0]})
+            assert list(answer["decision"].values()) == x.tolist()
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (["--every", "0"], "--every is a number of seconds above 0, not 0."),
+        (["--every", "nan"], "--every is a number of seconds above 0, not nan."),
+    ],
+)
+def test_what_the_command_refuses(
+    network: Path, capsys: pytest.CaptureFixture[str], more: list[str], sentence: str
+) -> None:
+    assert main(["live", str(network), "--db", str(network.with_name("a.db")), *more]) == 2
+    assert capsys.readouterr().err == f"{sentence}\n"
+
+
+def test_a_context_is_not_followed(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    network.write_text(NETWORK.replace("[stream]", '[stream]\ncontext = "costs.csv"'))
+    asked = ["live", str(network), "--db", str(network.with_name("a.db")), "--follow"]
+    assert main(asked) == 2
+    assert "which are sent as lines of JSON" in capsys.readouterr().err

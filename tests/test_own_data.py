@@ -1,0 +1,531 @@
+"""From an engineer's files to decisions, through the command, and back: what a run says is worked
+out again from the files that went in and the decisions that came out, with pandas alone.
+
+    load_tl       sum over commodities of demand x share on the link, or on the tunnels over it
+    loss_t        sum_l cost_tl load_tl
+    violation_t   max(0, max_l (load_tl - capacity_tl) / unit)        unit: all static demands
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tidewolf.cli import main
+from tidewolf.core.settings import settings_of
+from tidewolf.experiments.experiment import TABLES
+from tidewolf.experiments.keys import kind_keys
+from tidewolf.experiments.network_template import network_template
+from tidewolf.experiments.reading import OUTPUTS, TOP
+from tidewolf.files import FileFormat
+from tidewolf.networks import Network
+
+ROUNDS = 12
+CABLES = [
+    ("A", "B", 2.0, 9.0),
+    ("A", "C", 3.0, 8.0),
+    ("B", "C", 1.0, 5.0),
+    ("B", "D", 4.0, 7.0),
+    ("C", "D", 2.0, 6.0),
+    ("C", "E", 5.0, 6.0),
+    ("D", "E", 1.0, 9.0),
+]
+"""A small network with cycles: every cable carries both ways."""
+LINKS = [
+    (*ends, km, most) for tail, head, km, most in CABLES for ends in ((tail, head), (head, tail))
+]
+NAMES = [f"{tail} > {head}" for tail, head, *_ in LINKS]
+TIMES = pd.date_range("2026-03-01", periods=ROUNDS, freq="h").strftime("%Y-%m-%dT%H:%M")
+
+
+def series(names: list[str], values: Any) -> pd.DataFrame:
+    table = pd.DataFrame(np.round(values, 4), columns=names)
+    table.insert(0, "time", TIMES)
+    return table
+
+
+RNG = np.random.default_rng(5)
+HOURS = np.arange(ROUNDS)[:, None]
+COSTS = series(
+    NAMES,
+    [link[2] for link in LINKS] * (1.0 + 0.4 * np.sin(HOURS / 3.0 + RNG.random(len(LINKS)) * 6.0)),
+)
+CAPACITIES = series(
+    NAMES, [link[3] for link in LINKS] * (0.7 + 0.25 * np.cos(HOURS / 4.0 + np.arange(len(LINKS))))
+)
+
+
+@dataclass
+class Told:
+    """What an engineer knows: the tables, and what must go from where to where."""
+
+    commodities: dict[str, tuple[dict[str, float], dict[str, float], float]]
+    """by name: shares of sources, shares of targets, static demand"""
+    costs: pd.DataFrame | None = field(default_factory=COSTS.copy)
+    capacities: pd.DataFrame | None = field(default_factory=CAPACITIES.copy)
+    demands: pd.DataFrame | None = None
+    static: dict[str, float] = field(default_factory=dict)
+    """capacities of links that have no column"""
+    cyclic: bool = False
+    """whether flows may go round in circles, which no path shows"""
+
+    @property
+    def unit(self) -> float:
+        return sum(volume for *_, volume in self.commodities.values())
+
+    def sent(self, name: str) -> np.ndarray:
+        if self.demands is None:
+            return np.full(ROUNDS, self.commodities[name][2])
+        return self.demands[name].to_numpy()
+
+
+ONE = Told({"A > E": ({"A": 1.0}, {"E": 1.0}, 8.0)})
+PAIRS = [("A", "E", 4.0), ("E", "A", 3.0), ("B", "D", 2.0)]
+MANY = {
+    f"{source} > {target}": ({source: 1.0}, {target: 1.0}, volume)
+    for source, target, volume in PAIRS
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame(LINKS, columns=["tail", "head", "length", "capacity"]).drop(
+        columns="capacity"
+    ).to_csv("links.csv", index=False)
+    COSTS.to_csv("costs.csv", index=False)
+    CAPACITIES.to_csv("capacities.csv", index=False)
+    pd.DataFrame(PAIRS, columns=["source", "target", "demand"]).to_csv("pairs.csv", index=False)
+    return tmp_path
+
+
+ENDS = 'source = "A"\ntarget = "E"\ndemand = 8\n'
+BOTH = 'costs = "costs.csv"\ncapacities = "capacities.csv"\n'
+
+
+def experiment(ends: str = ENDS, stream: str = BOTH, rest: str = "") -> None:
+    learners = '[[learners]]\nname = "Ensemble"\nadvice = ["last"]\n'
+    Path("network.toml").write_text(
+        f'[set]\ngraph = "links.csv"\n{ends}[stream]\n{stream}{rest}{learners}'
+    )
+
+
+def said(*arguments: str) -> str:
+    """What a command prints; it ends well and complains of nothing."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main(list(arguments))
+    assert (status, err.getvalue()) == (0, ""), err.getvalue()
+    return out.getvalue()
+
+
+def refused(*arguments: str) -> str:
+    err = io.StringIO()
+    with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
+        assert main(list(arguments)) == 2
+    return err.getvalue()
+
+
+def played(told: Told, *more: str) -> str:
+    """What a run prints, once its folder was held against the files."""
+    text = said("run", "network.toml", "--out", "out", *more)
+    check(told, Path("out"))
+    return text
+
+
+def check(told: Told, out: Path) -> None:
+    """Everything a folder says of its first run, worked out again."""
+    decisions = pd.read_csv(out / "decisions.csv")
+    pd.testing.assert_frame_equal(
+        decisions.drop(columns="time"),
+        pd.read_parquet(out / "decisions.parquet").drop(columns="time"),
+        check_exact=True,
+    )
+    assert decisions["time"].tolist() == TIMES.tolist()
+    shares = link_shares(told, decisions, out)
+    loads = pd.DataFrame(0.0, index=range(ROUNDS), columns=NAMES)
+    for name, table in shares.items():
+        conserved(told, name, table)
+        loads[table.columns] += table.mul(told.sent(name), axis=0)
+    if told.costs is None:
+        costs = pd.DataFrame([[link[2] for link in LINKS]] * ROUNDS, columns=NAMES)
+    else:
+        costs = told.costs[NAMES] if set(NAMES) <= {*told.costs} else told.costs
+    used = [name for name in NAMES if any(name in table for table in shares.values())]
+    loss = (loads[used] * costs[used]).sum(axis=1)
+    over = pd.DataFrame({"none": np.zeros(ROUNDS)})
+    for name in used:
+        if told.capacities is not None and name in told.capacities:
+            over[name] = (loads[name] - told.capacities[name]) / told.unit
+        elif name in told.static:
+            over[name] = (loads[name] - told.static[name]) / told.unit
+    violation = over.max(axis=1)
+    rounds = pd.read_parquet(out / "rounds.parquet").query("run == 1")
+    np.testing.assert_allclose(rounds["loss"], loss, rtol=1e-9)
+    np.testing.assert_allclose(rounds["violation"], violation, rtol=1e-9, atol=1e-9)
+    first = json.loads((out / "summary.json").read_text())["runs"][0]
+    assert first["loss"]["total"] == pytest.approx(loss.sum(), rel=1e-9)
+    assert first["loss"]["mean"] == pytest.approx(loss.mean(), rel=1e-9)
+    assert first["violation"] == pytest.approx(violation.sum(), rel=1e-9, abs=1e-9)
+    check_paths(told, shares, pd.read_csv(out / "paths.csv"))
+
+
+def link_shares(told: Told, decisions: pd.DataFrame, out: Path) -> dict[str, pd.DataFrame]:
+    """The share of each commodity on each link, from the columns of decisions."""
+    if (out / "tunnels.csv").exists():
+        tunnels = pd.read_csv(out / "tunnels.csv")
+        assert tunnels["tunnel"].tolist() == list(decisions.columns[1:])
+        found = {}
+        for name, own in tunnels.groupby("commodity"):
+            table = pd.DataFrame(0.0, index=decisions.index, columns=NAMES)
+            for each in own.itertuples():
+                for link in links_of(each.path):
+                    table[link] += decisions[each.tunnel]
+            found[str(name)] = table
+        return found
+    several = len(told.commodities) > 1
+    found = {}
+    for name in told.commodities:
+        start = f"{name}: " if several else ""
+        own = [column for column in decisions.columns[1:] if column.startswith(start)]
+        found[name] = decisions[own].set_axis([each.removeprefix(start) for each in own], axis=1)
+    assert sum(len(table.columns) for table in found.values()) == len(decisions.columns) - 1
+    return found
+
+
+def links_of(path: str) -> list[str]:
+    nodes = path.split(" > ")
+    return [f"{tail} > {head}" for tail, head in pairwise(nodes)]
+
+
+def conserved(told: Told, name: str, shares: pd.DataFrame) -> None:
+    """What leaves a node and does not come in is what starts there, less what ends there."""
+    sources, targets, _ = told.commodities[name]
+    assert shares.min(axis=None) >= -1e-12
+    for node in {node for link in LINKS for node in link[:2]}:
+        out = shares[[each for each in shares if each.startswith(f"{node} > ")]].sum(axis=1)
+        into = shares[[each for each in shares if each.endswith(f" > {node}")]].sum(axis=1)
+        supply = sources.get(node, 0.0) - targets.get(node, 0.0)
+        np.testing.assert_allclose(out - into, supply, atol=1e-9)
+
+
+def check_paths(told: Told, shares: dict[str, pd.DataFrame], paths: pd.DataFrame) -> None:
+    """Paths carry the whole demand, each its volume, and what links carry."""
+    assert list(paths) == ["time", "commodity", "path", "share", "volume"]
+    sums = paths.groupby(["time", "commodity"])["share"].sum()
+    assert sorted({name for _, name in sums.index}) == sorted(told.commodities)
+    assert len(sums) == ROUNDS * len(told.commodities)
+    np.testing.assert_allclose(sums, 1.0, atol=1e-6)
+    at = {time: i for i, time in enumerate(TIMES)}
+    sent = [
+        told.sent(name)[at[time]] for name, time in zip(paths.commodity, paths.time, strict=True)
+    ]
+    np.testing.assert_allclose(paths["volume"], paths["share"] * sent, rtol=1e-12)
+    for name, own in paths.groupby("commodity"):
+        table = pd.DataFrame(0.0, index=range(ROUNDS), columns=shares[str(name)].columns)
+        for each in own.itertuples():
+            for link in links_of(each.path):
+                table.loc[at[each.time], link] += each.share
+        left = shares[str(name)] - table
+        assert left.min(axis=None) >= -1e-6
+        assert told.cyclic or left.max(axis=None) <= 1e-6
+
+
+# networks as they are
+
+
+def test_a_cyclic_network_says_what_it_cuts(place: Path) -> None:
+    experiment()
+    text = played(ONE)
+    assert re.search(r"\d+ of 14 links are cut: \d+ do not lead away from A \(", text)
+    assert 'With paths = "all" every link stays.' in text.replace("\n", " ")
+    page = (place / "out" / "report.html").read_text()
+    assert "links are cut" in page
+    assert "do not lead away from A" in page
+
+
+def test_all_links_stay_where_that_is_asked(place: Path) -> None:
+    experiment(f'{ENDS}paths = "all"\n')
+    told = Told(ONE.commodities, cyclic=True)
+    assert "cut" not in played(told)
+    assert list(pd.read_csv("out/decisions.csv").columns[1:]) == NAMES
+
+
+def test_tunnels_are_listed_in_the_folder(place: Path) -> None:
+    experiment(f'{ENDS}paths = "k-shortest"\nk = 4\n')
+    played(ONE)
+    tunnels = pd.read_csv("out/tunnels.csv")
+    assert list(tunnels) == ["commodity", "tunnel", "path", "length"]
+    assert tunnels["length"].is_monotonic_increasing
+    assert len(tunnels) == 4
+    km = {name: link[2] for name, link in zip(NAMES, LINKS, strict=True)}
+    for each in tunnels.itertuples():
+        assert each.length == sum(km[link] for link in links_of(each.path))
+
+
+@pytest.mark.parametrize("paths", ["away", "all", "k-shortest"])
+def test_many_commodities(place: Path, paths: str) -> None:
+    experiment(f'commodities = "pairs.csv"\npaths = "{paths}"\n')
+    played(Told(MANY, cyclic=paths == "all"))
+
+
+@pytest.mark.parametrize("paths", ["away", "k-shortest"])
+def test_demands_that_move(place: Path, paths: str) -> None:
+    sent = [volume for *_, volume in PAIRS] * (0.9 + 0.3 * np.sin(HOURS / 2.0))
+    demands = series(list(MANY), sent)
+    demands.to_csv("demands.csv", index=False)
+    experiment(
+        f'commodities = "pairs.csv"\npaths = "{paths}"\n', f'{BOTH}demands = "demands.csv"\n'
+    )
+    played(Told(MANY, demands=demands))
+
+
+def test_one_demand_that_moves(place: Path) -> None:
+    demands = series(["A > E"], 8.0 + 2.0 * np.sin(HOURS / 2.0))
+    demands.to_csv("demands.csv", index=False)
+    experiment(stream=f'{BOTH}demands = "demands.csv"\n')
+    played(Told(ONE.commodities, demands=demands))
+
+
+def test_several_sources_with_supplies(place: Path) -> None:
+    experiment("source = {A = 0.6, B = 0.4}\ntarget = {E = 0.75, D = 0.25}\ndemand = 8\n")
+    told = Told({"A + B > E + D": ({"A": 0.6, "B": 0.4}, {"E": 0.75, "D": 0.25}, 8.0)}, cyclic=True)
+    played(told)
+
+
+def test_capacities_of_the_edge_list_and_of_some_links_only(place: Path) -> None:
+    links = pd.DataFrame(LINKS, columns=["tail", "head", "length", "capacity"])
+    links.to_csv("links.csv", index=False)
+    experiment(stream='costs = "costs.csv"\n')
+    static = {name: link[3] for name, link in zip(NAMES, LINKS, strict=True)}
+    played(Told(ONE.commodities, capacities=None, static=static))
+
+    links.loc[3:, "capacity"] = np.nan
+    links.to_csv("links.csv", index=False)
+    some = CAPACITIES[["time", "C > E", "C > D", "D > E"]]
+    some.to_csv("capacities.csv", index=False)
+    experiment()
+    told = Told(ONE.commodities, capacities=some, static=dict(list(static.items())[:3]))
+    played(told, "--force")
+
+
+def test_no_capacities_at_all_and_no_costs(place: Path) -> None:
+    experiment(stream='costs = "costs.csv"\n')
+    played(Told(ONE.commodities, capacities=None))
+    experiment(stream='capacities = "capacities.csv"\n')
+    played(Told(ONE.commodities, costs=None), "--force")
+
+
+# files as people have them
+
+
+def test_a_workbook(place: Path) -> None:
+    with pd.ExcelWriter("plan.xlsx") as book:
+        pd.read_csv("links.csv").to_excel(book, sheet_name="Links", index=False)
+        for name, table in (("Costs", COSTS), ("Room", CAPACITIES)):
+            dated = table.assign(time=pd.to_datetime(table["time"]))
+            dated.to_excel(book, sheet_name=name, index=False)
+    Path("links.csv").unlink()
+    experiment(stream='costs = "plan.xlsx#Costs"\ncapacities = "plan.xlsx#Room"\n')
+    text = Path("network.toml").read_text().replace("links.csv", "plan.xlsx#Links")
+    Path("network.toml").write_text(text)
+    played(ONE)
+
+
+def test_semicolons_with_decimal_commas_in_latin_1(place: Path) -> None:
+    new = {"A": "Köln", "E": "Zürich"}
+    written = {"sep": ";", "decimal": ",", "encoding": "latin-1", "index": False}
+
+    def renamed(name: str) -> str:
+        return " > ".join(new.get(node, node) for node in name.split(" > "))
+
+    for name in ("costs", "capacities"):
+        pd.read_csv(f"{name}.csv").rename(columns=renamed).to_csv(f"{name}.csv", **written)
+    pd.read_csv("links.csv").replace(new).to_csv("links.csv", **written)
+    ends = 'source = "Köln"\ntarget = "Zürich"\ndemand = 8\n'
+    experiment(ends)
+    assert 'encoding = "' in refused("run", "network.toml", "--out", "out")
+    experiment(ends, rest='[files]\nencoding = "latin-1"\n')
+    assert 'separator = ";"' in refused("run", "network.toml", "--out", "out")
+    experiment(ends, rest='[files]\nseparator = ";"\ndecimal = ","\nencoding = "latin-1"\n')
+    said("run", "network.toml", "--out", "out", "--quiet")
+    found = pd.read_csv("out/decisions.csv")
+    assert "Köln > B" in found
+    plain = found.rename(columns=lambda name: name.replace("Köln", "A").replace("Zürich", "E"))
+    plain.to_csv("out/decisions.csv", index=False)
+    plain.to_parquet("out/decisions.parquet")
+    paths = pd.read_csv("out/paths.csv").replace({"Köln": "A", "Zürich": "E"}, regex=True)
+    paths.to_csv("out/paths.csv", index=False)
+    check(ONE, Path("out"))
+
+
+def test_gaps(place: Path) -> None:
+    holes = COSTS.copy()
+    holes.loc[4:5, "A > B"] = np.nan
+    holes.to_csv("costs.csv", index=False)
+    CAPACITIES.drop(index=7).to_csv("capacities.csv", index=False)
+    experiment()
+    first = refused("run", "network.toml", "--out", "out")
+    assert first.startswith("costs.csv, line 6, column")
+    assert 'gaps = "last"' in first
+
+    filled = Told(ONE.commodities, costs=holes.ffill(), capacities=CAPACITIES.copy())
+    assert filled.capacities is not None
+    filled.capacities.loc[7] = filled.capacities.loc[6]
+    filled.capacities.loc[7, "time"] = TIMES[7]
+    experiment(stream=f'{BOTH}gaps = "last"\n')
+    text = played(filled).replace("\n", " ")
+    assert "costs.csv: 2 empty cells" in text
+    assert "no row for 1 round" in text
+
+    experiment(stream=f'{BOTH}gaps = "unseen"\n')
+    text = played(filled, "--force").replace("\n", " ")
+    assert "not seen" in text
+    first = json.loads(Path("out/summary.json").read_text())["runs"][0]
+    assert first["unseen"] == 3
+
+
+# choosing, asking what would have been, and live
+
+
+def test_compare_on_ones_own_data(place: Path) -> None:
+    experiment()
+    text = said(
+        *("compare", "network.toml", "--cautions", "3,30", "--headrooms", "0,2"),
+        *("--learner", "Ensemble", "--learner", "Resolve", "--out", "best"),
+    )
+    assert "caution 3" in text
+    assert (place / "best" / "comparison.html").exists()
+    found = json.loads((place / "best" / "comparison.json").read_text())
+    assert {"format", "rows"} & set(found)
+
+
+def test_what_would_have_been_saved(place: Path) -> None:
+    experiment()
+    said("run", "network.toml", "--learner", "Resolve", "--out", "old", "--quiet")
+    old = json.loads(Path("old/summary.json").read_text())["runs"][0]
+    text = played(ONE, "--incumbent", "old/decisions.csv").replace("\n", " ")
+    new = json.loads(Path("out/summary.json").read_text())["runs"][0]
+    assert "incumbent" in text.lower()
+    assert new["loss"]["total"] != old["loss"]["total"]
+
+
+def test_live_goes_on_after_a_kill(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    experiment()
+    rows = [
+        json.dumps(
+            {
+                "time": TIMES[t],
+                "costs": COSTS.drop(columns="time").iloc[t].to_dict(),
+                "capacities": CAPACITIES.drop(columns="time").iloc[t].to_dict(),
+            }
+        )
+        for t in range(8)
+    ]
+    Path("rows.jsonl").write_text("\n".join(rows) + "\n")
+
+    def answers(db: str) -> list[dict[str, Any]]:
+        with open("rows.jsonl") as lines, monkeypatch.context() as patch:
+            patch.setattr(sys, "stdin", lines)
+            assert main(["live", "network.toml", "--db", db]) == 0
+        printed = capsys.readouterr()
+        assert printed.err == ""
+        return [json.loads(line) for line in printed.out.splitlines()]
+
+    whole = answers("whole.db")
+    assert len(whole) == 9
+    command = [sys.executable, "-m", "tidewolf", "live", "network.toml", "--db", "killed.db"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("".join(f"{row}\n" for row in rows[:4]).encode())
+        process.stdin.flush()
+        before = [json.loads(process.stdout.readline()) for _ in range(5)]
+        os.kill(process.pid, signal.SIGKILL)
+    assert before == whole[:5]
+    again = answers("killed.db")
+    assert again[0] == whole[4]
+    assert again[1:] == whole[1:]
+    shares = {"A > E": pd.DataFrame([each["decision"] for each in again])}
+    conserved(ONE, "A > E", shares["A > E"])
+    for each in again:
+        assert sum(path["share"] for path in each["paths"]) == pytest.approx(1.0)
+    # what the row before turned out to cost is what the tables say
+    for t, each in enumerate(whole[1:]):
+        decided = pd.Series(whole[t]["decision"])
+        assert each["cost"] == pytest.approx(8.0 * (decided * COSTS.iloc[t][decided.index]).sum())
+
+
+# a new network
+
+
+def test_a_new_network_runs_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = said("new", "network")
+    for command in ("run", "compare", "live"):
+        assert f"tidewolf {command} network.toml" in text
+    files = sorted(str(file) for file in Path("network-data").iterdir())
+    assert files == [
+        f"network-data/{name}.csv"
+        for name in ("capacities", "commodities", "costs", "demands", "links")
+    ]
+    assert sum(os.path.getsize(file) for file in files) < 300_000
+    Path("network-data/costs.csv").write_text("mine\n")
+    assert "network.toml is there already" in refused("new", "network")
+    Path("network.toml").unlink()
+    assert "is there already" in refused("new", "network")
+    assert Path("network-data/costs.csv").read_text() == "mine\n"
+    said("new", "network", "--force", "--quiet")
+    text = said("run", "network.toml", "--rounds", "24", "--out", "out")
+    assert "24 of 40 links are cut" in text
+    assert pd.read_csv("out/decisions.csv")["time"].iloc[-1] == "2026-03-02T23:00"
+    said("run", "network.toml", "--dry-run")
+    said(
+        *("compare", "network.toml", "--rounds", "12", "--cautions", "3,30", "--headrooms", "0"),
+        *("--out", "best", "--quiet"),
+    )
+    said("live", "network.toml", "--db", "routing.db", "--once", "--json")
+
+
+def test_its_other_tables_run_when_their_marks_are_taken_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said("new", "wan", "--problem", "network", "--quiet")
+    text = Path("wan.toml").read_text()
+    for key in ("source", "target", "demand"):
+        text = re.sub(rf"^{key} = ", f"# {key} = ", text, flags=re.MULTILINE)
+    for key in ("commodities", "demands"):
+        text = re.sub(rf"^# {key} = ", f"{key} = ", text, flags=re.MULTILINE)
+    Path("wan.toml").write_text(text)
+    said("run", "wan.toml", "--rounds", "6", "--learner", "Resolve", "--out", "out", "--quiet")
+    names = pd.read_csv("out/paths.csv")["commodity"].unique().tolist()
+    assert names == ["SEA > NYC", "LAX > BOS", "MIA > SFO"]
+
+
+def test_the_networks_file_explains_every_key_and_no_other() -> None:
+    text = network_template(Path("network.toml"))[Path("network.toml")].decode()
+    keys = set(re.findall(r"^(?:# )?(\w+) = ", text, re.MULTILINE)) | set(
+        re.findall(r"^(?:# )?\[+(\w+)\]+$", text, re.MULTILINE)
+    )
+    stream = {*TABLES, "gaps", "context", "advice"} - {"weights", "budgets"}
+    known = {*TOP, *kind_keys(Network), *stream, *OUTPUTS, *settings_of(FileFormat), "horizons"}
+    assert known <= keys
+    assert keys - known == {"season", "calls_per_round", "headroom"}
+    assert max(map(len, text.splitlines())) <= 100

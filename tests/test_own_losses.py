@@ -1,0 +1,175 @@
+"""Losses known by values and gradients alone: a bracket of the best fixed point, on any set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from tidewolf.core.batch import Batch
+from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, MaxAffine, Quadratic
+from tidewolf.hindsight import own_losses
+from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, NuclearBall, Simplex
+
+SETS = {
+    "simplex": Simplex(6),
+    "box": Box(-np.ones(4), np.ones(4)),
+    "capped": CappedSimplex(5, 0.4),
+    "flow": FlowPolytope.examples()[0],
+    "ball": L2Ball(4, 2.0, np.ones(4)),
+}
+each_set = pytest.mark.parametrize("K", SETS.values(), ids=SETS.keys())
+
+
+def as_custom(f: Batch) -> Custom:
+    """The same functions, of which nothing is known any more."""
+    return Custom(
+        lambda t, x: f[t : t + 1].values(x)[0],
+        lambda t, x: f[t : t + 1].gradients(x)[0],
+        f.shape,
+        rounds=len(f),
+    )
+
+
+def quadratics(K: Any, rounds: int, seed: int) -> Quadratic:
+    rng, n = np.random.default_rng(seed), K.shape[0]
+    M = rng.normal(size=(rounds, n, n))
+    return Quadratic(M @ M.swapaxes(1, 2) / n, rng.normal(size=(rounds, n)))
+
+
+def limits(K: Any, rounds: int, seed: int) -> Capacity:
+    """What the center keeps with room to spare."""
+    room = 0.2 * K.radius * np.random.default_rng(seed).uniform(0.2, 1.0, (rounds, *K.shape))
+    return Capacity(K.center + room)
+
+
+def require_brackets(found: tw.Comparator, exact: tw.Comparator, gap: float) -> None:
+    size = 1.0 + abs(exact.upper)
+    assert found.feasible is True
+    assert found.lower <= exact.upper + 1e-9 * size
+    assert exact.lower <= found.upper + 1e-9 * size
+    assert found.upper - found.lower <= gap * size
+
+
+@each_set
+@pytest.mark.parametrize("limited", [False, True])
+def test_the_bracket_of_a_quadratic_written_as_custom_holds_the_exact_optimum(K, limited):
+    losses = quadratics(K, 8, 1)
+    constraints = limits(K, 8, 2) if limited else None
+    exact = tw.best_in_hindsight(K, tw.Stream(losses, constraints))
+    found = tw.best_in_hindsight(K, tw.Stream(as_custom(losses), constraints))
+    assert found.method == "level bundle method on gradients"
+    require_brackets(found, exact, 1e-4)
+    x = found.point
+    assert found.upper == pytest.approx(float(losses.values(x).sum()), rel=1e-12)
+    assert K.excess(x) <= 1e-9 * K.radius
+    if constraints is not None:
+        assert float(constraints.values(x).max()) <= 1e-9
+
+
+@each_set
+def test_kinks_are_no_harder(K):
+    rng = np.random.default_rng(3)
+    losses = MaxAffine(rng.normal(size=(8, 3, *K.shape)), rng.normal(size=(8, 3)))
+    exact = tw.best_in_hindsight(K, tw.Stream(losses, limits(K, 8, 2)))
+    found = tw.best_in_hindsight(K, tw.Stream(as_custom(losses), limits(K, 8, 2)))
+    require_brackets(found, exact, 1e-4)
+
+
+def test_matrices_and_chains_have_one_too():
+    K, rng = NuclearBall((3, 2), 1.0), np.random.default_rng(0)
+    targets = rng.normal(size=(4, 3, 2))
+    near = Custom(
+        lambda t, x: 0.5 * float(((x - targets[t]) ** 2).sum()),
+        lambda t, x: x - targets[t],
+        (3, 2),
+        rounds=4,
+    )
+    losses = Chain((near, Linear(rng.normal(size=(2, 3, 2)))))
+    found = tw.best_in_hindsight(K, tw.Stream(losses))
+    for vertex in (K.lmo(rng.normal(size=(3, 2))) for _ in range(50)):
+        assert float(losses.values(vertex).sum()) >= found.lower
+    assert float(losses.values(found.point).sum()) == pytest.approx(found.upper, rel=1e-12)
+    assert found.upper - found.lower <= 1e-3 * abs(found.upper)
+
+
+def test_no_feasible_point_is_proved_as_for_built_in_losses():
+    K, losses = Simplex(3), quadratics(Simplex(3), 2, 0)
+    tight = Affine([[1.0, 1.0, 1.0], [0.0, 0.0, 1.0]], [0.5, 1.0])
+    found = tw.best_in_hindsight(K, tw.Stream(as_custom(losses), tight))
+    assert found.feasible is False
+    assert found.infeasibility.rounds.tolist() == [0]
+
+
+def test_few_looks_leave_a_wide_bracket_that_still_holds(monkeypatch):
+    """Whatever is reached is what is reported."""
+    K, losses = Simplex(6), quadratics(Simplex(6), 8, 5)
+    exact = tw.best_in_hindsight(K, tw.Stream(losses))
+    widths = []
+    for looks in (1, 3, 10, 100):
+        monkeypatch.setattr(own_losses, "LOOKS", looks)
+        found = tw.best_in_hindsight(K, tw.Stream(as_custom(losses)))
+        require_brackets(found, exact, np.inf)
+        widths.append(found.upper - found.lower)
+    assert widths == sorted(widths, reverse=True)
+    assert widths[-1] < 1e-4 * widths[0]
+
+
+def test_every_round_is_looked_at_a_bounded_number_of_times():
+    asked = []
+
+    def value(t, x):
+        asked.append(t)
+        return float(np.abs(x - 0.3).sum())
+
+    losses = Custom(value, lambda t, x: np.sign(x - 0.3), 6, rounds=5)
+    tw.best_in_hindsight(Simplex(6), tw.Stream(losses))
+    assert len(asked) <= 5 * (own_losses.LOOKS + 2)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mine(Batch):
+    """A class of one's own: distances from points."""
+
+    points: Any
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @property
+    def shape(self):
+        return self.points.shape[1:]
+
+    def values(self, x):
+        return np.linalg.norm(x - self.points, axis=1)
+
+    def subgradient(self, x, weights):
+        ways = x - self.points
+        return (weights / np.maximum(np.linalg.norm(ways, axis=1), 1e-12)) @ ways
+
+    def view(self, rounds):
+        return type(self)(self.points[rounds])
+
+    @classmethod
+    def examples(cls) -> Sequence[Mine]:
+        return (cls(np.eye(3)),)
+
+
+def test_a_class_of_ones_own_is_looked_at_as_well():
+    """The point of least distance to three corners of a triangle is its middle."""
+    found = tw.best_in_hindsight(Simplex(3), tw.Stream(Mine(np.eye(3))))
+    assert found.method == "level bundle method on gradients"
+    least = 3 * np.sqrt(2 / 3)
+    assert found.lower <= least + 1e-9
+    assert least <= found.upper + 1e-9
+    assert found.upper - found.lower <= 1e-5
+
+
+def test_slopes_of_extreme_sizes_are_refused():
+    losses = Custom(lambda t, x: 1e200 * x[0], lambda t, x: np.array([1e200, 0.0]), 2)
+    with pytest.raises(tw.core.errors.NotSupported, match=r"slope of 1e\+200"):
+        tw.best_in_hindsight(Simplex(2), tw.Stream(losses))

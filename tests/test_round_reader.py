@@ -1,0 +1,161 @@
+"""Rows one at a time are the rounds of the tables; files in Python are those of the command."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from tidewolf.core.errors import InvalidInput, TidewolfError
+from tidewolf.experiments import load
+from tidewolf.experiments.round_reader import RoundReader
+
+LINKS = [("SEA", "DEN"), ("DEN", "SEA"), ("DEN", "NYC"), ("SEA", "SFO"), ("SFO", "NYC")]
+NAMES = [f"{tail} > {head}" for tail, head in LINKS]
+ROUNDS = 6
+ONE = 'source = "SEA"\ntarget = "NYC"\ndemand = 4.0\n'
+MANY = 'commodities = "demands.csv"\n'
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(3)
+    (tmp_path / "links.csv").write_text(
+        "tail,head,length,capacity\n"
+        + "".join(f"{u},{v},{i + 1},{'' if i == 2 else 2}\n" for i, (u, v) in enumerate(LINKS))
+    )
+    (tmp_path / "demands.csv").write_text("source,target,demand\nSEA,NYC,2\nDEN,NYC,1\n")
+    table(tmp_path / "costs.csv", NAMES, rng.random((ROUNDS, len(NAMES))))
+    table(tmp_path / "capacities.csv", NAMES[:3], rng.random((ROUNDS, 3)))
+    table(tmp_path / "moving.csv", ["SEA > NYC", "DEN > NYC"], rng.random((ROUNDS, 2)))
+    table(tmp_path / "one.csv", ["volume"], rng.random((ROUNDS, 1)))
+    return tmp_path
+
+
+def table(path, names, values):
+    rows = "".join(
+        f"2026-01-01T{i:02d}:00,{','.join(map(repr, row))}\n"
+        for i, row in enumerate(values.tolist())
+    )
+    path.write_text(f"time,{','.join(names)}\n{rows}")
+
+
+CASES = [
+    (ends, paths, demands)
+    for ends in (ONE, MANY)
+    for paths in ("away", "all", "k-shortest")
+    for demands in (False, True)
+]
+
+
+@pytest.mark.parametrize(("ends", "paths", "demands"), CASES)
+def test_rows_one_at_a_time_are_the_rounds_of_the_tables(folder, ends, paths, demands):
+    moving = ("one.csv" if ends is ONE else "moving.csv") if demands else None
+    stream = 'costs = "costs.csv"\ncapacities = "capacities.csv"\n'
+    stream += f'demands = "{moving}"\n' if moving else ""
+    file = folder / "net.toml"
+    file.write_text(f'[set]\ngraph = "links.csv"\n{ends}paths = "{paths}"\n[stream]\n{stream}')
+    experiment = load(file)
+    problem, reader = experiment.problem(0), RoundReader(experiment)
+    assert reader.K == problem.K
+    assert reader.names == problem.labels
+    read = {
+        name: tw.problems.read_table(folder / path)
+        for name, path in (("costs", "costs.csv"), ("capacities", "capacities.csv"))
+    }
+    if moving:
+        read["demands"] = tw.problems.read_table(folder / moving)
+    x = problem.K.center
+    for t in range(ROUNDS):
+        row = {
+            name: dict(zip(each.columns, each.values[t].tolist(), strict=True))
+            for name, each in read.items()
+        }
+        loss, limit = reader.functions(json.loads(json.dumps(row)))
+        assert loss.values(x)[0] == problem.stream.losses[t : t + 1].values(x)[0]
+        assert limit.values(x)[0] == problem.stream.constraints[t : t + 1].values(x)[0]
+
+    found = tw.networks.from_files(
+        folder / "links.csv",
+        **({"source": "SEA", "target": "NYC", "demand": 4.0} if ends is ONE else {}),
+        commodities=None if ends is ONE else folder / "demands.csv",
+        paths=paths,
+        costs=folder / "costs.csv",
+        capacities=folder / "capacities.csv",
+        demands=None if moving is None else folder / moving,
+    )
+    assert found.network == problem.network
+    assert found.stream == problem.stream
+    assert found.notes == problem.notes
+
+
+def test_lists_stand_for_links_in_their_order(folder):
+    (folder / "net.toml").write_text(f'[set]\ngraph = "links.csv"\n{ONE}')
+    reader = RoundReader(load(folder / "net.toml"))
+    loss, limit = reader.functions({"costs": [1, 2, 3, 4, 5]})
+    named, _ = reader.functions({"costs": dict(zip(NAMES, [1, 2, 3, 4, 5], strict=True))})
+    assert loss == named
+    assert limit.values(reader.K.center)[0] == pytest.approx(  # the edge list's, in shares
+        max(reader.network.loads(reader.K.center)[[0, 3, 4]] - 2.0) / 4.0
+    )
+
+
+def test_without_tables_there_is_nothing_to_run_but_rows_can_come(folder):
+    (folder / "net.toml").write_text(f'[set]\ngraph = "links.csv"\n{ONE}')
+    experiment = load(folder / "net.toml")
+    with pytest.raises(InvalidInput, match="an experiment needs rounds: give costs, capacities"):
+        experiment.problem(0)
+    loss, _ = RoundReader(experiment).functions({"capacities": [1, 1, 1, 1, 1]})
+    assert loss.C.max() == 4.0 * 5  # lengths are the costs
+
+
+def test_shares_of_another_set_are_named_by_its_table(folder):
+    (folder / "place.toml").write_text('[set]\nkind = "Simplex"\n[stream]\ncosts = "costs.csv"\n')
+    reader = RoundReader(load(folder / "place.toml"))
+    assert reader.names == tuple(NAMES)
+    loss, limit = reader.functions({"costs": [1.0] * 5, "weights": [2.0] * 5, "budgets": 1.0})
+    assert (loss.values(reader.K.center)[0], limit.values(reader.K.center)[0]) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({}, "has none of costs"),
+        ({"costs": {"SEA > DNE": 1.0}}, "names the node 'DNE'"),
+        ({"costs": {"SEA > DEN": 1.0}}, "there is no column"),
+        ({"costs": [1.0, 2.0]}, "5 finite numbers"),
+        ({"costs": [1.0, 2.0, "x", 1.0, 1.0]}, "finite numbers"),
+        ({"costs": [1, 1, 1, 1, 1], "demands": {"SEA > NYC": -1}}, "at least 0"),
+        ({"costs": [1, 1, 1, 1, 1], "weights": [1, 1, 1, 1, 1]}, "weights and budgets together"),
+    ],
+)
+def test_what_is_wrong_with_a_row_is_said(folder, row, words):
+    (folder / "net.toml").write_text(f'[set]\ngraph = "links.csv"\n{ONE}')
+    reader = RoundReader(load(folder / "net.toml"))
+    with pytest.raises(TidewolfError, match=words):
+        reader.functions(row, "line 3")
+
+
+def test_weights_of_links_are_a_budget_on_what_they_carry(folder):
+    (folder / "net.toml").write_text(f'[set]\ngraph = "links.csv"\n{ONE}')
+    reader = RoundReader(load(folder / "net.toml"))
+    weights = np.arange(5.0)
+    row = {"costs": [1.0] * 5, "weights": weights.tolist(), "budgets": 3.0}
+    _, limit = reader.functions(row)
+    x = reader.K.center
+    loads = reader.network.loads(x)
+    over = max(loads[[0, 3, 4]] - 2.0) / 4.0
+    assert limit.values(x)[0] == pytest.approx(max(weights @ loads - 3.0, over))
+
+
+def test_a_table_counts_in_place_of_the_edge_list_and_only_for_its_links(folder):
+    (folder / "net.toml").write_text(f'[set]\ngraph = "links.csv"\n{ONE}')
+    reader = RoundReader(load(folder / "net.toml"))
+    _, limit = reader.functions({"costs": [1.0] * 5, "capacities": {"SEA > DEN": 9.0}})
+    x = reader.K.center
+    own = np.array([9.0, np.inf, np.inf, 2.0, 2.0])  # the third has none in the edge list
+    assert limit.values(x)[0] == pytest.approx(max(reader.network.loads(x) - own) / 4.0)
+    x = reader.K.lmo(np.array([0.0, 0.0, 1.0, 1.0]))  # all by way of DEN
+    assert limit.values(x)[0] == pytest.approx(-0.5)

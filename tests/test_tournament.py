@@ -1,0 +1,363 @@
+"""Comparisons of one's own files: the same numbers whoever plays, nothing lost to a kill, and what
+each step of caution costs and buys.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from test_cli import PROGRAM
+from tidewolf.cli import main
+from tidewolf.core.errors import InvalidInput, OtherSettings
+from tidewolf.evaluation.comparison import Entry, Venue
+from tidewolf.evaluation.frontier import Point, step_sentence, undominated
+from tidewolf.experiments import Choice, Experiment, engines, load
+from tidewolf.experiments.play import Player, advance, begin
+from tidewolf.experiments.store import COMPARISON
+from tidewolf.experiments.tournament import CAUTIONS, HEADROOMS, compare_experiments
+from tidewolf.experiments.tournament import plan_comparison as plan
+
+ROUNDS = 48
+NETWORK = """
+[set]
+kind = "FlowPolytope"
+graph = "links.csv"
+source = "A"
+target = "D"
+
+[stream]
+costs = "costs.csv"
+capacities = "capacities.csv"
+"""
+FEW = {"cautions": [3.0, 10.0], "headrooms": [0.0, 2.0]}
+
+
+@pytest.fixture
+def file(tmp_path):
+    """A network of one's own, so tight that no fixed point keeps every limit."""
+    links = ["A,B", "B,D", "A,C", "C,D", "B,C", "A,D"]
+    (tmp_path / "links.csv").write_text("\n".join(["tail,head", *links]) + "\n")
+    rng = np.random.default_rng(0)
+    wave = 1.0 + 0.3 * np.sin(np.arange(ROUNDS)[:, None] / 4.0 + np.arange(6))
+    columns = ",".join(link.replace(",", " > ") for link in links)
+    for name, base in (
+        ("costs", [1.0, 1.0, 1.2, 1.2, 0.1, 3.0]),
+        ("capacities", [0.5, 0.5, 0.5, 0.5, 0.4, 0.3]),
+    ):
+        numbers = base * (wave + 0.1 * rng.standard_normal(wave.shape))
+        rows = [f"{t},{','.join(f'{x:.4f}' for x in row)}" for t, row in enumerate(numbers)]
+        (tmp_path / f"{name}.csv").write_text("\n".join([f"time,{columns}", *rows]) + "\n")
+    (tmp_path / "network.toml").write_text(NETWORK)
+    return tmp_path / "network.toml"
+
+
+def timeless(found):
+    """Everything but the time it took."""
+    return [entry._replace(seconds=0.0) for entry in found.entries], found.venues
+
+
+# who plays
+
+
+def test_a_file_that_names_nobody_is_played_by_the_usual_ones(file):
+    matches = plan([load(file)])
+    played = {}
+    for match in matches:
+        played.setdefault(match.entry.learner, []).append(match)
+    assert list(played) == ["Ensemble", "SinhaVaze", "Resolve"]
+    assert [match.entry.caution for match in played["Ensemble"]] == list(CAUTIONS)
+    assert [match.entry.headroom for match in played["Resolve"]] == list(HEADROOMS)
+    assert played["Ensemble"][0].cell.entrant.given["advice"] == ("last",), "as run would have it"
+    usual = {name: [m.entry for m in found if m.entry.default] for name, found in played.items()}
+    assert [(e.caution, e.headroom) for (e,) in usual.values()] == [
+        (10.0, None),
+        (10.0, None),
+        (None, 0.0),
+    ]
+
+
+def test_the_learners_of_a_file_are_its_own_and_so_is_what_is_marked(file):
+    file.write_text(
+        NETWORK
+        + '[[learners]]\nname = "Ensemble"\ncaution = 7\n'
+        + '[[learners]]\nname = "Ensemble"\nadvice = ["last"]\n[[learners]]\nname = "PrimalDual"\n'
+    )
+    matches = plan([load(file)])
+    labels = list(dict.fromkeys(match.entry.learner for match in matches))
+    assert labels == ["Ensemble", "Ensemble (advice last)", "PrimalDual"]
+    first = [match.entry for match in matches if match.entry.learner == labels[0]]
+    assert [e.caution for e in first] == sorted([*CAUTIONS, 7.0])
+    assert [e.caution for e in first if e.default] == [7.0]
+    (point,) = [match for match in matches if match.entry.learner == "PrimalDual"]
+    assert (point.entry.caution, point.entry.default) == (None, False)
+    assert plan([load(file)], cautions=[2.0])[0].cell.entrant.given["caution"] == 2.0
+    file.write_text(f"caution = [4, 5]\n{NETWORK}")
+    swept = [m.entry for m in plan([load(file)]) if m.entry.learner == "Ensemble"]
+    assert [e.caution for e in swept] == sorted([*CAUTIONS, 4.0, 5.0])
+    assert [e.caution for e in swept if e.default] == [4.0]
+
+
+def test_seeds_that_change_nothing_are_not_played_again(file):
+    matches = plan([load(file)], **FEW, seeds=[4, 5])
+    assert {match.cell.seed for match in matches} == {4}
+    both = plan([Experiment.builtin("adversarial")], **FEW, seeds=[4, 5])
+    assert {match.cell.seed for match in both} == {4, 5}
+
+
+def test_two_experiments_of_one_name_are_refused(file):
+    with pytest.raises(InvalidInput, match="Two experiments are called 'network'"):
+        plan([load(file), load(file)])
+
+
+# the same numbers
+
+
+def test_the_numbers_are_those_of_single_runs(file, tmp_path):
+    found = compare_experiments(
+        plan([load(file)], **FEW), tmp_path / "out", engine=engines.serial()
+    )
+    assert timeless(tw.Comparison.load(tmp_path / "out")) == timeless(found)
+    experiment = load(file)
+    problem = experiment.problem(0)
+    learner = experiment.learner(
+        Choice.of("Ensemble", {"caution": 3.0, "advice": ["last"]}), problem, 0
+    )
+    run = tw.run(learner, problem.stream)
+    (entry,) = [e for e in found.entries if (e.learner, e.caution) == ("Ensemble", 3.0)]
+    assert (entry.loss, entry.violation) == (run.losses.mean(), run.violations.mean())
+    assert entry.calls == run.oracle_calls / ROUNDS
+
+
+# what is done stays done
+
+
+def test_a_comparison_goes_on_where_it_stopped(file, tmp_path):
+    matches = plan([load(file)], **FEW)
+    whole = compare_experiments(matches, tmp_path / "whole", engine=engines.serial())
+
+    def stopping(left):
+        for count, done in enumerate(engines.serial()(left)):
+            if count == 2:
+                raise KeyboardInterrupt
+            yield done
+
+    with pytest.raises(KeyboardInterrupt):
+        compare_experiments(matches, tmp_path / "cut", engine=stopping)
+    assert not (tmp_path / "cut" / "comparison.json").exists()
+    left = []
+
+    def going_on(tasks):
+        left.extend(tasks)
+        yield from engines.serial()(tasks)
+
+    found = compare_experiments(matches, tmp_path / "cut", engine=going_on)
+    assert left == list(range(2, len(matches)))
+    assert timeless(found) == timeless(whole)
+    with pytest.raises(OtherSettings, match="another comparison"):
+        compare_experiments(matches[:2], tmp_path / "cut", engine=engines.serial())
+
+
+@pytest.mark.parametrize(
+    ("how", "jobs"),
+    [
+        (signal.SIGKILL, "1"),
+        pytest.param(signal.SIGINT, "2", marks=pytest.mark.soak),
+    ],
+)
+def test_a_killed_command_is_continued_by_the_same_command(how, jobs, file, tmp_path, capsys):
+    pytest.importorskip("joblib")
+    words = ["compare", str(file), "--cautions", "1,3,10,30", "--headrooms", "0,2"]
+    words += ["--out", str(tmp_path / "out")]
+    journal = tmp_path / "out" / COMPARISON.journal
+    command = [sys.executable, "-c", PROGRAM, *words, "--jobs", jobs]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        until = time.monotonic() + 60
+        while not journal.exists() or journal.read_bytes().count(b"\n") < 3:
+            assert process.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.005)
+        os.killpg(process.pid, how)
+        said = process.communicate()
+    if how == signal.SIGINT and process.returncode != 0:  # it may just have come to its end
+        assert process.returncode == 130
+        assert said[1].startswith("Interrupted: ")
+        assert len(said[1].splitlines()) == 1
+    before = journal.read_bytes()
+    before = before[: before.rfind(b"\n") + 1]
+    assert main([*words, "--json"]) == 0
+    assert journal.read_bytes().startswith(before)
+    assert journal.read_bytes().count(b"\n") == 1 + 4 + 4 + 2
+    assert len(json.loads(capsys.readouterr().out)["runs"]) == 4 + 4 + 2
+
+
+def test_a_cell_that_is_cut_anywhere_goes_on_bit_for_bit(file, tmp_path):
+    (cell,) = [m.cell for m in plan([load(file)], **FEW) if m.entry.caution == 3.0][:1]
+    whole = Player().row(cell)
+    for stop in (0, 7, ROUNDS - 2):
+        kept, calls = tmp_path / f"cut-{stop}", iter(range(stop))
+        ready = Player().prepared(cell)
+        learner = cell.source.learner(cell.entrant, ready.problem, cell.seed)
+        recording = begin(learner, ready.problem, kept)
+        assert not advance(recording, kept, stopping=lambda calls=calls: next(calls, None) is None)
+        assert 0 < recording.t < ROUNDS
+        again = Player().row(cell, file=kept)
+        assert {**again, "seconds": 0} == {**whole, "seconds": 0}
+
+
+def test_a_long_cell_leaves_a_recording_only_until_its_row_is_known(file, tmp_path):
+    seen = []
+    matches = plan([load(file)], cautions=[3.0], headrooms=[0.0])[:1]
+
+    def looking(tasks):
+        (task,) = tasks.values()
+        ready = Player().prepared(task.cell)
+        learner = task.cell.source.learner(task.cell.entrant, ready.problem, 0)
+        recording = begin(learner, ready.problem, task.file)
+        stops = iter(range(3))
+        advance(recording, task.file, stopping=lambda: next(stops, None) is None)
+        seen.append(task.file.exists())
+        yield from engines.serial()(tasks)
+
+    found = compare_experiments(matches, tmp_path / "out", engine=looking)
+    assert seen == [True]
+    assert not found.failures
+    assert not (tmp_path / "out" / "checkpoints").exists()
+
+
+# what it says
+
+
+def point(value, loss, violation, *, knob="caution", default=False, regret=None):
+    return Point(
+        None, None, regret, violation, 0.0, 0.0, 0.0,
+        loss=loss, knob=knob, value=value, default=default,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (
+            point(10.0, 100.0, 0.2, default=True),
+            point(30.0, 100.4, 0.13),
+            "From caution 10 (the default) to 30: the loss rises by 0.40 %, the violation falls by "
+            "35 %.",
+        ),
+        (
+            point(0.1, 2.0, 0.0),
+            point(0.3, 2.0, 0.0),
+            "From caution 0.1 to 0.3: the loss stays, the violation stays 0.",
+        ),
+        (
+            point(1.0, -4.0, 0.5),
+            point(3.0, -5.0, 0.0),
+            "From caution 1 to 3: the loss falls by 25 %, the violation falls from 0.5 to 0.",
+        ),
+        (
+            point(1.0, 4.0, 0.001, knob="headroom"),
+            point(3.0, 4.1, 0.004, knob="headroom"),
+            "From headroom 1 to 3: the loss rises by 2.5 %, the violation rises to 4 times as "
+            "much.",
+        ),
+        (
+            point(1.0, 0.0, 0.0),
+            point(3.0, 1.0, 0.5),
+            "From caution 1 to 3: the loss rises from 0 to 1, the violation rises from 0 to 0.5.",
+        ),
+    ],
+)
+def test_a_step_is_said_in_a_sentence(before, after, said):
+    assert step_sentence(before, after) == said
+
+
+def entries(*points, learner="Ensemble"):
+    return tuple(
+        Entry(
+            "s", learner, 0, p.value if p.knob == "caution" else None, None, p.loss, None,
+            p.violation, 0.0, 0.0, 0.0, None,
+            headroom=p.value if p.knob == "headroom" else None, default=p.default,
+        )
+        for p in points
+    )  # fmt: skip
+
+
+def test_re_solving_is_met_at_equal_violation():
+    ours = entries(point(1.0, 2.0, 0.4), point(10.0, 2.2, 0.1, default=True))
+    theirs = entries(
+        point(0.0, 2.5, 0.11, knob="headroom"),
+        point(1.0, 2.6, 0.12, knob="headroom"),
+        point(2.0, 2.7, 0.001, knob="headroom"),
+        learner="Resolve",
+    )
+    venue = Venue("s", 0, 5, np.inf, np.inf, False, "None.")
+    found = tw.Comparison((venue,), ours + theirs)
+    assert found.chooser("s") == "Ensemble"
+    assert found.steps("s") == [
+        "From caution 1 to 10 (the default): the loss rises by 10 %, the violation falls by 75 %."
+    ]
+    assert found.steps("s", "Resolve")[0].startswith(
+        "From headroom 0 to 1: the loss rises by 4.0 %"
+    )
+    assert found.against_resolving("s") == [
+        "Ensemble at caution 10 breaks limits about as much as Resolve at headroom 0 (0.1 against "
+        "0.11 a round), and loses 12 % less."
+    ], "headroom 1 loses more and breaks more; nobody is as careful as headroom 2"
+    far = tw.Comparison((venue,), ours + theirs[2:])
+    assert far.against_resolving("s") == [
+        "No caution of Ensemble breaks limits about as much as re-solving does."
+    ]
+    alone = tw.Comparison((venue,), ours)
+    assert alone.against_resolving("s") == []
+    assert tw.Comparison((venue,), ours[:1]).steps("s") == []
+
+
+def test_the_undominated_are_beaten_by_nobody():
+    points = [point(0.0, 1.0, 1.0), point(1.0, 2.0, 2.0), point(2.0, 0.5, 3.0)]
+    assert undominated(points) == [points[0], points[2]]
+
+
+def test_no_word_is_left_that_only_we_understand(file, tmp_path, capsys):
+    words = ["compare", str(file), "--cautions", "3,10", "--headrooms", "0,2"]
+    assert main([*words, "--out", str(tmp_path / "out")]) == 0
+    printed = capsys.readouterr().out
+    found = tw.Comparison.load(tmp_path / "out")
+    page = (tmp_path / "out" / "comparison.html").read_text()
+    for said in (printed, repr(found), page):
+        assert not {"inf", "+inf", "nan"} & set(said.split())
+        assert "infx" not in said
+    flat = " ".join(printed.split())
+    assert "Ensemble, caution 10 (default)" in flat
+    for sentence in found.steps("network") + found.against_resolving("network"):
+        assert " ".join(sentence.split()) in flat
+        assert sentence in repr(found)
+    assert len(found.steps("network")) == 1
+    assert found.measure("network") == "loss"
+
+
+@pytest.mark.parametrize(
+    ("change", "words", "said"),
+    [
+        (("costs.csv", "cots.csv"), [], "cots.csv"),
+        (("", ""), ["--rounds", "1000"], "1000 rounds are asked for"),
+        (("", ""), ["--headrooms", "-1"], "A headroom must be at least 0"),
+        (("", ""), ["--jobs", "2", "--dask", "tcp://127.0.0.1:9"], "not both"),
+    ],
+)
+def test_a_mistake_is_said_before_anything_is_written(change, words, said, file, tmp_path, capsys):
+    file.write_text(NETWORK.replace(*change) if change[0] else NETWORK)
+    assert main(["compare", str(file), "--out", str(tmp_path / "out"), *words]) == 2
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert len(printed.err.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
