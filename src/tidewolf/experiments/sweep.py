@@ -77,8 +77,14 @@ class SweepGroup(NamedTuple):
 
     @property
     def knobs(self) -> tuple[str, ...]:
-        """The settings that its lines differ in, or have set."""
-        return tuple(dict.fromkeys(name for line in self.lines for name in line.settings))
+        """The settings in which lines of one learner differ."""
+        seen: dict[str, dict[str, set[str]]] = {}
+        for line in self.lines:
+            for name, value in line.settings.items():
+                seen.setdefault(name, {}).setdefault(line.learner, set()).add(repr(value))
+        return tuple(
+            name for name, of in seen.items() if any(len(values) > 1 for values in of.values())
+        )
 
     @property
     def about(self) -> str:
