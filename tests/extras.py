@@ -47,6 +47,7 @@ NEEDS = {
     "test_compare.py::test_the_page_stands_alone_and_says_every_standing": "matplotlib",
     "test_completion.py::test_the_command_runs_it": "typer",
     "test_decision_files.py": "pandas",
+    "test_incumbent.py": "pandas",
     "test_decisions.py::test_a_table_has_a_column_an_entry_under_the_round_or_its_time": "pandas",
     "test_decisions.py::test_no_rounds_make_no_decisions": "pandas",
     "test_docs.py::test_the_shell_says_of_your_own_set_what_is_shown": "typer",
