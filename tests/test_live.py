@@ -774,17 +774,19 @@ def test_a_gap_in_a_followed_table_is_said(
 
 def test_semicolons_and_decimal_commas_are_followed(tmp_path: Path) -> None:
     path = tmp_path / "costs.csv"
-    path.write_bytes(b"time;a;b\n31.01.2026 06:00;1,5;2\n")
+    path.write_bytes(b"time;a;b\n31/01/2026 06:00;1,5;2\n")
     one = Follower({"costs": path}, tw.problems.FileFormat(decimal=","))
-    path.write_bytes(path.read_bytes() + b"31.01.2026 07:00;2,5;3\n01.02.2026 0")
+    path.write_bytes(path.read_bytes() + b"31/01/2026 07:00;2,5;3\n01/02/2026 0")
     found = [*one.poll()]
-    path.write_bytes(path.read_bytes() + b"6:00;3,5;4\n")  # alone it might be of January
-    found += one.poll()
-    assert [grown.line.numbers["costs"]["a"] for grown in found] == [1.5, 2.5, 3.5]
+    for line in (b"6:00;3,5;4\n", b"02/02/2026 06:00;4,5;4\n"):  # alone: of February, or January?
+        path.write_bytes(path.read_bytes() + line)
+        found += one.poll()
+    assert [grown.line.numbers["costs"]["a"] for grown in found] == [1.5, 2.5, 3.5, 4.5]
     assert [grown.line.time.said for grown in found if grown.line.time] == [
         "2026-01-31T06:00",
         "2026-01-31T07:00",
         "2026-02-01T06:00",
+        "2026-02-02T06:00",
     ]
 
 
