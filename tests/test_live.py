@@ -25,7 +25,7 @@ import tidewolf as tw
 from tidewolf.cli import main
 from tidewolf.core.errors import CheckpointError, InvalidInput, OtherSettings
 from tidewolf.experiments.round_reader import RoundReader
-from tidewolf.live import Desk, Follower, live_learner, parse
+from tidewolf.live import Desk, Follower, live_learner, parse, pipes
 from tidewolf.live.clock import Time, expected, time_of
 from tidewolf.live.pipes import pieces
 
@@ -609,14 +609,21 @@ def test_times_are_compared_as_moments() -> None:
     assert time_of(2.0).stamp == time_of(2).stamp
 
 
-def test_lines_come_whole_and_the_longest_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    read, write = os.pipe()
-    os.write(write, b"one\ntw")
-    os.write(write, b"o\n\nthree")
-    os.close(write)
-    found = [(piece.text, piece.number, piece.is_whole) for piece in pieces(read)]
-    os.close(read)
-    assert found == [(b"one", 1, True), (b"two", 2, True), (b"", 3, True), (b"three", 4, False)]
+def test_lines_come_whole_and_the_longest_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that comes in many parts."""
+    long = bytes(range(48, 58)) * 30_000
+    (tmp_path / "lines").write_bytes(b"one\n\n" + long + b"\nthree")
+    with (tmp_path / "lines").open("rb") as file:
+        found = [tuple(piece) for piece in pieces(file.fileno())]
+    assert found == [(b"one", 1, True), (b"", 2, True), (long, 3, True), (b"three", 4, False)]
+    monkeypatch.setattr(pipes, "LONGEST", 10)
+    with (tmp_path / "lines").open("rb") as file:
+        _, _, cut, last = [piece.text for piece in pieces(file.fileno())]
+    assert long.startswith(cut[:11])
+    assert 10 < len(cut) < 1 << 17
+    assert last == b"three"
 
 
 def follower(tmp_path: Path, **tables: str) -> Follower:
