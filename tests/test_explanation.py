@@ -421,7 +421,8 @@ def test_the_reason_in_short_is_the_first_that_fits() -> None:
     names = ["coal", "sun", "gas"]
     over = told(([1.0, 0.0, 0.5], [0.2, 0.9, 0.9]))
     assert over.explain(names=names).in_short() == (
-        "moved 0.266 from coal to sun because coal was over its capacity by 0.133 in the last round"
+        "moved 0.266 in all, most from coal (0.333 -> 0.2) to sun (0.333 -> 0.6), because coal was "
+        "over its capacity by 0.133 in the last round"
     )
     dearer = told(([1.0, 1.0, 1.0], FREE), ([2.0, 1.0, 1.0], FREE))
     assert (

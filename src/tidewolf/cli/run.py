@@ -171,7 +171,12 @@ def report(
         for each in folder.recorded():
             _write_page(folder, each)
             if figures:
-                write_figures(folder.figures(each.seed), each.runs, entries=each.problem.labels)
+                write_figures(
+                    folder.figures(each.seed),
+                    each.runs,
+                    entries=each.problem.labels,
+                    network=each.problem.network,
+                )
             if not quiet:
                 typer.echo(
                     f"report: {folder.page(each.seed)}"
@@ -345,6 +350,7 @@ def _write_page(folder: RunFolder, each: Finished) -> None:
         experiment=folder.experiment.toml(),
         left_out=folder.experiment.left_out(each.problem),
         network=each.problem.network,
+        notes=each.problem.notes,
     )
 
 
