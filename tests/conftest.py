@@ -22,7 +22,7 @@ from hypothesis import settings
 from extras import pytest_collection_modifyitems, pytest_pycollect_makemodule  # noqa: F401  (hooks)
 
 ALLOWED = (
-    r"torch is not installed",
+    r"(torch|jax) is not installed",
     r"There is no Chromium here",
     r"There is no PostgreSQL here",
     r"^only root can become another user$",

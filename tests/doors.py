@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -191,6 +192,7 @@ def doors(folder: Path) -> Iterator[Door]:
     yield from _sets()
     yield from _networks()
     yield from _functions()
+    yield from _differentiated()
     yield from _learners()
     yield from _problems(folder)
     yield from _projections()
@@ -375,6 +377,27 @@ def _functions() -> Iterator[Door]:
                 one_place = {"x": x, "rounds": np.array([0]), "limits": np.array([0])}
                 yield Door(f"{kind.__name__}.piece_gradients", f.piece_gradients, one_place)
             yield Door(f"{kind.__name__}[]", f.__getitem__, {"rounds": slice(0, 1)})
+
+
+def _differentiated() -> Iterator[Door]:
+    """Functions that torch and jax differentiate; more of them where those are installed."""
+    rows = np.arange(6.0).reshape(3, 2)
+    for package in ("torch", "jax"):
+        make = getattr(functions, f"from_{package}")
+        given = {"value": lambda x, row: (row * x).sum(), "shape": 2, "rounds": 3, "data": rows}
+        yield Door(f"from_{package}", make, given)
+        if find_spec(package) is None:
+            continue
+        f = make(lambda x, row: (row * x).sum(), 2, data=rows)
+        x, weights = np.full(2, 0.5), np.ones(3)
+        asked = {"x": x, "weights": weights, "points": np.full((3, 2), 0.5), "parts": [f, f]}
+        asked |= {"rounds": slice(0, 1), "value": lambda x: x.sum(), "shape": 2}
+        yield from _methods(f, asked, "rounds", but=("piece_gradients",))
+
+        def evaluated(make: Any = make, x: Any = x, **given: Any) -> Any:
+            return make(**given).values(x)
+
+        yield Door(f"from_{package} evaluated", evaluated, {"value": lambda x: x.sum(), "shape": 2})
 
 
 def _custom() -> dict[str, Any]:
@@ -584,9 +607,26 @@ def _evaluations(folder: Path) -> Iterator[Door]:
     )
     yield Door(
         "play",
-        lambda **given: next(tw.play(**given)),
+        lambda **given: next(tw.play(**given), None),
         {"learner": learner, "stream": stream, "state": state},
     )
+    costs, capacities = np.ones(2), np.array([0.5, 1.0])
+    for one in (
+        {"costs": costs, "capacities": capacities, "time": 3.0, "seen": True, "played": K.center},
+        {"loss": stream[:1].losses, "constraint": stream[:1].constraints, "context": 1},
+        {"costs": costs, "advice": {"a": K.center}, "unavailable": [1]},
+    ):
+        yield Door("play(a mapping)", lambda **given: next(tw.play(learner, [given])), one)
+    yield Door(
+        "play(a pair)",
+        lambda loss, limit: next(tw.play(learner, [(loss, limit)])),
+        {"loss": costs, "limit": capacities},
+    )
+    both = {"losses": stream.losses, "constraints": [stream.constraints, stream.constraints]}
+    yield Door("Stream", tw.Stream, both)
+    own = functions.Custom(lambda t, x: float(x @ x), lambda t, x: 2 * x, 2, rounds=3)
+    looked_at = {"K": K, "stream": tw.Stream(own, stream.constraints)}
+    yield Door("best_in_hindsight", tw.best_in_hindsight, looked_at)
     yield Door(
         "best_in_hindsight", tw.best_in_hindsight, {"K": K, "stream": stream, "start": 0, "stop": 2}
     )

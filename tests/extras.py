@@ -14,6 +14,7 @@ import pytest
 EXTRA = {
     "cvxpy": "cvx",
     "highspy": "app",
+    "jax": "jax",
     "jinja2": "app",
     "joblib": "sweep",
     "matplotlib": "app",
@@ -23,6 +24,7 @@ EXTRA = {
     "pandas": "app",
     "playwright": "dev",
     "pyarrow": "app",
+    "torch": "torch",
     "typer": "app",
 }
 """The extra that brings each package."""
@@ -45,6 +47,7 @@ NEEDS = {
     "test_compare.py::test_the_page_stands_alone_and_says_every_standing": "matplotlib",
     "test_completion.py::test_the_command_runs_it": "typer",
     "test_decision_files.py": "pandas",
+    "test_incumbent.py": "pandas",
     "test_decisions.py::test_a_table_has_a_column_an_entry_under_the_round_or_its_time": "pandas",
     "test_decisions.py::test_no_rounds_make_no_decisions": "pandas",
     "test_docs.py::test_the_shell_says_of_your_own_set_what_is_shown": "typer",
@@ -63,6 +66,8 @@ NEEDS = {
     "test_networks.py::test_networkx_graphs": "networkx",
     "test_notebook.py": "nbclient",
     "test_orders.py::test_a_warm_basis_saves_all_exchanges_and_a_wrong_one_does_no_harm": "highspy",
+    "test_from_jax.py": "jax",
+    "test_from_torch.py": "torch",
     "test_orders.py::test_blocks_agree_with_networkx": "networkx",
     "test_orders.py::test_trees_are_as_light_as_networkx_finds": "networkx",
     "test_bundle.py::test_a_conic_solver_agrees": "cvxpy",

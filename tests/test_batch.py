@@ -14,7 +14,7 @@ from tidewolf import learners, rivals
 from tidewolf.core.errors import TidewolfError, WrongShape, WrongType
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.values import identity
-from tidewolf.functions import Affine, Linear, Unlimited
+from tidewolf.functions import Affine, Capacity, Custom, Linear, Max, Unlimited
 from tidewolf.report.page import learner_notes
 from tidewolf.sets import Simplex
 
@@ -265,3 +265,71 @@ def test_learners_that_have_no_use_for_knowledge_play_the_same_bits(learner):
     for known, unknown in zip(tw.play(learner, stream), tw.play(learner, plain), strict=True):
         assert known.x.tobytes() == unknown.x.tobytes()
         assert known.state.calls == unknown.state.calls
+
+
+# --- several constraints --------------------------------------------------------------------------
+
+
+def test_a_list_of_constraints_is_their_largest_each_told_apart():
+    C, A = arrays(0)
+    links, budget = Capacity(np.full((T, 4), 0.3)), Affine(A, np.ones(T))
+    stream, x = tw.Stream(Linear(C), [links, budget]), np.full(4, 0.4)
+    assert stream.constraints == Max(links, budget)
+    assert stream == tw.Stream(Linear(C), (links, budget))
+    assert stream.constraints.pieces(x).shape == (T, 5)
+    assert stream[2:4].constraints == Max(links[2:4], budget[2:4])
+    assert tw.Stream(Linear(C), [budget]).constraints is budget
+    assert tw.Stream(Linear(C), []) == tw.Stream(Linear(C))
+
+
+def test_each_of_several_constraints_is_reported_by_name():
+    C, A = arrays(0)
+
+    def carbon(t, x):
+        return float(x[0]) - 0.1
+
+    own = Custom(carbon, lambda t, x: np.eye(4)[0], 4, rounds=T)
+    nameless = Custom(lambda t, x: float(x[1]) - 0.2, lambda t, x: np.eye(4)[1], 4, rounds=T)
+    limits = [Affine(A, np.ones(T)), own, nameless]
+    run = tw.run(tw.LyapunovDescent(tw.sets.Simplex(4)), tw.Stream(Linear(C), limits))
+    assert run.limit_names == ("limit 1", "carbon", "limit 3")
+    points = np.concatenate([[one.x] * len(one.losses) for one in tw.play(run.learner, run.stream)])
+    expected = [
+        sum(max(0.0, float(limit[t : t + 1].values(points[t])[0])) for t in range(T))
+        for limit in limits
+    ]
+    np.testing.assert_allclose(run.each_violation, expected)
+
+
+def test_a_session_takes_several_constraints_of_a_round():
+    sessions = [tw.Session(tw.LyapunovDescent(tw.sets.Simplex(4))) for _ in range(2)]
+    C, A = arrays(0)
+    for t in range(T):
+        pair = Capacity.one(np.full(4, 0.3)), Affine.one(A[t], 1.0)
+        sessions[0].observe(costs=C[t], constraint=list(pair))
+        sessions[1].observe(costs=C[t], constraint=Max(*pair))
+    np.testing.assert_array_equal(*(session.play() for session in sessions))
+
+
+@pytest.mark.parametrize(
+    ("limits", "kind", "said"),
+    [
+        ([3], WrongType, "the one in place 1 is 3"),
+        (
+            [Linear(np.ones((T, 4))), lambda t, x: 0.0],
+            WrongType,
+            r"place 2 .* functions\.from_torch",
+        ),
+        ([Linear(np.ones((T, 4))), None], WrongType, "the one in place 2 is None"),
+        ([Linear(np.ones((T, 3)))], WrongShape, r"in place 1 are 24 on points of shape \(3,\)"),
+        ([Linear(np.ones((T + 1, 4)))], WrongShape, "place 1 are 25 on points"),
+    ],
+)
+def test_a_list_of_something_else_is_refused_in_a_sentence(limits, kind, said):
+    with pytest.raises(kind, match=said):
+        tw.Stream(Linear(np.ones((T, 4))), limits)
+
+
+def test_a_plain_callable_is_told_how_to_become_a_loss():
+    with pytest.raises(WrongType, match=r"functions\.from_torch and functions\.from_jax make one"):
+        tw.Stream(lambda t, x: 0.0)

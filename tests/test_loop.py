@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -431,3 +432,147 @@ def test_a_learner_is_told_what_it_reads_of_such_losses():
     for losses, kind in ((STREAM.losses[:6], FirstOrder), (curved, FullInformation)):
         list(tw.play(learner, tw.Stream(losses, STREAM.constraints[:6])))
         assert [type(seen) for seen in learner.heard] == [kind] * 2
+
+
+# --- rounds that come one by one ------------------------------------------------------------------
+
+
+def feeds(stream):
+    """The rounds of a stream of linear losses and capacities, in every form a feed may have."""
+    rounds, costs, capacities = range(len(stream)), stream.losses.C, stream.constraints.c
+    yield (stream[t : t + 1] for t in rounds)
+    yield ((stream.losses[t : t + 1], stream.constraints[t : t + 1]) for t in rounds)
+    yield (FullInformation(stream.losses[t : t + 1], stream.constraints[t : t + 1]) for t in rounds)
+    yield zip(costs, capacities, strict=True)
+    yield ([c.tolist(), limit.tolist()] for c, limit in zip(costs, capacities, strict=True))
+    yield [{"costs": costs[t], "capacities": capacities[t]} for t in rounds]
+    yield [{"loss": stream.losses[t : t + 1], "capacities": capacities[t]} for t in rounds]
+    yield [(costs[t], [stream.constraints[t : t + 1]]) for t in rounds]
+    yield [stream[:5], stream[5:6], stream[6:]]
+
+
+def require_same(ours, theirs):
+    ours, theirs = list(ours), list(theirs)
+    assert len(ours) == len(theirs)
+    for mine, other in zip(ours, theirs, strict=True):
+        assert mine.x.tobytes() == other.x.tobytes()
+        assert mine.losses.tobytes() == other.losses.tobytes()
+        assert mine.constraints.tobytes() == other.constraints.tobytes()
+        assert mine.seen == other.seen
+
+
+@pytest.mark.parametrize("kind", [LyapunovDescent, tw.Ensemble, tw.rivals.SinhaVaze])
+def test_a_feed_is_played_bit_for_bit_as_the_stream_of_its_rounds(kind):
+    learner = kind(Simplex(4))
+    for feed in feeds(STREAM):
+        require_same(tw.play(learner, feed), tw.play(learner, STREAM))
+
+
+def test_what_is_known_before_a_round_comes_along():
+    K, rounds = Simplex(4), 12
+    stream = tw.Stream(
+        STREAM.losses[:rounds],
+        STREAM.constraints[:rounds],
+        seen=np.arange(rounds) % 4 != 2,
+        time=3600.0 * np.arange(rounds),
+        advice={"mine": np.tile([0.25] * 4, (rounds, 1))},
+        unavailable=[[t % 3] if t % 5 == 4 else None for t in range(rounds)],
+        played=np.where(np.arange(rounds)[:, None] == 3, 0.25, np.nan) * np.ones(4),
+    )
+    learner = tw.Ensemble(K, context=tw.context.Season("1d"), advice=["mine"])
+    named = [
+        {
+            "costs": stream.losses.C[t],
+            "capacities": stream.constraints.c[t],
+            "seen": bool(t % 4 != 2),
+            "time": 3600.0 * t,
+            "advice": {"mine": [0.25] * 4},
+            "unavailable": [t % 3] if t % 5 == 4 else None,
+            "played": [0.25] * 4 if t == 3 else None,
+        }
+        for t in range(rounds)
+    ]
+    require_same(tw.play(learner, iter(named)), tw.play(learner, stream))
+    cut = (stream[t : t + 1] for t in range(rounds))
+    require_same(tw.play(learner, cut), tw.play(learner, stream))
+
+
+def test_a_feed_without_a_constraint_has_no_limit():
+    costs = STREAM.losses.C
+    played = tw.play(LyapunovDescent(Simplex(4)), costs)  # an array of costs, one row a round
+    require_same(played, tw.play(LyapunovDescent(Simplex(4)), tw.Stream(STREAM.losses)))
+    alone = (STREAM.losses[t : t + 1] for t in range(3))
+    assert [one.constraints[0] for one in tw.play(LyapunovDescent(Simplex(4)), alone)] == [-1.0] * 3
+
+
+def test_an_endless_feed_is_played_in_flat_memory():
+    def feed():
+        rng = np.random.default_rng(0)
+        while True:
+            yield rng.standard_normal(4), rng.uniform(0.2, 0.6, 4)
+
+    learner = LyapunovDescent(Simplex(4))
+    moves = tw.play(learner, feed())
+    tracemalloc.start()
+    for _ in range(2000):  # until the learner's own tables are as long as they get
+        played = next(moves)
+    first = tracemalloc.get_traced_memory()[0]
+    for _ in range(1000):
+        played = next(moves)
+    grown = tracemalloc.get_traced_memory()[0] - first
+    tracemalloc.stop()
+    assert grown < 5_000
+    assert learner.rounds_left(played.state) >= 1
+    again = tw.play(learner, feed(), played.state)  # and goes on from a state
+    assert next(again).state.t == played.state.t + 1
+
+
+def test_blocks_and_bandits_get_one_round_at_a_time():
+    for learner in (
+        LyapunovDescent(Simplex(4), block=5),
+        tw.BanditPrimalDual(Simplex(4), horizon=23),
+        Listener(Simplex(4)),
+    ):
+        played = list(tw.play(learner, (STREAM[t : t + 1] for t in range(23))))
+        assert [len(one.losses) for one in played] == [1] * 23
+    block = LyapunovDescent(Simplex(4), block=5)
+    ours, theirs = list(tw.play(block, zip(STREAM.losses.C, STREAM.constraints.c, strict=True))), []
+    for one in tw.play(block, STREAM):
+        theirs += [one.x] * len(one.losses)
+    np.testing.assert_allclose([one.x for one in ours], theirs, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("feed", "kind", "said"),
+    [
+        ("rounds", WrongType, r"A learner plays a Stream\(losses, constraints\), not str\. Rounds"),
+        ({"costs": 1}, WrongType, "not dict"),
+        (np.array(2.0), WrongType, "there is none in"),
+        ([3], WrongType, r"Round 0 of those to be played is \(loss, constraint\)"),
+        ([None], WrongType, "not None"),
+        ([lambda x: x], WrongType, "Round 0 of those"),
+        ([(lambda x: x, None)], WrongType, r"is a callable: functions\.from_torch, from_jax"),
+        ([[1.0, 2.0, 3.0]], WrongType, "Round 0 of those"),
+        ([np.ones(3)], WrongShape, r"The array of costs of round 0 has shape \(3,\)"),
+        ([(np.ones(4), np.ones(3))], WrongShape, "The array of capacities of round 0"),
+        ([Linear([[1.0, 2.0]])], WrongShape, r"functions of round 0 take points of shape \(2,\)"),
+        ([{"capacities": np.ones(4)}], InvalidInput, "Round 0 has costs or a loss"),
+        ([{"costs": np.ones(4), "cost": 1}], InvalidInput, "'cost'"),
+        ([{"costs": np.ones(4), "loss": STREAM.losses}], InvalidInput, "Round 0 has costs or"),
+    ],
+)
+def test_a_feed_of_something_else_is_refused_in_a_sentence(feed, kind, said):
+    with pytest.raises(kind, match=said):
+        next(tw.play(LyapunovDescent(Simplex(4)), feed))
+
+
+def test_a_bad_round_is_named_and_those_before_it_are_played():
+    moves = tw.play(LyapunovDescent(Simplex(4)), iter([np.ones(4), np.ones(4), np.ones(3)]))
+    next(moves), next(moves)
+    with pytest.raises(WrongShape, match="costs of round 2"):
+        next(moves)
+    with pytest.raises(InvalidInput, match="begin with the next"):
+        tw.play(LyapunovDescent(Simplex(4)), [], first=2)
+    assert list(tw.play(LyapunovDescent(Simplex(4)), [])) == []
+    with pytest.raises(WrongType, match=r"not generator\. Rounds that come one by one"):
+        tw.run(LyapunovDescent(Simplex(4)), (one for one in ()))

@@ -179,7 +179,8 @@ class Autograd(Batch):
     def _finite(self, found: Array, x: Array, what: str) -> Array:
         xp = namespace(found)
         if bool(xp.all(xp.isfinite(found))):
-            return found if type(found) is type(x) else like(to_numpy(found), x)
+            same = type(found) is type(x) and found.dtype == x.dtype
+            return found if same else like(to_numpy(found), x)
         rows = np.isfinite(to_numpy(found)).reshape(len(found), -1).all(axis=1)
         t = int(self._ts[int(np.argmin(rows))]) if len(found) == len(self) else None
         where = "a round" if t is None else f"round {t + 1} (t = {t})"
@@ -196,7 +197,7 @@ def settled(
     """How the callable is called, the shape of a point, and the rounds; refused where they do not
     fit together.
     """
-    if not callable(value):
+    if not callable(value) or isinstance(value, type):
         raise WrongType(
             f"{who} takes a callable, value(x, *row) with data=, value(t, x) with rounds=, or "
             f"value(x) for a single round, not {shown(value)}.",

@@ -166,7 +166,7 @@ class Bracket(NamedTuple):
 
 
 class _Master(NamedTuple):
-    """The least of the model: where, how much, and the multipliers of the cuts and of the limits."""
+    """The least of the model: where, how much, and the multipliers of cuts and limits."""
 
     x: Floats
     value: float
@@ -191,7 +191,8 @@ class OwnBundle:
         """From a member that keeps the limits, and what is known of the minimum."""
         task, looks = self.task, 0
         self._add_vertex(start)
-        best, upper, x = start, np.inf, start
+        best, upper = start, np.inf
+        x: Floats | None = start
         if task.is_feasible(self.center):
             best, upper = self.center, self.base
         while True:

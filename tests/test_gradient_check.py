@@ -1,0 +1,190 @@
+"""Gradients that cannot be are found in the first rounds, and named; others never."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from tidewolf.core.errors import NotConvex
+from tidewolf.functions import Affine, Chain, Custom, Linear, Max, Sum
+from tidewolf.functions.support import Member, require_subgradients
+from tidewolf.sets import Box, FlowPolytope, L2Ball, Simplex
+
+N, ROUNDS = 4, 24
+RNG = np.random.default_rng(0)
+C, P = RNG.normal(size=(ROUNDS, N)), RNG.uniform(size=(ROUNDS, N))
+SETS = {
+    "simplex": Simplex(N),
+    "ball": L2Ball(N),
+    "box": Box(np.zeros(N), np.ones(N)),
+    "small": Simplex(N, total=1e-3),
+    "large": L2Ball(N, 1e4, 1e4 * np.ones(N)),
+}
+each_set = pytest.mark.parametrize("K", SETS.values(), ids=SETS.keys())
+WRONG = {
+    "sign of a line": (lambda t, x: C[t] @ x, lambda t, x: -C[t], "sign is likely turned round"),
+    "twice a line": (lambda t, x: C[t] @ x, lambda t, x: 2 * C[t], r"2 times as much"),
+    "half a line": (lambda t, x: C[t] @ x, lambda t, x: C[t] / 2, r"0\.5 times as much"),
+    "sign of a square": (
+        lambda t, x: (x - P[t]) @ (x - P[t]),
+        lambda t, x: -2 * (x - P[t]),
+        "sign is likely turned round",
+    ),
+    "half a square": (
+        lambda t, x: (x - P[t]) @ (x - P[t]),
+        lambda t, x: x - P[t],
+        "times as much, likely a wrong factor",
+    ),
+    "a hill": (
+        lambda t, x: -(x - P[t]) @ (x - P[t]),
+        lambda t, x: -2 * (x - P[t]),
+        "likely not convex",
+    ),
+}
+RIGHT = {
+    "a line": (lambda t, x: C[t] @ x, lambda t, x: C[t]),
+    "far away": (lambda t, x: 1e9 + C[t] @ x, lambda t, x: C[t]),
+    "tiny": (lambda t, x: 1e-90 * (C[t] @ x), lambda t, x: 1e-90 * C[t]),
+    "huge": (lambda t, x: 1e80 * (C[t] @ x), lambda t, x: 1e80 * C[t]),
+    "a square": (lambda t, x: (x - P[t]) @ (x - P[t]), lambda t, x: 2 * (x - P[t])),
+    "steep": (lambda t, x: 1e6 * (x @ x) ** 2, lambda t, x: 4e6 * (x @ x) * x),
+    "kinks": (lambda t, x: np.abs(x - P[t]).sum(), lambda t, x: np.sign(x - P[t])),
+    "a kink at the start": (lambda t, x: np.abs(x - 0.25).sum(), lambda t, x: np.sign(x - 0.25)),
+    "any choice at a kink": (
+        lambda t, x: np.abs(x - 0.25).sum(),
+        lambda t, x: np.where(x >= 0.25, 1.0, -1.0),
+    ),
+    "the largest": (lambda t, x: x.max(), lambda t, x: np.eye(N)[np.argmax(x)]),
+    "nothing": (lambda t, x: 3.0, lambda t, x: 0.0 * x),
+    "by differences": (
+        lambda t, x: (x - P[t]) @ (x - P[t]),
+        lambda t, x: np.array(
+            [
+                ((x + 1e-6 * e - P[t]) @ (x + 1e-6 * e - P[t]) - (x - P[t]) @ (x - P[t])) / 1e-6
+                for e in np.eye(N)
+            ]
+        ),
+    ),
+    "in single precision": (
+        lambda t, x: float(np.float32(C[t]) @ np.float32(x)),
+        lambda t, x: np.float32(C[t]),
+    ),
+}
+
+
+def streams(value: Any, subgradient: Any) -> tuple[tw.Stream, tw.Stream]:
+    """As a loss, and as a constraint."""
+    own = Custom(value, subgradient, N, rounds=ROUNDS)
+    return tw.Stream(own, Affine(C, np.zeros(ROUNDS))), tw.Stream(Linear(C), own)
+
+
+@each_set
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_found_and_named(K, name):
+    value, subgradient, said = WRONG[name]
+    if K.radius < 0.01 and name == "a hill":
+        return  # as flat as rounding is, on so small a set
+    for kind, stream in zip(("loss", "constraint"), streams(value, subgradient), strict=True):
+        with pytest.raises(NotConvex, match=said) as found:
+            tw.run(tw.LyapunovDescent(K), stream)
+        told = str(found.value)
+        numbered = re.match(rf"The {kind} of round (\d+) \(t = \d+\) breaks f\(y\) >= f\(x\)", told)
+        assert numbered
+        assert int(numbered[1]) <= 10
+
+
+@each_set
+@pytest.mark.parametrize("name", RIGHT)
+def test_what_is_right_is_never_refused(K, name):
+    for stream in streams(*RIGHT[name]):
+        assert tw.run(tw.LyapunovDescent(K), stream).rounds == ROUNDS
+
+
+@pytest.mark.parametrize(
+    "learner", [tw.Ensemble, tw.rivals.SinhaVaze, tw.LyapunovFrankWolfe, tw.rivals.OnlineFrankWolfe]
+)
+def test_every_learner_finds_it(learner):
+    value, subgradient, said = WRONG["twice a line"]
+    with pytest.raises(NotConvex, match=said):
+        tw.run(learner(Simplex(N)), streams(value, subgradient)[0])
+
+
+def test_one_update_is_enough_where_the_set_has_room():
+    value, subgradient, said = WRONG["twice a line"]
+    learner = tw.LyapunovDescent(L2Ball(N), block=ROUNDS)
+    with pytest.raises(NotConvex, match=said):
+        tw.run(learner, streams(value, subgradient)[0])
+
+
+def test_the_one_among_several_is_named():
+    def carbon(t, x):
+        return float(x[0]) - 0.2
+
+    good = Custom(lambda t, x: x[1] - 0.5, lambda t, x: np.eye(N)[1], N, rounds=ROUNDS)
+    bad = Custom(carbon, lambda t, x: -np.eye(N)[0], N, rounds=ROUNDS)
+    stream = tw.Stream(Linear(C), [good, bad])
+    with pytest.raises(NotConvex, match=r"^The constraint carbon of round \d+ \(t = \d+\) breaks"):
+        tw.run(tw.LyapunovDescent(Simplex(N)), stream)
+    parts = Sum(Linear(C), Chain((bad[:3], bad[3:])))
+    with pytest.raises(NotConvex, match=r"^The loss carbon of round"):
+        tw.run(tw.LyapunovDescent(Simplex(N)), tw.Stream(parts))
+    assert isinstance(stream.constraints, Max)
+
+
+def test_a_function_without_a_value_at_some_members_is_not_refused():
+    """A barrier is infinite at the vertices, and says so in its own way."""
+    played, vertex = Member(np.full(N, 1 / N), "here"), Member(np.eye(N)[0], "a vertex")
+    for log in (math.log, np.log):
+        barrier = Custom.one(lambda x, log=log: -sum(map(log, x)), lambda x: -1.0 / x, N)
+        require_subgradients("loss", barrier, 0, played, [vertex])
+    hill = Custom.one(lambda x: sum(map(math.log, x)), lambda x: 1.0 / x, N)
+    inside = Member(np.array([0.7, 0.1, 0.1, 0.1]), "inside")
+    with pytest.raises(NotConvex, match="y inside"):
+        require_subgradients("loss", hill, 0, played, [vertex, inside])
+
+
+def test_later_rounds_and_built_in_functions_are_not_looked_at():
+    late = Custom(lambda t, x: C[t] @ x, lambda t, x: C[t] if t < 10 else -C[t], N, rounds=ROUNDS)
+    assert tw.run(tw.LyapunovDescent(Simplex(N)), tw.Stream(late)).rounds == ROUNDS
+    K = FlowPolytope.examples()[0]
+    learner, stream = tw.LyapunovDescent(K), tw.Stream(Linear(RNG.normal(size=(5, *K.shape))))
+    assert tw.run(learner, stream).oracle_calls == sum(
+        played.state.calls for played in list(tw.play(learner, stream))[-1:]
+    )
+
+
+def test_no_call_of_the_oracle_is_made_for_it(monkeypatch):
+    asked, answer, K = [], L2Ball.answer, L2Ball(N)
+    monkeypatch.setattr(
+        L2Ball, "answer", lambda self, *given: asked.append(1) or answer(self, *given)
+    )
+    stream = streams(*RIGHT["a square"])[0]
+    tw.run(tw.LyapunovFrankWolfe(K), stream)  # warms up, once
+    asked.clear()
+    run = tw.run(tw.LyapunovFrankWolfe(K), stream)
+    assert len(asked) == run.oracle_calls > 0
+
+
+def test_sessions_refuse_it_too_and_the_round_can_be_observed_again():
+    session = tw.Session(tw.LyapunovDescent(Simplex(N)))
+    session.observe(costs=C[0])
+    x = session.play()
+    with pytest.raises(NotConvex, match=r"The loss of round 2 \(t = 1\) breaks .* sign"):
+        session.observe(loss=Custom.one(lambda x: C[1] @ x, lambda x: -C[1], N))
+    assert session.rounds == 1
+    np.testing.assert_array_equal(session.play(), x)
+    session.observe(loss=Custom.one(lambda x: C[1] @ x, lambda x: C[1], N))
+    assert session.rounds == 2
+
+
+def test_learners_that_see_values_alone_need_no_gradient():
+    losses = Custom(lambda t, x: C[t] @ x, shape=N, rounds=ROUNDS)
+    run = tw.run(tw.BanditPrimalDual(Simplex(N), horizon=ROUNDS), tw.Stream(losses))
+    assert run.rounds == ROUNDS
+    with pytest.raises(tw.core.errors.NotSupported, match=r"functions\.from_torch\(value, shape"):
+        tw.run(tw.LyapunovDescent(Simplex(N)), tw.Stream(losses))
