@@ -2,7 +2,8 @@
 anew.
 
 A block of text whose first line is that of a run (`routing: 2,000 rounds, seed 0`) becomes what
-`tidewolf run` prints today on 80 columns, but for its last line, which says where the page is.
+`tidewolf run` prints today on 80 columns, but for its last lines, which say where decisions and
+the page are.
 tests/test_readme.py holds the numbers to the learners.
 """
 
@@ -36,7 +37,9 @@ def printed(problem: str) -> str:
     if code:
         raise SystemExit(code)
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
-    return "\n".join(lines[:-1]) + "\n"
+    return "".join(
+        f"{line}\n" for line in lines if not line.startswith(("decisions: ", "report: "))
+    )
 
 
 def write() -> None:

@@ -30,7 +30,10 @@ ENSEMBLE_SUMS = f"{ENSEMBLE}::test_its_sums_are_those_of_the_inequality_written_
 ENSEMBLE_VALUES = f"{ENSEMBLE}::test_by_values_its_sums_are_those_of_the_file"
 ENSEMBLE_PROMISE = f"{ENSEMBLE}::test_a_promise_is_the_formula_of_its_file"
 HEDGE = "tests/test_hedge.py"
+DATES, CSV = "tests/test_dates.py", "tests/test_csv.py"
+EXCEL, GAPS = "tests/test_excel.py", "tests/test_gaps.py"
 GROUP = "tests/test_group.py"
+NETWORK, ROUND_READER = "tests/test_network.py", "tests/test_round_reader.py"
 
 
 class Patch(NamedTuple):
@@ -61,6 +64,111 @@ class Mutant(NamedTuple):
 
 
 PATCHES = (
+    Patch(
+        "dates: a column that two formats fit is read under the first",
+        "files/dates.py",
+        "if len({tuple(dates) for dates in fitting.values()}) > 1:",
+        "if False:",
+        DATES,
+    ),
+    Patch(
+        "dates: an hour that comes twice is always summer time",
+        "files/dates.py",
+        "now = next((each for each in readings if last is None or each > last), first)",
+        "now = first",
+        DATES,
+    ),
+    Patch(
+        "dates: times with an offset are moved by the time zone again",
+        "files/table.py",
+        "if dated and not utc and format.timezone is not None:",
+        "if dated and format.timezone is not None:",
+        DATES,
+    ),
+    Patch(
+        "numbers: a point among decimal commas is let through",
+        "files/numbers.py",
+        'if "." in cell:\n        raise ValueError\n',
+        'if "." in cell:\n        cell = cell.replace(".", "")\n',
+        CSV,
+    ),
+    Patch(
+        "text: UTF-8 is read as an older encoding without a word",
+        "files/text.py",
+        'return likely == "utf-8" and one_byte and not data.isascii()',
+        "return False",
+        CSV,
+    ),
+    Patch(
+        "Excel: formulas without a value are gaps",
+        "files/excel.py",
+        "_require_values(openpyxl, file, sheet, path, cells)\n    except",
+        "pass\n    except",
+        EXCEL,
+    ),
+    Patch(
+        "Excel: what a sheet claims to have is believed",
+        "files/excel.py",
+        "sheet.reset_dimensions()",
+        "pass",
+        EXCEL,
+    ),
+    Patch(
+        "gaps: a round is unseen only where a whole row is missing",
+        "files/gaps.py",
+        "missing |= empty.any(axis=1)",
+        "missing |= empty.all(axis=1)",
+        GAPS,
+    ),
+    Patch(
+        "gaps: times of advice make rounds",
+        "files/gaps.py",
+        "leading = [table for name, table in named.items() if name not in absent]",
+        "leading = list(named.values())",
+        GAPS,
+    ),
+    Patch(
+        "Network: limits of moving demands in another unit than capacities",
+        "networks/network.py",
+        "            sent / self.unit,\n",
+        "            sent,\n",
+        f"{NETWORK}::test_costs_and_limits_are_those_of_the_loads",
+    ),
+    Patch(
+        "Network: costs forget what is sent",
+        "networks/network.py",
+        "np.ascontiguousarray(sent[:, self.owner] * per_entry)",
+        "np.ascontiguousarray(per_entry)",
+        f"{NETWORK}::test_costs_and_limits_are_those_of_the_loads",
+    ),
+    Patch(
+        "Network: a link that leads back to an equally far node stays",
+        "networks/outward.py",
+        "if tail in there and place(head) > place(tail)",
+        "if tail in there and place(head)[0] >= place(tail)[0]",
+        f"{NETWORK}::test_what_leads_outward_has_no_cycle_and_all_that_leads_away",
+    ),
+    Patch(
+        "CapacitatedFlow: a path brings more than its end draws",
+        "sets/graphs/split_flow.py",
+        "weight = min(weight, float(owed[source]), -float(owed[end]))",
+        "weight = min(weight, float(owed[source]))",
+        f"{NETWORK}::test_paths_carry_what_links_do_but_for_circles",
+    ),
+    Patch(
+        "LoadLimit: of equal demands the first capacities instead of the tightest",
+        "functions/load_limit.py",
+        "tightest = capacities.argmin(axis=0)",
+        "tightest = 0 * capacities.argmin(axis=0)",
+        "tests/test_functions.py",
+    ),
+    Patch(
+        "NetworkFiles: the edge list's capacities count beside the table's",
+        "networks/from_files.py",
+        "found[:, link] = table.values[:, place]",
+        "found[:, link] = np.minimum(found[:, link], table.values[:, place])",
+        ROUND_READER,
+    ),
     Patch(
         "Ensemble: both <s, x - y> and <s, z - y> of a member",
         "learners/ensemble.py",
@@ -155,7 +263,7 @@ PATCHES = (
     ),
     Patch(
         "the fullest link of the wrong pair",
-        "functions/max_utilization.py",
+        "functions/link_loads.py",
         "loads = on.load * demands[0, on.pair] * x[on.path]",
         "loads = on.load * demands[0, on.pair[::-1]] * x[on.path]",
         "tests/test_functions.py::test_examples_keep_every_law",

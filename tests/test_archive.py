@@ -40,7 +40,7 @@ import tidewolf as tw
 from killed import LEARNERS
 from tidewolf.core.errors import TidewolfError
 from tidewolf.problems import read_graph, read_table
-import pyarrow.parquet, networkx
+import pyarrow.parquet, networkx, openpyxl
 
 learner = LEARNERS["LyapunovDescent"]
 learner.load(learner.save(learner.start()))
@@ -137,6 +137,24 @@ def zip_of_zeros(name: str, head: bytes, chunks: int) -> bytes:
     )
 
 
+def book_of_cells_far_apart(rows: int) -> bytes:
+    """An Excel book with two cells a row, the first and the last that there can be."""
+    import openpyxl
+
+    buffer, book = io.BytesIO(), openpyxl.Workbook()
+    book.save(buffer)
+    with zipfile.ZipFile(buffer) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    cells = "".join(
+        f'<row r="{i}"><c r="A{i}"><v>1</v></c><c r="XFD{i}"><v>2</v></c></row>'
+        for i in range(1, rows + 1)
+    )
+    name = "xl/worksheets/sheet1.xml"
+    sheet = entries[name].replace(b"</sheetData>", f"{cells}</sheetData>".encode())
+    assert sheet != entries[name]
+    return zipped({**entries, name: sheet}, zipfile.ZIP_DEFLATED)
+
+
 def packed_again(path: Path, start: bytes, chunk: bytes, times: int) -> Path:
     """Packed once and repeated: a gzip file may have several parts."""
     path.write_bytes(gzip.compress(start) + gzip.compress(chunk) * times)
@@ -193,6 +211,8 @@ def bombs(tmp_path_factory) -> dict[str, tuple[str, Path]]:
         parquet.write_table(
             pyarrow.table({"time": text, "a": np.zeros(4096)}), table(name), store_schema=kept
         )
+    table("zeros.xlsx", zip_of_zeros("xl/worksheets/sheet1.xml", b"<worksheet>", chunks))
+    table("far apart.xlsx", book_of_cells_far_apart(5000))
     terabytes = (10**12, 10)
     table("claims.npz", zipped({"values.npy": npy_header(terabytes) + bytes(80)}))
     table("item.npz", zipped({"values.npy": npy_header((1, 1), "<U2000000000") + bytes(80)}))

@@ -27,8 +27,9 @@ from tidewolf.core.arrays import (
 from tidewolf.core.errors import InvalidInput, NegativeCapacity, NotFinite, WrongType
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.randomness import generator
-from tidewolf.experiments import RunFolder, cells, load
+from tidewolf.experiments import RunFolder, load
 from tidewolf.experiments.engines import on_processes, serial
+from tidewolf.experiments.plan import plan_sweep
 from tidewolf.experiments.sweep import Sweep, sweep
 from tidewolf.functions import Affine, Capacity, Chain, Linear
 from tidewolf.problems import read_table
@@ -161,7 +162,7 @@ def test_long_numbers_go_through_a_sweep_and_back(here):
         f'seeds = {list(LONG)}\nlearners = ["LyapunovDescent"]\n[stream]\nproblem = "adversarial"\n'
         f"[sweep]\nhorizons = [6]\nblock = [{2**53 + 1}, 2]\n"
     )
-    plan = cells.plan(load("sweep.toml"))
+    plan = plan_sweep(load("sweep.toml"))
     sweep(plan, here / "out", engine=serial())
     table = parquet.read_table(here / "out" / "results.parquet")
     assert sorted(set(table["seed"].to_pylist())) == sorted(LONG)
@@ -212,7 +213,7 @@ def test_times_of_nanoseconds_keep_their_digits(tmp_path):
         ("run portfolio --rounds 9223372036854775807", "rounds take"),
         ("run adversarial --rounds 9223372036854775807", "rounds take"),
         (f"run abilene --rounds {ABSURD}", "The number of rounds must be at most"),
-        (f"compare routing --rounds {ABSURD}", "rounds of routing must be at most"),
+        (f"compare routing --rounds {ABSURD}", "The number of rounds must be at most"),
         (f"compare routing --seeds {ABSURD}", "A seed must be at most"),
         (f"sweep routing --horizons {ABSURD}", "A horizon must be at most"),
         (f"sweep routing --seeds {ABSURD}", "A seed must be at most"),

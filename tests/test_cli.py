@@ -25,6 +25,7 @@ KEYS = [
     "loss",
     "churn",
     "regret",
+    "hindsight",
     "violation",
     "violation_by_round",
     "broken",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import builtins
 import gzip
+from contextlib import suppress
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidewolf.core.errors import (
@@ -17,7 +18,8 @@ from tidewolf.core.errors import (
     UnknownNode,
     UnreachableTarget,
 )
-from tidewolf.problems import read_graph, read_table
+from tidewolf.files import read_records
+from tidewolf.problems import FileFormat, read_graph, read_table
 from tidewolf.sets import FlowPolytope
 
 GOOD = "time,a,b\n0,1,2\n1,3.5,-4e2\n"
@@ -219,7 +221,7 @@ def without(monkeypatch, *names):
 
 def test_csv_and_npz_need_no_extras_and_the_others_name_theirs(tmp_path, monkeypatch):
     np.savez(tmp_path / "t.npz", values=np.ones((2, 2)))
-    without(monkeypatch, "pyarrow", "pandas", "networkx")
+    without(monkeypatch, "pyarrow", "pandas", "networkx", "openpyxl")
     assert (
         len(read_table(tmp_path / "t.npz").values)
         == len(read_table(written(tmp_path, "t.csv", GOOD)).values)
@@ -228,8 +230,74 @@ def test_csv_and_npz_need_no_extras_and_the_others_name_theirs(tmp_path, monkeyp
     assert len(read_graph(written(tmp_path, "g.csv", "u,v\n1,2\n")).links) == 1
     with pytest.raises(MissingExtra, match=r'Parquet needs pyarrow: pip install "tidewolf\[app\]"'):
         read_table(written(tmp_path, "t.parquet", b""))
+    with pytest.raises(MissingExtra, match=r'Excel needs openpyxl: pip install "tidewolf\[app\]"'):
+        read_table(written(tmp_path, "t.xlsx", b""))
     with pytest.raises(MissingExtra, match=r'GML needs networkx: pip install "tidewolf\[graph\]"'):
         read_graph(written(tmp_path, "t.gml", b""))
+
+
+def broken(data, rng, cut):
+    """Bytes with some of them changed, and perhaps cut off."""
+    found = bytearray(data[: rng.integers(len(data) + 1)] if cut else data)
+    for at in rng.integers(len(found), size=4) if found else ():
+        found[at] = rng.integers(256)
+    return bytes(found)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Files of every kind that are in order."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    folder = tmp_path_factory.mktemp("whole")
+    text = "time,tail,head\n2024-01-31T06:00,1.5,2\n2024-01-31T07:00,3.5,\u00fc\n"
+    numbers = text.replace("\u00fc", "4")
+    (folder / "t.csv").write_text(text)
+    (folder / "t.csv.gz").write_bytes(gzip.compress(numbers.encode()))
+    (folder / "u.csv").write_bytes(numbers.encode("utf-16"))
+    (folder / "t.tsv").write_text(numbers.replace(",", "\t"))
+    np.savez(folder / "t.npz", values=np.ones((2, 2)), times=["2024-01-31", "2024-02-01"])
+    columns = {"time": ["2024-01-31", "2024-02-01"], "tail": [1.5, None], "head": [2, 3]}
+    parquet.write_table(pyarrow.table(columns), folder / "t.parquet")
+    columns = {"tail": ["a", "b"], "head": ["b", None], "km": [2, 3]}
+    parquet.write_table(pyarrow.table(columns), folder / "g.parquet")
+    return {path: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32 - 1), cut=st.booleans(), gaps=st.booleans())
+def test_broken_bytes_are_refused_in_a_sentence_or_read(tmp_path_factory, whole, seed, cut, gaps):
+    folder, rng = tmp_path_factory.mktemp("broken"), np.random.default_rng(seed)
+    for path, data in whole.items():
+        there = folder / path.name
+        there.write_bytes(broken(data, rng, cut))
+        with suppress(InvalidInput):
+            table = read_table(there, gaps=gaps)
+            assert gaps or np.isfinite(table.values).all()
+        with suppress(InvalidInput):
+            read_records(there, ["tail"])
+        with suppress(InvalidInput):
+            read_graph(there)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz"])
+@settings(max_examples=60)
+@given(
+    data=st.one_of(
+        st.binary(max_size=200),
+        st.text(max_size=60).map(str.encode),
+        st.text("0123456789.,;\t\n\"'-/: eE", max_size=80).map(str.encode),
+    )
+)
+def test_any_bytes_are_refused_in_a_sentence_or_read(tmp_path_factory, name, data):
+    path = tmp_path_factory.mktemp("any") / name
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    for format in (FileFormat(), FileFormat(decimal=",", encoding="cp1252", timezone="UTC")):
+        with suppress(InvalidInput):
+            assert np.isfinite(read_table(path, format=format).values).all()
+        with suppress(InvalidInput):
+            read_graph(path, format=format)
 
 
 # graphs
@@ -319,6 +387,32 @@ def test_labels_that_are_not_unique_give_way_to_ids(tmp_path):
     assert read_graph(
         written(tmp_path, "g.gml", GML.format(flags="directed 1", third="a"))
     ).links == ((0, 1), (0, 1), (1, 2))
+
+
+def test_an_edge_list_in_parquet(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    def saved(columns):
+        parquet.write_table(pyarrow.table(columns), tmp_path / "g.parquet")
+        return tmp_path / "g.parquet"
+
+    path = saved({"tail": ["a", "b"], "head": ["b", "c"], "km": [1.5, None], "hops": [1, 2]})
+    graph = read_graph(path, numbers=["km", "hops"], missing=9.0)
+    assert graph.links == (("a", "b"), ("b", "c"))
+    assert graph.numbers["km"].tolist() == [1.5, 9.0]
+    assert graph.numbers["hops"].tolist() == [1.0, 2.0]
+    assert graph.places[1] == f"{path}, row 2"
+    german = read_graph(path, numbers=["km"], missing=9.0, format=FileFormat(decimal=","))
+    assert german.numbers["km"].tolist() == [1.5, 9.0]
+    assert read_graph(saved({"u": [1, 2], "v": [2.0, 3.5]})).links == (("1", "2"), ("2", "3.5"))
+    refused(saved({"u": ["a"], "v": [""]}), 'row 1, column "v": the cell is empty', read_graph)
+    refused(saved({"u": ["a" * 1001], "v": ["b"]}), "it holds texts that are no names", read_graph)
+    refused(
+        saved({"u": ["a"], "v": np.array(["2024-01-01"], "datetime64[D]")}),
+        'column "v": it holds .*, neither texts nor numbers',
+        read_graph,
+    )
 
 
 @pytest.mark.parametrize("default", ["directed", "undirected"])

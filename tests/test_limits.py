@@ -30,6 +30,7 @@ from tidewolf.core.feedback import (
     limits_at,
     played_at,
 )
+from tidewolf.evaluation.limits import Breach, Breaches, broken_limits
 from tidewolf.functions import (
     Affine,
     Capacity,
@@ -546,3 +547,76 @@ def test_a_part_of_limits_is_a_record_of_arrays():
     assert isinstance(seen.limits, Limits)
     assert seen.limits.which.tolist() == [0, 2]
     assert seen.limits.violations == pytest.approx([0.1, 0.3])
+
+
+# --- when limits were broken ----------------------------------------------------------------------
+
+
+@given(seeds, st.integers(1, 40), st.integers(1, 4))
+def test_breaches_are_counted_as_they_would_be_by_hand(seed, rounds, limits):
+    rng = np.random.default_rng(seed)
+    values = np.round(rng.normal(-0.3, 1.0, (rounds, limits)), 1)
+    found, start = Breaches(limits), 0
+    while start < rounds:  # in blocks of any length, through a file in between
+        stop = start + int(rng.integers(1, 6))
+        found.see(start, values[start:stop])
+        parts, found = found.parts(), Breaches(limits)
+        found.restore(parts, rounds)
+        start = stop
+    for i in range(limits):
+        broken = np.flatnonzero(values[:, i] > 0.0)
+        if not len(broken):
+            assert found.of(i) == Breach(0, 0.0, -1, -1, -1)
+            continue
+        worst = int(values[:, i].argmax())
+        expected = Breach(len(broken), values[worst, i], worst, int(broken[0]), int(broken[-1]))
+        assert found.of(i) == expected
+
+
+def test_rounding_is_no_breach():
+    found = Breaches(2)
+    found.see(0, np.array([[1e-12, -5.0], [1e-12, 1e-3]]))
+    assert found.rounds.tolist() == [0, 1]
+
+
+def test_what_was_broken_is_said_by_name_the_most_broken_first():
+    K = FlowPolytope.from_edges(
+        [("SEA", "DEN"), ("DEN", "NYC"), ("SEA", "NYC")], source="SEA", target="NYC"
+    )
+    capacities = np.full((30, 3), 0.6)
+    capacities[7, 2] = 0.0
+    stream = tw.Stream(Linear(np.tile([1.0, 1.0, 0.5], (30, 1))), Capacity(capacities))
+    run = tw.run(tw.LyapunovDescent(K), stream, decisions=True)
+    over = np.maximum(run.decisions.points - capacities, 0.0)
+    first = broken_limits(run)[0]
+    assert first.name == "SEA > NYC"
+    assert first.total == pytest.approx(over[:, 2].sum())
+    assert first.breach.worst_round == int(over[:, 2].argmax()) == 7
+    assert first.breach.worst == pytest.approx(over[7, 2])
+    assert first.breach.rounds == int((over[:, 2] > 1e-9).sum())
+    totals = [one.total for one in broken_limits(run)]
+    assert totals == sorted(totals, reverse=True)
+    single = tw.run(
+        tw.LyapunovDescent(K), tw.Stream(stream.losses, Affine(np.ones((30, 3)), np.full(30, 0.5)))
+    )
+    (only,) = broken_limits(single)
+    assert (only.name, only.total) == ("the limit", pytest.approx(single.violations.sum()))
+    assert only.breach.worst_round == int(single.violations.argmax())
+
+
+def test_a_recording_of_before_does_not_say_when(tmp_path):
+    found = Breaches(2)
+    found.restore((), 5)
+    assert not found.known
+    found.restore((), 0)
+    assert found.known
+    good = Breaches(2).parts()
+    for broken in (
+        good[:3],
+        (*good[:5], 1),
+        (good[0][:1], *good[1:]),
+        (good[0] + 9, *good[1:]),
+        (good[1], *good[1:]),
+    ):
+        with pytest.raises(ValueError, match="it "):
+            Breaches(2).restore(broken, 5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -23,7 +24,8 @@ import pytest
 import tidewolf as tw
 from tidewolf.cli import main
 from tidewolf.core.errors import CheckpointError, InvalidInput, OtherSettings
-from tidewolf.live import Desk, Follower, live_learner, parse
+from tidewolf.experiments.round_reader import RoundReader
+from tidewolf.live import Desk, Follower, live_learner, parse, pipes
 from tidewolf.live.clock import Time, expected, time_of
 from tidewolf.live.pipes import pieces
 
@@ -99,7 +101,7 @@ def network(tmp_path: Path) -> Path:
 
 def desk(network: Path, database: str = "routing.db", **more: Any) -> Desk:
     experiment = tw.experiments.load(network)
-    reader = tw.experiments.RoundReader(experiment)
+    reader = RoundReader(experiment)
     return Desk(reader, live_learner(experiment, reader.K), network.with_name(database), **more)
 
 
@@ -368,7 +370,7 @@ def test_a_terminal_is_shown_text_and_a_term_ends_with_the_row(
     os.close(ours)
     lines = shown.splitlines()
     assert lines[0] == "Round 1"
-    assert lines[1] == "    0.3333  SEA > DEN > NYC"
+    assert lines[1] == "     0.3333  SEA > DEN > NYC"
     assert any(line.startswith("Round 2; the round before cost 6.") for line in lines)
 
 
@@ -425,6 +427,12 @@ def test_whatever_is_refused_changes_nothing(network: Path) -> None:
 
 def test_rows_without_times_count_and_are_known_by_their_round(network: Path) -> None:
     rows = [{key: value for key, value in row(t).items() if key != "time"} for t in range(3)]
+    with (
+        pytest.raises(InvalidInput, match="the learner follows the clock"),
+        desk(network, "other.db") as one,
+    ):
+        one.take(parse(text(rows[0])))
+    network.write_text(NETWORK.replace('"1d"', "24"))
     with desk(network) as one:
         found = [one.take_text(parse(text(each))) for each in rows]
         assert "after" not in json.loads(found[-1])
@@ -468,6 +476,29 @@ def test_what_was_played_is_what_cost(network: Path) -> None:
         assert one.session.overrides.rounds == 1
 
 
+@pytest.mark.parametrize("stop", ["_decide", "observe", "_answer"])
+def test_stopped_at_each_step_of_a_row_it_goes_on_alike(
+    network: Path, monkeypatch: pytest.MonkeyPatch, stop: str
+) -> None:
+    """Before the row is observed, before the next round is decided, before it is answered."""
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    rows = [row(0), row(1), row(2, unavailable=["DEN > HOU"]), row(3)]
+    expected = answers(network, *rows)
+    for t, one_row in enumerate(rows):
+        with desk(network) as one, monkeypatch.context() as patch:
+            assert one.coming_text() == expected[t]
+            patch.setattr(tw.Session if stop == "observe" else Desk, stop, interrupted)
+            with contextlib.suppress(KeyboardInterrupt):
+                one.take_text(parse(text(one_row)))
+        with desk(network) as one:
+            assert one.rounds == t + (stop != "observe")
+            assert one.coming_text() == expected[one.rounds]
+            assert one.take_text(parse(text(one_row))) == expected[t + 1]
+
+
 def test_a_session_in_memory_decides_alike(network: Path) -> None:
     """Line by line what `Session` answers, told when the coming row is expected."""
     found = [json.loads(answer) for answer in answers(network, *map(row, range(6)))]
@@ -507,6 +538,20 @@ def test_rounds_that_others_observed_are_not_known_here(network: Path) -> None:
         with pytest.raises(InvalidInput, match="observed without being noted"):
             one.take(parse(text({**row(0), "round": 1})))
         assert one.take(parse(text(row(1))))["round"] == 3
+
+
+def test_rows_that_were_rolled_back_are_forgotten(network: Path) -> None:
+    with desk(network) as one:
+        for t in range(4):
+            one.take(parse(text(row(t))))
+    with tw.Session.open(network.with_name("routing.db"), one.learner) as session:
+        session.rollback(1)
+    with desk(network) as one:
+        expected = answers(network, row(0), row(6))
+        assert one.coming_text() == expected[1]
+        assert one.take_text(parse(text(row(6)))) == expected[2]
+        with pytest.raises(InvalidInput, match="does not come after that of the last row"):
+            one.take(parse(text(row(2))))
 
 
 def test_a_database_that_cannot_be_noted_in_says_so(network: Path) -> None:
@@ -564,14 +609,21 @@ def test_times_are_compared_as_moments() -> None:
     assert time_of(2.0).stamp == time_of(2).stamp
 
 
-def test_lines_come_whole_and_the_longest_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    read, write = os.pipe()
-    os.write(write, b"one\ntw")
-    os.write(write, b"o\n\nthree")
-    os.close(write)
-    found = [(piece.text, piece.number, piece.is_whole) for piece in pieces(read)]
-    os.close(read)
-    assert found == [(b"one", 1, True), (b"two", 2, True), (b"", 3, True), (b"three", 4, False)]
+def test_lines_come_whole_and_the_longest_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that comes in many parts."""
+    long = bytes(range(48, 58)) * 30_000
+    (tmp_path / "lines").write_bytes(b"one\n\n" + long + b"\nthree")
+    with (tmp_path / "lines").open("rb") as file:
+        found = [tuple(piece) for piece in pieces(file.fileno())]
+    assert found == [(b"one", 1, True), (b"", 2, True), (long, 3, True), (b"three", 4, False)]
+    monkeypatch.setattr(pipes, "LONGEST", 10)
+    with (tmp_path / "lines").open("rb") as file:
+        _, _, cut, last = [piece.text for piece in pieces(file.fileno())]
+    assert long.startswith(cut[:11])
+    assert 10 < len(cut) < 1 << 17
+    assert last == b"three"
 
 
 def follower(tmp_path: Path, **tables: str) -> Follower:
@@ -672,7 +724,7 @@ def test_many_commodities_whose_demands_move(commodities: Path) -> None:
 
 def test_who_decides_is_the_first_that_is_named_or_ensemble(network: Path) -> None:
     experiment = tw.experiments.load(network)
-    K = tw.experiments.RoundReader(experiment).K
+    K = RoundReader(experiment).K
     assert live_learner(experiment, K) == tw.Ensemble(
         K, context=tw.context.Season("1d"), advice=[tw.advice.Resolve()]
     )
@@ -729,17 +781,19 @@ def test_a_gap_in_a_followed_table_is_said(
 
 def test_semicolons_and_decimal_commas_are_followed(tmp_path: Path) -> None:
     path = tmp_path / "costs.csv"
-    path.write_bytes(b"time;a;b\n31.01.2026 06:00;1,5;2\n")
+    path.write_bytes(b"time;a;b\n31/01/2026 06:00;1,5;2\n")
     one = Follower({"costs": path}, tw.problems.FileFormat(decimal=","))
-    path.write_bytes(path.read_bytes() + b"31.01.2026 07:00;2,5;3\n01.02.2026 0")
+    path.write_bytes(path.read_bytes() + b"31/01/2026 07:00;2,5;3\n01/02/2026 0")
     found = [*one.poll()]
-    path.write_bytes(path.read_bytes() + b"6:00;3,5;4\n")  # alone it might be of January
-    found += one.poll()
-    assert [grown.line.numbers["costs"]["a"] for grown in found] == [1.5, 2.5, 3.5]
+    for line in (b"6:00;3,5;4\n", b"02/02/2026 06:00;4,5;4\n"):  # alone: of February, or January?
+        path.write_bytes(path.read_bytes() + line)
+        found += one.poll()
+    assert [grown.line.numbers["costs"]["a"] for grown in found] == [1.5, 2.5, 3.5, 4.5]
     assert [grown.line.time.said for grown in found if grown.line.time] == [
         "2026-01-31T06:00",
         "2026-01-31T07:00",
         "2026-02-01T06:00",
+        "2026-02-02T06:00",
     ]
 
 

@@ -106,7 +106,7 @@ def test_what_it_cost_stands_first_everywhere_and_churn_beside(run: tw.Run, caps
     assert float(total.replace(",", "")) == pytest.approx(run.losses.sum(), rel=1e-3)
     assert float(mean) == pytest.approx(run.losses.mean(), rel=1e-3)
     assert float(churn) == pytest.approx(run.churn.mean(), rel=1e-3)
-    assert list(run.summary())[2:6] == ["loss", "churn", "regret", "violation"]
+    assert list(run.summary())[2:6] == ["loss", "churn", "regret", "hindsight"]
     assert list(run.summary()["loss"])[:2] == ["total", "mean"]
     assert list(metrics.sweep_columns())[:2] == ["loss", "loss_mean"]
     line = repr(run).splitlines()[1]

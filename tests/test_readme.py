@@ -52,10 +52,17 @@ def test_the_tables_are_of_all_who_play(example: str) -> None:
     problem, _ = built(example)
     text = shown(example)
     assert text.startswith(f"{example}: {len(problem):,} rounds, seed 0\n")
-    named_there = [line.split()[0] for line in text.splitlines() if "\u00b1" in line]
+    named_there = [line.split()[0] for line in first_table(text)]
     left_out = re.findall(r"^(\w+): left out", text, flags=re.MULTILINE)
     assert named_there == [name for name in BUILTIN_LEARNERS if name not in left_out]
     assert "BanditPrimalDual sees two numbers a round" in text.replace("\n", " ")
+
+
+def first_table(text: str) -> list[str]:
+    """The lines of the first table: loss, regret, violation, calls and seconds of each run."""
+    lines = text.splitlines()
+    begins = next(i for i, line in enumerate(lines) if line.startswith("\u2500"))
+    return lines[begins + 1 : lines.index("", begins)]
 
 
 LONG = pytest.param("Ensemble", marks=pytest.mark.soak)
@@ -67,12 +74,14 @@ def test_the_tables_are_those_of_the_runs(example: str, name: str) -> None:
     problem, best = built(example)
     experiment = Experiment.builtin(example).taken(problem)
     entrants = [each for each in experiment.entrants() if each.name == name]
-    lines = [line for line in shown(example).splitlines() if line.startswith(f"{name} ")]
-    assert len(entrants) == sum("\u00b1" in line for line in lines)
-    for entrant, row in zip(entrants, lines, strict=False):
-        regret, _, _, violation, calls = row.split()[1:6]
+    lines = [line for line in first_table(shown(example)) if line.split()[0] == name]
+    for entrant, row in zip(entrants, lines, strict=True):
+        _, total, mean, churn, regret, violation, calls, *_ = row.replace(",", "").split()
         again = run(experiment.learner(entrant, problem, 0), problem.stream, comparator=best)
         assert again.regret is not None
         assert abs(again.regret[1] - float(regret)) <= 1e-3 * abs(best.upper)
+        assert float(total) == pytest.approx(again.losses.sum(), rel=1e-3)
+        assert float(mean) == pytest.approx(again.losses.mean(), rel=1e-3)
+        assert float(churn) == pytest.approx(again.churn.mean(), rel=0.02)
         assert float(violation) == pytest.approx(again.violations.sum(), rel=0.02)
         assert float(calls) == pytest.approx(again.oracle_calls / len(problem), abs=0.01)

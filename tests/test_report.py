@@ -16,13 +16,16 @@ import pytest
 from tidewolf import report
 from tidewolf.cli import screen
 from tidewolf.core.batch import Stream
+from tidewolf.core.errors import MissingExtra
 from tidewolf.evaluation.formatting import interval, number, tick
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.run import run
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners import LyapunovDescent, PrimalDual
 from tidewolf.problems import routing
+from tidewolf.report.clock import Clock, clock_of
 from tidewolf.report.figures import COLORS, PlotLine, drawing
+from tidewolf.report.names import title_of
 from tidewolf.report.rendering import asset
 from tidewolf.report.styles import RunStyle, run_styles
 from tidewolf.rivals import SinhaVaze
@@ -318,3 +321,87 @@ def test_ticks_are_short():
         "-1M",
         "0.05",
     ]
+
+
+# --- times and names ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("step", "rounds", "labels", "title"),
+    [
+        (1, 100, ["06:13:30", "06:14:00", "06:14:30"], "time, 2026"),
+        (300, 400, ["12:00", "18:00", "26 Feb", "06:00", "12:00"], "time, 2026"),
+        (3600, 500, ["2 Mar", "9 Mar", "16 Mar"], "time, 2026"),
+        (3600, 8000, ["Apr 2026", "Jul 2026", "Oct 2026", "Jan 2027"], "time"),
+        (86_400, 2000, ["2027", "2028", "2029", "2030", "2031"], "time"),
+    ],
+)
+def test_ticks_are_round_dates(step, rounds, labels, title):
+    times = 1.772e9 + step * np.arange(rounds)
+    found = clock_of(Stream(Linear(np.ones((rounds, 2))), time=times), rounds).ticks()
+    assert (found.labels, found.title) == (labels, title)
+    assert len(found.places) == len(labels)
+    assert all(1 <= place <= rounds for place in found.places)
+    assert found.places == sorted(found.places)
+
+
+def test_rounds_without_dates_have_numbers():
+    losses = Linear(np.ones((4, 2)))
+    for times in (None, [1.0, 2.0, 3.0, 4.0], [2e9, 1.9e9, 2e9, 2e9], [2e9, np.nan, 2e9, 2e9]):
+        clock = clock_of(Stream(losses, time=times), 4)
+        assert (clock.times, clock.when(2), clock.span(0, 4)) == (None, "round 3", "1 \u2013 4")
+    days = ["2026-03-01", "2026-03-02", "2026-03-03", "2026-03-07"]
+    clock = clock_of(Stream(losses, time=days), 4)
+    assert clock.when(3) == "2026-03-07 (round 4)"
+    assert clock.span(0, 2) == "2026-03-01 \u2013 2026-03-02"
+    assert clock_of(Stream(losses, time=days), 0) == Clock(0)
+
+
+def test_names_are_written_as_people_write_them():
+    assert [title_of(name) for name in ("geant", "sdp", "uunet", "routing", "")] == [
+        "GEANT",
+        "SDP",
+        "UUNET",
+        "Routing",
+        "",
+    ]
+
+
+@pytest.mark.parametrize("missing", ["jinja2", "matplotlib"])
+def test_without_an_extra_a_page_is_one_sentence(monkeypatch, runs, missing):
+    from importlib.util import find_spec
+
+    from tidewolf.report import notebook, rendering
+
+    def without(name):
+        return None if name == missing else find_spec(name)
+
+    for module in (rendering, notebook):
+        monkeypatch.setattr(module, "find_spec", without)
+    with pytest.raises(MissingExtra, match=rf"Pages need {missing}, .*tidewolf\[app\]"):
+        report.page(runs, **ABOUT)
+    shown = runs[0]._repr_html_()
+    assert ("<table" in shown) == (missing == "matplotlib")
+    assert "<figure" not in shown
+
+
+def test_the_page_names_the_limits_that_were_broken(runs):
+    text = Reader(report.page(runs, **ABOUT)).text
+    assert "Limits that were broken" in text
+    for each in runs:
+        worst = int(np.argmax(each.each_violation))
+        assert each.limit_names[worst] in text
+        assert number(float(each.each_violation[worst])) in text
+    kept = replace(runs[0], each_violation=np.zeros_like(runs[0].each_violation))
+    assert "LyapunovDescent: no limit was broken." in Reader(report.page([kept], **ABOUT)).text
+    older = replace(runs[0], breaches=None)
+    assert "not known" in Reader(report.page([older], **ABOUT)).text
+
+
+def test_a_page_links_to_the_decisions_that_lie_beside_it(runs, tmp_path):
+    for name in ("decisions.csv", "decisions.parquet", "paths.csv", "rounds.parquet"):
+        (tmp_path / name).touch()
+    report.write(tmp_path / "report.html", runs, **ABOUT)
+    read = Reader((tmp_path / "report.html").read_text(encoding="utf-8"))
+    links = [value for name, value in read.attributes if name == "href"]
+    assert links == ["decisions.csv", "decisions.parquet", "paths.csv"]

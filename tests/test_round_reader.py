@@ -148,3 +148,14 @@ def test_weights_of_links_are_a_budget_on_what_they_carry(folder):
     loads = reader.network.loads(x)
     over = max(loads[[0, 3, 4]] - 2.0) / 4.0
     assert limit.values(x)[0] == pytest.approx(max(weights @ loads - 3.0, over))
+
+
+def test_a_table_counts_in_place_of_the_edge_list_and_only_for_its_links(folder):
+    (folder / "net.toml").write_text(f'[set]\ngraph = "links.csv"\n{ONE}')
+    reader = RoundReader(load(folder / "net.toml"))
+    _, limit = reader.functions({"costs": [1.0] * 5, "capacities": {"SEA > DEN": 9.0}})
+    x = reader.K.center
+    own = np.array([9.0, np.inf, np.inf, 2.0, 2.0])  # the third has none in the edge list
+    assert limit.values(x)[0] == pytest.approx(max(reader.network.loads(x) - own) / 4.0)
+    x = reader.K.lmo(np.array([0.0, 0.0, 1.0, 1.0]))  # all by way of DEN
+    assert limit.values(x)[0] == pytest.approx(-0.5)

@@ -58,8 +58,8 @@ def test_regret_is_an_interval_around_the_comparators_point(run: tw.Run) -> None
 
 def test_the_summary_is_plain_data_with_the_documented_keys(run: tw.Run) -> None:
     keys = (
-        "learner rounds loss churn regret violation violation_by_round broken oracle_calls "
-        "calls_per_round solves solves_per_round seconds max_excess "
+        "learner rounds loss churn regret hindsight violation violation_by_round broken "
+        "oracle_calls calls_per_round solves solves_per_round seconds max_excess "
         "feasible_in_hindsight hindsight_method "
     )
     keys += "bound certificate unseen late pending overrides each_violation limits members"
@@ -77,7 +77,7 @@ def test_no_regret_where_no_point_keeps_every_limit() -> None:
     assert run.comparator.feasible is False
     assert "No point" in run.bound.reason
     assert run.summary()["feasible_in_hindsight"] is False
-    assert "regret none" in repr(run)
+    assert "regret against those who keep 44 of 60 rounds" in repr(run)
     assert "No point of the set satisfies every constraint" in repr(run)
 
 

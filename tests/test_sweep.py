@@ -628,7 +628,7 @@ def test_the_page_has_a_table_and_a_picture_for_each_knob_that_moves():
     assert "caution 10 (default)" in text
     assert "1 of 8 failed: No &lt;b&gt;luck&lt;/b&gt;." in text
     (group,) = found.groups()
-    assert group.knobs == ("caution", "headroom")
+    assert group.knobs == ("caution",)
     titles = [column.title for column in sweeps.line_columns(group.lines)]
     assert titles[:3] == ["total loss", "loss a round", "churn a round"], "the loss comes first"
     assert "regret a round" not in titles, "nobody has one, and no column is empty"
@@ -696,6 +696,15 @@ def test_a_file_says_what_is_swept(file):
     assert plan(load(file)) == cells
     file.write_text(f"caution = 5\n{FILE.replace('caution = [1, 10]', '')}")
     assert {cell.entrant.given["caution"] for cell in plan(load(file))} == {5.0}
+
+
+def test_where_nobody_is_named_learners_are_those_of_a_run(file):
+    file.write_text(FILE[: FILE.index("[[learners]]")])
+    cells = plan(load(file), knobs={"caution": [1.0, 10.0]})
+    assert {cell.entrant.name for cell in cells} == {"Ensemble", "SinhaVaze", "Resolve"}
+    assert [cell.entrant.given["advice"] for cell in cells if cell.entrant.name == "Ensemble"] == [
+        ("last",)
+    ] * 4, "two cautions, two seeds"
 
 
 def test_a_file_is_swept_from_the_shell_by_every_engine(file, cluster, tmp_path, capsys):

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 WIDTH = 100
 _MOST_SHOWN = 8
 """Entries, or paths, of a decision that a terminal shows."""
+_LEAST_SHOWN = 5e-5
+"""Smaller ones are counted, not shown."""
 
 
 def live_command(
@@ -240,12 +242,15 @@ def _in_words(answer: dict[str, Any]) -> Iterator[str]:
     else:
         shares = [(share, name) for name, share in answer["decision"].items() if share != 0.0]
         shares.sort(key=lambda one: -abs(one[0]))
-    for share, name in shares[:_MOST_SHOWN]:
-        yield f"  {share:8.4g}  {name}"
-    if len(shares) > _MOST_SHOWN:
-        yield f"            and {len(shares) - _MOST_SHOWN} more"
+    listed = [one for one in shares if abs(one[0]) >= _LEAST_SHOWN][:_MOST_SHOWN]
+    for share, name in listed:
+        yield f"  {share:9.4f}  {name}"
+    if len(shares) > len(listed):
+        yield f"             and {len(shares) - len(listed)} more"
     why = f"{answer['why'][0].upper()}{answer['why'][1:]}."
-    yield from textwrap.wrap(why, WIDTH, initial_indent="  ", subsequent_indent="  ")
+    yield from textwrap.wrap(
+        why, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
+    )
 
 
 def _of_whom(path: dict[str, Any]) -> str:

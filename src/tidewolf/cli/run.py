@@ -63,6 +63,14 @@ def run_command(
             "million cells.",
         ),
     ] = None,
+    incumbent: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What was decided in these rounds, a table as decisions.csv: what would have been "
+            "saved? Entries on flows are shares, not volumes.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -91,10 +99,12 @@ def run_command(
       tidewolf run routing --rounds 2000 --seed 7 --out results
       tidewolf run network.toml --dry-run
       tidewolf run network.toml --caution 3,10,30
+      tidewolf run network.toml --incumbent last-month.csv
       tidewolf run network.toml --learner Ensemble --quiet
       tidewolf run routing --json | jq '.runs[].regret'
     """
     from tidewolf.experiments.folder import RunFolder, free, require_no_run
+    from tidewolf.experiments.incumbent import read_incumbent
     from tidewolf.experiments.lock import locked
     from tidewolf.experiments.preview import preview
 
@@ -102,6 +112,8 @@ def run_command(
     asked = asked_for(experiment, rounds, learner, seed, cautions)
     if decisions is not None:
         asked = replace(asked, decisions=decisions)
+    if incumbent is not None:
+        asked = replace(asked, incumbent=incumbent)
     folder = out or asked.folder or free(_OUT)
     require_no_run(folder, force)
     problem = asked.problem(asked.seeds[0])
@@ -110,6 +122,8 @@ def run_command(
     # all are made before the first one runs, so that a wrong setting costs no time
     for entrant in resolved.entrants():
         asked.learner(entrant, problem, asked.seeds[0])
+    if asked.incumbent is not None:
+        read_incumbent(asked.incumbent, problem, asked.files)
     if dry_run:
         _show_preview(preview(asked, resolved, problem, folder), as_json, quiet)
         return
@@ -171,7 +185,12 @@ def report(
         for each in folder.recorded():
             _write_page(folder, each)
             if figures:
-                write_figures(folder.figures(each.seed), each.runs, entries=each.problem.labels)
+                write_figures(
+                    folder.figures(each.seed),
+                    each.runs,
+                    entries=each.problem.labels,
+                    network=each.problem.network,
+                )
             if not quiet:
                 typer.echo(
                     f"report: {folder.page(each.seed)}"
@@ -296,6 +315,8 @@ def is_file(name: str) -> bool:
 
 def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) -> None:
     """Play what is left, write what came of it, show it."""
+    from tidewolf.experiments.folder import incumbent_record
+
     try:
         with screen.progress(not quiet) as follow, _stoppable() as stopping:
             found = folder.play(follow=follow, stopping=stopping, first=first)
@@ -308,13 +329,14 @@ def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) 
         raise Interrupted(f"Interrupted; `tidewolf resume {folder.path}` goes on.") from None
     left_out = folder.experiment.left_out(found[0].problem)
     if as_json:
-        typer.echo(json_text({"runs": folder.records(found), "left_out": left_out}), nl=False)
+        told = {"runs": folder.records(found), "left_out": left_out, **incumbent_record(found)}
+        typer.echo(json_text(told), nl=False)
     elif not quiet:
         for each in found:
             title = f"{folder.experiment.name}: {len(each.problem):,} rounds, seed {each.seed}"
             begins = each is found[0]
             screen.show_results(
-                each.runs,
+                each.shown,
                 title,
                 folder.page(each.seed),
                 left_out,
@@ -336,7 +358,7 @@ def _write_page(folder: RunFolder, each: Finished) -> None:
     about = folder.experiment.title or each.problem.title
     report.write(
         folder.page(each.seed),
-        each.runs,
+        each.shown,
         name=folder.experiment.name,
         about=about,
         seed=each.seed,
@@ -345,6 +367,7 @@ def _write_page(folder: RunFolder, each: Finished) -> None:
         experiment=folder.experiment.toml(),
         left_out=folder.experiment.left_out(each.problem),
         network=each.problem.network,
+        notes=each.problem.notes,
     )
 
 

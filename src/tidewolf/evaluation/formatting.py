@@ -8,6 +8,8 @@ from typing import Any
 
 from tidewolf.core.errors import MissingExtra
 
+_ROUNDING = 1e-9
+
 
 def number(x: float | None) -> str:
     """`x` to four digits: 12,346, 1.235, 0.01235, 1.2e-13."""
@@ -46,7 +48,8 @@ def interval(ends: tuple[float, float], parts: int = 1) -> str:
     if lower != upper:
         return f"[{lower}, {upper}]"
     error = (ends[1] - ends[0]) / (2 * parts)
-    return f"{upper} \u00b1 {error:.0e}" if 0 < error < math.inf else upper
+    least = _ROUNDING * max(map(abs, ends)) / parts  # an error that small is rounding
+    return f"{upper} \u00b1 {error:.0e}" if least < error < math.inf else upper
 
 
 def interval_or_none(ends: tuple[float, float] | None) -> str:

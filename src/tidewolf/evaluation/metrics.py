@@ -15,6 +15,7 @@ gathered in recording.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,6 +31,7 @@ from tidewolf.evaluation.formatting import (
     plain_interval,
     short_number,
 )
+from tidewolf.evaluation.hindsight_words import plain_hindsight
 from tidewolf.evaluation.spread import Spread
 
 if TYPE_CHECKING:
@@ -43,11 +45,15 @@ class SweepColumn(NamedTuple):
     name: str
     kind: type
     part: str = ""
-    """under which key it stands in the number's plain data, where that is a dictionary"""
+    """under which key, or keys with dots between, it stands in the number's plain data, where that
+    is a dictionary
+    """
 
     def value(self, plain: Any) -> Any:
         """What stands in it, given the number's plain data."""
-        return plain.get(self.part) if self.part and plain is not None else plain
+        for key in filter(None, self.part.split(".")):
+            plain = None if plain is None else plain.get(key)
+        return plain
 
 
 class Metric(NamedTuple):
@@ -165,6 +171,24 @@ def _regret_details(run: Run) -> list[str]:
     return [f"{interval(run.regret, _a_round(run))} a round", *_allowed(run.certificate.regret)]
 
 
+def _kept_text(found: dict[str, Any] | None) -> str:
+    """The regret against those who keep the rounds that can be kept."""
+    if found is None:
+        return "unknown"
+    lower, upper = found["regret_kept"]["lower"], found["regret_kept"]["upper"]
+    return interval((-math.inf if lower is None else lower, math.inf if upper is None else upper))
+
+
+def _kept_details(run: Run) -> list[str]:
+    found = run.least_breach
+    if found is None:
+        return []
+    return [
+        f"{len(found.kept):,} of {found.rounds:,} rounds kept",
+        f"least breach {interval((found.lower, found.upper))}",
+    ]
+
+
 def _violation_details(run: Run) -> list[str]:
     mean = number(_violation(run) / _a_round(run))
     return [
@@ -254,6 +278,7 @@ METRICS: tuple[Metric, ...] = (
         unit="units of the losses",
         less_is_better=True,
         title="regret",
+        applies=lambda run: run.regret is not None,
         text=interval_or_none,
         plain=plain_interval,
         columns=(
@@ -261,6 +286,25 @@ METRICS: tuple[Metric, ...] = (
             SweepColumn("regret_upper", float, "upper"),
         ),
         details=_regret_details,
+    ),
+    Metric(
+        "hindsight",
+        "Where no point keeps every limit: the least that any fixed point breaks them by in all, "
+        "how many rounds one of the least breach keeps, the loss of the best point that keeps "
+        "those, and the regret against it, as intervals; else None.",
+        plain_hindsight,
+        title="regret, kept rounds",
+        narrow_title="regret,\nkept rounds",
+        applies=lambda run: run.regret_kept is not None,
+        text=_kept_text,
+        details=_kept_details,
+        columns=(
+            SweepColumn("least_breach_lower", float, "least_breach.lower"),
+            SweepColumn("least_breach_upper", float, "least_breach.upper"),
+            SweepColumn("kept_rounds", int, "kept_rounds"),
+            SweepColumn("regret_kept_lower", float, "regret_kept.lower"),
+            SweepColumn("regret_kept_upper", float, "regret_kept.upper"),
+        ),
     ),
     Metric(
         "violation",

@@ -26,6 +26,7 @@ from tidewolf.evaluation.certificate import (
 )
 from tidewolf.evaluation.decisions import Decisions, KeptDecisions, decisions_of
 from tidewolf.evaluation.formatting import data_frame
+from tidewolf.evaluation.hindsight_words import infeasible_sentences, regret_words
 from tidewolf.evaluation.limits import SHOWN as SHOWN_LIMITS
 from tidewolf.evaluation.limits import Breaches, RunLimits
 from tidewolf.evaluation.members import Members
@@ -37,6 +38,7 @@ from tidewolf.evaluation.trajectory_summary import TrajectorySummary
 from tidewolf.functions.limit_names import limit_names
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
+from tidewolf.hindsight.least_breach import LeastBreach, least_breach
 from tidewolf.methods.base import Bound, Learner, LimitBound, Record
 from tidewolf.methods.late import Overrides
 
@@ -95,10 +97,10 @@ class Run(Record):
     untold_slopes : tuple of float, default (0.0, 0.0)
         The slopes of the losses, and of the limits that were broken, summed over the rounds whose
         feedback did not come.
-    decisions : Decisions, default None
-        What was played, round by round, with times and names; None where that was not asked for.
     breaches : Breaches, default None
         When each limit was broken, where a round has several; pages say it by name.
+    decisions : Decisions, default None
+        What was played, round by round, with times and names; None where that was not asked for.
 
     Examples
     --------
@@ -259,6 +261,28 @@ class Run(Record):
         total = float(self.losses.sum())
         return total - best.upper, total - best.lower
 
+    @cached_property
+    def least_breach(self) -> LeastBreach | None:
+        """Where no point keeps every limit, what can be said instead: by how much any fixed point
+        breaks them at least, how many rounds one of the least breach keeps, and the best point that
+        keeps those. None where some point keeps every limit, or nothing is known.
+        """
+        best = self.comparator
+        if best is None or best.feasible is not False:
+            return None
+        try:
+            return least_breach(self.learner.hard_set, self.stream, best.infeasibility)
+        except NotSupported:
+            return None
+
+    @property
+    def regret_kept(self) -> tuple[float, float] | None:
+        """Where no point keeps every limit: total loss minus that of the best point that keeps the
+        rounds of `least_breach`, as an interval.
+        """
+        found, total = self.least_breach, float(self.losses.sum())
+        return None if found is None else (total - found.best.upper, total - found.best.lower)
+
     def regret_curve(self) -> Floats | None:
         """The regret so far: cumulative loss minus that of the comparator's point.
 
@@ -318,6 +342,11 @@ class Run(Record):
                 The total loss less that of the best fixed point in hindsight, as a
                 certified interval; None where no point keeps every limit, or no method
                 knows the best one.
+            hindsight
+                Where no point keeps every limit: the least that any fixed point breaks
+                them by in all, how many rounds one of the least breach keeps, the loss
+                of the best point that keeps those, and the regret against it, as
+                intervals; else None.
             violation, in units of the constraints; less is better
                 By how much limits were broken in all; surplus never pays for a breach.
             violation_by_round, in units of the constraints; less is better
@@ -398,22 +427,21 @@ class Run(Record):
         return presenter_of(self).html(self)
 
     def __repr__(self) -> str:
-        regret, best = self.regret, self.comparator
+        best = self.comparator
         counts = {"unseen": self.unseen, "late": self.late, "never told of": self.pending}
         said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
         unseen = f" ({said})" if said else ""
-        shown = "unknown" if regret is None else f"[{regret[0]:.6g}, {regret[1]:.6g}]"
         verdict = (
             ""
             if best is None or best.infeasibility is None
-            else f"\n  {best.infeasibility.sentence}"
+            else "".join(f"\n  {said}" for said in infeasible_sentences(self))
         )
         unknown = self.__dict__.get("_unknown", "")
         solves = f", LP solves {self.solves}" if self.solves else ""
         lines = "".join(f"\n  {line}" for line in spread_lines(self))
         return (
-            f"Run of {self.learner!r}\n  rounds {self.rounds}{unseen}, {self._costs()}, regret "
-            f"{'none' if verdict else shown}, violation {self.violations.sum():.6g}, oracle calls "
+            f"Run of {self.learner!r}\n  rounds {self.rounds}{unseen}, {self._costs()}, "
+            f"{regret_words(self)}, violation {self.violations.sum():.6g}, oracle calls "
             f"{self.oracle_calls}{solves}, largest excess {self.max_excess:.2g}, "
             f"{self.seconds:.3g} s{lines}{self._worst_limits()}{verdict}{unknown}"
         )

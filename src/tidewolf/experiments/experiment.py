@@ -174,6 +174,9 @@ class Experiment:
     decisions : str, optional
         Which files of decisions a run folder gets: "none", "csv", "parquet" or "both". None:
         Parquet, and CSV beside it up to a million cells.
+    incumbent : path, optional
+        A table of what was decided in these rounds, as decisions.csv has it, to compare with: an
+        entry on a flow is a share of its commodity's demand, not a volume.
     document : Document, optional
         The file it was read from, for errors to point to.
 
@@ -198,6 +201,7 @@ class Experiment:
     checkpoint_seconds: Annotated[float, Number(above=0.0)] = 10.0
     files: FileFormat = PLAIN
     decisions: Annotated[str | None, Text(choices=FORMS)] = None
+    incumbent: Path | None = None
     document: Document | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -233,6 +237,9 @@ class Experiment:
             raise InvalidInput("An experiment needs at least one learner and one seed.")
         if self.folder is not None:
             object.__setattr__(self, "folder", as_path(self.folder, "The folder of an experiment"))
+        if self.incumbent is not None:
+            path = as_path(self.incumbent, "The incumbent's decisions")
+            object.__setattr__(self, "incumbent", path)
 
     @classmethod
     def builtin(cls, name: str, **given: Any) -> Experiment:
@@ -418,6 +425,7 @@ class Experiment:
             "rounds": self.rounds,
             "seeds": self.seeds,
             "caution": self.cautions or None,
+            "incumbent": None if self.incumbent is None else str(self.incumbent.absolute()),
             "set": None if self.hard_set is None else self.hard_set.table(),
             "stream": stream,
             "sweep": dict(self.swept) or None,

@@ -58,10 +58,12 @@ from tidewolf.experiments.decision_files import (
 )
 from tidewolf.experiments.decision_log import LOG_ENDING, DecisionLog
 from tidewolf.experiments.experiment import Experiment
+from tidewolf.experiments.incumbent import play_incumbent, read_incumbent, with_savings
 from tidewolf.experiments.lock import locked
 from tidewolf.experiments.plan import PlannedRun, plan_run
 from tidewolf.experiments.play import Player, advance, begin, cumulative_loss, prepare
 from tidewolf.experiments.reading import read
+from tidewolf.hindsight.best import Comparator
 from tidewolf.problems import Problem
 
 RUN_FORMAT = 2
@@ -85,6 +87,13 @@ class Finished(NamedTuple):
     problem: Problem
     cells: tuple[PlannedRun, ...]
     runs: tuple[Run, ...]
+    incumbent: Run | None = None
+    """what the decisions that were given came to"""
+
+    @property
+    def shown(self) -> tuple[Run, ...]:
+        """Those that tables and pages show: the incumbent is one more line."""
+        return self.runs if self.incumbent is None else (*self.runs, self.incumbent)
 
 
 @final
@@ -342,8 +351,18 @@ class RunFolder:
                 replace(finished(recording, ready.best), decisions=_decisions(recording, problem))
                 for recording in recordings
             )
-            found.append(Finished(seed, problem, cells, runs))
+            incumbent = self._incumbent(problem, ready.best)
+            if incumbent is not None:
+                incumbent = with_savings(incumbent, runs[0], cells[0].entrant.name)
+            found.append(Finished(seed, problem, cells, runs, incumbent))
         return found
+
+    def _incumbent(self, problem: Problem, best: Comparator | None) -> Run | None:
+        """What the decisions that were given come to, where there are any."""
+        file = self.experiment.incumbent
+        if file is None:
+            return None
+        return play_incumbent(read_incumbent(file, problem, self.experiment.files), problem, best)
 
     def _recording(self, planned: PlannedRun, problem: Problem) -> Recording:
         learner = self.experiment.learner(planned.entrant, problem, planned.seed)
@@ -483,6 +502,7 @@ class RunFolder:
             "seeds": list(self.experiment.seeds),
             "versions": checkpoint.writer(),
             "runs": self.records(found),
+            **incumbent_record(found),
         }
         checkpoint.write(
             self.path / SUMMARY_FILE,
@@ -554,6 +574,18 @@ class RunFolder:
         )
 
 
+def incumbent_record(found: Sequence[Finished]) -> dict[str, Any]:
+    """What the incumbent came to, and what the first run would have saved, as plain data; nothing
+    where there is none.
+    """
+    first = found[0]
+    if first.incumbent is None:
+        return {}
+    told = first.incumbent.summary()
+    kept = ("rounds", "loss", "churn", "regret", "hindsight", "violation", "broken", "max_excess")
+    return {"incumbent": {**{key: told[key] for key in kept}, "saved": first.incumbent.notes[-1]}}
+
+
 def require_no_run(path: Path, force: bool) -> None:
     """Refuse a path that is a file, or a folder that holds a run, unless that is to be
     overwritten.
@@ -563,9 +595,9 @@ def require_no_run(path: Path, force: bool) -> None:
     if force or not (there := [file.name for file in _ours(path)]):
         return
     if SUMMARY_FILE in there or EXPERIMENT_FILE not in there:
+        what = "a run" if SUMMARY_FILE in there else ", ".join(sorted(there))
         raise InvalidInput(
-            f"{path} holds {', '.join(sorted(there))} already; name another folder, or overwrite "
-            "with --force."
+            f"{path} holds {what} already; name another folder, or overwrite with --force."
         )
     raise InvalidInput(
         f"{path} holds a run that is not complete: `tidewolf resume {path}` goes on with it, "

@@ -22,7 +22,13 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from tidewolf.core.arrays import LARGEST_COUNT, as_count
 from tidewolf.core.errors import InvalidInput
 from tidewolf.experiments.choice import Choice
-from tidewolf.experiments.experiment import Experiment, Tables, said_format
+from tidewolf.experiments.experiment import (
+    BUILTIN_LEARNERS,
+    DEFAULT_LEARNERS,
+    Experiment,
+    Tables,
+    said_format,
+)
 from tidewolf.experiments.keys import format_value, learner_keys, read_plain
 from tidewolf.files import file_of
 from tidewolf.methods.base import Learner
@@ -152,6 +158,9 @@ def plan_sweep(
     if "caution" in swept:
         experiment = replace(experiment, cautions=())
     own = swept.pop("horizons", (experiment.rounds,))
+    if experiment.learners in (tuple(map(Choice, names)) for names in _NOBODY_NAMED):
+        problem = experiment.problem(experiment.seeds[0])
+        experiment = replace(experiment, learners=learners_as_run(experiment, problem))
     return crossed(
         Recipe.of(experiment),
         experiment.entrants(),
@@ -159,6 +168,18 @@ def plan_sweep(
         seeds=seeds or experiment.seeds,
         knobs=swept,
     )
+
+
+def learners_as_run(experiment: Experiment, problem: Problem) -> tuple[Choice, ...]:
+    """Those of the experiment as `tidewolf run` has them, and those that it leaves out, whose cells
+    say why.
+    """
+    taken = experiment.taken(problem).learners
+    names = {choice.name for choice in taken}
+    return (*taken, *(choice for choice in experiment.learners if choice.name not in names))
+
+
+_NOBODY_NAMED = (BUILTIN_LEARNERS, DEFAULT_LEARNERS)
 
 
 def crossed(

@@ -81,6 +81,7 @@ TOP = (
     "rounds",
     "seeds",
     "caution",
+    "incumbent",
     "set",
     "stream",
     "learners",
@@ -168,6 +169,7 @@ def read(text: str, path: Path) -> Experiment:
         checkpoint_seconds=outputs.get("checkpoint_seconds", 10.0),
         files=_files(document),
         decisions=outputs.get("decisions"),
+        incumbent=_incumbent(document, folder),
         document=document,
     )
 
@@ -181,6 +183,11 @@ def _files(document: Document) -> FileFormat:
     }
     given = read_settings(document, ("files",), _table(document, "files"), known, "[files]")
     return FileFormat(**given)
+
+
+def _incumbent(document: Document, folder: Path) -> Path | None:
+    given = _value(document, "incumbent", Text(), None)
+    return None if given is None else folder / given
 
 
 def _stream(document: Document, folder: Path) -> Choice | Tables:

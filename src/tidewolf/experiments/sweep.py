@@ -62,6 +62,10 @@ class SweepLine(NamedTuple):
     loss: float | None = None
     loss_total: float | None = None
     """of all rounds"""
+    regret_kept: float | None = None
+    """against the best point that keeps the rounds which can be kept, in all; where no point keeps
+    every limit
+    """
 
 
 class SweepGroup(NamedTuple):
@@ -73,8 +77,14 @@ class SweepGroup(NamedTuple):
 
     @property
     def knobs(self) -> tuple[str, ...]:
-        """The settings that its lines differ in, or have set."""
-        return tuple(dict.fromkeys(name for line in self.lines for name in line.settings))
+        """The settings in which lines of one learner differ."""
+        seen: dict[str, dict[str, set[str]]] = {}
+        for line in self.lines:
+            for name, value in line.settings.items():
+                seen.setdefault(name, {}).setdefault(line.learner, set()).add(repr(value))
+        return tuple(
+            name for name, of in seen.items() if any(len(values) > 1 for values in of.values())
+        )
 
     @property
     def about(self) -> str:
@@ -110,6 +120,15 @@ LINE_COLUMNS = (
         ),
         2,
         applies=lambda line: line.regret is not None,
+    ),
+    LineColumn(
+        "regret a round, kept rounds",
+        "regret,\nkept rounds",
+        lambda line: number(
+            None if line.regret_kept is None or not line.rounds else line.regret_kept / line.rounds
+        ),
+        2,
+        applies=lambda line: line.regret_kept is not None,
     ),
     LineColumn("violation a round", "violation\na round", lambda line: number(line.violation)),
     LineColumn("violation p99", "\np99", lambda line: number(line.violation_p99), 7),
@@ -298,6 +317,7 @@ def _by_round(played: Sequence[Row]) -> dict[str, float | None]:
         "churn_worst": ("churn_worst", max),
         "loss": ("loss_mean", statistics.fmean),
         "loss_total": ("loss", statistics.fmean),
+        "regret_kept": ("regret_kept_upper", statistics.fmean),
     }
     return {
         name: None if None in (numbers := [row[key] for row in values] or [None]) else over(numbers)

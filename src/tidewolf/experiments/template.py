@@ -20,6 +20,8 @@ name = {quoted}                # in tables and on the page
 seeds = [0]                     # one run a seed; of everything random
 # caution = [1, 10, 100]        # the knob between regret and violation: learners that have it run
 #                               # at each value; their own default is 10
+# incumbent = "decided.csv"     # what was decided in these rounds, as decisions.csv has it (shares,
+#                               # not volumes): one more line, and what would have been saved
 
 
 # The stream: a loss and a limit a round. Either a built-in problem (tidewolf list), with its

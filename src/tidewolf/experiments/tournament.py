@@ -29,7 +29,7 @@ from tidewolf.experiments.compare import Match, as_several, comparison_of
 from tidewolf.experiments.engines import Engine
 from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.keys import learner_keys
-from tidewolf.experiments.plan import Cell, Recipe
+from tidewolf.experiments.plan import Cell, Recipe, learners_as_run
 from tidewolf.experiments.runner import Stage, kept_cells
 from tidewolf.experiments.store import COMPARISON
 from tidewolf.problems import Problem
@@ -105,7 +105,7 @@ def _matches(
     seeds: tuple[int, ...],
 ) -> Iterator[Match]:
     distinct = _problems(experiment, seeds)
-    learners = _learners(experiment, distinct[0][0])
+    learners = learners_as_run(experiment, distinct[0][0])
     source = Recipe.of(replace(experiment, seeds=seeds), read=True)
     for problem, its_seeds in distinct:
         for label, choice in zip(_labels(learners), learners, strict=True):
@@ -142,15 +142,6 @@ def _problems(
         else:
             found.append((problem, (seed,)))
     return found
-
-
-def _learners(experiment: Experiment, problem: Problem) -> tuple[Choice, ...]:
-    """Those of the experiment as `tidewolf run` would have them, and those that it would leave
-    out, which say so themselves.
-    """
-    taken = experiment.taken(problem).learners
-    names = {choice.name for choice in taken}
-    return (*taken, *(choice for choice in experiment.learners if choice.name not in names))
 
 
 def _labels(learners: Sequence[Choice]) -> list[str]:

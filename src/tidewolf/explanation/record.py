@@ -254,12 +254,12 @@ class Explanation:
 
         Examples
         --------
-        >>> session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3)))
+        >>> session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(2)))
         >>> session.explain().in_short()
         'the first decision, before any round was told of'
-        >>> session.observe(costs=[1.0, 0.0, 0.5], capacities=[0.2, 0.9, 0.9])
-        >>> session.explain(names=["coal", "sun", "gas"]).in_short()
-        'moved 0.266 from coal to sun because coal was over its capacity by 0.133 in the last round'
+        >>> session.observe(costs=[1.0, 0.0], capacities=[0.4, 1.0])
+        >>> session.explain(names=["coal", "sun"]).in_short()
+        'moved 0.37 from coal to sun because coal was over its capacity by 0.1 in the last round'
         """
         return short.in_short(self)
 

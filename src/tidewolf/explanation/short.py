@@ -17,7 +17,9 @@ from tidewolf.explanation.words import ONLY_LIMIT, TINY, groups, number
 if TYPE_CHECKING:
     from tidewolf.explanation.record import Entry, Explanation, Limit, Part
 
-_WORTH_SAYING = 0.02
+NEARLY_ALL = 0.01
+"""How much of a move may have gone elsewhere where it is said to go from one entry to another."""
+_WORTH_SAYING = 0.05
 """Changes of a cost or a capacity below this share of it are no reason."""
 
 
@@ -35,19 +37,29 @@ def _moved(why: Explanation) -> str:
         return f"decided after {rounds}; what moved it is not known"
     if why.moved < TINY:
         return f"nothing moved{_standing(why)}"
-    return f"moved {number(why.moved)}{_from_to(why)}{_because(_reason(why))}"
-
-
-def _because(reason: str | None) -> str:
-    return "" if reason is None else f" because {reason}"
+    said = f"moved {number(why.moved)}{_from_to(why)}"
+    reason = _reason(why)
+    return said.removesuffix(",") if reason is None else f"{said} because {reason}"
 
 
 def _from_to(why: Explanation) -> str:
-    """The entry that lost most, and the one that gained most."""
-    changes = sorted(why.moves, key=_change)
-    down = f" from {changes[0].name}" if changes and _change(changes[0]) < 0.0 else ""
-    up = f" to {changes[-1].name}" if changes and _change(changes[-1]) > 0.0 else ""
-    return down + up
+    """The entry that lost most and the one that gained most, with what they had and have, unless
+    all that moved went from the one to the other.
+    """
+    assert why.moved is not None
+    down, up = min(why.moves, key=_change, default=None), max(why.moves, key=_change, default=None)
+    if down is None or up is None:
+        return ""
+    changes = (-_change(down), _change(up))
+    if all(abs(change - why.moved) <= NEARLY_ALL * why.moved for change in changes):
+        return f" from {down.name} to {up.name}"
+    left = f" from {_before_and_now(down)}" if _change(down) < 0.0 else ""
+    came = f" to {_before_and_now(up)}" if _change(up) > 0.0 else ""
+    return f" in all, most{left}{came},"
+
+
+def _before_and_now(one: Entry) -> str:
+    return f"{one.name} ({number(one.before)} -> {number(one.value)})"
 
 
 def _change(one: Entry) -> float:
@@ -125,7 +137,9 @@ def _news(why: Explanation, what: str, changes: tuple[Entry, ...], sign: float) 
     ]
     if not fitting:
         return None
-    most = max(fitting, key=lambda one: abs(_change(one)))
+    largest = sorted(moved, key=lambda name: moved[name])
+    ends = (largest[0], largest[-1])
+    most = max(fitting, key=lambda one: (one.name in ends, abs(_change(one))))
     verb = "rose" if _change(most) > 0.0 else "fell"
     return f"the {what} of {most.name} {verb} from {number(most.before)} to {number(most.value)}"
 

@@ -84,13 +84,14 @@ class Desk:
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> from tidewolf.experiments.round_reader import RoundReader
     >>> from tidewolf.live import Desk, live_learner, parse
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> _ = (folder / "two.toml").write_text(
     ...     '[set]\\nkind = "Simplex"\\nn = 2\\n[stream]\\ncosts = "costs.csv"\\n'
     ... )
     >>> experiment = tw.experiments.load(folder / "two.toml")
-    >>> reader = tw.experiments.RoundReader(experiment)
+    >>> reader = RoundReader(experiment)
     >>> with Desk(reader, live_learner(experiment, reader.K), folder / "two.db") as desk:
     ...     desk.coming()["decision"]
     ...     answer = desk.take(parse('{"costs": [1.0, 0.0]}'))
@@ -197,6 +198,11 @@ class Desk:
         content = identity((losses, limits, played, json.dumps(known, sort_keys=True)))
         if number <= self.rounds:
             return self._again(number, line, content)
+        if self._clock and line.time is None:
+            raise InvalidInput(
+                "The row has no time, and the learner follows the clock (a season, or advice, of a "
+                "duration such as 1d): give it, or give the period as a number of rounds."
+            )
         self._take(line, number, (losses, limits), played, known, content)
         return self.coming_text()
 

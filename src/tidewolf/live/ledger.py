@@ -85,6 +85,8 @@ class Ledger:
         except sqlite3.Error as error:
             self.close()
             raise self._sentence(error) from None
+        except CheckpointError:  # it may not be read in place; the session has a copy of its own
+            self.close()
 
     def note(self, row: Taken, coming: Coming | None, answer: str | None) -> None:
         """A row that is about to be observed, what is known of the round after it, and the answer

@@ -23,7 +23,7 @@ from tidewolf.report.frontier import Curve, frontier_figure
 from tidewolf.report.names import title_of
 from tidewolf.report.page import written
 from tidewolf.report.pictures import plot_frontiers, png
-from tidewolf.report.rendering import document
+from tidewolf.report.rendering import document, require_extras
 from tidewolf.report.styles import HUES, RunStyle
 from tidewolf.report.tables import Cell, Table, table
 
@@ -68,6 +68,7 @@ def write_comparison_page(
 
 def comparison_page(comparison: Comparison, *, date: datetime) -> str:
     """The whole page of a comparison."""
+    require_extras()
     only, share = len(comparison.streams) == 1, _share_of(comparison)
     title = f"Comparison on {title_of(comparison.streams[0])}" if only else "Comparison"
     context = {

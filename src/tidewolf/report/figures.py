@@ -114,7 +114,7 @@ def drawing(
     clock = Clock(len(lines[0].values)) if clock is None else clock
     with matplotlib.rc_context(SETTINGS):
         figure = Canvas(figsize=(_WIDTH / 72, _HEIGHT / 72))
-        axes = figure.add_axes((0.13, 0.16, 0.85, 0.81))
+        axes = figure.add_axes((0.13, 0.18, 0.85, 0.79))
         draw_lines(axes, lines, STAND_INS, clock, from_zero=from_zero)
         at = _shown(len(lines[0].values), _TOOLTIP_POINTS)
         tooltip = {
@@ -135,7 +135,7 @@ def area_drawing(
 
     with matplotlib.rc_context(SETTINGS):
         figure = Canvas(figsize=(_WIDTH / 72, _HEIGHT / 72))
-        axes = figure.add_axes((0.13, 0.16, 0.85, 0.81))
+        axes = figure.add_axes((0.13, 0.18, 0.85, 0.79))
         draw_areas(axes, edges, shares, hues, STAND_INS, clock)
         tops = np.cumsum(shares, axis=0)
         tooltip = {
@@ -269,6 +269,7 @@ def dress(axes: Any) -> None:
 def _time_axis(axes: Any, clock: Clock) -> None:
     ticks = clock.ticks()
     axes.set_xticks(ticks.places, ticks.labels)
+    axes.tick_params(axis="x", pad=9)
     axes.set_xlabel(ticks.title, color=INK, labelpad=3)
 
 

@@ -49,7 +49,7 @@ def place(
     room: Box,
     *,
     radius: float = 6.0,
-    clearance: float = 4.0,
+    clearance: float = 3.0,
     others: Sequence[tuple[float, float]] = (),
 ) -> Placed:
     """A box of the given (width, height) for each point.

@@ -27,6 +27,8 @@ _NEAR = 16.0
 """How far, in pixels, a link stays away from nodes that are not its ends."""
 _APART = 46.0
 """How far nodes stay away from each other, where there is room."""
+_TOUCHING = 26.0
+"""How far they stay away at any price."""
 
 
 @lru_cache(maxsize=64)
@@ -148,7 +150,8 @@ def _cost(places: Floats, pairs: Int64s, node: int) -> float:
     mine, rest = pairs[own], pairs[~own]
     gaps = np.hypot(*(places - places[node]).T)
     gaps[node] = np.inf
-    cost = 4.0 * float((np.maximum(0.0, 1.0 - gaps / _APART) ** 2).sum())
+    cost = 8.0 * float((np.maximum(0.0, 1.0 - gaps / _APART) ** 2).sum())
+    cost += 30.0 * float(np.maximum(0.0, 1.0 - gaps / _TOUCHING).sum())
     if len(rest):  # the node near links of others
         away = _distance(places[node][None, :], places[rest[:, 0]], places[rest[:, 1]])
         cost += 3.0 * float(np.maximum(0.0, 1.0 - away / _NEAR).sum())

@@ -13,6 +13,7 @@ from tidewolf.report.tables import Cell, Rows, Table, cells
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
+    from tidewolf.networks.network import Network
 
 ROWS = 10
 """Of more limits that were broken, those broken most are shown."""
@@ -23,7 +24,7 @@ _READ = (
 )
 
 
-def limits_context(runs: Sequence[Run]) -> dict[str, Any] | None:
+def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[str, Any] | None:
     """A table of what was broken, run by run, and sentences about those that broke nothing; None
     where there are no limits.
     """
@@ -39,6 +40,9 @@ def limits_context(runs: Sequence[Run]) -> dict[str, Any] | None:
         sentences.append(
             "When limits were broken is not known of runs that an older tidewolf recorded."
         )
+    if network is not None:
+        said = f"0.01 is {number(0.01 * network.unit)} in the unit of the capacities."
+        sentences.insert(0, f"Limits are measured in shares of all that is sent: {said}")
     titles = ("limit", "broken by, in all", "rounds", "at worst", "when it was worst", "from, to")
     table = Table(
         "Limits that were broken",

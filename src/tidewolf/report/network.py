@@ -12,8 +12,9 @@ nodes are numbered, with a key beneath. Networks of more than NAMED nodes say na
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -39,7 +40,7 @@ LEVELS = 10
 """How many colours there are up to a full link; a fuller one has another."""
 _WIDE, _NARROW = 860.0, 340.0  # of the drawings, across and down
 _FONT, _LINE = 12.0, 15.0
-_SIZES, _TRIES = (1.0, 1.2, 1.45), 3
+_SIZES, _TRIES = (1.0, 1.2, 1.45), 6
 """Names that find no room get it in a higher drawing, or among nodes that are placed otherwise."""
 _LONGEST = 22  # letters of a name beside its node
 
@@ -60,6 +61,8 @@ class Carrier(NamedTuple):
     """the mean capacities of links over rounds, infinite where there is none; None where links
     have none at all
     """
+    cut: Mapping[str, str] = MappingProxyType({})
+    """links that may carry nothing, by name, and why"""
 
 
 class LinkUse(NamedTuple):
@@ -75,10 +78,14 @@ class LinkUse(NamedTuple):
     worst: float | None = None
     when: str = ""
     """the part of the run in which utilisation was worst"""
+    cut: str = ""
+    """why it may carry nothing, where it may not"""
 
     @property
     def words(self) -> str:
         """All of it in a line."""
+        if self.cut:
+            return f"{self.name}: not used, for it {self.cut}"
         if self.used is None or self.capacity is None:
             return f"{self.name}: mean load {number(self.load)}"
         worst = (
@@ -190,6 +197,7 @@ def _of_network(net: Network, limits: Any) -> Carrier:
         targets,
         loads,
         capacities,
+        {cut.link: cut.reason for cut in net.cut},
     )
 
 
@@ -286,6 +294,8 @@ def _link_use(
     carrier: Carrier, used: Usage, e: int, tail: int, head: int, clock: Clock, run: Run
 ) -> LinkUse:
     name, load = carrier.names[e], float(used.loads[e])
+    if name in carrier.cut:
+        return LinkUse(tail, head, name, 0.0, cut=carrier.cut[name])
     if used.capacities is None or used.worst is None or not np.isfinite(used.capacities[e]):
         return LinkUse(tail, head, name, load)
     capacity, part, kept = float(used.capacities[e]), int(used.worst_part[e]), run.trajectory
@@ -388,6 +398,7 @@ def _line(
         "words": link.words,
         "level": level(link.used) if limited else round(LEVELS * share * 0.9),
         "idle": share < NEGLIGIBLE,
+        "cut": bool(link.cut),
         "width": f"{width:.1f}",
         "line": "{:.1f} {:.1f} {:.1f} {:.1f}".format(*first, *last).split(),
         "hit": "{:.1f} {:.1f} {:.1f} {:.1f}".format(*first, *(stop + moved)).split(),

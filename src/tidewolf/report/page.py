@@ -18,13 +18,14 @@ from urllib.parse import quote
 
 from tidewolf.core import checkpoint
 from tidewolf.core.feedback import SEES
+from tidewolf.evaluation.hindsight_words import hindsight_sentences
 from tidewolf.evaluation.metrics import Metric, table_metrics
 from tidewolf.report.charts import figures
 from tidewolf.report.clock import Clock, clock_of
 from tidewolf.report.intervals import intervals_context, quick_intervals
 from tidewolf.report.limits import limits_context
 from tidewolf.report.names import title_of
-from tidewolf.report.rendering import document
+from tidewolf.report.rendering import document, require_extras
 from tidewolf.report.styles import RunStyle, run_styles
 from tidewolf.report.styles import learner_labels as learner_labels
 from tidewolf.report.tables import Cell, Table, table
@@ -38,20 +39,37 @@ if TYPE_CHECKING:
 
 DECISION_FILES = ("decisions*.csv", "decisions*.parquet", "paths*.csv", "paths*.parquet")
 """What a page links to where it lies beside it."""
-_READ = (
-    "Regret is the total loss minus that of the best fixed point that keeps every limit in every "
-    "round; where that point is known only between two bounds, so is the regret. Violation adds "
-    "up by how much the limits were broken; surplus never pays for a breach. The measured bound "
-    "beneath is the most that theory allows this very run, given what it measured. Churn is half "
-    "of what the entries of the decision changed by from one round to the next, all together. 99 % "
-    "of the rounds are at most p99. "
+_WORDS = (
+    (
+        "regret",
+        "The total loss minus that of the best fixed point that keeps every limit in every round; "
+        "where that point is known only between two bounds, so is the regret.",
+    ),
+    (
+        "violation",
+        "By how much the limits were broken, added up; a round with room to spare never pays for a "
+        "breach.",
+    ),
+    (
+        "regret, kept rounds",
+        "The total loss minus that of the best fixed point which keeps every limit in those rounds "
+        "that can be kept at the least breach; no point keeps every limit in every round.",
+    ),
+    ("measured bound", "The most that theory allows this very run, given what it measured."),
+    (
+        "churn",
+        "How far the decision moved from one round to the next: half of what its entries changed "
+        "by, all together.",
+    ),
+    ("p99", "99 % of the rounds are at most that."),
+    ("largest excess", "The farthest that a played point ever was outside the hard set."),
+    (
+        "certificate",
+        "It holds when every played point is a member of the set, every projection and oracle call "
+        "is accounted for, and both totals are within what theory allows.",
+    ),
 )
-_PROMISED = "What was promised was known before the first round. "
-_CERTIFIED = (
-    "The largest excess is the farthest a played point ever was outside the hard set. A certificate"
-    " holds when every played point is a member, every projection and oracle call is accounted "
-    "for, and both totals are within what theory allows."
-)
+_PROMISED = ("promised", "What was promised was known before the first round.")
 
 
 def write(
@@ -67,6 +85,7 @@ def write(
     worst: Sequence[Intervals] | None = None,
     left_out: Mapping[str, str] = MappingProxyType({}),
     network: Network | None = None,
+    notes: Sequence[str] = (),
     decisions: Sequence[str] | None = None,
 ) -> None:
     """The page at `path`, whole or not at all.
@@ -87,6 +106,7 @@ def write(
         worst=worst,
         left_out=left_out,
         network=network,
+        notes=notes,
         decisions=decisions,
     )
     checkpoint.write(path, text.encode())
@@ -104,6 +124,7 @@ def page(
     worst: Sequence[Intervals] | None = None,
     left_out: Mapping[str, str] = MappingProxyType({}),
     network: Network | None = None,
+    notes: Sequence[str] = (),
     decisions: Sequence[str] = (),
 ) -> str:
     """The whole page for runs of several learners on one stream.
@@ -111,28 +132,29 @@ def page(
     `entries` names the entries of a point, one each; `experiment` is the experiment as resolved, as
     text; `worst` holds the intervals of each run. Without them, they are worked out where that is a
     matter of linear programs of moderate size. `left_out` says why learners that usually take part
-    do not. `network` is what the set was made from; `decisions` are the names of files beside the
-    page that hold them.
+    do not. `network` is what the set was made from, `notes` are sentences to know of the problem;
+    `decisions` are the names of files beside the page that hold them.
     """
+    require_extras()
     seen, clock = run_styles(runs), clock_of(runs[0].stream, runs[0].rounds)
     labels = [style.label for style in seen]
     context = {
         "title": title_of(name),
         "about": about,
         "facts": _facts(runs, seed, clock),
-        "files": [_file(each) for each in decisions],
+        "files": _files(decisions, network),
         "results": results_table(runs),
         "read": _read(runs),
         "warnings": hindsight_warnings(runs),
         "figures": figures(runs),
         "trust": trust_context(runs),
-        "limits": limits_context(runs),
+        "limits": limits_context(runs, network),
         "networks": networks_context(runs, entries, network),
         "maps": maps_context(runs, entries),
         "intervals": intervals_context(
             quick_intervals(runs) if worst is None else worst, seen, clock
         ),
-        "notes": learner_notes(runs, labels, left_out),
+        "notes": [*_problem_notes(notes, network), *learner_notes(runs, labels, left_out)],
         "experiment": experiment.strip(),
         "settings": _settings(runs, labels, name, seed),
         "written": written(date),
@@ -150,40 +172,44 @@ def _facts(runs: Sequence[Run], seed: int, clock: Clock) -> list[str]:
     return [f"{runs[0].rounds:,} rounds", *when, f"seed {seed}"]
 
 
-def _file(name: str) -> dict[str, str]:
-    what = "paths and their shares" if name.startswith("paths") else "one column an entry"
-    return {"name": name, "address": quote(name), "about": what}
+def _problem_notes(notes: Sequence[str], network: Network | None) -> list[tuple[str, str]]:
+    """What to know of the problem, without what stands beside the network."""
+    said = set() if network is None else set(network.notes)
+    return [("", note) for note in notes if note not in said]
+
+
+def _files(names: Sequence[str], network: Network | None) -> list[dict[str, Any]]:
+    """Files by what is in them, each with its address."""
+    shares = "the share of its demand that every link or tunnel carries, a column each"
+    kinds = {
+        "one column for each entry of the decision" if network is None else shares: "decisions",
+        "the paths in use, with their shares": "paths",
+    }
+    found = (
+        {
+            "about": about,
+            "files": [
+                {"name": name, "address": quote(name)} for name in names if name.startswith(kind)
+            ],
+        }
+        for about, kind in kinds.items()
+    )
+    return [each for each in found if each["files"]]
 
 
 def hindsight_warnings(runs: Sequence[Run]) -> list[str]:
-    """Why there is no regret, or only half of it, in words; nothing where there is one."""
-    sentences = [_without_comparator(run) for run in runs if run.regret_curve() is None]
-    return list(dict.fromkeys(sentences))
-
-
-def _without_comparator(run: Run) -> str:
-    comparator = run.comparator
-    if comparator is None:
-        return (
-            "The best fixed point in hindsight cannot be computed for this set and these "
-            "functions, so the regret is not known."
-        )
-    if comparator.infeasibility is not None:
-        return (
-            f"{comparator.infeasibility.sentence} So there is no best fixed point in hindsight, "
-            "and no regret."
-        )
-    return (
-        "No fixed point that keeps every limit was found, and no proof that there is none: the "
-        "regret is known from above only."
-    )
+    """Why there is no regret, or only half of it, in words, and what can be said instead; nothing
+    where there is one.
+    """
+    return hindsight_sentences(runs)
 
 
 def results_table(runs: Sequence[Run]) -> Table:
     """The headline: what each run came to."""
     shown = table_metrics(runs)
     rows = (_row(run, style, shown) for run, style in zip(runs, run_styles(runs), strict=True))
-    return table("Results", ["learner", *(metric.title for metric in shown)], rows, stacked=True)
+    titles = ["learner", *(metric.title for metric in shown)]
+    return table("Results", titles, rows, stacked=True, kind="results")
 
 
 def _row(run: Run, style: RunStyle, shown: Sequence[Metric]) -> list[Cell]:
@@ -196,16 +222,14 @@ def _row(run: Run, style: RunStyle, shown: Sequence[Metric]) -> list[Cell]:
     ]
 
 
-def _read(runs: Sequence[Run]) -> str:
-    """How to read the headline; of promises only where something is promised."""
+def _read(runs: Sequence[Run]) -> list[tuple[str, str]]:
+    """What the words of the headline mean; of promises and regret only where there are some."""
     totals = [
         total for run in runs for total in (run.certificate.regret, run.certificate.violation)
     ]
-    return (
-        _READ
-        + (_PROMISED if any(total.promise is not None for total in totals) else "")
-        + _CERTIFIED
-    )
+    shown = {metric.title for metric in table_metrics(runs)}
+    words = [each for each in _WORDS if not each[0].startswith("regret") or each[0] in shown]
+    return [*words, _PROMISED] if any(total.promise is not None for total in totals) else words
 
 
 def learner_notes(

@@ -15,7 +15,7 @@ import numpy as np
 
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import InvalidInput, MissingExtra
-from tidewolf.report import network
+from tidewolf.report import network as drawn
 from tidewolf.report.charts import Series, all_series, frontiers
 from tidewolf.report.clock import Clock, clock_of
 from tidewolf.report.figures import COLORS, draw_lines
@@ -27,6 +27,7 @@ from tidewolf.report.trust import Trust, draw_trust, trust_of
 if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison
     from tidewolf.evaluation.run import Run
+    from tidewolf.networks.network import Network
     from tidewolf.report.picture import Picture
 
 _WIDTH, _HEIGHT = 6.4, 4.2  # inches of one picture
@@ -48,10 +49,14 @@ USE_COLORS = (
 
 
 def write_figures(
-    folder: str | os.PathLike[str], runs: Sequence[Run], *, entries: Sequence[str] = ()
+    folder: str | os.PathLike[str],
+    runs: Sequence[Run],
+    *,
+    entries: Sequence[str] = (),
+    network: Network | None = None,
 ) -> list[Path]:
     """Every figure of the runs as a PNG and an SVG in a folder; `entries` names the entries of a
-    point. Answers the files.
+    point, `network` is what the set was made from. Answers the files.
     """
     folder, clock = Path(folder), clock_of(runs[0].stream, runs[0].rounds)
     figures = {each.name: _series([each], clock) for each in all_series(runs)}
@@ -63,7 +68,7 @@ def write_figures(
     shown = shown_runs(runs, entries)
     for each in shown:
         figures[f"points of {each.style.label}"] = _heat(each, full_colour(shown), clock)
-    for each, net in networks_of(shown, clock):
+    for each, net in networks_of(shown, clock, network):
         figures[f"network of {each.style.label}"] = _network(net, each)
     folder.mkdir(parents=True, exist_ok=True)
     files = []
@@ -190,11 +195,11 @@ def _heat(each: ShownRun, scale: float, clock: Clock) -> Picture:
     return figure
 
 
-def _network(net: network.DrawnNetwork, each: ShownRun) -> Picture:
+def _network(net: drawn.DrawnNetwork, each: ShownRun) -> Picture:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap, Normalize
 
-    made = network.plan(net, down=False)
+    made = drawn.plan(net, down=False)
     figure, (axes,) = _panels(1, width=made.width / 90, height=made.height / 90 + 0.5)
     most = max((abs(link.load) for link in net.links), default=0.0) or 1.0
     pairs = {(link.tail, link.head) for link in net.links}
@@ -202,8 +207,8 @@ def _network(net: network.DrawnNetwork, each: ShownRun) -> Picture:
         begin, end = np.array(made.places[link.tail]), np.array(made.places[link.head])
         stop = (begin + end) / 2 if (link.head, link.tail) in pairs else end
         share = abs(link.load) / most
-        step = network.level(link.used) if net.limited else int(9 * share)
-        color = "#c5cad1" if step is None or share < network.NEGLIGIBLE else USE_COLORS[step]
+        step = drawn.level(link.used) if net.limited else int(9 * share)
+        color = "#c5cad1" if step is None or share < drawn.NEGLIGIBLE else USE_COLORS[step]
         arrow = {"arrowstyle": "-|>", "color": color, "linewidth": 1.0 + 4.0 * share}
         axes.annotate("", stop, begin, arrowprops={**arrow, "shrinkA": 4, "shrinkB": 4}, zorder=2)
     for node, at in enumerate(made.places):
@@ -211,7 +216,7 @@ def _network(net: network.DrawnNetwork, each: ShownRun) -> Picture:
         if made.boxes is not None:
             box, weight = made.boxes[node], "bold" if node in net.ends else "normal"
             middle = ((box.left + box.right) / 2, (box.top + box.bottom) / 2)
-            name = network.shown_name(net.nodes[node])
+            name = drawn.shown_name(net.nodes[node])
             style = {"ha": "center", "va": "center", "fontsize": 8, "weight": weight}
             axes.text(*middle, name, **style, zorder=6)
     axes.set_axis_off()

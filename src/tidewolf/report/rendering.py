@@ -7,12 +7,23 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib.resources import files
+from importlib.util import find_spec
 from typing import Any
 
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import MissingExtra
 
 PAGE_FORMAT = 2
+
+
+def require_extras() -> None:
+    """Refuse to begin a page where what draws or writes it is not installed."""
+    missing = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
+    if missing:
+        raise MissingExtra(
+            f"Pages need {' and '.join(missing)}, not installed here; type: pip install "
+            '"tidewolf[app]"'
+        )
 
 
 def document(template: str, name: str, context: dict[str, Any]) -> str:
@@ -41,12 +52,8 @@ def asset(name: str) -> str:
 
 @cache
 def _environment() -> Any:
-    try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-    except ImportError:
-        raise MissingExtra(
-            'Pages need jinja2, not installed here; type: pip install "tidewolf[app]"'
-        ) from None
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     made = Environment(
         loader=PackageLoader("tidewolf.report"),
         autoescape=True,

@@ -96,7 +96,7 @@ def _figure(group: SweepGroup, knob: str, hues: dict[str, int]) -> Figure | None
             others = ", ".join(
                 f"{name.replace('_', ' ')} {format_setting(value)}"
                 for name, value in line.settings.items()
-                if name != knob
+                if name != knob and name in group.knobs
             )
             curves.setdefault((line.learner, others), []).append(line)
     drawn = [

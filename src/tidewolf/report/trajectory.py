@@ -152,12 +152,13 @@ def _about(drawn: network.DrawnNetwork, limited: bool, clock: Clock, each: Shown
         else f" Worst utilisation is that of {len(each.trajectory.ends)} parts of the run, of about"
         f" {part:,} rounds each."
     )
+    cut = " Dashed links may carry nothing." if any(link.cut for link in drawn.links) else ""
     names = (
         " Names of nodes and links appear at the pointer."
         if len(drawn.nodes) > network.NAMED
         else " Links say more at the pointer."
     )
-    return f"{colour}{worst}{left}{names}"
+    return f"{colour}{worst}{left}{cut}{names}"
 
 
 def _links(drawn: network.DrawnNetwork, limited: bool) -> Table:
@@ -166,7 +167,9 @@ def _links(drawn: network.DrawnNetwork, limited: bool) -> Table:
         ranked = sorted(drawn.links, key=lambda link: -abs(link.load))[:_FULLEST]
         rows = [(link.name, number(link.load)) for link in ranked]
         return table("Links that carry most", ("link", "mean load"), rows)
-    ranked = sorted(drawn.links, key=lambda link: -(link.used or 0.0))[:_FULLEST]
+    ranked = sorted(
+        (link for link in drawn.links if not link.cut), key=lambda link: -(link.used or 0.0)
+    )[:_FULLEST]
     return table(
         "Fullest links",
         ("link", "mean used", "worst", "in", "mean load", "mean capacity"),

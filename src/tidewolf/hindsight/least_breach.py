@@ -1,0 +1,243 @@
+"""What can be said where no point keeps every limit.
+
+    least breach       min { sum_t max(0, g_t(x)) : x in K }               as a bracket
+    rounds kept        S = the rounds that the point x* of the least breach keeps
+    their best point   min { sum_t f_t(x) : x in K, g_t(x) <= 0 for t in S }    losses of all rounds
+
+The first is the best point in hindsight of the losses max(0, g_t), so every method of best.py does
+for it: an exact linear program where sets and limits are linear, bundles where rounds are very
+many, Newton steps over the vertices of an oracle elsewhere; its lower end is proved by the set's
+oracle. x* itself keeps the rounds of S, so the last one has a point. Lower ends hold for every
+fixed point:  sum_t max(0, g_t(x)) >= lower  for all x in K.
+
+Very long streams get a bracket that costs next to nothing. Weights w of rows, of sum 1, that prove
+sum_i w_i (<a_i, x> - b_i) >= bound > 0 on all of K prove, with W_t those of round t,
+
+    sum_t max(0, g_t(x))  >=  sum_t W_t max(0, g_t(x)) / max_t W_t  >=  bound / max_t W_t,
+
+and the centre of K has some breach.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Self, final
+
+import numpy as np
+
+from tidewolf.core.arrays import frozen, to_numpy
+from tidewolf.core.batch import Batch, Stream
+from tidewolf.core.oracle import HasLMO
+from tidewolf.core.piecewise import Halfspaces
+from tidewolf.core.sparse import is_sparse, stack_rows
+from tidewolf.core.types import Array, Bools, Floats, Int64s, Shape
+from tidewolf.core.unlimited import Unlimited
+from tidewolf.core.values import Value
+from tidewolf.functions.affine import Affine
+from tidewolf.functions.base import PiecewiseLinear
+from tidewolf.functions.capacity import Capacity
+from tidewolf.functions.chain import Chain
+from tidewolf.functions.max import Max
+from tidewolf.hindsight.best import Comparator, Infeasibility, best_in_hindsight
+from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE
+
+MOST_NUMBERS = 10_000_000
+"""Entries of all rounds together from which on the bracket is the one that costs next to
+nothing.
+"""
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class LeastBreach(Value):
+    """What is known where no point keeps every limit.
+
+    Parameters
+    ----------
+    lower : float
+        Every fixed point breaks limits by at least so much in all.
+    upper : float
+        One breaks them by so much.
+    point : array
+        That one.
+    kept : array of int
+        The rounds, counted from 0, whose limits it keeps.
+    rounds : int
+        How many rounds there are.
+    best : Comparator
+        The best point of all that keep those rounds, over the losses of every round.
+
+    Examples
+    --------
+    >>> K = tw.sets.Simplex(2)
+    >>> limits = tw.functions.Capacity([[0.25, 1.0], [1.0, 0.5], [1.0, 0.5]])
+    >>> stream = tw.Stream(tw.functions.Linear([[1.0, 2.0]] * 3), limits)
+    >>> found = tw.run(tw.LyapunovDescent(K), stream).least_breach
+    >>> round(found.lower, 6), round(found.upper, 6), found.kept
+    (0.25, 0.25, array([1, 2]))
+    >>> found.best.point
+    array([1., 0.])
+    """
+
+    lower: float
+    upper: float
+    point: Array
+    kept: Int64s
+    rounds: int
+    best: Comparator
+
+
+def least_breach(K: HasLMO, stream: Stream, proof: Infeasibility | None = None) -> LeastBreach:
+    """The least breach of all rounds by one point, the rounds that it keeps, and their best point.
+
+    Parameters
+    ----------
+    K : set
+        Where the point is to lie.
+    stream : Stream
+        The losses and constraints of the rounds.
+    proof : Infeasibility, default None
+        That no point keeps every limit, where it is known: very long streams are answered from it.
+
+    Returns
+    -------
+    LeastBreach
+        The bracket, its point, the rounds kept, and the best point that keeps them.
+
+    Raises
+    ------
+    NotSupported
+        Where no exact method is known: Custom functions, or slopes of extreme sizes.
+    """
+    key = id(stream)
+    held = _known.get(key)
+    if held is not None and held[0]() is stream and held[1] is K:
+        return held[2]
+    found = _computed(K, stream, proof)
+    _known[key] = (weakref.ref(stream, lambda _: _known.pop(key, None)), K, found)
+    return found
+
+
+_known: dict[int, tuple[Any, HasLMO, LeastBreach]] = {}
+"""What was found of streams that are still there: the runs of one problem share them."""
+
+
+def _computed(K: HasLMO, stream: Stream, proof: Infeasibility | None) -> LeastBreach:
+    lower, upper, point = _bracket(K, stream, proof)
+    values = _values(stream.constraints, point)
+    size = FEASIBILITY_TOLERANCE * (float(np.abs(values).max(initial=0.0)) or 1.0)
+    for most in (size, 0.0):
+        kept = values <= most
+        best = _best_of(K, stream, kept)
+        if best is not None:
+            break
+    else:  # x* keeps the last ones, whatever a solver makes of them
+        total = float(_values(stream.losses, point).sum())
+        best = Comparator(frozen(point), -math.inf, total, True, None, "the point of least breach")
+    return LeastBreach(lower, upper, point, frozen(np.flatnonzero(kept)), len(stream), best)
+
+
+def _bracket(K: HasLMO, stream: Stream, proof: Infeasibility | None) -> tuple[float, float, Array]:
+    """The two ends, and the point of the upper one."""
+    limits, point = stream.constraints, K.center
+    lower = 0.0 if proof is None else _lower_of(proof)
+    if len(stream) * math.prod(K.shape) <= MOST_NUMBERS:
+        found = best_in_hindsight(K, Stream(_positive_part(limits)))
+        lower = max(lower, found.lower)
+        point = point if found.point is None else found.point
+    upper = float(np.maximum(_values(limits, point), 0.0).sum())
+    return min(lower, upper), upper, point
+
+
+def _lower_of(proof: Infeasibility) -> float:
+    """What the weights of a proof say of the breach of all rounds together."""
+    _, where = np.unique(proof.rounds, return_inverse=True)
+    return proof.bound / float(np.bincount(where, proof.weights).max())
+
+
+def _positive_part(limits: Batch) -> Batch:
+    """max(0, g_t), round by round."""
+    from scipy.sparse import csr_array
+
+    rounds, entries = len(limits), math.prod(limits.shape)
+    if len(limits.shape) == 1 and isinstance(limits, PiecewiseLinear):
+        return Max(limits, Affine(csr_array((rounds, entries)), np.zeros(rounds)))
+    return Max(limits, Affine(np.zeros((rounds, *limits.shape)), np.zeros(rounds)))
+
+
+def _best_of(K: HasLMO, stream: Stream, kept: Bools) -> Comparator | None:
+    """The best point of all that keep these rounds; None where none was found."""
+    part = Stream(stream.losses, _only(stream.constraints, kept))
+    found = best_in_hindsight(K, part)
+    if found.feasible is False:
+        return None
+    return found if found.point is not None else None
+
+
+def _only(limits: Batch, kept: Bools) -> Batch:
+    """The limits of these rounds, and none in the others."""
+    if kept.all():
+        return limits
+    if not kept.any():
+        return Unlimited(limits.shape, len(limits))
+    ends = [0, *(np.flatnonzero(np.diff(kept)) + 1).tolist(), len(kept)]
+    parts = [
+        limits.view(slice(start, stop)) if kept[start] else Unlimited(limits.shape, stop - start)
+        for start, stop in pairwise(ends)
+    ]
+    whole = Chain(tuple(parts))
+    return _KeptPieces(whole) if isinstance(limits, PiecewiseLinear) else whole
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class _KeptPieces(Batch, PiecewiseLinear):
+    """Rounds of affine pieces and rounds without a limit, by turns."""
+
+    whole: Chain
+
+    def __len__(self) -> int:
+        return len(self.whole)
+
+    @property
+    def shape(self) -> Shape:
+        return self.whole.shape
+
+    def view(self, rounds: slice) -> Self:
+        return self._unchecked(whole=self.whole.view(rounds))
+
+    def values(self, x: Array) -> Array:
+        return self.whole.values(x)
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        return self.whole.subgradient(x, weights)
+
+    def slopes(self, x: Array) -> Floats:
+        return self.whole.slopes(x)
+
+    def halfspaces(self) -> Halfspaces:
+        starts = np.cumsum([0, *map(len, self.whole.parts)])
+        found = [
+            (part.halfspaces(), start)
+            for part, start in zip(self.whole.parts, starts, strict=False)
+            if isinstance(part, PiecewiseLinear) and not isinstance(part, Unlimited)
+        ]
+        sparse = any(is_sparse(rows.A) for rows, _ in found)
+        return Halfspaces(
+            (stack_rows if sparse else np.vstack)([rows.A for rows, _ in found]),
+            np.concatenate([rows.b for rows, _ in found]),
+            np.concatenate([rows.rounds + start for rows, start in found]),
+        )
+
+    @classmethod
+    def examples(cls) -> Sequence[Batch]:
+        parts = (Capacity([[0.5, 1.0]]), Unlimited((2,), 1))
+        return (cls(Chain(parts)),)
+
+
+def _values(batch: Batch, point: Array) -> Floats:
+    return np.asarray(to_numpy(batch.values(point)), dtype=np.float64)

@@ -1,0 +1,244 @@
+"""Experiments on files as people have them: the same network in every form is the same problem."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from tidewolf.cli import main
+from tidewolf.core.errors import TidewolfError
+from tidewolf.experiments import Experiment, Tables, load
+from tidewolf.experiments.plan import Recipe
+
+LINKS = (("SEA", "DEN"), ("DEN", "NYC"), ("SEA", "ORD"), ("ORD", "NYC"), ("ORD", "DEN"))
+NAMES = tuple(f"{tail} > {head}" for tail, head in LINKS)
+ROUNDS = 30
+START = datetime(2024, 1, 20)
+TIMES = [START + timedelta(hours=12 * i) for i in range(ROUNDS)]
+RNG = np.random.default_rng(5)
+NUMBERS = {
+    "costs": (1.0 + RNG.random((ROUNDS, len(LINKS)))).round(3),
+    "capacities": (0.6 + RNG.random((ROUNDS, len(LINKS)))).round(3),
+}
+EDGES = [("tail", "head", "km"), *((*link, 1.5 * i + 1) for i, link in enumerate(LINKS))]
+TOML = """\
+[set]
+graph = "{graph}"
+source = "SEA"
+target = "NYC"
+lengths = "km"
+
+[stream]
+costs = "{costs}"
+capacities = "{capacities}"
+{more}
+[[learners]]
+name = "LyapunovDescent"
+"""
+
+
+def rows(name, time=lambda t: t):
+    pairs = zip(TIMES, NUMBERS[name].tolist(), strict=True)
+    return [("time", *NAMES), *((time(t), *row) for t, row in pairs)]
+
+
+def csv(path, cells, separator=",", decimal=".", encoding="utf-8"):
+    def text(cell):
+        return repr(cell).replace(".", decimal) if isinstance(cell, float) else str(cell)
+
+    lines = (separator.join(map(text, row)) + "\n" for row in cells)
+    path.write_text("".join(lines), encoding=encoding)
+
+
+def parquet_file(path, cells):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    names, *body = cells
+    columns = zip(names, zip(*body, strict=True), strict=True)
+    parquet.write_table(pyarrow.table(dict(columns)), path)
+
+
+def plain(folder):
+    csv(folder / "links.csv", EDGES)
+    for name in NUMBERS:
+        csv(folder / f"{name}.csv", rows(name, datetime.isoformat))
+    return TOML.format(graph="links.csv", costs="costs.csv", capacities="capacities.csv", more="")
+
+
+def semicolons(folder):
+    form = {"separator": ";", "decimal": ",", "encoding": "cp1252"}
+    csv(folder / "links.csv", EDGES, **form)
+    for name in NUMBERS:
+        csv(folder / f"{name}.csv", rows(name, lambda t: f"{t:%d.%m.%Y %H:%M}"), **form)
+    more = '[files]\nseparator = ";"\ndecimal = ","\nencoding = "cp1252"\n'
+    return TOML.format(graph="links.csv", costs="costs.csv", capacities="capacities.csv", more=more)
+
+
+def tabs(folder):
+    csv(folder / "links.tsv", EDGES, "\t")
+    for name in NUMBERS:
+        csv(folder / f"{name}.tsv", rows(name, lambda t: f"{t:%m/%d/%Y %I:%M %p}"), "\t")
+    return TOML.format(graph="links.tsv", costs="costs.tsv", capacities="capacities.tsv", more="")
+
+
+def excel(folder):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for sheet, cells in {"Links": EDGES, **{name: rows(name) for name in NUMBERS}}.items():
+        made = book.create_sheet(sheet)
+        for row in cells:
+            made.append(row)
+    book.remove(book["Sheet"])
+    book.save(folder / "network.xlsx")
+    return TOML.format(
+        graph="network.xlsx",
+        costs="network.xlsx#costs",
+        capacities="network.xlsx#capacities",
+        more="",
+    )
+
+
+def parquets(folder):
+    parquet_file(folder / "links.parquet", EDGES)
+    for name in NUMBERS:
+        parquet_file(folder / f"{name}.parquet", rows(name))
+    return TOML.format(
+        graph="links.parquet", costs="costs.parquet", capacities="capacities.parquet", more=""
+    )
+
+
+def written(folder, form):
+    folder.mkdir(exist_ok=True)
+    (folder / "network.toml").write_text(form(folder))
+    return load(folder / "network.toml")
+
+
+@pytest.mark.parametrize("form", [semicolons, tabs, excel, parquets])
+def test_the_same_network_in_every_form_is_the_same_problem(tmp_path, form):
+    expected = written(tmp_path / "plain", plain).problem(0)
+    experiment = written(tmp_path / "other", form)
+    problem = experiment.problem(0)
+    assert problem.labels == expected.labels
+    assert problem.K == expected.K
+    np.testing.assert_array_equal(problem.stream.time, expected.stream.time)
+    x = expected.K.center
+    for ours, theirs in (
+        (problem.stream.losses, expected.stream.losses),
+        (problem.stream.constraints, expected.stream.constraints),
+    ):
+        np.testing.assert_array_equal(ours.values(x), theirs.values(x))
+    run = tw.run(experiment.learner(experiment.entrants()[0], problem, 0), problem.stream)
+    assert len(run.losses) == ROUNDS
+
+
+def test_the_command_runs_semicolons_and_writes_what_was_told(tmp_path, capsys):
+    written(tmp_path, semicolons)
+    assert main(["run", str(tmp_path / "network.toml"), "--out", str(tmp_path / "out")]) == 0
+    capsys.readouterr()
+    again = load(tmp_path / "out" / "experiment.toml")
+    assert again.files == tw.problems.FileFormat(";", ",", "cp1252")
+    assert len(again.problem(0)) == ROUNDS
+
+
+def test_the_command_names_what_is_not_told_and_the_cure_is_one(tmp_path, capsys):
+    written(tmp_path, semicolons)
+    file = tmp_path / "network.toml"
+    whole = file.read_text()
+    file.write_text(whole.partition("[files]")[0] + '[[learners]]\nname = "LyapunovDescent"\n')
+    assert main(["run", str(file), "--out", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err.replace("\n", " ")
+    assert 'separator = ";" and decimal = ","' in said
+    assert "line 1: one column, and the cells look separated by" in said
+
+
+def test_formats_and_gaps_go_through_a_file_and_back(tmp_path):
+    experiment = written(tmp_path, semicolons)
+    stream = replace(experiment.stream, gaps="unseen")
+    files = replace(experiment.files, timezone="Europe/Berlin", separator="\t")
+    told = replace(experiment, stream=stream, files=files).resolved(ROUNDS)
+    (tmp_path / "again.toml").write_text(told.toml())
+    again = load(tmp_path / "again.toml")
+    assert again == told
+    assert (again.files, again.stream.gaps) == (files, "unseen")
+    assert "[files]" not in written(tmp_path / "plain", plain).resolved(ROUNDS).toml()
+
+
+def test_formats_gaps_and_sheets_tell_sweeps_apart(tmp_path):
+    experiment = written(tmp_path, excel)
+    found = [
+        experiment,
+        replace(experiment, files=tw.problems.FileFormat(timezone="UTC")),
+        replace(experiment, stream=replace(experiment.stream, gaps="last")),
+        replace(
+            experiment,
+            stream=replace(experiment.stream, capacities=experiment.stream.costs),
+        ),
+    ]
+    identities = [Recipe.of(each).identity for each in found]
+    assert len(set(identities)) == len(identities)
+    assert Recipe.of(load(tmp_path / "network.toml")).identity == identities[0]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ('[files]\nseparator = ";;"\n', "separator is one character"),
+        ('[files]\ndecimal = ":"\n', 'decimal is "." or ","'),
+        ('[files]\nencoding = "klingon"\n', "encoding is the name of an encoding"),
+        ('[files]\ntimezone = "Mars"\n', "timezone is the name of a time zone"),
+        ('[files]\nseperator = ";"\n', "Did you mean separator?"),
+        ("[files]\ndecimal = 1\n", "decimal is text, not 1"),
+        ('gaps = "skip"\n', "gaps is one of refuse, unseen, last"),
+    ],
+)
+def test_what_no_format_is_is_refused_with_its_line(tmp_path, more, said):
+    text = plain(tmp_path).replace("\n[[learners]]", f"{more}\n[[learners]]")
+    (tmp_path / "network.toml").write_text(text)
+    with pytest.raises(TidewolfError) as raised:
+        load(tmp_path / "network.toml")
+    assert said in str(raised.value)
+    assert f"line {11 if more.startswith('[files]') else 10}, column 1" in str(raised.value)
+
+
+def test_gaps_are_rounds_that_nobody_learns_from_or_last_numbers(tmp_path, capsys):
+    text = plain(tmp_path)
+    cells = rows("costs", datetime.isoformat)
+    del cells[5]
+    cells[8] = (cells[8][0], "", *cells[8][2:])
+    csv(tmp_path / "costs.csv", cells)
+    file = tmp_path / "network.toml"
+    file.write_text(text)
+    with pytest.raises(TidewolfError, match=r'say \[stream\] gaps = "last" or "unseen"'):
+        load(file).problem(0)
+    file.write_text(text.replace("[[learners]]", 'gaps = "unseen"\n[[learners]]'))
+    problem = load(file).problem(0)
+    assert np.flatnonzero(~problem.stream.seen).tolist() == [4, 8]
+    assert len(problem) == ROUNDS
+    assert any("2 of 30 rounds not seen" in note for note in problem.notes)
+    file.write_text(text.replace("[[learners]]", 'gaps = "last"\n[[learners]]'))
+    filled = load(file).problem(0)
+    assert filled.stream.seen is None
+    x = problem.K.center
+    np.testing.assert_array_equal(filled.stream.losses.values(x), problem.stream.losses.values(x))
+    assert main(["run", str(file), "--out", str(tmp_path / "out")]) == 0
+    capsys.readouterr()
+
+
+def test_python_says_formats_too(tmp_path):
+    experiment = written(tmp_path, semicolons)
+    same = Experiment(
+        "network",
+        Tables(experiment.stream.costs, experiment.stream.capacities),
+        experiment.hard_set,
+        files=experiment.files,
+    )
+    np.testing.assert_array_equal(same.problem(0).stream.time, experiment.problem(0).stream.time)
+    with pytest.raises(TidewolfError, match="files of an experiment must be a FileFormat"):
+        replace(experiment, files=";")
+    with pytest.raises(TidewolfError, match="gaps of Tables is one of refuse, unseen, last"):
+        replace(experiment.stream, gaps="never")

@@ -1,0 +1,214 @@
+"""Tables with gaps as rounds, against a naive twin, and what is said of them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from tidewolf.core.errors import InvalidInput, WrongType
+from tidewolf.files import Table, align, read_table
+
+NAN = math.nan
+
+
+def table(values, times=None, file="costs.csv"):
+    values = np.array(values, dtype=float)
+    values = values.reshape(len(values), -1)
+    columns = tuple("abcdef"[: values.shape[1]])
+    places = [f"{file}, line {i}" for i in range(2, len(values) + 2)]
+    times = None if times is None else np.array(times, dtype=float)
+    return Table(times, columns, values, places, file)
+
+
+cells = st.one_of(st.just(NAN), st.integers(0, 9).map(float))
+
+
+@st.composite
+def tables(draw):
+    """Two or three tables of one or two columns, each with some of eight times."""
+    found = {}
+    for name in ("costs", "capacities", "demands")[: draw(st.integers(1, 3))]:
+        times = draw(st.lists(st.integers(0, 7), min_size=1, max_size=8, unique=True).map(sorted))
+        width = draw(st.integers(1, 2))
+        rows = draw(
+            st.lists(
+                st.lists(cells, min_size=width, max_size=width),
+                min_size=len(times),
+                max_size=len(times),
+            )
+        )
+        found[name] = table(rows, times, f"{name}.csv")
+    return found
+
+
+def naive(given, gaps):
+    """Round by round and cell by cell: (times, values by table, seen), or None where refused."""
+    times = sorted({t for each in given.values() for t in each.times.tolist()})
+    seen = [True] * len(times)
+    out = {}
+    for name, each in given.items():
+        rows = dict(zip(each.times.tolist(), each.values.tolist(), strict=True))
+        out[name] = []
+        for i, t in enumerate(times):
+            row = []
+            for j in range(len(each.columns)):
+                value = rows[t][j] if t in rows else NAN
+                if math.isnan(value):
+                    seen[i] = False
+                    earlier = [r[j] for s, r in rows.items() if s < t and not math.isnan(r[j])]
+                    later = [r[j] for s, r in rows.items() if s > t and not math.isnan(r[j])]
+                    if not earlier and (gaps == "last" or not later):
+                        return None
+                    value = earlier[-1] if earlier else later[0]
+                row.append(value)
+            out[name].append(row)
+    return times, out, seen
+
+
+@pytest.mark.parametrize("gaps", ["last", "unseen"])
+@given(given=tables())
+def test_gaps_are_filled_as_cell_by_cell(gaps, given):
+    expected = naive(given, gaps)
+    if expected is None:
+        with pytest.raises(InvalidInput, match=r"no number"):
+            align(given, gaps)
+        return
+    times, values, seen = expected
+    found = align(given, gaps)
+    for name in given:
+        assert found.tables[name].times.tolist() == times
+        assert found.tables[name].values.tolist() == values[name]
+        assert len(found.tables[name].places) == len(times)
+    assert (found.seen is None) == (gaps == "last" or all(seen))
+    if found.seen is not None:
+        assert found.seen.tolist() == seen
+    assert bool(found.notes) == (not all(seen))
+
+
+@given(given=tables())
+def test_refusing_leaves_tables_as_they_are_or_refuses(given):
+    whole = not any(np.isnan(each.values).any() for each in given.values())
+    same = len({tuple(each.times.tolist()) for each in given.values()}) == 1
+    if not (whole and same):
+        with pytest.raises(InvalidInput):
+            align(given)
+        return
+    found = align(given)
+    assert (found.seen, found.notes) == (None, ())
+    for name, each in given.items():
+        np.testing.assert_array_equal(found.tables[name].values, each.values)
+
+
+def test_inputs_are_left_alone():
+    given = {"costs": table([[1.0], [NAN]], [0, 1]), "limits": table([[1.0]], [1], "limits.csv")}
+    before = {name: each.values.copy() for name, each in given.items()}
+    align(given, "unseen")
+    for name, each in given.items():
+        np.testing.assert_array_equal(each.values, before[name])
+
+
+def test_notes_say_what_was_filled():
+    given = {
+        "costs": table([[1, NAN], [2, 3], [NAN, 4]], [0, 1, 3]),
+        "limits": table([5, 6, 7, 8], [0, 1, 2, 3], "limits.csv"),
+    }
+    found = align(given, "unseen")
+    assert found.seen.tolist() == [False, True, False, False]
+    first, last = found.notes
+    assert first == (
+        'costs.csv: 2 empty cells (the first in line 2, column "b") and no row for 1 round (the '
+        "first is 2.0), not seen."
+    )
+    assert last.startswith("3 of 4 rounds not seen: played without being learned from; loss and")
+    given["costs"].values[0, 1] = 0.0
+    (note,) = align(given, "last").notes
+    assert note.endswith("(the first is 2.0), filled with the last number of the column.")
+
+
+def test_tables_without_times_go_row_by_row():
+    given = {"costs": table([1, 2, 3]), "limits": table([5, 6], None, "limits.csv")}
+    found = align(given, "last")
+    assert found.tables["limits"].values.ravel().tolist() == [5, 6, 6]
+    assert "no row for 1 round (the first is round 3)" in found.notes[0]
+    timed = {"costs": table([1, 2], [0, 1]), "limits": table([5, 6], None, "limits.csv")}
+    assert align(timed, "last").tables["limits"].times.tolist() == [0, 1]
+    timed["more"] = table([1], [2], "more.csv")
+    with pytest.raises(InvalidInput, match=r"limits.csv has 2 rows without times"):
+        align(timed, "last")
+
+
+def test_advice_makes_no_rounds_and_keeps_its_gaps():
+    given = {
+        "costs": table([1, 2, 3], [0, 1, 2]),
+        "advice": table([7, NAN, 9], [1, 2, 5], "advice.csv"),
+    }
+    for gaps in ("last", "unseen"):
+        found = align(given, gaps, absent=["advice"])
+        assert (found.seen, found.notes) == (None, ())
+        np.testing.assert_array_equal(found.tables["advice"].values.ravel(), [NAN, 7, NAN])
+        assert found.tables["costs"].values.ravel().tolist() == [1, 2, 3]
+    with pytest.raises(InvalidInput, match=r"advice.csv, line 2: the time is 1.0, where costs.csv"):
+        align(given, absent=["advice"])
+
+
+@pytest.mark.parametrize(
+    ("given", "gaps", "said"),
+    [
+        ({"costs": table([1, NAN])}, "refuse", 'costs.csv, line 3, column "a": the cell is empty'),
+        (
+            {"costs": table([NAN, 1])},
+            "last",
+            'line 2, column "a": the cell is empty, and no number',
+        ),
+        ({"costs": table([NAN, NAN])}, "unseen", 'costs.csv, column "a": it has no number at all'),
+        (
+            {"costs": table([1, 2]), "limits": table([1], None, "limits.csv")},
+            "refuse",
+            "limits.csv has 1 row and costs.csv has 2; a round is a row of each.",
+        ),
+        (
+            {"costs": table([1, 2], [0, 1]), "limits": table([1], [1], "limits.csv")},
+            "last",
+            'limits.csv, round 1, column "a": there is no such row, and no number came before it',
+        ),
+        ({"costs": table([1])}, "first", "gaps is one of refuse, unseen, last, not 'first'"),
+    ],
+)
+def test_what_cannot_be_filled_is_said(given, gaps, said):
+    with pytest.raises(InvalidInput) as raised:
+        align(given, gaps)
+    assert said in str(raised.value)
+
+
+def test_clocks_of_other_kinds_do_not_fit():
+    dated = table([1, 2])._replace(times=np.array(["2024-01-01", "2024-01-02"], "datetime64[D]"))
+    for gaps in ("refuse", "last"):
+        with pytest.raises(InvalidInput, match=r"b.csv has numbers for times and costs.csv"):
+            align({"costs": dated, "limits": table([1, 2], [0, 1], "b.csv")}, gaps)
+    finer = dated._replace(times=dated.times.astype("datetime64[ns]"))
+    assert align({"costs": dated, "limits": finer}, "unseen").seen is None
+
+
+def test_degenerate_tables():
+    assert align({}) == ({}, None, ())
+    one = tw.problems.Table(None, ("a",), np.array([[1.0]]))
+    assert align({"costs": one}, "unseen").tables["costs"].places == ["costs, row 1"]
+    with pytest.raises(WrongType, match="costs must be a Table"):
+        align({"costs": [[1.0]]})
+
+
+def test_files_with_gaps_become_rounds(tmp_path):
+    costs = "time,a,b\n2024-01-01,1,2\n2024-01-02,,3\n2024-01-04,4,5\n"
+    limits = "time,a,b\n2024-01-01,1,1\n2024-01-03,2,2\n2024-01-04,3,3\n"
+    (tmp_path / "costs.csv").write_text(costs)
+    (tmp_path / "limits.csv").write_text(limits)
+    read = {name: read_table(tmp_path / f"{name}.csv", gaps=True) for name in ("costs", "limits")}
+    found = align(read, "unseen")
+    assert found.seen.tolist() == [True, False, False, True]
+    assert found.tables["costs"].values.tolist() == [[1, 2], [1, 3], [1, 3], [4, 5]]
+    assert "the first is 2024-01-03T00:00" in found.notes[0]

@@ -1,0 +1,237 @@
+"""What would we have saved? Decisions that were made elsewhere, played beside the learners."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pandas
+import pytest
+
+import tidewolf as tw
+from tidewolf.cli import main
+from tidewolf.experiments.incumbent import Incumbent, play_incumbent, savings
+from tidewolf.problems import Problem
+
+ROUNDS = 20
+COSTS = np.random.default_rng(2).uniform(1.0, 2.0, (ROUNDS, 3))
+NAMES = ["night", "day", "dusk"]
+TIMES = [f"2026-03-{day:02}" for day in range(1, ROUNDS + 1)]
+SHARES = np.random.default_rng(3).dirichlet(np.ones(3), ROUNDS)
+FILE = (
+    'learners = ["LyapunovDescent"]\n[set]\nkind = "Simplex"\n[stream]\ncosts = "costs.csv"\n'
+    'capacities = "capacities.csv"\n'
+)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "e.toml").write_text(FILE)
+    frame = pandas.DataFrame(COSTS, columns=NAMES)
+    frame.insert(0, "time", TIMES)
+    frame.to_csv("costs.csv", index=False)
+    frame[NAMES] = 0.6
+    frame.to_csv("capacities.csv", index=False)
+    return tmp_path
+
+
+def table(path, shares=SHARES, names=NAMES, **key):
+    frame = pandas.DataFrame(shares, columns=names)
+    for name, values in key.items():
+        frame.insert(0, name, values)
+    frame.to_csv(path, index=False)
+
+
+def played(*more):
+    assert main(["run", "e.toml", "--out", "out", "--quiet", "--force", *more]) == 0
+    with open("out/summary.json") as file:
+        return json.load(file)
+
+
+def expected():
+    moved = 0.5 * np.abs(np.diff(SHARES, axis=0)).sum(axis=1)
+    return {
+        "loss": float((COSTS * SHARES).sum()),
+        "violation": float(np.maximum(SHARES.max(axis=1) - 0.6, 0.0).sum()),
+        "churn": float(moved.sum() / ROUNDS),
+    }
+
+
+def told(summary):
+    found = summary["incumbent"]
+    return {
+        "loss": found["loss"]["total"],
+        "violation": found["violation"],
+        "churn": found["churn"]["mean"],
+    }
+
+
+@pytest.mark.parametrize("key", [{}, {"time": TIMES}, {"round": range(1, ROUNDS + 1)}])
+def test_its_numbers_are_those_of_its_decisions(here, key):
+    table("mine.csv", **key)
+    assert told(played("--incumbent", "mine.csv")) == pytest.approx(expected())
+
+
+@pytest.mark.parametrize("key", ["time", "round"])
+def test_rows_and_columns_are_known_by_name(here, key):
+    order = np.arange(ROUNDS) if key == "time" else np.arange(ROUNDS)[::-1]
+    keys = {"time": TIMES, "round": list(range(1, ROUNDS + 1))}[key]
+    more = np.column_stack([SHARES[order][:, [2, 0, 1]], np.zeros(ROUNDS)])
+    table("mine.csv", more, ["dusk", "night", "day", "gone"], **{key: [keys[i] for i in order]})
+    assert told(played("--incumbent", "mine.csv")) == pytest.approx(expected())
+
+
+def test_the_decisions_of_a_run_are_an_incumbents_in_every_format(here):
+    first = played("--decisions", "both")
+    for name in ("decisions.csv", "decisions.parquet"):
+        (here / name).write_bytes((here / "out" / name).read_bytes())
+    for name in ("decisions.csv", "decisions.parquet"):
+        found = played("--incumbent", name)["incumbent"]
+        assert found["loss"]["total"] == pytest.approx(first["runs"][0]["loss"]["total"], abs=1e-9)
+        assert found["violation"] == pytest.approx(first["runs"][0]["violation"], abs=1e-9)
+        assert found["saved"].startswith("LyapunovDescent would have cost ")
+
+
+def test_it_is_one_more_line_in_tables_and_on_pages_and_stays_on_resume(here, capsys):
+    table("mine.csv", time=TIMES)
+    assert main(["run", "e.toml", "--out", "out", "--incumbent", "mine.csv"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("\nIncumbent ") == 2
+    assert "Incumbent: It plays the decisions of mine.csv." in printed
+    saved = json.loads((here / "out" / "summary.json").read_text())["incumbent"]["saved"]
+    assert saved in " ".join(printed.split())
+    page = (here / "out" / "report.html").read_text()
+    assert saved in page
+    assert "Incumbent" in page
+    assert main(["resume", "out"]) == 0
+    assert saved in " ".join(capsys.readouterr().out.split())
+    assert main(["run", "e.toml", "--out", "b", "--incumbent", "mine.csv", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["incumbent"]["saved"] == saved
+    assert len(shown["runs"]) == 1
+
+
+def test_a_file_may_name_it(here):
+    table("mine.csv", time=TIMES)
+    (here / "e.toml").write_text(f'incumbent = "mine.csv"\n{FILE}')
+    assert told(played()) == pytest.approx(expected())
+
+
+def test_numbers_that_were_rounded_are_taken_as_the_nearest_decision_and_that_is_said(here, capsys):
+    table("mine.csv", SHARES.round(4), time=TIMES)
+    assert main(["run", "e.toml", "--out", "out", "--incumbent", "mine.csv"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "rows were rounded, and are taken as the nearest decision, at most" in said
+    summary = json.loads((here / "out" / "summary.json").read_text())
+    assert told(summary) == pytest.approx(expected(), abs=1e-2)
+    assert summary["incumbent"]["max_excess"] < 1e-9
+
+
+def outside(excess):
+    shares = SHARES.copy()
+    shares[4, 0] += excess
+    return shares
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"shares": outside(0.5)},
+            r"^mine.csv, line 6: the row is no decision: it is 0\.\d+ outside the set, where .* is "
+            r"allowed for rounding\. .*shares of each commodity's demand and not volumes",
+        ),
+        ({"shares": 40.0 * SHARES}, r"^mine.csv, line 2: the row is no decision"),
+        (
+            {"names": ["night", "days", "dusk"]},
+            r"^mine.csv: an incumbent's decisions have a column for each of the 3 entries, and "
+            r"there is none called 'day'\..* The names are those of decisions.csv: night, day",
+        ),
+        (
+            {"shares": np.column_stack([SHARES, SHARES[:, 0]]), "names": [*NAMES, "noon"]},
+            r'^mine.csv, line 2, column "noon": nothing is decided under that name here',
+        ),
+        ({"shares": SHARES[:5]}, r"^mine.csv has 5 rows, and 20 rounds are played"),
+        (
+            {"time": [t.replace("2026", "2027") for t in TIMES]},
+            r"^mine.csv has no row at 2026-03-01, the time of round 1; ",
+        ),
+        ({"round": range(2, ROUNDS + 2)}, r"^mine.csv has no row of round 1; "),
+    ],
+)
+def test_what_is_no_table_of_decisions_is_refused_before_anything_is_played(
+    here, capsys, given, said
+):
+    table("mine.csv", **given)
+    assert main(["run", "e.toml", "--out", "out", "--incumbent", "mine.csv"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert len(printed.err.splitlines()) == 1
+    assert re.search(said, printed.err), printed.err
+    assert not (here / "out").exists()
+
+
+def problem(**more):
+    stream = tw.Stream(
+        tw.functions.Linear(COSTS), tw.functions.Capacity(np.full(COSTS.shape, 0.6)), **more
+    )
+    return Problem("mine", tw.sets.Simplex(3), stream, "Shares of three.", tuple(NAMES))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"seen": np.arange(ROUNDS) % 3 > 0, "time": TIMES},
+        {"arrives": np.arange(ROUNDS) + 2},
+        {"unavailable": [["entry 1"] if t == 3 else None for t in range(ROUNDS)]},
+    ],
+)
+def test_what_learners_are_told_and_when_is_not_its_business(more):
+    found = problem(**more)
+    run = play_incumbent(Incumbent(found.K, SHARES), found, None)
+    np.testing.assert_allclose(run.losses, (COSTS * SHARES).sum(axis=1))
+    assert (run.stream.stamps is None) is ("time" not in more)
+
+
+def of_losses(points, sign=1.0, limit=0.6):
+    """A run of these points, at these costs or at their negatives."""
+    limits = tw.functions.Capacity(np.full(COSTS.shape, limit))
+    stream = tw.Stream(tw.functions.Linear(sign * COSTS), limits)
+    here = Problem("mine", tw.sets.Simplex(3), stream, "Shares of three.", tuple(NAMES))
+    return play_incumbent(Incumbent(here.K, points), here, None)
+
+
+def test_what_was_saved_is_said_in_percent():
+    ours, theirs = of_losses(np.eye(3)[[1] * ROUNDS]), of_losses(SHARES)
+    less = 100.0 * (1.0 - ours.losses.sum() / theirs.losses.sum())
+    assert abs(less) > 1.0
+    word = "less" if less > 0 else "more"
+    broken = f"{theirs.violations.sum():.4g}"
+    assert savings(ours, "Ensemble", theirs) == (
+        f"Ensemble would have cost {abs(less):.1f} % {word} than the incumbent and broken limits "
+        f"by 8 instead of {broken}."
+    )
+    other = 100.0 * (theirs.losses.sum() / ours.losses.sum() - 1.0)
+    opposite = "more" if word == "less" else "less"
+    assert f"cost {abs(other):.1f} % {opposite} than" in savings(theirs, "Ensemble", ours)
+
+
+def test_what_was_saved_is_said_in_units_where_percents_say_nothing():
+    ours, theirs = of_losses(SHARES, -1.0, 1.0), of_losses(np.eye(3)[[0] * ROUNDS], -1.0, 1.0)
+    difference = theirs.losses.sum() - ours.losses.sum()
+    word = "less" if difference > 0 else "more"
+    assert savings(ours, "Ensemble", theirs) == (
+        f"Ensemble would have cost {abs(difference):.4g} {word} than the incumbent and kept every "
+        "limit as the incumbent did."
+    )
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_nothing_saved_is_said_as_that(sign):
+    same = of_losses(SHARES, sign, 1.0)
+    assert savings(same, "Ensemble", same) == (
+        "Ensemble would have cost as much as the incumbent and kept every limit as the incumbent "
+        "did."
+    )

@@ -1,0 +1,205 @@
+"""Where no point keeps every limit: how little can be broken, which rounds can be kept, and what
+their best point costs; in numbers that brute force agrees with, and in words.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from tidewolf.core.arrays import to_numpy
+from tidewolf.evaluation.hindsight_words import hindsight_sentences
+from tidewolf.evaluation.metrics import sweep_values, table_metrics
+from tidewolf.hindsight import least_breach as module
+from tidewolf.hindsight.least_breach import least_breach
+
+RNG = np.random.default_rng(7)
+
+
+def simplex_stream(seed, rounds, n):
+    """Capacities that no point of a simplex keeps in every round."""
+    rng = np.random.default_rng(seed)
+    tight = rng.uniform(0.0, 1.6 / n, (rounds, n))
+    tight[0] = 0.9 / n
+    return tw.Stream(
+        tw.functions.Linear(rng.normal(size=(rounds, n))), tw.functions.Capacity(tight)
+    )
+
+
+def breach(stream, x):
+    return float(np.maximum(to_numpy(stream.constraints.values(x)), 0.0).sum())
+
+
+def grid(n, steps):
+    """Points of a simplex, evenly."""
+    for cuts in itertools.combinations(range(steps + n - 1), n - 1):
+        ends = (-1, *cuts, steps + n - 1)
+        yield np.diff(ends)[:] / steps - 1.0 / steps
+
+
+@settings(max_examples=12)
+@given(seed=st.integers(0, 10_000), n=st.integers(2, 3), rounds=st.integers(1, 8))
+def test_the_bracket_holds_what_brute_force_finds(seed, n, rounds):
+    stream, K = simplex_stream(seed, rounds, n), tw.sets.Simplex(n)
+    found = least_breach(K, stream)
+    assert found.lower <= found.upper
+    least = min(breach(stream, x) for x in grid(n, 60 if n == 2 else 24))
+    assert found.lower <= least + 1e-12
+    # a grid point lies within a cell of the best one, and each round changes by at most that much
+    assert least - found.upper <= rounds * (1.0 / 24) * n
+    assert breach(stream, found.point) == pytest.approx(found.upper)
+    assert K.excess(found.point) < 1e-9
+
+
+@settings(max_examples=12)
+@given(seed=st.integers(0, 10_000), n=st.integers(2, 6), rounds=st.integers(1, 30))
+def test_no_member_breaks_less_and_a_linear_program_agrees(seed, n, rounds):
+    from scipy.optimize import linprog
+
+    stream, K = simplex_stream(seed, rounds, n), tw.sets.Simplex(n)
+    found = least_breach(K, stream)
+    capacities = to_numpy(stream.constraints.c)
+    rows = np.zeros((rounds * n, n + rounds))
+    for t, i in itertools.product(range(rounds), range(n)):
+        rows[t * n + i, i], rows[t * n + i, n + t] = 1.0, -1.0
+    solved = linprog(
+        np.append(np.zeros(n), np.ones(rounds)),
+        rows,
+        capacities.reshape(-1),
+        np.append(np.ones(n), np.zeros(rounds))[None],
+        [1.0],
+    )
+    assert found.lower - 1e-7 <= solved.fun <= found.upper + 1e-7
+    assert found.upper - found.lower <= 1e-6 * (1.0 + found.upper)
+    for x in np.random.default_rng(seed).dirichlet(np.ones(n), 50):
+        assert breach(stream, x) >= found.lower - 1e-9
+
+
+@settings(max_examples=10)
+@given(seed=st.integers(0, 10_000), rounds=st.integers(2, 30))
+def test_the_best_point_keeps_the_rounds_that_are_kept_and_none_who_keeps_them_costs_less(
+    seed, rounds
+):
+    stream, K = simplex_stream(seed, rounds, 4), tw.sets.Simplex(4)
+    found = least_breach(K, stream)
+    values = to_numpy(stream.constraints.values(found.point))
+    np.testing.assert_array_equal(found.kept, np.flatnonzero(values <= 1e-9))
+    assert 0 not in found.kept  # nobody keeps the first one
+    best, point = found.best, found.best.point
+    assert best.lower <= best.upper
+    assert to_numpy(stream.losses.values(point)).sum() == pytest.approx(best.upper, abs=1e-7)
+    at = to_numpy(stream.constraints.values(point))[found.kept]
+    assert at.max(initial=-1.0) <= 1e-8
+    costs = to_numpy(stream.losses.values(found.point)).sum()
+    assert best.lower <= costs + 1e-7
+
+
+SETS = {
+    "simplex": tw.sets.Simplex(4),
+    "ball": tw.sets.L2Ball(4),
+    "psd": tw.sets.BoundedPSD(3, 1.0),
+    "flow": tw.sets.FlowPolytope.from_edges(
+        [("a", "b"), ("a", "c"), ("b", "c"), ("b", "d"), ("c", "d")], source="a", target="d"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_every_kind_of_set_gets_a_bracket_that_holds_for_everything_that_is_played(name):
+    K, rounds = SETS[name], 25
+    A = RNG.normal(size=(rounds, *K.shape))
+    A = A + np.swapaxes(A, -1, -2) if len(K.shape) == 2 else A
+    stream = tw.Stream(tw.functions.Linear(A), tw.functions.Affine(A, RNG.uniform(-3, -1, rounds)))
+    run = tw.run(tw.LyapunovDescent(K), stream)
+    found = run.least_breach
+    assert run.regret is None
+    assert 0.0 < found.lower <= found.upper < np.inf
+    for point in (K.center, found.point, *(K.lmo(each) for each in A[:10])):
+        assert breach(stream, point) >= found.lower - 1e-7 * found.lower
+    assert len(found.kept) < rounds
+    lower, upper = run.regret_kept
+    assert lower <= upper
+    assert upper == pytest.approx(run.losses.sum() - found.best.lower)
+
+
+def test_streams_that_are_very_long_are_answered_from_the_proof(monkeypatch):
+    stream, K = simplex_stream(3, 20, 4), tw.sets.Simplex(4)
+    exact = least_breach(K, stream)
+    monkeypatch.setattr(module, "MOST_NUMBERS", 79)
+    proof = tw.best_in_hindsight(K, stream).infeasibility
+    again = tw.Stream(stream.losses, stream.constraints)
+    rough = least_breach(K, again, proof)
+    assert 0.0 < rough.lower <= exact.lower + 1e-9
+    assert rough.upper >= exact.upper - 1e-9
+    assert rough.upper == pytest.approx(breach(stream, K.center))
+
+
+def test_the_runs_of_a_problem_share_it_and_nothing_is_held_of_streams_that_are_gone():
+    stream, K = simplex_stream(5, 10, 3), tw.sets.Simplex(3)
+    one, other = (tw.run(tw.LyapunovDescent(K), stream) for _ in range(2))
+    assert one.least_breach is other.least_breach
+    assert id(stream) in module._known
+    key = id(stream)
+    del stream, one, other
+    gc.collect()
+    assert key not in module._known
+
+
+def test_where_some_point_keeps_every_limit_there_is_a_regret_and_nothing_else():
+    problem = tw.problems.adversarial(rounds=20, kind="moving")
+    run = tw.run(tw.LyapunovDescent(problem.K), problem.stream)
+    assert run.least_breach is run.regret_kept is run.summary()["hindsight"] is None
+    assert "regret, kept rounds" not in [metric.title for metric in table_metrics([run])]
+    assert hindsight_sentences([run]) == []
+
+
+@pytest.fixture(scope="module")
+def abilene():
+    """Two weeks of Abilene at 0.15 of its capacity, which no flow fits beside in every hour."""
+    problem = tw.problems.abilene(share=0.15)
+    return tw.run(tw.LyapunovDescent(problem.K), problem.stream)
+
+
+def test_what_is_said_where_no_flow_keeps_every_limit(abilene):
+    told = abilene.summary()["hindsight"]
+    json.dumps(told, allow_nan=False)
+    assert told["least_breach"]["lower"] == pytest.approx(11.2973, abs=1e-4)
+    assert (told["kept_rounds"], told["rounds"]) == (89, 336)
+    assert told["regret_kept"]["upper"] == pytest.approx(abilene.losses.sum() - 1639.2445, abs=1e-3)
+    assert sweep_values(abilene.summary())["least_breach_lower"] == told["least_breach"]["lower"]
+    assert abilene.violations.sum() >= told["least_breach"]["lower"]
+
+
+def test_it_is_said_in_words_and_in_tables(abilene):
+    proof, least = hindsight_sentences([abilene, abilene])
+    assert proof.startswith("No point of the set satisfies every constraint")
+    assert least == (
+        "Any fixed point breaks limits by at least 11.3 in all. The best of those that keep "
+        "the 89 of 336 rounds which can be kept at the least breach costs 1,639."
+    )
+    titles = [metric.title for metric in table_metrics([abilene])]
+    assert "regret" not in titles
+    (column,) = [metric for metric in table_metrics([abilene]) if "kept" in metric.title]
+    assert column.cell(abilene).startswith("3.66")
+    assert column.details(abilene)[0] == "89 of 336 rounds kept"
+    line = repr(abilene).splitlines()[1]
+    assert "regret against those who keep 89 of 336 rounds [3.66" in line
+    assert "none" not in line
+
+
+def test_without_any_method_nothing_is_claimed():
+    K = tw.sets.Simplex(2)
+    losses = tw.functions.Custom.one(lambda x: float(x @ x), lambda x: 2 * x, shape=(2,))
+    run = tw.run(tw.LyapunovDescent(K), tw.Stream(losses))
+    assert run.least_breach is None
+    assert "regret" not in [metric.title for metric in table_metrics([run])]
+    (said,) = hindsight_sentences([run])
+    assert said.endswith("so the regret is not known.")
+    assert "regret unknown" in repr(run)
