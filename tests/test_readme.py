@@ -66,13 +66,6 @@ def test_the_tables_are_of_all_who_play(example: str) -> None:
     assert "BanditPrimalDual sees two numbers a round" in text.replace("\n", " ")
 
 
-def first_table(text: str) -> list[str]:
-    """The lines of the first table: loss, regret, violation, calls and seconds of each run."""
-    lines = text.splitlines()
-    begins = next(i for i, line in enumerate(lines) if line.startswith("\u2500"))
-    return lines[begins + 1 : lines.index("", begins)]
-
-
 LONG = pytest.param("Ensemble", marks=pytest.mark.soak)
 
 
