@@ -119,7 +119,7 @@ def test_a_point_alone_has_its_label_beside_it():
 
 
 def test_labels_give_way_to_each_other():
-    points = [(100.0, 100.0), (120.0, 102.0), (110.0, 120.0)]
+    points = [(100.0, 100.0), (100.0, 112.0), (100.0, 124.0)]  # all would go to the right
     sizes = [(60.0, 15.0)] * 3
     found = place(points, sizes, np.zeros((0, 4)), Box(0.0, 0.0, 400.0, 400.0))
     assert found.free
