@@ -195,16 +195,43 @@ def test_what_learners_are_told_and_when_is_not_its_business(more):
     assert (run.stream.stamps is None) is ("time" not in more)
 
 
-def test_what_was_saved_is_said_in_percent_or_in_units():
-    here = problem()
-    ours = play_incumbent(Incumbent(here.K, np.eye(3)[[1] * ROUNDS]), here, None)
-    theirs = play_incumbent(Incumbent(here.K, SHARES), here, None)
-    less = 100.0 * (theirs.losses.sum() - ours.losses.sum()) / theirs.losses.sum()
-    words = f"{abs(less):.2g} % {'less' if less >= 0 else 'more'} than the incumbent"
-    assert words in savings(ours, "Ensemble", theirs)
-    assert "broken limits by 8 instead of" in savings(ours, "Ensemble", theirs)
-    free = Problem("free", here.K, tw.Stream(tw.functions.Linear(-COSTS)), "Nothing.", tuple(NAMES))
-    a, b = (play_incumbent(Incumbent(free.K, x), free, None) for x in (SHARES, np.eye(3)[[0] * 20]))
-    said = savings(a, "Ensemble", b)
-    assert "%" not in said
-    assert said.endswith("and kept every limit as the incumbent did.")
+def of_losses(points, sign=1.0, limit=0.6):
+    """A run of these points, at these costs or at their negatives."""
+    limits = tw.functions.Capacity(np.full(COSTS.shape, limit))
+    stream = tw.Stream(tw.functions.Linear(sign * COSTS), limits)
+    here = Problem("mine", tw.sets.Simplex(3), stream, "Shares of three.", tuple(NAMES))
+    return play_incumbent(Incumbent(here.K, points), here, None)
+
+
+def test_what_was_saved_is_said_in_percent():
+    ours, theirs = of_losses(np.eye(3)[[1] * ROUNDS]), of_losses(SHARES)
+    less = 100.0 * (1.0 - ours.losses.sum() / theirs.losses.sum())
+    assert abs(less) > 1.0
+    word = "less" if less > 0 else "more"
+    broken = f"{theirs.violations.sum():.4g}"
+    assert savings(ours, "Ensemble", theirs) == (
+        f"Ensemble would have cost {abs(less):.1f} % {word} than the incumbent and broken limits "
+        f"by 8 instead of {broken}."
+    )
+    other = 100.0 * (theirs.losses.sum() / ours.losses.sum() - 1.0)
+    opposite = "more" if word == "less" else "less"
+    assert f"cost {abs(other):.1f} % {opposite} than" in savings(theirs, "Ensemble", ours)
+
+
+def test_what_was_saved_is_said_in_units_where_percents_say_nothing():
+    ours, theirs = of_losses(SHARES, -1.0, 1.0), of_losses(np.eye(3)[[0] * ROUNDS], -1.0, 1.0)
+    difference = theirs.losses.sum() - ours.losses.sum()
+    word = "less" if difference > 0 else "more"
+    assert savings(ours, "Ensemble", theirs) == (
+        f"Ensemble would have cost {abs(difference):.4g} {word} than the incumbent and kept every "
+        "limit as the incumbent did."
+    )
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_nothing_saved_is_said_as_that(sign):
+    same = of_losses(SHARES, sign, 1.0)
+    assert savings(same, "Ensemble", same) == (
+        "Ensemble would have cost as much as the incumbent and kept every limit as the incumbent "
+        "did."
+    )

@@ -141,6 +141,18 @@ def test_streams_that_are_very_long_are_answered_from_the_proof(monkeypatch):
     assert rough.upper == pytest.approx(breach(stream, K.center))
 
 
+def test_a_proof_weighs_rounds_and_says_of_all_of_them_what_it_says_of_the_heaviest(monkeypatch):
+    K, losses = tw.sets.Simplex(2), tw.functions.Linear(np.ones((2, 2)))
+    limits = tw.functions.Affine([[2.0, 0.0], [0.0, 1.0]], [0.6, 0.5])
+    stream = tw.Stream(losses, limits)
+    proof = tw.best_in_hindsight(K, stream).infeasibility
+    assert sorted(proof.weights) == pytest.approx([1 / 3, 2 / 3])
+    monkeypatch.setattr(module, "MOST_NUMBERS", 3)
+    found = least_breach(K, stream, proof)
+    assert found.lower == pytest.approx(0.2)  # that of (0.3, 0.7), the least there is
+    assert found.upper == pytest.approx(0.4)
+
+
 def test_the_runs_of_a_problem_share_it_and_nothing_is_held_of_streams_that_are_gone():
     stream, K = simplex_stream(5, 10, 3), tw.sets.Simplex(3)
     one, other = (tw.run(tw.LyapunovDescent(K), stream) for _ in range(2))
@@ -196,8 +208,10 @@ def test_it_is_said_in_words_and_in_tables(abilene):
 
 def test_without_any_method_nothing_is_claimed():
     K = tw.sets.Simplex(2)
-    losses = tw.functions.Custom.one(lambda x: float(x @ x), lambda x: 2 * x, shape=(2,))
-    run = tw.run(tw.LyapunovDescent(K), tw.Stream(losses))
+    limits = tw.functions.Custom(lambda t, x: x @ x - 0.75, lambda t, x: 2 * x, (2,), 3)
+    stream = tw.Stream(tw.functions.Linear(np.ones((3, 2))), limits)
+    run = tw.run(tw.LyapunovDescent(K), stream)
+    assert run.comparator is None
     assert run.least_breach is None
     assert "regret" not in [metric.title for metric in table_metrics([run])]
     (said,) = hindsight_sentences([run])

@@ -212,12 +212,7 @@ def _members(points: Floats, places: Sequence[str], K: ConvexSet, path: Path) ->
 def savings(ours: Run, label: str, incumbent: Run) -> str:
     """What would have been saved, in a sentence."""
     mine, theirs = float(ours.losses.sum()), float(incumbent.losses.sum())
-    difference = theirs - mine
-    less = "less" if difference >= 0.0 else "more"
-    if theirs > 0.0:
-        cost = f"cost {100.0 * abs(difference) / theirs:.2g} % {less} than the incumbent"
-    else:
-        cost = f"cost {number(abs(difference))} {less} than the incumbent"
+    cost = f"cost {_apart(theirs - mine, theirs)} the incumbent"
     broken, instead = float(ours.violations.sum()), float(incumbent.violations.sum())
     limits = (
         "kept every limit as the incumbent did"
@@ -225,3 +220,14 @@ def savings(ours: Run, label: str, incumbent: Run) -> str:
         else f"broken limits by {number(broken)} instead of {number(instead)}"
     )
     return f"{label} would have {cost} and {limits}."
+
+
+def _apart(less: float, whole: float) -> str:
+    """By how much less, or more: in percent of a whole that is above 0, else in its own units."""
+    word = "less" if less >= 0.0 else "more"
+    if whole <= 0.0:
+        return "as much as" if less == 0.0 else f"{number(abs(less))} {word} than"
+    share = 100.0 * abs(less) / whole
+    if share < 0.005:
+        return "as much as"
+    return f"{share:,.1f} % {word} than" if share >= 1.0 else f"{share:.2f} % {word} than"
