@@ -2,7 +2,8 @@
 anew.
 
 A block of text whose first line is that of a run (`routing: 2,000 rounds, seed 0`) becomes what
-`tidewolf run` prints today on 80 columns, but for the lines that say where files are.
+`tidewolf run` prints today on 80 columns, but for its last lines, which say where decisions and
+the page are.
 tests/test_readme.py holds the numbers to the learners.
 """
 
@@ -19,8 +20,6 @@ from tidewolf.cli import main
 
 README = Path(__file__).parent.parent / "README.md"
 PROBLEMS = ("routing", "sdp")
-_FILES = ("decisions: ", "report: ")
-"""How lines begin that say where files are."""
 
 
 def block(problem: str) -> re.Pattern[str]:
@@ -38,7 +37,9 @@ def printed(problem: str) -> str:
     if code:
         raise SystemExit(code)
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
-    return "\n".join(line for line in lines if not line.startswith(_FILES)) + "\n"
+    return "".join(
+        f"{line}\n" for line in lines if not line.startswith(("decisions: ", "report: "))
+    )
 
 
 def write() -> None:

@@ -30,6 +30,8 @@ ENSEMBLE_SUMS = f"{ENSEMBLE}::test_its_sums_are_those_of_the_inequality_written_
 ENSEMBLE_VALUES = f"{ENSEMBLE}::test_by_values_its_sums_are_those_of_the_file"
 ENSEMBLE_PROMISE = f"{ENSEMBLE}::test_a_promise_is_the_formula_of_its_file"
 HEDGE = "tests/test_hedge.py"
+DATES, CSV = "tests/test_dates.py", "tests/test_csv.py"
+EXCEL, GAPS = "tests/test_excel.py", "tests/test_gaps.py"
 GROUP = "tests/test_group.py"
 NETWORK, ROUND_READER = "tests/test_network.py", "tests/test_round_reader.py"
 
@@ -62,6 +64,69 @@ class Mutant(NamedTuple):
 
 
 PATCHES = (
+    Patch(
+        "dates: a column that two formats fit is read under the first",
+        "files/dates.py",
+        "if len({tuple(dates) for dates in fitting.values()}) > 1:",
+        "if False:",
+        DATES,
+    ),
+    Patch(
+        "dates: an hour that comes twice is always summer time",
+        "files/dates.py",
+        "now = next((each for each in readings if last is None or each > last), first)",
+        "now = first",
+        DATES,
+    ),
+    Patch(
+        "dates: times with an offset are moved by the time zone again",
+        "files/table.py",
+        "if dated and not utc and format.timezone is not None:",
+        "if dated and format.timezone is not None:",
+        DATES,
+    ),
+    Patch(
+        "numbers: a point among decimal commas is let through",
+        "files/numbers.py",
+        'if "." in cell:\n        raise ValueError\n',
+        'if "." in cell:\n        cell = cell.replace(".", "")\n',
+        CSV,
+    ),
+    Patch(
+        "text: UTF-8 is read as an older encoding without a word",
+        "files/text.py",
+        'return likely == "utf-8" and one_byte and not data.isascii()',
+        "return False",
+        CSV,
+    ),
+    Patch(
+        "Excel: formulas without a value are gaps",
+        "files/excel.py",
+        "_require_values(openpyxl, file, sheet, path, cells)\n    except",
+        "pass\n    except",
+        EXCEL,
+    ),
+    Patch(
+        "Excel: what a sheet claims to have is believed",
+        "files/excel.py",
+        "sheet.reset_dimensions()",
+        "pass",
+        EXCEL,
+    ),
+    Patch(
+        "gaps: a round is unseen only where a whole row is missing",
+        "files/gaps.py",
+        "missing |= empty.any(axis=1)",
+        "missing |= empty.all(axis=1)",
+        GAPS,
+    ),
+    Patch(
+        "gaps: times of advice make rounds",
+        "files/gaps.py",
+        "leading = [table for name, table in named.items() if name not in absent]",
+        "leading = list(named.values())",
+        GAPS,
+    ),
     Patch(
         "Network: limits of moving demands in another unit than capacities",
         "networks/network.py",

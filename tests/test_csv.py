@@ -114,6 +114,7 @@ def test_what_was_told_wrongly_is_found_too(tmp_path):
         FileFormat(separator="\t", decimal=",", encoding="latin-1"),
     ):
         table, _ = cured(lambda format: read_table(path, format=format), told)
+        assert table.columns == NAMES
         np.testing.assert_array_equal(table.values, [[1.5, 2.5, 3.5]])
 
 
@@ -162,6 +163,20 @@ def test_decimal_commas_between_commas_are_named(tmp_path):
         read_table(path)
 
 
+def test_quoted_decimal_commas_keep_their_separator(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('a,b\n1,"1,5"\n')
+    with pytest.raises(InvalidInput, match=r'say \[files\] separator = "," and decimal = ","'):
+        read_table(path)
+
+
+def test_no_separator_is_named_under_which_rows_do_not_fit(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a;b\n1;2\n3\n")
+    with pytest.raises(InvalidInput, match=r"'1;2' is not a number\.$"):
+        read_table(path)
+
+
 def test_what_spreadsheets_leave_at_the_end_is_left_out(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("time,a,,\n0,1,,\n1,2,,\n,,,\n,,,\n")
@@ -180,6 +195,7 @@ def test_what_spreadsheets_leave_at_the_end_is_left_out(tmp_path):
         (gzip.compress(b"a,b\n1,2\n"), "packed by gzip; such files are called .csv.gz"),
         (b"PAR1abcPAR1", "a Parquet file; such files are called .parquet"),
         (b"a,b\n1,\x81\n", "cannot be read as CSV in UTF-8; save it as UTF-8 text"),
+        ("a,ü\n1,2\n".encode("latin-1"), 'looks like latin-1: say .* encoding = "latin-1"'),
         (b"a,b\n1,2\n\x00\x01", "line 1: the file cannot be read as CSV in UTF-8"),
         (b"a,b\n1,2\n3,\x93x\x94\n", 'line 3: .* looks like cp1252: say .* encoding = "cp1252"'),
         ("a,ü\n1,2\n".encode("utf-32"), 'looks like utf-32: say .* encoding = "utf-32"'),

@@ -88,6 +88,7 @@ def test_a_format_that_changes_on_the_way_is_refused_with_the_line(column, names
         (["2024-01-31T06:00Z", "2024-01-31T07:00"], 3, "has no offset and the dates before have"),
         (["1/31/2024 6:00 PM", "1/31/2024 19:00"], 3, "has neither AM nor PM and the times before"),
         (["1/31/2024 6:00", "1/31/2024 7:00 PM"], 3, "has AM or PM and the times before have not"),
+        (["1/31/2024 6:00 PM", "2/1/2024", "2/2/2024 19:00"], 4, "has neither AM nor PM"),
         (["31.01.24"], 2, "has a year of two digits"),
         (["1/2/24"], 2, "has a year of two digits"),
         (["01.31.2024"], 2, "with points the day comes first"),
@@ -121,11 +122,12 @@ def test_what_is_wrong_is_said_with_its_line(texts, line, said):
         ("31.01.2024 06:00 +0100", 5),
         ("31.01.2024 06:00 UTC", 6),
         ("2024-01-31 06:00-02", 8),
+        ("31.01.2024 06:00-0230", 8.5),
     ],
 )
 def test_a_date_is_what_people_mean(text, hour):
     found, utc = read([text])
-    assert found[0] == np.datetime64("2024-01-31") + np.timedelta64(hour, "h")
+    assert found[0] == np.datetime64("2024-01-31") + np.timedelta64(int(60 * hour), "m")
     assert utc == any(mark in text for mark in ("Z", "+", "UTC", "-02"))
 
 
@@ -207,7 +209,8 @@ def test_an_hour_that_comes_twice_is_refused_and_the_cure_is_one(tmp_path, zone,
 
 
 def test_rows_that_come_twice_elsewhere_are_no_matter_of_clocks(tmp_path):
-    for texts in (["2024-06-01T02:00"] * 2, ["2024-10-27T02:00", "2024-10-26T02:00"]):
+    pairs = (("06-01", "06-01"), ("10-27", "10-26"), ("10-28", "10-27"))
+    for texts in ([f"2024-{day}T02:00" for day in pair] for pair in pairs):
         with pytest.raises(
             InvalidInput, match=r"does not come after .*; sort the rows, one a time"
         ):

@@ -443,7 +443,7 @@ def test_subgradients_that_contradict_their_values_are_named():
     steep = Custom(lambda t, x: float(abs(x[0])), lambda t, x: np.array([-50.0, 0.0]), 2, rounds=4)
     learner = DriftPlusPenalty(Box([-1.0, -1.0], [1.0, 1.0]), horizon=4, block=2)
     with pytest.raises(NotConvex, match="they are not convex, or a subgradient is wrong"):
-        tw.run(learner, tw.Stream(Linear(np.array([[1.0, 0.0]] * 4)), steep))
+        list(tw.play(learner, tw.Stream(Linear(np.array([[1.0, 0.0]] * 4)), steep)))
 
 
 def test_the_slopes_of_an_open_block_count():

@@ -238,7 +238,7 @@ def test_what_a_sheet_claims_is_not_believed(tmp_path):
     refused(path, "cannot be read as Excel")
 
 
-def test_books_that_declare_entities_or_unpack_to_too_much_are_refused(tmp_path):
+def test_books_that_declare_entities_or_unpack_to_too_much_are_refused(tmp_path, monkeypatch):
     path = tmp_path / "b.xlsx"
     found = dict(parts(book(path, Costs=[["a"], [1]])))
     name = "xl/worksheets/sheet1.xml"
@@ -248,6 +248,11 @@ def test_books_that_declare_entities_or_unpack_to_too_much_are_refused(tmp_path)
     ):
         packed(path, {**found, name: text})
         refused(path, "is not read: its part xl/worksheets/sheet1.xml declares a document type")
+    monkeypatch.setattr("tidewolf.files.excel._CHUNK", 40)
+    for before in range(40):
+        packed(path, {**found, name: b" " * before + b"<!DOCTYPE x>"})
+        refused(path, "declares a document type")
+    monkeypatch.undo()
     packed(path, {**found, "xl/media/image.bin": bytes(65 << 20)})
     refused(path, "is not read: it unpacks to more than 64 MB")
 

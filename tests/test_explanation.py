@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput
 from tidewolf.explanation import words
-from tidewolf.explanation.record import Explanation
+from tidewolf.explanation.record import Entry, Explanation
 from tidewolf.functions import Capacity, Linear, LogWealth, Max, MaxAffine, Quadratic
 from tidewolf.methods.base import Learner
 from tidewolf.sets import BoundedPSD, FlowPolytope, MultiFlow, Simplex
@@ -428,6 +429,11 @@ def test_the_reason_in_short_is_the_first_that_fits() -> None:
     assert (
         dearer.explain(names=names).in_short().endswith("because the cost of coal rose from 1 to 2")
     )
+    why = told(([1.0, 0.0, 0.5], FREE)).explain(names=names)
+    for now, is_reason in ((0.5, True), (2.0, False)):  # what is dearer draws nothing
+        said = replace(why, costs=(Entry("sun", now, 1.0),)).in_short()
+        assert ("the cost of sun fell from 1 to 0.5" in said) == is_reason
+        assert ("the cost of sun" in said) == is_reason
     still = told(([1.0, 1.0, 1.0], FREE))
     assert still.explain().in_short() == (
         "nothing moved, and no limit was broken in the last round"

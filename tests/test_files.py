@@ -221,7 +221,7 @@ def without(monkeypatch, *names):
 
 def test_csv_and_npz_need_no_extras_and_the_others_name_theirs(tmp_path, monkeypatch):
     np.savez(tmp_path / "t.npz", values=np.ones((2, 2)))
-    without(monkeypatch, "pyarrow", "pandas", "networkx")
+    without(monkeypatch, "pyarrow", "pandas", "networkx", "openpyxl")
     assert (
         len(read_table(tmp_path / "t.npz").values)
         == len(read_table(written(tmp_path, "t.csv", GOOD)).values)
@@ -230,6 +230,8 @@ def test_csv_and_npz_need_no_extras_and_the_others_name_theirs(tmp_path, monkeyp
     assert len(read_graph(written(tmp_path, "g.csv", "u,v\n1,2\n")).links) == 1
     with pytest.raises(MissingExtra, match=r'Parquet needs pyarrow: pip install "tidewolf\[app\]"'):
         read_table(written(tmp_path, "t.parquet", b""))
+    with pytest.raises(MissingExtra, match=r'Excel needs openpyxl: pip install "tidewolf\[app\]"'):
+        read_table(written(tmp_path, "t.xlsx", b""))
     with pytest.raises(MissingExtra, match=r'GML needs networkx: pip install "tidewolf\[graph\]"'):
         read_graph(written(tmp_path, "t.gml", b""))
 
@@ -403,7 +405,7 @@ def test_an_edge_list_in_parquet(tmp_path):
     assert graph.places[1] == f"{path}, row 2"
     german = read_graph(path, numbers=["km"], missing=9.0, format=FileFormat(decimal=","))
     assert german.numbers["km"].tolist() == [1.5, 9.0]
-    assert read_graph(saved({"u": [1, 2], "v": [2, 3]})).links == (("1", "2"), ("2", "3"))
+    assert read_graph(saved({"u": [1, 2], "v": [2.0, 3.5]})).links == (("1", "2"), ("2", "3.5"))
     refused(saved({"u": ["a"], "v": [""]}), 'row 1, column "v": the cell is empty', read_graph)
     refused(saved({"u": ["a" * 1001], "v": ["b"]}), "it holds texts that are no names", read_graph)
     refused(

@@ -148,6 +148,14 @@ def test_a_function_without_a_value_at_some_members_is_not_refused():
         require_subgradients("loss", hill, 0, played, [vertex, inside])
 
 
+def test_a_wrong_factor_does_not_hide_behind_curvature():
+    """Over the whole way both inequalities hold; on a hundredth of it they do not."""
+    here, there = Member(np.eye(N)[0], "here"), Member(np.eye(N)[1], "there")
+    bowl = Custom.one(lambda x: 100 * (x @ x), lambda x: 190 * x, N)
+    with pytest.raises(NotConvex, match=r"y 0\.01 of the way to there: .* 0\.95\d* times as much"):
+        require_subgradients("loss", bowl, 0, here, [there])
+
+
 def test_later_rounds_and_built_in_functions_are_not_looked_at():
     late = Custom(lambda t, x: C[t] @ x, lambda t, x: C[t] if t < 10 else -C[t], N, rounds=ROUNDS)
     assert tw.run(tw.LyapunovDescent(Simplex(N)), tw.Stream(late)).rounds == ROUNDS

@@ -25,7 +25,7 @@ import tidewolf as tw
 from tidewolf.cli import main
 from tidewolf.core.errors import CheckpointError, InvalidInput, OtherSettings
 from tidewolf.experiments.round_reader import RoundReader
-from tidewolf.live import Desk, Follower, live_learner, parse
+from tidewolf.live import Desk, Follower, live_learner, parse, pipes
 from tidewolf.live.clock import Time, expected, time_of
 from tidewolf.live.pipes import pieces
 
@@ -609,14 +609,21 @@ def test_times_are_compared_as_moments() -> None:
     assert time_of(2.0).stamp == time_of(2).stamp
 
 
-def test_lines_come_whole_and_the_longest_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    read, write = os.pipe()
-    os.write(write, b"one\ntw")
-    os.write(write, b"o\n\nthree")
-    os.close(write)
-    found = [(piece.text, piece.number, piece.is_whole) for piece in pieces(read)]
-    os.close(read)
-    assert found == [(b"one", 1, True), (b"two", 2, True), (b"", 3, True), (b"three", 4, False)]
+def test_lines_come_whole_and_the_longest_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that comes in many parts."""
+    long = bytes(range(48, 58)) * 30_000
+    (tmp_path / "lines").write_bytes(b"one\n\n" + long + b"\nthree")
+    with (tmp_path / "lines").open("rb") as file:
+        found = [tuple(piece) for piece in pieces(file.fileno())]
+    assert found == [(b"one", 1, True), (b"", 2, True), (long, 3, True), (b"three", 4, False)]
+    monkeypatch.setattr(pipes, "LONGEST", 10)
+    with (tmp_path / "lines").open("rb") as file:
+        _, _, cut, last = [piece.text for piece in pieces(file.fileno())]
+    assert long.startswith(cut[:11])
+    assert 10 < len(cut) < 1 << 17
+    assert last == b"three"
 
 
 def follower(tmp_path: Path, **tables: str) -> Follower:
@@ -774,17 +781,19 @@ def test_a_gap_in_a_followed_table_is_said(
 
 def test_semicolons_and_decimal_commas_are_followed(tmp_path: Path) -> None:
     path = tmp_path / "costs.csv"
-    path.write_bytes(b"time;a;b\n31.01.2026 06:00;1,5;2\n")
+    path.write_bytes(b"time;a;b\n31/01/2026 06:00;1,5;2\n")
     one = Follower({"costs": path}, tw.problems.FileFormat(decimal=","))
-    path.write_bytes(path.read_bytes() + b"31.01.2026 07:00;2,5;3\n01.02.2026 0")
+    path.write_bytes(path.read_bytes() + b"31/01/2026 07:00;2,5;3\n01/02/2026 0")
     found = [*one.poll()]
-    path.write_bytes(path.read_bytes() + b"6:00;3,5;4\n")  # alone it might be of January
-    found += one.poll()
-    assert [grown.line.numbers["costs"]["a"] for grown in found] == [1.5, 2.5, 3.5]
+    for line in (b"6:00;3,5;4\n", b"02/02/2026 06:00;4,5;4\n"):  # alone: of February, or January?
+        path.write_bytes(path.read_bytes() + line)
+        found += one.poll()
+    assert [grown.line.numbers["costs"]["a"] for grown in found] == [1.5, 2.5, 3.5, 4.5]
     assert [grown.line.time.said for grown in found if grown.line.time] == [
         "2026-01-31T06:00",
         "2026-01-31T07:00",
         "2026-02-01T06:00",
+        "2026-02-02T06:00",
     ]
 
 

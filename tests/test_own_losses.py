@@ -105,9 +105,10 @@ def test_no_feasible_point_is_proved_as_for_built_in_losses():
     assert found.infeasibility.rounds.tolist() == [0]
 
 
-def test_few_looks_leave_a_wide_bracket_that_still_holds(monkeypatch):
+@pytest.mark.parametrize("K", [Simplex(6), L2Ball(6)], ids=["simplex", "ball"])
+def test_few_looks_leave_a_wide_bracket_that_still_holds(K, monkeypatch):
     """Whatever is reached is what is reported."""
-    K, losses = Simplex(6), quadratics(Simplex(6), 8, 5)
+    losses = quadratics(K, 8, 5)
     exact = tw.best_in_hindsight(K, tw.Stream(losses))
     widths = []
     for looks in (1, 3, 10, 100):
@@ -117,6 +118,19 @@ def test_few_looks_leave_a_wide_bracket_that_still_holds(monkeypatch):
         widths.append(found.upper - found.lower)
     assert widths == sorted(widths, reverse=True)
     assert widths[-1] < 1e-4 * widths[0]
+
+
+def test_a_point_that_breaks_a_limit_is_never_the_best(monkeypatch):
+    """Whatever the solver proposes is looked at itself."""
+    K, losses = Simplex(6), quadratics(Simplex(6), 8, 5)
+    limits_ = Capacity(np.full((8, 6), 0.2))
+    alone = tw.best_in_hindsight(K, tw.Stream(losses)).point
+    monkeypatch.setattr(own_losses.OwnBundle, "_nearest", lambda self, best, level: alone)
+    exact = tw.best_in_hindsight(K, tw.Stream(losses, limits_))
+    found = tw.best_in_hindsight(K, tw.Stream(as_custom(losses), limits_))
+    assert float(limits_.values(alone).max()) > 0.01
+    assert float(limits_.values(found.point).max()) <= 1e-9
+    require_brackets(found, exact, np.inf)
 
 
 def test_every_round_is_looked_at_a_bounded_number_of_times():

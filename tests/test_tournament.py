@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -25,6 +27,7 @@ from tidewolf.experiments.play import Player, advance, begin
 from tidewolf.experiments.store import COMPARISON
 from tidewolf.experiments.tournament import CAUTIONS, HEADROOMS, compare_experiments
 from tidewolf.experiments.tournament import plan_comparison as plan
+from tidewolf.hindsight.best import best_in_hindsight
 
 ROUNDS = 48
 NETWORK = """
@@ -233,6 +236,42 @@ def test_a_long_cell_leaves_a_recording_only_until_its_row_is_known(file, tmp_pa
     assert seen == [True]
     assert not found.failures
     assert not (tmp_path / "out" / "checkpoints").exists()
+
+
+def test_recordings_are_gone_on_with_by_every_engine_of_this_machine(file, tmp_path):
+    """What cannot be read is no recording: the cell fails, and is played anew the next time."""
+    pytest.importorskip("joblib")
+    matches = plan([load(file)], cautions=[3.0], headrooms=[0.0])[:1]
+
+    def spoilt(engine, tasks):
+        (task,) = tasks.values()
+        task.file.write_bytes(b"no recording")
+        yield from engine(tasks)
+
+    for name, engine in (("here", engines.serial()), ("there", engines.on_processes(2))):
+        found = compare_experiments(matches, tmp_path / name, engine=partial(spoilt, engine))
+        assert str(tmp_path / name / "checkpoints" / "0") in found.entries[0].failure
+        assert not compare_experiments(matches, tmp_path / name, engine=engines.serial()).failures
+
+
+def test_the_comparator_of_a_stream_is_computed_once(file, monkeypatch):
+    computed = []
+
+    def counting(*given):
+        computed.append(given)
+        return best_in_hindsight(*given)
+
+    monkeypatch.setattr("tidewolf.experiments.play.best_in_hindsight", counting)
+    bandit = (Choice("BanditPrimalDual"), Choice("SinhaVaze"))
+    matches = plan([replace(load(file), learners=bandit)], cautions=[1.0, 10.0], seeds=[4, 5])
+    assert {match.cell.seed for match in matches} == {4, 5}
+    player = Player()
+    rows = [player.row(match.cell) for match in matches]
+    assert len(computed) == 1
+    assert len({json.dumps(row["comparator"]) for row in rows}) == 1
+    other = plan([Experiment.builtin("adversarial")], cautions=[1.0])[0].cell._replace(rounds=20)
+    assert player.row(other)["comparator"] != rows[0]["comparator"]
+    assert len(computed) == 2
 
 
 # what it says

@@ -176,7 +176,7 @@ def list_(
         typer.Argument(metavar="[NAME]", help="Show the settings of this one, each explained."),
     ] = None,
 ) -> None:
-    """What there is: problems, learners, rivals, sets, functions; or the settings of one of them.
+    """What there is: problems, learners, rivals, networks, sets, functions; or the settings of one.
 
     These are the names that experiment files and --learner take, and the settings are the keys
     beside them. In Python they are found under tidewolf.problems, tidewolf.learners,

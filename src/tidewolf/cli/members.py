@@ -10,6 +10,7 @@ from tidewolf.core.errors import InvalidInput
 from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Setting
 from tidewolf.experiments.keys import kind_keys, learner_keys, problem_keys
+from tidewolf.networks import Network
 
 
 def members() -> dict[str, dict[str, str]]:
@@ -49,6 +50,7 @@ def _every() -> dict[str, dict[str, Any]]:
         "problems": {**problems.every()},
         "learners": {**learners.every()},
         "rivals": {**rivals.every()},
+        "networks": {"Network": Network},
         "sets": {kind.__name__: kind for kind in sets.every()},
         "functions": {kind.__name__: kind for kind in functions.every()},
     }

@@ -225,7 +225,7 @@ def _table(
     console: Console, names: Sequence[str], columns: Sequence[_Column], first: str = "learner"
 ) -> Table:
     """As many columns as the screen has room for; those of rank 0 always."""
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False, pad_edge=False)
     table.add_column(first, no_wrap=True, vertical="bottom")
     for column in columns:
         table.add_column(column.title, justify="right", vertical="bottom", no_wrap=True)

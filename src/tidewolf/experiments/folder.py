@@ -595,9 +595,9 @@ def require_no_run(path: Path, force: bool) -> None:
     if force or not (there := [file.name for file in _ours(path)]):
         return
     if SUMMARY_FILE in there or EXPERIMENT_FILE not in there:
+        what = "a run" if SUMMARY_FILE in there else ", ".join(sorted(there))
         raise InvalidInput(
-            f"{path} holds {', '.join(sorted(there))} already; name another folder, or overwrite "
-            "with --force."
+            f"{path} holds {what} already; name another folder, or overwrite with --force."
         )
     raise InvalidInput(
         f"{path} holds a run that is not complete: `tidewolf resume {path}` goes on with it, "

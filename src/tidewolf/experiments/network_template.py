@@ -212,7 +212,7 @@ def _rush_hours(nodes: Sequence[str]) -> Floats:
     """How near each hour is to the evening at each node, from 0 to 1."""
     hours = np.arange(_DAYS * _HOURS)[:, None]
     clocks = np.array([_CLOCKS.get(node, _EAST) for node in nodes])
-    return np.exp(4.0 * np.cos(2.0 * np.pi * (hours + clocks - 20) / _HOURS) - 4.0)
+    return np.asarray(np.exp(4.0 * np.cos(2.0 * np.pi * (hours + clocks - 20) / _HOURS) - 4.0))
 
 
 def _series(names: Sequence[str], values: Floats, digits: int) -> str:

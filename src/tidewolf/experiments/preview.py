@@ -33,6 +33,8 @@ from tidewolf.problems import Problem
 
 _SECONDS, _ROUNDS = 0.5, 200
 """How long each learner is timed at most."""
+_LOADING, _PATIENCE = 3, 5.0
+"""The updates that are not timed, unless they take longer than so many seconds."""
 
 
 class PreviewedLearner(NamedTuple):
@@ -134,12 +136,19 @@ def _files(experiment: Experiment, problem: Problem) -> tuple[str, ...]:
 def _timed(experiment: Experiment, entrant: Choice, problem: Problem) -> PreviewedLearner:
     """A learner, and what its runs would take by a few rounds of it."""
     learner = experiment.learner(entrant, problem, experiment.seeds[0])
-    recording, until = Recording(learner, problem.stream), time.monotonic() + _SECONDS
-    for done in recording.advance():
-        if done >= _ROUNDS or time.monotonic() > until:
+    recording, begun = Recording(learner, problem.stream), time.monotonic()
+    rounds, seconds = 0, 0.0  # of the first updates, in which solvers are loaded
+    for update, done in enumerate(recording.advance(), start=1):
+        if done >= _ROUNDS or time.monotonic() - begun > (_SECONDS if rounds else _PATIENCE):
             break
-    seconds = recording.seconds / max(1, recording.t) * len(problem) * len(experiment.seeds)
-    return PreviewedLearner(entrant.name, entrant.given, seconds)
+        if update == _LOADING:
+            rounds, seconds, begun = done, recording.seconds, time.monotonic()
+    if recording.t == rounds:
+        rounds, seconds = 0, 0.0
+    share = (recording.seconds - seconds) / max(1, recording.t - rounds)
+    return PreviewedLearner(
+        entrant.name, entrant.given, share * len(problem) * len(experiment.seeds)
+    )
 
 
 def _limits_a_round(problem: Problem) -> int:

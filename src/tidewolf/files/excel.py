@@ -24,6 +24,7 @@ from tidewolf.files.format import FileFormat
 ENDINGS = (".xlsx", ".xlsm")
 _MOST_ROWS = 1 << 20
 """What a sheet of Excel has."""
+_CHUNK = 1 << 20
 _DECLARED = tuple(
     text.encode(encoding)
     for text in ("<!DOCTYPE", "<!ENTITY")
@@ -103,7 +104,7 @@ def _require_plain(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: Path
     """Refuse XML that declares entities, which no book needs."""
     before = b""
     with archive.open(member) as part:
-        while chunk := part.read(1 << 20):
+        while chunk := part.read(_CHUNK):
             if any(text in before + chunk for text in _DECLARED):
                 raise InvalidInput(
                     f"{file} is not read: its part {member.filename} declares a document type, "

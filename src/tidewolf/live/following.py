@@ -227,8 +227,7 @@ class _GrowingText(_Tail):
         self._header, self._last = b"", b""
 
     def _look(self) -> None:
-        data = self.path.read_bytes()
-        lines = data[: data.rfind(b"\n") + 1].split(b"\n")[:-1]
+        lines = self.path.read_bytes().split(b"\n")[:-1]  # what comes after the last end waits
         self._require_unchanged(lines)
         new = lines[len(self._lines) :]
         if not any(line.strip() for line in new[not self._lines :]):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from tidewolf.core.errors import InvalidInput
@@ -120,6 +121,7 @@ class LinkColumns(NamedTuple):
             seen.setdefault(called, i)
 
 
+@lru_cache(1 << 14)
 def plain_name(name: str) -> str:
-    """A name with its arrows all alike."""
+    """A name with its arrows all alike; remembered, for rows that arrive have the same ones."""
     return _ARROW.sub(">", name.strip())
