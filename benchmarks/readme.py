@@ -2,8 +2,7 @@
 anew.
 
 A block of text whose first line is that of a run (`routing: 2,000 rounds, seed 0`) becomes what
-`tidewolf run` prints today on 80 columns, but for its last lines, which say where decisions and
-the page are.
+`tidewolf run` prints today on 80 columns, but for the lines that say where files are.
 tests/test_readme.py holds the numbers to the learners.
 """
 
@@ -20,6 +19,8 @@ from tidewolf.cli import main
 
 README = Path(__file__).parent.parent / "README.md"
 PROBLEMS = ("routing", "sdp")
+_FILES = ("decisions: ", "report: ")
+"""How lines begin that say where files are."""
 
 
 def block(problem: str) -> re.Pattern[str]:
@@ -37,9 +38,7 @@ def printed(problem: str) -> str:
     if code:
         raise SystemExit(code)
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
-    return "".join(
-        f"{line}\n" for line in lines if not line.startswith(("decisions: ", "report: "))
-    )
+    return "\n".join(line for line in lines if not line.startswith(_FILES)) + "\n"
 
 
 def write() -> None:

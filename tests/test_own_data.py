@@ -419,10 +419,22 @@ def test_what_would_have_been_saved(place: Path) -> None:
     experiment()
     said("run", "network.toml", "--learner", "Resolve", "--out", "old", "--quiet")
     old = json.loads(Path("old/summary.json").read_text())["runs"][0]
+    check(ONE, Path("old"))
     text = played(ONE, "--incumbent", "old/decisions.csv").replace("\n", " ")
-    new = json.loads(Path("out/summary.json").read_text())["runs"][0]
-    assert "incumbent" in text.lower()
-    assert new["loss"]["total"] != old["loss"]["total"]
+    found = json.loads(Path("out/summary.json").read_text())
+    assert found["incumbent"]["loss"]["total"] == pytest.approx(old["loss"]["total"], rel=1e-12)
+    assert found["incumbent"]["violation"] == pytest.approx(old["violation"], rel=1e-9)
+    change = found["runs"][0]["loss"]["total"] / old["loss"]["total"] - 1.0
+    saying = re.search(r"Ensemble would have cost ([\d.]+) % (more|less)", text)
+    assert saying is not None
+    assert abs(change) * 100 == pytest.approx(float(saying[1]), rel=0.1)
+    assert (change > 0) == (saying[2] == "more")
+
+    volumes = pd.read_csv("old/decisions.csv")
+    volumes.iloc[:, 1:] *= 8.0
+    volumes.to_csv("volumes.csv", index=False)
+    sentence = refused("run", "network.toml", "--incumbent", "volumes.csv", "--out", "third")
+    assert "volumes.csv" in sentence
 
 
 def test_live_goes_on_after_a_kill(
@@ -522,8 +534,15 @@ def alike(shown: str, printed: str) -> bool:
     return abs(a - b) <= 0.02 * abs(a)
 
 
-@pytest.mark.parametrize("which", ["run|new", "compare"])
-@pytest.mark.parametrize("page", list(PAGES))
+@pytest.mark.parametrize(
+    ("page", "which"),
+    [
+        ("own-data", "run|new"),
+        ("own-data", "compare"),
+        ("README", "run|new"),
+        pytest.param("README", "compare", marks=pytest.mark.soak),
+    ],
+)
 def test_the_commands_of_a_page_do_what_is_shown(
     page: str, which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

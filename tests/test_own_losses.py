@@ -123,7 +123,7 @@ def test_few_looks_leave_a_wide_bracket_that_still_holds(K, monkeypatch):
 def test_a_point_that_breaks_a_limit_is_never_the_best(monkeypatch):
     """Whatever the solver proposes is looked at itself."""
     K, losses = Simplex(6), quadratics(Simplex(6), 8, 5)
-    limits_ = Capacity(np.full((8, 6), 0.2))
+    limits_ = Capacity(np.full((8, 6), 0.3))
     alone = tw.best_in_hindsight(K, tw.Stream(losses)).point
     monkeypatch.setattr(own_losses.OwnBundle, "_nearest", lambda self, best, level: alone)
     exact = tw.best_in_hindsight(K, tw.Stream(losses, limits_))

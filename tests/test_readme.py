@@ -4,6 +4,7 @@ show (`make readme` writes them).
 
 from __future__ import annotations
 
+import itertools
 import re
 from functools import cache
 from pathlib import Path
@@ -41,6 +42,13 @@ def shown(example: str) -> str:
     return found
 
 
+def totals(example: str) -> list[list[str]]:
+    """The cells of the first table of a run."""
+    lines = iter(shown(example).splitlines())
+    table = itertools.dropwhile(lambda line: not line.startswith("\u2500"), lines)
+    return [line.split() for line in itertools.takewhile(bool, itertools.islice(table, 1, None))]
+
+
 @cache
 def built(example: str) -> tuple[Problem, Comparator]:
     problem = named(example)()
@@ -52,17 +60,10 @@ def test_the_tables_are_of_all_who_play(example: str) -> None:
     problem, _ = built(example)
     text = shown(example)
     assert text.startswith(f"{example}: {len(problem):,} rounds, seed 0\n")
-    named_there = [line.split()[0] for line in first_table(text)]
+    named_there = [row[0] for row in totals(example)]
     left_out = re.findall(r"^(\w+): left out", text, flags=re.MULTILINE)
     assert named_there == [name for name in BUILTIN_LEARNERS if name not in left_out]
     assert "BanditPrimalDual sees two numbers a round" in text.replace("\n", " ")
-
-
-def first_table(text: str) -> list[str]:
-    """The lines of the first table: loss, regret, violation, calls and seconds of each run."""
-    lines = text.splitlines()
-    begins = next(i for i, line in enumerate(lines) if line.startswith("\u2500"))
-    return lines[begins + 1 : lines.index("", begins)]
 
 
 LONG = pytest.param("Ensemble", marks=pytest.mark.soak)
@@ -74,14 +75,16 @@ def test_the_tables_are_those_of_the_runs(example: str, name: str) -> None:
     problem, best = built(example)
     experiment = Experiment.builtin(example).taken(problem)
     entrants = [each for each in experiment.entrants() if each.name == name]
-    lines = [line for line in first_table(shown(example)) if line.split()[0] == name]
-    for entrant, row in zip(entrants, lines, strict=True):
-        _, total, mean, churn, regret, violation, calls, *_ = row.replace(",", "").split()
+    rows = [row for row in totals(example) if row[0] == name]
+    for entrant, row in zip(entrants, rows, strict=True):
+        loss, mean, churn, regret, violation, calls = (
+            float(cell.replace(",", "")) for cell in row[1:7]
+        )
         again = run(experiment.learner(entrant, problem, 0), problem.stream, comparator=best)
         assert again.regret is not None
-        assert abs(again.regret[1] - float(regret)) <= 1e-3 * abs(best.upper)
-        assert float(total) == pytest.approx(again.losses.sum(), rel=1e-3)
-        assert float(mean) == pytest.approx(again.losses.mean(), rel=1e-3)
-        assert float(churn) == pytest.approx(again.churn.mean(), rel=0.02)
-        assert float(violation) == pytest.approx(again.violations.sum(), rel=0.02)
-        assert float(calls) == pytest.approx(again.oracle_calls / len(problem), abs=0.01)
+        assert loss == pytest.approx(again.losses.sum(), rel=2e-3)
+        assert mean == pytest.approx(again.losses.mean(), rel=2e-3)
+        assert churn == pytest.approx(again.churn.mean(), rel=0.02)
+        assert abs(again.regret[1] - regret) <= 1e-3 * abs(best.upper)
+        assert violation == pytest.approx(again.violations.sum(), rel=0.02)
+        assert calls == pytest.approx(again.oracle_calls / len(problem), abs=0.01)

@@ -159,3 +159,20 @@ def test_a_table_counts_in_place_of_the_edge_list_and_only_for_its_links(folder)
     assert limit.values(x)[0] == pytest.approx(max(reader.network.loads(x) - own) / 4.0)
     x = reader.K.lmo(np.array([0.0, 0.0, 1.0, 1.0]))  # all by way of DEN
     assert limit.values(x)[0] == pytest.approx(-0.5)
+
+
+def test_gaps_of_links_that_nothing_uses_are_nobodys(folder):
+    text = (folder / "costs.csv").read_text().splitlines()
+    at = 1 + NAMES.index("DEN > SEA")  # leads back
+    rows = [row.split(",") for row in text]
+    rows[2][at] = ""
+    (folder / "costs.csv").write_text("\n".join(map(",".join, rows)))
+    file = folder / "net.toml"
+    file.write_text(
+        f'[set]\ngraph = "links.csv"\n{ONE}[stream]\ncosts = "costs.csv"\ngaps = "unseen"\n'
+    )
+    problem = load(file).problem(0)
+    assert problem.stream.unseen == 0
+    rows[2][1 + NAMES.index("SEA > DEN")] = ""
+    (folder / "costs.csv").write_text("\n".join(map(",".join, rows)))
+    assert load(file).problem(0).stream.unseen == 1

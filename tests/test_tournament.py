@@ -356,6 +356,12 @@ def test_re_solving_is_met_at_equal_violation():
     assert far.against_resolving("s") == [
         "No caution of Ensemble breaks limits about as much as re-solving does."
     ]
+    kept = entries(point(1.0, 2.0, 0.0), point(10.0, 2.0, 0.0, default=True))
+    also = entries(point(0.0, 2.0, 0.0, knob="headroom"), learner="Resolve")
+    assert tw.Comparison((venue,), kept + also).against_resolving("s") == [
+        "Ensemble at caution 10 keeps every limit, as Resolve at headroom 0 does, and loses as "
+        "much."
+    ]
     alone = tw.Comparison((venue,), ours)
     assert alone.against_resolving("s") == []
     assert tw.Comparison((venue,), ours[:1]).steps("s") == []

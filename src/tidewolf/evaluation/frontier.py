@@ -142,7 +142,14 @@ def match_sentence(we: str, ours: Sequence[Point], they: str, theirs: Point) -> 
     near = [p for p in ours if _log_ratio(p.violation, theirs.violation) ** 2 <= _NEAR**2]
     if not near:
         return []
-    point = min(near, key=lambda p: (abs(_log_ratio(p.violation, theirs.violation)), p.level))
+    point = min(
+        near,
+        key=lambda p: (
+            abs(_log_ratio(p.violation, theirs.violation)),
+            p.level,
+            not p.default,
+        ),
+    )
     more = point.level - theirs.level
     size = abs(theirs.loss or 0.0)
     loses = (
@@ -150,6 +157,10 @@ def match_sentence(we: str, ours: Sequence[Point], they: str, theirs: Point) -> 
         if not size or abs(more) < _STAYS * size
         else f"loses {_percent(abs(more) / size)} {'more' if more > 0.0 else 'less'}"
     )
+    if point.violation == theirs.violation == 0.0:
+        return [
+            f"{we} at {point.at} keeps every limit, as {they} at {theirs.at} does, and {loses}."
+        ]
     broken = f"{point.violation:.3g} against {theirs.violation:.3g} a round"
     return [
         f"{we} at {point.at} breaks limits about as much as {they} at {theirs.at} ({broken}), and "

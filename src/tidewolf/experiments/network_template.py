@@ -69,6 +69,9 @@ name = {quoted}                # in tables and on the page
 # caution = [3, 10, 30]         # more is more careful about limits: learners that have it run at
 #                               # each value; 10 by default. tidewolf compare {file} shows
 #                               # what each value costs and buys
+# incumbent = "decided.csv"     # what was decided in these rounds, in columns as decisions.csv has
+#                               # them (shares): what would have been saved? Or tidewolf run
+#                               # --incumbent decided.csv
 
 
 # The network: links, and what must go from where to where over them. A decision says which share
@@ -116,8 +119,7 @@ capacities = "{data}/capacities.csv"
 # context = "kinds.csv"         # what kind of round each is, where that is known before it
 # advice = {{incumbent = "decisions.csv"}}
 #                               # what others would have decided, in columns as decisions have; a
-#                               # learner listens where its advice names it. (tidewolf run
-#                               # --incumbent decisions.csv asks what would have been saved)
+#                               # learner listens where its advice names it
 
 
 # How text is written in CSV files, where not with commas, points and UTF-8 (a file that does not

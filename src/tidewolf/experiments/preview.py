@@ -99,7 +99,7 @@ def preview(asked: Experiment, resolved: Experiment, problem: Problem, folder: P
         losses=repr(stream.losses),
         limits="none" if isinstance(stream.constraints, Unlimited) else repr(stream.constraints),
         limits_a_round=_limits_a_round(problem),
-        notes=tuple(problem.network.notes) if problem.network is not None else (),
+        notes=problem.notes,
         seeds=asked.seeds,
         learners=tuple(_timed(resolved, entrant, problem) for entrant in resolved.entrants()),
         left_out=dict(resolved.left_out(problem)),

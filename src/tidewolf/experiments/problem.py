@@ -66,11 +66,13 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
             f"{place.words()}an experiment needs rounds: give costs, capacities or demands under "
             "[stream], a row a round. (tidewolf live needs none.)"
         )
+    entries = len(read["costs"].columns) if "costs" in read else None
+    coordinates = coordinates_of(choice, entries, experiment.place("set"))
+    if (files := coordinates.on_network) is not None:
+        read = {name: files.of_used_links(name, table, paths[name]) for name, table in read.items()}
     aligned = align({**read, **told.tables}, tables.gaps, absent=tuple(told.tables))
     read = {name: aligned.tables[name] for name in read}
     told = _Told(told.paths, {name: aligned.tables[name] for name in told.tables})
-    entries = len(read["costs"].columns) if "costs" in read else None
-    coordinates = coordinates_of(choice, entries, experiment.place("set"))
     losses, limits = coordinates.functions(read, paths, tables, place)
     rounds = _rounds(experiment, losses, limits, paths)
     coordinates.warn_of_negative(limits[:rounds], read.get("capacities"))

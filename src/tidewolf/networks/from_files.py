@@ -64,6 +64,18 @@ class NetworkFiles(NamedTuple):
         spent = Affine(weights.C, one_column(tables["budgets"], called["budgets"], "budgets"))
         return losses, spent if isinstance(limits, Unlimited) else Max(spent, limits)
 
+    def of_used_links(self, name: str, table: Table, source: object) -> Table:
+        """A table without the columns of links that nothing uses: gaps there are nobody's."""
+        if name not in ("costs", "capacities", "weights"):
+            return table
+        places = self.columns.places(table, source)
+        used = np.flatnonzero(np.diff(self.network.incidence.indptr) > 0)
+        kept = sorted({place for link in used if (place := places[link]) is not None})
+        if not kept or len(kept) == len(table.columns):
+            return table
+        columns = tuple(table.columns[place] for place in kept)
+        return table._replace(columns=columns, values=np.ascontiguousarray(table.values[:, kept]))
+
     def costs(self, table: Table | None, source: object, rounds: int) -> Floats:
         """What a unit costs on each link, of shape (rounds, links): the lengths where no table
         says; links that nothing uses need no column.
@@ -277,7 +289,9 @@ def from_files(
         )
     aligned = align(
         {
-            name: read_table(each, gaps=gaps != "refuse", format=format)
+            name: files.of_used_links(
+                name, read_table(each, gaps=gaps != "refuse", format=format), each
+            )
             for name, each in sources.items()
         },
         gaps,

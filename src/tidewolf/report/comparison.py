@@ -43,12 +43,14 @@ _WORDS = (
     ),
     (
         "shortfall",
-        "How far the point of {rival} that it matches worst is out of its reach, in the same unit.",
+        "How far the point of {rival} that it matches worst is out of its reach, in the same unit; "
+        "it is never as careful where none of its settings breaks limits as little.",
     ),
     (
         "less violation",
         "How many times less than that of {rival} at equal regret: the median over the regrets "
-        "that both reach. In equal time: against points of {rival} that took no longer a round.",
+        "that both reach. In equal time: against points of {rival} that took no longer a round, "
+        "where there are some.",
     ),
     ("broken", "The share of rounds in which a limit was broken."),
     (

@@ -116,11 +116,12 @@ def _crossed(boxes: Floats, segments: Floats, clearance: float) -> Floats:
 
 
 def _covered(boxes: Floats, dots: Floats, own: int, radius: float) -> Floats:
-    """How many points other than the label's own lie in each box."""
+    """How many points each box touches; the label's own may be nearer, but not beneath it."""
     near = np.maximum(boxes[:, None, :2], np.minimum(dots[None], boxes[:, None, 2:]))
-    close = np.hypot(*np.moveaxis(near - dots[None], 2, 0)) < radius + 2.0
-    close[:, own] = False
-    found: Floats = close.sum(axis=1).astype(np.float64)
+    away = np.hypot(*np.moveaxis(near - dots[None], 2, 0))
+    least = np.full(len(dots), radius + 2.0)
+    least[own] = radius
+    found: Floats = (away < least).sum(axis=1).astype(np.float64)
     return found
 
 

@@ -46,14 +46,14 @@ _WORDS = (
         "where that point is known only between two bounds, so is the regret.",
     ),
     (
-        "violation",
-        "By how much the limits were broken, added up; a round with room to spare never pays for a "
-        "breach.",
-    ),
-    (
         "regret, kept rounds",
         "The total loss minus that of the best fixed point which keeps every limit in those rounds "
         "that can be kept at the least breach; no point keeps every limit in every round.",
+    ),
+    (
+        "violation",
+        "By how much the limits were broken, added up; a round with room to spare never pays for a "
+        "breach.",
     ),
     ("measured bound", "The most that theory allows this very run, given what it measured."),
     (
@@ -228,7 +228,10 @@ def _read(runs: Sequence[Run]) -> list[tuple[str, str]]:
         total for run in runs for total in (run.certificate.regret, run.certificate.violation)
     ]
     shown = {metric.title for metric in table_metrics(runs)}
-    words = [each for each in _WORDS if not each[0].startswith("regret") or each[0] in shown]
+    if any(most is not None for run in runs for most in (run.bound.regret, run.bound.violation)):
+        shown.add("measured bound")
+    sometimes = ("regret", "regret, kept rounds", "measured bound")
+    words = [each for each in _WORDS if each[0] not in sometimes or each[0] in shown]
     return [*words, _PROMISED] if any(total.promise is not None for total in totals) else words
 
 

@@ -83,7 +83,7 @@ def _table(group: SweepGroup, hues: dict[str, int]) -> Table:
     ]
     knobs = (knob.replace("_", " ") for knob in group.knobs)
     titles = ("learner", *knobs, *(column.title for column in columns))
-    return table(f"Sweep of {group.experiment}", titles, rows, stacked=True)
+    return table(f"Sweep of {group.experiment}", titles, rows, stacked=True, kind="results")
 
 
 def _figure(group: SweepGroup, knob: str, hues: dict[str, int]) -> Figure | None:
