@@ -257,6 +257,8 @@ def test_a_cyclic_network_says_what_it_cuts(place: Path) -> None:
     page = (place / "out" / "report.html").read_text()
     assert "links are cut" in page
     assert "do not lead away from A" in page
+    assert "Colour is utilisation" in page
+    assert "not used, for it does not lead away from A" in page
 
 
 def test_all_links_stay_where_that_is_asked(place: Path) -> None:

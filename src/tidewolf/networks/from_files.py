@@ -21,7 +21,7 @@ import numpy as np
 from tidewolf.core.arguments import as_path
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, UnknownNode
-from tidewolf.core.names import did_you_mean
+from tidewolf.core.names import did_you_mean, listed
 from tidewolf.core.settings import Text
 from tidewolf.core.types import Floats
 from tidewolf.core.unlimited import Unlimited
@@ -110,8 +110,9 @@ class NetworkFiles(NamedTuple):
         for plain, i in places.items():
             if plain not in map(plain_name, names):
                 raise InvalidInput(
-                    f"{source}, line 1: the column {table.columns[i]!r} is none of the "
-                    f"{len(names)} commodities, which are called as {names[0]!r} is."
+                    f"{source}, line 1: no commodity is called as the column "
+                    f"{table.columns[i]!r} is; there "
+                    f"{'is' if len(names) == 1 else 'are'} {listed(names)}."
                     f"{did_you_mean(table.columns[i], names)}"
                 )
         for name in names:
