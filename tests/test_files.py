@@ -478,3 +478,13 @@ def test_graphs_that_are_missing_empty_or_in_parts(tmp_path):
         parts.dag("1", "x")
     with pytest.raises(InvalidInput, match="The links have no km; ask for it"):
         parts.dag("1", "2", "km")
+
+
+@pytest.mark.parametrize(
+    "cell", ["01.03.2026 06:00", "2026-03-01T06:00", "1/31/2026", "31 Jan 2026"]
+)
+def test_times_under_another_name_are_said_to_be_times(tmp_path, cell):
+    path = tmp_path / "kosten.csv"
+    path.write_text(f"Zeit,a\n{cell},1\n")
+    with pytest.raises(InvalidInput, match="looks like a time; a first column of times is called"):
+        read_table(path)

@@ -405,3 +405,10 @@ def test_a_page_links_to_the_decisions_that_lie_beside_it(runs, tmp_path):
     read = Reader((tmp_path / "report.html").read_text(encoding="utf-8"))
     links = [value for name, value in read.attributes if name == "href"]
     assert links == ["decisions.csv", "decisions.parquet", "paths.csv"]
+
+
+def test_violation_begins_at_zero_and_regret_where_it_does():
+    values = np.linspace(3.0, 9.0, 20)
+    assert drawing([PlotLine(values)], "", from_zero=True).tooltip["y"][0] == 0.0
+    assert drawing([PlotLine(values)], "").tooltip["y"][0] > 0.0
+    assert drawing([PlotLine(np.zeros(3))], "", from_zero=True).tooltip["y"][:2] == [0.0, 1.0]

@@ -118,6 +118,13 @@ def test_a_point_alone_has_its_label_beside_it():
     assert text_width("Palo Alto", 12.0) > 50.0
 
 
+def test_labels_give_way_to_each_other():
+    points = [(100.0, 100.0), (100.0, 112.0), (100.0, 124.0)]  # all would go to the right
+    sizes = [(60.0, 15.0)] * 3
+    found = place(points, sizes, np.zeros((0, 4)), Box(0.0, 0.0, 400.0, 400.0))
+    assert found.free
+
+
 @pytest.mark.parametrize(("count", "extra"), [(6, 3), (20, 21), (30, 12)])
 def test_names_have_room_up_to_thirty_nodes(count, extra):
     links = backbone(count, extra, seed=count)

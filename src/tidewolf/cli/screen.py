@@ -329,6 +329,7 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
         standings = [each for each in every if each.stream == stream]
         names = [standing_name(each) for each in standings]
         console.print(Text.assemble((stream, "bold"), f": {comparison.about(stream)}"))
+        _show_choice(console, comparison, stream)
         for first, columns in (("learner", STANDING_COLUMNS), ("a round", STANDING_ROUND_COLUMNS)):
             shown = [
                 _Column(column.narrow_title, standing_cells(column, standings), column.rank)
@@ -337,7 +338,6 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
             ]
             console.print(_table(console, names, shown, first))
             console.print()
-        _show_choice(console, comparison, stream)
     for sentence in comparison.warnings():
         console.print(Text(sentence, style="yellow"))
     if said := who_sees_what((entry.learner, entry.sees) for entry in comparison.entries):
@@ -368,6 +368,7 @@ def _show_choice(console: Console, comparison: Comparison, stream: str) -> None:
     points = [point for _, point in shown]
     columns = [
         _Column("loss", [number(point.loss) for point in points]),
+        _Column("churn", [number(point.churn) for point in points], 2),
         *(
             [_Column("regret", [number(point.regret) for point in points])]
             if any(point.regret is not None for point in points)
@@ -375,7 +376,6 @@ def _show_choice(console: Console, comparison: Comparison, stream: str) -> None:
         ),
         _Column("violation", [number(point.violation) for point in points]),
         _Column("broken", [_percent_or_unknown(point.broken) for point in points], 1),
-        _Column("churn", [number(point.churn) for point in points], 2),
         _Column("us", [number(1e6 * point.seconds) for point in points], 3),
     ]
     console.print(_table(console, names, columns, "a round"))

@@ -380,7 +380,6 @@ METRICS: tuple[Metric, ...] = (
         unit="seconds",
         less_is_better=True,
         title="seconds",
-        narrow_title="secs",
         rank=1,
         timed=True,
         columns=(SweepColumn("seconds", float),),

@@ -2,7 +2,8 @@
 
 A table as decisions.csv is: a column an entry, by name, a row a round; its rows are those of the
 stream by their times where both have them, by `round` (from 1) where it has that, else one after
-another. Entries are decisions, on flows SHARES of each commodity's demand: volumes are not taken.
+another. A single row stands in every round: routing that does not change. Entries are decisions,
+on flows SHARES of each commodity's demand: volumes are not taken.
 
 Files round their numbers, so a row may miss the set by `TOLERANCE` of its size; it is brought to
 the nearest member, and how far that was is said. A row that misses it by more is refused.
@@ -91,9 +92,12 @@ def read_incumbent(path: Path, problem: Problem, format: FileFormat) -> Incumben
     """The decisions in a table, as a learner that plays them; refused where a row is none."""
     table = read_table(path, format=format)
     columns, rows = _columns(table, problem, path), _rows(table, problem, path)
-    points = np.ascontiguousarray(table.values[rows][:, columns])
-    points = points.reshape(len(rows), *problem.K.shape)
-    return _members(points, [table.places[i] for i in rows.tolist()], problem.K, path)
+    distinct, of_round = np.unique(rows, return_inverse=True)
+    points = np.ascontiguousarray(table.values[distinct][:, columns])
+    points = points.reshape(len(distinct), *problem.K.shape)
+    places = [table.places[i] for i in distinct.tolist()]
+    found = _members(points, places, problem.K, path)
+    return replace(found, points=found.points[of_round, ...])
 
 
 def play_incumbent(incumbent: Incumbent, problem: Problem, comparator: Comparator | None) -> Run:
@@ -141,6 +145,8 @@ def _columns(table: Table, problem: Problem, path: Path) -> Int64s:
 def _rows(table: Table, problem: Problem, path: Path) -> Int64s:
     """The row of each round."""
     rounds, stamps = len(problem), problem.stream.stamps
+    if len(table.values) == 1:
+        return np.zeros(rounds, dtype=np.int64)
     if table.times is not None and stamps is not None:
         place = {text: i for i, text in enumerate(_times(table.times))}
         wanted = _times(stamps)

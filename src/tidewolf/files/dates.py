@@ -111,6 +111,14 @@ def read_times(
     return _dates(texts, where)
 
 
+def looks_like_a_time(cell: Any) -> bool:
+    """Whether a cell is a date, in any of the formats."""
+    if isinstance(cell, date | time):
+        return True
+    patterns = (_DIGITS, *(pattern for pattern, _ in _NAMED))
+    return isinstance(cell, str) and any(each.fullmatch(cell.strip()) for each in patterns)
+
+
 def in_utc(times: NDArray, places: Sequence[str], zone: str) -> NDArray:
     """Dates of a clock in UTC. Of an hour that comes twice, the second is the one that would not
     come after the time before; an hour that never was is refused.

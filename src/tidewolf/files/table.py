@@ -22,8 +22,15 @@ from tidewolf.core.errors import InvalidInput
 from tidewolf.core.types import Floats, NDArray
 from tidewolf.files import npz, parquet
 from tidewolf.files.cells import FILL, Cells
-from tidewolf.files.columns import Columns, is_time, named
-from tidewolf.files.dates import clock_text, clocks_went_back, in_utc, is_long, read_times
+from tidewolf.files.columns import TIMES, Columns, is_time, named
+from tidewolf.files.dates import (
+    clock_text,
+    clocks_went_back,
+    in_utc,
+    is_long,
+    looks_like_a_time,
+    read_times,
+)
 from tidewolf.files.excel import file_of
 from tidewolf.files.format import PLAIN, FileFormat, as_format
 from tidewolf.files.records import ENDINGS, read_cells
@@ -122,6 +129,11 @@ def _columns(path: Path, gaps: bool, format: FileFormat) -> Columns:
 def _of_cells(cells: Cells, gaps: bool) -> Columns:
     """The columns of a file that is read cell by cell."""
     timed = is_time(cells.header[0])
+    if not timed and cells.rows and looks_like_a_time(first := cells.rows[0][0]):
+        raise InvalidInput(
+            f"{cells.place(0, 0)}: {str(first)!r} looks like a time; a first column of times is "
+            f"called {' or '.join([', '.join(TIMES[:-1]), TIMES[-1]])}, not {cells.header[0]!r}."
+        )
     columns, rows = named(cells.header[int(timed) :], cells.name), len(cells.rows)
     while timed and rows and not any(cell not in (None, "") for cell in cells.rows[rows - 1]):
         rows -= 1  # spreadsheets write separators to the last row that was ever touched
