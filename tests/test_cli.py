@@ -69,7 +69,8 @@ def test_a_run_prints_a_table_and_writes_a_page(short, tmp_path, capsys):
     assert printed.err == ""
     assert printed.out.startswith("routing: 80 rounds, seed 0\n")
     assert all(
-        word in printed.out for word in (*BUILTIN_LEARNERS, "loss", "regret", "violation", "seconds")
+        word in printed.out
+        for word in (*BUILTIN_LEARNERS, "loss", "regret", "violation", "seconds")
     )
     said = (
         "Ensemble, Resolve and DriftPlusPenalty see whole functions, BanditPrimalDual sees two "

@@ -235,3 +235,10 @@ def test_nothing_saved_is_said_as_that(sign):
         "Ensemble would have cost as much as the incumbent and kept every limit as the incumbent "
         "did."
     )
+
+
+def test_a_single_row_stands_in_every_round(here):
+    table("static.csv", SHARES[:1])
+    found = played("--incumbent", "static.csv")["incumbent"]
+    assert found["loss"]["total"] == pytest.approx(float((COSTS @ SHARES[0]).sum()))
+    assert found["churn"]["worst"] == 0.0
