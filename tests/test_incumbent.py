@@ -242,3 +242,14 @@ def test_a_single_row_stands_in_every_round(here):
     found = played("--incumbent", "static.csv")["incumbent"]
     assert found["loss"]["total"] == pytest.approx(float((COSTS @ SHARES[0]).sum()))
     assert found["churn"]["worst"] == 0.0
+
+
+def test_decisions_as_tidewolf_writes_them_are_read_beside_files_in_another_format(here):
+    for name in ("costs.csv", "capacities.csv"):
+        frame = pandas.read_csv(name)
+        frame.to_csv(name, index=False, sep=";", decimal=",", encoding="latin-1")
+    (here / "e.toml").write_text(f'{FILE}[files]\ndecimal = ","\nencoding = "latin-1"\n')
+    played()
+    (here / "out" / "decisions.csv").rename(here / "ours.csv")
+    found = played("--incumbent", "ours.csv")["incumbent"]
+    assert found["loss"]["total"] > 0.0
