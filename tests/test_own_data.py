@@ -523,7 +523,9 @@ def is_shown(shown: str, printed: str) -> bool:
 def without_seconds(text: str) -> str:
     lines, timed = [], False
     for line in text.splitlines():
-        timed = line.rstrip().endswith(("seconds", "secs", " us")) or (timed and line[:1].strip(" .") != "")
+        timed = line.rstrip().endswith(("seconds", "secs", " us")) or (
+            timed and line[:1].strip(" .") != ""
+        )
         lines.append(line.rstrip().rpartition(" ")[0] if timed else line)
     return "".join(f"{line}\n" for line in lines)
 

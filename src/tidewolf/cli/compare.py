@@ -156,12 +156,16 @@ def compare_command(
 
 
 def _asked(name: str, rounds: int | None, learners: Sequence[str] | None) -> Experiment:
-    """The experiment of a name; a built-in one has more learners here than in a run."""
+    """The experiment of a name; a built-in one has more learners here than in a run, and all of
+    them without settings, whether they were named or not.
+    """
     from tidewolf.experiments import Choice
 
     found = asked_for(name, rounds, learners, None)
-    if learners or is_file(name):
+    if is_file(name):
         return found
+    if learners:
+        return replace(found, as_run=())
     return replace(found, learners=tuple(map(Choice, _CONTESTANTS)))
 
 

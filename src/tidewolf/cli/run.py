@@ -90,8 +90,9 @@ def run_command(
     with the problem's season and re-solving as its advice, runs beside SinhaVaze, which projects
     exactly, and Resolve, which re-solves and nothing else; on a built-in problem also beside the
     paper's three: DriftPlusPenalty, PrimalDual and BanditPrimalDual, which sees two numbers a
-    round. Of these, one that refuses the problem is left out, and that is said. Ctrl-C, or a power
-    cut, loses little: `tidewolf resume DIR` goes on.
+    round. Of these, one that refuses the problem is left out, and that is said. A learner chosen by
+    its name is the file's where the file has it, else the one that would play unless told
+    otherwise. Ctrl-C, or a power cut, loses little: `tidewolf resume DIR` goes on.
 
     \b
     Examples:
@@ -271,8 +272,7 @@ def asked_for(
 ) -> Experiment:
     """The experiment of a file or of a built-in name, with what the command line says instead."""
     from tidewolf.core.arrays import as_count
-    from tidewolf.experiments import Choice, Experiment, load
-    from tidewolf.experiments.keys import learner_named
+    from tidewolf.experiments import Experiment, load
 
     found = load(name) if is_file(name) else Experiment.builtin(name)
     if rounds is not None:
@@ -280,13 +280,7 @@ def asked_for(
     if seed is not None:
         found = replace(found, seeds=(as_count(seed, "The seed", least=0),))
     if names:
-        for each in names:
-            learner_named(each)
-        chosen = [
-            [choice for choice in found.learners if choice.name == each] or [Choice(each)]
-            for each in dict.fromkeys(names)
-        ]
-        found = replace(found, learners=tuple(choice for some in chosen for choice in some))
+        found = found.only(names)
     return found if cautions is None else _at_cautions(found, cautions)
 
 
