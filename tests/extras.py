@@ -95,7 +95,7 @@ NEEDS = {
     "test_report_sections.py::test_a_run_plots_its_series": "matplotlib",
     "test_report_sections.py::test_a_run_shows_itself_in_notebooks": "matplotlib",
     "test_report_sections.py::test_every_figure_is_written_as_png_and_svg": "matplotlib",
-    "test_report_sections.py::test_matrices_and_several_runs_have_pages": "matplotlib",
+    "test_report_sections.py::test_matrices_and_several_runs_have_pages": "jinja2",
     "test_sdp.py::test_the_shell_runs_it_and_writes_a_page": "typer",
     "test_sweep.py": "joblib",
     "test_tournament.py": "typer",

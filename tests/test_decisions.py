@@ -94,11 +94,12 @@ def test_what_was_played_in_place_of_a_decision_is_what_is_kept():
 # names
 
 
-def test_entries_are_called_as_the_set_has_them_then_by_labels_then_by_places():
+def test_entries_are_called_by_labels_then_as_the_set_has_them_then_by_places():
     K = tw.sets.FlowPolytope.from_edges(
         [("a", "b"), ("a", "c"), ("b", "c")], source="a", target="c"
     )
-    assert entry_names(K) == entry_names(K, ["1", "2", "3"]) == ("a > b", "a > c", "b > c")
+    assert entry_names(K) == entry_names(K, ["1", "2"]) == ("a > b", "a > c", "b > c")
+    assert entry_names(K, ["fibre", "radio", "7"]) == ("fibre", "radio", "7")
     simplex = tw.sets.Simplex(2)
     assert entry_names(simplex) == ("entry 1", "entry 2")
     assert entry_names(simplex, ("night", "day")) == ("night", "day")

@@ -523,9 +523,8 @@ def is_shown(shown: str, printed: str) -> bool:
 def without_seconds(text: str) -> str:
     lines, timed = [], False
     for line in text.splitlines():
-        timed = line.rstrip().endswith(("seconds", "secs", " us")) or (
-            timed and line[:1].strip(" .") != ""
-        )
+        header = line.rstrip().endswith(("seconds", "secs", " us"))
+        timed = header or (timed and line[:1].strip(" .") != "")
         lines.append(line.rstrip().rpartition(" ")[0] if timed else line)
     return "".join(f"{line}\n" for line in lines)
 
@@ -541,9 +540,10 @@ def alike(shown: str, printed: str) -> bool:
 @pytest.mark.parametrize(
     ("page", "which"),
     [
-        ("own-data", "run|new"),
+        ("own-data", "new|run (?!.*before)"),
+        ("own-data", "run .*before"),
         ("own-data", "compare"),
-        ("README", "run|new"),
+        ("README", "new|run"),
         pytest.param("README", "compare", marks=pytest.mark.soak),
     ],
 )
@@ -555,7 +555,7 @@ def test_the_commands_of_a_page_do_what_is_shown(
     assert asked[0][0] == "tidewolf new network"
     said("new", "network")
     for command, shown in asked:
-        if re.match(f"tidewolf ({which}) ", command):
+        if re.match(f"tidewolf ({which})", command):
             more = ["--force"] if " new " in command else []
             printed = said(*shlex.split(command)[1:], *more)
             assert is_shown(shown, printed), f"{command}:\n{printed}"

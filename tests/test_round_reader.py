@@ -9,6 +9,7 @@ import pytest
 
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput, TidewolfError
+from tidewolf.evaluation.decisions import entry_names
 from tidewolf.experiments import load
 from tidewolf.experiments.round_reader import RoundReader
 
@@ -176,3 +177,17 @@ def test_gaps_of_links_that_nothing_uses_are_nobodys(folder):
     rows[2][1 + NAMES.index("SEA > DEN")] = ""
     (folder / "costs.csv").write_text("\n".join(map(",".join, rows)))
     assert load(file).problem(0).stream.unseen == 1
+
+
+def test_links_have_their_own_names_in_decisions_and_loops_are_said(folder):
+    (folder / "links.csv").write_text("tail,head,name\nA,B,fibre\nA,B,radio\nA,A,loop\n")
+    (folder / "costs.csv").write_text("radio,A > A,fibre\n1,9,2\n1,9,2\n")
+    file = folder / "net.toml"
+    file.write_text(
+        '[set]\ngraph = "links.csv"\nsource = "A"\ntarget = "B"\n[stream]\ncosts = "costs.csv"\n'
+    )
+    problem = load(file).problem(0)
+    assert problem.labels == ("fibre", "radio")
+    assert problem.stream.losses.C.tolist() == [[2.0, 1.0]] * 2
+    assert problem.notes == ("1 link leads from a node to itself, where nothing goes: left out.",)
+    assert entry_names(problem.K, problem.labels) == ("fibre", "radio")

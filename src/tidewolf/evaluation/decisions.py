@@ -148,15 +148,15 @@ def decisions_of(K: Any, stream: Stream, kept: KeptDecisions) -> Decisions:
 
 
 def entry_names(K: Any, labels: Sequence[str] = ()) -> tuple[str, ...]:
-    """What the entries of a point are called, in C order, no two alike: as the set calls them, else
-    by labels, one each, else by their places from 1.
+    """What the entries of a point are called, in C order, no two alike: by labels, one each, else
+    as the set calls them, else by their places from 1.
     """
     shape, names = tuple(K.shape), getattr(K, "names", None)
     count = math.prod(shape)
-    if names is not None and len(names) == count:
-        return tuple(names)
     if len(labels) == count and len(set(labels)) == count:
         return tuple(labels)
+    if names is not None and len(names) == count:
+        return tuple(names)
     if len(shape) == 1:
         return tuple(f"entry {i}" for i in range(1, count + 1))
     places = np.argwhere(np.ones(shape, dtype=bool)) + 1

@@ -91,7 +91,7 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
             coordinates.labels,
             network=network,
             demands=coordinates.demands(read.get("demands"), paths.get("demands"), rounds),
-            notes=(*(() if network is None else network.notes), *aligned.notes),
+            notes=(*(() if files is None else files.notes), *aligned.notes),
         )
     except TidewolfError as error:
         raise with_location(error, place) from None

@@ -57,7 +57,7 @@ class LinkColumns(NamedTuple):
         places = {plain_name(name): i for i, name in enumerate(table.columns)}
         known = self._known()
         for plain, i in places.items():
-            if plain not in known:
+            if plain not in known and not self._is_loop(plain):
                 raise InvalidInput(f"{source}, line 1: {self._unknown(table.columns[i])}")
         found: list[int | None] = []
         for i in range(len(links)):
@@ -87,6 +87,11 @@ class LinkColumns(NamedTuple):
         """What a column of a link may be called."""
         calls = (self.graph.names[i], link_name(self.graph.links[i]))
         return [plain_name(call) for call in calls if call]
+
+    def _is_loop(self, plain: str) -> bool:
+        """Whether a column is that of a link from a node to itself, which carries nothing."""
+        tail, _, head = plain.partition(">")
+        return bool(self.graph.loops) and tail == head != ""
 
     def _unknown(self, column: str) -> str:
         nodes = {str(node) for link in self.graph.links for node in link}

@@ -133,6 +133,15 @@ class NetworkFiles(NamedTuple):
         return found
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know of the network, in sentences: links that carry nothing, and why."""
+        loops = self.columns.graph.loops
+        if not loops:
+            return self.network.notes
+        said = "1 link leads" if loops == 1 else f"{loops} links lead"
+        return (*self.network.notes, f"{said} from a node to itself, where nothing goes: left out.")
+
+    @property
     def title(self) -> str:
         """What is decided, in a sentence."""
         network, links = self.network, len(self.network.links)
@@ -300,7 +309,7 @@ def from_files(
     losses, limits = files.functions(aligned.tables, sources)
     times = next((table.times for table in aligned.tables.values()), None)
     stream = Stream(losses, limits, time=times, seen=aligned.seen)
-    return NetworkStream(files.network, stream, (*files.network.notes, *aligned.notes))
+    return NetworkStream(files.network, stream, (*files.notes, *aligned.notes))
 
 
 def of_graph(

@@ -27,6 +27,7 @@ what is the caller's choice:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -125,23 +126,27 @@ class PathShare(NamedTuple):
         The share of the commodity's demand that takes it.
     volume : float
         The same in the unit of the demands.
+    by : tuple of str, default ()
+        The names of those of its links that have others beside them, between the same nodes.
 
     Examples
     --------
     >>> network = tw.networks.Network([("SEA", "NYC")], source="SEA", target="NYC", demand=4.0)
     >>> network.path_shares(network.K.center)
-    [PathShare(commodity='SEA > NYC', nodes=('SEA', 'NYC'), share=1.0, volume=4.0)]
+    [PathShare(commodity='SEA > NYC', nodes=('SEA', 'NYC'), share=1.0, volume=4.0, by=())]
     """
 
     commodity: str
     nodes: tuple[Hashable, ...]
     share: float
     volume: float
+    by: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
-        """The nodes with arrows between them."""
-        return " > ".join(map(str, self.nodes))
+        """The nodes with arrows between them, and links that the nodes do not tell."""
+        nodes = " > ".join(map(str, self.nodes))
+        return f"{nodes} by {', '.join(self.by)}" if self.by else nodes
 
 
 @dataclass(frozen=True)
@@ -542,31 +547,50 @@ class Network(Value):
         sent = self._once(demands)
         x = to_numpy(as_point(x, self.K.shape, "The decision"))
         return [
-            PathShare(self.demands[j].name, nodes, share, share * float(sent[j]))
+            PathShare(
+                self.demands[j].name,
+                path.nodes,
+                path.share,
+                path.share * float(sent[j]),
+                self._told_apart(path.links),
+            )
             for j, paths in enumerate(self._paths(x))
-            for share, nodes in paths
+            for path in paths
         ]
 
-    def _paths(self, x: Floats) -> list[list[tuple[float, tuple[Hashable, ...]]]]:
-        """Share and nodes of the paths of each commodity."""
+    def _paths(self, x: Floats) -> list[list[_Path]]:
+        """The paths of each commodity."""
         if self.tunnels is not None:
-            found: list[list[tuple[float, tuple[Hashable, ...]]]] = [[] for _ in self.demands]
-            for j, share, path in zip(self.owner, x, self.tunnels.paths, strict=True):
+            found: list[list[_Path]] = [[] for _ in self.demands]
+            for j, share, tunnel in zip(self.owner, x, self.tunnels.paths, strict=True):
                 if share > _NOTHING:
-                    found[j].append((float(share), path.nodes))
-            return [sorted(paths, key=lambda each: -each[0]) for paths in found]
+                    found[j].append(_Path(float(share), tunnel.nodes, tunnel.links))
+            return [sorted(paths, key=lambda each: -each.share) for paths in found]
         K = self.K
-        if isinstance(K, FlowPolytope):
-            split = [K.paths(x)]
-        elif isinstance(K, MultiFlow):
-            split = K.paths(x)
-        elif isinstance(K, CapacitatedFlow):
-            split = [K.paths(x)]
-        else:
-            assert isinstance(K, Product)
-            parts = zip(K.parts, K.split(x), strict=True)
-            split = [part.paths(own) for part, own in parts if isinstance(part, CapacitatedFlow)]
-        return [[(path.weight, path.nodes) for path in paths] for paths in split]
+        if isinstance(K, MultiFlow):
+            return [
+                [_Path(path.weight, path.nodes, path.arcs) for path in own] for own in K.paths(x)
+            ]
+        flows = K.parts if isinstance(K, Product) else (K,)
+        parts = K.split(x) if isinstance(K, Product) else (x,)
+        links = self._link_of_entry[: parts[0].shape[0]]  # alike for every commodity
+        return [
+            [
+                _Path(path.weight, path.nodes, tuple(links[list(path.arcs)]))
+                for path in flow.paths(own)
+            ]
+            for flow, own in zip(flows, parts, strict=True)
+            if isinstance(flow, FlowPolytope | CapacitatedFlow)
+        ]
+
+    def _told_apart(self, links: Sequence[int]) -> tuple[str, ...]:
+        """The names of those links of a path that have others beside them."""
+        return tuple(self.link_names[i] for i in links if self._beside[self.links[i]] > 1)
+
+    @cached_property
+    def _beside(self) -> Counter[Link]:
+        """How many links lead from a node to another."""
+        return Counter(self.links)
 
     def _rows(self, given: Array, what: str, columns: int, *, infinite: bool = False) -> Floats:
         array = _numbers(given, f"The {what} of a network")
@@ -744,6 +768,14 @@ class Network(Value):
         dead_end = f"lies on no such way to {_ends(demand.targets)}"
         back = f"does not lead away from {_ends(demand.sources)}"
         return [Cut(self.link_names[i], dead_end if i in leading else back) for i in unused]
+
+
+class _Path(NamedTuple):
+    """A path of a commodity."""
+
+    share: float
+    nodes: tuple[Hashable, ...]
+    links: Sequence[int]
 
 
 class _Choice(NamedTuple):
