@@ -335,7 +335,7 @@ def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) 
                 folder.page(each.seed),
                 left_out,
                 decisions=folder.decisions_file if begins else None,
-                notes=(*each.problem.notes, *notes) if begins else (),
+                notes=(*each.notes, *notes) if begins else (),
             )
 
 
@@ -361,7 +361,7 @@ def _write_page(folder: RunFolder, each: Finished) -> None:
         experiment=folder.experiment.toml(),
         left_out=folder.experiment.left_out(each.problem),
         network=each.problem.network,
-        notes=each.problem.notes,
+        notes=each.notes,
     )
 
 
