@@ -123,10 +123,11 @@ def run_command(
     # all are made before the first one runs, so that a wrong setting costs no time
     for entrant in resolved.entrants():
         asked.learner(entrant, problem, asked.seeds[0])
-    if asked.incumbent is not None:
-        read_incumbent(asked.incumbent, problem, asked.files)
+    beside = (
+        None if asked.incumbent is None else read_incumbent(asked.incumbent, problem, asked.files)
+    )
     if dry_run:
-        _show_preview(preview(asked, resolved, problem, folder), as_json, quiet)
+        _show_preview(preview(asked, resolved, problem, folder, beside), as_json, quiet)
         return
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder, "run", again=True):
