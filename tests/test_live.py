@@ -846,3 +846,15 @@ def test_a_context_is_not_followed(network: Path, capsys: pytest.CaptureFixture[
     asked = ["live", str(network), "--db", str(network.with_name("a.db")), "--follow"]
     assert main(asked) == 2
     assert "which are sent as lines of JSON" in capsys.readouterr().err
+
+
+def test_another_demand_is_refused_for_what_was_learned_is_measured_by_it(network: Path) -> None:
+    with desk(network) as one:
+        one.coming()
+    text = network.read_text()
+    network.write_text(text.replace("[stream]", "demand = 90\n[stream]", 1))
+    with pytest.raises(tw.core.errors.OtherSettings, match="the file says 90"):
+        desk(network)
+    network.write_text(text)
+    with desk(network) as one:
+        assert one.rounds == 0

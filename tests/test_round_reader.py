@@ -191,3 +191,28 @@ def test_links_have_their_own_names_in_decisions_and_loops_are_said(folder):
     assert problem.stream.losses.C.tolist() == [[2.0, 1.0]] * 2
     assert problem.notes == ("1 link leads from a node to itself, where nothing goes: left out.",)
     assert entry_names(problem.K, problem.labels) == ("fibre", "radio")
+
+
+def test_rounds_that_are_all_unseen_are_refused(folder):
+    text = (folder / "capacities.csv").read_text()
+    (folder / "capacities.csv").write_text(text.replace("2026-", "2027-"))
+    file = folder / "net.toml"
+    file.write_text(
+        f'[set]\ngraph = "links.csv"\n{ONE}[stream]\ncosts = "costs.csv"\n'
+        'capacities = "capacities.csv"\ngaps = "unseen"\n'
+    )
+    with pytest.raises(InvalidInput, match="No round has every number"):
+        load(file).problem(0)
+
+
+def test_every_link_begins_on_the_shortest_paths(folder):
+    file = folder / "net.toml"
+    stream = '[stream]\ncosts = "costs.csv"\n'
+    file.write_text(f'[set]\ngraph = "links.csv"\n{ONE}paths = "all"\n{stream}')
+    experiment = load(file)
+    problem = experiment.problem(0)
+    learner = experiment.learner(experiment.entrants()[0], problem, 0)
+    x = learner.act(learner.start())
+    shortest = problem.network.path_shares(x)
+    assert [path.name for path in shortest] == ["SEA > DEN > NYC"]  # 1 + 3 against 4 + 5
+    assert float(np.abs(x).sum()) == pytest.approx(2.0)  # nothing goes round in circles

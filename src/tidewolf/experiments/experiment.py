@@ -39,7 +39,9 @@ from tidewolf.files.format import PLAIN, FileFormat, as_format
 from tidewolf.files.gaps import GAPS
 from tidewolf.loop import play
 from tidewolf.methods.base import Learner
+from tidewolf.networks import Network
 from tidewolf.problems import Problem
+from tidewolf.sets import ConvexSet
 
 FILE_FORMAT = 1
 FORMS = ("none", "csv", "parquet", "both")
@@ -332,7 +334,7 @@ class Experiment:
         known = learner_keys(entrant.name)
         given = {"horizon": len(problem), "seed": seed, **entrant.given}
         learner: Learner[Any] = build(
-            partial(learner_named(entrant.name), problem.K),
+            maker(entrant, problem.K, problem.network),
             {key: value for key, value in given.items() if key in known},
             known,
             self.place(*self._place(entrant)),
@@ -465,6 +467,17 @@ class Experiment:
             "outputs": outputs,
         }
         return to_toml({key: value for key, value in data.items() if value is not None})
+
+
+def maker(entrant: Choice, K: ConvexSet, network: Network | None) -> Callable[..., Learner[Any]]:
+    """What makes a learner for a set: where a network's center goes round in circles, one that
+    begins on its shortest paths, unless it says where.
+    """
+    make = partial(learner_named(entrant.name), K)
+    if network is None or "start" in entrant.given or "start" not in learner_keys(entrant.name):
+        return make
+    start = network.start
+    return make if start is None else partial(make, start=start)
 
 
 _USUAL = (BUILTIN_LEARNERS, DEFAULT_LEARNERS)

@@ -31,7 +31,7 @@ from tidewolf.experiments.experiment import TABLES, Experiment, Tables
 from tidewolf.experiments.keys import problem_keys
 from tidewolf.experiments.toml_tables import Place, with_location
 from tidewolf.files import Table
-from tidewolf.files.gaps import align
+from tidewolf.files.gaps import align, require_seen
 from tidewolf.problems import Problem
 
 
@@ -71,6 +71,7 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
     if (files := coordinates.on_network) is not None:
         read = {name: files.of_used_links(name, table, paths[name]) for name, table in read.items()}
     aligned = align({**read, **told.tables}, tables.gaps, absent=tuple(told.tables))
+    require_seen(aligned)
     read = {name: aligned.tables[name] for name in read}
     told = _Told(told.paths, {name: aligned.tables[name] for name in told.tables})
     losses, limits = coordinates.functions(read, paths, tables, place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,10 @@ class RoundReader:
         """A table of one row."""
         if isinstance(given, Mapping):
             columns, values = tuple(map(str, given)), list(given.values())
+            for column, value in given.items():
+                if not isinstance(value, int | float) or not math.isfinite(value):
+                    said = "null" if value is None else repr(value)
+                    raise InvalidInput(f'{source}, {name}, "{column}": {said} is no finite number.')
         else:
             values = list(given) if isinstance(given, list | tuple) else [given]
             columns = self._order(name, len(values))

@@ -89,8 +89,8 @@ def _reasons(why: Explanation) -> Iterator[str | None]:
     outlook = why.outlook
     if not why.limits and outlook is not None and (outlook.limit_played or 0.0) > 0.0:
         yield f"a limit was broken by {number(outlook.limit_played)} in the last round"
-    yield _news(why, "cost", why.costs, -1.0)
-    yield _news(why, "capacity", why.capacities, 1.0)
+    yield _news(why, "cost of putting all on", why.costs, -1.0)
+    yield _news(why, "capacity of", why.capacities, 1.0)
     yield _mover(why)
     if not why.members:
         yield f"{why.learner} made its step after the last round"
@@ -141,7 +141,7 @@ def _news(why: Explanation, what: str, changes: tuple[Entry, ...], sign: float) 
     ends = (largest[0], largest[-1])
     most = max(fitting, key=lambda one: (one.name in ends, abs(_change(one))))
     verb = "rose" if _change(most) > 0.0 else "fell"
-    return f"the {what} of {most.name} {verb} from {number(most.before)} to {number(most.value)}"
+    return f"the {what} {most.name} {verb} from {number(most.before)} to {number(most.value)}"
 
 
 def _mover(why: Explanation) -> str | None:

@@ -120,6 +120,16 @@ def align(
     return Aligned(filled, ~missing, tuple(notes))
 
 
+def require_seen(rounds: Aligned) -> None:
+    """Refuse rounds of which none has every number."""
+    if rounds.seen is not None and not rounds.seen.any():
+        files = ", ".join(str(table.file) for table in rounds.tables.values())
+        raise InvalidInput(
+            f"No round has every number: {files} have no time in common without a gap, so there "
+            "is nothing to learn from."
+        )
+
+
 def _named(name: str, table: Table) -> Table:
     """A table that knows its file and where its rows stand."""
     if not isinstance(table, Table):

@@ -133,10 +133,18 @@ class Desk:
 
     def _opened(self, path: Path) -> Ledger:
         try:
-            return Ledger(path, self.rounds, read_only=self._read_only)
+            ledger = Ledger(path, self.rounds, read_only=self._read_only)
         except BaseException:
             self.session.close()
             raise
+        try:
+            if self.reader.network is not None and not self._read_only:
+                ledger.require_demands(self.reader.network.volumes.tolist())
+        except BaseException:
+            ledger.close()
+            self.session.close()
+            raise
+        return ledger
 
     @property
     def rounds(self) -> int:

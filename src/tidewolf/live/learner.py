@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from tidewolf.experiments import Choice, Experiment
 from tidewolf.experiments.building import build
-from tidewolf.experiments.experiment import DEFAULT_LEARNERS
-from tidewolf.experiments.keys import learner_keys, learner_named
+from tidewolf.experiments.experiment import DEFAULT_LEARNERS, maker
+from tidewolf.experiments.keys import learner_keys
 from tidewolf.experiments.toml_tables import Place
 from tidewolf.methods.base import Learner
+from tidewolf.networks import Network
 from tidewolf.sets import ConvexSet
 
 USUAL = Choice.of("Ensemble", {"advice": ["last"]})
 """Who decides where the file names nobody."""
 
 
-def live_learner(experiment: Experiment, K: ConvexSet) -> Learner[Any]:
+def live_learner(
+    experiment: Experiment, K: ConvexSet, network: Network | None = None
+) -> Learner[Any]:
     """The learner of an experiment whose end is not known: it has no horizon, unless it sets one
     itself.
 
@@ -27,6 +29,8 @@ def live_learner(experiment: Experiment, K: ConvexSet) -> Learner[Any]:
         What the file says.
     K : ConvexSet
         The set of decisions.
+    network : Network, optional
+        The network that is decided on. None: it is none.
 
     Returns
     -------
@@ -50,7 +54,7 @@ def live_learner(experiment: Experiment, K: ConvexSet) -> Learner[Any]:
     if names_nobody and experiment.cautions:
         given["caution"] = experiment.cautions[0]
     learner: Learner[Any] = build(
-        partial(learner_named(entrant.name), K),
+        maker(entrant, K, network),
         {key: value for key, value in given.items() if key in known},
         known,
         Place(experiment.document, () if names_nobody else ("learners", 0)),

@@ -3,6 +3,7 @@
     live_rows       round, time, content, cost, violation     noted before the row is observed
     live_coming     round, known                              noted before the round is decided
     live_answers    round, answer                             noted with the row after it
+    live_demands    volumes                                   what limits and costs are measured by
 
 Rounds count from 1. A note is written to the same write-ahead log as the session's commit after it,
 and is flushed with that: a row that is observed is noted, whatever happens between. A note of a
@@ -15,12 +16,12 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tidewolf.core.errors import CheckpointError
+from tidewolf.core.errors import CheckpointError, OtherSettings
 from tidewolf.live.clock import WINDOW, Time
 
 _TABLES = (
@@ -28,6 +29,7 @@ _TABLES = (
     "violation REAL, demands TEXT)",
     "live_coming (round INTEGER PRIMARY KEY, known TEXT NOT NULL)",
     "live_answers (round INTEGER PRIMARY KEY, answer BLOB NOT NULL)",
+    "live_demands (volumes TEXT NOT NULL)",
 )
 
 
@@ -105,6 +107,23 @@ class Ledger:
                 self._write_coming(db, row.round + 1, coming)
         if self._rounds_at is not None and time is not None:
             self._rounds_at[time] = row.round
+
+    def require_demands(self, volumes: Sequence[float]) -> None:
+        """Refuse static demands that are not those the rows were taken under: what was learned is
+        measured by them.
+        """
+        now = json.dumps([float(volume) for volume in volumes])
+        found = self._read("SELECT volumes FROM live_demands")
+        if not found:
+            with self._writing() as db:
+                db.execute("INSERT INTO live_demands VALUES (?)", (now,))
+        elif found[0][0] != now:
+            before = ", ".join(f"{volume:g}" for volume in json.loads(found[0][0]))
+            raise OtherSettings(
+                f"{self.path} was begun with a demand of {before}, and the file says "
+                f"{', '.join(f'{volume:g}' for volume in volumes)}: costs and limits that were "
+                "learned are measured by it. Put it back, or begin another database."
+            )
 
     def note_coming(self, round: int, coming: Coming) -> None:
         """What the round is about to be decided on."""

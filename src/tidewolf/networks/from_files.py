@@ -27,7 +27,7 @@ from tidewolf.core.types import Floats
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, read_table
 from tidewolf.files.format import PLAIN
-from tidewolf.files.gaps import GAPS, align
+from tidewolf.files.gaps import GAPS, align, require_seen
 from tidewolf.functions.affine import Affine
 from tidewolf.functions.max import Max
 from tidewolf.networks.columns import LinkColumns, plain_name
@@ -306,6 +306,7 @@ def from_files(
         },
         gaps,
     )
+    require_seen(aligned)
     losses, limits = files.functions(aligned.tables, sources)
     times = next((table.times for table in aligned.tables.values()), None)
     stream = Stream(losses, limits, time=times, seen=aligned.seen)

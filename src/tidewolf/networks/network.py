@@ -244,7 +244,7 @@ class Network(Value):
     >>> network.K
     FlowPolytope('SEA' -> 'NYC', 3 arcs, 3 nodes, dimension 1)
     >>> print(network.notes[0].partition(". ")[0])
-    1 of 4 links is cut: 1 does not lead away from SEA (DEN > SEA)
+    1 of 4 links is cut: it does not lead away from SEA (DEN > SEA)
     >>> losses = network.losses(np.ones((2, 4)))  # two rounds
     >>> limits = network.limits([[0.5, 1.0, 1.0, np.inf]] * 2)
     >>> tw.run(tw.Ensemble(network.K), tw.Stream(losses, limits)).rounds
@@ -398,6 +398,15 @@ class Network(Value):
         return tuple(f"{name}: {link}" for name, link in zip(commodities, entries, strict=True))
 
     @cached_property
+    def start(self) -> Array | None:
+        """Where to begin where the center of `K` goes round in circles, with every link: the
+        shortest paths. None elsewhere.
+        """
+        if self.paths != "all":
+            return None
+        return frozen(self.K.lmo(self.lengths[self._link_of_entry]))
+
+    @cached_property
     def notes(self) -> tuple[str, ...]:
         """What to know of it, in sentences: how many links are cut, and why."""
         if not self.cut:
@@ -405,18 +414,21 @@ class Network(Value):
         reasons = dict[str, list[str]]()
         for link, reason in self.cut:
             reasons.setdefault(reason, []).append(link)
-        is_are = "is" if len(self.cut) == 1 else "are"
-        parts = [
-            f"{len(links)} {_plural(reason) if len(links) > 1 else reason} ({listed(links)})"
-            for reason, links in reasons.items()
-        ]
+        counted = f"{len(self.cut)} of {len(self.links)} links {_verb(self.cut, 'is', 'are')} cut"
         more = (
             'With paths = "all" every link stays.'
             if self.paths == "away"
-            else f"With more paths than k = {self.k} more of them stay."
+            else "A larger k keeps more of them."
         )
-        counted = f"{len(self.cut)} of {len(self.links)} links {is_are} cut"
-        return (f"{counted}: {'; '.join(parts)}. {more}",)
+        if len(reasons) == 1:
+            ((reason, links),) = reasons.items()
+            why = f"{_verb(links, 'it', 'they')} {_agreeing(reason, links)} ({listed(links)})"
+        else:
+            why = "; ".join(
+                f"{len(links)} {_agreeing(reason, links)} ({listed(links)})"
+                for reason, links in reasons.items()
+            )
+        return (f"{counted}: {why}. {more}",)
 
     def losses(self, costs: Array, demands: Array | None = None) -> Linear:
         """What rounds cost: the costs of links times what they carry.
@@ -811,6 +823,12 @@ def _ends(shares: Iterable[Hashable]) -> str:
     return " + ".join(map(str, shares))
 
 
-def _plural(reason: str) -> str:
+def _verb(several: Sequence[object], one: str, many: str) -> str:
+    return one if len(several) == 1 else many
+
+
+def _agreeing(reason: str, links: Sequence[str]) -> str:
+    """A reason that agrees with how many links have it."""
     verb, _, rest = reason.partition(" ")
-    return f"{ {'does': 'do', 'lies': 'lie', 'is': 'are', 'leads': 'lead'}[verb] } {rest}"
+    many = {"does": "do", "lies": "lie", "is": "are", "leads": "lead"}[verb]
+    return f"{_verb(links, verb, many)} {rest}"
