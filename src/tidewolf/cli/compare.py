@@ -57,7 +57,9 @@ def compare_command(
     headrooms: Annotated[
         str | None,
         typer.Option(
-            metavar="H,...", help="The headrooms of re-solving; 0,0.5,1,2,4,8 by default."
+            metavar="H,...",
+            help="The headrooms of re-solving, in multiples of what a limit's room usually shrinks "
+            "by in a round; 0,0.5,1,2,4,8 by default.",
         ),
     ] = None,
     budgets: Annotated[

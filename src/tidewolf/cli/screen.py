@@ -379,14 +379,19 @@ def _show_choice(console: Console, comparison: Comparison, stream: str) -> None:
         ),
         _Column("violation", [number(point.violation) for point in points]),
         _Column("broken", [_percent_or_unknown(point.broken) for point in points], 1),
-        _Column("us", [number(1e6 * point.seconds) for point in points], 3),
+        _Column("micro-\nsecs", [number(1e6 * point.seconds) for point in points], 3),
     ]
     console.print(_table(console, names, columns, "a round"))
     console.print()
     steps, beside = comparison.steps(stream), comparison.against_resolving(stream)
+    choice, knobs = comparison.choice(stream), comparison.knob_words(stream)
     if steps:
         console.print(Text(f"{learner}, as its caution rises", style="bold"))
-    for sentence in (*steps, *beside):
+    for sentence in steps:
+        console.print(Text(sentence))
+    if choice:
+        console.print(Text(" ".join(choice), style="bold"))
+    for sentence in (*beside, *knobs):
         console.print(Text(sentence))
     if steps or beside:
         console.print()
