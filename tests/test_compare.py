@@ -357,7 +357,7 @@ def test_a_stream_without_a_feasible_point_has_frontiers_of_the_loss_and_says_wh
     )
     assert len(found.steps("routing")) == 2
     assert "in % of the least mean loss of any point" in repr(found)
-    assert "No point of the set satisfies every constraint" in repr(found)
+    assert "No fixed decision keeps every limit: those of rounds " in repr(found)
 
 
 def test_runs_stand_where_the_comparator_fails(monkeypatch):

@@ -195,9 +195,15 @@ def test_what_spreadsheets_leave_at_the_end_is_left_out(tmp_path):
         (gzip.compress(b"a,b\n1,2\n", mtime=0), "packed by gzip; such files are called .csv.gz"),
         (b"PAR1abcPAR1", "a Parquet file; such files are called .parquet"),
         (b"a,b\n1,\x81\n", "cannot be read as CSV in UTF-8; save it as UTF-8 text"),
-        ("a,ü\n1,2\n".encode("latin-1"), 'looks like latin-1: say .* encoding = "latin-1"'),
+        (
+            "a,ü\n1,2\n".encode("latin-1"),
+            r'looks like cp1252 \(Windows\): say .* encoding = "cp1252"\.',
+        ),
         (b"a,b\n1,2\n\x00\x01", "line 1: the file cannot be read as CSV in UTF-8"),
-        (b"a,b\n1,2\n3,\x93x\x94\n", 'line 3: .* looks like cp1252: say .* encoding = "cp1252"'),
+        (
+            b"a,b\n1,2\n3,\x93x\x94\n",
+            r'line 3: .* looks like cp1252 \(Windows\): say .* encoding = "cp1252"',
+        ),
         ("a,ü\n1,2\n".encode("utf-32"), 'looks like utf-32: say .* encoding = "utf-32"'),
     ],
 )

@@ -1170,6 +1170,43 @@ def test_an_ensemble_that_nobody_set_is_told_the_period_and_re_solves():
         assert alone.taken(problem) is alone, "who is named has the settings that were given"
 
 
+def test_a_learner_chosen_by_its_name_is_the_one_that_would_play(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    hours = np.arange("2026-03-01T00", "2026-03-05T00", dtype="datetime64[h]").astype("M8[m]")
+    rows = "".join(f"{hour},1,2\n" for hour in hours)
+    (tmp_path / "costs.csv").write_text(f"time,a,b\n{rows}")
+    (tmp_path / "mine.toml").write_text('[set]\nkind = "Simplex"\n[stream]\ncosts = "costs.csv"\n')
+
+    def played(*words):
+        assert main(["run", *words, "--rounds", "96", "--dry-run", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)["learners"]
+        return {each["name"]: each["settings"] for each in found}
+
+    told = {"season": "1d", "advice": ["last", "1d"]}
+    everyone, alone = played("mine.toml"), played("mine.toml", "--learner", "Ensemble")
+    assert alone == {"Ensemble": everyone["Ensemble"]}
+    assert told.items() <= alone["Ensemble"].items()
+    careful = played("mine.toml", "--learner", "Ensemble", "--caution", "3")["Ensemble"]
+    assert {**told, "caution": 3.0}.items() <= careful.items()
+    builtin = played("routing", "--learner", "Ensemble")["Ensemble"]
+    assert {"season": 96, "advice": ["last", 96]}.items() <= builtin.items()
+
+
+def test_a_learner_is_the_files_where_the_file_has_it():
+    theirs = Choice.of("SinhaVaze", {"caution": 3.0})
+    experiment = replace(Experiment.builtin("routing"), rounds=2, learners=(theirs,))
+    problem = experiment.problem(0)
+    chosen = experiment.only(["Ensemble", "SinhaVaze", "Ensemble"])
+    first, second = chosen.taken(problem).learners
+    assert (first.name, first.given) == ("Ensemble", {"season": 96, "advice": ("last", 96)})
+    assert second == theirs
+    assert [cell.entrant for cell in plan(chosen)] == [first, second]
+    named = replace(experiment, learners=(Choice("Ensemble"),)).only(["Ensemble"])
+    assert named.taken(problem).learners == (Choice("Ensemble"),), (
+        "the file set nothing, and so be it"
+    )
+
+
 def test_who_refuses_is_told_of_the_three_of_files_and_of_the_six_of_problems():
     builtin = replace(Experiment.builtin("sdp"), rounds=2)
     problem = builtin.problem(0)

@@ -102,6 +102,7 @@ def test_it_is_one_more_line_in_tables_and_on_pages_and_stays_on_resume(here, ca
     assert "Incumbent: It plays the decisions of mine.csv." in printed
     saved = json.loads((here / "out" / "summary.json").read_text())["incumbent"]["saved"]
     assert saved in " ".join(printed.split())
+    assert f"Incumbent: {saved}" not in " ".join(printed.split())
     page = (here / "out" / "report.html").read_text()
     assert saved in page
     assert "Incumbent" in page
@@ -146,8 +147,13 @@ def outside(excess):
         ({"shares": 40.0 * SHARES}, r"^mine.csv, line 2: the row is no decision"),
         (
             {"names": ["night", "days", "dusk"]},
-            r"^mine.csv: an incumbent's decisions have a column for each of the 3 entries, and "
-            r"there is none called 'day'\..* The names are those of decisions.csv: night, day",
+            r'^mine.csv, line 2, column "days": nothing is decided under that name here, and the '
+            r"incumbent has .*; only zeros can be left out\. Did you mean day\?",
+        ),
+        (
+            {"names": ["nights", "days", "dusks"]},
+            r"^mine.csv: an incumbent's decisions have a column for each of the 3 entries that is "
+            r"not 0, and there is none of them\..* The names are those of decisions.csv: night",
         ),
         (
             {"shares": np.column_stack([SHARES, SHARES[:, 0]]), "names": [*NAMES, "noon"]},
@@ -253,3 +259,70 @@ def test_decisions_as_tidewolf_writes_them_are_read_beside_files_in_another_form
     (here / "out" / "decisions.csv").rename(here / "ours.csv")
     found = played("--incumbent", "ours.csv")["incumbent"]
     assert found["loss"]["total"] > 0.0
+
+
+def test_an_entry_without_a_column_is_0_and_that_is_said(here, capsys):
+    table("mine.csv", SHARES[:, :2] / SHARES[:, :2].sum(axis=1, keepdims=True), NAMES[:2])
+    assert main(["run", "e.toml", "--out", "out", "--incumbent", "mine.csv"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "mine.csv; 1 of 3 entries have no column there and count as 0." in said
+    found = json.loads((here / "out" / "summary.json").read_text())["incumbent"]
+    shares = SHARES[:, :2] / SHARES[:, :2].sum(axis=1, keepdims=True)
+    assert found["loss"]["total"] == pytest.approx(float((COSTS[:, :2] * shares).sum()))
+
+
+LINKS = "tail,head,capacity\nA,B,5\nB,C,5\nA,C,5\nB,A,5\n"
+
+
+def network(folder, more="demand = 8\n"):
+    (folder / "links.csv").write_text(LINKS)
+    (folder / "net.csv").write_text("A > B,B > C,A > C,B > A\n" + "1,1,3,1\n" * 4)
+    (folder / "net.toml").write_text(
+        'learners = ["LyapunovDescent"]\n[set]\ngraph = "links.csv"\nsource = "A"\ntarget = "C"\n'
+        f'{more}[stream]\ncosts = "net.csv"\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "more", "said"),
+    [
+        ("4,4,4", "demand = 8\n", r"Are these volumes\? .* divided by 8, the row would be one"),
+        (
+            "4,4,4",
+            "demand = 8\n",
+            "do not balance at A, where 0 comes in and 8 goes out and 1 starts",
+        ),
+        ("0.5,0.4,0.5", "", "do not balance at B, where 0.5 comes in and 0.4 goes out[.] Entries"),
+        ("-0.5,-0.5,1.5", "", "A > B is -0.5, and no share is below 0"),
+    ],
+)
+def test_a_row_that_is_no_flow_is_explained(here, capsys, row, more, said):
+    network(here, more)
+    (here / "mine.csv").write_text(f"A > B,B > C,A > C\n{row}\n")
+    assert main(["run", "net.toml", "--incumbent", "mine.csv"]) == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith("mine.csv, line 2: the row is no decision: ")
+    assert re.search(said, printed), printed
+
+
+def test_tunnels_that_do_not_sum_to_1_and_links_that_are_cut_are_explained(here, capsys):
+    network(here, 'paths = "k-shortest"\nk = 2\n')
+    (here / "mine.csv").write_text("A > C\n0.5\n")
+    assert main(["run", "net.toml", "--incumbent", "mine.csv"]) == 2
+    assert "the shares sum to 0.5, not to 1. Entries are shares" in capsys.readouterr().err
+    network(here)
+    (here / "mine.csv").write_text("A > C,B > A\n1,1\n")
+    assert main(["run", "net.toml", "--incumbent", "mine.csv"]) == 2
+    assert "here (the link does not lead away from A), and" in capsys.readouterr().err
+
+
+def test_violations_on_a_network_are_said_with_their_unit(here, capsys):
+    network(here)
+    (here / "mine.csv").write_text("A > C\n1\n")
+    assert main(["run", "net.toml", "--incumbent", "mine.csv"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert re.search(
+        r"instead of 1\.5, in shares of all that is sent \(\S+ instead of 12 in the unit of the "
+        r"capacities\)\.",
+        said,
+    ), said

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.core.arrays import to_numpy
-from tidewolf.evaluation.hindsight_words import hindsight_sentences
+from tidewolf.evaluation.hindsight_words import contradiction, hindsight_sentences
 from tidewolf.evaluation.metrics import sweep_values, table_metrics
 from tidewolf.hindsight import least_breach as module
 from tidewolf.hindsight.least_breach import least_breach
@@ -191,9 +191,9 @@ def test_what_is_said_where_no_flow_keeps_every_limit(abilene):
 
 def test_it_is_said_in_words_and_in_tables(abilene):
     proof, least = hindsight_sentences([abilene, abilene])
-    assert proof.startswith("No point of the set satisfies every constraint")
+    assert proof.startswith("No fixed decision keeps every limit: those of ")
     assert least == (
-        "Any fixed point breaks limits by at least 11.3 in all. The best of those that keep "
+        "Any fixed decision breaks limits by at least 11.3 in all. The best of those that keep "
         "the 89 of 336 rounds which can be kept at the least breach costs 1,639."
     )
     titles = [metric.title for metric in table_metrics([abilene])]
@@ -204,6 +204,50 @@ def test_it_is_said_in_words_and_in_tables(abilene):
     line = repr(abilene).splitlines()[1]
     assert "regret against those who keep 89 of 336 rounds [3.66" in line
     assert "none" not in line
+
+
+def contradicting(rounds, time=None):
+    """Two entries; in the last of these rounds each is held below what the others leave to it."""
+    caps = np.ones((12, 2))
+    for place, t in enumerate(rounds):
+        caps[t, place % 2] = 0.375
+    if len(rounds) == 1:
+        caps[rounds[0]] = 0.375
+    return tw.Stream(tw.functions.Linear(np.ones((12, 2))), tw.functions.Capacity(caps), time=time)
+
+
+HOURS = np.arange("2026-03-01T00", "2026-03-01T12", dtype="datetime64[h]")
+
+
+@pytest.mark.parametrize(
+    ("rounds", "time", "said"),
+    [
+        (
+            (2, 9),
+            HOURS,
+            "No fixed decision keeps every limit: those of 2026-03-01 02:00 and 2026-03-01 09:00 "
+            "contradict each other, and any one decision breaks one of them by at least 0.125.",
+        ),
+        (
+            (2, 9),
+            None,
+            "No fixed decision keeps every limit: those of rounds 3 and 10 contradict each other, "
+            "and any one decision breaks one of them by at least 0.125.",
+        ),
+        (
+            (0,),
+            HOURS,
+            "No decision keeps every limit: that of 2026-03-01 00:00 cannot be kept, whatever is "
+            "decided, and is broken by at least 0.125.",
+        ),
+        ((4,), np.arange(12.0), "No decision keeps every limit: that of 4 cannot be kept,"),
+    ],
+)
+def test_which_rounds_contradict_each_other_is_said_with_their_times(rounds, time, said):
+    stream = contradicting(rounds, time)
+    proof = tw.best_in_hindsight(tw.sets.Simplex(2), stream).infeasibility
+    assert contradiction(proof, stream).startswith(said)
+    assert least_breach(tw.sets.Simplex(2), stream).lower >= proof.bound - 1e-9
 
 
 def test_without_any_method_nothing_is_claimed():

@@ -523,7 +523,7 @@ def is_shown(shown: str, printed: str) -> bool:
 def without_seconds(text: str) -> str:
     lines, timed = [], False
     for line in text.splitlines():
-        header = line.rstrip().endswith(("seconds", "secs", " us"))
+        header = line.rstrip().endswith(("seconds", "secs"))
         timed = header or (timed and line[:1].strip(" .") != "")
         lines.append(line.rstrip().rpartition(" ")[0] if timed else line)
     return "".join(f"{line}\n" for line in lines)

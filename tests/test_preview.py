@@ -104,14 +104,62 @@ def test_mistakes_are_one_sentence(words, said, file, tmp_path, capsys):
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_network_says_which_links_carry_nothing(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def net(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "links.csv").write_text("tail,head\nA,B\nB,A\nB,C\nA,C\n")
-    (tmp_path / "costs.csv").write_text("A > B,B > A,B > C,A > C\n" + "1,1,1,3\n" * 5)
+    (tmp_path / "links.csv").write_text("tail,head,capacity\nA,B,1\nB,A,1\nB,C,1\nA,C,\n")
+    hours = [f"2026-03-01T{hour:02}:00" for hour in range(5)]
+    rows = "".join(f"{hour},1,1,1,3\n" for hour in hours)
+    (tmp_path / "costs.csv").write_text(f"time,A > B,B > A,B > C,A > C\n{rows}")
+
+    def write(more=""):
+        (tmp_path / "net.toml").write_text(
+            'learners = ["Ensemble"]\n[set]\ngraph = "links.csv"\nsource = "A"\ntarget = "C"\n'
+            f'{more}[stream]\ncosts = "costs.csv"\n'
+        )
+        return tmp_path
+
+    return write
+
+
+def test_a_network_is_told_in_words(net, capsys):
+    folder = net()
+    (folder / "mine.csv").write_text("A > C\n1\n")
+    assert main(["run", "net.toml", "--dry-run", "--incumbent", "mine.csv"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    for part in (
+        "set shares of the demand of A > C on 3 of 4 links; 3 entries, dimension 1",
+        "rounds 5, from 2026-03-01 00:00 to 2026-03-01 04:00; seed 0",
+        "losses costs of links times what they carry",
+        "limits 2 of 3 used links have a limit note",
+        "1 of 4 links is cut",
+        "incumbent It plays the decisions of mine.csv, whose one row stands in every round; 2 of 3 "
+        "entries have no column there and count as 0.",
+        "decisions.csv, paths.parquet, paths.csv, rounds.parquet",
+    ):
+        assert part in said, part
+    assert "float64" not in said
+
+
+@pytest.mark.parametrize("more", ["", 'paths = "k-shortest"\nk = 2\n'])
+def test_every_file_of_a_network_is_named_before(net, more, capsys):
+    folder = net(more)
+    assert main(["run", "net.toml", "--out", "there", "--dry-run", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert main(["run", "net.toml", "--out", "there", "--quiet"]) == 0
+    there = folder / "there"
+    left = {str(path.relative_to(there)) for path in there.rglob("*") if path.is_file()}
+    assert not {name for name in told["files"] if "/" not in name} - left
+    assert not {name for name in left if name.startswith(("paths", "tun"))} - set(told["files"])
+    assert ("tunnels.csv" in left) is bool(more)
+
+
+def test_without_limits_there_are_none(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "links.csv").write_text("tail,head\nA,B\nB,C\nA,C\n")
+    (tmp_path / "costs.csv").write_text("A > B,B > C,A > C\n" + "1,1,3\n" * 5)
     (tmp_path / "net.toml").write_text(
         '[set]\ngraph = "links.csv"\nsource = "A"\ntarget = "C"\n[stream]\ncosts = "costs.csv"\n'
     )
     assert main(["run", "net.toml", "--learner", "Ensemble", "--dry-run"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "1 of 4 links is cut" in said
-    assert "limits none" in said
+    assert "limits none" in " ".join(capsys.readouterr().out.split())

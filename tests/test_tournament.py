@@ -21,7 +21,7 @@ from test_cli import PROGRAM
 from tidewolf.cli import main
 from tidewolf.core.errors import InvalidInput, OtherSettings
 from tidewolf.evaluation.comparison import Entry, Venue
-from tidewolf.evaluation.frontier import Point, step_sentence, undominated
+from tidewolf.evaluation.frontier import HEADROOM, Point, step_sentence, undominated
 from tidewolf.experiments import Choice, Experiment, engines, load
 from tidewolf.experiments.play import Player, advance, begin
 from tidewolf.experiments.store import COMPARISON
@@ -350,8 +350,8 @@ def test_re_solving_is_met_at_equal_violation():
     )
     assert found.against_resolving("s") == [
         "Ensemble at caution 10 breaks limits about as much as Resolve at headroom 0 (0.1 against "
-        "0.11 a round), and loses 12 % less."
-    ], "headroom 1 loses more and breaks more; nobody is as careful as headroom 2"
+        "0.11 a round), and costs 12 % less."
+    ], "headroom 1 costs more and breaks more; nobody is as careful as headroom 2"
     far = tw.Comparison((venue,), ours + theirs[2:])
     assert far.against_resolving("s") == [
         "No caution of Ensemble breaks limits about as much as re-solving does."
@@ -359,12 +359,43 @@ def test_re_solving_is_met_at_equal_violation():
     kept = entries(point(1.0, 2.0, 0.0), point(10.0, 2.0, 0.0, default=True))
     also = entries(point(0.0, 2.0, 0.0, knob="headroom"), learner="Resolve")
     assert tw.Comparison((venue,), kept + also).against_resolving("s") == [
-        "Ensemble at caution 10 keeps every limit, as Resolve at headroom 0 does, and loses as "
+        "Ensemble at caution 10 keeps every limit, as Resolve at headroom 0 does, and costs as "
         "much."
     ]
     alone = tw.Comparison((venue,), ours)
     assert alone.against_resolving("s") == []
     assert tw.Comparison((venue,), ours[:1]).steps("s") == []
+
+
+def test_where_to_begin_is_said_with_what_lies_nearest():
+    venue = Venue("s", 0, 5, np.inf, np.inf, False, "None.")
+
+    def choice(*points, learner=None):
+        return tw.Comparison((venue,), entries(*points)).choice("s", learner)
+
+    usual = point(10.0, 2.0, 0.1, default=True)
+    assert choice(
+        point(0.1, 1.0, 0.9), point(3.0, 1.9, 0.14), usual, point(30.0, 2.2, 0.05),
+        point(100.0, 3.0, 0.01),
+    ) == [
+        "Begin with the default, caution 10: it costs 2 a round and breaks limits by 0.1.",
+        "Where that breaks too much, caution 30 breaks limits 50 % less and costs 10 % more.",
+        "Where it costs too much, caution 3 costs 5.0 % less and breaks limits 40 % more.",
+    ]  # fmt: skip
+    assert choice(point(3.0, 1.8, 0.05), usual) == [
+        "Take caution 3: it costs 10 % less than the default, caution 10, and breaks limits 50 % "
+        "less."
+    ]
+    assert choice(point(3.0, 1.8, 0.5), usual)[1:] == [
+        "Where it costs too much, caution 3 costs 10 % less and breaks limits 5 times as much."
+    ]
+    kept = point(10.0, 2.0, 0.0, default=True)
+    assert choice(point(3.0, 1.8, 0.5), kept, point(30.0, 2.5, 0.0)) == [
+        "Begin with the default, caution 10: it costs 2 a round and keeps every limit.",
+        "Where it costs too much, caution 3 costs 10 % less and breaks limits by 0.5.",
+    ]
+    assert choice(point(3.0, 1.8, 0.5), point(10.0, 2.0, 0.1)) == [], "nobody's default"
+    assert choice(usual) == []
 
 
 def test_the_undominated_are_beaten_by_nobody():
@@ -383,7 +414,10 @@ def test_no_word_is_left_that_only_we_understand(file, tmp_path, capsys):
         assert "infx" not in said
     flat = " ".join(printed.split())
     assert "Ensemble, caution 10 (default)" in flat
-    for sentence in found.steps("network") + found.against_resolving("network"):
+    said = found.steps("network") + found.choice("network") + found.against_resolving("network")
+    assert found.choice("network")
+    assert found.knob_words("network") == [HEADROOM]
+    for sentence in [*said, HEADROOM]:
         assert " ".join(sentence.split()) in flat
         assert sentence in repr(found)
     assert len(found.steps("network")) == 1

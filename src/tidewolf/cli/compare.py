@@ -57,7 +57,9 @@ def compare_command(
     headrooms: Annotated[
         str | None,
         typer.Option(
-            metavar="H,...", help="The headrooms of re-solving; 0,0.5,1,2,4,8 by default."
+            metavar="H,...",
+            help="The headrooms of re-solving, in multiples of what a limit's room usually shrinks "
+            "by in a round; 0,0.5,1,2,4,8 by default.",
         ),
     ] = None,
     budgets: Annotated[
@@ -156,12 +158,16 @@ def compare_command(
 
 
 def _asked(name: str, rounds: int | None, learners: Sequence[str] | None) -> Experiment:
-    """The experiment of a name; a built-in one has more learners here than in a run."""
+    """The experiment of a name; a built-in one has more learners here than in a run, and all of
+    them without settings, whether they were named or not.
+    """
     from tidewolf.experiments import Choice
 
     found = asked_for(name, rounds, learners, None)
-    if learners or is_file(name):
+    if is_file(name):
         return found
+    if learners:
+        return replace(found, as_run=())
     return replace(found, learners=tuple(map(Choice, _CONTESTANTS)))
 
 

@@ -90,8 +90,9 @@ def run_command(
     with the problem's season and re-solving as its advice, runs beside SinhaVaze, which projects
     exactly, and Resolve, which re-solves and nothing else; on a built-in problem also beside the
     paper's three: DriftPlusPenalty, PrimalDual and BanditPrimalDual, which sees two numbers a
-    round. Of these, one that refuses the problem is left out, and that is said. Ctrl-C, or a power
-    cut, loses little: `tidewolf resume DIR` goes on.
+    round. Of these, one that refuses the problem is left out, and that is said. A learner chosen by
+    its name is the file's where the file has it, else the one that would play unless told
+    otherwise. Ctrl-C, or a power cut, loses little: `tidewolf resume DIR` goes on.
 
     \b
     Examples:
@@ -122,10 +123,11 @@ def run_command(
     # all are made before the first one runs, so that a wrong setting costs no time
     for entrant in resolved.entrants():
         asked.learner(entrant, problem, asked.seeds[0])
-    if asked.incumbent is not None:
-        read_incumbent(asked.incumbent, problem, asked.files)
+    beside = (
+        None if asked.incumbent is None else read_incumbent(asked.incumbent, problem, asked.files)
+    )
     if dry_run:
-        _show_preview(preview(asked, resolved, problem, folder), as_json, quiet)
+        _show_preview(preview(asked, resolved, problem, folder, beside), as_json, quiet)
         return
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder, "run", again=True):
@@ -271,8 +273,7 @@ def asked_for(
 ) -> Experiment:
     """The experiment of a file or of a built-in name, with what the command line says instead."""
     from tidewolf.core.arrays import as_count
-    from tidewolf.experiments import Choice, Experiment, load
-    from tidewolf.experiments.keys import learner_named
+    from tidewolf.experiments import Experiment, load
 
     found = load(name) if is_file(name) else Experiment.builtin(name)
     if rounds is not None:
@@ -280,13 +281,7 @@ def asked_for(
     if seed is not None:
         found = replace(found, seeds=(as_count(seed, "The seed", least=0),))
     if names:
-        for each in names:
-            learner_named(each)
-        chosen = [
-            [choice for choice in found.learners if choice.name == each] or [Choice(each)]
-            for each in dict.fromkeys(names)
-        ]
-        found = replace(found, learners=tuple(choice for some in chosen for choice in some))
+        found = found.only(names)
     return found if cautions is None else _at_cautions(found, cautions)
 
 
@@ -341,7 +336,7 @@ def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) 
                 folder.page(each.seed),
                 left_out,
                 decisions=folder.decisions_file if begins else None,
-                notes=(*each.problem.notes, *notes) if begins else (),
+                notes=(*each.notes, *notes) if begins else (),
             )
 
 
@@ -367,7 +362,7 @@ def _write_page(folder: RunFolder, each: Finished) -> None:
         experiment=folder.experiment.toml(),
         left_out=folder.experiment.left_out(each.problem),
         network=each.problem.network,
-        notes=each.problem.notes,
+        notes=each.notes,
     )
 
 

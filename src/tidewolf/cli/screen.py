@@ -271,12 +271,14 @@ def show_preview(found: Preview) -> None:
     console = Console(highlight=False)
     console.print(Text.assemble((found.experiment, "bold"), f": {found.title}"))
     grid = Table.grid(padding=(0, 2))
-    when = "" if found.first is None else f", from {found.first} to {found.last}"
+    when = "" if found.first is None else f", from {found.first} to {found.last}".replace("T", " ")
     seeds = ", ".join(map(str, found.seeds))
     several = "s" * (len(found.seeds) > 1)
-    limits = f" ({found.limits_a_round:,} a round)" if found.limits_a_round > 1 else ""
+    counted = found.limits_a_round > 1 and "used links" not in found.limits
+    limits = f" ({found.limits_a_round:,} a round)" if counted else ""
+    dimension = "" if "dimension" in found.set else f", dimension {found.dimension:,}"
     facts = [
-        ("set", f"{found.set}; {found.entries:,} entries, dimension {found.dimension:,}"),
+        ("set", f"{found.set}; {found.entries:,} entries{dimension}"),
         ("rounds", f"{found.rounds:,}{when}; seed{several} {seeds}"),
         ("losses", found.losses),
         ("limits", f"{found.limits}{limits}"),
@@ -285,6 +287,7 @@ def show_preview(found: Preview) -> None:
             ("learner", f"{each.name}{_settings_of(each.settings)}: about {_clock(each.seconds)}")
             for each in found.learners
         ),
+        *([("incumbent", found.incumbent)] if found.incumbent else []),
         *(("left out", f"{name}: {sentence}") for name, sentence in found.left_out.items()),
         ("folder", found.folder),
         ("files", ", ".join(found.files)),
@@ -376,14 +379,19 @@ def _show_choice(console: Console, comparison: Comparison, stream: str) -> None:
         ),
         _Column("violation", [number(point.violation) for point in points]),
         _Column("broken", [_percent_or_unknown(point.broken) for point in points], 1),
-        _Column("us", [number(1e6 * point.seconds) for point in points], 3),
+        _Column("micro-\nsecs", [number(1e6 * point.seconds) for point in points], 3),
     ]
     console.print(_table(console, names, columns, "a round"))
     console.print()
     steps, beside = comparison.steps(stream), comparison.against_resolving(stream)
+    choice, knobs = comparison.choice(stream), comparison.knob_words(stream)
     if steps:
         console.print(Text(f"{learner}, as its caution rises", style="bold"))
-    for sentence in (*steps, *beside):
+    for sentence in steps:
+        console.print(Text(sentence))
+    if choice:
+        console.print(Text(" ".join(choice), style="bold"))
+    for sentence in (*beside, *knobs):
         console.print(Text(sentence))
     if steps or beside:
         console.print()

@@ -31,7 +31,9 @@ from tidewolf.core.feedback import who_sees_what
 from tidewolf.core.values import Value
 from tidewolf.evaluation.formatting import aligned, data_frame, finite_or_none, plain_interval
 from tidewolf.evaluation.frontier import (
+    HEADROOM,
     Point,
+    choice_sentences,
     gap,
     match_sentence,
     saving,
@@ -288,6 +290,32 @@ class Comparison(Value):
             its = [p for p in points if p.budget == budget and p.knob and p.loss is not None]
             found += [before + step_sentence(*pair) for pair in pairwise(its)]
         return [sentence[0].upper() + sentence[1:] for sentence in found]
+
+    def choice(self, stream: str, learner: str | None = None) -> list[str]:
+        """Which caution to begin with, and which to take where that breaks or costs too much.
+
+        Parameters
+        ----------
+        stream : str
+            Its name.
+        learner : str, default None
+            Whose caution. None: that of `chooser`.
+
+        Returns
+        -------
+        list of str
+            Up to three sentences; none where no point is the default, or budgets differ.
+        """
+        learner = self.chooser(stream) if learner is None else learner
+        if learner is None:
+            return []
+        points = [point for point in self.frontier(stream, learner) if point.knob == "caution"]
+        return choice_sentences(points) if len({point.budget for point in points}) == 1 else []
+
+    def knob_words(self, stream: str) -> list[str]:
+        """What headroom is, where somebody has it."""
+        every = (point for who in self.learners for point in self.frontier(stream, who))
+        return [HEADROOM] if any(point.knob == "headroom" for point in every) else []
 
     def against_resolving(self, stream: str, learner: str | None = None) -> list[str]:
         """Which caution lies nearest to re-solving at equal violation, in sentences.
@@ -572,13 +600,13 @@ class Comparison(Value):
         return rows
 
     def about(self, stream: str) -> str:
-        """A stream in a line: how long, which seeds, what the best fixed point loses."""
+        """A stream in a line: how long, which seeds, what the best fixed point costs."""
         self._require(stream)
         venues = [venue for venue in self.venues if venue.stream == stream]
         seeds = ", ".join(str(venue.seed) for venue in venues)
         means = [venue.mean for venue in venues if venue.mean is not None]
         if len(means) == len(venues):
-            known = f"the best fixed point loses {statistics.fmean(means):.6g} a round"
+            known = f"the best fixed point costs {statistics.fmean(means):.6g} a round"
         elif any(venue.feasible is False for venue in venues):
             known = "no point keeps every limit"
         else:
@@ -617,7 +645,12 @@ class Comparison(Value):
                 shown = [(c.title, *standing_cells(c, its)) for c in applying(columns, its)]
                 rows = list(zip((first, *names), *shown, strict=True))
                 lines += [f"  {line}".rstrip() for line in aligned(rows)]
-            said = [*self.steps(stream), *self.against_resolving(stream)]
+            said = [
+                *self.steps(stream),
+                *self.choice(stream),
+                *self.against_resolving(stream),
+                *self.knob_words(stream),
+            ]
             lines += [f"  {sentence}" for sentence in said]
         if sees := who_sees_what((entry.learner, entry.sees) for entry in self.entries):
             lines.append(sees)
@@ -711,7 +744,7 @@ STANDING_COLUMNS = (
         lambda standing: _times(standing.saving_in_time, "rival slower"),
         1,
     ),
-    StandingColumn("us a round", "us", _microseconds),
+    StandingColumn("microseconds a round", "micro-\nsecs", _microseconds),
 )
 STANDING_ROUND_COLUMNS = (
     StandingColumn("broken %", "broken\n%", _over_points(".2g", _broken)),

@@ -136,7 +136,7 @@ def step_sentence(before: Point, after: Point) -> str:
 
 
 def match_sentence(we: str, ours: Sequence[Point], they: str, theirs: Point) -> list[str]:
-    """Which of our points breaks limits as much as one of theirs, and what each loses; nothing
+    """Which of our points breaks limits as much as one of theirs, and what each costs; nothing
     where none comes near.
     """
     near = [p for p in ours if _log_ratio(p.violation, theirs.violation) ** 2 <= _NEAR**2]
@@ -152,22 +152,83 @@ def match_sentence(we: str, ours: Sequence[Point], they: str, theirs: Point) -> 
     )
     more = point.level - theirs.level
     size = abs(theirs.loss or 0.0)
-    loses = (
-        "loses as much"
+    costs = (
+        "costs as much"
         if not size or abs(more) < _STAYS * size
-        else f"loses {_percent(abs(more) / size)} {'more' if more > 0.0 else 'less'}"
+        else f"costs {_percent(abs(more) / size)} {'more' if more > 0.0 else 'less'}"
     )
     if point.violation == theirs.violation == 0.0:
         return [
-            f"{we} at {point.at} keeps every limit, as {they} at {theirs.at} does, and {loses}."
+            f"{we} at {point.at} keeps every limit, as {they} at {theirs.at} does, and {costs}."
         ]
     broken = f"{point.violation:.3g} against {theirs.violation:.3g} a round"
     return [
         f"{we} at {point.at} breaks limits about as much as {they} at {theirs.at} ({broken}), and "
-        f"{loses}."
+        f"{costs}."
     ]
 
 
+def choice_sentences(points: Sequence[Point]) -> list[str]:
+    """Where to begin, and what to take instead where that breaks, or costs, too much: the points
+    nearest in violation. Nothing where no point is the default.
+    """
+    usual = next((point for point in points if point.default and point.loss is not None), None)
+    if usual is None or usual.loss is None:
+        return []
+    others = [(p, p.loss) for p in points if p.loss is not None and p.value != usual.value]
+    better = [
+        (p, loss)
+        for p, loss in others
+        if loss <= usual.loss - _STAYS * abs(usual.loss)
+        and p.violation <= (1.0 - _STAYS) * usual.violation < usual.violation
+    ]
+    if better:
+        p, loss = min(better, key=lambda each: each[1])
+        return [
+            f"Take {p.at}: it costs {_compared(usual.loss, loss)} than the default, {usual.at}, "
+            f"and breaks limits {_compared(usual.violation, p.violation)}."
+        ]
+    breaks = f"breaks limits by {usual.violation:.3g}" if usual.violation else "keeps every limit"
+    found = [f"Begin with the default, {usual.at}: it costs {usual.loss:.4g} a round and {breaks}."]
+    less = [each for each in others if each[0].violation < (1.0 - _STAYS) * usual.violation]
+    more = [
+        each
+        for each in others
+        if each[0].violation > (1.0 + _STAYS) * usual.violation
+        and each[1] < usual.loss - _STAYS * abs(usual.loss)
+    ]
+    if less:
+        p, loss = max(less, key=lambda each: (each[0].violation, -each[1]))
+        found.append(
+            f"Where that breaks too much, {p.at} breaks limits "
+            f"{_compared(usual.violation, p.violation)} and costs {_compared(usual.loss, loss)}."
+        )
+    if more:
+        p, loss = min(more, key=lambda each: (each[0].violation, each[1]))
+        found.append(
+            f"Where it costs too much, {p.at} costs {_compared(usual.loss, loss)} and breaks "
+            f"limits {_compared(usual.violation, p.violation)}."
+        )
+    return found
+
+
+def _compared(before: float, after: float) -> str:
+    """How much more or less."""
+    if before == 0.0:
+        return f"by {after:.3g}"
+    if before > 0.0 and after / before >= 3.0:
+        return f"{after / before:.3g} times as much"
+    apart = abs(after - before) / abs(before)
+    if apart < _STAYS:
+        return "as much"
+    return f"{_percent(apart)} {'more' if after > before else 'less'}"
+
+
+HEADROOM = (
+    "Headroom h: re-solving leaves free, under every limit, h times what its room usually shrinks "
+    "by from one round to the next."
+)
+"""What the knob of re-solving means."""
 _NEAR = math.log(1.5)
 """Violations up to this far apart, in logarithms, count as about the same."""
 _STAYS = 0.0005

@@ -7,10 +7,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from tidewolf.evaluation.decisions import time_texts
 from tidewolf.evaluation.formatting import number, plain_interval
 
 if TYPE_CHECKING:
+    from tidewolf.core.batch import Stream
     from tidewolf.evaluation.run import Run
+    from tidewolf.hindsight.best import Infeasibility
+
+_NAMED = 6
+"""How many rounds a sentence names."""
 
 _UNKNOWN = (
     "The best fixed point in hindsight cannot be computed for this set and these functions, so the "
@@ -36,17 +44,50 @@ def _sentences(run: Run) -> list[str]:
         return []
     if best is None:
         return [_UNKNOWN]
-    return infeasible_sentences(run) if best.infeasibility is not None else [_HALF]
+    if best.infeasibility is None:
+        return [_HALF]
+    return infeasible_sentences(run, contradiction(best.infeasibility, run.stream))
 
 
-def infeasible_sentences(run: Run) -> list[str]:
-    """That no point keeps every limit, with the rounds that show it; how little can be broken; and
-    what the best point costs of those that keep the rounds that can be kept.
+def contradiction(proof: Infeasibility, stream: Stream) -> str:
+    """That no point keeps every limit, in plain words: which rounds show it, by their times where
+    they have some, and by how much one of them is broken whatever is decided.
+
+    The proof has weights of sum 1, so what it weighs is broken by `bound` somewhere at least.
+    """
+    rounds, where = np.unique(proof.rounds, return_inverse=True)
+    shares = np.bincount(where, proof.weights)
+    heaviest = np.sort(np.argsort(-shares.round(9), kind="stable")[:_NAMED])
+    shown = rounds[heaviest]
+    if stream.stamps is None:
+        names = [f"{t + 1:,}" for t in shown.tolist()]
+        those = "that of round " if len(rounds) == 1 else "those of rounds "
+    else:
+        texts = time_texts(stream.stamps)
+        names = [texts[t].replace("T", " ") for t in shown.tolist()]
+        those = "that of " if len(rounds) == 1 else "those of "
+    if len(rounds) == 1:
+        return (
+            f"No decision keeps every limit: {those}{names[0]} cannot be kept, whatever is "
+            f"decided, and is broken by at least {proof.bound:.3g}."
+        )
+    more = len(rounds) - len(shown)
+    last = f"{more:,} more" if more else names.pop()
+    return (
+        f"No fixed decision keeps every limit: {those}{', '.join(names)} and {last} contradict "
+        f"each other, and any one decision breaks one of them by at least {proof.bound:.3g}."
+    )
+
+
+def infeasible_sentences(run: Run, proof: str = "") -> list[str]:
+    """That no point keeps every limit, with the rounds that show it, as the proof has it or in the
+    words that are given; how little can be broken; and what the best point costs of those that keep
+    the rounds that can be kept.
     """
     best, found = run.comparator, run.least_breach
     assert best is not None
     assert best.infeasibility is not None
-    proof = best.infeasibility.sentence
+    proof = proof or best.infeasibility.sentence
     if found is None:
         return [proof]
     least = number(found.lower)
@@ -55,13 +96,13 @@ def infeasible_sentences(run: Run) -> list[str]:
     if not len(found.kept):
         return [
             proof,
-            f"Any fixed point breaks limits by at least {least} in all{reached}; the point of the "
-            f"least breach keeps none of the {found.rounds:,} rounds, and the best point without "
+            f"Any fixed decision breaks limits by at least {least} in all{reached}; that of the "
+            f"least breach keeps none of the {found.rounds:,} rounds, and the best one without "
             f"limits costs {number(found.best.upper)}.",
         ]
     return [
         proof,
-        f"Any fixed point breaks limits by at least {least} in all{reached}. The best of those "
+        f"Any fixed decision breaks limits by at least {least} in all{reached}. The best of those "
         f"that keep the {kept} rounds which can be kept at the least breach costs "
         f"{number(found.best.upper)}.",
     ]

@@ -7,7 +7,7 @@ it is written to (`toml`) says all there is to say.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -179,6 +179,9 @@ class Experiment:
     incumbent : path, optional
         A table of what was decided in these rounds, as decisions.csv has it, to compare with: an
         entry on a flow is a share of its commodity's demand, not a volume.
+    as_run : tuple of str, default ()
+        Learners that were chosen by name alone: where they have no settings, they get those that
+        they have where nobody is named (see `taken`).
     document : Document, optional
         The file it was read from, for errors to point to.
 
@@ -204,6 +207,7 @@ class Experiment:
     files: FileFormat = PLAIN
     decisions: Annotated[str | None, Text(choices=FORMS)] = None
     incumbent: Path | None = None
+    as_run: tuple[str, ...] = ()
     document: Document | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -231,6 +235,7 @@ class Experiment:
             "seeds": (lambda seed: Seed()(seed, "A seed"), "[0, 1]"),
             "cautions": (lambda size: as_number(size, "A value of caution", above=0.0), "[1.0]"),
             "swept": (_range_of, '[("horizons", [100, 200])]'),
+            "as_run": (lambda name: as_text(name, "The name of a learner"), '["Ensemble"]'),
         }
         for name, (check, such) in lists.items():
             items = as_items(getattr(self, name), f"{name} of an experiment", such)
@@ -348,12 +353,38 @@ class Experiment:
     def taken(self, problem: Problem) -> Experiment:
         """The same; where no learners were named, without those of the usual ones that refuse this
         problem (see `left_out`), and with an Ensemble that is told the problem's period and
-        re-solves.
+        re-solves. One that was chosen by name alone (`as_run`) is told them, too.
         """
-        if self.learners not in (tuple(map(Choice, names)) for names in _USUAL):
+        taking: Iterable[Choice] = self.learners
+        if self.names_nobody:
+            taking = (each for each in taking if _refusal(each.name, problem) is None)
+        elif not self.as_run:
             return self
-        taking = (each for each in self.learners if _refusal(each.name, problem) is None)
-        return replace(self, learners=tuple(_told(each, problem) for each in taking))
+        told = tuple(
+            _told(each, problem)
+            if self.names_nobody or (each.name in self.as_run and not each.settings)
+            else each
+            for each in taking
+        )
+        return replace(self, learners=told, as_run=())
+
+    @property
+    def names_nobody(self) -> bool:
+        """Whether the usual learners play, for nobody said who."""
+        return self.learners in (tuple(map(Choice, names)) for names in _USUAL)
+
+    def only(self, names: Iterable[str]) -> Experiment:
+        """The same with the learners of these names alone: as they stand here, else as they are
+        where nobody is named.
+        """
+        chosen: list[Choice] = []
+        as_run: list[str] = []
+        for name in dict.fromkeys(names):
+            learner_named(name)
+            there = [choice for choice in self.learners if choice.name == name]
+            chosen += there or [Choice(name)]
+            as_run += [name] * (self.names_nobody or not there)
+        return replace(self, learners=tuple(chosen), as_run=tuple(as_run))
 
     def left_out(self, problem: Problem) -> dict[str, str]:
         """Those of the usual learners that refuse this problem, with their sentences, where all the

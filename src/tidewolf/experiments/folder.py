@@ -58,7 +58,7 @@ from tidewolf.experiments.decision_files import (
 )
 from tidewolf.experiments.decision_log import LOG_ENDING, DecisionLog
 from tidewolf.experiments.experiment import Experiment
-from tidewolf.experiments.incumbent import play_incumbent, read_incumbent, with_savings
+from tidewolf.experiments.incumbent import play_incumbent, read_incumbent, savings
 from tidewolf.experiments.lock import locked
 from tidewolf.experiments.plan import PlannedRun, plan_run
 from tidewolf.experiments.play import Player, advance, begin, cumulative_loss, prepare
@@ -94,6 +94,19 @@ class Finished(NamedTuple):
     def shown(self) -> tuple[Run, ...]:
         """Those that tables and pages show: the incumbent is one more line."""
         return self.runs if self.incumbent is None else (*self.runs, self.incumbent)
+
+    @property
+    def saved(self) -> str:
+        """What the first run would have saved, in a sentence; empty without an incumbent."""
+        if self.incumbent is None:
+            return ""
+        first = self.cells[0].entrant.name
+        return savings(self.runs[0], first, self.incumbent, self.problem.network)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know first: what would have been saved, and of the problem."""
+        return (*([self.saved] if self.saved else []), *self.problem.notes)
 
 
 @final
@@ -352,8 +365,6 @@ class RunFolder:
                 for recording in recordings
             )
             incumbent = self._incumbent(problem, ready.best)
-            if incumbent is not None:
-                incumbent = with_savings(incumbent, runs[0], cells[0].entrant.name)
             found.append(Finished(seed, problem, cells, runs, incumbent))
         return found
 
@@ -583,7 +594,7 @@ def incumbent_record(found: Sequence[Finished]) -> dict[str, Any]:
         return {}
     told = first.incumbent.summary()
     kept = ("rounds", "loss", "churn", "regret", "hindsight", "violation", "broken", "max_excess")
-    return {"incumbent": {**{key: told[key] for key in kept}, "saved": first.incumbent.notes[-1]}}
+    return {"incumbent": {**{key: told[key] for key in kept}, "saved": first.saved}}
 
 
 def require_no_run(path: Path, force: bool) -> None:

@@ -2,8 +2,8 @@
 
 A table as decisions.csv is: a column an entry, by name, a row a round; its rows are those of the
 stream by their times where both have them, by `round` (from 1) where it has that, else one after
-another. A single row stands in every round: routing that does not change. Entries are decisions,
-on flows SHARES of each commodity's demand: volumes are not taken.
+another. A single row stands in every round: routing that does not change. An entry without a column
+is 0. Entries are decisions, on flows SHARES of each commodity's demand: volumes are not taken.
 
 Files round their numbers, so a row may miss the set by `TOLERANCE` of its size; it is brought to
 the nearest member, and how far that was is said. A row that misses it by more is refused.
@@ -91,13 +91,21 @@ class Incumbent(Learner[State]):
 def read_incumbent(path: Path, problem: Problem, format: FileFormat) -> Incumbent:
     """The decisions in a table, as a learner that plays them; refused where a row is none."""
     table = _read(path, format)
-    columns, rows = _columns(table, problem, path), _rows(table, problem, path)
+    names = entry_names(problem.K, problem.labels)
+    columns, rows = _columns(table, names, problem, path), _rows(table, problem, path)
     distinct, of_round = np.unique(rows, return_inverse=True)
-    points = np.ascontiguousarray(table.values[distinct][:, columns])
-    points = points.reshape(len(distinct), *problem.K.shape)
+    points = np.zeros((len(distinct), len(names)))
+    there = columns >= 0
+    points[:, there] = table.values[distinct][:, columns[there]]
     places = [table.places[i] for i in distinct.tolist()]
-    found = _members(points, places, problem.K, path)
-    return replace(found, points=found.points[of_round, ...])
+    found, rounded = _members(points.reshape(len(distinct), *problem.K.shape), places, problem)
+    said = f"It plays the decisions of {path.name}"
+    if len(table.values) == 1:
+        said += ", whose one row stands in every round"
+    absent = int((~there).sum())
+    if absent:
+        said += f"; {absent:,} of {len(names):,} entries have no column there and count as 0"
+    return Incumbent(problem.K, found[of_round, ...], (f"{said}{rounded}.",))
 
 
 def _read(path: Path, format: FileFormat) -> Table:
@@ -123,36 +131,34 @@ def play_incumbent(incumbent: Incumbent, problem: Problem, comparator: Comparato
     return run(incumbent, stream, comparator=comparator)
 
 
-def with_savings(incumbent: Run, ours: Run, label: str) -> Run:
-    """The same run, whose notes say what would have been saved."""
-    learner = incumbent.learner
-    assert isinstance(learner, Incumbent)
-    said = (*learner.said, savings(ours, label, incumbent))
-    return replace(incumbent, learner=replace(learner, said=said))
-
-
-def _columns(table: Table, problem: Problem, path: Path) -> Int64s:
-    """The place of each entry's column."""
-    names = entry_names(problem.K, problem.labels)
+def _columns(table: Table, names: Sequence[str], problem: Problem, path: Path) -> Int64s:
+    """The place of each entry's column; -1 where it has none."""
     place = {name: i for i, name in enumerate(table.columns)}
-    missing = [name for name in names if name not in place]
-    if missing:
-        hint = did_you_mean(missing[0], table.columns)
-        raise InvalidInput(
-            f"{path}: an incumbent's decisions have a column for each of the {len(names)} entries, "
-            f"and there is none called {missing[0]!r}.{hint} The names are those of decisions.csv: "
-            f"{listed(names)}."
-        )
     known = {*names, _ROUND}
+    if not place.keys() & set(names):
+        hint = did_you_mean(names[0], table.columns)
+        raise InvalidInput(
+            f"{path}: an incumbent's decisions have a column for each of the {len(names)} entries "
+            f"that is not 0, and there is none of them.{hint} The names are those of "
+            f"decisions.csv: {listed(names)}."
+        )
     for name in table.columns:
         if name not in known and np.any(table.values[:, place[name]] != 0.0):
             row = int(np.flatnonzero(table.values[:, place[name]])[0])
             raise InvalidInput(
-                f'{table.places[row]}, column "{name}": nothing is decided under that name here, '
-                f"and the incumbent has {table.values[row, place[name]]:g}; only zeros can be "
-                f"left out.{did_you_mean(name, names)}"
+                f'{table.places[row]}, column "{name}": nothing is decided under that name here'
+                f"{_cut(name, problem)}, and the incumbent has "
+                f"{table.values[row, place[name]]:g}; only zeros can be left out."
+                f"{did_you_mean(name, names)}"
             )
-    return np.array([place[name] for name in names], dtype=np.int64)
+    return np.array([place.get(name, -1) for name in names], dtype=np.int64)
+
+
+def _cut(name: str, problem: Problem) -> str:
+    """Why a link carries nothing, where that is so."""
+    if problem.network is None:
+        return ""
+    return next((f" (the link {why})" for link, why in problem.network.cut if link == name), "")
 
 
 def _rows(table: Table, problem: Problem, path: Path) -> Int64s:
@@ -195,8 +201,11 @@ def _times(times: Any) -> list[Any]:
     return [float(one) for one in times.tolist()]
 
 
-def _members(points: Floats, places: Sequence[str], K: ConvexSet, path: Path) -> Incumbent:
-    """The rows as members of the set, those that are rounded brought to the nearest one."""
+def _members(points: Floats, places: Sequence[str], problem: Problem) -> tuple[Array, str]:
+    """The rows as members of the set, those that are rounded brought to the nearest one, and how
+    far that was in words.
+    """
+    K = problem.K
     most, farthest, moved = TOLERANCE * K.radius, 0.0, 0
     found = like(points, K.center)
     project: ExactProjection | None = None
@@ -206,12 +215,7 @@ def _members(points: Floats, places: Sequence[str], K: ConvexSet, path: Path) ->
         if excess <= 0.5 * membership_tolerance(x, K.radius):
             continue
         if not excess <= most:
-            raise InvalidInput(
-                f"{where}: the row is no decision: it is {excess:.3g} outside the set, where "
-                f"{most:.3g} is allowed for rounding. Entries are decisions as decisions.csv has "
-                "them, on flows shares of each commodity's demand and not volumes: what enters a "
-                "node leaves it, and the shares of a commodity sum to 1."
-            )
+            raise InvalidInput(f"{where}: the row is no decision: {_why(to_numpy(x), problem)}")
         try:
             project = ExactProjection(K) if project is None else project
             member = project(x)
@@ -219,16 +223,71 @@ def _members(points: Floats, places: Sequence[str], K: ConvexSet, path: Path) ->
             continue
         farthest, moved = max(farthest, norm(member - x)), moved + 1
         found[i, ...] = member
-    said = f"It plays the decisions of {path.name}"
-    if moved:
-        said += (
-            f"; {moved:,} of {len(places):,} rows were rounded, and are taken as the nearest "
-            f"decision, at most {number(farthest)} away"
+    if not moved:
+        return found, ""
+    rows = f"{moved:,} of {len(places):,} rows"
+    return found, (
+        f"; {rows} were rounded, and are taken as the nearest decision, at most "
+        f"{number(farthest)} away"
+    )
+
+
+def _why(x: Floats, problem: Problem) -> str:
+    """Why a point is no decision, and what to look for."""
+    K, net = problem.K, problem.network
+    if net is None:
+        return (
+            f"it is {float(K.excess(like(x, K.center))):.3g} outside the set, where "
+            f"{TOLERANCE * K.radius:.3g} is allowed for rounding. Entries are decisions as "
+            "decisions.csv has them, on flows shares of each commodity's demand and not volumes: "
+            "what enters a node leaves it, and the shares of a commodity sum to 1."
         )
-    return Incumbent(K, found, (f"{said}.",))
+    if x.min() < -TOLERANCE:
+        worst = int(x.argmin())
+        return f"{net.names[worst]} is {x[worst]:.4g}, and no share is below 0."
+    nodes = list(net.nodes) if net.tunnels is None else []
+    most, said, scales = TOLERANCE, "", np.ones(len(net.demands))
+    for j, demand in enumerate(net.demands):
+        own = np.where(net.owner == j, x, 0.0)
+        of = f" of {demand.name}" if len(net.demands) > 1 else ""
+        if net.tunnels is not None:
+            scales[j] = own.sum()
+            if abs(scales[j] - 1.0) > most:
+                most = abs(scales[j] - 1.0)
+                said = f"the shares{of} sum to {scales[j]:.4g}, not to 1"
+            continue
+        loads = net.incidence @ own
+        came, went = dict.fromkeys(nodes, 0.0), dict.fromkeys(nodes, 0.0)
+        for (tail, head), load in zip(net.links, loads.tolist(), strict=True):
+            went[tail] += load
+            came[head] += load
+        scales[j] = sum(went[node] - came[node] for node in demand.sources)
+        for node in nodes:
+            starts, ends = demand.sources.get(node, 0.0), demand.targets.get(node, 0.0)
+            off = abs(went[node] + ends - came[node] - starts)
+            if off <= most:
+                continue
+            most = off
+            due = [f"{at:.4g} {what}" for at, what in ((starts, "starts"), (ends, "ends")) if at]
+            said = (
+                f"the shares{of} do not balance at {node}, where {came[node]:.4g} comes in and "
+                f"{went[node]:.4g} goes out{''.join(f' and {each} there' for each in due)}"
+            )
+    if not said:
+        excess = float(K.excess(like(x, K.center)))
+        return f"it is {excess:.3g} outside the set of decisions: a share is above what is allowed."
+    if scales.min() > 0.0 and scales.max() > 1.0 + TOLERANCE:
+        shares = like(x / scales[net.owner], K.center)
+        if float(K.excess(shares)) <= TOLERANCE * K.radius:
+            by = f"{scales[0]:.4g}" if len(scales) == 1 else "what each commodity sends"
+            return (
+                f"{said}. Are these volumes? Decisions are shares of each commodity's demand; "
+                f"divided by {by}, the row would be one."
+            )
+    return f"{said}. Entries are shares of each commodity's demand: what enters a node leaves it."
 
 
-def savings(ours: Run, label: str, incumbent: Run) -> str:
+def savings(ours: Run, label: str, incumbent: Run, network: Any = None) -> str:
     """What would have been saved, in a sentence."""
     mine, theirs = float(ours.losses.sum()), float(incumbent.losses.sum())
     cost = f"cost {_apart(theirs - mine, theirs)} the incumbent"
@@ -237,8 +296,20 @@ def savings(ours: Run, label: str, incumbent: Run) -> str:
         "kept every limit as the incumbent did"
         if number(broken) == number(instead) == "0"
         else f"broken limits by {number(broken)} instead of {number(instead)}"
+        f"{_in_units(broken, instead, network)}"
     )
     return f"{label} would have {cost} and {limits}."
+
+
+def _in_units(broken: float, instead: float, network: Any) -> str:
+    """What violations on a network are measured in, and as volumes."""
+    if network is None:
+        return ""
+    shares = ", in shares of all that is sent"
+    if network.unit == 1.0:
+        return shares
+    volumes = [number(network.unit * each) for each in (broken, instead)]
+    return f"{shares} ({volumes[0]} instead of {volumes[1]} in the unit of the capacities)"
 
 
 def _apart(less: float, whole: float) -> str:

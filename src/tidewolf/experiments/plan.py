@@ -22,13 +22,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from tidewolf.core.arrays import LARGEST_COUNT, as_count
 from tidewolf.core.errors import InvalidInput
 from tidewolf.experiments.choice import Choice
-from tidewolf.experiments.experiment import (
-    BUILTIN_LEARNERS,
-    DEFAULT_LEARNERS,
-    Experiment,
-    Tables,
-    said_format,
-)
+from tidewolf.experiments.experiment import Experiment, Tables, said_format
 from tidewolf.experiments.keys import format_value, learner_keys, read_plain
 from tidewolf.files import file_of
 from tidewolf.methods.base import Learner
@@ -158,7 +152,7 @@ def plan_sweep(
     if "caution" in swept:
         experiment = replace(experiment, cautions=())
     own = swept.pop("horizons", (experiment.rounds,))
-    if experiment.learners in (tuple(map(Choice, names)) for names in _NOBODY_NAMED):
+    if experiment.names_nobody or experiment.as_run:
         problem = experiment.problem(experiment.seeds[0])
         experiment = replace(experiment, learners=learners_as_run(experiment, problem))
     return crossed(
@@ -177,9 +171,6 @@ def learners_as_run(experiment: Experiment, problem: Problem) -> tuple[Choice, .
     taken = experiment.taken(problem).learners
     names = {choice.name for choice in taken}
     return (*taken, *(choice for choice in experiment.learners if choice.name not in names))
-
-
-_NOBODY_NAMED = (BUILTIN_LEARNERS, DEFAULT_LEARNERS)
 
 
 def crossed(

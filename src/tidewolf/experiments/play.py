@@ -26,6 +26,7 @@ from tidewolf.core.errors import OtherSettings, ShortHorizon, TidewolfError
 from tidewolf.core.feedback import SEES
 from tidewolf.core.types import Floats
 from tidewolf.evaluation.formatting import finite_or_none
+from tidewolf.evaluation.hindsight_words import contradiction
 from tidewolf.evaluation.metrics import METRICS
 from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.evaluation.run import PROGRESS_SECONDS, finished
@@ -148,9 +149,8 @@ def prepare(problem: Problem) -> Prepared:
         best = best_in_hindsight(problem.K, problem.stream)
     except TidewolfError as error:
         return Prepared(problem, None, str(error))
-    return Prepared(
-        problem, best, "" if best.infeasibility is None else best.infeasibility.sentence
-    )
+    proof = best.infeasibility
+    return Prepared(problem, best, "" if proof is None else contradiction(proof, problem.stream))
 
 
 def begin(learner: Learner[Any], problem: Problem, file: Path | None) -> Recording:

@@ -17,6 +17,7 @@ import numpy as np
 
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.unlimited import Unlimited
+from tidewolf.evaluation.decisions import time_texts
 from tidewolf.evaluation.recording import Recording
 from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.decision_files import DECISIONS, Wanted
@@ -28,8 +29,14 @@ from tidewolf.experiments.folder import (
     ROUNDS_FILE,
     SUMMARY_FILE,
 )
+from tidewolf.experiments.incumbent import Incumbent
 from tidewolf.experiments.plan import plan_run
+from tidewolf.functions.capacity import Capacity
+from tidewolf.functions.linear import Linear
+from tidewolf.functions.load_limit import LoadLimit
 from tidewolf.problems import Problem
+from tidewolf.sets.flows.flow_polytope import FlowPolytope
+from tidewolf.sets.flows.multi_flow import MultiFlow
 
 _SECONDS, _ROUNDS = 0.5, 200
 """How long each learner is timed at most."""
@@ -66,6 +73,8 @@ class Preview(NamedTuple):
     notes: tuple[str, ...]
     """what a reader should know of the problem, such as which links carry nothing"""
     seeds: tuple[int, ...]
+    incumbent: str
+    """what is played beside the learners, in a sentence; empty where nothing is"""
     learners: tuple[PreviewedLearner, ...]
     left_out: dict[str, str]
     folder: str
@@ -82,25 +91,32 @@ class Preview(NamedTuple):
         return {**self._asdict(), "learners": learners, "seconds": self.seconds}
 
 
-def preview(asked: Experiment, resolved: Experiment, problem: Problem, folder: Path) -> Preview:
+def preview(
+    asked: Experiment,
+    resolved: Experiment,
+    problem: Problem,
+    folder: Path,
+    incumbent: Incumbent | None = None,
+) -> Preview:
     """What the resolved experiment would be, given its first problem."""
     stream, K = problem.stream, problem.K
-    stamps = None if stream.stamps is None or not len(stream) else stream.stamps[[0, -1]]
-    first, last = (None, None) if stamps is None else map(_moment, stamps)
+    times = [] if stream.stamps is None else time_texts(stream.stamps)
+    many = _limits_a_round(problem)
     return Preview(
         experiment=asked.name,
         title=asked.title or problem.title,
-        set=repr(K),
+        set=_set_words(problem),
         dimension=int(K.dimension),
         entries=math.prod(K.shape),
         rounds=len(problem),
-        first=first,
-        last=last,
-        losses=repr(stream.losses),
-        limits="none" if isinstance(stream.constraints, Unlimited) else repr(stream.constraints),
-        limits_a_round=_limits_a_round(problem),
+        first=times[0] if times else None,
+        last=times[-1] if times else None,
+        losses=_loss_words(problem),
+        limits=_limit_words(problem, many),
+        limits_a_round=many,
         notes=problem.notes,
         seeds=asked.seeds,
+        incumbent="" if incumbent is None else " ".join(incumbent.said),
         learners=tuple(_timed(resolved, entrant, problem) for entrant in resolved.entrants()),
         left_out=dict(resolved.left_out(problem)),
         folder=str(folder),
@@ -108,17 +124,56 @@ def preview(asked: Experiment, resolved: Experiment, problem: Problem, folder: P
     )
 
 
-def _moment(stamp: Any) -> str:
-    """When a round is, as people write it: dates without idle digits."""
-    if isinstance(stamp, np.datetime64):
-        return str(np.datetime_as_string(stamp, unit="auto"))
-    return f"{stamp:g}"
+def _set_words(problem: Problem) -> str:
+    """What is decided."""
+    net = problem.network
+    if net is None:
+        return repr(problem.K)
+    many = len(net.demands)
+    sent = f"the demand of {net.demands[0].name}"
+    if many > 1:
+        sent = f"the demands of {many:,} commodities"
+    if net.tunnels is not None:
+        return f"shares of {sent} on {len(net.names):,} tunnels"
+    return f"shares of {sent} on {_used(net):,} of {len(net.links):,} links"
+
+
+def _loss_words(problem: Problem) -> str:
+    """What a round costs."""
+    losses = problem.stream.losses
+    if isinstance(losses, Linear):
+        if problem.network is not None:
+            return "costs of links times what they carry"
+        return "costs of entries times their sizes"
+    return _kind(losses)
+
+
+def _limit_words(problem: Problem, many: int) -> str:
+    """What a decision is to keep."""
+    constraints = problem.stream.constraints
+    if isinstance(constraints, Unlimited):
+        return "none"
+    if isinstance(constraints, Capacity | LoadLimit) and problem.network is not None:
+        has = "has" if many == 1 else "have"
+        return f"{many:,} of {_used(problem.network):,} used links {has} a limit"
+    if isinstance(constraints, Capacity):
+        return "every entry has a limit"
+    return _kind(constraints)
+
+
+def _used(net: Any) -> int:
+    """How many links some decision uses."""
+    return int((np.diff(net.incidence.indptr) > 0).sum())
+
+
+def _kind(functions: Any) -> str:
+    """A kind of functions by its name and the first line of what it says of itself."""
+    said = (type(functions).__doc__ or "").strip().split("\n")[0]
+    return f"{type(functions).__name__}: {said.removesuffix('.')}"
 
 
 def _files(experiment: Experiment, problem: Problem) -> tuple[str, ...]:
-    """The files that a run of a resolved experiment leaves; those of paths, where decisions are
-    flows, come beside.
-    """
+    """The files that a run of a resolved experiment leaves."""
     runs = [each for some in plan_run(experiment) for each in some]
     pages = (REPORT_FILE, *(f"report-seed-{seed}.html" for seed in experiment.seeds[1:]))
     tables: list[str] = []
@@ -129,8 +184,20 @@ def _files(experiment: Experiment, problem: Problem) -> tuple[str, ...]:
         cells = len(problem) * math.prod(problem.K.shape)
         wanted = Wanted.of(form or (None if first else "parquet"), cells)
         tables += [f"{name}.parquet"] * wanted.parquet + [f"{name}.csv"] * wanted.csv
+    if form != "none" and (flows := _flows(problem)) and len(problem):
+        few = Wanted.of(form, 5 * len(problem) * flows)
+        tables += ["paths.parquet"] * few.parquet + ["paths.csv"] * few.csv
+        if problem.network is not None and problem.network.tunnels is not None:
+            tables.append("tunnels.csv")
     kept = (f"{CHECKPOINTS_FOLDER}/{each.label}" for each in runs)
     return (EXPERIMENT_FILE, *pages, SUMMARY_FILE, *tables, ROUNDS_FILE, *kept)
+
+
+def _flows(problem: Problem) -> int:
+    """How many flows a decision is made of; 0 where it is none."""
+    if problem.network is not None:
+        return len(problem.network.demands)
+    return 1 if isinstance(problem.K, FlowPolytope | MultiFlow) else 0
 
 
 def _timed(experiment: Experiment, entrant: Choice, problem: Problem) -> PreviewedLearner:

@@ -147,7 +147,7 @@ class FileFormat:
 def say(**keys: str) -> str:
     """What to write so that a file is read, such as: say [files] separator = ";"."""
     said = [f'{key} = "{value}"' for key, value in keys.items()]
-    return f"say [files] {' and '.join(said)} (FileFormat in Python)".replace("\t", r"\t")
+    return f"say [files] {' and '.join(said)}".replace("\t", r"\t")
 
 
 def as_format(given: object, what: str = "format") -> FileFormat:

@@ -265,7 +265,8 @@ def _note(laid: _Laid, empty: Bools, gaps: str) -> str:
     if cells.any():
         i, j = np.argwhere(cells)[0]
         where = f'{table.places[i].removeprefix(f"{table.file}, ")}, column "{table.columns[j]}"'
-        parts.append(f"{count(int(cells.sum()), 'empty cell')} (the first in {where})")
+        found = count(int(cells.sum()), "empty cell")
+        parts.append(f"{found} in columns that are used (the first in {where})")
     if not laid.there.all():
         i = int(np.argmin(laid.there))
         when = f"round {i + 1}" if table.times is None else f"{clock_text(table.times[i])}"

@@ -36,7 +36,6 @@ _NO_TEXT = (
 )
 _HIGH = bytes(range(0x80, 0x100))
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f]")
-_WINDOWS = re.compile(rb"[\x80-\x9f]")
 _CHUNK = 1 << 20
 
 
@@ -72,8 +71,7 @@ def likely_encoding(data: bytes) -> str | None:
         return None
     if _first_wrong(data, "utf-8") is None:
         return "utf-8"
-    if not _WINDOWS.search(data):
-        return "latin-1"
+    # latin-1 has the same letters but for 32 bytes, which it has no letters for
     return "cp1252" if _first_wrong(data, "cp1252") is None else None
 
 
@@ -107,7 +105,8 @@ def _refused(path: Path, line: int, encoding: str, likely: str | None) -> Invali
     if likely is None or likely == encoding:
         return InvalidInput(f"{told}; save it as UTF-8 text.")
     cure = "leave [files] encoding out" if likely == "utf-8" else say(encoding=likely)
-    return InvalidInput(f"{told}; it looks like {likely}: {cure}.")
+    windows = " (Windows)" if likely == "cp1252" else ""
+    return InvalidInput(f"{told}; it looks like {likely}{windows}: {cure}.")
 
 
 def _bytes(path: Path) -> bytes:

@@ -123,7 +123,12 @@ def _steps(comparison: Comparison, stream: str) -> dict[str, Any] | None:
     steps, beside = comparison.steps(stream), comparison.against_resolving(stream)
     if not steps and not beside:
         return None
-    return {"learner": comparison.chooser(stream), "steps": steps, "beside": beside}
+    return {
+        "learner": comparison.chooser(stream),
+        "steps": steps,
+        "choice": " ".join(comparison.choice(stream)),
+        "beside": [*beside, *comparison.knob_words(stream)] if beside else [],
+    }
 
 
 def _figure(comparison: Comparison, stream: str, standings: Sequence[Standing]) -> Figure:
