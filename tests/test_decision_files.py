@@ -247,3 +247,17 @@ def test_paths_of_a_network_have_the_demands_of_their_rounds(here):
     np.testing.assert_allclose(sums.loc["b > c", "volume"], [10.0, 20.0, 30.0])
     header, *_ = rows(here / "out" / "decisions.csv")
     assert header[:3] == ["time", "a > c: a > b", "a > c: b > a"]
+
+
+def test_small_paths_go_to_the_others_of_their_commodity() -> None:
+    Route, large = decision_files.Route, decision_files._large
+    routes = [Route("a", "1", 0.6, 6.0), Route("a", "2", 0.3, 3.0), Route("a", "3", 0.1, 1.0)]
+    lone = Route("b", "4", 0.05, 0.1)
+    kept = large([*routes, lone], 0.2)
+    assert [(route.path, round(route.share, 12)) for route in kept] == [
+        ("1", round(0.6 / 0.9, 12)),
+        ("2", round(0.3 / 0.9, 12)),
+        ("4", 0.05),
+    ]
+    assert sum(route.volume for route in kept[:2]) == pytest.approx(10.0)
+    assert large(routes, 0.0) == routes

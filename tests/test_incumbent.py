@@ -326,3 +326,22 @@ def test_violations_on_a_network_are_said_with_their_unit(here, capsys):
         r"capacities\)\.",
         said,
     ), said
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_times_on_a_local_clock_come_back_as_they_went_out(here, ending):
+    hours = [f"2024-10-27 {hour:02}:00" for hour in (0, 1, 2, 2, 3, 4)]  # clocks go back at 3
+    for name in ("costs.csv", "capacities.csv"):
+        frame = pandas.read_csv(name).iloc[: len(hours)]
+        frame["time"] = hours
+        frame.to_csv(name, index=False)
+    (here / "e.toml").write_text(f'{FILE}[files]\ntimezone = "Europe/Berlin"\n')
+    ours = played()["runs"][0]
+    first = (here / "out" / "decisions.csv").read_text().splitlines()[3:5]
+    assert [line.partition(",")[0] for line in first] == [
+        "2024-10-27T02:00+02:00",
+        "2024-10-27T02:00+01:00",
+    ]
+    (here / "out" / f"decisions.{ending}").rename(here / f"ours.{ending}")
+    again = played("--incumbent", f"ours.{ending}")
+    assert again["incumbent"]["loss"]["total"] == pytest.approx(ours["loss"]["total"], rel=1e-12)

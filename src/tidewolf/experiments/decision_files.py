@@ -7,7 +7,8 @@
 
 Entries of flows and splits are SHARES of their commodity's demand; so is `share` of a path, and
 `volume` is that share times the demand of the round. Dates are in ISO form: one without an offset
-as it stood, one with an offset in UTC. Tables are written part by part, whole or not at all, and
+as it stood, one with an offset in UTC, and with `[files] timezone` as that clock shows it, with
+its offset. Tables are written part by part, whole or not at all, and
 the same decisions give the same bytes. Parquet carries the format and who wrote it in its metadata;
 a CSV file is its header and its rows.
 """
@@ -19,8 +20,10 @@ import io
 import json
 import math
 from collections.abc import Iterator, Sequence
+from datetime import UTC
 from pathlib import Path
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
@@ -68,15 +71,22 @@ class Wanted(NamedTuple):
 
 
 def write_decisions(
-    folder: Path, name: str, found: Decisions, form: str | None, told: dict[str, Any]
+    folder: Path,
+    name: str,
+    found: Decisions,
+    form: str | None,
+    told: dict[str, Any],
+    zone: str | None = None,
 ) -> None:
-    """The table of these decisions as NAME.parquet and NAME.csv, those that are asked for."""
+    """The table of these decisions as NAME.parquet and NAME.csv, those that are asked for; dates
+    are in UTC, and are written on the clock of a zone, with their offset, where there is one.
+    """
     wanted = Wanted.of(form, found.points.size)
     rows = max(1, _PART // max(1, len(found.names)))
     parts = range(0, len(found), rows)
-    key = _key(found)
+    key = _key(found, zone)
     if wanted.parquet:
-        schema = [(key.name, _arrow_type(key.values)), *((name, "float64") for name in found.names)]
+        schema = [(key.name, key.kind), *((name, "float64") for name in found.names)]
         tables = ([key.values[i : i + rows], *found.table[i : i + rows].T] for i in parts)
         about = {"about": _SHARES, **told}
         _write_parquet(folder / f"{name}.parquet", schema, tables, about)
@@ -102,7 +112,13 @@ def write_tunnels(folder: Path, problem: Problem) -> None:
 
 
 def write_paths(
-    folder: Path, problem: Problem, found: Decisions, form: str | None, told: dict[str, Any]
+    folder: Path,
+    problem: Problem,
+    found: Decisions,
+    form: str | None,
+    told: dict[str, Any],
+    zone: str | None = None,
+    smallest: float = 0.0,
 ) -> list[str]:
     """The paths of these decisions as paths.parquet and paths.csv, nothing where they are no flows;
     answers what is not there, in sentences.
@@ -112,14 +128,14 @@ def write_paths(
         return []
     every = max(1, math.ceil(len(found) * count / MOST_SPLITS))
     kept = np.arange(0, len(found), every)
-    routes = _routes(problem, found.points, kept)
+    routes = [_large(each, smallest) for each in _routes(problem, found.points, kept)]
     wanted = Wanted.of(form, 5 * sum(map(len, routes)))
-    key = _key(found)
+    key = _key(found, zone)
     at = np.repeat(kept, list(map(len, routes)))
     rows = [route for each in routes for route in each]
     titles = (key.name, "commodity", "path", "share", "volume")
     if wanted.parquet:
-        types = (_arrow_type(key.values), "string", "string", "float64", "float64")
+        types = (key.kind, "string", "string", "float64", "float64")
         columns = [key.values[at], *([row[i] for row in rows] for i in range(4))]
         about = {"about": "share: of the commodity's demand; volume: share times demand"}
         schema = list(zip(titles, types, strict=True))
@@ -141,18 +157,31 @@ class _Key(NamedTuple):
     name: str
     values: NDArray
     texts: Sequence[str]
+    kind: str
+    """of the values in Parquet"""
 
 
-def _key(found: Decisions) -> _Key:
-    if found.times is not None:
-        return _Key("time", found.times, time_texts(found.times))
-    name = "round" if "round" not in found.names else "number of the round"
-    numbers = found.rounds + 1
-    return _Key(name, numbers, list(map(str, numbers.tolist())))
+def _key(found: Decisions, zone: str | None) -> _Key:
+    if found.times is None:
+        name = "round" if "round" not in found.names else "number of the round"
+        numbers = found.rounds + 1
+        return _Key(name, numbers, list(map(str, numbers.tolist())), str(numbers.dtype))
+    times = found.times
+    if times.dtype.kind != "M":
+        return _Key("time", times, time_texts(times), str(times.dtype))
+    if zone is None:
+        return _Key("time", times, time_texts(times), "timestamp[us]")
+    return _Key("time", times, _on_clock(times, zone), "timestamp[us, UTC]")
 
 
-def _arrow_type(values: NDArray) -> str:
-    return "timestamp[us]" if values.dtype.kind == "M" else str(values.dtype)
+def _on_clock(times: NDArray, zone: str) -> list[str]:
+    """Dates in UTC as the clock of a zone shows them, with its offset then."""
+    clock, moments = ZoneInfo(zone), times.astype("datetime64[us]").tolist()
+    shown = [moment.replace(tzinfo=UTC).astimezone(clock) for moment in moments]
+    exact = (
+        "minutes" if all(moment.second == moment.microsecond == 0 for moment in shown) else "auto"
+    )
+    return [moment.isoformat(timespec=exact) for moment in shown]
 
 
 def _write_parquet(
@@ -167,7 +196,10 @@ def _write_parquet(
         from pyarrow import parquet
     except ImportError:
         raise MissingExtra('Writing Parquet needs pyarrow: pip install "tidewolf[app]".') from None
-    known = {"timestamp[us]": pyarrow.timestamp("us")}
+    known = {
+        "timestamp[us]": pyarrow.timestamp("us"),
+        "timestamp[us, UTC]": pyarrow.timestamp("us", tz="UTC"),
+    }
     fields = [
         (name, known[kind] if kind in known else getattr(pyarrow, kind)()) for name, kind in schema
     ]
@@ -241,6 +273,25 @@ def _routes_on_network(problem: Problem, points: Floats, kept: NDArray) -> list[
                 for path in shares
             ]
         )
+    return found
+
+
+def _large(routes: list[Route], smallest: float) -> list[Route]:
+    """The paths of a decision with at least this share, of each commodity the largest at least, and
+    what the others carried added to them in proportion.
+    """
+    if smallest <= 0.0:
+        return routes
+    found, by_commodity = list[Route](), dict[str, list[Route]]()
+    for route in routes:
+        by_commodity.setdefault(route.commodity, []).append(route)
+    for own in by_commodity.values():
+        kept = [route for route in own if route.share >= smallest]
+        kept = kept or [max(own, key=lambda route: route.share)]
+        whole = sum(route.share for route in own) / sum(route.share for route in kept)
+        found += [
+            route._replace(share=route.share * whole, volume=route.volume * whole) for route in kept
+        ]
     return found
 
 

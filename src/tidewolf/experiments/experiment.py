@@ -176,6 +176,9 @@ class Experiment:
     decisions : str, optional
         Which files of decisions a run folder gets: "none", "csv", "parquet" or "both". None:
         Parquet, and CSV beside it up to a million cells.
+    smallest_path : float, default 0.0
+        Paths with a smaller share are left out of paths.csv, and theirs goes to the others of
+        their commodity in proportion: what a router can install.
     incumbent : path, optional
         A table of what was decided in these rounds, as decisions.csv has it, to compare with: an
         entry on a flow is a share of its commodity's demand, not a volume.
@@ -206,6 +209,7 @@ class Experiment:
     checkpoint_seconds: Annotated[float, Number(above=0.0)] = 10.0
     files: FileFormat = PLAIN
     decisions: Annotated[str | None, Text(choices=FORMS)] = None
+    smallest_path: Annotated[float, Number(least=0.0)] = 0.0
     incumbent: Path | None = None
     as_run: tuple[str, ...] = ()
     document: Document | None = field(default=None, compare=False, repr=False)
@@ -451,6 +455,7 @@ class Experiment:
             "folder": None if self.folder is None else str(self.folder),
             "checkpoint_seconds": self.checkpoint_seconds,
             "decisions": self.decisions,
+            "smallest_path": self.smallest_path or None,
         }
         data = {
             "format": FILE_FORMAT,

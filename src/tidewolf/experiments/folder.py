@@ -492,9 +492,13 @@ class RunFolder:
                 first = cell.number == 1
                 name = DECISIONS if first else f"{DECISIONS}-{cell.label}"
                 small = form or (None if first else "parquet")
-                write_decisions(self.path, name, run.decisions, small, told)
+                zone = self.experiment.files.timezone
+                write_decisions(self.path, name, run.decisions, small, told, zone)
                 if first:
-                    notes += write_paths(self.path, each.problem, run.decisions, form, told)
+                    smallest = self.experiment.smallest_path
+                    notes += write_paths(
+                        self.path, each.problem, run.decisions, form, told, zone, smallest
+                    )
         return notes
 
     def write_summary(self, found: Sequence[Finished]) -> None:

@@ -162,6 +162,7 @@ name = "Resolve"                # what one would try first: re-solve with the la
 # folder = "results"            # out by default; --out says otherwise
 # decisions = "both"            # none, csv, parquet or both; parquet by default, and csv beside it
 #                               # up to a million cells
+# smallest_path = 0.01          # paths with a smaller share go to the others in paths.csv
 checkpoint_seconds = 10.0       # how much work a power cut may cost: tidewolf resume goes on from
 #                               # the last checkpoint
 """

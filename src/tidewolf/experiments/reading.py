@@ -52,6 +52,9 @@ OUTPUTS: Keys = {
         "checkpoint_seconds", Number("How much work a power cut may cost.", above=0.0)
     ),
     "decisions": key("decisions", Text("Which files of decisions there are.", choices=FORMS)),
+    "smallest_path": key(
+        "smallest_path", Number("The least share of a path in paths.csv.", least=0.0)
+    ),
 }
 _HORIZONS = key("horizons", Count("Numbers of rounds, each in place of `rounds`.", unit="rounds"))
 _GAPS = key(
@@ -170,6 +173,7 @@ def read(text: str, path: Path) -> Experiment:
         checkpoint_seconds=outputs.get("checkpoint_seconds", 10.0),
         files=_files(document),
         decisions=outputs.get("decisions"),
+        smallest_path=outputs.get("smallest_path", 0.0),
         incumbent=_incumbent(document, folder),
         document=document,
     )

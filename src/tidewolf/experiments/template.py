@@ -150,6 +150,7 @@ checkpoint_seconds = 10.0       # how much work a power cut may cost: tidewolf r
 #                               # the last checkpoint
 # decisions = "both"            # none, csv, parquet or both; parquet by default, and csv beside it
 #                               # up to a million cells
+# smallest_path = 0.01          # paths with a smaller share go to the others in paths.csv
 """
 
 
