@@ -19,7 +19,7 @@ from tidewolf.core.arrays import to_numpy
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.evaluation.recording import Recording
 from tidewolf.experiments.choice import Choice
-from tidewolf.experiments.decision_files import DECISIONS, Wanted
+from tidewolf.experiments.decision_files import DECISIONS, Wanted, commodities
 from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.folder import (
     CHECKPOINTS_FOLDER,
@@ -28,6 +28,7 @@ from tidewolf.experiments.folder import (
     ROUNDS_FILE,
     SUMMARY_FILE,
 )
+from tidewolf.experiments.limit_files import LIMITS
 from tidewolf.experiments.plan import plan_run
 from tidewolf.problems import Problem
 
@@ -116,8 +117,8 @@ def _moment(stamp: Any) -> str:
 
 
 def _files(experiment: Experiment, problem: Problem) -> tuple[str, ...]:
-    """The files that a run of a resolved experiment leaves; those of paths, where decisions are
-    flows, come beside.
+    """The files that a run of a resolved experiment leaves; CSV files of paths and limits that
+    turn out to be large are left out.
     """
     runs = [each for some in plan_run(experiment) for each in some]
     pages = (REPORT_FILE, *(f"report-seed-{seed}.html" for seed in experiment.seeds[1:]))
@@ -129,6 +130,11 @@ def _files(experiment: Experiment, problem: Problem) -> tuple[str, ...]:
         cells = len(problem) * math.prod(problem.K.shape)
         wanted = Wanted.of(form or (None if first else "parquet"), cells)
         tables += [f"{name}.parquet"] * wanted.parquet + [f"{name}.csv"] * wanted.csv
+    if form != "none":
+        beside = ("paths", LIMITS) if commodities(problem) else (LIMITS,)
+        wanted = Wanted.of(form, 0)
+        for name in beside:
+            tables += [f"{name}.parquet"] * wanted.parquet + [f"{name}.csv"] * wanted.csv
     kept = (f"{CHECKPOINTS_FOLDER}/{each.label}" for each in runs)
     return (EXPERIMENT_FILE, *pages, SUMMARY_FILE, *tables, ROUNDS_FILE, *kept)
 
