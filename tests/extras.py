@@ -61,6 +61,7 @@ NEEDS = {
     "test_front_doors.py::test_every_public_callable_has_a_door": "networkx",
     "test_front_doors.py::test_front_doors_show_no_foreign_exception_on_a_slice": "networkx",
     "test_graph_tools.py::test_every_network_of_the_zoo_is_read_alike_from_gml_and_csv": "networkx",
+    "test_limit_files.py": "pandas",
     "test_live.py": "typer",
     "test_networks.py::test_k_shortest_paths_agree_with_networkx": "networkx",
     "test_networks.py::test_networkx_graphs": "networkx",

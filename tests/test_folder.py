@@ -41,6 +41,8 @@ FILES = [
     "decisions.csv",
     "decisions.parquet",
     "experiment.toml",
+    "limits.csv",
+    "limits.parquet",
     "report-seed-3.html",
     "report.html",
     "rounds.parquet",

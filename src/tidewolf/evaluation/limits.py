@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 import numpy as np
 
-from tidewolf.core.types import Floats, Int64s
+from tidewolf.core.types import Floats, Int64s, NDArray
 from tidewolf.evaluation.formatting import finite_or_none, short_number
 from tidewolf.methods.base import LimitBound
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
 
 _ROUNDING = 1e-9
+ONLY_LIMIT = "the limit"
+"""What a limit without a name is called where a round has no other."""
 SHOWN = 3
 """How many limits a printed run has, those that were broken most."""
 
@@ -88,7 +90,7 @@ class Breaches:
 
     def see(self, start: int, limits: Floats) -> None:
         """The limits of rounds from `start` on, (rounds, limits): positive where broken."""
-        broken = limits > _ROUNDING * np.abs(limits).max()
+        broken = is_broken(limits)
         if not broken.any():
             return
         these = np.flatnonzero(broken.any(axis=0))
@@ -135,6 +137,14 @@ class Breaches:
         self.known = known
 
 
+def is_broken(limits: Floats, size: float = 0.0) -> NDArray:
+    """Which limits of rounds are broken by more than rounding: that of the largest of them, and of
+    `size`.
+    """
+    found: NDArray = limits > _ROUNDING * max(size, float(np.abs(limits).max(initial=0.0)))
+    return found
+
+
 class Breach(NamedTuple):
     """When a limit was broken; rounds count from 0."""
 
@@ -163,7 +173,7 @@ def broken_limits(run: Run) -> list[BrokenLimit]:
     """The limits of a run that were broken by more than rounding, the most broken first."""
     each, found, names = run.each_violation, run.breaches, run.limit_names
     if each is None:
-        found, names = Breaches(1), ("the limit",)
+        found, names = Breaches(1), (ONLY_LIMIT,)
         if run.rounds:
             found.see(0, run.violations[:, None])
         each = run.violations.sum(keepdims=True)

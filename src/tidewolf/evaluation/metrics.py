@@ -465,6 +465,11 @@ METRICS: tuple[Metric, ...] = (
         less_is_better=True,
     ),
     Metric(
+        "limit_names",
+        "What the limits of each_violation are called, in their order.",
+        lambda run: None if run.each_violation is None else list(run.limit_names),
+    ),
+    Metric(
         "limits",
         "Each limit by name, by how much it was broken, and its bound, where the learner has a "
         "weight for each; else empty.",

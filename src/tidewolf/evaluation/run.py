@@ -388,6 +388,8 @@ class Run(Record):
                 where the functions were seen.
             each_violation, in units of the constraints; less is better
                 By how much each limit was broken, where a round has several.
+            limit_names
+                What the limits of each_violation are called, in their order.
             limits
                 Each limit by name, by how much it was broken, and its bound, where the
                 learner has a weight for each; else empty.

@@ -84,19 +84,19 @@ def write_decisions(
     wanted = Wanted.of(form, found.points.size)
     rows = max(1, _PART // max(1, len(found.names)))
     parts = range(0, len(found), rows)
-    key = _key(found, zone)
+    key = table_key(found, zone)
     if wanted.parquet:
         schema = [(key.name, key.kind), *((name, "float64") for name in found.names)]
         tables = ([key.values[i : i + rows], *found.table[i : i + rows].T] for i in parts)
         about = {"about": _SHARES, **told}
-        _write_parquet(folder / f"{name}.parquet", schema, tables, about)
+        write_parquet(folder / f"{name}.parquet", schema, tables, about)
     if wanted.csv:
         texts = (
             zip(key.texts[i : i + rows], found.table[i : i + rows].tolist(), strict=True)
             for i in parts
         )
         lines = ((text, *map(repr, row)) for part in texts for text, row in part)
-        _write_csv(folder / f"{name}.csv", (key.name, *found.names), lines)
+        write_csv(folder / f"{name}.csv", (key.name, *found.names), lines)
 
 
 def write_tunnels(folder: Path, problem: Problem) -> None:
@@ -108,7 +108,7 @@ def write_tunnels(folder: Path, problem: Problem) -> None:
         (net.demands[j].name, name, " > ".join(map(str, path.nodes)), repr(path.length))
         for j, name, path in zip(net.owner, net.names, net.tunnels.paths, strict=True)
     )
-    _write_csv(folder / "tunnels.csv", ("commodity", "tunnel", "path", "length"), lines)
+    write_csv(folder / "tunnels.csv", ("commodity", "tunnel", "path", "length"), lines)
 
 
 def write_paths(
@@ -123,14 +123,14 @@ def write_paths(
     """The paths of these decisions as paths.parquet and paths.csv, nothing where they are no flows;
     answers what is not there, in sentences.
     """
-    count = _commodities(problem)
+    count = commodities(problem)
     if count == 0 or len(found) == 0:
         return []
     every = max(1, math.ceil(len(found) * count / MOST_SPLITS))
     kept = np.arange(0, len(found), every)
     routes = [_large(each, smallest) for each in _routes(problem, found.points, kept)]
     wanted = Wanted.of(form, 5 * sum(map(len, routes)))
-    key = _key(found, zone)
+    key = table_key(found, zone)
     at = np.repeat(kept, list(map(len, routes)))
     rows = [route for each in routes for route in each]
     titles = (key.name, "commodity", "path", "share", "volume")
@@ -139,20 +139,20 @@ def write_paths(
         columns = [key.values[at], *([row[i] for row in rows] for i in range(4))]
         about = {"about": "share: of the commodity's demand; volume: share times demand"}
         schema = list(zip(titles, types, strict=True))
-        _write_parquet(folder / "paths.parquet", schema, iter([columns]), {**about, **told})
+        write_parquet(folder / "paths.parquet", schema, iter([columns]), {**about, **told})
     if wanted.csv:
         lines = (
             (key.texts[i], row.commodity, row.path, repr(row.share), repr(row.volume))
             for i, row in zip(at.tolist(), rows, strict=True)
         )
-        _write_csv(folder / "paths.csv", titles, lines)
+        write_csv(folder / "paths.csv", titles, lines)
     if every == 1:
         return []
     return [f"The tables of paths have one round of every {every:,}; decisions are all there."]
 
 
-class _Key(NamedTuple):
-    """What rounds are called."""
+class TableKey(NamedTuple):
+    """What rounds are called, in the first column of a table."""
 
     name: str
     values: NDArray
@@ -161,17 +161,20 @@ class _Key(NamedTuple):
     """of the values in Parquet"""
 
 
-def _key(found: Decisions, zone: str | None) -> _Key:
+def table_key(found: Decisions, zone: str | None = None) -> TableKey:
+    """The caller's times, or the numbers of rounds where there are none; dates on the clock of a
+    zone, with their offset, where there is one.
+    """
     if found.times is None:
         name = "round" if "round" not in found.names else "number of the round"
         numbers = found.rounds + 1
-        return _Key(name, numbers, list(map(str, numbers.tolist())), str(numbers.dtype))
+        return TableKey(name, numbers, list(map(str, numbers.tolist())), str(numbers.dtype))
     times = found.times
     if times.dtype.kind != "M":
-        return _Key("time", times, time_texts(times), str(times.dtype))
+        return TableKey("time", times, time_texts(times), str(times.dtype))
     if zone is None:
-        return _Key("time", times, time_texts(times), "timestamp[us]")
-    return _Key("time", times, _on_clock(times, zone), "timestamp[us, UTC]")
+        return TableKey("time", times, time_texts(times), "timestamp[us]")
+    return TableKey("time", times, _on_clock(times, zone), "timestamp[us, UTC]")
 
 
 def _on_clock(times: NDArray, zone: str) -> list[str]:
@@ -184,7 +187,7 @@ def _on_clock(times: NDArray, zone: str) -> list[str]:
     return [moment.isoformat(timespec=exact) for moment in shown]
 
 
-def _write_parquet(
+def write_parquet(
     path: Path,
     schema: Sequence[tuple[str, str]],
     parts: Iterator[Sequence[Any]],
@@ -216,7 +219,8 @@ def _write_parquet(
             writer.write_table(pyarrow.table(arrays, schema=described))
 
 
-def _write_csv(path: Path, titles: Sequence[str], lines: Iterator[Sequence[str]]) -> None:
+def write_csv(path: Path, titles: Sequence[str], lines: Iterator[Sequence[str]]) -> None:
+    """A table with a header, whole or not at all."""
     with checkpoint.writing(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         writer = csv.writer(text, lineterminator="\n")
@@ -229,7 +233,7 @@ def _write_csv(path: Path, titles: Sequence[str], lines: Iterator[Sequence[str]]
 # paths
 
 
-def _commodities(problem: Problem) -> int:
+def commodities(problem: Problem) -> int:
     """How many flows a decision is made of; 0 where it is none."""
     K = problem.K
     if problem.network is not None:

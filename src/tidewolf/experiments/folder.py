@@ -8,9 +8,11 @@ It can be killed at any moment and goes on bit for bit.
     decisions.parquet    what the first run decided: time (or round, from 1), then one column an
                          entry; decisions.csv beside it where that is small, decisions-NAME.parquet
                          for other runs; paths.parquet and paths.csv where decisions are flows
+    limits.parquet       which limits the first run broke, when, and by how much; limits.csv beside
+                         it where that is small
     tunnels.csv          the path of each column of decisions, where demands are split over tunnels
     rounds.parquet       loss, violation, oracle calls, distance, churn and linear programs of every
-                         round (from 1) of every run
+                         round (from 1) of every run, with the caller's time where there is one
     report.html          the page; report-seed-S.html for seeds after the first
     summary.json         the numbers of every run; written last, so where it is the folder is
                          complete
@@ -45,7 +47,7 @@ from tidewolf.core.errors import (
     OlderFormat,
     WrongType,
 )
-from tidewolf.core.types import Floats
+from tidewolf.core.types import Floats, NDArray
 from tidewolf.evaluation.decisions import Decisions, entry_names
 from tidewolf.evaluation.metrics import round_columns
 from tidewolf.evaluation.recording import Recording, RunProgress
@@ -59,6 +61,7 @@ from tidewolf.experiments.decision_files import (
 from tidewolf.experiments.decision_log import LOG_ENDING, DecisionLog
 from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.incumbent import play_incumbent, read_incumbent, savings
+from tidewolf.experiments.limit_files import LIMITS, write_limits
 from tidewolf.experiments.lock import locked
 from tidewolf.experiments.plan import PlannedRun, plan_run
 from tidewolf.experiments.play import Player, advance, begin, cumulative_loss, prepare
@@ -437,6 +440,7 @@ class RunFolder:
                     "learner": pyarrow.array([cell.entrant.name] * run.rounds).dictionary_encode(),
                     "seed": np.full(run.rounds, cell.seed),
                     "round": np.arange(1, run.rounds + 1),
+                    **_times(run),
                     **round_columns(run, kept=True),
                 }
             )
@@ -459,8 +463,8 @@ class RunFolder:
 
     def write_decisions(self, found: Sequence[Finished]) -> list[str]:
         """What every run decided, in the files that are wanted: decisions.parquet and decisions.csv
-        of the first run, paths.parquet and paths.csv where it decides flows, and
-        decisions-NAME.parquet of each other run.
+        of the first run, paths.parquet and paths.csv where it decides flows, limits.parquet and
+        limits.csv with the limits that it broke, and decisions-NAME.parquet of each other run.
 
         Parameters
         ----------
@@ -498,6 +502,9 @@ class RunFolder:
                     smallest = self.experiment.smallest_path
                     notes += write_paths(
                         self.path, each.problem, run.decisions, form, told, zone, smallest
+                    )
+                    notes += write_limits(
+                        self.path, each.problem, run, run.decisions, form, told, zone
                     )
         return notes
 
@@ -632,7 +639,7 @@ def free(path: Path) -> Path:
 def _ours(path: Path) -> list[Path]:
     """The files of a run in a folder, the one that makes it complete first."""
     names = [path / name for name in (SUMMARY_FILE, EXPERIMENT_FILE, ROUNDS_FILE)]
-    tables = (DECISIONS, f"{DECISIONS}-[0-9]*-seed-*", "paths")
+    tables = (DECISIONS, f"{DECISIONS}-[0-9]*-seed-*", "paths", LIMITS)
     both = (f"{name}.{ending}" for name in tables for ending in ("csv", "parquet"))
     patterns = ("report*.html", "tunnels.csv", *both)
     more = (file for pattern in patterns for file in sorted(path.glob(pattern)))
@@ -642,6 +649,12 @@ def _ours(path: Path) -> list[Path]:
 def _clear(path: Path) -> None:
     for file in (*_ours(path), *(path / CHECKPOINTS_FOLDER).glob("*-seed-*")):
         file.unlink()
+
+
+def _times(run: Run) -> dict[str, NDArray]:
+    """The caller's times as a column, where rounds have some."""
+    stamps = run.stream.stamps
+    return {} if stamps is None else {"time": stamps[: run.rounds]}
 
 
 def _decisions(recording: Recording, problem: Problem) -> Decisions | None:

@@ -20,7 +20,7 @@ from tidewolf.core.unlimited import Unlimited
 from tidewolf.evaluation.decisions import time_texts
 from tidewolf.evaluation.recording import Recording
 from tidewolf.experiments.choice import Choice
-from tidewolf.experiments.decision_files import DECISIONS, Wanted
+from tidewolf.experiments.decision_files import DECISIONS, Wanted, commodities
 from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.folder import (
     CHECKPOINTS_FOLDER,
@@ -30,13 +30,12 @@ from tidewolf.experiments.folder import (
     SUMMARY_FILE,
 )
 from tidewolf.experiments.incumbent import Incumbent
+from tidewolf.experiments.limit_files import LIMITS
 from tidewolf.experiments.plan import plan_run
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.load_limit import LoadLimit
 from tidewolf.problems import Problem
-from tidewolf.sets.flows.flow_polytope import FlowPolytope
-from tidewolf.sets.flows.multi_flow import MultiFlow
 
 _SECONDS, _ROUNDS = 0.5, 200
 """How long each learner is timed at most."""
@@ -173,7 +172,9 @@ def _kind(functions: Any) -> str:
 
 
 def _files(experiment: Experiment, problem: Problem) -> tuple[str, ...]:
-    """The files that a run of a resolved experiment leaves."""
+    """The files that a run of a resolved experiment leaves; CSV files of paths and limits that
+    turn out to be large are left out.
+    """
     runs = [each for some in plan_run(experiment) for each in some]
     pages = (REPORT_FILE, *(f"report-seed-{seed}.html" for seed in experiment.seeds[1:]))
     tables: list[str] = []
@@ -184,20 +185,15 @@ def _files(experiment: Experiment, problem: Problem) -> tuple[str, ...]:
         cells = len(problem) * math.prod(problem.K.shape)
         wanted = Wanted.of(form or (None if first else "parquet"), cells)
         tables += [f"{name}.parquet"] * wanted.parquet + [f"{name}.csv"] * wanted.csv
-    if form != "none" and (flows := _flows(problem)) and len(problem):
-        few = Wanted.of(form, 5 * len(problem) * flows)
-        tables += ["paths.parquet"] * few.parquet + ["paths.csv"] * few.csv
+    if form != "none":
+        beside = ("paths", LIMITS) if commodities(problem) else (LIMITS,)
+        wanted = Wanted.of(form, 0)
+        for name in beside:
+            tables += [f"{name}.parquet"] * wanted.parquet + [f"{name}.csv"] * wanted.csv
         if problem.network is not None and problem.network.tunnels is not None:
             tables.append("tunnels.csv")
     kept = (f"{CHECKPOINTS_FOLDER}/{each.label}" for each in runs)
     return (EXPERIMENT_FILE, *pages, SUMMARY_FILE, *tables, ROUNDS_FILE, *kept)
-
-
-def _flows(problem: Problem) -> int:
-    """How many flows a decision is made of; 0 where it is none."""
-    if problem.network is not None:
-        return len(problem.network.demands)
-    return 1 if isinstance(problem.K, FlowPolytope | MultiFlow) else 0
 
 
 def _timed(experiment: Experiment, entrant: Choice, problem: Problem) -> PreviewedLearner:

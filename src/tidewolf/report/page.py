@@ -37,7 +37,11 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
     from tidewolf.networks.network import Network
 
-DECISION_FILES = ("decisions*.csv", "decisions*.parquet", "paths*.csv", "paths*.parquet")
+DECISION_FILES = tuple(
+    f"{name}*.{ending}"
+    for name in ("decisions", "paths", "limits")
+    for ending in ("csv", "parquet")
+)
 """What a page links to where it lies beside it."""
 _WORDS = (
     (
@@ -184,6 +188,7 @@ def _files(names: Sequence[str], network: Network | None) -> list[dict[str, Any]
     kinds = {
         "one column for each entry of the decision" if network is None else shares: "decisions",
         "the paths in use, with their shares": "paths",
+        "every limit that was broken, when, and by how much": "limits",
     }
     found = (
         {

@@ -1,0 +1,152 @@
+"""Which limits were broken, when and by how much, in files: recomputed here from the caller's own
+tables and from the decisions beside them.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas
+import pytest
+
+from tidewolf.cli import main
+from tidewolf.experiments import limit_files
+
+LINKS = ["a > b", "b > a", "b > c", "a > c"]
+DAYS = [f"2026-03-{day:02d}" for day in range(1, 10)]
+VOLUMES = ["time", "limit", "over", "load", "capacity", "over_volume"]
+
+
+def network(folder, more="", capacities=True):
+    """Two commodities on four links, and what each costs, may carry and sends, day by day."""
+    draw = np.random.default_rng(3)
+    (folder / "links.csv").write_text("tail,head\na,b\nb,a\nb,c\na,c\n")
+    (folder / "commodities.csv").write_text("source,target,demand\na,c,4\nb,c,2\n")
+    tables = {
+        "costs": pandas.DataFrame(draw.uniform(1, 5, (9, 4)).round(2), DAYS, LINKS),
+        "capacities": pandas.DataFrame(draw.uniform(1, 6, (9, 4)).round(1), DAYS, LINKS),
+        "demands": pandas.DataFrame(draw.uniform(2, 6, (9, 2)).round(1), DAYS, ["a > c", "b > c"]),
+    }
+    for name, table in tables.items():
+        table.to_csv(folder / f"{name}.csv", index_label="time")
+    limited = 'capacities = "capacities.csv"\n' if capacities else ""
+    (folder / "network.toml").write_text(
+        f'learners = ["LyapunovDescent"]\n{more}[set]\ngraph = "links.csv"\npaths = "all"\n'
+        'commodities = "commodities.csv"\n[stream]\ncosts = "costs.csv"\n'
+        f'demands = "demands.csv"\n{limited}'
+    )
+    return tables
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def recomputed(folder, tables):
+    """Every link over its capacity, from the shares in decisions.csv alone."""
+    shares = pandas.read_csv(folder / "decisions.csv", index_col="time")
+    demands = tables["demands"].set_axis(shares.index)
+    loads = pandas.DataFrame(0.0, shares.index, LINKS)
+    for column in shares:
+        commodity, link = column.split(": ")
+        loads[link] += shares[column] * demands[commodity]
+    capacities = tables["capacities"].set_axis(shares.index)
+    found = pandas.DataFrame({"load": loads.stack(), "capacity": capacities.stack()})
+    found["over_volume"] = found["load"] - found["capacity"]
+    return found[found["over_volume"] > 1e-8].rename_axis(["time", "limit"]).reset_index()
+
+
+def test_every_link_that_was_over_its_capacity_has_a_row(here):
+    tables = network(here)
+    assert main(["run", "network.toml", "--out", "out", "--quiet"]) == 0
+    found = pandas.read_csv(here / "out" / "limits.csv")
+    assert list(found.columns) == VOLUMES
+    expected = recomputed(here / "out", tables)
+    assert len(expected) > 5
+    pandas.testing.assert_frame_equal(found.drop(columns="over"), expected, rtol=1e-9)
+    np.testing.assert_allclose(found["over"] * 6.0, found["over_volume"])  # 4 + 2 are sent
+    stored = pandas.read_parquet(here / "out" / "limits.parquet")
+    assert str(stored["time"].dtype).startswith("datetime64")
+    pandas.testing.assert_frame_equal(stored.drop(columns="time"), found.drop(columns="time"))
+
+
+def test_they_agree_with_the_numbers_of_the_rounds_and_of_the_run(here):
+    network(here)
+    assert main(["run", "network.toml", "--out", "out", "--quiet"]) == 0
+    found = pandas.read_parquet(here / "out" / "limits.parquet")
+    rounds = pandas.read_parquet(here / "out" / "rounds.parquet")
+    assert list(rounds.columns[3:5]) == ["round", "time"]
+    assert rounds["time"].tolist() == list(map(pandas.Timestamp, DAYS))
+    worst = found.groupby("time")["over"].max()
+    violation = rounds.set_index("time")["violation"]
+    np.testing.assert_allclose(worst, violation[violation > 0.0])
+    assert worst.index.tolist() == violation.index[violation > 0.0].tolist()
+    (run,) = json.loads((here / "out" / "summary.json").read_text())["runs"]
+    assert run["limit_names"] == LINKS
+    totals = found.groupby("limit")["over"].sum().reindex(LINKS, fill_value=0.0)
+    np.testing.assert_allclose(totals, run["each_violation"])
+
+
+def test_of_no_limits_there_is_a_header_alone(here):
+    network(here, capacities=False)
+    assert main(["run", "network.toml", "--out", "out", "--quiet"]) == 0
+    assert (here / "out" / "limits.csv").read_text() == "time,limit,over\n"
+    assert pandas.read_parquet(here / "out" / "limits.parquet").shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("form", "endings"),
+    [("none", set()), ("csv", {".csv"}), ("parquet", {".parquet"}), (None, {".csv", ".parquet"})],
+)
+def test_which_files_there_are_is_as_one_likes(here, form, endings):
+    network(here)
+    asked = [] if form is None else ["--decisions", form]
+    assert main(["run", "network.toml", "--out", "out", "--quiet", *asked]) == 0
+    assert {file.suffix for file in (here / "out").glob("limits.*")} == endings
+    page = (here / "out" / "report.html").read_text()
+    for ending in (".csv", ".parquet"):
+        assert (f'href="limits{ending}"' in page) == (ending in endings)
+    assert main(["run", "network.toml", "--out", "out", "--quiet", "--force", *asked]) == 0
+
+
+def test_rounds_without_times_are_numbered_and_their_limits_are_in_their_own_unit(here):
+    (here / "routing.toml").write_text(
+        'learners = ["LyapunovDescent"]\nrounds = 40\n[stream]\nproblem = "routing"\n'
+    )
+    assert main(["run", "routing.toml", "--out", "out", "--quiet"]) == 0
+    found = pandas.read_csv(here / "out" / "limits.csv")
+    assert list(found.columns) == ["round", "limit", "over"]
+    rounds = pandas.read_parquet(here / "out" / "rounds.parquet").set_index("round")["violation"]
+    worst = found.groupby("round")["over"].max()
+    np.testing.assert_allclose(worst, rounds[rounds > 0.0])
+    assert worst.index.tolist() == rounds.index[rounds > 0.0].tolist()
+
+
+def test_one_limit_has_rows_too(here):
+    (here / "sdp.toml").write_text(
+        'learners = ["LyapunovDescent"]\nrounds = 12\n[stream]\nproblem = "adversarial"\n'
+    )
+    assert main(["run", "sdp.toml", "--out", "out", "--quiet"]) == 0
+    found = pandas.read_csv(here / "out" / "limits.csv")
+    rounds = pandas.read_parquet(here / "out" / "rounds.parquet")
+    broken = rounds[rounds["violation"] > 0.0]
+    assert len(broken) > 0
+    assert found["round"].unique().tolist() == broken["round"].tolist()
+
+
+@pytest.mark.parametrize(("setting", "most"), [("MOST_ROUNDS", 4), ("MOST_LIMITS", 16)])
+def test_of_very_many_broken_rounds_each_so_manieth_is_looked_into_and_that_is_said(
+    here, monkeypatch, capsys, setting, most
+):
+    tables = network(here)
+    monkeypatch.setattr(limit_files, setting, most)
+    assert main(["run", "network.toml", "--out", "out"]) == 0
+    days = recomputed(here / "out", tables)["time"].unique().tolist()
+    every = -(-len(days) // 4)
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"The tables of limits have one of every {every} rounds that broke some." in said
+    found = pandas.read_csv(here / "out" / "limits.csv")
+    assert found["time"].unique().tolist() == days[::every]
