@@ -135,7 +135,7 @@ def test_a_network_is_told_in_words(net, capsys):
         "1 of 4 links is cut",
         "incumbent It plays the decisions of mine.csv, whose one row stands in every round; 2 of 3 "
         "entries have no column there and count as 0.",
-        "decisions.csv, paths.parquet, paths.csv, rounds.parquet",
+        "decisions.csv, paths.parquet, paths.csv, limits.parquet, limits.csv",
     ):
         assert part in said, part
     assert "float64" not in said
