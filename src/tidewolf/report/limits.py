@@ -23,8 +23,8 @@ _READ = (
     "makes up for one that breaks it."
 )
 _MOST_ALONE = (
-    "The violation of the headline counts of each round the limit that was broken most alone, so "
-    "the numbers here may add up to more."
+    "The violation in the headline counts only the limit that was broken most in each round, so "
+    "this table may add up to more."
 )
 
 
