@@ -164,10 +164,11 @@ def test_what_was_known_before_the_first_round_is_called_promised():
     assert "What was promised was known before the first round." in report.page([kept], **ABOUT)
 
 
-def test_three_figures_of_what_adds_up_and_two_for_each_learner(runs):
+def test_four_figures_of_what_adds_up_and_two_for_each_learner(runs):
     read = Reader(report.page(runs, **ABOUT))
-    assert read.tags.count("figure") == 3 + 2 * len(runs)
+    assert read.tags.count("figure") == 4 + 2 * len(runs)
     assert [title for title in read.text if title.startswith("Cumulative")] == [
+        "Cumulative loss",
         "Cumulative regret",
         "Cumulative violation",
         "Cumulative oracle calls",
@@ -202,7 +203,8 @@ def test_without_a_feasible_point_the_page_says_so(infeasible):
     said = contradiction(infeasible[0].comparator.infeasibility, infeasible[0].stream)
     assert any(said in text for text in read.text)
     assert "Cumulative regret" not in read.text
-    assert read.tags.count("figure") == 2 + 2 * len(infeasible)
+    assert "Cumulative loss" in read.text
+    assert read.tags.count("figure") == 3 + 2 * len(infeasible)
     assert number(float(infeasible[0].violations.sum())) in read.text
 
 

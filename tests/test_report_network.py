@@ -12,12 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from tidewolf.evaluation.formatting import number
+from tidewolf.evaluation.limits import broken_limits
 from tidewolf.report import network, page
 from tidewolf.report.clock import Clock
 from tidewolf.report.labels import Box, place, text_width
 from tidewolf.report.layout import node_places
-from tidewolf.report.paths import paths_in_use
-from tidewolf.report.trajectory import networks_of, shown_runs
+from tidewolf.report.limits import limits_context
+from tidewolf.report.paths import paths_context, paths_in_use
+from tidewolf.report.trajectory import networks_context, networks_of, shown_runs
 from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow, Simplex
 
 FLOWS = [*FlowPolytope.examples(), *MultiFlow.examples(), *CapacitatedFlow.examples()]
@@ -219,3 +222,48 @@ def test_other_sets_have_no_network():
     run = run_on(Simplex(3))
     assert networks_of(shown_runs([run]), Clock(4)) == []
     assert paths_in_use(run, np.ones(3) / 3) == []
+
+
+def narrow(both_ways=False):
+    """A run over two links side by side, and a network of it, whose limits cannot be kept."""
+    links = [("a", "c"), ("a", "b"), ("b", "c"), *([("b", "a")] if both_ways else [])]
+    net = tw.networks.Network(links, source="a", target="c", demand=80.0)
+    limits = net.limits(np.full((4, len(links)), 20.0))
+    losses = net.losses(np.ones((4, len(links))))
+    return net, tw.run(tw.LyapunovDescent(net.K), tw.Stream(losses, limits))
+
+
+def test_limits_of_links_have_volumes_and_may_add_up_to_more_than_the_headline():
+    net, run = narrow()
+    found = limits_context([run], net)
+    assert found["table"].titles[-1] == "first, last"
+    (group,) = found["table"].groups
+    for row, limit in zip(group.rows, broken_limits(run), strict=True):
+        assert row[1].text == number(limit.total)
+        assert row[1].lines == (f"volume {number(80.0 * limit.total)}",)
+        assert row[3].lines == (f"volume {number(80.0 * limit.breach.worst)}",)
+    assert any("most in each round" in sentence for sentence in found["sentences"])
+    assert limits_context([run])["table"].groups[0].rows[0][1].lines == ()
+    one = run_on(Simplex(2), capacity=0.5)
+    assert limits_context([one])["sentences"] == ["LyapunovDescent: no limit was broken."]
+
+
+def test_links_both_ways_are_explained_and_tables_say_when():
+    for both_ways in (False, True):
+        net, run = narrow(both_ways)
+        found = networks_context([run], net.names, net)
+        assert ("each direction is drawn as its half" in found["about"]) is both_ways
+        assert found["runs"][0]["links"].titles[3] == "when"
+
+
+def test_paths_that_are_not_listed_are_counted_with_what_they_carry():
+    edges = [link for i in range(20) for link in (("s", i), (i, "t"))]
+    net = tw.networks.Network(edges, source="s", target="t")
+    stream = tw.Stream(net.losses(np.ones((1, 40))), net.limits(np.ones((1, 40))))
+    run = tw.run(tw.LyapunovDescent(net.K), stream)
+    shares = np.array([0.4, 0.2, 0.1, 0.1, 0.1, 0.094, *[0.002] * 3, *[0.0] * 11])
+    x = dict(zip(range(20), shares, strict=True))
+    run.trajectory.means[:] = [x[tail if head == "t" else head] for tail, head in net.links]
+    found = paths_context(run, run.trajectory, net, Clock(1))
+    assert [one["share_text"] for one in found["listed"]] == ["0.4", "0.2", *["0.1"] * 3, "0.094"]
+    assert found["more"] == "and 3 more paths with 0.6 % of the demand"

@@ -143,6 +143,7 @@ def test_intervals_are_left_out_where_they_take_long(monkeypatch, run):
 def test_every_figure_is_written_as_png_and_svg(problem, run, tmp_path):
     files = write_figures(tmp_path / "new" / "figures", [run], entries=problem.labels)
     names = [
+        "loss",
         "regret",
         "violation",
         "oracle-calls",
@@ -163,11 +164,12 @@ def test_every_figure_is_written_as_png_and_svg(problem, run, tmp_path):
 def test_a_run_plots_its_series(run):
     figure = run.plot()
     assert [axes.get_title() for axes in figure.axes] == [
+        "Cumulative loss",
         "Cumulative regret",
         "Cumulative violation",
         "Cumulative oracle calls",
     ]
-    drawn, *_ = figure.axes[1].get_lines()
+    drawn, *_ = figure.axes[2].get_lines()
     assert drawn.get_ydata()[-1] == pytest.approx(run.violations.sum())
     with pytest.raises(InvalidInput, match="no rounds"):
         tw.run(run.learner, run.stream[:0]).plot()
@@ -176,7 +178,7 @@ def test_a_run_plots_its_series(run):
 def test_a_run_shows_itself_in_notebooks(run):
     html = run._repr_html_()
     assert interval(run.regret) in html
-    assert html.count("<figure") == 3
+    assert html.count("<figure") == 4
     assert "<script" not in html
     assert ":root" not in html
     assert not re.search(

@@ -540,6 +540,11 @@ SPREAD_COLUMNS: tuple[SpreadColumn, ...] = (
 
 TOTALS: tuple[TotalMetric, ...] = (
     TotalMetric(
+        "loss",
+        "what the decisions cost",
+        lambda run: np.cumsum(run.losses, dtype=np.float64),
+    ),
+    TotalMetric(
         "regret",
         "loss beyond the best fixed point in hindsight",
         lambda run: run.regret_curve(),

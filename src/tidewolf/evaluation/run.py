@@ -415,7 +415,7 @@ class Run(Record):
         return data_frame(round_columns(self), "round")
 
     def plot(self) -> Any:
-        """Regret, violation and oracle calls as they add up.
+        """Loss, regret, violation and oracle calls as they add up.
 
         Returns
         -------

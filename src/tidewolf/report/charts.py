@@ -1,4 +1,4 @@
-"""What added up over the rounds of several runs: regret, violation, oracle calls; and their
+"""What added up over the rounds of several runs: loss, regret, violation, oracle calls; and their
 frontiers where caution moves.
 """
 

@@ -22,6 +22,10 @@ _READ = (
     " many rounds; and the round in which it was broken most. A round that keeps a limit never "
     "makes up for one that breaks it."
 )
+_MOST_ALONE = (
+    "The violation in the headline counts only the limit that was broken most in each round, so "
+    "this table may add up to more."
+)
 
 
 def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[str, Any] | None:
@@ -32,18 +36,33 @@ def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[
         return None
     clock = clock_of(runs[0].stream, runs[0].rounds)
     found = [(style, broken_limits(run), run) for run, style in _styled(runs)]
-    groups = [Rows(_rows(broken, clock), _head(style, broken, run)) for style, broken, run in found]
+    unit = None if network is None else network.unit
+    groups = [
+        Rows(_rows(broken, clock, unit), _head(style, broken, run)) for style, broken, run in found
+    ]
     bounded = any(one.bound is not None for _, broken, _ in found for one in broken)
     kept = [style.label for style, broken, _ in found if not broken]
     sentences = [f"{', '.join(kept)}: no limit was broken."] if kept else []
+    if any(len(broken) > 1 for _, broken, _ in found):
+        sentences.append(_MOST_ALONE)
     if any(broken and broken[0].breach is None for _, broken, _ in found):
         sentences.append(
             "When limits were broken is not known of runs that an older tidewolf recorded."
         )
     if network is not None:
-        said = f"0.01 is {number(0.01 * network.unit)} in the unit of the capacities."
-        sentences.insert(0, f"Limits are measured in shares of all that is sent: {said}")
-    titles = ("limit", "broken by, in all", "rounds", "at worst", "when it was worst", "from, to")
+        sentences.insert(
+            0,
+            "Limits are measured in shares of all that is sent; behind each number stands the "
+            "volume, in the unit of the capacities.",
+        )
+    titles = (
+        "limit",
+        "broken by, in all",
+        "rounds",
+        "at worst",
+        "when it was worst",
+        "first, last",
+    )
     table = Table(
         "Limits that were broken",
         titles + (("theory allows",) if bounded else ()),
@@ -75,19 +94,23 @@ def _head(style: RunStyle, broken: Sequence[BrokenLimit], run: Run) -> Cell:
     return Cell(style.label, (said + more,) if said else (), style)
 
 
-def _rows(broken: Sequence[BrokenLimit], clock: Clock) -> list[list[Cell]]:
-    return [cells(_row(one, clock)) for one in broken[:ROWS]]
+def _rows(broken: Sequence[BrokenLimit], clock: Clock, unit: float | None) -> list[list[Cell]]:
+    return [cells(_row(one, clock, unit)) for one in broken[:ROWS]]
 
 
-def _row(one: BrokenLimit, clock: Clock) -> list[Cell | str]:
+def _row(one: BrokenLimit, clock: Clock, unit: float | None) -> list[Cell | str]:
+    def over(size: float) -> Cell:
+        """A share, with the volume that it is."""
+        return Cell(number(size), () if unit is None else (f"volume {number(size * unit)}",))
+
     allowed, when = "unknown" if one.bound is None else number(one.bound), one.breach
     if when is None:
-        return [one.name, number(one.total), *["not known"] * 4, allowed]
+        return [one.name, over(one.total), *["not known"] * 4, allowed]
     return [
         one.name,
-        number(one.total),
+        over(one.total),
         Cell(f"{when.rounds:,}", (percent(when.rounds / max(1, clock.rounds)),)),
-        number(when.worst),
+        over(when.worst),
         clock.when(when.worst_round),
         clock.span(when.first, when.last + 1),
         allowed,

@@ -40,7 +40,7 @@ LEVELS = 10
 """How many colours there are up to a full link; a fuller one has another."""
 _WIDE, _NARROW = 860.0, 340.0  # of the drawings, across and down
 _FONT, _LINE = 12.0, 15.0
-_SIZES, _TRIES = (1.0, 1.2, 1.45), 6
+_SIZES, _TRIES = (1.0, 1.2, 1.45, 1.8), 6
 """Names that find no room get it in a higher drawing, or among nodes that are placed otherwise."""
 _LONGEST = 22  # letters of a name beside its node
 

@@ -158,7 +158,14 @@ def _about(drawn: network.DrawnNetwork, limited: bool, clock: Clock, each: Shown
         if len(drawn.nodes) > network.NAMED
         else " Links say more at the pointer."
     )
-    return f"{colour}{worst}{left}{cut}{names}"
+    pairs = {(link.tail, link.head) for link in drawn.links}
+    both = any((head, tail) in pairs for tail, head in pairs)
+    halves = (
+        " Of links both ways each direction is drawn as its half of the line, up to its arrow."
+        if both
+        else ""
+    )
+    return f"{colour}{worst}{left}{cut}{halves}{names}"
 
 
 def _links(drawn: network.DrawnNetwork, limited: bool) -> Table:
@@ -172,7 +179,7 @@ def _links(drawn: network.DrawnNetwork, limited: bool) -> Table:
     )[:_FULLEST]
     return table(
         "Fullest links",
-        ("link", "mean used", "worst", "in", "mean load", "mean capacity"),
+        ("link", "mean used", "worst", "when", "mean load", "mean capacity"),
         [
             (
                 link.name,
