@@ -121,8 +121,8 @@ def test_notes_say_what_was_filled():
     assert found.seen.tolist() == [False, True, False, False]
     first, last = found.notes
     assert first == (
-        'costs.csv: 2 empty cells in columns that are used (the first in line 2, column "b") and no '
-        "row for 1 round (the first is 2.0), not seen."
+        'costs.csv: 2 empty cells in columns that are used (the first in line 2, column "b") and '
+        "no row for 1 round (the first is 2.0), not seen."
     )
     assert last.startswith("3 of 4 rounds not seen: played without being learned from; loss and")
     given["costs"].values[0, 1] = 0.0
