@@ -89,7 +89,7 @@ NEEDS = {
     "test_files.py::test_what_stands_in_comments_and_text_of_gml_is_no_structure": "networkx",
     "test_own_data.py": "pandas",
     "test_report.py": "matplotlib",
-    "test_report_network.py": "matplotlib",
+    "test_report_network.py": "jinja2",
     "test_report_sections.py::test_a_comparison_shows_itself_in_notebooks": "matplotlib",
     "test_report_sections.py::test_a_run_is_a_data_frame": "pandas",
     "test_report_sections.py::test_a_run_plots_its_series": "matplotlib",

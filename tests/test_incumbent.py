@@ -250,6 +250,17 @@ def test_a_single_row_stands_in_every_round(here):
     assert found["churn"]["worst"] == 0.0
 
 
+def test_decisions_as_tidewolf_writes_them_are_read_beside_files_in_another_format(here):
+    for name in ("costs.csv", "capacities.csv"):
+        frame = pandas.read_csv(name)
+        frame.to_csv(name, index=False, sep=";", decimal=",", encoding="latin-1")
+    (here / "e.toml").write_text(f'{FILE}[files]\ndecimal = ","\nencoding = "latin-1"\n')
+    played()
+    (here / "out" / "decisions.csv").rename(here / "ours.csv")
+    found = played("--incumbent", "ours.csv")["incumbent"]
+    assert found["loss"]["total"] > 0.0
+
+
 def test_an_entry_without_a_column_is_0_and_that_is_said(here, capsys):
     table("mine.csv", SHARES[:, :2] / SHARES[:, :2].sum(axis=1, keepdims=True), NAMES[:2])
     assert main(["run", "e.toml", "--out", "out", "--incumbent", "mine.csv"]) == 0

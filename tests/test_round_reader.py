@@ -216,3 +216,26 @@ def test_every_link_begins_on_the_shortest_paths(folder):
     shortest = problem.network.path_shares(x)
     assert [path.name for path in shortest] == ["SEA > DEN > NYC"]  # 1 + 3 against 4 + 5
     assert float(np.abs(x).sum()) == pytest.approx(2.0)  # nothing goes round in circles
+
+
+def test_a_start_is_a_table_of_one_row_by_name(folder):
+    (folder / "now.csv").write_text(
+        "SFO > NYC,SEA > SFO,SEA > DEN,DEN > NYC\n0.25,0.25,0.75,0.75\n"
+    )
+    file = folder / "net.toml"
+    text = f'[set]\ngraph = "links.csv"\n{ONE}[stream]\ncosts = "costs.csv"\n'
+    file.write_text(f'{text}[[learners]]\nname = "Ensemble"\nstart = "now.csv"\n')
+    experiment = load(file)
+    problem = experiment.problem(0)
+    learner = experiment.learner(experiment.entrants()[0], problem, 0)
+    assert dict(zip(problem.labels, learner.act(learner.start()), strict=True)) == {
+        "SEA > DEN": 0.75,
+        "DEN > NYC": 0.75,
+        "SEA > SFO": 0.25,
+        "SFO > NYC": 0.25,
+    }
+    (folder / "now.csv").write_text(
+        "SFO > NYC,SEA > SFO,SEA > DNE,DEN > NYC\n0.25,0.25,0.75,0.75\n"
+    )
+    with pytest.raises(InvalidInput, match="there is no column 'SEA > DEN'"):
+        experiment.learner(experiment.entrants()[0], problem, 0)

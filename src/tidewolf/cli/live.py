@@ -112,7 +112,7 @@ def _opened(reader: RoundReader, db: Path, to_look: bool) -> Desk:
     """The desk; to look where only that is asked and somebody else writes, or nothing is there."""
     from tidewolf.live import Desk, live_learner
 
-    learner = live_learner(reader.experiment, reader.K, reader.network)
+    learner = live_learner(reader.experiment, reader.K, reader.network, reader.names)
     if not to_look:
         return Desk(reader, learner, db)
     if db.exists():

@@ -6,7 +6,7 @@ gets the line and column of the setting that it carries.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from tidewolf.core.archive import read_arrays
 from tidewolf.core.errors import InvalidInput, TidewolfError
+from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Numbers, Setting, constructor_of
 from tidewolf.core.types import NDArray
 from tidewolf.experiments.choice import Choice
@@ -25,6 +26,7 @@ from tidewolf.experiments.keys import (
 )
 from tidewolf.experiments.toml_tables import Place, with_location
 from tidewolf.files import Table, file_of, read_table
+from tidewolf.networks.columns import plain_name
 
 Reader: TypeAlias = Callable[[Path, Place], NDArray]
 
@@ -57,6 +59,29 @@ def read_numbers(path: Path, place: Place) -> Table:
 def read_values(path: Path, place: Place) -> NDArray:
     """The numbers of a table, without the names of its columns."""
     return read_numbers(path, place).values
+
+
+def read_point(labels: Sequence[str], path: Path, place: Place) -> NDArray:
+    """The numbers of a table; a single row with a column for each entry is a point, in the order of
+    these labels.
+    """
+    table = read_numbers(path, place)
+    if len(table.values) != 1 or table.values.ndim != 2:
+        return table.values
+    plain = {plain_name(name): i for i, name in enumerate(table.columns)}
+    wanted = [plain_name(label) for label in labels]
+    if not wanted or not set(plain) & set(wanted):
+        return np.asarray(table.values[0])
+    for label, name in zip(labels, wanted, strict=True):
+        if name not in plain:
+            raise InvalidInput(f"{place.words()}{path}, line 1: there is no column {label!r}.")
+    for name in table.columns:
+        if plain_name(name) not in wanted:
+            raise InvalidInput(
+                f"{place.words()}{path}, line 1: no entry of a decision is called {name!r}."
+                f"{did_you_mean(name, labels)}"
+            )
+    return np.asarray(table.values[0, [plain[name] for name in wanted]])
 
 
 def build(

@@ -20,7 +20,7 @@ from tidewolf.core.arrays import as_count, as_number
 from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongType
 from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Count, Number, Seed, Text, validate
-from tidewolf.experiments.building import build
+from tidewolf.experiments.building import build, read_point
 from tidewolf.experiments.choice import Choice, as_pair, freeze
 from tidewolf.experiments.keys import (
     NETWORK,
@@ -338,6 +338,7 @@ class Experiment:
             {key: value for key, value in given.items() if key in known},
             known,
             self.place(*self._place(entrant)),
+            partial(read_point, problem.labels),
         )
         try:
             require_known(learner, problem.stream)

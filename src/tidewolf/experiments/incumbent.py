@@ -26,7 +26,7 @@ from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.evaluation.decisions import entry_names, time_texts
 from tidewolf.evaluation.formatting import number
 from tidewolf.evaluation.run import Run, run
-from tidewolf.files.format import FileFormat
+from tidewolf.files.format import PLAIN, FileFormat
 from tidewolf.files.table import Table, read_table
 from tidewolf.hindsight.best import Comparator
 from tidewolf.hindsight.exact import ExactProjection
@@ -90,7 +90,7 @@ class Incumbent(Learner[State]):
 
 def read_incumbent(path: Path, problem: Problem, format: FileFormat) -> Incumbent:
     """The decisions in a table, as a learner that plays them; refused where a row is none."""
-    table = read_table(path, format=format)
+    table = _read(path, format)
     names = entry_names(problem.K, problem.labels)
     columns, rows = _columns(table, names, problem, path), _rows(table, problem, path)
     distinct, of_round = np.unique(rows, return_inverse=True)
@@ -106,6 +106,19 @@ def read_incumbent(path: Path, problem: Problem, format: FileFormat) -> Incumben
     if absent:
         said += f"; {absent:,} of {len(names):,} entries have no column there and count as 0"
     return Incumbent(problem.K, found[of_round, ...], (f"{said}{rounded}.",))
+
+
+def _read(path: Path, format: FileFormat) -> Table:
+    """A table as the experiment's files are written, or as tidewolf writes decisions itself."""
+    try:
+        return read_table(path, format=format)
+    except InvalidInput as error:
+        if format == PLAIN:
+            raise
+        try:
+            return read_table(path)
+        except InvalidInput:
+            raise error from None
 
 
 def play_incumbent(incumbent: Incumbent, problem: Problem, comparator: Comparator | None) -> Run:

@@ -34,6 +34,7 @@ from tidewolf.experiments.keys import (
     kind_keys,
     learner_keys,
     moved,
+    names_file,
     problem_keys,
     set_kinds,
     takes_a_set,
@@ -154,7 +155,7 @@ def read(text: str, path: Path) -> Experiment:
     outputs = read_settings(
         document, ("outputs",), _table(document, "outputs"), OUTPUTS, "[outputs]"
     )
-    learners = _learners(document)
+    learners = _learners(document, folder)
     return Experiment(
         name=_value(document, "name", Text(), path.stem),
         stream=stream,
@@ -281,7 +282,7 @@ def _is_network(table: Mapping[str, Any]) -> bool:
     return "graph" in table and bool(table.keys() & {"source", "target", "commodities"})
 
 
-def _learners(document: Document) -> tuple[Choice, ...]:
+def _learners(document: Document, folder: Path) -> tuple[Choice, ...]:
     entries = document.data.get("learners", [{"name": name} for name in DEFAULT_LEARNERS])
     if not isinstance(entries, list) or not entries:
         raise document.refused(
@@ -302,7 +303,16 @@ def _learners(document: Document) -> tuple[Choice, ...]:
         except InvalidInput as error:
             raise document.refused(str(error), *path, "name") from None
         rest = {name: value for name, value in table.items() if name != "name"}
-        found.append(Choice.of(name, read_settings(document, path, rest, known, name)))
+        given = read_settings(document, path, rest, known, name)
+        found.append(
+            Choice.of(
+                name,
+                {
+                    key: str(folder / value) if names_file(known, key, value) else value
+                    for key, value in given.items()
+                },
+            )
+        )
     return tuple(dict.fromkeys(found))
 
 

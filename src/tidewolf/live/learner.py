@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from tidewolf.experiments import Choice, Experiment
-from tidewolf.experiments.building import build
+from tidewolf.experiments.building import build, read_point
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, maker
 from tidewolf.experiments.keys import learner_keys
-from tidewolf.experiments.toml_tables import Place
 from tidewolf.methods.base import Learner
 from tidewolf.networks import Network
 from tidewolf.sets import ConvexSet
@@ -18,7 +19,10 @@ USUAL = Choice.of("Ensemble", {"advice": ["last"]})
 
 
 def live_learner(
-    experiment: Experiment, K: ConvexSet, network: Network | None = None
+    experiment: Experiment,
+    K: ConvexSet,
+    network: Network | None = None,
+    labels: Sequence[str] = (),
 ) -> Learner[Any]:
     """The learner of an experiment whose end is not known: it has no horizon, unless it sets one
     itself.
@@ -31,6 +35,8 @@ def live_learner(
         The set of decisions.
     network : Network, optional
         The network that is decided on. None: it is none.
+    labels : sequence of str, default ()
+        What the entries of a decision are called.
 
     Returns
     -------
@@ -57,6 +63,7 @@ def live_learner(
         maker(entrant, K, network),
         {key: value for key, value in given.items() if key in known},
         known,
-        Place(experiment.document, () if names_nobody else ("learners", 0)),
+        experiment.place(*(() if names_nobody else ("learners", 0))),
+        partial(read_point, labels),
     )
     return learner
