@@ -44,6 +44,7 @@ KEYS = [
     "pending",
     "overrides",
     "each_violation",
+    "limit_names",
     "limits",
     "members",
     "seed",
