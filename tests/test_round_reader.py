@@ -239,3 +239,16 @@ def test_a_start_is_a_table_of_one_row_by_name(folder):
     )
     with pytest.raises(InvalidInput, match="there is no column 'SEA > DEN'"):
         experiment.learner(experiment.entrants()[0], problem, 0)
+
+
+def test_columns_that_nobody_reads_are_said(folder):
+    (folder / "links.csv").write_text("tail,head,cap\nSEA,NYC,5\n")
+    (folder / "costs.csv").write_text("SEA > NYC\n1\n1\n")
+    (folder / "demands.csv").write_text("source,target,volume\nSEA,NYC,50\n")
+    file = folder / "net.toml"
+    stream = '[stream]\ncosts = "costs.csv"\n'
+    file.write_text(f'[set]\ngraph = "links.csv"\nsource = "SEA"\ntarget = "NYC"\n{stream}')
+    assert "nothing is made of the column cap;" in load(file).problem(0).notes[0]
+    file.write_text(f'[set]\ngraph = "links.csv"\n{MANY}{stream}')
+    with pytest.raises(InvalidInput, match="a column called demand, and there are volume"):
+        load(file).problem(0)

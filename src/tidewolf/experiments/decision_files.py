@@ -31,6 +31,7 @@ from tidewolf.core import checkpoint
 from tidewolf.core.errors import MissingExtra
 from tidewolf.core.types import Floats, NDArray
 from tidewolf.evaluation.decisions import Decisions, time_texts
+from tidewolf.networks import Network, PathShare, Tunnel
 from tidewolf.problems import Problem
 from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.flows.multi_flow import MultiFlow
@@ -105,10 +106,14 @@ def write_tunnels(folder: Path, problem: Problem) -> None:
     if net is None or net.tunnels is None:
         return
     lines = (
-        (net.demands[j].name, name, " > ".join(map(str, path.nodes)), repr(path.length))
+        (net.demands[j].name, name, _tunnel_name(net, path), repr(path.length))
         for j, name, path in zip(net.owner, net.names, net.tunnels.paths, strict=True)
     )
     write_csv(folder / "tunnels.csv", ("commodity", "tunnel", "path", "length"), lines)
+
+
+def _tunnel_name(net: Network, tunnel: Tunnel) -> str:
+    return PathShare("", tunnel.nodes, 0.0, 0.0, net.told_apart(tunnel.links)).name
 
 
 def write_paths(

@@ -56,6 +56,8 @@ class Graph(NamedTuple):
         Where each link stands in the file.
     both_ways : bool, default False
         Whether every link is there in both directions, the ways back in the second half.
+    unread : tuple of str, default ()
+        Columns of an edge list that nobody asked for.
 
     Examples
     --------
@@ -71,6 +73,7 @@ class Graph(NamedTuple):
     names: tuple[str, ...] = ()
     places: tuple[str, ...] = ()
     both_ways: bool = False
+    unread: tuple[str, ...] = ()
 
     def dag(self, source: Hashable, target: Hashable, lengths: str | None = None) -> list[int]:
         """The links that lead away from the source and lie on a way to the target.
@@ -186,10 +189,10 @@ def read_graph(
     read = {
         name: np.tile([_number(link, name, missing) for link in kept], ways) for name in numbers
     }
-    for name in optional:
-        own = [_optional(link, name, format) for link in kept]
+    for column in optional:
+        own = [_optional(link, column, format) for link in kept]
         if not np.isnan(own).all():
-            read[name] = np.tile(own, ways)
+            read[column] = np.tile(own, ways)
     return Graph(
         (*links, *((head, tail) for tail, head in links if ways == 2)),
         read,
@@ -197,6 +200,7 @@ def read_graph(
         names=tuple(map(_name, kept)) * ways,
         places=tuple(link.where for link in kept) * ways,
         both_ways=ways == 2,
+        unread=_unread(kept[0], (*numbers, *optional)) if name.endswith(ENDINGS) else (),
     )
 
 
@@ -219,6 +223,14 @@ def _number(link: _Link, name: str, missing: float | None) -> float:
     raise InvalidInput(
         f"{link.where} has no {name}; give `missing=` a number that stands for it, or fill it in."
     )
+
+
+def _unread(link: _Link, asked: Sequence[str]) -> tuple[str, ...]:
+    """The columns of an edge list that are neither ends, nor names, nor asked for."""
+    lower = [name.lower() for name in link.known]
+    ends = next(pair for pair in ENDS if pair[0] in lower and pair[1] in lower)
+    known = {*ends, *NAMES, *(name.lower() for name in asked)}
+    return tuple(name for name in link.known if name.lower() not in known)
 
 
 def _optional(link: _Link, name: str, format: FileFormat) -> float:

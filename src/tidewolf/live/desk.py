@@ -528,26 +528,28 @@ def _paths(reader: Reads, x: Array, demands: Sequence[float] | None) -> list[dic
         several = len(network.demands) > 1
         sent = None if demands is None else np.array(demands)
         return [
-            _path(one.nodes, one.commodity if several else None, one.share, one.volume)
+            _path(one.name, one.commodity if several else None, one.share, one.volume)
             for one in network.path_shares(x, sent)
         ]
     if isinstance(K, FlowPolytope):
         found = K.paths(x, tolerance=SMALLEST_SHARE)
-        return [_path(path.nodes, None, path.weight, path.weight) for path in found]
+        return [_path(_name(path), None, path.weight, path.weight) for path in found]
     if isinstance(K, MultiFlow):
         return [
-            _path(path.nodes, _commodity(K, j), path.weight / K.demands[j], path.weight)
+            _path(_name(path), _commodity(K, j), path.weight / K.demands[j], path.weight)
             for j, paths in enumerate(K.paths(x, tolerance=SMALLEST_SHARE))
             for path in paths
         ]
     return None
 
 
-def _path(
-    nodes: Sequence[Any], commodity: str | None, share: float, volume: float
-) -> dict[str, Any]:
+def _path(name: str, commodity: str | None, share: float, volume: float) -> dict[str, Any]:
     called = {} if commodity is None else {"commodity": commodity}
-    return {"path": " > ".join(map(str, nodes)), **called, "share": share, "volume": volume}
+    return {"path": name, **called, "share": share, "volume": volume}
+
+
+def _name(path: Any) -> str:
+    return " > ".join(map(str, path.nodes))
 
 
 def _commodity(K: MultiFlow, j: int) -> str:

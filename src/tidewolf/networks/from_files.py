@@ -135,11 +135,18 @@ class NetworkFiles(NamedTuple):
     @property
     def notes(self) -> tuple[str, ...]:
         """What to know of the network, in sentences: links that carry nothing, and why."""
-        loops = self.columns.graph.loops
-        if not loops:
-            return self.network.notes
-        said = "1 link leads" if loops == 1 else f"{loops} links lead"
-        return (*self.network.notes, f"{said} from a node to itself, where nothing goes: left out.")
+        graph, said = self.columns.graph, list(self.network.notes)
+        if graph.loops:
+            lead = "1 link leads" if graph.loops == 1 else f"{graph.loops} links lead"
+            said.append(f"{lead} from a node to itself, where nothing goes: left out.")
+        if graph.unread:
+            read = f"{LENGTH}, {CAPACITY} and name are read, and what `lengths` says"
+            which = "column" if len(graph.unread) == 1 else "columns"
+            said.append(
+                f"{Path(self.columns.name).name}: nothing is made of the {which} "
+                f"{listed(graph.unread)}; beside the ends of links {read}."
+            )
+        return tuple(said)
 
     @property
     def title(self) -> str:
@@ -393,7 +400,14 @@ def read_commodities(path: Path, format: FileFormat = PLAIN) -> list[tuple[Any, 
     rows = read_records(path, ("source", "target"), format=format)
     if not rows:
         raise InvalidInput(f"{path} has column names and no rows.")
-    called = next((name for name in rows[0].cells.header if name.lower() == "demand"), None)
+    header = rows[0].cells.header
+    called = next((name for name in header if name.lower() == "demand"), None)
+    if called is None and len(header) > 2:
+        others = [name for name in header if name.lower() not in ("source", "target")]
+        raise InvalidInput(
+            f"{path}, line 1: how much each commodity sends is read from a column called demand, "
+            f"and there are {listed(others)}; call it so, or leave others out, and each sends 1."
+        )
     return [
         (row.text("source"), row.text("target"), 1.0 if called is None else row.number(called))
         for row in rows

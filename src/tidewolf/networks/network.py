@@ -564,7 +564,7 @@ class Network(Value):
                 path.nodes,
                 path.share,
                 path.share * float(sent[j]),
-                self._told_apart(path.links),
+                self.told_apart(path.links),
             )
             for j, paths in enumerate(self._paths(x))
             for path in paths
@@ -595,8 +595,19 @@ class Network(Value):
             if isinstance(flow, FlowPolytope | CapacitatedFlow)
         ]
 
-    def _told_apart(self, links: Sequence[int]) -> tuple[str, ...]:
-        """The names of those links of a path that have others beside them."""
+    def told_apart(self, links: Sequence[int]) -> tuple[str, ...]:
+        """The names of those links of a path that have others beside them, between the same nodes.
+
+        Parameters
+        ----------
+        links : sequence of int
+            The places of its links.
+
+        Returns
+        -------
+        tuple of str
+            Empty where nodes tell the path.
+        """
         return tuple(self.link_names[i] for i in links if self._beside[self.links[i]] > 1)
 
     @cached_property
