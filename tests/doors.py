@@ -297,6 +297,7 @@ def _networks() -> Iterator[Door]:
         "capacities": [[1.0, 2.0, 3.0, 4.0]],
         "demands": [[1.0]],
         "x": [0.5, 0.5, 0.5, 0.5],
+        "links": [0],
     }
     made = networks.Network(**flow)
     yield from _methods(made, known, but=("fields", "loads", "path_shares"))

@@ -265,7 +265,7 @@ def test_stopping_anywhere_and_going_on_changes_nothing(tmp_path_factory, stops)
     cut.write_rounds(found)
     cut.write_decisions(found)
     tables = [path.name for path in (here / "whole").glob("*.parquet")]
-    assert len(tables) == 5
+    assert len(tables) == 6
     for name in tables:
         assert (here / "cut" / name).read_bytes() == (here / "whole" / name).read_bytes()
 

@@ -54,8 +54,10 @@ SOME = 3
 def every_door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Door]]:
     here, folder = Path.cwd(), tmp_path_factory.mktemp("doors")
     os.chdir(folder)  # where text is taken for a path, files go there
-    yield list(doors(tmp_path_factory.mktemp("files")))
-    os.chdir(here)
+    try:
+        yield list(doors(tmp_path_factory.mktemp("files")))
+    finally:
+        os.chdir(here)
 
 
 def findings(door: Door, replaced: dict[str, tuple[str, object]]) -> list[str]:

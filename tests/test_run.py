@@ -62,7 +62,9 @@ def test_the_summary_is_plain_data_with_the_documented_keys(run: tw.Run) -> None
         "oracle_calls calls_per_round solves solves_per_round seconds max_excess "
         "feasible_in_hindsight hindsight_method "
     )
-    keys += "bound certificate unseen late pending overrides each_violation limits members"
+    keys += (
+        "bound certificate unseen late pending overrides each_violation limit_names limits members"
+    )
     summary = json.loads(json.dumps(run.summary(), allow_nan=False))
     assert list(summary) == keys.split()
     assert summary["rounds"] == 300
