@@ -193,7 +193,7 @@ def moved_cases():
         for (i, K), (library, reference) in itertools.product(
             enumerate(places), references.items()
         ):
-            soon = (i - turn) % (len(places) - 1 or 1) < (2 if library == "float32" else 1)
+            soon = (i - turn) % (len(places) - 1 or 1) < 1
             late = isinstance(K, BoundedPSD) or not soon
             marks = pytest.mark.soak if late else ()
             yield pytest.param(kind, K, reference, id=f"{library}-{name}-{K!r}", marks=marks)
