@@ -183,7 +183,7 @@ def test_the_laws_hold_for_any_seed_and_horizon(kind, seed, K, horizon):
 
 def moved_cases():
     """Every learner on a few sets in another dtype and another library; of the sets, which take
-    turns from learner to learner, the quick suite has two in single precision and one that is
+    turns from learner to learner, the quick suite has one in single precision and one that is
     strict.
     """
     references = {"float32": np.zeros(1, dtype=np.float32), "strict": strict.zeros(1)}
