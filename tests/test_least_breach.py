@@ -261,3 +261,15 @@ def test_without_any_method_nothing_is_claimed():
     (said,) = hindsight_sentences([run])
     assert said.endswith("so the regret is not known.")
     assert "regret unknown" in repr(run)
+
+
+def test_where_no_round_can_be_kept_nothing_is_compared_with_kept_rounds() -> None:
+    K = tw.sets.Simplex(2)
+    losses = tw.functions.Linear([[1.0, 2.0]] * 3)
+    stream = tw.Stream(losses, tw.functions.Capacity([[0.25, 0.25]] * 3))
+    run = tw.run(tw.LyapunovDescent(K), stream)
+    assert run.least_breach is not None
+    assert len(run.least_breach.kept) == 0
+    assert run.regret_kept is None
+    assert run.summary()["hindsight"]["regret_kept"] is None
+    assert "no round can be kept" in repr(run)

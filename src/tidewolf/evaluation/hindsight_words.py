@@ -113,8 +113,10 @@ def regret_words(run: Run) -> str:
     regret, kept = run.regret, run.regret_kept
     if regret is not None:
         return f"regret [{regret[0]:.6g}, {regret[1]:.6g}]"
-    if kept is None or run.least_breach is None:
+    if run.least_breach is None:
         return "regret unknown"
+    if kept is None:
+        return "no regret, for no round can be kept at the least breach"
     rounds = f"{len(run.least_breach.kept)} of {run.rounds}"
     return f"regret against those who keep {rounds} rounds [{kept[0]:.6g}, {kept[1]:.6g}]"
 

@@ -278,10 +278,12 @@ class Run(Record):
     @property
     def regret_kept(self) -> tuple[float, float] | None:
         """Where no point keeps every limit: total loss minus that of the best point that keeps the
-        rounds of `least_breach`, as an interval.
+        rounds of `least_breach`, as an interval; None where those are none.
         """
         found, total = self.least_breach, float(self.losses.sum())
-        return None if found is None else (total - found.best.upper, total - found.best.lower)
+        if found is None or not len(found.kept):
+            return None
+        return total - found.best.upper, total - found.best.lower
 
     def regret_curve(self) -> Floats | None:
         """The regret so far: cumulative loss minus that of the comparator's point.
