@@ -251,3 +251,25 @@ def name_of(value: object) -> str | None:
     """What a callable is called; None for one without a name of its own."""
     name = getattr(value, "__name__", None)
     return name if isinstance(name, str) and not name.startswith(("<", "_")) else None
+
+
+def examples_of(make: Callable[..., Autograd]) -> tuple[Autograd, ...]:
+    """One of each way to give a callable, by the function that takes it."""
+    rows = np.arange(6.0).reshape(3, 2) - 2.0
+    return (
+        make(_distance, 2, data=rows),
+        make(_scaled, (2, 2), rounds=2),
+        make(_square, 1),
+    )
+
+
+def _distance(x: Any, row: Any) -> Any:
+    return abs(x - row).sum()
+
+
+def _scaled(t: Any, x: Any) -> Any:
+    return t * (x * x).sum()
+
+
+def _square(x: Any) -> Any:
+    return (x * x).sum()

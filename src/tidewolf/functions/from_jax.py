@@ -20,7 +20,7 @@ import numpy as np
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.errors import MissingExtra, WrongShape
 from tidewolf.core.types import Array, Floats, Shape
-from tidewolf.functions.autograd import Autograd, Engine, Rounds, settled
+from tidewolf.functions.autograd import Autograd, Engine, Rounds, examples_of, settled
 
 
 def from_jax(
@@ -94,24 +94,7 @@ class FromJax(Autograd):
 
     @classmethod
     def examples(cls) -> Sequence[Autograd]:
-        rows = np.arange(6.0).reshape(3, 2) - 2.0
-        return (
-            from_jax(_distance, 2, data=rows),
-            from_jax(_scaled, (2, 2), rounds=2),
-            from_jax(_square, 1),
-        )
-
-
-def _distance(x: Any, row: Any) -> Any:
-    return abs(x - row).sum()
-
-
-def _scaled(t: Any, x: Any) -> Any:
-    return t * (x * x).sum()
-
-
-def _square(x: Any) -> Any:
-    return (x * x).sum()
+        return examples_of(from_jax)
 
 
 class _Jax(Engine):
