@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import tempfile
 import zlib
+from abc import ABC, abstractmethod
 from array import array
 from collections import deque
 from collections.abc import Mapping
@@ -171,7 +172,7 @@ class Follower:
         return values, f'{head.place}, column "{empty[0]}": the cell is empty' if empty else ""
 
 
-class _Tail:
+class _Tail(ABC):
     """What is new in a table."""
 
     def __init__(self, path: Path, format: FileFormat, gaps: bool) -> None:
@@ -203,8 +204,9 @@ class _Tail:
             raise error
         self._patience -= 1
 
+    @abstractmethod
     def _look(self) -> None:
-        raise NotImplementedError
+        """Read what is new."""
 
     def _table(self, path: Path) -> Table:
         return read_table(path, gaps=self.gaps, format=self.format)

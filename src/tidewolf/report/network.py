@@ -137,12 +137,10 @@ def carrier_of(run: Run, net: Network | None = None) -> Carrier | None:
     if net is not None:
         return _of_network(net, limits)
     graph = K
-    loads: Callable[[Floats, slice], Floats] = lambda x, rounds: x  # noqa: E731
     if isinstance(K, FlowPolytope):
         sources, targets = [int(K.source)], [int(K.target)]
     elif isinstance(K, MultiFlow):
         sources, targets = (sorted(set(ends.tolist())) for ends in (K.sources, K.targets))
-        loads = lambda x, rounds: np.asarray(K.loads(x))  # noqa: E731
         if isinstance(limits, MaxUtilization):
             return _shared(K, limits, sources, targets)
     elif isinstance(K, CapacitatedFlow):
@@ -151,6 +149,9 @@ def carrier_of(run: Run, net: Network | None = None) -> Carrier | None:
         targets = np.flatnonzero(graph.supply < 0).tolist()
     else:
         return None
+
+    def loads(x: Floats, rounds: slice) -> Floats:
+        return np.asarray(K.loads(x)) if isinstance(K, MultiFlow) else x
 
     def capacities(rounds: slice) -> Floats | None:
         if not isinstance(limits, Capacity) or isinstance(K, MultiFlow):
