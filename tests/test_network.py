@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -208,3 +210,12 @@ def test_learners_play_it(given_, paths):
         run = tw.run(learner, stream)
         assert run.certificate.holds in (True, None)
         assert run.max_excess < 1e-9
+
+
+@each_case
+def test_networks_are_values(given_, paths):
+    network = Network(BOTH_WAYS, **given_, paths=paths)
+    same = pickle.loads(pickle.dumps(Network(tuple(BOTH_WAYS), **given_, paths=paths)))
+    assert network == same
+    assert hash(network) == hash(same)
+    assert network != Network(BOTH_WAYS[:-1], **given_, paths=paths)

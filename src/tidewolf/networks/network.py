@@ -170,7 +170,7 @@ class _Ends(Check):
                 f"{what}: the shares of {listed(map(str, shares))} sum to {whole:g}, and they are "
                 "to sum to 1; what is sent in all is the demand."
             )
-        return _Shares((node, share / whole) for node, share in shares.items())
+        return tuple((node, share / whole) for node, share in shares.items())
 
     def read(self, value: Any) -> Any:
         if type(value) in (str, int):
@@ -178,13 +178,6 @@ class _Ends(Check):
         pairs = list(value.items()) if isinstance(value, Mapping) else value
         known = isinstance(pairs, list) and pairs and all(_is_share(pair) for pair in pairs)
         return tuple((node, float(share)) for node, share in pairs) if known else None
-
-
-class _Shares(dict[Hashable, float]):
-    """Shares by node, which compare and print as what they are."""
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(tuple(self.items()))
 
 
 def is_pairs(value: Any) -> bool:
@@ -335,8 +328,9 @@ class Network(Value):
     def demands(self) -> tuple[Demand, ...]:
         """What must go from where to where."""
         if self.commodities is None:
-            name = f"{_ends(self.source)} > {_ends(self.target)}"
-            return (Demand(name, dict(self.source), dict(self.target), self.demand),)
+            sources, targets = dict(self.source), dict(self.target)
+            name = f"{_ends(sources)} > {_ends(targets)}"
+            return (Demand(name, sources, targets, self.demand),)
         found = dict[str, Demand]()
         for source, target, volume, *_ in self._commodities:
             name = f"{source} > {target}"
