@@ -3,7 +3,8 @@ found it may still be.
 
 Lanczos from b gives orthonormal q_1 = b/|b|, q_2, ... with A Q_k = Q_k T_k + beta_k q_{k+1} e_k',
 T_k tridiagonal (alpha, beta). Its largest eigenvalue theta <= lambda_1 is the best Rayleigh
-quotient in the space. All q are kept and orthogonalised twice.
+quotient in the space. All q are kept and orthogonalised twice. Where A lives on a device, so do the
+q; T comes to the host when it is looked at, in one read.
 
 A bound from above. Let mu be the measure with mass m_i = <u_i, q_1>^2 at each eigenvalue lambda_i.
 The polynomials
@@ -40,7 +41,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import eps_of, inner, is_array, like, namespace, norm, to_numpy
+from tidewolf.core.arrays import (
+    eps_of,
+    inner,
+    is_array,
+    like,
+    namespace,
+    norm,
+    to_numpy,
+    with_diagonal,
+    zeros,
+)
 from tidewolf.core.types import Array, Floats
 
 _FIRST = 16
@@ -132,7 +143,18 @@ def above(z: float, A: Array) -> float | None:
 
 
 def is_above(z: float, A: Array) -> bool:
-    """Whether a Cholesky factorisation of z I - A, in float64, runs through."""
+    """Whether a Cholesky factorisation of z I - A, in float64, runs through; made where A lives, if
+    its library can say so.
+    """
+    if type(A) is not np.ndarray:
+        from array_api_compat import is_torch_array
+
+        if is_torch_array(A):
+            from torch.linalg import cholesky_ex
+
+            xp = namespace(A)
+            B = with_diagonal(-1.0 * xp.astype(A, xp.float64), z)
+            return int(cholesky_ex(B).info) == 0
     from scipy.linalg.lapack import dpotrf
 
     B = np.negative(to_numpy(A), dtype=np.float64)
@@ -148,17 +170,19 @@ class Krylov:
         self.rounding = (self.n + 16) * eps_of(b)
         self.alpha: list[float] = []
         self.beta: list[float] = []
-        self.Q = like(np.zeros((min(self.n, _FIRST), self.n)), b)
+        self.Q = zeros((min(self.n, _FIRST), self.n), b)
         self.following = b / norm(b)
         # at the last look, and by how much it had risen since the one before
         self.theta, self.rise = -math.inf, math.inf
+        self._unread: list[Array] = []
+        """of the latest products alpha and beta, where nobody has looked at them yet"""
         self.values: Floats = np.zeros(0)
         self.vectors: Floats = np.zeros((0, 0))
 
     @property
     def k(self) -> int:
         """Products so far."""
-        return len(self.alpha)
+        return len(self.alpha) + len(self._unread)
 
     @property
     def exhausted(self) -> bool:
@@ -176,6 +200,11 @@ class Krylov:
         w = w - h @ Q
         again = Q @ w
         w = w - again @ Q
+        if type(w) is not np.ndarray:
+            xp, square = namespace(w), w @ w
+            self._unread.append(xp.stack([h[k] + again[k], xp.sqrt(square)]))
+            self.following = w / xp.sqrt(xp.where(square > 0.0, square, 1.0 + square))
+            return
         length = norm(w)
         self.alpha.append(float(h[k]) + float(again[k]))
         self.beta.append(max(length, self.rounding))
@@ -187,8 +216,9 @@ class Krylov:
         """
         for _ in range(1 + int((_PACE - 1.0) * self.k)):
             self.grow()
-            if self.exhausted:
+            if self.k == self.n or (not self._unread and self.exhausted):
                 break
+        self._look()
         from scipy.linalg import eigh_tridiagonal
 
         self.values, self.vectors = (
@@ -199,6 +229,18 @@ class Krylov:
         theta = float(self.values[-1])
         self.rise, self.theta = theta - self.theta, theta
         return theta, max(tolerance * float(np.abs(self.values).max()), self.floor - theta)
+
+    def _look(self) -> None:
+        """T as far as it goes: behind a product that led nowhere new there is nothing."""
+        if not self._unread:
+            return
+        both = np.asarray(to_numpy(namespace(self.Q).stack(self._unread)), dtype=np.float64)
+        self._unread = []
+        for alpha, beta in both.tolist():
+            self.alpha.append(alpha)
+            self.beta.append(max(beta, self.rounding))
+            if beta <= self.rounding:
+                break
 
     def vector(self) -> Array:
         """The unit vector whose Rayleigh quotient is theta."""

@@ -16,9 +16,7 @@ import math
 import sys
 from typing import final
 
-import numpy as np
-
-from tidewolf.core.arrays import eps_of
+from tidewolf.core.arrays import namespace
 from tidewolf.core.matrices import Matrix, SparsePlusLowRank, as_dense, frobenius_norm
 from tidewolf.core.types import Array
 
@@ -71,20 +69,16 @@ class Gram:
         return (u @ self.D if self.tall else self.D @ u) / self._unit
 
     def dense(self) -> Array:
-        """As an array; of NumPy in float64, since squares take twice the digits."""
+        """As an array; in float64, since squares take twice the digits."""
         D = as_dense(self.D)
-        D = (D.astype(np.float64, copy=False) if type(D) is np.ndarray else D) / self._unit
+        xp = namespace(D)
+        D = xp.astype(D, xp.float64, copy=False) / self._unit
         return D.T @ D if self.tall else D @ D.T
 
     @property
     def rounding(self) -> float:
         """What the largest eigenvalue of `dense` is off by at most, by rounding."""
-        eps = (
-            sys.float_info.epsilon
-            if isinstance(self.D, np.ndarray | SparsePlusLowRank)
-            else eps_of(self.D)
-        )
-        return float(max(self.D.shape)) * self.n * eps
+        return float(max(self.D.shape)) * self.n * sys.float_info.epsilon
 
 
 @final
