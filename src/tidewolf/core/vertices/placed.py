@@ -110,6 +110,8 @@ class PlacedAtoms(Atoms):
     def inner(self, direction: Array, count: int) -> Floats:
         d, xp = flat(direction), namespace(self.home)
         full = [row for row in self.full if row < count]
+        if not full and not self._used:
+            return np.zeros(count)
         looked: list[Any] = [d[self._places]] if self._used else []
         if full:
             looked.append(xp.stack([self.full[row] @ d for row in full]))

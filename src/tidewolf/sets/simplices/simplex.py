@@ -19,7 +19,14 @@ from typing import Annotated, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import MOST_ENTRIES, as_direction, as_point, frozen, namespace, total
+from tidewolf.core.arrays import (
+    MOST_ENTRIES,
+    as_direction,
+    as_point,
+    frozen,
+    namespace,
+    total_there,
+)
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Count, Flag, Number
 from tidewolf.core.types import Array, NDArray, Shape
@@ -96,7 +103,7 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
 
     def tangent(self, direction: Array) -> Array:
         direction = as_direction(direction, self.shape)
-        return direction if self.at_most else direction - total(direction) / self.n
+        return direction if self.at_most else direction - total_there(direction) / self.n
 
     def excess(self, x: Array) -> float:
         """The largest negative entry or error of the sum."""
