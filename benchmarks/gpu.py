@@ -159,7 +159,6 @@ def _matrix_rounds(torch: Any) -> Iterator[Bar]:
     v = torch.randn(SIDE, device="cuda")
     product = 0.5 * (_milliseconds(torch, lambda: D @ v) + _milliseconds(torch, lambda: v @ D))
     passing = _milliseconds(torch, D.clone)
-    del D
     print(f"n = {SIDE:,}: one product {product:.3f} ms, one pass {passing:.3f} ms")
     head = ("set", "start", "round 1", "2-10", "later", "products", "floor", "ratios", "worst")
     print("  {:26} {:>8} {:>8} {:>8} {:>8} {:>9} {:>7} {:>12} {:>6}".format(*head))
