@@ -100,7 +100,6 @@ def _vectors(torch: Any, n: int, rounds: int) -> Iterator[tuple[Any, Any]]:
     C = torch.rand((rounds, n), device="cuda", generator=generator)
     rows = Affine(C.flip(0), torch.full((rounds,), 0.4, device="cuda"))
     yield sets.Simplex(n), tw.Stream(Linear(C), Capacity(0.3 * C.flip(0)))
-    yield sets.CappedSimplex(n, 10.0 / n), tw.Stream(Linear(C), rows)
     wide = Affine(C.flip(0), torch.full((rounds,), 0.2 * n, device="cuda"))
     yield sets.Box(np.zeros(n), np.ones(n)), tw.Stream(Linear(C - 0.5), wide)
     yield sets.L1Ball(n), tw.Stream(Linear(C - 0.5), rows)
@@ -127,7 +126,7 @@ def _played(torch: Any, K: Any, stream: Any) -> Timed:
     (learner, state), start = timed(begun)
     rounds = tw.play(learner, stream, state)
     times = [timed(lambda: next(rounds))[1] for _ in range(len(stream))]
-    counts, traffic, entries = [], None, int(np.prod(K.shape))
+    counts, entries = [], int(np.prod(K.shape))
     again = tw.play(learner, stream, learner.start())
     for _ in range(len(stream)):
         with Traffic(entries) as traffic:

@@ -305,6 +305,16 @@ def ones(count: int, reference: Array) -> Array:
     return namespace(reference).ones(count, dtype=reference.dtype, device=device(reference))
 
 
+def counting(count: int, reference: Array) -> Array:
+    """1, 2, .., count, made where `reference` lives, in its dtype."""
+    if type(reference) is np.ndarray:
+        return np.arange(1, count + 1, dtype=reference.dtype)
+    from array_api_compat import device
+
+    xp = namespace(reference)
+    return xp.arange(1, count + 1, dtype=reference.dtype, device=device(reference))
+
+
 class _Silence(threading.local):
     """`with SILENCE:` lets no floating-point warning of NumPy's out; within another it costs next
     to nothing.

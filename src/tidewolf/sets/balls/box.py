@@ -144,4 +144,4 @@ class Box(ConvexSet, Projectable, Polyhedral, Relaxable):
 
     @cached_property
     def _free(self) -> Array:
-        return like((self._widths > 0).astype(np.float64), self.lower)
+        return namespace(self.lower).astype(self.upper > self.lower, self.lower.dtype)

@@ -23,6 +23,7 @@ from tidewolf.core.arrays import (
     MOST_ENTRIES,
     as_direction,
     as_point,
+    counting,
     frozen,
     namespace,
     total_there,
@@ -143,7 +144,7 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
             return positive
         z = y - xp.max(y)  # tau is measured from the top, or a far y would swallow the total
         down = xp.flip(xp.sort(z))
-        taus = (xp.cumulative_sum(down) - self.total) / xp.arange(1, self.n + 1, dtype=z.dtype)
+        taus = (xp.cumulative_sum(down) - self.total) / counting(self.n, z)
         last = int(xp.sum(xp.astype(down > taus, xp.int64))) - 1
         return xp.where(z > taus[last], z - taus[last], 0 * z)
 
