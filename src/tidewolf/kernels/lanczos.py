@@ -57,6 +57,8 @@ from tidewolf.core.types import Array, Floats
 _FIRST = 16
 _PACE = 1.1
 """T is looked at when there are this times as many products as the last time, and one more."""
+_SHORT = 32
+"""Up to this size of T the simplest solver is the quickest."""
 SIGMA = 0.03
 """How much of a warm start is random."""
 
@@ -172,8 +174,8 @@ class Krylov:
         self.beta: list[float] = []
         self.Q = zeros((min(self.n, _FIRST), self.n), b)
         self.following = b / norm(b)
-        # at the last look, and by how much it had risen since the one before
-        self.theta, self.rise = -math.inf, math.inf
+        # at the last look, by how much it had risen since the one before, and by how much till then
+        self.theta, self.rise, self._risen = -math.inf, math.inf, math.inf
         self._unread: list[Array] = []
         """of the latest products alpha and beta, where nobody has looked at them yet"""
         self.values: Floats = np.zeros(0)
@@ -219,15 +221,9 @@ class Krylov:
             if self.k == self.n or (not self._unread and self.exhausted):
                 break
         self._look()
-        from scipy.linalg import eigh_tridiagonal
-
-        self.values, self.vectors = (
-            eigh_tridiagonal(self.alpha, self.beta[:-1])
-            if self.k > 1
-            else (np.array(self.alpha), np.eye(1))
-        )
+        self.values, self.vectors = tridiagonal(self.alpha, self.beta[:-1])
         theta = float(self.values[-1])
-        self.rise, self.theta = theta - self.theta, theta
+        self._risen, self.rise, self.theta = self.rise, theta - self.theta, theta
         return theta, max(tolerance * float(np.abs(self.values).max()), self.floor - theta)
 
     def _look(self) -> None:
@@ -259,15 +255,38 @@ class Krylov:
         return False
 
     def seems_settled(self, gap: float) -> bool:
-        """Whether theta hardly rises, and is within `gap` of an eigenvalue by its residual and,
-        squared, by its distance from the next.
+        """Whether theta hardly rises, or will hardly rise if it goes on as it did, and is within
+        `gap` of an eigenvalue by its residual and, squared, by its distance from the next.
         """
         if self.k == 1:
             return self.beta[-1] <= self.rounding
         residual = self.beta[-1] * abs(float(self.vectors[-1, -1]))
-        if self.rise > gap / 4.0:
+        ahead = self.rise
+        if 2.0 * self.rise < self._risen < math.inf:  # a geometric series
+            ahead = min(ahead, self.rise * self.rise / (self._risen - self.rise))
+        if ahead > gap / 4.0:
             return False
         return (
             residual * min(1.0, residual / max(float(self.values[-1] - self.values[-2]), residual))
             <= gap
         )
+
+
+def tridiagonal(diagonal: list[float], beside: list[float]) -> tuple[Floats, Floats]:
+    """The eigenvalues of a symmetric tridiagonal matrix, the least first, and its eigenvectors as
+    columns.
+
+    Naive twin: `eigh` of the dense matrix, in tests/test_bounded_psd.py.
+    """
+    if len(diagonal) == 1:
+        return np.array(diagonal), np.eye(1)
+    if len(diagonal) <= _SHORT:
+        from scipy.linalg.lapack import dstev
+
+        values, vectors, failed = dstev(np.array(diagonal), np.array(beside))
+        if not failed:
+            return values, vectors
+    from scipy.linalg import eigh_tridiagonal
+
+    values, vectors = eigh_tridiagonal(diagonal, beside)
+    return values, vectors
