@@ -410,11 +410,12 @@ def test_a_repeated_leading_eigenvalue_is_found():
 def test_a_tridiagonal_matrix_is_solved_as_its_dense_twin(n):
     rng = np.random.default_rng(n)
     diagonal, beside = rng.standard_normal(n).tolist(), rng.random(max(0, n - 1)).tolist()
-    values, vectors = lanczos.tridiagonal(diagonal, beside)
     T = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
-    np.testing.assert_allclose(values, np.linalg.eigvalsh(T), atol=1e-12)
-    np.testing.assert_allclose(T @ vectors, vectors * values, atol=1e-12)
-    np.testing.assert_allclose(vectors.T @ vectors, np.eye(n), atol=1e-12)
+    for quick in (True, False):
+        values, vectors = lanczos.tridiagonal(diagonal, beside, quick)
+        np.testing.assert_allclose(values, np.linalg.eigvalsh(T), atol=1e-12)
+        np.testing.assert_allclose(T @ vectors, vectors * values, atol=1e-12)
+        np.testing.assert_allclose(vectors.T @ vectors, np.eye(n), atol=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 7, 256, 300])

@@ -111,15 +111,18 @@ def probable(A: Any, begin: Start, tolerance: float, floor: float = 0.0) -> Foun
     return Found(space.vector(), theta, gap + space.rounding, space.k)
 
 
-def settled(A: Any, begin: Start, tolerance: float, floor: float = -math.inf) -> Found:
-    """Products until theta seems settled.
+def settled(
+    A: Any, begin: Start, tolerance: float, floor: float = -math.inf, ahead: bool = False
+) -> Found:
+    """Products until theta seems settled; with `ahead` also where it will be, if it goes on rising
+    as it did.
 
     No proof: a larger eigenvalue whose vector the start has little of may have been missed.
     """
     space = Krylov(A, begin.b, floor)
     while True:
         theta, gap = space.grown(tolerance)
-        if space.exhausted or space.seems_settled(gap / 2.0):
+        if space.exhausted or space.seems_settled(gap / 2.0, ahead):
             return Found(space.vector(), theta, gap + space.rounding, space.k)
 
 
@@ -221,7 +224,7 @@ class Krylov:
             if self.k == self.n or (not self._unread and self.exhausted):
                 break
         self._look()
-        self.values, self.vectors = tridiagonal(self.alpha, self.beta[:-1])
+        self.values, self.vectors = tridiagonal(self.alpha, self.beta[:-1], quick=True)
         theta = float(self.values[-1])
         self._risen, self.rise, self.theta = self.rise, theta - self.theta, theta
         return theta, max(tolerance * float(np.abs(self.values).max()), self.floor - theta)
@@ -240,7 +243,8 @@ class Krylov:
 
     def vector(self) -> Array:
         """The unit vector whose Rayleigh quotient is theta."""
-        x = like(self.vectors[:, -1], self.Q) @ self.Q[: self.k, :]
+        top = tridiagonal(self.alpha, self.beta[:-1])[1][:, -1]
+        x = like(top, self.Q) @ self.Q[: self.k, :]
         return x / norm(x)
 
     def rules_out(self, z: float, mass: float) -> bool:
@@ -254,17 +258,18 @@ class Krylov:
                 return True
         return False
 
-    def seems_settled(self, gap: float) -> bool:
-        """Whether theta hardly rises, or will hardly rise if it goes on as it did, and is within
-        `gap` of an eigenvalue by its residual and, squared, by its distance from the next.
+    def seems_settled(self, gap: float, ahead: bool = False) -> bool:
+        """Whether theta hardly rises, or, where one looks `ahead`, will hardly rise if it goes on
+        as it did, and is within `gap` of an eigenvalue by its residual and, squared, by its
+        distance from the next.
         """
         if self.k == 1:
             return self.beta[-1] <= self.rounding
         residual = self.beta[-1] * abs(float(self.vectors[-1, -1]))
-        ahead = self.rise
-        if 2.0 * self.rise < self._risen < math.inf:  # a geometric series
-            ahead = min(ahead, self.rise * self.rise / (self._risen - self.rise))
-        if ahead > gap / 4.0:
+        rise = self.rise
+        if ahead and 2.0 * rise < self._risen < math.inf:  # a geometric series
+            rise = min(rise, rise * rise / (self._risen - rise))
+        if rise > gap / 4.0:
             return False
         return (
             residual * min(1.0, residual / max(float(self.values[-1] - self.values[-2]), residual))
@@ -272,15 +277,17 @@ class Krylov:
         )
 
 
-def tridiagonal(diagonal: list[float], beside: list[float]) -> tuple[Floats, Floats]:
+def tridiagonal(
+    diagonal: list[float], beside: list[float], quick: bool = False
+) -> tuple[Floats, Floats]:
     """The eigenvalues of a symmetric tridiagonal matrix, the least first, and its eigenvectors as
-    columns.
+    columns; `quick`: their signs do not matter.
 
     Naive twin: `eigh` of the dense matrix, in tests/test_bounded_psd.py.
     """
     if len(diagonal) == 1:
         return np.array(diagonal), np.eye(1)
-    if len(diagonal) <= _SHORT:
+    if quick and len(diagonal) <= _SHORT:
         from scipy.linalg.lapack import dstev
 
         values, vectors, failed = dstev(np.array(diagonal), np.array(beside))

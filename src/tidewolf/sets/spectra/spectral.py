@@ -162,7 +162,7 @@ class Spectral(ConvexSet, Projectable, ABC):
         return (
             probable(A, begin, tolerance, floor)
             if self.failure < 1.0
-            else settled(A, begin, tolerance)
+            else settled(A, begin, tolerance, ahead=True)
         )
 
 
