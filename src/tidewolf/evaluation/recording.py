@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from tidewolf.core import checkpoint
-from tidewolf.core.arrays import namespace, norm, to_numpy
+from tidewolf.core.arrays import norm, ones, to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import (
     BrokenFile,
@@ -277,7 +277,7 @@ class Recording:
     def _count_slopes(self, played: Played) -> None:
         """What a round that nobody is told of may have cost, over the diameter."""
         K, x, one = self.learner.hard_set, played.x, slice(self.t, self.t + 1)
-        weight, broken = namespace(x).ones(1, dtype=x.dtype), float(played.constraints[0]) > 0.0
+        weight, broken = ones(1, x), float(played.constraints[0]) > 0.0
         loss = norm(K.tangent(self.stream.losses.view(one).subgradient(x, weight)))
         limit = K.tangent(self.stream.constraints.view(one).subgradient(x, weight))
         losses, limits = self.untold

@@ -19,6 +19,7 @@ from tidewolf.core.vertices.joined import Joined
 from tidewolf.core.vertices.low_rank import LowRank
 from tidewolf.core.vertices.moved import Moved
 from tidewolf.core.vertices.outer import Outer
+from tidewolf.core.vertices.placed import table_for
 from tidewolf.core.vertices.sparse import (
     Sparse,
     SparseAtoms,
@@ -42,4 +43,5 @@ __all__ = [
     "sparse_combine",
     "sparse_inner",
     "sparse_store",
+    "table_for",
 ]

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import flat, frozen, like, to_numpy
+from tidewolf.core.arrays import flat, frozen, like, taken, to_numpy
 from tidewolf.core.jit import kernel
 from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.core.vertices.base import FIRST_ROWS, Atoms, Vertex, require_saved_numbers
@@ -35,11 +35,9 @@ class Sparse(Vertex):
         return Sparse(tuple(point.shape), indices.astype(np.int32), entries[indices])
 
     def inner(self, direction: Array) -> float:
-        entries = (
-            direction
-            if type(direction) is np.ndarray and direction.ndim == 1
-            else flat(to_numpy(direction))
-        )
+        if type(direction) is not np.ndarray:
+            return float(self.values.dot(to_numpy(taken(flat(direction), self.indices))))
+        entries = direction if direction.ndim == 1 else flat(direction)
         return float(self.values.dot(entries[self.indices]))
 
     def dense(self, reference: Array) -> Array:

@@ -38,7 +38,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import flat, frozen, inner
+from tidewolf.core.arrays import flat, frozen, inner, plus
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.sets.base import Factors
 
@@ -115,14 +115,14 @@ def descend(
     sigma = max(sums.inverse_step, math.sqrt(0.5 * S) / (scale * D_y))
     price = (sigma - sums.inverse_step) * D_y**2 + g_norm2 / (4.0 * sigma)
     stepped = DescentSums(S, sigma, sums.regret_bound + price, largest=largest)
-    return y - (0.5 * share / sigma) * g, stepped
+    return plus(y, -(0.5 * share / sigma), g), stepped
 
 
 def into_ball(y: Array, center: Array, radius: float) -> Array:
     """The nearest point of the ball."""
     z = y - center
     length = math.sqrt(inner(z, z))
-    return y if length <= radius else center + (radius / length) * z
+    return y if length <= radius else plus(center, radius / length, z)
 
 
 def squares(d: Array, factors: Factors) -> Floats:

@@ -19,7 +19,15 @@ from typing import Annotated, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import MOST_ENTRIES, as_direction, as_point, frozen, namespace, total
+from tidewolf.core.arrays import (
+    MOST_ENTRIES,
+    as_direction,
+    as_point,
+    counting,
+    frozen,
+    namespace,
+    total_there,
+)
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Count, Flag, Number
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
@@ -98,7 +106,7 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, CompiledGeometry):
 
     def tangent(self, direction: Array) -> Array:
         direction = as_direction(direction, self.shape)
-        return direction if self.at_most else direction - total(direction) / self.n
+        return direction if self.at_most else direction - total_there(direction) / self.n
 
     def excess(self, x: Array) -> float:
         """The largest negative entry or error of the sum."""
@@ -143,7 +151,7 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, CompiledGeometry):
             return positive
         z = y - xp.max(y)  # tau is measured from the top, or a far y would swallow the total
         down = xp.flip(xp.sort(z))
-        taus = (xp.cumulative_sum(down) - self.total) / xp.arange(1, self.n + 1, dtype=z.dtype)
+        taus = (xp.cumulative_sum(down) - self.total) / counting(self.n, z)
         last = int(xp.sum(xp.astype(down > taus, xp.int64))) - 1
         return xp.where(z > taus[last], z - taus[last], 0 * z)
 
