@@ -510,7 +510,7 @@ def feasibility_slack(run: Run, rounds: int) -> float:
     constraints = run.stream.constraints
     if rounds == 0 or not isinstance(constraints, PiecewiseLinear):
         return 0.0
-    size = float(np.abs(constraints.halfspaces().b).max())
+    size = float(np.abs(constraints.offsets()).max())
     return rounds * max(FEASIBILITY_TOLERANCE, 100 * eps_of(run.learner.hard_set.center)) * size
 
 
