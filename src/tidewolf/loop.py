@@ -52,6 +52,7 @@ from tidewolf.core.known import Known
 from tidewolf.core.types import Array
 from tidewolf.functions.custom import Custom
 from tidewolf.functions.rounds import SUCH, as_round
+from tidewolf.kernels.rounds import LOSS, VALUE
 from tidewolf.methods.base import Learner, Progress
 from tidewolf.methods.compiled_rounds import StreamFunctions
 from tidewolf.methods.late import coming_round
@@ -222,7 +223,8 @@ def _rounds(
             found = learner.compiled.play(state, functions, t - compiled.start, 1)
             if found.done:
                 state, t = found.state, t + 1
-                yield Played(x, *found.columns[:1, :2].T.copy(), state)
+                losses, values = found.columns[:1, LOSS].copy(), found.columns[:1, VALUE].copy()
+                yield Played(x, losses, values, state)
                 continue
         k = min(learner.rounds_left(state), rounds - t)
         if k < 1:

@@ -334,7 +334,7 @@ class CompiledDescent:
             if code in _ENDS:
                 break
             if code == BAD_ORACLE:
-                Search.refuse(x, y, scratch.arrays[:2], at)
+                Search.refuse(x, y, (scratch.arrays[0], scratch.arrays[1]), at)
             atoms = Search.make_way(code, atoms, count, at)
             grown = np.zeros(len(atoms.gram))
             grown[:count] = weights[:count]

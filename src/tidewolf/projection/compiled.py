@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple, Never
+from typing import Any, NamedTuple, Never
 
 import numpy as np
 
 from tidewolf.core.arrays import inner
 from tidewolf.core.jit import Kernel
-from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats, NDArray
 from tidewolf.core.vertices import Atoms, Sparse, SparseAtoms
 from tidewolf.kernels.active_set import (
@@ -132,7 +131,7 @@ def search(
     return SearchResult(atoms, weights[:count], x, moved if at[LAST] > 0.0 else y, *ends)
 
 
-def tie_margin(K: HasLMO) -> float:
+def tie_margin(K: Any) -> float:
     """By how much slopes may differ, over |x - y|, and still tie."""
     return TIE_SHARE * K.radius
 
