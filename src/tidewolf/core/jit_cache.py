@@ -68,6 +68,13 @@ def kept(dispatcher: Any, plain: FunctionType, key: str | None) -> Any:
     return dispatcher
 
 
+def is_kept(plain: FunctionType, key: str | None) -> bool:
+    """Whether a kernel has an entry, for some signature."""
+    folder = None if key is None else folder_of(plain.__code__.co_filename)
+    cache = KernelCache(folder, f"{plain.__module__}.{plain.__qualname__}", key)
+    return folder is not None and any(folder.glob(f"{cache.prefix}*{SUFFIX}"))
+
+
 class KernelCache:
     """What numba asks of a cache, before it compiles and after: one kernel's entries in a folder.
 

@@ -4,10 +4,15 @@ factor would be.
 
 from __future__ import annotations
 
-from tidewolf.core.jit import kernel
+from tidewolf.core.jit import kernel, light_kernel
+from tidewolf.kernels.dag import add_along
 
 
-@kernel
+def _arc_divergence(d, arcs, tails, heads, divergence):  # type: ignore[no-untyped-def]
+    add_along(tails, heads, d[arcs], divergence)
+
+
+@light_kernel(_arc_divergence)
 def arc_divergence(d, arcs, tails, heads, divergence):  # type: ignore[no-untyped-def]
     """Add to `divergence` what d sends out of every node less what it brings in.
 
@@ -18,7 +23,13 @@ def arc_divergence(d, arcs, tails, heads, divergence):  # type: ignore[no-untype
         divergence[heads[p]] -= d[arcs[p]]
 
 
-@kernel
+def _subtract_gradient(  # type: ignore[no-untyped-def]
+    d, arcs, tails, heads, potentials, projected
+):
+    projected[arcs] = d[arcs] - (potentials[tails] - potentials[heads])
+
+
+@light_kernel(_subtract_gradient)
 def subtract_gradient(  # type: ignore[no-untyped-def]
     d, arcs, tails, heads, potentials, projected
 ):
