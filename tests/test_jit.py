@@ -289,7 +289,7 @@ def test_a_light_kernel_is_compiled_when_that_is_worth_it(kept: Path, monkeypatc
         return found
 
     def compiled_after(*sizes: int) -> list[int]:
-        one, seen = light_kernel()(total), []
+        one, seen = light_kernel(total), []
         for size in sizes:
             before = len(compiled_kernels())
             found = one(np.ones(size))
@@ -305,12 +305,17 @@ def test_a_light_kernel_is_compiled_when_that_is_worth_it(kept: Path, monkeypatc
     assert compiled_after(100, 100) == [0, 0]
     assert compiled_after(100, 100, 100, 100) == [0, 0, 1, 0]
     (entry,) = kept.iterdir()
-    one = light_kernel()(total)
+    one = light_kernel(total)
+    before = len(compiled_kernels())
     assert [one(np.ones(100)) for _ in range(2)] == [100.0, 100.0]
-    assert not one.light  # as code is kept
+    assert not one.light  # as code for such an array is kept
+    assert len(compiled_kernels()) == before
+    one = light_kernel(total)
+    assert [one(np.ones(200)[::2]) for _ in range(2)] == [100.0, 100.0]
+    assert one.light  # for such a one it is not
     entry.unlink()
     before = len(compiled_kernels())
-    assert light_kernel()(total)(np.ones(101)) == 101.0
+    assert light_kernel(total)(np.ones(101)) == 101.0
     assert len(compiled_kernels()) == before + 1
 
 

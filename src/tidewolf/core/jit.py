@@ -10,8 +10,8 @@ again when the change is undone. Times and paths of files do not count. `jit_cac
 numba's version, the CPU and the types of the arguments, and knows the files.
 
 A light kernel, which is one pass over what it is given, is interpreted while its arrays are small,
-or done by NumPy where that is known to give the same bits, until that has cost about what compiling
-costs: most processes never need its machine code.
+until that has cost about what compiling costs: most processes never need its machine code, which
+would give the same bits.
 """
 
 from __future__ import annotations
@@ -35,25 +35,17 @@ _MODULES = 3
 """numpy.linalg.norm is two modules deep: names are followed so far."""
 SMALL = 1 << 14
 """Entries of the largest array up to which a light kernel is interpreted."""
-LOADING, COMPILING = 10_000, 500_000
-"""Entries that are interpreted, a microsecond each, in the time that loading kept code of a light
-kernel takes, and compiling it.
+LOADING, COMPILING = 50_000, 400_000
+"""After so many entries, a microsecond each, code of a light kernel is loaded where it is kept, or
+compiled.
 """
 
 
 class Kernel(Generic[R]):
-    """`plain` compiled at its first call, or later where it is light; kernels may call kernels.
+    """`plain` compiled at its first call, or later where it is light; kernels may call kernels."""
 
-    `in_numpy` is the same, bit for bit.
-    """
-
-    def __init__(
-        self,
-        plain: Callable[..., R],
-        light: bool = False,
-        in_numpy: Callable[..., R] | None = None,
-    ) -> None:
-        self.plain, self.light, self.in_numpy = plain, light, in_numpy
+    def __init__(self, plain: Callable[..., R], light: bool = False) -> None:
+        self.plain, self.light = plain, light
         self.__doc__ = plain.__doc__
         self._interpreted = 0
         """entries so far"""
@@ -62,16 +54,16 @@ class Kernel(Generic[R]):
     def __call__(self, *args: Any) -> R:
         if self.light:
             entries = _entries(args)
-            if entries <= SMALL and self._is_cheap(entries):
+            if entries <= SMALL and self._is_cheap(entries, args):
                 return self._interpret(args)
         return self.compiled(*args)
 
-    def _is_cheap(self, entries: int) -> bool:
+    def _is_cheap(self, entries: int, args: tuple[Any, ...]) -> bool:
         """Whether to interpret so many entries more costs less than machine code would."""
         self._interpreted += entries
         if self._interpreted > LOADING and not self._looked:
             self._looked = True
-            self.light = not self._is_kept()
+            self.light = not self._is_kept(args)
         self.light = self.light and self._interpreted <= COMPILING
         return self.light
 
@@ -80,19 +72,18 @@ class Kernel(Generic[R]):
         CLOCK.begin()
         try:
             with np.errstate(all="ignore"):
-                found: R = _numbers((self.in_numpy or self.plain)(*args))
+                found: R = _numbers(self.plain(*args))
                 return found
         finally:
             CLOCK.end()
 
-    def _is_kept(self) -> bool:
-        """Whether there is machine code of it on disk, for arguments of some types."""
-        assert isinstance(self.plain, FunctionType)
-        try:
-            from tidewolf.core.jit_cache import is_kept
-        except ImportError:  # no numba
+    def _is_kept(self, args: tuple[Any, ...]) -> bool:
+        """Whether there is machine code of it on disk for such arguments."""
+        if self.compiled is self.plain:  # no numba
             return False
-        return is_kept(self.plain, self.key)
+        from tidewolf.core.jit_cache import is_kept
+
+        return is_kept(self.compiled, args)
 
     @cached_property
     def key(self) -> str | None:
@@ -147,14 +138,11 @@ def kernel(plain: Callable[..., R]) -> Kernel[R]:
     return Kernel(plain)
 
 
-def light_kernel(
-    in_numpy: Callable[..., Any] | None = None,
-) -> Callable[[Callable[..., R]], Kernel[R]]:
+def light_kernel(plain: Callable[..., R]) -> Kernel[R]:
     """Mark a kernel that is one pass over its arguments, and whose machine code gives the same bits
-    as its source, and as `in_numpy`: sums in the order of loops, nothing but arithmetic. It calls
-    light kernels alone.
+    as its source: sums in the order of loops, nothing but arithmetic. It calls light kernels alone.
     """
-    return lambda plain: Kernel(plain, True, in_numpy)
+    return Kernel(plain, light=True)
 
 
 class CompiledKernel(NamedTuple):

@@ -68,11 +68,13 @@ def kept(dispatcher: Any, plain: FunctionType, key: str | None) -> Any:
     return dispatcher
 
 
-def is_kept(plain: FunctionType, key: str | None) -> bool:
-    """Whether a kernel has an entry, for some signature."""
-    folder = None if key is None else folder_of(plain.__code__.co_filename)
-    cache = KernelCache(folder, f"{plain.__module__}.{plain.__qualname__}", key)
-    return folder is not None and any(folder.glob(f"{cache.prefix}*{SUFFIX}"))
+def is_kept(dispatcher: Any, args: tuple[Any, ...]) -> bool:
+    """Whether a numba function of `kept` has an entry for arguments of these types."""
+    cache = getattr(dispatcher, "_cache", None)
+    if not isinstance(cache, KernelCache) or cache.folder is None:
+        return False
+    sig = tuple(map(dispatcher.typeof_pyval, args))
+    return (cache.folder / cache._entry(sig, dispatcher.targetctx)).exists()
 
 
 class KernelCache:

@@ -12,15 +12,7 @@ import numpy as np
 from tidewolf.core.jit import kernel, light_kernel
 
 
-def add_along(tails, heads, amounts, balance):  # type: ignore[no-untyped-def]
-    """Add amounts at the tails of arcs and take them away at their heads, arc by arc, in NumPy."""
-    nodes, signed = np.empty(2 * len(tails), np.int64), np.empty(2 * len(tails))
-    nodes[::2], nodes[1::2] = tails, heads
-    signed[::2], signed[1::2] = amounts, -amounts
-    np.add.at(balance, nodes, signed)
-
-
-@light_kernel()
+@light_kernel
 def label_distances(weights, graph, begin, end, distance, arrival):  # type: ignore[no-untyped-def]
     """Fill the distance of positions begin .. end - 1 from the first of them, and the rank of the
     last arc on the way there; ties go to the earlier arc.
@@ -40,7 +32,7 @@ def label_distances(weights, graph, begin, end, distance, arrival):  # type: ign
         arrival[v] = nearest
 
 
-@light_kernel()
+@light_kernel
 def shortest_path(weights, packed, path, flow):  # type: ignore[no-untyped-def]
     """The arcs of a shortest path to the start of `path`, a flow of 1 on each; returns how many.
 
@@ -88,7 +80,7 @@ def shortest_paths(weights, graph, begins, demands, chosen, values):  # type: ig
     return count
 
 
-@light_kernel()
+@light_kernel
 def widest_path(flow, graph, path):  # type: ignore[no-untyped-def]
     """The path whose narrowest arc is widest, at the end of `path`; returns where it begins.
 
@@ -115,7 +107,7 @@ def widest_path(flow, graph, path):  # type: ignore[no-untyped-def]
     return k
 
 
-@light_kernel()
+@light_kernel
 def covering_flow(first, by_tail, first_out, flow):  # type: ignore[no-untyped-def]
     """A flow of at least 1 on every arc, by rank, in two sweeps; returns its value.
 
@@ -149,13 +141,7 @@ def covering_flow(first, by_tail, first_out, flow):  # type: ignore[no-untyped-d
     return value
 
 
-def _flow_excess(x, arcs, tails, heads, balance):  # type: ignore[no-untyped-def]
-    amounts = x[arcs]
-    add_along(tails, heads, -amounts, balance)
-    return float(max(0.0, -amounts.min(initial=0.0), np.abs(balance).max(initial=0.0)))
-
-
-@light_kernel(_flow_excess)
+@light_kernel
 def flow_excess(x, arcs, tails, heads, balance):  # type: ignore[no-untyped-def]
     """The largest breach of x >= 0 and of conservation over these arcs; `balance` holds what each
     node supplies, and is used up.

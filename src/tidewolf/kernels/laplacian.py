@@ -11,14 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from tidewolf.core.jit import kernel, light_kernel
-from tidewolf.kernels.dag import add_along
 
 
-def _arc_divergence(d, arcs, tails, heads, divergence):  # type: ignore[no-untyped-def]
-    add_along(tails, heads, d[arcs], divergence)
-
-
-@light_kernel(_arc_divergence)
+@light_kernel
 def arc_divergence(d, arcs, tails, heads, divergence):  # type: ignore[no-untyped-def]
     """Add to `divergence` what d sends out of every node less what it brings in.
 
@@ -29,13 +24,7 @@ def arc_divergence(d, arcs, tails, heads, divergence):  # type: ignore[no-untype
         divergence[heads[p]] -= d[arcs[p]]
 
 
-def _subtract_gradient(  # type: ignore[no-untyped-def]
-    d, arcs, tails, heads, potentials, projected
-):
-    projected[arcs] = d[arcs] - (potentials[tails] - potentials[heads])
-
-
-@light_kernel(_subtract_gradient)
+@light_kernel
 def subtract_gradient(  # type: ignore[no-untyped-def]
     d, arcs, tails, heads, potentials, projected
 ):

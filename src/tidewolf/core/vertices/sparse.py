@@ -183,7 +183,7 @@ class SparseAtoms(Atoms):
         )
 
 
-@light_kernel()
+@light_kernel
 def sparse_inner(starts, indices, values, direction, products):  # type: ignore[no-untyped-def]
     for row in range(len(products)):
         total = 0.0
@@ -192,7 +192,7 @@ def sparse_inner(starts, indices, values, direction, products):  # type: ignore[
         products[row] = total
 
 
-@light_kernel()
+@light_kernel
 def sparse_store(  # type: ignore[no-untyped-def]
     starts, indices, values, gram, row, new_indices, new_values, zeros
 ):
@@ -213,7 +213,7 @@ def sparse_store(  # type: ignore[no-untyped-def]
         zeros[new_indices[p]] = 0.0
 
 
-@light_kernel()
+@light_kernel
 def sparse_combine(starts, indices, values, weights, point):  # type: ignore[no-untyped-def]
     for row in range(len(weights)):
         if weights[row] != 0.0:
