@@ -252,10 +252,8 @@ def inner_products(*pairs: tuple[Array, Array]) -> tuple[float, ...]:
 
 
 def read(scalars: Sequence[Array]) -> tuple[float, ...]:
-    """Arrays without axes, of one library and dtype, as numbers; in one look."""
-    if type(scalars[0]) is not np.ndarray and not isinstance(scalars[0], np.generic):
-        scalars = to_numpy(namespace(scalars[0]).stack(list(scalars)))
-    return tuple(float(number) for number in scalars)
+    """Arrays without axes, of one library and dtype, as numbers, in one look."""
+    return tuple(map(float, to_numpy(namespace(scalars[0]).stack(list(scalars))).tolist()))
 
 
 def plus(y: Array, factor: float, x: Array) -> Array:
