@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -100,6 +100,9 @@ class ArrayBatch(Batch):
     Its fields are all that it keeps: a view cuts the arrays that `by_round` names, and takes over
     the rest.
     """
+
+    of_all_rounds: ClassVar[tuple[str, ...]] = ()
+    """what it keeps once made, of the fields that all rounds share alone"""
 
     @property
     @abstractmethod

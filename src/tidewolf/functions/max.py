@@ -120,6 +120,9 @@ class Max(Combined):
         """Those of every part."""
         return _together([part.halfspaces() for part in self._piecewise()])
 
+    def offsets(self) -> Floats:
+        return np.concatenate([part.offsets() for part in self._piecewise()])
+
     def epigraph(self) -> Halfspaces:
         """Those of every part, in the order of the rounds."""
         A, b, rounds = _together([part.epigraph() for part in self._piecewise()])

@@ -286,6 +286,10 @@ class ActiveSet(Active):
             return ActiveSet(self.atoms.only(used), self.weights[used], self.x, self.warm)
         return self
 
+    def reduced(self, used: int, K: HasLMO) -> ActiveSet:
+        """The same point with as many atoms as it may have, where it has so many in use."""
+        return self._reduced(used, K.dimension)
+
     def parts(self) -> dict[str, Any]:
         vertices = self.atoms.vertices[: len(self.weights)]
         return {"vertices": vertices, "weights": self.weights, "x": self.x, "warm": self.warm}

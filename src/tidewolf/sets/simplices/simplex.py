@@ -30,11 +30,11 @@ from tidewolf.core.arrays import (
 )
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Count, Flag, Number
-from tidewolf.core.types import Array, NDArray, Shape
+from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.kernels.simplices import cheapest_entry
+from tidewolf.kernels.simplices import cheapest_entry, sum_excess, within_sum
 from tidewolf.sets.base import (
-    Compiled,
+    CompiledGeometry,
     ConvexSet,
     LinearDescription,
     Polyhedral,
@@ -46,7 +46,7 @@ from tidewolf.sets.base import (
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
+class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, CompiledGeometry):
     """Nonnegative vectors of n entries that sum to `total`, or to at most `total`. Geometry exact.
 
     Parameters
@@ -66,6 +66,8 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
     """
 
     oracle: ClassVar = cheapest_entry
+    tangents: ClassVar = within_sum
+    point_excess: ClassVar = sum_excess
 
     n: Annotated[int, Count("How many entries a point has.", most=MOST_ENTRIES)]
     total: Annotated[float, Number("What the entries sum to.", above=0.0)] = 1.0
@@ -124,6 +126,11 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
     @cached_property
     def kernel_data(self) -> NDArray:
         return np.array([self.total, 0.0 if self.at_most else math.inf])
+
+    @cached_property
+    def geometry(self) -> tuple[Floats, Int64s]:
+        flag = int(self.at_most)
+        return np.array([self.total, math.inf]), np.array([flag, flag], dtype=np.int64)
 
     @property
     def max_nonzeros(self) -> int:
