@@ -220,9 +220,9 @@ def like(x: Array, reference: Array) -> Array:
     xp = namespace(reference)
     if type(x) is np.ndarray and not x.flags.writeable:
         x = x.copy()
-    elif type(x) is type(reference) and x.dtype == reference.dtype:
-        if device(x) == device(reference):
-            return x
+    same = type(x) is type(reference) and x.dtype == reference.dtype
+    if same and device(x) == device(reference):
+        return x
     return xp.asarray(x, dtype=reference.dtype, device=device(reference))
 
 

@@ -33,7 +33,7 @@ from tidewolf.core.arrays import (
 )
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
-from tidewolf.core.vertices import Atoms, Sparse, Vertex
+from tidewolf.core.vertices import Atoms, Dense, Sparse, Vertex
 from tidewolf.kernels.active_set import ORACLE_SLACK, pairwise_steps, rescale
 from tidewolf.projection.compiled import Correction, SearchResult
 from tidewolf.projection.one_shot import (
@@ -99,7 +99,13 @@ def search_on_device(
 
 
 def _met(vertex: Vertex, r: Array, x: Array, x2: float) -> tuple[float, float]:
-    """<v, r> and |x - v|^2, given <x, x>; for a vertex of few entries both in one look."""
+    """<v, r> and |x - v|^2, given <x, x>; in one look for vertices that are arrays, or of few
+    entries.
+    """
+    if type(vertex) is Dense:
+        away = x - vertex.point
+        at_v, length2 = inner_products((vertex.point, r), (away, away))
+        return at_v, length2
     if type(vertex) is not Sparse:
         return vertex.inner(r), vertex.distance2(x, x2)
     values, xp = vertex.values, namespace(r)
