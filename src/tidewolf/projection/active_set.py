@@ -162,9 +162,9 @@ class ActiveSet(Active):
             if type(y) is np.ndarray:
                 found = self._search(K, y, tol, budget)
             else:
-                start = Start(self.atoms, self.weights, self.x, self.warm)
-                correction = Correction(CORRECTIVE_STEPS, CORRECTIVE_GAP * tol)
-                found = search_on_device(K, start, y, tol, budget, correction)
+                begin = Start(self.atoms, self.weights, self.x, self.warm)
+                ends = Correction(CORRECTIVE_STEPS, CORRECTIVE_GAP * tol)
+                found = search_on_device(K, begin, y, tol, budget, ends)
             warm = found.warm
         y, active = frozen(found.y), ActiveSet(found.atoms, found.weights, found.x, warm)
         distance2 = found.distance2
