@@ -42,7 +42,7 @@ from tidewolf.loop import Played, compiled_rounds, play
 from tidewolf.methods.base import Learner, ProjectionRecord
 from tidewolf.methods.compiled_rounds import Progressed, Records, StreamFunctions
 
-MOMENT = 0.05
+MOMENT = 0.2
 """Seconds, about, that a kernel plays before somebody may look."""
 FIRST_PACE, MOST_AT_ONCE = 16, 1 << 16
 """Rounds that it is given at first, and at most."""
@@ -192,7 +192,7 @@ class Recording:
         part, records.room = self.trajectory.tell(records.total), self.audit.room
         records.marks[:] = (self.membership.worst, *self.audit.numbers(), 0.0, part)
         records.first = first
-        if len(self.each):
+        if len(self.each) and not np.may_share_memory(self.each, records.each):
             records.each[:] = self.each, self.breaches.worst
             records.when[:] = self.breaches.when()
 
@@ -215,7 +215,7 @@ class Recording:
         if self.decisions is not None:
             self.decisions.see(records.points[: found.done], found.done)
         if len(self.each):
-            self.each = records.each[0].copy()
+            self.each = records.each[0]
             self.breaches.took(records.each[1], records.when)
         self.ends.extend(range(self.t + 1, stop + 1))
         self.t, self.state = stop, found.state

@@ -45,7 +45,7 @@ MOST_COPIED = 1 << 20
 """Entries of functions that are copied at a time, where they do not lie row after row."""
 
 
-def _read_only(array: NDArray) -> NDArray:
+def read_only(array: NDArray) -> NDArray:
     if array.flags.writeable:
         array = array.view()
         array.flags.writeable = False
@@ -53,7 +53,7 @@ def _read_only(array: NDArray) -> NDArray:
 
 
 _ENDS = (PLAYED, UNUSUAL, LOOK, ENOUGH)
-_NO_ROWS, _NO_NUMBERS = _read_only(np.zeros((1, 1))), _read_only(np.zeros(1))
+_NO_ROWS, _NO_NUMBERS = read_only(np.zeros((1, 1))), read_only(np.zeros(1))
 _UNLIMITED = (evaluate.UNLIMITED, _NO_ROWS, _NO_NUMBERS, 0)
 Encoded = tuple[int, NDArray, NDArray, int]
 
@@ -83,7 +83,7 @@ def _as_encoded(kind: int, A: Any, b: Any) -> Encoded | None:
     count = A.shape[1] if axes == 3 else 1
     A = np.ascontiguousarray(A).reshape(-1, A.shape[-1])
     numbers = _NO_NUMBERS if b is None else np.ascontiguousarray(b).reshape(-1)
-    return kind, _read_only(A), _read_only(numbers), count
+    return kind, read_only(A), read_only(numbers), count
 
 
 def _is_plain(array: Any) -> bool:
@@ -111,7 +111,7 @@ class Functions(NamedTuple):
         """One round, told of by its gradients."""
         value = seen.violation if seen.violation > 0.0 else -1.0
         loss = (evaluate.GIVEN, _row(seen.loss_gradient), _NO_NUMBERS, 1)
-        limit = (evaluate.GIVEN, _row(seen.constraint_gradient), _read_only(np.array([value])), 1)
+        limit = (evaluate.GIVEN, _row(seen.constraint_gradient), read_only(np.array([value])), 1)
         return cls((*loss, *limit), 1)
 
     @classmethod
@@ -137,7 +137,7 @@ def is_plain(seen: object) -> bool:
 
 
 def _row(gradient: Array) -> NDArray:
-    return _read_only(np.ascontiguousarray(gradient).reshape(1, -1))
+    return read_only(np.ascontiguousarray(gradient).reshape(1, -1))
 
 
 class StreamFunctions:
@@ -251,8 +251,8 @@ class CompiledDescent:
         self.settings = np.zeros(names.SETTINGS)
         for name, value in (own | settings).items():
             self.settings[getattr(names, name)] = value
-        self._geometry = tuple(map(_read_only, (K.kernel_data, *geometry)))
-        self._center = _read_only(K.center)
+        self._geometry = tuple(map(read_only, (K.kernel_data, *geometry)))
+        self._center = read_only(K.center)
         self._run = specialise(K)
         self._spare: list[_Scratch] = []
         self._last: tuple[Any, Floats] = (None, np.zeros(0))
@@ -294,7 +294,7 @@ class CompiledDescent:
         atoms, count = active.atoms, len(active.weights)
         assert type(atoms) is SparseAtoms
         remembered, numbers = self._last
-        s = numbers.copy() if remembered is state else _scalars(state)
+        s = numbers.copy() if remembered is state else scalars(state)
         x, y, before, at = active.x.copy(), point.y.copy(), np.empty(self.n), scratch.at
         weights = np.zeros(len(atoms.gram))
         weights[:count] = active.weights
@@ -351,7 +351,7 @@ class CompiledDescent:
             y.setflags(write=False)
             near = y if after[names.MOVED] > 0.0 else before
             point = ProjectedPoint(own, before, near, after[names.DISTANCE])
-            state = _after(state, after, point, done)
+            state = after_rounds(state, after, point, done)
             self._last = state, s
         return Progressed(state, done, code == UNUSUAL, code == LOOK, columns)
 
@@ -382,7 +382,7 @@ def _from(record: tuple[NDArray, ...], done: int) -> tuple[NDArray, ...]:
     return columns[done:], marks, last, total, means, ends, points[done:], each, when, samples
 
 
-def _scalars(state: Any) -> Floats:
+def scalars(state: Any) -> Floats:
     ledger, sums = state.ledger, state.descent
     return np.array(
         (
@@ -408,7 +408,7 @@ def _scalars(state: Any) -> Floats:
     )
 
 
-def _after(state: Any, s: list[float], point: ProjectedPoint, done: int) -> Any:
+def after_rounds(state: Any, s: list[float], point: ProjectedPoint, done: int) -> Any:
     rounds, violation, loss, limit, least_ratio, exponent, paid, loss_norms, impossible = s[:9]
     bank, calls, squares, inverse_step, prices, largest = s[9:15]
     ledger = Ledger(
