@@ -162,7 +162,8 @@ class Recording:
             clock = time.perf_counter() - compiling()
             if kernel.takes(self.state):
                 self._prepare(records, functions.start)
-                found = kernel.play(self.state, given, self.t - functions.start, k, records)
+                start = kernel.begin(self.state)
+                found = kernel.play(start, given, self.t - functions.start, k, records)
                 spent = time.perf_counter() - compiling() - clock
                 self.seconds += spent
                 self._take_records(records, found)

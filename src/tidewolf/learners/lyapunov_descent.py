@@ -310,7 +310,7 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
         kernel = self.compiled
         if kernel is not None and kernel.takes(state) and is_plain(seen):
             require_first_order(seen, self.K.shape, 1)
-            played = kernel.play(state, Functions.seen(seen), 0, 1)
+            played = kernel.play(kernel.begin(state), Functions.seen(seen), 0, 1)
             if played.done:
                 after: State = played.state
                 return after

@@ -21,6 +21,7 @@ from tidewolf.kernels.groups import BLOCK
 from tidewolf.kernels.rounds import UNUSUAL
 from tidewolf.methods.compiled_rounds import (
     Functions,
+    KernelState,
     Progressed,
     Records,
     after_rounds,
@@ -28,7 +29,7 @@ from tidewolf.methods.compiled_rounds import (
     scalars,
 )
 from tidewolf.methods.projected import ProjectedPoint
-from tidewolf.methods.steps.adagrad import DescentSums, FactorSums
+from tidewolf.methods.steps.adagrad import FactorSums
 from tidewolf.projection.active import factors_of
 from tidewolf.projection.exact_point import ExactPoint
 from tidewolf.sets.balls.box import Box
@@ -50,12 +51,45 @@ class Shape(NamedTuple):
     center: Floats
 
 
+class FactorState(KernelState):
+    """A state on such a set as arrays; `sums` are those of the factors, a row each."""
+
+    __slots__ = ("sums",)
+
+    def __init__(
+        self,
+        since: Any,
+        rounds: int,
+        numbers: Floats,
+        sums: Floats,
+        x: Floats,
+        before: Floats | None = None,
+    ) -> None:
+        self.since, self.rounds, self.numbers = since, rounds, numbers
+        self.sums, self.x, self.y, self.before = sums, x, x, before
+        self._state = since if before is None else None
+
+    @classmethod
+    def of(cls, state: Any) -> FactorState:
+        return cls(state, 0, scalars(state), np.array(state.descent.factors), state.point.x)
+
+    @property
+    def state(self) -> Any:
+        if self._state is None:
+            assert self.before is not None
+            point = ProjectedPoint(ExactPoint(self.x), self.before, self.x)
+            after = after_rounds(self.since, self.numbers.tolist(), point, self.rounds)
+            own = after.descent._replace(inverse_step=0.0, largest=0.0)
+            own = own._replace(factors=FactorSums(*map(frozen, self.sums)))
+            self._state = after._replace(descent=own)
+        return self._state
+
+
 class CompiledFactors:
     """The rounds of one learner: settings and scratch arrays; states go in and come out."""
 
     def __init__(self, K: HasLMO, shape: Shape, **settings: float) -> None:
-        self.K, self.shape = K, Shape(*map(read_only, shape))
-        self.n = len(shape.center)
+        self.shape, self.n = Shape(*map(read_only, shape)), len(shape.center)
         own = {
             "RADIUS": K.radius,
             "DIAMETER": K.diameter,
@@ -80,32 +114,40 @@ class CompiledFactors:
             and point.y is point.active.x
         )
 
+    def begin(self, state: Any) -> FactorState:
+        return FactorState.of(state)
+
     def play(
-        self, state: Any, functions: Functions, first: int, k: int, records: Records | None = None
+        self,
+        start: KernelState,
+        functions: Functions,
+        first: int,
+        k: int,
+        records: Records | None = None,
     ) -> Progressed:
+        assert isinstance(start, FactorState)
         scratch = self._spare.pop() if self._spare else _Scratch(self.shape)
         try:
-            return self._play(state, functions, first, k, records, scratch)
+            return self._play(start, functions, first, k, records, scratch)
         finally:
             self._spare.append(scratch)
 
     def _play(
         self,
-        state: Any,
+        start: FactorState,
         functions: Functions,
         first: int,
         k: int,
         records: Records | None,
         scratch: _Scratch,
     ) -> Progressed:
-        x = state.point.x
         points, before = np.empty((2, self.n)), np.empty(self.n)
-        points[0] = x.reshape(-1)
-        sums, s, settings = np.array(state.descent.factors), scalars(state), self.settings
-        columns = scratch.columns
-        record = (columns, *self._nothing) if records is None else records.arrays
+        points[0] = start.x
+        s, sums = start.numbers.copy(), start.sums.copy()
+        columns, settings = scratch.columns, self.settings
+        record = (columns, *self._nothing)
         if records is not None:
-            columns, settings = records.columns, settings.copy()
+            record, columns, settings = records.arrays, records.columns, settings.copy()
             settings[names.RECORDS], settings[names.FIRST] = 1.0, records.first
         done, code, now = factor_rounds(
             first,
@@ -121,15 +163,12 @@ class CompiledFactors:
             *record,
         )
         if not done:
-            return Progressed(state, 0, code == UNUSUAL, False, columns)
+            return Progressed(start, 0, True, False, columns)
         if records is not None:
             records.last[:] = points[1 - now]
-        played = frozen(points[now].reshape(x.shape))
-        point = ProjectedPoint(ExactPoint(played), frozen(before.reshape(x.shape)), played, 0.0)
-        after = after_rounds(state, s.tolist(), point, done)
-        own = FactorSums(*map(frozen, sums))
-        descent = DescentSums(after.descent.square_sum, 0.0, after.descent.regret_bound, own)
-        return Progressed(after._replace(descent=descent), done, code == UNUSUAL, False, columns)
+        x = frozen(points[now])
+        after = FactorState(start.since, start.rounds + done, s, sums, x, frozen(before))
+        return Progressed(after, done, code == UNUSUAL, False, columns)
 
 
 class _Scratch:
@@ -159,13 +198,12 @@ class _Scratch:
 def compiled_factors(K: HasLMO, **settings: float) -> CompiledFactors | None:
     """The rounds of a descent over a product; None where the kernel cannot project on it."""
     factors, whole = factors_of(K), K.whole if isinstance(K, Product) else K
-    if factors is None or not factors.exact or not K.diameter > 0.0:
+    if factors is None or not factors.exact or not K.diameter > 0.0 or len(K.shape) > 1:
         return None
-    center = K.center.reshape(-1)
-    sizes = np.diff(factors.starts, append=len(center)).astype(np.float64)
+    sizes = np.diff(factors.starts, append=len(K.center)).astype(np.float64)
     shape, bounds = (factors.starts, sizes, factors.diameters), (np.zeros(0),) * 2
     if isinstance(whole, Box):
-        bounds = (whole.lower.reshape(-1), whole.upper.reshape(-1))
+        bounds = (whole.lower, whole.upper)
     elif not isinstance(whole, SimplexProduct) or sizes.max() > LONGEST:
         return None
-    return CompiledFactors(K, Shape(*shape, *bounds, center), **settings)
+    return CompiledFactors(K, Shape(*shape, *bounds, K.center), **settings)
