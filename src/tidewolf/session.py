@@ -1071,7 +1071,7 @@ class Session(Generic[S]):
             if before is None:
                 if not kernel.takes(self._now):
                     return False
-                before = KernelState.of(self._now)
+                before = kernel.begin(self._now)
             number = before.since.t + before.since.lost + before.rounds
             row = costs.reshape(1, -1).copy()
             row.setflags(write=False)
