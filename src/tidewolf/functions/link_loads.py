@@ -126,9 +126,7 @@ class OverPaths(ArrayBatch):
 
     def view(self, rounds: slice) -> Self:
         _ = self._loads  # made once, for all views
-        view = super().view(rounds)
-        view.__dict__.pop("_round", None)
-        return view
+        return super().view(rounds)
 
     @cached_property
     def _loads(self) -> _Loads:
