@@ -305,7 +305,7 @@ def test_headroom_is_more_where_it_keeps_no_less_of_any_limit():
 
 
 def test_large_programs_start_where_those_of_other_headrooms_ended(monkeypatch):
-    """The same optimal points; in a round the first program of a kind at most starts from nothing."""
+    """The same optimal points, and fewer programs that start from nothing."""
     cold, answer = [], WarmModel.__call__
 
     def counted(model, costs, lower, upper, rows=None, basis=None):

@@ -178,7 +178,7 @@ def test_rows_made_some_at_a_time_are_those_of_the_table(seed, step):
             np.testing.assert_array_equal(rows[some].toarray(), A.toarray()[some])
             parts = np.vstack([part.toarray() for part in rows.parts()])
             np.testing.assert_array_equal(parts, A.toarray())
-            np.testing.assert_array_equal(rows.each(lambda part: part @ x), A @ x)
+            np.testing.assert_array_equal(rows.each(lambda part, x=x: part @ x), A @ x)
 
 
 def test_capacities_of_equal_demands_are_few_rows_whatever_there_is(many):

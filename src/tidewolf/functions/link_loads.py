@@ -150,7 +150,10 @@ class OverPaths(ArrayBatch):
             return np.asarray(self._round @ x)[None, :]
         shape = (self._links, demands.shape[1])
         unit = csr_array((on.load * x[on.path], on.pair, on.starts), shape=shape)
-        return np.asarray((unit @ demands.T).T)
+        carried, step = np.empty((len(self), self._links)), max(1, AT_A_TIME // demands.shape[1])
+        for start in range(0, len(self), step):  # a product copies what it is given
+            carried[start : start + step] = (unit @ demands[start : start + step].T).T
+        return carried
 
     @cached_property
     def _round(self) -> Any:
