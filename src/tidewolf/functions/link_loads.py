@@ -18,7 +18,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Self, final
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
@@ -82,7 +82,7 @@ class _Loads(NamedTuple):
 class OverPaths(ArrayBatch):
     """Demands that are split over paths, and what they put on links."""
 
-    of_all_rounds = ("_loads",)
+    of_all_rounds: ClassVar[tuple[str, ...]] = ("_loads",)
 
     incidence: Any
     demands: Array
