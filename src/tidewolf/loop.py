@@ -54,7 +54,7 @@ from tidewolf.functions.custom import Custom
 from tidewolf.functions.rounds import SUCH, as_round
 from tidewolf.kernels.rounds import LOSS, VALUE
 from tidewolf.methods.base import Learner, Progress
-from tidewolf.methods.compiled_rounds import StreamFunctions
+from tidewolf.methods.compiled_rounds import KernelState, StreamFunctions
 from tidewolf.methods.late import coming_round
 
 S = TypeVar("S", bound=Progress)
@@ -216,13 +216,16 @@ def _rounds(
     t, rounds = first, len(stream)
     listens = type(learner).informed is not Learner.informed
     listens = listens or stream.unavailable is not None  # which nobody may ignore
-    compiled = compiled_rounds(learner, stream)
+    compiled, arrays = compiled_rounds(learner, stream), None
     while t < rounds:
         if compiled is not None and learner.compiled.takes(state):
             x, functions = learner.act(state), compiled.at(t)
-            found = learner.compiled.play(state, functions, t - compiled.start, 1)
+            arrays = (
+                arrays if arrays is not None and arrays.state is state else KernelState.of(state)
+            )
+            found = learner.compiled.play(arrays, functions, t - compiled.start, 1)
             if found.done:
-                state, t = found.state, t + 1
+                arrays, state, t = found.after, found.state, t + 1
                 losses, values = found.columns[:1, LOSS].copy(), found.columns[:1, VALUE].copy()
                 yield Played(x, losses, values, state)
                 continue

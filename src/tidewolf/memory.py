@@ -18,6 +18,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, final
 
 from tidewolf.core.errors import InvalidInput
 from tidewolf.methods.base import Learner, Progress
+from tidewolf.methods.compiled_rounds import KernelState
 from tidewolf.methods.late import coming_round
 from tidewolf.methods.turns import Expire, Meet, Tell, Turn, after, decision, waiting
 
@@ -116,6 +117,12 @@ class Memory(Generic[S]):
             for number in list(self._contents)[:-REMEMBERED]:
                 del self._contents[number]
 
+    def go_on(self, number: int, arrays: KernelState) -> None:
+        """To a moment in which round `number` is the coming one, where rounds are not numbered and
+        nothing was told of the last. Whoever goes on otherwise sets the state first.
+        """
+        self._past.append(Moment(number, arrays, self.told))
+
     def migrate(self, learner: Learner[Any], state: Any) -> None:
         """Go on with another learner, from a state of its own; rounds that wait no more expired,
         and what was known of the coming round is to be told again.
@@ -144,7 +151,9 @@ class Memory(Generic[S]):
             )
         while self._past[-1].round > number:
             self._past.pop()
-        self.state, self.told = found.state, found.told
+        state = found.state
+        self.state = state.state if isinstance(state, KernelState) else state
+        self.told = found.told
         self._contents = {
             one: content
             for one, content in self._contents.items()

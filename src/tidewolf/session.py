@@ -74,6 +74,7 @@ from tidewolf.deadline import Absent, Bench
 from tidewolf.explanation import (
     BEGUN,
     OPENED,
+    Costs,
     Explanation,
     Told,
     Trail,
@@ -89,6 +90,7 @@ from tidewolf.functions.support import FIRST, Member, members_of, require_subgra
 from tidewolf.memory import EXPIRED, Memory
 from tidewolf.methods.advice.asking import AdviserFailed, asking, in_words, naming_who_fails
 from tidewolf.methods.base import Learner, Progress
+from tidewolf.methods.compiled_rounds import Functions, KernelState
 from tidewolf.methods.late import Overrides, coming_round
 from tidewolf.methods.turns import (
     Meet,
@@ -109,6 +111,7 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=Progress)
 T = TypeVar("T")
 
+_DOUBLE = np.dtype(np.float64)
 _FUNCTIONS = "loss= and constraint="
 _GRADIENTS = (
     "loss_gradient= and constraint_value=, with constraint_gradient= where that value is positive"
@@ -174,7 +177,9 @@ class Session(Generic[S]):
         self._keeper: Memory[S] | Journal[S] = Memory(
             learner, learner.begin() if state is None else state
         )
-        self._now = self._keeper.state
+        self._at: S = self._keeper.state
+        self._arrays: KernelState | None = None
+        """what a kernel left, where that is newer"""
         """the state, whose coming round may not be settled yet"""
         self._turn = threading.RLock()
         """held from the point an observation is taken at to the state after it"""
@@ -200,6 +205,7 @@ class Session(Generic[S]):
                 "A durable session cannot be copied or pickled, for its file has one writer; "
                 "save(path) copies the state."
             )
+        assert self._now is self._at  # made of what a kernel left
         left = "_turn", "_trail", "_bench"
         own = {name: value for name, value in vars(self).items() if name not in left}
         return {**own, "_keeper": self._keeper.copy()}  # type: ignore[union-attr]
@@ -286,6 +292,21 @@ class Session(Generic[S]):
         session._now = session._journal.state
         session._trail = session._new_trail(OPENED)
         return session
+
+    @property
+    def _now(self) -> S:
+        """The state now, made of what a kernel left where nobody has asked since."""
+        if self._arrays is not None:
+            with self._turn:
+                if (arrays := self._arrays) is not None:
+                    self._at, self._arrays = arrays.state, None
+                    self._keeper.state = self._at  # type: ignore[union-attr,misc]
+                    self._shown = self._at if self._shown is arrays else self._shown
+        return self._at
+
+    @_now.setter
+    def _now(self, state: S) -> None:
+        self._at, self._arrays = state, None
 
     def _new_trail(self, came: str = BEGUN) -> Trail:
         return Trail(self.learner, coming_round(self._now), came)
@@ -782,7 +803,13 @@ class Session(Generic[S]):
         >>> session.pending
         (0, 1, 2)
         """
+        arrays = self._arrays
         known = None
+        if arrays is not None and (
+            round is time is context is advice is forecast is unavailable is deadline is None
+        ):
+            self._shown = arrays  # type: ignore[assignment]  # the state, once it is made
+            return arrays.x
         if not time is context is advice is forecast is unavailable is None:
             known = Known(time, context, advice, forecast, unavailable)
             self._require_fitting(known)
@@ -975,6 +1002,13 @@ class Session(Generic[S]):
         >>> session.pending, session.state.overrides.rounds
         ((21,), 1)
         """
+        if (
+            costs is not None
+            and feedback is round is played is loss is constraint is loss_gradient is None
+            and constraint_value is constraint_gradient is loss_value is None
+            and self._observe_arrays(costs, capacities)
+        ):
+            return
         keywords = {
             "costs": costs,
             "capacities": capacities,
@@ -1020,6 +1054,39 @@ class Session(Generic[S]):
             played = as_own(self._point(played, "What was played"), "What was played")
         with self._turn, SILENCE:
             self._observe(number, seen, played)
+
+    def _observe_arrays(self, costs: Any, capacities: Any) -> bool:
+        """A round of costs and capacities through the learner's kernel, in memory, where rounds
+        come one by one and nothing waits; False where it takes another way.
+        """
+        kernel, keeper = self.learner.compiled, self._keeper
+        if kernel is None or type(keeper) is not Memory or keeper.numbered or keeper.told:
+            return False
+        if not _is_vector(costs, kernel.n) or self._bench is not None:
+            return False
+        if capacities is not None and not _is_vector(capacities, kernel.n):
+            return False
+        with self._turn:
+            before = self._arrays
+            if before is None:
+                if not kernel.takes(self._now):
+                    return False
+                before = KernelState.of(self._now)
+            number = before.since.t + before.since.lost + before.rounds
+            row = costs.reshape(1, -1).copy()
+            row.setflags(write=False)
+            limits = None
+            if capacities is not None:
+                limits = capacities.reshape(1, -1).copy()
+                limits.setflags(write=False)
+            found = kernel.play(before, Functions.costs(row, limits), 0, 1)
+            if not found.done:
+                return False
+            after = found.after
+            keeper.go_on(number + 1, after)
+            self._trail.go_on_plainly(number, before, Told(number, Costs(row, limits), before.x))
+            self._arrays = after
+            return True
 
     def _observe(self, number: int | None, seen: Feedback, played: Array | None) -> None:
         standing, content = standing_round(self._now), None
@@ -1203,6 +1270,11 @@ class Session(Generic[S]):
         """`x` where the learner's set lives."""
         K = self.learner.hard_set
         return like(as_point(x, K.shape, what), K.center)
+
+
+def _is_vector(x: object, n: int) -> bool:
+    """Whether it is numbers as kernels read them, one for each entry of a point."""
+    return type(x) is np.ndarray and x.dtype is _DOUBLE and x.shape == (n,)
 
 
 def _content(seen: Feedback, played: Array | None) -> str:

@@ -40,7 +40,7 @@ from tidewolf.evaluation.warm_up import needs, small_runs
 from tidewolf.kernels.rounds import APART, CHURN, LOSS, SPENT, VALUE
 from tidewolf.loop import Played, compiled_rounds, play
 from tidewolf.methods.base import Learner, ProjectionRecord
-from tidewolf.methods.compiled_rounds import Progressed, Records, StreamFunctions
+from tidewolf.methods.compiled_rounds import KernelState, Progressed, Records, StreamFunctions
 
 MOMENT = 0.05
 """Seconds, about, that a kernel plays before somebody may look."""
@@ -162,7 +162,8 @@ class Recording:
             clock = time.perf_counter() - compiling()
             if kernel.takes(self.state):
                 self._prepare(records, functions.start)
-                found = kernel.play(self.state, given, self.t - functions.start, k, records)
+                start = KernelState.of(self.state)
+                found = kernel.play(start, given, self.t - functions.start, k, records)
                 spent = time.perf_counter() - compiling() - clock
                 self.seconds += spent
                 self._take_records(records, found)

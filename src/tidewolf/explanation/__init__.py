@@ -15,6 +15,7 @@ from tidewolf.explanation.record import Explanation
 from tidewolf.explanation.trail import (
     BEGUN,
     OPENED,
+    Costs,
     Stood,
     Told,
     Trail,
@@ -26,6 +27,7 @@ from tidewolf.explanation.trail import (
 __all__ = [
     "BEGUN",
     "OPENED",
+    "Costs",
     "Explanation",
     "Stood",
     "Told",

@@ -7,7 +7,6 @@ was before each of the last few observations stays, too, for going back.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -22,6 +21,7 @@ from tidewolf.core.unlimited import Unlimited
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.methods.base import Learner
+from tidewolf.methods.compiled_rounds import KernelState
 from tidewolf.methods.late import coming_round
 from tidewolf.methods.migration import Move
 from tidewolf.methods.turns import Decide, Meet, Tell, Turn, decision, waiting
@@ -40,10 +40,31 @@ class Told(NamedTuple):
     """Feedback on a round."""
 
     round: int
-    seen: Feedback
-    """as it was given: the functions, where they were"""
+    seen: Any
+    """feedback as it was given: the functions, where they were; or the costs they are made of"""
     x: Array
     """what was played"""
+
+
+class Costs(NamedTuple):
+    """A round of costs and capacities, as an array of one row each."""
+
+    costs: Array
+    capacities: Array | None
+
+    def functions(self) -> FullInformation:
+        """The functions they stand for."""
+        loss = Linear._unchecked(C=self.costs)
+        if self.capacities is None:
+            return FullInformation(loss, Unlimited(loss.shape))
+        return FullInformation(loss, Capacity._unchecked(c=self.capacities))
+
+
+def whole_told(told: Told | None) -> Told | None:
+    """The same with its functions, where it has costs."""
+    if told is None or not isinstance(told.seen, Costs):
+        return told
+    return Told(told.round, told.seen.functions(), told.x)
 
 
 class Stood(NamedTuple):
@@ -53,6 +74,11 @@ class Stood(NamedTuple):
     state: Any
     told: Told | None
     """what was told last before it"""
+
+    def whole(self) -> Stood:
+        """The same with its state, where a kernel left arrays."""
+        state = self.state.state if isinstance(self.state, KernelState) else self.state
+        return Stood(self.round, state, whole_told(self.told))
 
     def x(self, learner: Learner[Any]) -> Array:
         """The decision."""
@@ -70,6 +96,18 @@ class Carried(NamedTuple):
     """entries that it used and the set no longer has, and how much was there"""
 
 
+class _Way(NamedTuple):
+    """The way as it was before an observation."""
+
+    at: int
+    stood: dict[int, Stood]
+    told: Told | None
+    known: dict[int, Known]
+    came: str
+    carried: Carried | None
+    is_whole: bool
+
+
 class Trail:
     """The way a session came, as far as explanations need it."""
 
@@ -82,12 +120,11 @@ class Trail:
         self.at = at
         """the coming round right after the last observation"""
         kept = min(BACK, ROOM // max(1, math.prod(learner.hard_set.shape)))
-        self.earlier: deque[Trail] = deque(maxlen=kept)
+        self.earlier: deque[_Way] = deque(maxlen=kept)
         """the way before each of the last observations"""
         self.stood: dict[int, Stood] = {}
         """by the number of the round"""
-        self.told: Told | None = None
-        """last"""
+        self._told: Told | None = None
         self.known: dict[int, Known] = {}
         """before the rounds that are kept"""
 
@@ -102,7 +139,7 @@ class Trail:
         """From one state to the next by these turns, where something was told."""
         number, rounds = coming_round(before), [one.round for one in waiting(after)]
         if told is not None:
-            self.earlier.append(self._copy())
+            self.earlier.append(self._way())
             self.at = coming_round(after)
         for i, turn in enumerate(turns):
             if isinstance(turn, Tell):
@@ -113,27 +150,46 @@ class Trail:
         if coming_round(after) > number and number not in rounds and learner.is_settled(before):
             self.stood[number] = Stood(number, before, self.told)
         if told is not None:
-            self.told = told
+            self._told = told
         least = min([*rounds, coming_round(after) - 1]) - 1
         self.stood = {one: own for one, own in self.stood.items() if one >= least}
         self.known = {one: own for one, own in self.known.items() if one >= least}
 
-    def _copy(self) -> Trail:
-        other = copy.copy(self)
-        other.stood, other.known, other.earlier = self.stood, dict(self.known), deque()
-        return other
+    def go_on_plainly(self, number: int, before: Any, told: Told) -> None:
+        """The same from round `number` to the next, with nothing known, pending or settled anew;
+        states and functions are made of arrays when somebody asks.
+        """
+        self.earlier.append(self._way())
+        self.at, was = number + 1, self.stood.get(number - 1)
+        now = Stood(number, before, self._told)
+        self.stood = {number: now} if was is None else {number - 1: was, number: now}
+        self._told = told
+        if self.known:
+            self.known = {one: own for one, own in self.known.items() if one >= number - 1}
+
+    @property
+    def told(self) -> Told | None:
+        """What was told last."""
+        self._told = whole_told(self._told)
+        return self._told
+
+    def _way(self) -> _Way:
+        known = self.known.copy() if self.known else self.known
+        return _Way(self.at, self.stood, self._told, known, self.came, self.carried, self.is_whole)
 
     def back_to(self, learner: Learner[Any], number: int) -> Trail:
         """The way to the moment when this round became the coming one, as far as it is kept."""
-        earlier = [*self.earlier, self]
+        earlier = [*self.earlier, self._way()]
         while earlier and earlier[-1].at > number:
             earlier.pop()
         if not earlier:
             return Trail(learner, number, WENT_BACK)
-        there = earlier.pop()._copy()
-        there.earlier = deque(earlier, self.earlier.maxlen)
-        there.stood = {one: own for one, own in there.stood.items() if one < number}
-        there.known = {one: own for one, own in there.known.items() if one < number}
+        way = earlier.pop()
+        there = Trail(learner, way.at, way.came)
+        there.carried, there.is_whole, there._told = way.carried, way.is_whole, way.told
+        there.earlier.extend(earlier)
+        there.stood = {one: own for one, own in way.stood.items() if one < number}
+        there.known = {one: own for one, own in way.known.items() if one < number}
         return there
 
     def decided(self, number: int, state: Any) -> Stood | None:
@@ -142,12 +198,13 @@ class Trail:
         """
         if number == coming_round(state):
             return Stood(number, state, self.told)
-        return self.stood.get(number)
+        found = self.stood.get(number)
+        return None if found is None else found.whole()
 
     def before(self, stood: Stood) -> Stood | None:
         """The last round that was decided before this one."""
         earlier = [one for one in self.stood if one < stood.round]
-        return self.stood[max(earlier)] if earlier else None
+        return self.stood[max(earlier)].whole() if earlier else None
 
     def since(self, before: Stood | None) -> int | None:
         """The round that a decision is compared with."""
@@ -190,7 +247,7 @@ def carried(old: Learner[Any], new: Learner[Any], state: Any, trail: Trail) -> T
     called = tuple((str(i) if names is None else names[i], float(flat[i])) for i in gone)
     after.carried = Carried(since, move.scattered(x), called)
     if trail.told is not None:
-        after.told = _moved(trail.told, move)
+        after._told = _moved(trail.told, move)
     return after
 
 

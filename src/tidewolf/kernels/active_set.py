@@ -72,13 +72,15 @@ def pairwise_steps(gram, weights, slopes, chosen, steps, stop):  # type: ignore[
     for q in range(len(weights)):
         chosen[count] = q
         count += weights[q] > 0.0 or slopes[q] < average
-    margin = TIE * stop
-    for taken in range(steps):
+    margin, step, i, j = TIE * stop, 0.0, 0, 0
+    for taken in range(steps + 1):
+        last_i, last_j = i, j
         i, least = 0, np.inf
         j, most = 0, -np.inf
         for n in range(count):  # choices without branches: which atom wins cannot be predicted
             q = chosen[n]
-            slope = slopes[q]
+            slope = slopes[q] + step * (gram[last_i, q] - gram[last_j, q])
+            slopes[q] = slope
             lower = slope < least - margin
             i = q if lower else i
             least = slope if lower else least
@@ -87,16 +89,13 @@ def pairwise_steps(gram, weights, slopes, chosen, steps, stop):  # type: ignore[
             j = q if higher else j
             most = slope if higher else most
         gap = most - least
-        if gap <= stop:
+        if gap <= stop or taken == steps:
             return taken
         length2, step = gram[i, i] - 2.0 * gram[i, j] + gram[j, j], weights[j]
         if gap < step * length2:
             step = gap / length2
         weights[j] = weights[j] - step
         weights[i] += step
-        for n in range(count):
-            q = chosen[n]
-            slopes[q] += step * (gram[i, q] - gram[j, q])
     return steps
 
 

@@ -6,14 +6,20 @@ A batch is a kind, a matrix and a vector of numbers, and how many pieces a round
     CAPACITY   max_i x_i - A_ti                 MAX_AFFINE  max_j <A_tj, x> - b_tj
     UNLIMITED  -1                               GIVEN       b_t with the gradient A_t, seen before
 
+Of capacities below b_0 there is no value: somebody is to be warned.
+
 Ties go to the first piece, as in the functions' own `subgradient`.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
 from tidewolf.core.jit import kernel
 from tidewolf.kernels.active_set import dot
 
+MOST = 1e140
+"""Pieces are at most so large; of others there is no value."""
 LINEAR, AFFINE, CAPACITY, MAX_AFFINE, UNLIMITED, GIVEN = range(6)
 
 
@@ -28,15 +34,16 @@ def evaluate(kind, A, b, count, t, x, pieces, gradient):  # type: ignore[no-unty
         gradient[:] = 0.0
         return -1.0
     if kind == CAPACITY:
-        fullest, most = 0, x[0] - A[t, 0]
+        fullest, most, strange = 0, x[0] - A[t, 0], 0
         for i in range(n):
             pieces[i] = x[i] - A[t, i]
+            strange += not (abs(pieces[i]) <= MOST and A[t, i] >= b[0])
         for i in range(n):
             if pieces[i] > most:
                 fullest, most = i, pieces[i]
         gradient[:] = 0.0
         gradient[fullest] = 1.0
-        return most
+        return most if strange == 0 else np.nan
     row, value = t, 0.0
     if kind == MAX_AFFINE:
         row = t * count

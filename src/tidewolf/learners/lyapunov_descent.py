@@ -48,6 +48,7 @@ from tidewolf.methods.clock import BlockLearner, add_sums
 from tidewolf.methods.compiled_rounds import (
     CompiledDescent,
     Functions,
+    KernelState,
     compiled_descent,
     is_plain,
 )
@@ -309,7 +310,7 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
         kernel = self.compiled
         if kernel is not None and kernel.takes(state) and is_plain(seen):
             require_first_order(seen, self.K.shape, 1)
-            played = kernel.play(state, Functions.seen(seen), 0, 1)
+            played = kernel.play(KernelState.of(state), Functions.seen(seen), 0, 1)
             if played.done:
                 after: State = played.state
                 return after

@@ -54,6 +54,7 @@ def _read_only(array: NDArray) -> NDArray:
 
 _ENDS = (PLAYED, UNUSUAL, LOOK, ENOUGH)
 _NO_ROWS, _NO_NUMBERS = _read_only(np.zeros((1, 1))), _read_only(np.zeros(1))
+_NO_LEAST = _read_only(np.array([-math.inf]))
 _UNLIMITED = (evaluate.UNLIMITED, _NO_ROWS, _NO_NUMBERS, 0)
 Encoded = tuple[int, NDArray, NDArray, int]
 
@@ -82,7 +83,7 @@ def _as_encoded(kind: int, A: Any, b: Any) -> Encoded | None:
         return None
     count = A.shape[1] if axes == 3 else 1
     A = np.ascontiguousarray(A).reshape(-1, A.shape[-1])
-    numbers = _NO_NUMBERS if b is None else np.ascontiguousarray(b).reshape(-1)
+    numbers = _NO_LEAST if b is None else np.ascontiguousarray(b).reshape(-1)
     return kind, _read_only(A), _read_only(numbers), count
 
 
@@ -116,12 +117,13 @@ class Functions(NamedTuple):
 
     @classmethod
     def costs(cls, costs: Floats, capacities: Floats | None) -> Functions:
-        """One round of costs and capacities."""
-        loss = (evaluate.LINEAR, _row(costs), _NO_NUMBERS, 1)
+        """One round of costs, and of capacities of at least 0, each as an array of one row that
+        nobody changes.
+        """
+        loss = (evaluate.LINEAR, costs, _NO_NUMBERS, 1)
         if capacities is None:
             return cls((*loss, *_UNLIMITED), 0)
-        limit = (evaluate.CAPACITY, _row(capacities), _NO_NUMBERS, 1)
-        return cls((*loss, *limit), len(capacities))
+        return cls((*loss, evaluate.CAPACITY, capacities, _NO_NUMBERS, 1), capacities.shape[1])
 
 
 def is_plain(seen: object) -> bool:
@@ -207,10 +209,61 @@ class Records:
         return (*points, self.points, self.each, self.when, self.samples[: self.room])
 
 
+class KernelState:
+    """A learner's state as arrays, none of which is changed any more; the state itself is made of
+    them when somebody asks.
+    """
+
+    __slots__ = (
+        "_state",
+        "atoms",
+        "before",
+        "numbers",
+        "rounds",
+        "since",
+        "weights",
+        "x",
+        "y",
+    )
+
+    def __init__(
+        self,
+        since: Any,
+        rounds: int,
+        numbers: Floats,
+        atoms: SparseAtoms,
+        weights: Floats,
+        x: Floats,
+        y: Floats,
+        before: Floats | None = None,
+    ) -> None:
+        self.since, self.rounds, self.numbers = since, rounds, numbers
+        self.atoms, self.weights, self.x, self.y, self.before = atoms, weights, x, y, before
+        self._state = since if before is None else None
+
+    @classmethod
+    def of(cls, state: Any) -> KernelState:
+        """That of a state."""
+        point, active = state.point, state.point.active
+        return cls(state, 0, _scalars(state), active.atoms, active.weights, active.x, point.y)
+
+    @property
+    def state(self) -> Any:
+        """The state, with what of the one it came from does not change."""
+        if self._state is None:
+            assert self.before is not None
+            numbers, active = self.numbers.tolist(), self.since.point.active
+            own = ActiveSet(self.atoms, self.weights, self.x, active.warm)
+            near = self.y if numbers[names.MOVED] > 0.0 else self.before
+            point = ProjectedPoint(own, self.before, near, numbers[names.DISTANCE])
+            self._state = _after(self.since, numbers, point, self.rounds)
+        return self._state
+
+
 class Progressed(NamedTuple):
     """What the kernel came back with."""
 
-    state: Any
+    after: KernelState
     done: int
     """rounds that were played"""
     unusual: bool
@@ -220,17 +273,30 @@ class Progressed(NamedTuple):
     columns: NDArray
     """what was recorded of them: the loss and the constraint's value at least"""
 
+    @property
+    def state(self) -> Any:
+        """The state after them."""
+        return self.after.state
+
 
 class CompiledRounds(Protocol):
     """What plays rounds of a learner in a kernel."""
+
+    n: int
+    """entries of a point"""
 
     def takes(self, state: Any) -> bool:
         """Whether it can go on from a state."""
 
     def play(
-        self, state: Any, functions: Functions, first: int, k: int, records: Records | None = None
+        self,
+        start: KernelState,
+        functions: Functions,
+        first: int,
+        k: int,
+        records: Records | None = None,
     ) -> Progressed:
-        """Up to k rounds from a state, from round `first` of the functions on."""
+        """Up to k rounds from a state that it takes, from round `first` of the functions on."""
 
 
 class CompiledDescent:
@@ -252,11 +318,9 @@ class CompiledDescent:
         for name, value in (own | settings).items():
             self.settings[getattr(names, name)] = value
         self._geometry = tuple(map(_read_only, (K.kernel_data, *geometry)))
-        self._center = _read_only(K.center)
+        self.kernel_data, self.center = self._geometry[0], _read_only(K.center)
         self._run = specialise(K)
         self._spare: list[_Scratch] = []
-        self._last: tuple[Any, Floats] = (None, np.zeros(0))
-        """the last state that came out, and its numbers"""
         self._nothing = Records(0, 1, 0, False, 0, 0).arrays[1:]
 
     def takes(self, state: Any) -> bool:
@@ -271,33 +335,32 @@ class CompiledDescent:
         )
 
     def play(
-        self, state: Any, functions: Functions, first: int, k: int, records: Records | None = None
+        self,
+        start: KernelState,
+        functions: Functions,
+        first: int,
+        k: int,
+        records: Records | None = None,
     ) -> Progressed:
         scratch = self._spare.pop() if self._spare else _Scratch(self.K, self.n, self.n)
         try:
-            return self._play(state, functions, first, k, records, scratch)
+            return self._play(start, functions, first, k, records, scratch)
         finally:
             self._spare.append(scratch)
 
     def _play(
         self,
-        state: Any,
+        start: KernelState,
         functions: Functions,
         first: int,
         k: int,
         records: Records | None,
         scratch: _Scratch,
     ) -> Progressed:
-        point: ProjectedPoint = state.point
-        active = point.active
-        assert type(active) is ActiveSet
-        atoms, count = active.atoms, len(active.weights)
-        assert type(atoms) is SparseAtoms
-        remembered, numbers = self._last
-        s = numbers.copy() if remembered is state else _scalars(state)
-        x, y, before, at = active.x.copy(), point.y.copy(), np.empty(self.n), scratch.at
+        atoms, count, at = start.atoms, len(start.weights), scratch.at
+        s, x, y, before = start.numbers.copy(), start.x.copy(), start.y.copy(), np.empty(self.n)
         weights = np.zeros(len(atoms.gram))
-        weights[:count] = active.weights
+        weights[:count] = start.weights
         at[COUNT], at[active_set.WAITING] = count, 0.0
         columns, settings, done = scratch.columns, self.settings, 0
         record = (columns, *self._nothing)
@@ -317,7 +380,7 @@ class CompiledDescent:
                     y,
                     before,
                     weights,
-                    self._center,
+                    self.center,
                     atoms.starts,
                     atoms.indices,
                     atoms.values,
@@ -339,21 +402,20 @@ class CompiledDescent:
             grown = np.zeros(len(atoms.gram))
             grown[:count] = weights[:count]
             weights = grown
-        if done:
-            own = ActiveSet(atoms, weights[:count], x, active.warm)
-            after = s.tolist()
-            if code == LOOK:
-                own = own.reduced(int(at[USED]), self.K)
-                if own.x is not x:
-                    r = own.x - y
-                    after[names.DISTANCE] = s[names.DISTANCE] = math.sqrt(float(r @ r))
-            before.setflags(write=False)
-            y.setflags(write=False)
-            near = y if after[names.MOVED] > 0.0 else before
-            point = ProjectedPoint(own, before, near, after[names.DISTANCE])
-            state = _after(state, after, point, done)
-            self._last = state, s
-        return Progressed(state, done, code == UNUSUAL, code == LOOK, columns)
+        if not done:
+            return Progressed(start, 0, True, False, columns)
+        weights = weights[:count]
+        if code == LOOK:
+            own = ActiveSet(atoms, weights, x).reduced(int(at[USED]), self.K)
+            assert type(own.atoms) is SparseAtoms
+            if own.x is not x:
+                r = own.x - y
+                s[names.DISTANCE] = math.sqrt(float(r @ r))
+            atoms, weights, x = own.atoms, own.weights, own.x
+        for array in (x, y, before, weights):
+            array.setflags(write=False)
+        after = KernelState(start.since, start.rounds + done, s, atoms, weights, x, y, before)
+        return Progressed(after, done, code == UNUSUAL, code == LOOK, columns)
 
 
 class _Scratch:

@@ -286,9 +286,9 @@ class ActiveSet(Active):
             return ActiveSet(self.atoms.only(used), self.weights[used], self.x, self.warm)
         return self
 
-    def reduced(self, used: int, K: HasLMO) -> ActiveSet:
+    def reduced(self, used: int, K: Any, shared: bool = False) -> ActiveSet:
         """The same point with as many atoms as it may have, where it has so many in use."""
-        return self._reduced(used, K.dimension)
+        return self._reduced(used, K.dimension, shared)
 
     def parts(self) -> dict[str, Any]:
         vertices = self.atoms.vertices[: len(self.weights)]
