@@ -1,78 +1,84 @@
 """`make bench`: all benchmarks, or those named, such as: python -m benchmarks calls oracles.
 
 What follows `members` or `operating` goes to it: python -m benchmarks members attacks --streams
-routing.
+routing. With `--strict` the exit code is 1 where a bar fails.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+OUT = Path("out/bench")
+KNOWN = {
+    "calls": "calls",
+    "oracles": "oracles",
+    "orders": "orders",
+    "balls": "balls",
+    "spectra": "spectra",
+    "rounds": "rounds",
+    "semidefinite": "semidefinite",
+    "importing": "importing",
+    "membership": "membership",
+    "penalty": "penalty",
+    "capacities": "penalty_capacities",
+    "frontier": "frontier",
+    "tournament": "tournament",
+    "spread": "spread",
+    "horizon": "horizon",
+    "outage": "outage",
+    "rates": "rates",
+    "intervals": "intervals",
+    "migration": "migration",
+    "members": "members",
+    "operating": "operating",
+    "floor": "floor",
+    "decisions": "decisions",
+    "first_use": "first_use",
+    "recording": "recording",
+    "groups": "groups",
+    "at_size": "at_size",
+    "capacitated": "capacitated",
+    "cores": "cores",
+    "gpu": "gpu",
+    "picture": "picture",
+}
+"""name on the command line -> file; a file is imported when its turn comes"""
+DRAWING = ("frontier", "tournament", "rates", "intervals", "members", "operating")
+"""These take the folder of their pictures."""
+WITH_ARGUMENTS = ("members", "operating")
 
-def main(names: list[str]) -> int:
-    from benchmarks import (
-        balls,
-        calls,
-        frontier,
-        horizon,
-        importing,
-        intervals,
-        members,
-        membership,
-        migration,
-        operating,
-        oracles,
-        orders,
-        outage,
-        penalty,
-        penalty_capacities,
-        rates,
-        rounds,
-        semidefinite,
-        spectra,
-        spread,
-        tournament,
-    )
 
-    known = {
-        "calls": calls.report,
-        "oracles": oracles.report,
-        "orders": orders.report,
-        "balls": balls.report,
-        "spectra": spectra.report,
-        "rounds": rounds.report,
-        "semidefinite": semidefinite.report,
-        "importing": importing.report,
-        "membership": membership.report,
-        "penalty": penalty.report,
-        "capacities": penalty_capacities.report,
-        "frontier": lambda: frontier.report(Path("out/bench")),
-        "tournament": lambda: tournament.report(Path("out/bench")),
-        "spread": spread.report,
-        "horizon": horizon.report,
-        "outage": outage.report,
-        "rates": lambda: rates.report(Path("out/bench")),
-        "intervals": lambda: intervals.report(Path("out/bench")),
-        "migration": migration.report,
-        "members": lambda: members.report(Path("out/bench")),
-        "operating": lambda: operating.report(Path("out/bench")),
-    }
-    with_arguments = {"members": members.report, "operating": operating.report}
-    if names and names[0] in with_arguments:
-        with_arguments[names[0]](Path("out/bench"), names[1:])
+def main(words: list[str]) -> int:
+    strict, names = "--strict" in words, [word for word in words if word != "--strict"]
+    if names and names[0] in WITH_ARGUMENTS:
+        _report(names[0])(OUT, names[1:])
         return 0
-    for name in names or known:
-        if name not in known:
-            print(f"No benchmark is called {name!r}; there are {', '.join(known)}.")
-            return 2
-        known[name]()
+    unknown = [name for name in names if name not in KNOWN]
+    if unknown:
+        print(f"No benchmark is called {unknown[0]!r}; there are {', '.join(KNOWN)}.")
+        return 2
+    for name in names or KNOWN:
+        if find_spec(f"benchmarks.{KNOWN[name]}") is None:
+            print(f"{name}: there is no benchmarks/{KNOWN[name]}.py.\n")
+            continue
+        _report(name)(*([OUT] if name in DRAWING else []))
         print(flush=True)
-    return 0
+    from benchmarks.bars import summary
+
+    return 0 if summary() or not strict else 1
+
+
+def _report(name: str) -> Callable[..., None]:
+    report: Callable[..., None] = import_module(f"benchmarks.{KNOWN[name]}").report
+    return report
 
 
 sys.exit(main(sys.argv[1:]))

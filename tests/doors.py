@@ -320,6 +320,12 @@ def _functions() -> Iterator[Door]:
             "pairs": [0, 1],
             "limit": 0.5,
         },
+        "LoadCost": {
+            "incidence": [[1.0, 0.0], [1.0, 1.0]],
+            "demands": [1.0, 2.0],
+            "costs": [1.0, 2.0],
+            "pairs": [0, 1],
+        },
         "LoadLimit": {
             "incidence": [[1.0, 0.0], [1.0, 1.0]],
             "demands": [1.0, 2.0],

@@ -18,7 +18,8 @@ from tidewolf.core.errors import InvalidInput, LawBroken
 from tidewolf.core.vertices import LowRank
 from tidewolf.kernels import lanczos
 from tidewolf.projection import ActiveSet
-from tidewolf.sets import BoundedPSD, Shrunk, Translated
+from tidewolf.sets import BoundedPSD, Fantope, Shrunk, Spectraplex, Translated
+from tidewolf.sets.spectra import operators
 from tidewolf.testing import check_set
 from tidewolf.testing.sets import lengths
 
@@ -403,6 +404,71 @@ def test_a_repeated_leading_eigenvalue_is_found():
         # -1 thirteen times: in some of these LAPACK finds no largest eigenvalue at all
         D = 0.0125 * factor @ factor.T - np.eye(16)
         assert K.lmo(D).ravel() @ D.ravel() == pytest.approx(-1.0)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 32, 33, 60])
+def test_a_tridiagonal_matrix_is_solved_as_its_dense_twin(n):
+    rng = np.random.default_rng(n)
+    diagonal, beside = rng.standard_normal(n).tolist(), rng.random(max(0, n - 1)).tolist()
+    T = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
+    for quick in (True, False):
+        values, vectors = lanczos.tridiagonal(diagonal, beside, quick)
+        np.testing.assert_allclose(values, np.linalg.eigvalsh(T), atol=1e-12)
+        np.testing.assert_allclose(T @ vectors, vectors * values, atol=1e-12)
+        np.testing.assert_allclose(vectors.T @ vectors, np.eye(n), atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 7, 256, 300])
+def test_symmetry_is_seen_to_the_last_bit(n):
+    G = np.random.default_rng(n).standard_normal((n, n))
+    D = G + G.T
+    assert operators.is_symmetric(D)
+    for i, j in ((0, n - 1), (n - 1, n - 2), (n // 2, 0)):
+        off = D.copy()
+        off[i, j] = np.nextafter(off[i, j], np.inf)
+        assert operators.is_symmetric(off) == (i == j or n == 1)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_products_stay_the_same_however_many_there_are(symmetric, library):
+    """The ways that are quicker after a few, and after many, lead to the same place."""
+    rng = np.random.default_rng(0)
+    D = rng.standard_normal((20, 20))
+    D = D + D.T if symmetric else D
+    twin, at = -0.5 * (D + D.T) / 3.0, np.asarray
+    if library == "torch":
+        torch = pytest.importorskip(
+            "torch", reason='torch is not installed; pip install "tidewolf[torch]" runs this test'
+        )
+        at = torch.tensor
+    A = operators.SymmetricPart(at(D), 3.0)
+    for _ in range(40):
+        v = rng.standard_normal(20)
+        np.testing.assert_allclose(np.asarray(A @ at(v)), twin @ v, atol=1e-13)
+
+
+@pytest.mark.parametrize("K", [BoundedPSD(6, 2.0), Spectraplex(6, 2.0), Fantope(6, 2)], ids=repr)
+def test_the_center_is_a_vertex_in_closed_form(K):
+    atom = K.atom(K.center)
+    assert atom.rows.shape == (0, 6)
+    np.testing.assert_array_equal(atom.dense(K.center), K.center)
+    other = K.atom(K.center + 0.0)
+    np.testing.assert_allclose(other.dense(K.center), K.center, atol=1e-15)
+
+
+def test_without_a_promise_it_stops_at_the_tolerance_asked():
+    n = 200
+    rng = np.random.default_rng(3)
+    u = rng.standard_normal(n)
+    A = symmetric(rng, n) / math.sqrt(n) + 6.0 * np.outer(u, u) / (u @ u)
+    best = float(np.linalg.eigvalsh(A)[-1])
+    reached = []
+    for tolerance in (1e-1, 1e-2, 1e-3, 1e-4):
+        K = BoundedPSD(n, tolerance=tolerance, failure=1.0, dense=0)
+        reached.append((best + K.answer(-A).vertex.inner(-A)) / best)
+        assert 1e-3 * tolerance <= reached[-1] <= tolerance
+    assert reached == sorted(reached, reverse=True)
 
 
 # --- in other libraries, moved, and as an active set ----------------------------------------------

@@ -167,6 +167,14 @@ def undamped(x: Any, y: Any, lam: float, gradients: Any, violation: float, *rest
 NEAREST = ActiveSet.nearest
 
 
+@pytest.fixture
+def uncompiled(monkeypatch):
+    """Rounds in Python, where they can be spoilt one part at a time; mutants/table.py spoils the
+    kernel.
+    """
+    monkeypatch.setattr(tw.LyapunovDescent, "compiled", None)
+
+
 def unpulled(self: Any, K: Any, y: Any, tol: float, budget: float) -> Any:
     """x and the distance of a projection that pulled y, and y where it was."""
     return NEAREST(self, K, y, tol, budget)._replace(y=y)
@@ -198,7 +206,7 @@ def failures(learner: Any, hostile: tw.Stream) -> str:
 
 
 @pytest.mark.parametrize("kind", COMMON)
-def test_a_step_of_the_wrong_sign_breaks_the_regret_bound(kind, monkeypatch):
+def test_a_step_of_the_wrong_sign_breaks_the_regret_bound(kind, monkeypatch, uncompiled):
     K, T = Simplex(6), 1500
     monkeypatch.setattr(primal_dual, "saddle_step", uphill)
     monkeypatch.setattr(descent, "descend", climb)
@@ -209,7 +217,7 @@ def test_a_step_of_the_wrong_sign_breaks_the_regret_bound(kind, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", COMMON)
-def test_a_pull_that_was_skipped_is_seen(kind, monkeypatch):
+def test_a_pull_that_was_skipped_is_seen(kind, monkeypatch, uncompiled):
     monkeypatch.setattr(ActiveSet, "nearest", unpulled)
     for name in ("PrimalDual", "LyapunovDescent"):
         said = failures(made(name, Simplex(6), 300), stream(kind, Simplex(6), 300))
@@ -218,13 +226,13 @@ def test_a_pull_that_was_skipped_is_seen(kind, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", COMMON)
-def test_a_pull_too_far_leaves_some_member_behind(kind, monkeypatch):
+def test_a_pull_too_far_leaves_some_member_behind(kind, monkeypatch, uncompiled):
     monkeypatch.setattr(ActiveSet, "nearest", overpulled)
     said = failures(made("LyapunovDescent", Simplex(6), 300), stream(kind, Simplex(6), 300))
     assert "projecting brings y no farther from any member of the set" in said
 
 
-def test_a_projection_away_from_the_center_is_seen(monkeypatch):
+def test_a_projection_away_from_the_center_is_seen(monkeypatch, uncompiled):
     monkeypatch.setattr(ActiveSet, "nearest", flung)
     said = failures(made("LyapunovDescent", Simplex(6), 100), stream("moving", Simplex(6), 100))
     assert "projecting brings y no farther from the center" in said
@@ -251,7 +259,7 @@ def test_a_multiplier_without_damping_breaks_the_violation_bound(slope, turn, de
     assert ("denies the point that keeps every constraint" in said) is denied
 
 
-def test_calls_beyond_the_budget_are_seen(monkeypatch):
+def test_calls_beyond_the_budget_are_seen(monkeypatch, uncompiled):
     monkeypatch.setattr(ActiveSet, "nearest", greedy)
     learner = tw.LyapunovDescent(Simplex(6), horizon=200, calls_per_round=0.2, tolerance=1e-9)
     assert "oracle calls stay within 0.2 a round at all times" in failures(
@@ -271,7 +279,7 @@ def test_calls_spent_before_they_are_earned_are_seen():
     )
 
 
-def test_a_point_outside_is_seen(monkeypatch):
+def test_a_point_outside_is_seen(monkeypatch, uncompiled):
     monkeypatch.setattr(tw.LyapunovDescent, "act", lambda self, state: 1.001 * state.point.x)
     assert "every played point is a member of the set" in failures(
         tw.LyapunovDescent(Simplex(4)), stream("moving", Simplex(4), 20)

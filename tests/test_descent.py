@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from naive_groups import spread, squares
 from tidewolf.core.errors import InvalidInput, NotAMember
 from tidewolf.learners import LyapunovDescent
 from tidewolf.methods.descent import Descent
@@ -18,12 +19,10 @@ from tidewolf.methods.steps.adagrad import (
     DescentSums,
     FactorSums,
     descend,
+    descend_in_factors,
     into_ball,
     into_balls,
     reaches,
-    spread,
-    squares,
-    step_in_factors,
 )
 from tidewolf.methods.steps.group import Part, Push, descend_together
 from tidewolf.methods.steps.overshoot import soften_overshoot
@@ -73,13 +72,13 @@ def test_every_factor_is_a_descent_of_its_own(seed, scale):
     sums, alone = DescentSums.start(factors), [DescentSums()] * len(factors.starts)
     for _ in range(5):
         g, apart = sparse_gradient(rng, n), 0.1 * rng.standard_normal(n)
-        D = reaches(factors, apart)
-        step = step_in_factors(squares(g, factors), sums, D, scale)
-        moved = y - spread(step.etas, y, factors) * g
+        D = reaches(factors, y + apart, y)
+        step = descend_in_factors(y, g, sums, D, factors, scale)
+        moved = step.y
         ended = into_balls(moved, center, factors)
         for b, s in enumerate(slices_of(factors, n)):
             R = factors.radii[b]
-            far = min(2.0 * R, factors.diameters[b] + float(np.linalg.norm(apart[s])))
+            far = min(2.0 * R, factors.diameters[b] + float(np.linalg.norm((y + apart - y)[s])))
             assert D[b] == pytest.approx(far)
             expected, norm2 = y[s], float(g[s] @ g[s])
             if far > 0.0 and alone[b].square_sum + norm2 > 0.0:
@@ -106,9 +105,9 @@ def test_prices_are_never_more_than_theory_says_nor_than_one_step_for_all(seed, 
     for t in range(40):
         g = sparse_gradient(rng, n)
         apart = 0.3 * rng.standard_normal(n) * (t % 3 > 0) * spread(R, g, factors)
-        reach = reaches(factors, apart)
+        reach = reaches(factors, apart, np.zeros(n))
         farthest, S = np.maximum(farthest, reach), S + squares(g, factors)
-        own = step_in_factors(squares(g, factors), own, reach, scale).sums
+        own = descend_in_factors(np.zeros(n), g, own, reach, factors, scale).sums
         if g.any() and whole > 0.0:
             _, one = descend(np.zeros(n), g, float(g @ g), one, whole, scale)
     live = D > 0.0
@@ -134,7 +133,7 @@ def test_prices_bound_the_regret_against_any_point(seed, scale, keep):
         g *= spread((radii > 0.0).astype(float), g, factors)  # within the affine hull
         regret += float(g @ (y - z))
         push = Push(g, float(g @ g), y, None, 0.0)
-        part = Part(y, 1.0, sums, reaches(factors, 0.0 * y))
+        part = Part(y, 1.0, sums, reaches(factors, y, y))
         [(y, sums)] = descend_together([part], push, scale, keep, factors)
         y = into_balls(y, center, factors)
     assert regret <= sums.regret_bound * (1.0 + 1e-9) + 1e-9
@@ -161,10 +160,10 @@ def a_step(rng: np.random.Generator, keep: float, owed: float) -> Step:
     for share in shares:
         sums = DescentSums.start(factors)
         if rng.random() < 0.5:
-            sums = step_in_factors(rng.random(len(factors.radii)), sums, factors.radii, 1.0).sums
+            sums = descend_in_factors(x, rng.random(n), sums, factors.radii, factors).sums
         parts.append(Part(rng.standard_normal(n), float(share), sums, factors.diameters))
-        norms2 = share**2 * squares(push.g, factors)
-        etas.append(spread(step_in_factors(norms2, sums, factors.diameters, 1.0).etas, a, factors))
+        step = descend_in_factors(x, share * push.g, sums, factors.diameters, factors)
+        etas.append(spread(step.etas, a, factors))
     stepped = descend_together(parts, push, 1.0, keep, factors)
     return Step(parts, push, a, etas, [y for y, _ in stepped])
 
@@ -265,10 +264,11 @@ def test_units_of_gradients_change_nothing_but_prices(seed, unit):
     rng = np.random.default_rng(seed)
     factors, n = some_factors(rng)
     first, g = sparse_gradient(rng, n), sparse_gradient(rng, n)
-    D = reaches(factors, np.zeros(n))
-    sums = step_in_factors(squares(first, factors), DescentSums.start(factors), D, 1.0).sums
-    here = step_in_factors(squares(g, factors), sums, D, 1.0)
-    there = step_in_factors(squares(unit * g, factors), sums.in_units(unit), D, 1.0)
+    y = np.zeros(n)
+    D = reaches(factors, y, y)
+    sums = descend_in_factors(y, first, DescentSums.start(factors), D, factors).sums
+    here = descend_in_factors(y, g, sums, D, factors)
+    there = descend_in_factors(y, unit * g, sums.in_units(unit), D, factors)
     np.testing.assert_array_equal(there.etas * unit, here.etas)
     assert there.sums.regret_bound == here.sums.regret_bound * unit
     assert sums.in_units(1.0) == sums

@@ -41,6 +41,7 @@ from tidewolf.functions import (
     Halfspaces,
     Linear,
     LinearTotal,
+    LoadCost,
     LoadLimit,
     LogWealth,
     Max,
@@ -89,6 +90,7 @@ def test_every_lists_the_public_classes_in_order() -> None:
         Chain,
         Custom,
         Linear,
+        LoadCost,
         LoadLimit,
         LogWealth,
         Max,
@@ -222,6 +224,13 @@ def by_hand(f: Batch, t: int, x: np.ndarray[Any, Any]) -> tuple[float, np.ndarra
             ]
             full = [float(sum(u * v for u, v in zip(row, x, strict=True))) for row in rows]
             return max(full) - float(limit[t]), np.array(rows[full.index(max(full))])
+        case LoadCost(incidence, demands, costs, pairs):
+            row = [
+                sum(incidence[i, p] * costs[t, i] for i in range(costs.shape[1]))
+                * demands[t, pairs[p]]
+                for p in range(x.size)
+            ]
+            return float(sum(u * v for u, v in zip(row, x, strict=True))), np.array(row)
         case LoadLimit(incidence, demands, capacities, pairs, _):
             rows = [
                 [incidence[i, p] * demands[t, pairs[p]] for p in range(x.size)]
@@ -425,6 +434,7 @@ def test_sparse_coefficients_say_what_dense_ones_do(seed: int, k: int, p: int, n
         MaxAffine(csr_array(C), b),
         MaxAffine(csr_array(C[:p]), b),
         MaxUtilization(csr_array(C[:p]), b, np.ones(p), rng.integers(0, p, n)),
+        LoadCost(csr_array(C[:p]), b, rng.normal(size=(k, p)), rng.integers(0, p, n)),
     ):
         same = dense(f)
         for ours, theirs in (

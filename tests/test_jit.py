@@ -22,7 +22,7 @@ import pytest
 import tidewolf as tw
 from tidewolf.core import jit_cache as kernel_cache
 from tidewolf.core.errors import NotCached
-from tidewolf.core.jit import Kernel, kernel
+from tidewolf.core.jit import Kernel, compiled_kernels, kernel
 
 
 def every_kernel() -> list[Kernel]:
@@ -210,6 +210,31 @@ def test_a_damaged_entry_is_compiled_again_and_old_ones_do_not_pile_up(kept: Pat
     assert left == [f"{name}-{i:032x}-0{kernel_cache.SUFFIX}" for i in newest]
     assert entry.exists()
     assert stranger.exists()
+
+
+def test_what_is_compiled_is_counted_and_what_is_loaded_is_not(kept: Path):
+    """A kernel that another calls is no entry; loading a caller loads what it calls with it, and a
+    process that has loaded can compile afterwards.
+    """
+
+    def played() -> list[tuple[str, bool]]:
+        def below(x):
+            return x + 1.0
+
+        inner, before = kernel(below), len(compiled_kernels())
+
+        def above(x):
+            return 2.0 * inner(x[0])
+
+        outer = kernel(above)
+        assert outer(np.array([1.0])) == 4.0
+        found = compiled_kernels()[before:]
+        assert all(each.seconds > 0.0 for each in found)
+        return [(each.name.rpartition("_")[2].rpartition(".")[2], each.entry) for each in found]
+
+    assert played() == [("below", False), ("above", True)]
+    assert played() == []
+    assert len(list(kept.iterdir())) == 2
 
 
 def test_a_full_disk_is_told_once_and_the_answer_is_right(kept, monkeypatch):

@@ -27,15 +27,20 @@ from tidewolf.core.jit import kernel as a_kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Dense, Sparse
 from tidewolf.kernels.active_set import (
+    BUDGET,
+    COUNT,
+    DONE,
     DROP,
+    PLACES,
     TIE,
     find_row,
+    nearest_member,
     pairwise_steps,
-    run_until_new_vertex,
     sparse_correct,
 )
 from tidewolf.projection import ActiveSet, active_set, afp, afp_paper
-from tidewolf.projection.active_set import CORRECTIVE_GAP, CORRECTIVE_STEPS, SPARE
+from tidewolf.projection.active_set import SPARE
+from tidewolf.projection.compiled import tie_margin
 from tidewolf.projection.one_shot import frank_wolfe_gap, line_search
 from tidewolf.projection.paper import paper_calls
 from tidewolf.projection.result import closer_to_all, closer_to_center
@@ -591,16 +596,24 @@ def test_the_compiled_search_is_the_search_through_answers(K, seed, tol, speed, 
 @given(seed=seeds)
 @settings(max_examples=4)
 def test_the_compiled_search_is_its_source_bit_for_bit(K, seed):
-    way, tol = run_until_new_vertex.given(oracle=K.oracle), 1e-3 * K.radius**2 or 1.0
+    way, tol = nearest_member.given(oracle=K.oracle), 1e-3 * K.radius**2 or 1.0
     for active, y in a_walk(K, seed, tol, 2.0, 6):
-        table, found = active.atoms, []
+        count, n, found = len(active.weights), len(y), []
         for search in (way, way.plain):
-            state = active.weights.copy(), active.x.copy(), y.copy()
-            vertex = np.zeros(K.max_nonzeros, dtype=np.int32), np.zeros(K.max_nonzeros)
-            rows = table.starts, table.indices, table.values
-            ends = (tol, 3.0), (CORRECTIVE_STEPS, CORRECTIVE_GAP * tol)
-            paused = search(rows, table.gram, *state, K.kernel_data, vertex, *ends, 0, False)
-            found.append((*paused, *state, *vertex))
+            table = active.atoms.only(np.arange(count))
+            table.make_room(count + 3, int(table.starts[count]) + 3 * K.max_nonzeros)
+            room, at = len(table.gram), np.zeros(PLACES)
+            at[COUNT], at[BUDGET], weights = count, 3.0, np.zeros(room)
+            weights[:count] = active.weights
+            rows, vertex = (
+                (table.starts, table.indices, table.values),
+                (np.zeros(K.max_nonzeros, dtype=np.int32), np.zeros(K.max_nonzeros)),
+            )
+            work = np.empty(n), np.zeros(n), np.zeros(room), np.zeros(room, np.int64)
+            state, ends = (weights, active.x.copy(), y.copy()), (tol, 30, 0.1 * tol, tie_margin(K))
+            code = search(rows, table.gram, count, *state, K.kernel_data, vertex, work, ends, at)
+            assert code == DONE
+            found.append((*state, *vertex, at, *rows, table.gram, *work[:2]))
         for one, other in zip(*found, strict=True):
             np.testing.assert_array_equal(one, other)
 
@@ -885,7 +898,7 @@ def test_pairwise_steps_agree_with_their_naive_twin(seed, count, n, steps, stop)
     gram = points @ points.T
     for steps_of in (pairwise_steps, pairwise_steps.plain):
         moved, slopes = weights.copy(), points @ (weights @ points - y)
-        steps_of(gram, moved, slopes, steps, stop)
+        steps_of(gram, moved, slopes, np.empty(count, np.int64), steps, stop)
         np.testing.assert_allclose(moved, expected, atol=1e-10)
         used = moved > 0  # idle atoms that stay out are not kept up
         np.testing.assert_allclose(slopes[used], (points @ (moved @ points - y))[used], atol=1e-10)
@@ -927,7 +940,7 @@ def test_compiled_kernels_are_their_source_bit_for_bit(seed, count, n, steps):
     found = []
     for kernel in (pairwise_steps, pairwise_steps.plain):
         w, slopes = weights.copy(), points @ (weights @ points - y)
-        kernel(table.gram, w, slopes, steps, 1e-9)
+        kernel(table.gram, w, slopes, np.empty(count, np.int64), steps, 1e-9)
         found.append((w, slopes))
     np.testing.assert_array_equal(found[0], found[1])
 
@@ -961,7 +974,8 @@ def test_rounding_does_not_choose_between_atoms_that_tie(seed, count, n):
     found, rng = [], np.random.default_rng(seed)
     for _ in range(4):
         moved, slopes = weights.copy(), points @ (weights @ points - y)
-        pairwise_steps(gram, moved, slopes * (1 + 1e-15 * rng.standard_normal(count)), 30, 1e-3)
+        slopes = slopes * (1 + 1e-15 * rng.standard_normal(count))
+        pairwise_steps(gram, moved, slopes, np.empty(count, np.int64), 30, 1e-3)
         found.append(moved)
     for other in found[1:]:
         np.testing.assert_allclose(other, found[0], atol=1e-9)

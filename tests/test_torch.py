@@ -4,8 +4,12 @@ in torch's arrays.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tidewolf as tw
 from covering import covered
@@ -13,23 +17,37 @@ from polytopes import layered
 from streams import streams
 from tidewolf import functions
 from tidewolf.core.arrays import to_numpy
+from tidewolf.core.errors import OracleError
+from tidewolf.core.vertices import Dense, Sparse, table_for
+from tidewolf.core.vertices.placed import PlacedAtoms
+from tidewolf.kernels.lanczos import Krylov, is_above
 from tidewolf.projection import ActiveSet, afp, afp_paper
+from tidewolf.projection.compiled import Correction
+from tidewolf.projection.on_device import Start, search_on_device
 from tidewolf.sets import (
+    BoundedPSD,
     Box,
     CappedSimplex,
+    Fantope,
     FlowPolytope,
+    KSparse,
+    L1Ball,
     L2Ball,
+    NuclearBall,
     Projectable,
     Shrunk,
     Simplex,
+    Spectraplex,
     Translated,
     VertexHull,
 )
+from tidewolf.sets.balls.norm_ball import largest_entries
 from tidewolf.testing import check_function, check_set
 
 torch = pytest.importorskip(
     "torch", reason='torch is not installed; pip install "tidewolf[torch]" runs these tests'
 )
+from benchmarks.traffic import Traffic  # noqa: E402  it needs torch
 
 SETS = {
     "box": Box([-1.0, 0.0, 2.0, 0.0], [1.0, 5.0, 2.0, 0.5]),
@@ -213,3 +231,220 @@ def test_a_saved_state_returns_to_torch_and_goes_on(name):
         tw.play(learner, stream[20:], half.state), tw.play(learner, stream[20:], again), strict=True
     ):
         np.testing.assert_array_equal(to_numpy(whole.x), to_numpy(resumed.x))
+
+
+# --- every learner --------------------------------------------------------------------------------
+
+SMALL = {name: SETS[name] for name in ("simplex", "ball", "capped", "flow", "shrunk")} | {
+    "psd": BoundedPSD(2),
+    "nuclear": NuclearBall((2, 2)),
+}
+LEARNERS = {
+    "ensemble": lambda K, T: tw.Ensemble(K, horizon=T),
+    "descent": lambda K, T: tw.LyapunovDescent(K, horizon=T, per_limit=True),
+    "Frank-Wolfe": lambda K, T: tw.LyapunovFrankWolfe(K, horizon=T),
+    "primal-dual": lambda K, T: tw.PrimalDual(K, horizon=T),
+    "bandit": lambda K, T: tw.BanditPrimalDual(K, horizon=T),
+    "drift": lambda K, T: tw.DriftPlusPenalty(K, horizon=T, block=2),
+}
+
+
+def played(learner, K, made, rounds=8):
+    rng = np.random.default_rng(7)
+    C, A = rng.standard_normal((rounds, *K.shape)), rng.random((rounds, *K.shape))
+    limits = functions.Affine(made(A), made(np.full(rounds, 0.1)))
+    return tw.play(learner, tw.Stream(functions.Linear(made(C)), limits))
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("who", LEARNERS)
+def test_every_learner_on_torch_makes_numpys_decisions(who, name):
+    """Up to small steps that rounding decides on; and says of every array that it makes where it
+    lives.
+    """
+    K = SMALL[name]
+    moved = K.to(torch.zeros(1, dtype=torch.float64))
+    rounds = played(LEARNERS[who](moved, 8), K, there)
+    with Traffic(10**9) as traffic:
+        ours = [one.x for one in rounds]
+    numpys = [one.x for one in played(LEARNERS[who](K, 8), K, np.asarray)]
+    for x, y in zip(ours, numpys, strict=True):
+        assert isinstance(x, torch.Tensor)
+        np.testing.assert_allclose(x.numpy(), y, atol=1e-5)
+    assert traffic.homes_missing == {}
+
+
+# --- what a device would be asked -----------------------------------------------------------------
+
+LARGE = {
+    "simplex": (Simplex(500), 24),
+    "box": (Box(np.zeros(500), np.ones(500)), 28),
+    "l1": (L1Ball(500), 24),
+    "l2": (L2Ball(500), 28),
+    "k-sparse": (KSparse(500, 3), 24),
+    "psd": (BoundedPSD(40, dense=0, failure=1.0), 60),
+    "promised": (BoundedPSD(40, dense=0), 60),
+    "certified": (BoundedPSD(40, dense=0, certified=True), 60),
+    "spectraplex": (Spectraplex(40, dense=0), 60),
+    "fantope": (Fantope(40, 2, dense=0), 150),
+    "nuclear": (NuclearBall((40, 50), dense=0), 60),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("limit", ["row", "capacities"])
+def test_in_a_round_no_point_comes_to_the_host_or_from_it(name, limit):
+    K, most = LARGE[name]
+    entries, rng = int(np.prod(K.shape)), np.random.default_rng(8)
+    moved = K.to(torch.zeros(1, dtype=torch.float64))
+    C = rng.standard_normal((6, *K.shape))
+    limits = functions.Affine(there(rng.random(C.shape)), there(np.full(6, 0.01)))
+    if limit == "capacities":
+        limits = functions.Capacity(there(rng.random(C.shape) - 0.3))
+    learner = tw.LyapunovDescent(moved)
+    with Traffic(entries) as traffic:
+        rounds = tw.play(learner, tw.Stream(functions.Linear(there(C)), limits), learner.start())
+    assert traffic.passes["eigh"] == traffic.passes["svd"] == 0
+    for _ in range(6):
+        with Traffic(entries) as traffic:
+            next(rounds)
+        assert (traffic.large_reads, traffic.large_writes) == (0, 0)
+        assert traffic.homes_missing == {}
+        assert traffic.reads <= most
+
+
+def test_the_counter_counts():
+    x = torch.ones(8, dtype=torch.float64)
+    with Traffic(8) as traffic:
+        float(x[0] + 1.0)
+        to_numpy(x)
+        torch.asarray(np.ones(8))
+        torch.zeros(3)
+        torch.ones(3, device="cpu")
+        torch.ones((2, 4), dtype=torch.float64) @ x[:4]
+    assert (traffic.reads, traffic.large_reads, traffic.writes, traffic.large_writes) == (
+        2,
+        1,
+        1,
+        1,
+    )
+    assert traffic.homes_missing == {"asarray": 1, "zeros": 1, "ones": 1}
+    assert traffic.products == 1
+
+
+# --- twins ----------------------------------------------------------------------------------------
+
+
+@given(seed=st.integers(0, 2**32), n=st.integers(1, 12), count=st.integers(1, 14))
+@settings(max_examples=40)
+def test_a_table_on_a_device_is_the_one_on_the_host(seed, n, count):
+    rng = np.random.default_rng(seed)
+    vertices = []
+    for _ in range(count):
+        indices = np.flatnonzero(rng.random(n) < rng.choice([0.0, 0.2, 1.0])).astype(np.int32)
+        vertices.append(Sparse((n,), indices, rng.standard_normal(len(indices))))
+    home = torch.zeros(n, dtype=torch.float64)
+    ours, twin = table_for(vertices[0], home), vertices[0].table()
+    assert type(ours) is PlacedAtoms
+    assert type(table_for(vertices[0], np.zeros(n))) is type(twin)
+    for row, vertex in enumerate(vertices):
+        ours, twin = ours.append(vertex, row), twin.append(vertex, row)
+    seen, d = int(rng.integers(1, count + 1)), rng.standard_normal(n)
+    weights = rng.standard_normal(seen) * (rng.random(seen) < 0.7)
+    for table, other in ((ours, twin), (ours.only(np.arange(seen)), twin.only(np.arange(seen)))):
+        rows = len(other)
+        np.testing.assert_allclose(table.gram[:rows, :rows], other.gram[:rows, :rows], atol=1e-12)
+        np.testing.assert_allclose(table.inner(there(d), seen), other.inner(d, seen), atol=1e-12)
+        mean = table.combine(weights, home)
+        np.testing.assert_allclose(mean.numpy(), other.combine(weights, d), atol=1e-12)
+        assert table.find(vertices[0], rows) == other.find(vertices[0], rows)
+
+
+@pytest.mark.parametrize("name", ["hull", "ball", "simplex", "psd"])
+def test_the_search_on_a_device_is_that_of_an_active_set(name):
+    """Started from a set with several atoms, some idle, and with no, one and many calls left."""
+    K = {**SETS, "psd": BoundedPSD(3)}[name]
+    moved = K.to(torch.zeros(1, dtype=torch.float64))
+    rng = np.random.default_rng(9)
+    ours, twin = ActiveSet.start(moved), ActiveSet.start(K)
+    correction = Correction(30, 1e-5)
+    for budget in (3, 1, 0, 4, 1, 2):
+        y = K.center + 2.0 * K.radius * K.tangent(rng.standard_normal(K.shape))
+        start = Start(ours.atoms, ours.weights, ours.x, ours.warm)
+        found = search_on_device(moved, start, there(y), 1e-4, budget, correction)
+        naive = twin._search(K, y, 1e-4, budget)
+        assert found.calls == naive.calls <= budget
+        assert len(found.weights) == len(naive.weights)
+        np.testing.assert_allclose(found.weights, naive.weights, atol=1e-9)
+        np.testing.assert_allclose(found.x.numpy(), naive.x, atol=1e-9)
+        np.testing.assert_allclose(found.y.numpy(), naive.y, atol=1e-9)
+        assert found.distance2 == pytest.approx(naive.distance2, abs=1e-9)
+        ours = ActiveSet(found.atoms, found.weights, found.x, found.warm)
+        twin = ActiveSet(naive.atoms, naive.weights, naive.x, naive.warm)
+
+
+def test_an_oracle_that_is_worse_than_the_point_is_refused_on_torch():
+    @dataclass(frozen=True, eq=False, repr=False)
+    class Backwards(tw.sets.ConvexSet):
+        shape, radius = (3,), 1.0
+        center = property(lambda K: torch.zeros(3, dtype=torch.float64))
+
+        def excess(self, x):
+            return 0.0
+
+        def lmo(self, direction):
+            return direction / torch.linalg.vector_norm(direction)
+
+        @classmethod
+        def examples(cls):
+            return (cls(),)
+
+    start = ActiveSet.start(Backwards())
+    with pytest.raises(OracleError, match="does not minimise"):
+        start.project(Backwards(), 3.0 * torch.ones(3, dtype=torch.float64), tol=1e-3)
+
+
+@given(seed=st.integers(0, 2**32), n=st.integers(1, 12))
+@settings(max_examples=30)
+def test_lanczos_on_torch_is_numpys(seed, n):
+    rng = np.random.default_rng(seed)
+    rank = int(rng.integers(1, n + 1))
+    F = rng.standard_normal((n, rank))
+    A, b = F @ F.T / n, rng.standard_normal(n)
+    ours, twin = Krylov(there(A), there(b)), Krylov(A, b)
+    while not twin.exhausted:
+        found, naive = ours.grown(1e-3), twin.grown(1e-3)
+        assert found == pytest.approx(naive, abs=1e-8)
+        assert ours.k == twin.k == len(ours.alpha)
+        x, y = ours.vector().numpy(), twin.vector()
+        assert abs(x @ A @ x - y @ A @ y) <= 1e-8
+    assert ours.exhausted
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_cholesky_factor_on_torch_says_what_numpys_does(dtype):
+    G = np.random.default_rng(10).standard_normal((9, 9)).astype(np.float32)
+    A = (G + G.T).astype(np.float64)
+    top = float(np.linalg.eigvalsh(A)[-1])
+    for z in (top - 1e-3, top + 1e-3, 0.0, 100.0):
+        assert is_above(z, there(A, dtype)) == is_above(z, A) == (z > top)
+    np.testing.assert_array_equal(A, (G + G.T).astype(np.float64))
+
+
+@given(seed=st.integers(0, 2**32), n=st.integers(1, 9), k=st.integers(1, 9))
+def test_the_largest_entries_are_numpys(seed, n, k):
+    d = np.random.default_rng(seed).integers(-2, 3, n).astype(np.float64)
+    places, entries = largest_entries(there(d), min(k, n))
+    twins, numbers = largest_entries(d, min(k, n))
+    np.testing.assert_array_equal(places, twins)
+    np.testing.assert_array_equal(entries, numbers)
+
+
+def test_equal_points_are_one_atom_and_others_are_not():
+    """Points of a device are told apart by a few sums first: those of (1, -1) and (-1, 1) agree."""
+    x = there(np.array([1.0, -1.0, 0.0, 0.0]))
+    table = Dense(x).table().append(Dense(x), 0)
+    assert table.find(Dense(x + 0.0), 1) == 0
+    other = Dense(there(np.array([-1.0, 1.0, 0.0, 0.0])))
+    assert other.key() == Dense(x).key()
+    assert table.find(other, 1) is None

@@ -52,7 +52,9 @@ from tidewolf.core.known import Known
 from tidewolf.core.types import Array
 from tidewolf.functions.custom import Custom
 from tidewolf.functions.rounds import SUCH, as_round
+from tidewolf.kernels.rounds import LOSS, VALUE
 from tidewolf.methods.base import Learner, Progress
+from tidewolf.methods.compiled_rounds import StreamFunctions
 from tidewolf.methods.late import coming_round
 
 S = TypeVar("S", bound=Progress)
@@ -214,7 +216,16 @@ def _rounds(
     t, rounds = first, len(stream)
     listens = type(learner).informed is not Learner.informed
     listens = listens or stream.unavailable is not None  # which nobody may ignore
+    compiled = compiled_rounds(learner, stream)
     while t < rounds:
+        if compiled is not None and learner.compiled.takes(state):
+            x, functions = learner.act(state), compiled.at(t)
+            found = learner.compiled.play(state, functions, t - compiled.start, 1)
+            if found.done:
+                state, t = found.state, t + 1
+                losses, values = found.columns[:1, LOSS].copy(), found.columns[:1, VALUE].copy()
+                yield Played(x, losses, values, state)
+                continue
         k = min(learner.rounds_left(state), rounds - t)
         if k < 1:
             raise InvalidInput(
@@ -249,6 +260,17 @@ def _rounds(
             state = state if seen is None else learner.update(state, seen)
         t += k
         yield Played(x, *values, state, seen=seen is not None)
+
+
+def compiled_rounds(learner: Learner[Any], stream: Stream) -> StreamFunctions | None:
+    """The functions of a stream as the learner's kernel reads them; None where there is no kernel,
+    or rounds need more than it can do.
+    """
+    if learner.compiled is None or stream.seen is not None or stream.unavailable is not None:
+        return None
+    if stream.late or stream.played is not None:
+        return None
+    return StreamFunctions.of(stream.losses, stream.constraints)
 
 
 def _late_rounds(

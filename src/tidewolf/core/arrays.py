@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import operator
 import threading
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -224,6 +225,8 @@ def taken(x: Array, rows: Any) -> Array:
     from array_api_compat import device
 
     xp = namespace(x)
+    if type(rows) is np.ndarray and not rows.flags.writeable:
+        rows = rows.copy()
     return xp.take(x, xp.asarray(rows, device=device(x)), axis=0)
 
 
@@ -239,6 +242,77 @@ def inner(a: Array, b: Array) -> float:
     if type(a) is np.ndarray and a.ndim == 1:
         return float(a.dot(b))
     return float(flat(a) @ flat(b))
+
+
+def inner_products(*pairs: tuple[Array, Array]) -> tuple[float, ...]:
+    """<a, b> of each pair, read together: on a device a look costs as much as many sums."""
+    if type(pairs[0][0]) is np.ndarray:
+        return tuple(inner(a, b) for a, b in pairs)
+    return read([flat(a) @ flat(b) for a, b in pairs])
+
+
+def read(scalars: Sequence[Array]) -> tuple[float, ...]:
+    """Arrays without axes, of one library and dtype, as numbers; in one look."""
+    if type(scalars[0]) is not np.ndarray and not isinstance(scalars[0], np.generic):
+        scalars = to_numpy(namespace(scalars[0]).stack(list(scalars)))
+    return tuple(float(number) for number in scalars)
+
+
+def plus(y: Array, factor: float, x: Array) -> Array:
+    """y + factor x; in one pass where the library has one for that."""
+    if type(y) is not np.ndarray:
+        from array_api_compat import is_torch_array
+
+        if is_torch_array(y):
+            return y.add(x, alpha=factor)
+    return y + factor * x
+
+
+def with_diagonal(x: Array, number: float) -> Array:
+    """x + number I for a square matrix that is the caller's own, in place where it can be."""
+    if number == 0.0:
+        return x
+    if type(x) is np.ndarray:
+        np.einsum("ii->i", x)[:] += number
+        return x
+    entries = flat(x)
+    entries[:: x.shape[0] + 1] += number
+    return namespace(x).reshape(entries, tuple(x.shape))
+
+
+def identity(n: int, number: float, reference: Array) -> Array:
+    """number I, made where `reference` lives, in its dtype."""
+    if type(reference) is np.ndarray:
+        return np.asarray(number * np.eye(n), dtype=reference.dtype)
+    return with_diagonal(zeros((n, n), reference), number)
+
+
+def zeros(shape: Shape, reference: Array) -> Array:
+    """Zeros of this shape, made where `reference` lives, in its dtype."""
+    if type(reference) is np.ndarray:
+        return np.zeros(shape, reference.dtype)
+    from array_api_compat import device
+
+    return namespace(reference).zeros(shape, dtype=reference.dtype, device=device(reference))
+
+
+def ones(count: int, reference: Array) -> Array:
+    """So many ones, made where `reference` lives, in its dtype."""
+    if type(reference) is np.ndarray:
+        return np.ones(count, reference.dtype)
+    from array_api_compat import device
+
+    return namespace(reference).ones(count, dtype=reference.dtype, device=device(reference))
+
+
+def counting(count: int, reference: Array) -> Array:
+    """1, 2, .., count, made where `reference` lives, in its dtype."""
+    if type(reference) is np.ndarray:
+        return np.arange(1, count + 1, dtype=reference.dtype)
+    from array_api_compat import device
+
+    xp = namespace(reference)
+    return xp.arange(1, count + 1, dtype=reference.dtype, device=device(reference))
 
 
 class _Silence(threading.local):
@@ -271,6 +345,11 @@ def total(x: Array) -> float:
     if type(x) is np.ndarray:
         return float(np.add.reduce(x, axis=None))
     return float(namespace(x).sum(x))
+
+
+def total_there(x: Array) -> Any:
+    """The sum of all entries for computing on with them: unread, where reading takes time."""
+    return total(x) if type(x) is np.ndarray else namespace(x).sum(x)
 
 
 def norm(x: Array) -> float:

@@ -24,8 +24,10 @@ from tidewolf.core.arrays import (
     frozen,
     namespace,
     norm,
+    ones,
     require_no_mask,
     taken,
+    zeros,
 )
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
 from tidewolf.core.known import (
@@ -228,11 +230,11 @@ class Batch(Value, ABC):
         (rounds, *shape).
         """
         if len(self) == 0:
-            return namespace(x).zeros((0, *self.shape), dtype=x.dtype)
+            return zeros((0, *self.shape), x)
         return namespace(x).stack(self._one_by_one(x))
 
     def _one_by_one(self, x: Array) -> list[Array]:
-        one = namespace(x).ones(1, dtype=x.dtype)
+        one = ones(1, x)
         return [self.view(slice(t, t + 1)).subgradient(x, one) for t in range(len(self))]
 
     @classmethod

@@ -25,6 +25,7 @@ from tidewolf.core.arrays import (
     norm,
     taken,
     to_numpy,
+    zeros,
 )
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
@@ -209,8 +210,8 @@ def limits_at(constraints: Batch, x: Array, values: Array) -> Limits:
     rounds, which = np.nonzero(table > 0.0)
     if len(which) == 0:
         nothing = np.zeros(0)
-        gradients = namespace(x).zeros((0, *x.shape), dtype=x.dtype)
-        return Limits(table.shape[1], which, nothing, like(gradients, x), nothing, nothing)
+        gradients = zeros((0, *x.shape), x)
+        return Limits(table.shape[1], which, nothing, gradients, nothing, nothing)
     gradients = constraints.piece_gradients(x, rounds, which)
     slopes = np.array([norm(gradients[i, ...]) for i in range(len(which))])
     violations = table[rounds, which].astype(np.float64)

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from types import CellType, CodeType, FunctionType, ModuleType
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -94,6 +94,16 @@ def kernel(plain: Callable[..., R]) -> Kernel[R]:
     return Kernel(plain)
 
 
+class CompiledKernel(NamedTuple):
+    """A kernel that this process has compiled, for one signature."""
+
+    name: str
+    seconds: float
+    """with those it calls, where they had to be compiled, too"""
+    entry: bool
+    """whether Python called it; else it was compiled as a part of another"""
+
+
 class Clock(threading.local):
     """How long this thread has waited for machine code; a wait inside another counts once."""
 
@@ -113,11 +123,18 @@ class Clock(threading.local):
 
 
 CLOCK = Clock()
+COMPILED: list[CompiledKernel] = []
+"""jit_cache.py adds to it, as it knows what was found on disk."""
 
 
 def compiling() -> float:
     """Seconds that this thread has spent on compiling kernels, or on loading kept ones."""
     return CLOCK.spent
+
+
+def compiled_kernels() -> list[CompiledKernel]:
+    """What this process has compiled, and not loaded, in the order in which it was done."""
+    return list(COMPILED)
 
 
 class _Unknown(Exception):

@@ -19,10 +19,12 @@ import pickle
 import re
 import sys
 import tempfile
+import threading
 import uuid
 import warnings
 from functools import cache
 from pathlib import Path
+from time import perf_counter
 from types import FunctionType
 from typing import Any
 
@@ -31,10 +33,11 @@ import numba
 import numpy as np
 from numba.core import config
 from numba.core.compiler import CompileResult
+from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 from tidewolf.core.errors import NotCached
-from tidewolf.core.jit import CLOCK
+from tidewolf.core.jit import CLOCK, COMPILED, CompiledKernel
 
 FORMAT = 1
 OLD = 16
@@ -42,6 +45,16 @@ OLD = 16
 SUFFIX = ".kernel"
 _SETTINGS = ("BOUNDSCHECK", "OPT", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
 """What of numba's configuration is compiled in, beside the CPU and its features."""
+
+
+class _UnderWay(threading.local):
+    """When the kernels that this thread compiles were begun, a caller before what it calls."""
+
+    def __init__(self) -> None:
+        self.begun: list[float] = []
+
+
+_UNDER_WAY = _UnderWay()
 
 
 def kept(dispatcher: Any, plain: FunctionType, key: str | None) -> Any:
@@ -73,7 +86,9 @@ class KernelCache:
         """The kept code, or None: then the clock runs on until `save_overload`."""
         CLOCK.begin()
         found = self._load(sig, target_context)
-        if found is not None:
+        if found is None:
+            _UNDER_WAY.begun.append(perf_counter())
+        else:
             CLOCK.end()
         return found
 
@@ -82,6 +97,8 @@ class KernelCache:
         try:
             self._save(sig, result)
         finally:
+            seconds = perf_counter() - _UNDER_WAY.begun.pop()
+            COMPILED.append(CompiledKernel(self.name, seconds, entry=not _UNDER_WAY.begun))
             CLOCK.end()
 
     def _entry(self, sig: Any, target_context: Any) -> str:
@@ -91,7 +108,7 @@ class KernelCache:
         if self.folder is None:
             return None
         try:
-            target_context.refresh()
+            rtsys.initialize(target_context)  # all that code needs; compiling needs far more
             data = (self.folder / self._entry(sig, target_context)).read_bytes()
             if hashlib.sha256(data[32:]).digest() != data[:32]:
                 return None

@@ -2,13 +2,13 @@
 
 - `LinearTotal`: the sum over the rounds is one affine function,
 - `PiecewiseLinear`: every round is a maximum of affine pieces, so that "g_t(x) <= 0 for every t" is
-  a list of half-spaces.
+  a list of half-spaces; where that is much larger than the batch, `ManyRows` makes some at a time.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,6 +66,29 @@ class Halfspaces(NamedTuple):
     rounds: Int64s
 
 
+class ManyRows(ABC):
+    """The rows A of half-spaces A x <= b that never stand in one table: some at a time."""
+
+    shape: tuple[int, int]
+    """how many rows there are, and how many entries a point has"""
+
+    @abstractmethod
+    def __getitem__(self, rows: Int64s) -> Any:
+        """These rows, a sparse array of SciPy."""
+
+    @abstractmethod
+    def __matmul__(self, x: Floats) -> Floats:
+        """<a_i, x> for every row."""
+
+    @abstractmethod
+    def parts(self) -> Iterator[Any]:
+        """All rows in their order, a small table of them after the other."""
+
+    def each(self, number: Callable[[Any], Floats]) -> Floats:
+        """A number of each row, which `number` finds for those of a table."""
+        return np.concatenate([number(part) for part in self.parts()])
+
+
 class PiecewiseLinear(ABC):
     """A batch for which "every value is at most 0" is a list of half-spaces: each round is the
     largest of some affine pieces.
@@ -86,6 +109,26 @@ class PiecewiseLinear(ABC):
         """The half-spaces, redundant ones left out where that is free; those of a single round are
         its pieces.
         """
+
+    def offsets(self) -> Floats:
+        """The offsets of the half-spaces, `halfspaces().b`.
+
+        Returns
+        -------
+        array
+            One a row; functions with very many rows know them without those.
+        """
+        return self.halfspaces().b
+
+    def many_rows(self) -> ManyRows | None:
+        """The rows of the half-spaces, `halfspaces().A`, where all together would be a large table.
+
+        Returns
+        -------
+        ManyRows or None
+            What makes some of them at a time; None where they are not that many.
+        """
+        return None
 
     def epigraph(self) -> Halfspaces:
         """The pieces of every round, none left out: f_t(x) is the largest <a_i, x> - b_i of its

@@ -36,6 +36,7 @@ them is vacuous.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -255,7 +256,7 @@ class Audit:
         self._learner = learner
         self.updates = 0
         self.sample: list[ProjectionRecord | Weighed] = []
-        self._most = max(4, min(SAMPLE, _NUMBERS // math.prod(learner.hard_set.shape)))
+        self.most_kept = max(4, min(SAMPLE, _NUMBERS // math.prod(learner.hard_set.shape)))
         self._moved, self._stride = 0, 1
         self._worst = {"distances": 0.0, "tolerance": -math.inf, "center": 0.0}
 
@@ -274,10 +275,33 @@ class Audit:
             return
         self._note("center", _closer(last) / unit)
         if self._moved % self._stride == 0:
-            self.sample.append(last)
-            if len(self.sample) > self._most:
-                self.sample, self._stride = self.sample[::2], 2 * self._stride
+            self._keep(last)
         self._moved += 1
+
+    def numbers(self) -> tuple[float, ...]:
+        """The worst of each check, the updates, the moves, and which of these are kept, for who
+        counts elsewhere.
+        """
+        return (*self._worst.values(), self.updates, self._moved, self._stride)
+
+    @property
+    def room(self) -> int:
+        """How many more projections are kept before they are thinned."""
+        return self.most_kept + 1 - len(self.sample)
+
+    def took(
+        self, worst: Sequence[float], updates: int, moved: int, kept: Sequence[ProjectionRecord]
+    ) -> None:
+        """The same after more updates, with those of their projections that are kept."""
+        self._worst = dict(zip(self._worst, worst, strict=True))
+        self.updates, self._moved = updates, moved
+        for last in kept:
+            self._keep(last)
+
+    def _keep(self, last: ProjectionRecord) -> None:
+        self.sample.append(last)
+        if len(self.sample) > self.most_kept:
+            self.sample, self._stride = self.sample[::2], 2 * self._stride
 
     def _note(self, name: str, measured: float) -> None:
         if not measured <= self._worst[name]:  # a NaN is the worst
@@ -486,7 +510,7 @@ def feasibility_slack(run: Run, rounds: int) -> float:
     constraints = run.stream.constraints
     if rounds == 0 or not isinstance(constraints, PiecewiseLinear):
         return 0.0
-    size = float(np.abs(constraints.halfspaces().b).max())
+    size = float(np.abs(constraints.offsets()).max())
     return rounds * max(FEASIBILITY_TOLERANCE, 100 * eps_of(run.learner.hard_set.center)) * size
 
 

@@ -41,6 +41,22 @@ class Movement:
             self._values[t + 1 : t + rounds] = 0.0
         self._t, self._last = t + rounds, points[-1, ...] if each else points
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the point before the coming round is known, or there is none."""
+        return self._last is not None or self._t == 0
+
+    def tell(self, last: Floats) -> None:
+        """That point, where there is one."""
+        if self._last is not None:
+            last[:] = to_numpy(self._last)
+
+    def took(self, churn: Floats, last: Floats) -> None:
+        """The next rounds, measured elsewhere, the last of which was played at this point."""
+        stop = self._t + len(churn)
+        self._values[self._t : stop] = churn
+        self._t, self._last = stop, last.copy()
+
     def _from_last(self, x: Array) -> float:
         if self._last is None:
             return np.nan if self._t else 0.0

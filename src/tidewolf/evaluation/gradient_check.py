@@ -13,7 +13,7 @@ from typing import Any, final
 
 import numpy as np
 
-from tidewolf.core.arrays import namespace, norm
+from tidewolf.core.arrays import norm, ones
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.types import Array
@@ -63,7 +63,7 @@ class GradientCheck:
     def _beside(self, f: Batch, center: Array) -> tuple[Member, ...]:
         """A member beside the center, down the slope that the function says it has."""
         K = self.learner.hard_set
-        way = K.tangent(f.subgradient(center, namespace(center).ones(1, dtype=center.dtype)))
+        way = K.tangent(f.subgradient(center, ones(1, center)))
         room, length = getattr(K, "inner_radius", None), norm(way)
         if not room or not 0.0 < length < np.inf:
             return ()

@@ -105,6 +105,15 @@ class Breaches:
         self.worst[these[worse]] = most[worse]
         self.worst_round[these[worse]] = start + at[worse]
 
+    def when(self) -> tuple[Int64s, ...]:
+        """In how many rounds each was broken, the worst, the first and the last."""
+        return self.rounds, self.worst_round, self.first, self.last
+
+    def took(self, worst: Floats, when: Int64s) -> None:
+        """The same after more rounds, counted elsewhere."""
+        self.worst = worst.copy()
+        self.rounds, self.worst_round, self.first, self.last = when.copy()
+
     def of(self, limit: int) -> Breach:
         """Those of one limit."""
         where = (self.worst_round, self.first, self.last)

@@ -62,6 +62,17 @@ class Membership:
             else:
                 self._last = x
 
+    @property
+    def worst(self) -> float:
+        """The largest excess of those that were asked."""
+        return self._worst
+
+    def took(self, points: int, worst: float) -> None:
+        """So many more points, each asked elsewhere; the largest excess is now this."""
+        self._points += points
+        self._asked += points
+        self._note(worst)
+
     def _prove(self, active: ActiveSet, x: Array) -> None:
         excess = self._through(active, x)
         if excess <= membership_tolerance(x, self._K.radius):

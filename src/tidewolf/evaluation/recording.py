@@ -6,7 +6,9 @@ a recording that goes on bit for bit, under the same learner and stream alone.
 
 from __future__ import annotations
 
+import math
 import time
+from array import array
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, NamedTuple, final
@@ -14,7 +16,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from tidewolf.core import checkpoint
-from tidewolf.core.arrays import namespace, norm, to_numpy
+from tidewolf.core.arrays import norm, ones, to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import (
     BrokenFile,
@@ -35,9 +37,17 @@ from tidewolf.evaluation.limits import Breaches
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.trajectory_summary import TrajectorySummary
 from tidewolf.evaluation.warm_up import needs, small_runs
-from tidewolf.loop import Played, play
-from tidewolf.methods.base import Learner
+from tidewolf.kernels.rounds import APART, CHURN, LOSS, SPENT, VALUE
+from tidewolf.loop import Played, compiled_rounds, play
+from tidewolf.methods.base import Learner, ProjectionRecord
+from tidewolf.methods.compiled_rounds import Progressed, Records, StreamFunctions
 
+MOMENT = 0.05
+"""Seconds, about, that a kernel plays before somebody may look."""
+FIRST_PACE, MOST_AT_ONCE = 16, 1 << 16
+"""Rounds that it is given at first, and at most."""
+MOST_POINTS = 1 << 20
+"""Entries of points that are kept at a time, for who writes them down."""
 _TOTAL = 1e307
 """What the values of a run may add up to: differences of two such totals are numbers still."""
 
@@ -104,8 +114,10 @@ class Recording:
         )
         self.calls, self.solves = np.zeros((2, rounds), dtype=np.int64)
         self.movement = Movement(rounds)
-        self.ends: list[int] = []
-        self.measures: list[tuple[float, ...]] = []
+        self.ends = array("q")
+        """after how many rounds each update came"""
+        self.measures = array("d")
+        """the learner's running numbers after each update, end to end"""
         self.state, self.audit, self.trajectory = (
             learner.start(),
             Audit(learner),
@@ -123,7 +135,13 @@ class Recording:
         """slopes of losses, and of broken limits, summed over rounds that nobody is told of"""
 
     def advance(self) -> Iterator[int]:
-        """Play on, one update at a time; answers how many rounds are done."""
+        """Play on, one update at a time, or as many as a kernel plays in a moment; answers how many
+        rounds are done.
+        """
+        compiled = compiled_rounds(self.learner, self.stream)
+        if compiled is not None and self.movement.is_known:
+            yield from self._advance_compiled(compiled)
+            return
         moves = play(self.learner, self.stream, self.state, self.t)
         clock = time.perf_counter() - compiling()
         for played in moves:
@@ -131,6 +149,78 @@ class Recording:
             self._take(played)
             yield self.t
             clock = time.perf_counter() - compiling()
+
+    def _advance_compiled(self, functions: StreamFunctions) -> Iterator[int]:
+        kernel, n = self.learner.compiled, math.prod(self.stream.shape)
+        most = MOST_AT_ONCE if self.decisions is None else max(1, MOST_POINTS // n)
+        pace, records = FIRST_PACE, self._records(0)
+        while not self.done:
+            given = functions.at(self.t)
+            k = min(pace, most, functions.stop - self.t)
+            if k > len(records.columns):
+                records = self._records(k)
+            clock = time.perf_counter() - compiling()
+            if kernel.takes(self.state):
+                self._prepare(records, functions.start)
+                found = kernel.play(self.state, given, self.t - functions.start, k, records)
+                spent = time.perf_counter() - compiling() - clock
+                self.seconds += spent
+                self._take_records(records, found)
+                pace = min(2 * pace, MOST_AT_ONCE) if spent < MOMENT else max(1, pace // 2)
+                if not found.unusual:
+                    yield self.t
+                    continue
+            # what the kernel leaves to others is one round
+            played = next(play(self.learner, self.stream, self.state, self.t))
+            self.seconds += time.perf_counter() - compiling() - clock
+            self._take(played)
+            yield self.t
+
+    def _records(self, rounds: int) -> Records:
+        """Arrays for so many rounds."""
+        n, points, limits = math.prod(self.stream.shape), self.decisions is not None, len(self.each)
+        samples, parts = self.audit.most_kept + 1, len(self.trajectory.ends)
+        records = Records(n, rounds, limits, points, samples, parts)
+        records.means, records.ends = self.trajectory.means.reshape(parts, n), self.trajectory.ends
+        return records
+
+    def _prepare(self, records: Records, first: int) -> None:
+        """What was recorded so far, for the kernel to go on from; its functions begin with round
+        `first`.
+        """
+        self.movement.tell(records.last)
+        part, records.room = self.trajectory.tell(records.total), self.audit.room
+        records.marks[:] = (self.membership.worst, *self.audit.numbers(), 0.0, part)
+        records.first = first
+        if len(self.each):
+            records.each[:] = self.each, self.breaches.worst
+            records.when[:] = self.breaches.when()
+
+    def _take_records(self, records: Records, found: Progressed) -> None:
+        if not found.done:
+            return
+        stop, columns = self.t + found.done, found.columns[: found.done]
+        now = slice(self.t, stop)
+        self.losses[now] = self._finite(columns[:, LOSS], "loss")
+        self.violations[now] = np.maximum(self._finite(columns[:, VALUE], "constraint"), 0.0)
+        self.distances[now], self.calls[now] = columns[:, APART], columns[:, SPENT]
+        excess, *worst, updates, moved, _, kept, part = records.marks.tolist()
+        K = self.learner.hard_set
+        ends = records.samples[: int(kept)].copy()
+        sample = [ProjectionRecord(K, x, before, y, 0.0, 0.0) for x, before, y in ends]
+        self.membership.took(found.done, excess)
+        self.audit.took(worst, int(updates), int(moved), sample)
+        self.movement.took(columns[:, CHURN], records.last)
+        self.trajectory.took(found.done, records.total, int(part))
+        if self.decisions is not None:
+            self.decisions.see(records.points[: found.done], found.done)
+        if len(self.each):
+            self.each = records.each[0].copy()
+            self.breaches.took(records.each[1], records.when)
+        self.ends.extend(range(self.t + 1, stop + 1))
+        self.t, self.state = stop, found.state
+        if found.look:
+            self.audit.see(self.state)
 
     def _take(self, played: Played) -> None:
         self._gradients.see(self.t, played)
@@ -158,7 +248,7 @@ class Recording:
         self.t, self.state = stop, played.state
         if played.seen:
             self.ends.append(stop)
-            self.measures.append(self.learner.measures(self.state))
+            self.measures.extend(self.learner.measures(self.state))
             self.audit.see(self.state)
 
     def _finite(self, values: Floats, name: str) -> Floats:
@@ -187,7 +277,7 @@ class Recording:
     def _count_slopes(self, played: Played) -> None:
         """What a round that nobody is told of may have cost, over the diameter."""
         K, x, one = self.learner.hard_set, played.x, slice(self.t, self.t + 1)
-        weight, broken = namespace(x).ones(1, dtype=x.dtype), float(played.constraints[0]) > 0.0
+        weight, broken = ones(1, x), float(played.constraints[0]) > 0.0
         loss = norm(K.tangent(self.stream.losses.view(one).subgradient(x, weight)))
         limit = K.tangent(self.stream.constraints.view(one).subgradient(x, weight))
         losses, limits = self.untold
@@ -263,10 +353,8 @@ class Recording:
                 getattr(recording, name)[: found.t] = getattr(found, name)
             if found.solves is not None:
                 recording.solves[: found.t] = found.solves
-            recording.ends, recording.measures = (
-                found.ends.tolist(),
-                [tuple(row) for row in found.measures.tolist()],
-            )
+            recording.ends = array("q", found.ends.tolist())
+            recording.measures = array("d", found.measures.reshape(-1).tolist())
         except CheckpointError as error:
             raise type(error)(f"{source}: {error}") from None
         except Warning:  # where warnings are errors
@@ -348,8 +436,9 @@ class Recording:
 
     def updates(self) -> tuple[Int64s, Floats]:
         """After how many rounds each update came, and the learner's running numbers after each."""
+        updates = len(self.ends)
         measures = np.array(self.measures, dtype=np.float64).reshape(
-            len(self.ends), -1 if self.ends else 0
+            updates, len(self.measures) // max(1, updates)
         )
         return np.array(self.ends, dtype=np.int64), measures
 

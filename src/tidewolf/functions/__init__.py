@@ -10,6 +10,8 @@
     LogWealth(returns)                 -log <r_t, x>, where that is defined
     MaxUtilization(incidence, demands, capacities, pairs)
                                        how full the fullest link is, demands split over paths
+    LoadCost(incidence, demands, costs, pairs)
+                                       what links cost for what they carry
     LoadLimit(incidence, demands, capacities, pairs)
                                        by how much the most overloaded link is over its capacity
     Custom(value, subgradient, shape)  value(t, x)
@@ -36,6 +38,7 @@ from tidewolf.functions.custom import Custom
 from tidewolf.functions.from_jax import from_jax
 from tidewolf.functions.from_torch import from_torch
 from tidewolf.functions.linear import Linear
+from tidewolf.functions.load_cost import LoadCost
 from tidewolf.functions.load_limit import LoadLimit
 from tidewolf.functions.log_wealth import LogWealth
 from tidewolf.functions.max import Max
@@ -55,6 +58,7 @@ __all__ = [
     "Halfspaces",
     "Linear",
     "LinearTotal",
+    "LoadCost",
     "LoadLimit",
     "LogWealth",
     "Max",

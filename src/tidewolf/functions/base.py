@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -100,6 +100,9 @@ class ArrayBatch(Batch):
     Its fields are all that it keeps: a view cuts the arrays that `by_round` names, and takes over
     the rest.
     """
+
+    of_all_rounds: ClassVar[tuple[str, ...]] = ()
+    """what it keeps once made, of the fields that all rounds share alone"""
 
     @property
     @abstractmethod
@@ -220,6 +223,8 @@ def own_products(A: Array, points: Array) -> Array:
 
 def weighted(A: Array, weights: Array) -> Array:
     """sum_t weights_t a_t over the rows."""
+    if not is_sparse(A) and type(A) is not np.ndarray and A.shape[0] == 1:
+        return weights[0] * A[0, :]  # a product of matrices takes a device ten times as long
     return sparse_weighted(A, weights) if is_sparse(A) else weights @ A
 
 

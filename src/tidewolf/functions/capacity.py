@@ -13,7 +13,7 @@ from typing import Annotated, final
 
 import numpy as np
 
-from tidewolf.core.arrays import flat, like, namespace, to_numpy
+from tidewolf.core.arrays import flat, like, namespace, to_numpy, zeros
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.functions.base import (
     ArrayBatch,
@@ -24,6 +24,9 @@ from tidewolf.functions.base import (
     rows,
     shaped,
 )
+
+_FEW = 16
+"""Up to so many rounds on a device entries are written one by one there."""
 
 
 @final
@@ -73,9 +76,13 @@ class Capacity(ArrayBatch, PiecewiseLinear):
         return namespace(self.c).max(rows(points) - rows(self.c), axis=1)
 
     def subgradient(self, x: Array, weights: Array) -> Array:
-        c = rows(self.c)
-        total = np.bincount(self._fullest(x), to_numpy(weights), c.shape[1])
-        return shaped(like(total, c), self.shape)
+        c, fullest, each = rows(self.c), self._fullest(x), to_numpy(weights)
+        if type(c) is not np.ndarray and len(fullest) <= _FEW:
+            total = zeros((c.shape[1],), c)
+            for i, weight in zip(fullest.tolist(), each.tolist(), strict=True):
+                total[i] += weight
+            return shaped(total, self.shape)
+        return shaped(like(np.bincount(fullest, each, c.shape[1]), c), self.shape)
 
     def gradients(self, x: Array) -> Array:
         units = self._fullest(x)[:, None] == np.arange(rows(self.c).shape[1])

@@ -7,25 +7,36 @@ with x_p the share of the demand of pair pairs[p] that takes path p. A subgradie
 fullest link; among several the first.
 
 Rounds, links and paths never stand in one table: with M(x)[l, k] the load that a unit of demand of
-pair k puts on link l, the loads of all rounds are demands M(x)', and a weighted sum of subgradients
-takes the demands added up by the link they fill most.
+pair k puts on link l, stored as sparsely as the incidence, the loads of all rounds are
+demands M(x)', and a weighted sum of subgradients takes the demands added up by the link they fill
+most. Half-spaces are made of the rounds, or for the rows, that somebody asks for.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
 from tidewolf.core.arrays import MOST_ENTRIES, as_array, like, namespace, to_numpy
 from tidewolf.core.errors import InvalidInput, WrongShape
-from tidewolf.core.piecewise import Halfspaces, PiecewiseLinear
+from tidewolf.core.piecewise import Halfspaces, ManyRows, PiecewiseLinear
 from tidewolf.core.sparse import as_sparse, is_sparse, row_of_each, sparse_row_norms
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.functions.base import ArrayBatch, Uncopied
+
+MANY = 10**6
+"""Stored numbers of all half-spaces together from which on they are made some at a time,"""
+FEW = 20_000
+"""Stored numbers of the incidence up to which making a sparse array of a round takes longer than
+adding them up.
+"""
+AT_A_TIME = 2**16
+"""and about how many then stand in one table."""
 
 
 @dataclass(frozen=True)
@@ -68,16 +79,14 @@ class _Loads(NamedTuple):
     """where the numbers of each link start"""
 
 
-class LinkLoads(ArrayBatch, PiecewiseLinear):
-    """The fullest link, less offsets, of demands that are split over paths."""
+class OverPaths(ArrayBatch):
+    """Demands that are split over paths, and what they put on links."""
+
+    of_all_rounds = ("_loads",)
 
     incidence: Any
     demands: Array
     pairs: Array
-
-    @abstractmethod
-    def _offsets(self) -> Floats:
-        """What is subtracted, (rounds, links) or (rounds, 1)."""
 
     @abstractmethod
     def _scaled(self, load: Floats, link: NDArray) -> Floats:
@@ -117,15 +126,52 @@ class LinkLoads(ArrayBatch, PiecewiseLinear):
 
     def view(self, rounds: slice) -> Self:
         _ = self._loads  # made once, for all views
-        return super().view(rounds)
+        view = super().view(rounds)
+        view.__dict__.pop("_round", None)
+        return view
 
     @cached_property
     def _loads(self) -> _Loads:
         from scipy.sparse import csr_array
 
         A = self.incidence if is_sparse(self.incidence) else csr_array(to_numpy(self.incidence))
-        link = row_of_each(A)
-        return _Loads(link, A.indices, self.pairs[A.indices], self._scaled(A.data, link), A.indptr)
+        link, path = row_of_each(A), A.indices
+        load = self._scaled(A.data, link).astype(np.float64, copy=False)
+        return _Loads(link, path, self.pairs[path], load, A.indptr)
+
+    def _carried(self, x: Array) -> Floats:
+        """What each link carries, in its unit, as (rounds, links)."""
+        from scipy.sparse import csr_array
+
+        on, demands = self._loads, self._host("demands")
+        x = to_numpy(x).astype(np.float64, copy=False)
+        if len(self) == 1 and len(on.load) <= FEW:
+            loads = on.load * demands[0, on.pair] * x[on.path]
+            return np.bincount(on.link, loads, self._links).astype(np.float64)[None, :]
+        if len(self) == 1:
+            return np.asarray(self._round @ x)[None, :]
+        shape = (self._links, demands.shape[1])
+        unit = csr_array((on.load * x[on.path], on.pair, on.starts), shape=shape)
+        return np.asarray((unit @ demands.T).T)
+
+    @cached_property
+    def _round(self) -> Any:
+        """What a unit on each path puts on each link in the only round, sparse."""
+        from scipy.sparse import csr_array
+
+        on, shape = self._loads, (self._links, self.shape[0])
+        return csr_array((on.load * self._host("demands")[0, on.pair], on.path, on.starts), shape)
+
+    def _host(self, name: str) -> NDArray:
+        return to_numpy(self.__dict__[name])
+
+
+class LinkLoads(OverPaths, PiecewiseLinear):
+    """The fullest link, less offsets, of demands that are split over paths."""
+
+    @abstractmethod
+    def _offsets(self) -> Floats:
+        """What is subtracted, (rounds, links) or (rounds, 1)."""
 
     def values(self, x: Array) -> Array:
         return namespace(x).max(self.pieces(x), axis=1)
@@ -156,26 +202,18 @@ class LinkLoads(ArrayBatch, PiecewiseLinear):
             gradient[on.path[some]] = w[0] * on.load[some] * demands[0, on.pair[some]]
             return like(gradient, x)
         # the demands of the rounds whose fullest link it is, weighted
-        filling = np.zeros((self._links, demands.shape[1]))
-        np.add.at(filling, fullest, w[:, None] * demands)
-        loads = on.load * filling[on.link, on.pair]
-        return like(np.bincount(on.path, loads, self.shape[0]), x)
+        links, which = np.unique(fullest, return_inverse=True)
+        filling = np.zeros((len(links), demands.shape[1]))
+        np.add.at(filling, which, w[:, None] * demands)
+        there = np.isin(on.link, links)
+        loads = on.load[there] * filling[np.searchsorted(links, on.link[there]), on.pair[there]]
+        return like(np.bincount(on.path[there], loads, self.shape[0]), x)
 
     def gradients(self, x: Array) -> Array:
         return like(self._rows(np.arange(len(self)), self._fullest(x)).toarray(), x)
 
     def slopes(self, x: Array) -> Floats:
         return sparse_row_norms(self._rows(np.arange(len(self)), self._fullest(x)))
-
-    def _carried(self, x: Array) -> Floats:
-        """What each link carries, in its unit, as (rounds, links)."""
-        on, demands, x = self._loads, self._host("demands"), to_numpy(x)
-        links, pairs = self._links, demands.shape[1]
-        if len(self) == 1:
-            loads = on.load * demands[0, on.pair] * x[on.path]
-            return np.asarray(np.bincount(on.link, loads, links)[None, :], dtype=np.float64)
-        unit = np.bincount(on.link * pairs + on.pair, on.load * x[on.path], links * pairs)
-        return np.asarray(demands @ unit.reshape(links, pairs).T)
 
     def _fullest(self, x: Array) -> Int64s:
         """The first fullest link of each round."""
@@ -192,14 +230,41 @@ class LinkLoads(ArrayBatch, PiecewiseLinear):
         data = on.load[number] * demands[np.repeat(rounds, counts), on.pair[number]]
         return csr_array((data, on.path[number], starts), shape=(len(links), self.shape[0]))
 
-    def _host(self, name: str) -> NDArray:
-        return to_numpy(self.__dict__[name])
-
     def halfspaces(self) -> Halfspaces:
         return self.epigraph()
 
     def epigraph(self) -> Halfspaces:
         rounds = np.repeat(np.arange(len(self)), self._links)
         A = self._rows(rounds, np.tile(np.arange(self._links), len(self)))
+        return Halfspaces(A, self._each_offset(), rounds)
+
+    def offsets(self) -> Floats:
+        return self._each_offset()
+
+    def many_rows(self) -> ManyRows | None:
+        return LoadRows(self) if len(self) * len(self._loads.load) > MANY else None
+
+    def _each_offset(self) -> Floats:
         offsets = np.broadcast_to(self._offsets(), (len(self), self._links))
-        return Halfspaces(A, offsets.astype(np.float64).reshape(-1), rounds)
+        return offsets.astype(np.float64).reshape(-1)
+
+
+@final
+class LoadRows(ManyRows):
+    """The pieces of every round: the links of the first, then of the second, .."""
+
+    def __init__(self, loads: LinkLoads) -> None:
+        self._loads, self._links = loads, loads._links
+        self.shape = (len(loads) * self._links, loads.shape[0])
+
+    def __getitem__(self, rows: Int64s) -> Any:
+        return self._loads._rows(*np.divmod(rows, self._links))
+
+    def __matmul__(self, x: Floats) -> Floats:
+        return self._loads._carried(x).reshape(-1)
+
+    def parts(self) -> Iterator[Any]:
+        stored = len(self._loads._loads.load)
+        step = self._links * max(1, AT_A_TIME // max(1, stored))
+        for start in range(0, self.shape[0], step):
+            yield self[np.arange(start, min(start + step, self.shape[0]))]

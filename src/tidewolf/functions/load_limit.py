@@ -16,7 +16,7 @@ from typing import Annotated, Any, final
 import numpy as np
 
 from tidewolf.core.errors import WrongShape
-from tidewolf.core.piecewise import Halfspaces
+from tidewolf.core.piecewise import Halfspaces, ManyRows
 from tidewolf.core.settings import Names
 from tidewolf.core.types import Array, Floats, NDArray
 from tidewolf.functions.base import PerRound, one_round
@@ -101,12 +101,24 @@ class LoadLimit(LinkLoads):
         return load
 
     def halfspaces(self) -> Halfspaces:
-        demands = self._host("demands")
-        if len(self) < 2 or not (demands == demands[0]).all():
+        if not self._same_demands():
             return self.epigraph()
         capacities, links = self._host("capacities").astype(np.float64), np.arange(self._links)
         tightest = capacities.argmin(axis=0)
         return Halfspaces(self._rows(tightest, links), capacities.min(axis=0), tightest)
+
+    def offsets(self) -> Floats:
+        if not self._same_demands():
+            return super().offsets()
+        return np.asarray(self._host("capacities").astype(np.float64).min(axis=0))
+
+    def many_rows(self) -> ManyRows | None:
+        return None if self._same_demands() else super().many_rows()
+
+    def _same_demands(self) -> bool:
+        """Whether there are several rounds, and all have the demands of the first."""
+        demands = self._host("demands")
+        return len(self) > 1 and bool((demands == demands[0]).all())
 
     @classmethod
     def examples(cls) -> Sequence[LoadLimit]:

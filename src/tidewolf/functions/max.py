@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arrays import like, namespace, taken, to_numpy
+from tidewolf.core.arrays import like, namespace, taken, to_numpy, zeros
 from tidewolf.core.batch import Batch
 from tidewolf.core.piecewise import Halfspaces, PiecewiseLinear
 from tidewolf.core.sparse import is_sparse, stack_rows
@@ -83,7 +83,7 @@ class Max(Combined):
                 found.append(part.piece_gradients(x, rounds[mine], limits[mine] - starts[i]))
                 places.append(mine)
         if not found:
-            return namespace(x).zeros((0, *self.shape), dtype=x.dtype)
+            return zeros((0, *self.shape), x)
         return taken(namespace(x).concat(found), np.argsort(np.concatenate(places)))
 
     def subgradient(self, x: Array, weights: Array) -> Array:
@@ -119,6 +119,9 @@ class Max(Combined):
     def halfspaces(self) -> Halfspaces:
         """Those of every part."""
         return _together([part.halfspaces() for part in self._piecewise()])
+
+    def offsets(self) -> Floats:
+        return np.concatenate([part.offsets() for part in self._piecewise()])
 
     def epigraph(self) -> Halfspaces:
         """Those of every part, in the order of the rounds."""

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Self, final
 
 import numpy as np
 
-from tidewolf.core.arrays import flat, namespace, taken, to_numpy
+from tidewolf.core.arrays import counting, flat, namespace, taken, to_numpy
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.sparse import as_sparse, cut_rows, is_sparse, same_sparse, stack_rows
 from tidewolf.core.types import Array, Floats, Int64s, Shape
@@ -180,8 +180,8 @@ class MaxAffine(ArrayBatch, PiecewiseLinear):
             return A[0, j : j + 1, :]
         rounds, pieces = self.b.shape
         first = xp.argmax(self.pieces(x), axis=1)
-        starts = xp.arange(0, rounds * pieces, pieces, dtype=first.dtype)
-        return xp.take(xp.reshape(A, (rounds * pieces, A.shape[2])), first + starts, axis=0)
+        places = first + pieces * (counting(rounds, first) - 1)
+        return xp.take(xp.reshape(A, (rounds * pieces, A.shape[2])), places, axis=0)
 
     def _active_sparse(self, pieces: Floats) -> Any:
         first = pieces.argmax(axis=1)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import eps_of, inner, namespace, norm
+from tidewolf.core.arrays import eps_of, inner, norm, ones
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NotConvex
 from tidewolf.core.types import Array
@@ -98,7 +98,7 @@ class _Trial:
         for point, found in self._known:
             if point is x:
                 return found
-        one = namespace(x).ones(1, dtype=x.dtype)
+        one = ones(1, x)
         found = float(self.f.values(x)[0]), self.f.subgradient(x, one)
         self._known.append((x, found))
         return found

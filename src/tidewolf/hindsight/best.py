@@ -3,11 +3,11 @@
     min { sum_t f_t(x) : x in K, g_t(x) <= 0 for every t }
 
 Mostly losses add up to <c, x> + constant and constraints are half-spaces <a_i, x> <= b_i. A set
-with a linear description makes it a linear program (lp.py), a set known by eigenvalues or singular
-values a semidefinite one (sdp.py); any other set is asked through its oracle alone (bracket.py).
-Methods are believed nothing: they propose a point, multipliers, weights, and what these are worth
-is found with the functions and the set themselves (task.py): `lower` by one call of the oracle,
-`upper` at a point that was seen to be feasible, else infinite.
+with a linear description makes it a linear program (lp.py, many_rows.py), a set known by
+eigenvalues or singular values a semidefinite one (sdp.py); any other set is asked through its
+oracle alone (bracket.py). Methods are believed nothing: they propose a point, multipliers, weights,
+and what these are worth is found with the functions and the set themselves (task.py): `lower` by
+one call of the oracle, `upper` at a point that was seen to be feasible, else infinite.
 
 No such point. Weights w >= 0 that sum to 1 with min_{x in K} sum_i w_i (<a_i, x> - b_i) > 0, by one
 call of the oracle too: at every x in K the rounds of these rows average above 0, so one of them is
@@ -50,6 +50,7 @@ from tidewolf.hindsight.curved_task import CurvedTask
 from tidewolf.hindsight.epigraph import EpigraphProgramming
 from tidewolf.hindsight.linear_task import LinearTask
 from tidewolf.hindsight.lp import LinearProgramming
+from tidewolf.hindsight.many_rows import FewOfManyRows
 from tidewolf.hindsight.newton import NewtonSteps
 from tidewolf.hindsight.own_losses import METHOD, OwnBundle, OwnTask, is_own, require_policy
 from tidewolf.hindsight.piece_bundle import PieceBundle
@@ -61,6 +62,7 @@ from tidewolf.sets.base import Polyhedral
 
 METHODS: tuple[Method, ...] = (
     LinearProgramming(),
+    FewOfManyRows(),
     PieceBundle(),
     EpigraphProgramming(),
     AlternatingDirections(),

@@ -201,13 +201,20 @@ class BestPoint(Described):
             lower[columns] = upper[columns] = -shift[i] / (factor or 1.0) / self._unit
         return program._replace(lower=lower, upper=upper)
 
-    def best(self, program: Program, headroom: Floats | None = None, bases: Bases = COLD) -> Best:
+    def best(
+        self,
+        program: Program,
+        headroom: Floats | None = None,
+        bases: Bases = COLD,
+        *,
+        infeasible: bool = False,
+    ) -> Best:
         """A best point, limit i kept with `headroom[i]` to spare, from where another program ended;
-        `prepared` made the program.
+        `prepared` made the program. `infeasible` where it is known that no point keeps the limits.
         """
         if headroom is not None:
             program = program._replace(b=program.b - headroom / program.unit)
-        found = self._kept(program, 0.0, bases.kept)
+        found = None if infeasible else self._kept(program, 0.0, bases.kept)
         if found is not None:
             bases = bases._replace(kept=found.basis)
             return Best(self._point(found), bases, 1, found, None)
@@ -217,7 +224,7 @@ class BestPoint(Described):
             found = self._kept(program, s, bases.kept)
             if found is not None:
                 bases = Bases(found.basis, worst.basis)
-                return Best(self._point(found), bases, 3, found, worst)
+                return Best(self._point(found), bases, 2 if infeasible else 3, found, worst)
         raise SolverFailed(f"HiGHS could not find the best point of {self.K!r} for these rounds.")
 
     def _point(self, found: Solved) -> Array:
@@ -295,6 +302,8 @@ class BestPoint(Described):
         several, shift = several_entries(A), np.zeros(A.shape[0])
         if not several.any() or self.K.dimension == A.shape[1]:
             return A, shift
+        if is_sparse(A) and self._separate_normals is not None:
+            return self._few_along(A, several, self._separate_normals)
         given = A.toarray() if is_sparse(A) else A
         along = self._along(given)
         if along is given:
@@ -302,6 +311,40 @@ class BestPoint(Described):
         along[~several] = given[~several]
         shift = (given - along) @ to_numpy(self.K.center).reshape(-1)
         return compact(along), shift
+
+    def _few_along(self, A: Any, several: Bools, normals: Any) -> tuple[Any, Floats]:
+        """The same of sparse rows over very many equations: few rows, or none, are mostly across
+        them, and no others are made dense.
+        """
+        squares = np.asarray(A.multiply(A).sum(axis=1)).reshape(-1)
+        products = A @ normals
+        across = np.asarray(products.multiply(products).sum(axis=1)).reshape(-1)
+        few = np.flatnonzero(several & (squares - across < ACROSS**2 * squares))
+        shift = np.zeros(A.shape[0])
+        if not len(few):
+            return A, shift
+        given = A[few].toarray()
+        along = given - (given @ normals) @ normals.T
+        shift[few] = (given - along) @ to_numpy(self.K.center).reshape(-1)
+        order = np.arange(A.shape[0])
+        order[few] = A.shape[0] + np.arange(len(few))
+        return compact(below([A, along])[order]), shift
+
+    @cached_property
+    def _separate_normals(self) -> Any:
+        """Directions across the set as sparse columns of norm 1, where it has very many equations
+        and no two of them share a variable, so that these are orthogonal; else None.
+        """
+        from scipy.sparse import csr_array
+
+        d = self._description
+        if d.lift is not None or d.A_eq is None or np.prod(d.A_eq.shape) <= _DENSE:
+            return None
+        rows = csr_array(d.A_eq, dtype=np.float64)
+        if np.bincount(rows.indices, minlength=rows.shape[1]).max(initial=0) > 1:
+            return None
+        sizes = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).reshape(-1))
+        return csr_array(rows_times(rows, 1.0 / np.where(sizes > 0.0, sizes, 1.0)).T)
 
     def _along(self, rows: Floats) -> Floats:
         """Flat rows, those within aff(K) that are mostly across it; the same array where none
@@ -492,7 +535,7 @@ def headroom_of_rows(constraints: Batch, headroom: Floats) -> Floats:
     for part in parts_of(constraints):
         assert isinstance(part, PiecewiseLinear)
         entries = int(np.prod(part.shape))
-        count = entries if isinstance(part, Capacity) else len(part.halfspaces().b)
+        count = entries if isinstance(part, Capacity) else len(part.offsets())
         if count == len(headroom):
             rows.append(headroom)
         elif count == len(headroom) * len(part):

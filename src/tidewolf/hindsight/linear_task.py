@@ -9,19 +9,22 @@ Lower. For any lam >= 0, with d = c + sum_i lam_i a_i, one call of the set's ora
 less the oracle's own error and less a slack for rounding: 2 (n + m) eps times the largest sum of
 the terms' absolute values over K, for n entries and m multipliers that are not 0. The totals c and
 constant are taken as computed.
+
+Rows of very many stored numbers, such as every link in every round, are made some at a time
+(`ManyRows`); over a set with a linear description few of them are ever needed (many_rows.py).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 
 from tidewolf.core.arrays import eps_of, to_numpy
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
+from tidewolf.core.piecewise import Halfspaces, LinearTotal, ManyRows, PiecewiseLinear
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.hindsight.task import (
     HindsightTask,
@@ -29,6 +32,7 @@ from tidewolf.hindsight.task import (
     require_moderate,
     with_exact_oracle,
 )
+from tidewolf.sets.base import Polyhedral
 
 _ACROSS = 1e-2
 """Costs of which less than this share is within aff(K) would lose digits,"""
@@ -46,7 +50,7 @@ class LinearTask(HindsightTask):
     c: Floats
     constant: float
     A: Any
-    """dense or sparse, float64"""
+    """dense or sparse, float64; or `ManyRows`"""
     b: Floats
     rounds: Int64s
     norms: Floats
@@ -61,21 +65,20 @@ class LinearTask(HindsightTask):
             c, constant = part.losses.total()
         unbounded = 0.0 if np.isfinite(constant) else np.inf
         require_moderate("losses", np.append(np.abs(c).max(), unbounded))
-        task = cls.of_rows(K, part.constraints, part.constraints.halfspaces(), "constraints")
+        task = cls.of_rows(K, part.constraints, _rows_of(K, part.constraints), "constraints")
         return replace(task, c=c.reshape(-1), constant=constant)
 
     @classmethod
     def of_rows(cls, K: HasLMO, constraints: Batch, rows: Halfspaces, what: str) -> LinearTask:
         """The task of some half-spaces, at no cost; `what` they are, for sentences."""
         A, b, rounds = rows
-        A = A.astype(np.float64, copy=False)
-        if isinstance(A, np.ndarray):
-            largest, squares = np.abs(A).max(axis=1), np.einsum("ij,ij->i", A, A)
+        if isinstance(A, ManyRows):
+            largest, squares = A.each(_largest), A.each(_squares)
         else:
-            largest = abs(A).max(axis=1).toarray().reshape(-1)
-            squares = A.multiply(A).sum(axis=1)
+            A = A.astype(np.float64, copy=False)
+            largest, squares = _largest(A), _squares(A)
         require_moderate(what, largest)
-        norms = positive(np.sqrt(np.asarray(squares).reshape(-1)))
+        norms = positive(np.sqrt(squares))
         return cls(
             with_exact_oracle(K), constraints, np.zeros(A.shape[1]), 0.0, A, b, rounds, norms
         )
@@ -94,7 +97,7 @@ class LinearTask(HindsightTask):
         its error and the slack for rounding.
         """
         used = np.flatnonzero(lam)
-        lam, A, b = lam[used], self.A[used, :], self.b[used]
+        lam, A, b = lam[used], self.rows(used), self.b[used]
         direction = self.unflattened(c + A.T @ lam)
         answer = self.K.answer(direction)
         value = constant - float(lam @ b) + answer.vertex.inner(direction)
@@ -122,9 +125,43 @@ class LinearTask(HindsightTask):
         return replace(self, constant=0.0, c=0.0 * along if rounding else along)
 
     def _breach(self, x: Floats, point: Array) -> tuple[float, float]:
-        size = float((abs(self.A) @ np.abs(x) + np.abs(self.b)).max())
+        absolute, table = np.abs(x), self.A
+        if isinstance(table, ManyRows):
+            carried = table.each(lambda A: abs(A) @ absolute)
+        else:
+            carried = abs(table) @ absolute
+        size = float((carried + np.abs(self.b)).max())
         return float(to_numpy(self.constraints.values(point)).max()), size
 
     def breaches(self, x: Floats) -> Floats:
         """How far x is above each row, in units of its norm; below 0 inside."""
         return np.asarray((self.A @ x - self.b) / self.norms)
+
+    def rows(self, some: Int64s) -> Any:
+        """Some rows of A, dense or sparse."""
+        return self.A[some] if isinstance(self.A, ManyRows) else self.A[some, :]
+
+
+def _rows_of(K: HasLMO, constraints: PiecewiseLinear) -> Halfspaces:
+    """The half-spaces, their rows made some at a time where they are many, and there is a method
+    that asks for few.
+    """
+    many = constraints.many_rows() if isinstance(K, Polyhedral) else None
+    if many is None:
+        return constraints.halfspaces()
+    b, batch = constraints.offsets(), cast(Batch, constraints)
+    return Halfspaces(many, b, np.repeat(np.arange(len(batch)), len(b) // len(batch)))
+
+
+def _largest(A: Any) -> Floats:
+    """The largest size of an entry of each row."""
+    if isinstance(A, np.ndarray):
+        return np.asarray(np.abs(A).max(axis=1))
+    return np.asarray(abs(A).max(axis=1).toarray().reshape(-1))
+
+
+def _squares(A: Any) -> Floats:
+    """The squared norm of each row."""
+    if isinstance(A, np.ndarray):
+        return np.asarray(np.einsum("ij,ij->i", A, A))
+    return np.asarray(A.multiply(A).sum(axis=1)).reshape(-1)

@@ -3,7 +3,8 @@
     min { <c, x> : x in K, A x <= b }   and, where that has no point,
     min { s : x in K, <a_i, x> - b_i <= s for every i },
 
-whose multipliers weigh the rows so that their average is above 0 on all of K.
+whose multipliers weigh the rows so that their average is above 0 on all of K. Very many rows have a
+method of their own (many_rows.py).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, final
 import numpy as np
 
 from tidewolf.core.arrays import power_of_two
+from tidewolf.core.piecewise import ManyRows
 from tidewolf.core.types import Floats
 from tidewolf.hindsight.linear_task import LinearTask
 from tidewolf.hindsight.task import HindsightTask, Solution, positive
@@ -28,7 +30,8 @@ class LinearProgramming:
     name = "linear program"
 
     def supports(self, task: HindsightTask) -> bool:
-        return isinstance(task, LinearTask) and isinstance(task.K, Polyhedral)
+        linear = isinstance(task, LinearTask) and not isinstance(task.A, ManyRows)
+        return linear and isinstance(task.K, Polyhedral)
 
     def solve(self, task: HindsightTask) -> Solution | None:
         """The solver's point and multipliers, or its weights where it found no point."""
@@ -49,16 +52,14 @@ def solve_lp(task: LinearTask, u_of: LinearDescription) -> Solution | None:
     """
     A, b = lifted_rows(u_of, task.A, task.b)
     sizes = power_of_two(abs(A).max(axis=1).toarray().reshape(-1))
-    costs = _costs(u_of, task.c)
+    costs = costs_of(u_of, task.c)
     cost, unit = float(power_of_two(np.abs(costs).max())), description_unit(u_of)
     found = run_linprog(
         costs / cost, in_units(u_of, unit), A.multiply(1 / sizes[:, None]), b / sizes / unit
     )
     if found is None:
         return None
-    u, lam = unit * found[0], found[1]
-    x = u if u_of.lift is None else u_of.lift @ u
-    return Solution(x if u_of.shift is None else x + u_of.shift, lam * cost / sizes)
+    return Solution(point_of(u_of, unit * found[0]), found[1] * cost / sizes)
 
 
 def breached_weights(task: LinearTask, u_of: LinearDescription) -> Floats | None:
@@ -127,9 +128,15 @@ def lifted_rows(K: LinearDescription, A: Any, b: Floats) -> tuple[Any, Floats]:
     return A if K.lift is None else A @ csr_array(K.lift), b if K.shift is None else b - A @ K.shift
 
 
-def _costs(K: LinearDescription, c: Floats) -> Floats:
+def costs_of(K: LinearDescription, c: Floats) -> Floats:
     """<c, x> as costs of the u of a description."""
     return c if K.lift is None else K.lift.T @ c
+
+
+def point_of(K: LinearDescription, u: Floats) -> Floats:
+    """The point that a u of a description makes."""
+    x = u if K.lift is None else K.lift @ u
+    return np.asarray(x if K.shift is None else x + K.shift)
 
 
 def with_free_variables(K: LinearDescription, count: int) -> LinearDescription:

@@ -110,6 +110,8 @@ class WarmModel:
         self.F, self.low, self.high = F, low, high
         self._solving = threading.Lock()
         self._rows: Any = None
+        self._costs: Floats | None = None
+        self._bounds: tuple[Floats, Floats] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return WarmModel, (self.F, self.low, self.high)  # a copy sets its own solver up
@@ -134,9 +136,7 @@ class WarmModel:
         solver, n, m = self._solver, len(costs), len(self.low)
         solver.clearSolver()
         self._set_rows(rows)
-        places = self._places
-        solver.changeColsCost(n, places, costs)
-        solver.changeColsBounds(n, places, lower, upper)
+        self._set_columns(costs, lower, upper)
         count = 0 if rows is None else len(rows.b)
         if basis is not None and (basis.columns, basis.rows) == (n, m + count):
             solver.setBasis(basis.own)
@@ -152,6 +152,16 @@ class WarmModel:
             np.array(solution.row_dual)[m:] if count else np.zeros(0),
             Basis(n, m + count, solver.getBasis()),
         )
+
+    def _set_columns(self, costs: Floats, lower: Floats, upper: Floats) -> None:
+        """Pass costs and bounds where they are others than the last ones."""
+        solver, n, last = self._solver, len(costs), self._bounds
+        if self._costs is None or not np.array_equal(costs, self._costs):
+            solver.changeColsCost(n, self._places, costs)
+            self._costs = costs.copy()
+        if last is None or not all(map(np.array_equal, (lower, upper), last)):
+            solver.changeColsBounds(n, self._places, lower, upper)
+            self._bounds = lower.copy(), upper.copy()
 
     def _set_rows(self, rows: Rows | None) -> None:
         """Put these rows after the fixed ones; where they are the last ones, their bounds alone."""

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from tidewolf.core.jit import kernel
-from tidewolf.core.vertices import sparse_combine, sparse_inner
+from tidewolf.core.vertices import sparse_combine, sparse_inner, sparse_store
 
 DROP = 1e-13
 """Weights up to this become 0."""
@@ -25,22 +25,55 @@ ORACLE_SLACK = 1e3
 _ROUNDING = ORACLE_SLACK * float(np.finfo(np.float64).eps)
 
 
+DONE, NO_ROOM, TABLE_TAKEN, BAD_ORACLE = range(4)
+"""What a search for a member comes back with."""
+COUNT, CALLS, BUDGET, LAST, WAITING, STEP, DISTANCE2, USED = range(8)
+"""Where it is: rows of the table, oracle calls so far and at most, whether the last was made, one
+more than the entries of a vertex that waits for its row (0: none does) and the step to it,
+|x - y|^2, atoms with weight.
+"""
+PLACES = 8
+
+
 @kernel
-def pairwise_steps(gram, weights, slopes, steps, stop):  # type: ignore[no-untyped-def]
+def dot(a, b):  # type: ignore[no-untyped-def]
+    """<a, b> in eight sums, whatever the machine does with them: the same bits everywhere.
+
+    Naive twin: eight sums in Python, in tests/test_rounds.py.
+    """
+    whole = len(a) - len(a) % 8
+    s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(0, whole, 8):
+        s0 += a[i] * b[i]
+        s1 += a[i + 1] * b[i + 1]
+        s2 += a[i + 2] * b[i + 2]
+        s3 += a[i + 3] * b[i + 3]
+        s4 += a[i + 4] * b[i + 4]
+        s5 += a[i + 5] * b[i + 5]
+        s6 += a[i + 6] * b[i + 6]
+        s7 += a[i + 7] * b[i + 7]
+    total = ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
+    for i in range(whole, len(a)):
+        total += a[i] * b[i]
+    return total
+
+
+@kernel
+def pairwise_steps(gram, weights, slopes, chosen, steps, stop):  # type: ignore[no-untyped-def]
     """The steps, in place, among atoms with weight and idle ones that x would gain by: those whose
-    slope is below its average.
+    slope is below its average; returns how many were taken. `chosen` has a place for each atom.
 
     Naive twin: `naive_steps` in tests/test_projection.py.
     """
     average = 0.0
     for q in range(len(weights)):
         average += weights[q] * slopes[q]
-    chosen, count = np.empty(len(weights), dtype=np.int64), 0
+    count = 0
     for q in range(len(weights)):
         chosen[count] = q
         count += weights[q] > 0.0 or slopes[q] < average
     margin = TIE * stop
-    for _ in range(steps):
+    for taken in range(steps):
         i, least = 0, np.inf
         j, most = 0, -np.inf
         for n in range(count):  # choices without branches: which atom wins cannot be predicted
@@ -55,7 +88,7 @@ def pairwise_steps(gram, weights, slopes, steps, stop):  # type: ignore[no-untyp
             most = slope if higher else most
         gap = most - least
         if gap <= stop:
-            return
+            return taken
         length2, step = gram[i, i] - 2.0 * gram[i, j] + gram[j, j], weights[j]
         if gap < step * length2:
             step = gap / length2
@@ -64,6 +97,7 @@ def pairwise_steps(gram, weights, slopes, steps, stop):  # type: ignore[no-untyp
         for n in range(count):
             q = chosen[n]
             slopes[q] += step * (gram[i, q] - gram[j, q])
+    return steps
 
 
 @kernel
@@ -92,16 +126,18 @@ def sparse_correct(rows, gram, weights, y, steps, stop, x):  # type: ignore[no-u
     Naive twin: `correct_any` of projection/weights.py.
     """
     starts, indices, values = rows
+    r, slopes, chosen = np.empty(len(x)), np.empty(len(weights)), np.empty(len(weights), np.int64)
     x[:] = 0.0
     sparse_combine(starts, indices, values, weights, x)
-    return sparse_correct_from(rows, gram, weights, x, y, np.empty(len(x)), steps, stop)[0]
+    return correct_from(rows, gram, weights, x, y, r, slopes, chosen, steps, stop, False)[0]
 
 
 @kernel
-def sparse_correct_from(  # type: ignore[no-untyped-def]
-    rows, gram, weights, x, y, r, steps, stop
+def correct_from(  # type: ignore[no-untyped-def]
+    rows, gram, weights, x, y, r, slopes, chosen, steps, stop, exact
 ):
-    """The same from x, the point of the weights, in place; r becomes x - y.
+    """The same from x, the point of the weights, in place; r becomes x - y and `slopes` those of
+    all atoms. `exact`: x is the sum of its atoms to the last bit, and stays where no step is taken.
 
     Returns |x - y|^2 and how many atoms are in use. Naive twin: `correct_any` of
     projection/weights.py.
@@ -109,17 +145,19 @@ def sparse_correct_from(  # type: ignore[no-untyped-def]
     starts, indices, values = rows
     for e in range(len(x)):
         r[e] = x[e] - y[e]
-    slopes = np.empty(len(weights))
     sparse_inner(starts, indices, values, r, slopes)
-    pairwise_steps(gram, weights, slopes, steps, stop)
+    taken = pairwise_steps(gram, weights, slopes, chosen, steps, stop)
+    if taken == 0 and exact:
+        used = 0
+        for q in range(len(weights)):
+            used += weights[q] > 0.0
+        return dot(r, r), used
     used = rescale(weights)
     x[:] = 0.0
     sparse_combine(starts, indices, values, weights, x)
-    distance2 = 0.0
     for e in range(len(x)):
         r[e] = x[e] - y[e]
-        distance2 += r[e] * r[e]
-    return distance2, used
+    return dot(r, r), used
 
 
 @kernel
@@ -129,40 +167,77 @@ def oracle(d, kernel_data, indices, values):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def run_until_new_vertex(  # type: ignore[no-untyped-def]
-    rows, gram, weights, x, y, kernel_data, answer, limits, correction, calls, last
+def nearest_member(  # type: ignore[no-untyped-def]
+    rows, gram, filled, weights, x, y, kernel_data, answer, work, numbers, at
 ):
-    """The search in place, until there is a vertex without a row: its size, and the step to it,
-    which x and the other weights have taken; the calls so far, whether it was the last, |x - y|^2.
+    """A member near y from the active set of x, in place, as projection/active_set.py says; rows
+    are appended to the table while there is room and nobody else has appended any.
 
-    `answer` is (indices, values) for the oracle to fill, `limits` (tol, budget), `correction`
-    (steps, stop). At the end the size is minus the number of atoms in use; an answer worse than x
-    gets step -1. Naive twin: `ActiveSet.nearest` through `answer`, in tests/test_projection.py.
+    `weights` has room for more rows than there are; `filled` is how many the table has. `answer` is
+    (indices, values) for the oracle to fill; `work` (r, zeros, slopes, chosen); `numbers`
+    (tolerance, steps, stop, margin), where candidates whose slopes differ by less than `margin`
+    times |x - y| tie, and go to the first row. `at` holds where it is, and what it found: see the
+    names above. Comes back with DONE, or with NO_ROOM, TABLE_TAKEN for a vertex that waits in
+    `answer`, to go on where it was; with BAD_ORACLE where an answer is worse than x. Naive twin:
+    `ActiveSet.nearest` through `answer`, in tests/test_projection.py.
     """
+    starts, columns, entries = rows
     indices, values = answer
-    tol, budget = limits
-    steps, stop = correction
-    r = np.empty(len(x))
+    r, zeros, slopes, chosen = work
+    tol, steps, stop, margin = numbers
+    count, exact = int(at[COUNT]), at[WAITING] == 0.0 and at[CALLS] == 0.0
     while True:
-        distance2, used = sparse_correct_from(rows, gram, weights, x, y, r, steps, stop)
-        if last or distance2 <= tol or calls >= budget:
-            return -used, 0.0, calls, last, distance2
+        if at[WAITING] > 0.0:
+            size, step = int(at[WAITING]) - 1, at[STEP]
+            if count < filled:
+                return TABLE_TAKEN
+            if count == len(gram) or starts[count] + size > len(columns):
+                return NO_ROOM
+            sparse_store(
+                starts, columns, entries, gram, count, indices[:size], values[:size], zeros
+            )
+            weights[count] = step
+            count += 1
+            filled = count
+            at[COUNT], at[WAITING] = count, 0.0
+        distance2, used = correct_from(
+            rows, gram, weights[:count], x, y, r, slopes[:count], chosen, steps, stop, exact
+        )
+        exact = True
+        at[DISTANCE2], at[USED] = distance2, used
+        if at[LAST] > 0.0 or distance2 <= tol or at[CALLS] >= at[BUDGET]:
+            return DONE
         size = oracle(r, kernel_data, indices, values)
-        calls += 1
-        at_x, x2 = 0.0, 0.0
-        for e in range(len(x)):
-            at_x += r[e] * x[e]
-            x2 += x[e] * x[e]
-        at_v, x_v, v2 = 0.0, 0.0, 0.0
+        at[CALLS] += 1.0
+        at_v = 0.0
         for p in range(size):
             at_v += values[p] * r[indices[p]]
+        at_x, x2, x_v, v2 = dot(r, x), dot(x, x), 0.0, 0.0
+        for p in range(size):
             x_v += values[p] * x[indices[p]]
             v2 += values[p] * values[p]
         drop, length2 = at_x - at_v, max(0.0, x2 - 2.0 * x_v + v2)
         if not drop >= -_ROUNDING * math.sqrt(distance2 * (x2 + length2)):
-            return size, -1.0, calls, last, distance2
+            at[WAITING] = size + 1
+            return BAD_ORACLE
         gap = max(drop, 0.0)
-        last = gap * gap <= tol * distance2 or calls >= budget
+        row, allowed = -1, at_v + margin * math.sqrt(distance2)
+        for q in range(count):
+            if slopes[q] <= allowed and starts[q + 1] - starts[q] <= len(indices):
+                slope = 0.0  # idle atoms that took no part have old ones
+                for p in range(starts[q], starts[q + 1]):
+                    slope += entries[p] * r[columns[p]]
+                if slope <= allowed:
+                    row, drop = q, at_x - slope
+                    break
+        if row >= 0:
+            start, size, x_v, v2 = starts[row], starts[row + 1] - starts[row], 0.0, 0.0
+            for p in range(size):
+                indices[p], values[p] = columns[start + p], entries[start + p]
+                x_v += values[p] * x[indices[p]]
+                v2 += values[p] * values[p]
+            length2 = max(0.0, x2 - 2.0 * x_v + v2)
+        last = gap * gap <= tol * distance2 or at[CALLS] >= at[BUDGET]
         shift = max(0.0, 1.0 - gap / distance2) if last else 0.0
         step = min(1.0, max(0.0, (1.0 - shift) * drop / length2)) if length2 > 0.0 else 0.0
         for e in range(len(x)):
@@ -170,12 +245,15 @@ def run_until_new_vertex(  # type: ignore[no-untyped-def]
             x[e] *= 1.0 - step
         for p in range(size):
             x[indices[p]] += step * values[p]
-        for q in range(len(weights)):
+        for q in range(count):
             weights[q] *= 1.0 - step
-        row = find_row(rows, len(weights), indices, values, size)
+        at[LAST], exact = 1.0 if last else 0.0, False
         if row < 0:
-            return size, step, calls, last, distance2
-        weights[row] += step
+            row = find_row(rows, count, indices, values, size)
+        if row < 0:
+            at[WAITING], at[STEP] = size + 1, step
+        else:
+            weights[row] += step
 
 
 @kernel

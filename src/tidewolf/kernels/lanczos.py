@@ -3,7 +3,8 @@ found it may still be.
 
 Lanczos from b gives orthonormal q_1 = b/|b|, q_2, ... with A Q_k = Q_k T_k + beta_k q_{k+1} e_k',
 T_k tridiagonal (alpha, beta). Its largest eigenvalue theta <= lambda_1 is the best Rayleigh
-quotient in the space. All q are kept and orthogonalised twice.
+quotient in the space. All q are kept and orthogonalised twice. Where A lives on a device, so do the
+q; T comes to the host when it is looked at, in one read.
 
 A bound from above. Let mu be the measure with mass m_i = <u_i, q_1>^2 at each eigenvalue lambda_i.
 The polynomials
@@ -40,12 +41,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import eps_of, inner, is_array, like, namespace, norm, to_numpy
+from tidewolf.core.arrays import (
+    eps_of,
+    inner,
+    is_array,
+    like,
+    namespace,
+    norm,
+    to_numpy,
+    with_diagonal,
+    zeros,
+)
 from tidewolf.core.types import Array, Floats
 
 _FIRST = 16
 _PACE = 1.1
 """T is looked at when there are this times as many products as the last time, and one more."""
+_SHORT = 32
+"""Up to this size of T the simplest solver is the quickest."""
 SIGMA = 0.03
 """How much of a warm start is random."""
 
@@ -98,15 +111,18 @@ def probable(A: Any, begin: Start, tolerance: float, floor: float = 0.0) -> Foun
     return Found(space.vector(), theta, gap + space.rounding, space.k)
 
 
-def settled(A: Any, begin: Start, tolerance: float, floor: float = -math.inf) -> Found:
-    """Products until theta seems settled.
+def settled(
+    A: Any, begin: Start, tolerance: float, floor: float = -math.inf, ahead: bool = False
+) -> Found:
+    """Products until theta seems settled; with `ahead` also where it will be, if it goes on rising
+    as it did.
 
     No proof: a larger eigenvalue whose vector the start has little of may have been missed.
     """
     space = Krylov(A, begin.b, floor)
     while True:
         theta, gap = space.grown(tolerance)
-        if space.exhausted or space.seems_settled(gap / 2.0):
+        if space.exhausted or space.seems_settled(gap / 2.0, ahead):
             return Found(space.vector(), theta, gap + space.rounding, space.k)
 
 
@@ -132,7 +148,18 @@ def above(z: float, A: Array) -> float | None:
 
 
 def is_above(z: float, A: Array) -> bool:
-    """Whether a Cholesky factorisation of z I - A, in float64, runs through."""
+    """Whether a Cholesky factorisation of z I - A, in float64, runs through; made where A lives, if
+    its library can say so.
+    """
+    if type(A) is not np.ndarray:
+        from array_api_compat import is_torch_array
+
+        if is_torch_array(A):
+            from torch.linalg import cholesky_ex
+
+            xp = namespace(A)
+            B = with_diagonal(-1.0 * xp.astype(A, xp.float64), z)
+            return int(cholesky_ex(B).info) == 0
     from scipy.linalg.lapack import dpotrf
 
     B = np.negative(to_numpy(A), dtype=np.float64)
@@ -148,17 +175,19 @@ class Krylov:
         self.rounding = (self.n + 16) * eps_of(b)
         self.alpha: list[float] = []
         self.beta: list[float] = []
-        self.Q = like(np.zeros((min(self.n, _FIRST), self.n)), b)
+        self.Q = zeros((min(self.n, _FIRST), self.n), b)
         self.following = b / norm(b)
-        # at the last look, and by how much it had risen since the one before
-        self.theta, self.rise = -math.inf, math.inf
+        # at the last look, by how much it had risen since the one before, and by how much till then
+        self.theta, self.rise, self._risen = -math.inf, math.inf, math.inf
+        self._unread: list[Array] = []
+        """of the latest products alpha and beta, where nobody has looked at them yet"""
         self.values: Floats = np.zeros(0)
         self.vectors: Floats = np.zeros((0, 0))
 
     @property
     def k(self) -> int:
         """Products so far."""
-        return len(self.alpha)
+        return len(self.alpha) + len(self._unread)
 
     @property
     def exhausted(self) -> bool:
@@ -176,6 +205,11 @@ class Krylov:
         w = w - h @ Q
         again = Q @ w
         w = w - again @ Q
+        if type(w) is not np.ndarray:
+            xp, square = namespace(w), w @ w
+            self._unread.append(xp.stack([h[k] + again[k], xp.sqrt(square)]))
+            self.following = w / xp.sqrt(xp.where(square > 0.0, square, 1.0 + square))
+            return
         length = norm(w)
         self.alpha.append(float(h[k]) + float(again[k]))
         self.beta.append(max(length, self.rounding))
@@ -187,22 +221,30 @@ class Krylov:
         """
         for _ in range(1 + int((_PACE - 1.0) * self.k)):
             self.grow()
-            if self.exhausted:
+            if self.k == self.n or (not self._unread and self.exhausted):
                 break
-        from scipy.linalg import eigh_tridiagonal
-
-        self.values, self.vectors = (
-            eigh_tridiagonal(self.alpha, self.beta[:-1])
-            if self.k > 1
-            else (np.array(self.alpha), np.eye(1))
-        )
+        self._look()
+        self.values, self.vectors = tridiagonal(self.alpha, self.beta[:-1], quick=True)
         theta = float(self.values[-1])
-        self.rise, self.theta = theta - self.theta, theta
+        self._risen, self.rise, self.theta = self.rise, theta - self.theta, theta
         return theta, max(tolerance * float(np.abs(self.values).max()), self.floor - theta)
+
+    def _look(self) -> None:
+        """T as far as it goes: behind a product that led nowhere new there is nothing."""
+        if not self._unread:
+            return
+        both = np.asarray(to_numpy(namespace(self.Q).stack(self._unread)), dtype=np.float64)
+        self._unread = []
+        for alpha, beta in both.tolist():
+            self.alpha.append(alpha)
+            self.beta.append(max(beta, self.rounding))
+            if beta <= self.rounding:
+                break
 
     def vector(self) -> Array:
         """The unit vector whose Rayleigh quotient is theta."""
-        x = like(self.vectors[:, -1], self.Q) @ self.Q[: self.k, :]
+        top = tridiagonal(self.alpha, self.beta[:-1])[1][:, -1]
+        x = like(top, self.Q) @ self.Q[: self.k, :]
         return x / norm(x)
 
     def rules_out(self, z: float, mass: float) -> bool:
@@ -216,16 +258,42 @@ class Krylov:
                 return True
         return False
 
-    def seems_settled(self, gap: float) -> bool:
-        """Whether theta hardly rises, and is within `gap` of an eigenvalue by its residual and,
-        squared, by its distance from the next.
+    def seems_settled(self, gap: float, ahead: bool = False) -> bool:
+        """Whether theta hardly rises, or, where one looks `ahead`, will hardly rise if it goes on
+        as it did, and is within `gap` of an eigenvalue by its residual and, squared, by its
+        distance from the next.
         """
         if self.k == 1:
             return self.beta[-1] <= self.rounding
         residual = self.beta[-1] * abs(float(self.vectors[-1, -1]))
-        if self.rise > gap / 4.0:
+        rise = self.rise
+        if ahead and 2.0 * rise < self._risen < math.inf:  # a geometric series
+            rise = min(rise, rise * rise / (self._risen - rise))
+        if rise > gap / 4.0:
             return False
         return (
             residual * min(1.0, residual / max(float(self.values[-1] - self.values[-2]), residual))
             <= gap
         )
+
+
+def tridiagonal(
+    diagonal: list[float], beside: list[float], quick: bool = False
+) -> tuple[Floats, Floats]:
+    """The eigenvalues of a symmetric tridiagonal matrix, the least first, and its eigenvectors as
+    columns; `quick`: their signs do not matter.
+
+    Naive twin: `eigh` of the dense matrix, in tests/test_bounded_psd.py.
+    """
+    if len(diagonal) == 1:
+        return np.array(diagonal), np.eye(1)
+    if quick and len(diagonal) <= _SHORT:
+        from scipy.linalg.lapack import dstev
+
+        values, vectors, failed = dstev(np.array(diagonal), np.array(beside))
+        if not failed:
+            return values, vectors
+    from scipy.linalg import eigh_tridiagonal
+
+    values, vectors = eigh_tridiagonal(diagonal, beside)
+    return values, vectors

@@ -1,8 +1,14 @@
-"""What a projection on circulations needs in loops: divergences, gradients, and how large a sparse
-factor would be.
+"""What a projection on circulations needs in loops: divergences, gradients, potentials from a
+factor L D L' of the graph's Laplacian, and how large a sparse factor would be.
+
+For compiled rounds a graph is packed into whole numbers: how many nodes, arcs, free nodes and
+entries of L there are, then `arcs`, `tails` and `heads`, the nodes in the order of the factor, and
+the starts and rows of the columns of L; and into floats, the entries of L and 1/D.
 """
 
 from __future__ import annotations
+
+import numpy as np
 
 from tidewolf.core.jit import kernel
 
@@ -53,3 +59,76 @@ def factor_entries(indptr, indices, limit, parent, mark):  # type: ignore[no-unt
         if count > limit:
             return count
     return count
+
+
+@kernel
+def circulations(d, count, floats, ints, out):  # type: ignore[no-untyped-def]
+    """The parts of the first `count` rows of d, one or two, that are circulations: 0 on arcs that
+    lead nowhere.
+
+    Naive twin: `HullProjection`, in tests/test_laplacian.py.
+    """
+    nodes, m, free, size = ints[0], ints[1], ints[2], ints[3]
+    arcs, tails, heads = ints[4 : 4 + m], ints[4 + m : 4 + 2 * m], ints[4 + 2 * m : 4 + 3 * m]
+    order = ints[4 + 3 * m : 4 + 3 * m + free]
+    starts = ints[4 + 3 * m + free : 5 + 3 * m + 2 * free]
+    rows = ints[5 + 3 * m + 2 * free :]
+    entries, inverse = floats[:size], floats[size : size + free]
+    second = count - 1
+    at = np.zeros((nodes, 2))
+    for p in range(m):
+        a, b = d[0, arcs[p]], d[second, arcs[p]]
+        at[tails[p], 0] += a
+        at[tails[p], 1] += b
+        at[heads[p], 0] -= a
+        at[heads[p], 1] -= b
+    z = np.empty((free, 2))
+    for i in range(free):
+        z[i, 0], z[i, 1] = at[order[i], 0], at[order[i], 1]
+    for j in range(free):
+        a, b = z[j, 0], z[j, 1]
+        for p in range(starts[j], starts[j + 1]):
+            z[rows[p], 0] -= entries[p] * a
+            z[rows[p], 1] -= entries[p] * b
+    for j in range(free - 1, -1, -1):
+        a, b = z[j, 0] * inverse[j], z[j, 1] * inverse[j]
+        for p in range(starts[j], starts[j + 1]):
+            a -= entries[p] * z[rows[p], 0]
+            b -= entries[p] * z[rows[p], 1]
+        z[j, 0], z[j, 1] = a, b
+    at[:] = 0.0
+    for i in range(free):
+        at[order[i], 0], at[order[i], 1] = z[i, 0], z[i, 1]
+    out[:count] = 0.0
+    for p in range(m):
+        tail, head, arc = tails[p], heads[p], arcs[p]
+        out[second, arc] = d[second, arc] - (at[tail, 1] - at[head, 1])
+        out[0, arc] = d[0, arc] - (at[tail, 0] - at[head, 0])
+
+
+@kernel
+def unit_flow_excess(x, floats, ints):  # type: ignore[no-untyped-def]
+    """The largest breach of x >= 0, of a unit flow's conservation between the first and the last
+    node, or flow on an arc that leads nowhere.
+
+    Naive twin: `FlowPolytope.excess`, in tests/test_flow_polytope.py.
+    """
+    nodes, m = ints[0], ints[1]
+    arcs, tails, heads = ints[4 : 4 + m], ints[4 + m : 4 + 2 * m], ints[4 + 2 * m : 4 + 3 * m]
+    balance, worst = np.zeros(nodes), 0.0
+    balance[0], balance[nodes - 1] = 1.0, -1.0
+    for p in range(m):
+        amount = x[arcs[p]]
+        balance[tails[p]] -= amount
+        balance[heads[p]] += amount
+        worst = max(worst, -amount)
+    for v in range(nodes):
+        worst = max(worst, abs(balance[v]))
+    if m < len(x):
+        leads = np.zeros(len(x))
+        for p in range(m):
+            leads[arcs[p]] = 1.0
+        for e in range(len(x)):
+            if leads[e] == 0.0:
+                worst = max(worst, abs(x[e]))
+    return worst

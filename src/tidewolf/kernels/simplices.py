@@ -141,3 +141,52 @@ def kth_least(a, k):  # type: ignore[no-untyped-def]
         else:
             return pivot
     return a[k]
+
+
+@kernel
+def within_sum(d, count, floats, ints, out):  # type: ignore[no-untyped-def]
+    """The first `count` rows of d without their means; as they are, or 0, where ints[0] says so: 1,
+    2. Its naive twins in the tests are `Simplex.tangent` and `CappedSimplex.tangent`.
+    """
+    n = d.shape[1]
+    for row in range(count):
+        mean = added(d[row]) / n if ints[0] == 0 else 0.0
+        share = 0.0 if ints[0] == 2 else 1.0
+        for e in range(n):
+            out[row, e] = share * d[row, e] - mean
+
+
+@kernel
+def sum_excess(x, floats, ints):  # type: ignore[no-untyped-def]
+    """The largest negative entry, entry above the cap floats[1], or error of the sum floats[0],
+    which may be less where ints[1] is 1. Its naive twins in the tests are `Simplex.excess` and
+    `CappedSimplex.excess`.
+    """
+    least, most = x[0], x[0]
+    for e in range(len(x)):
+        least, most = min(least, x[e]), max(most, x[e])
+    off = added(x) - floats[0]
+    off = off if ints[1] == 1 else abs(off)
+    return max(0.0, -least, most - floats[1], off)
+
+
+@kernel
+def added(a):  # type: ignore[no-untyped-def]
+    """The sum of all entries in eight sums, whatever the machine does with them. Its naive twin in
+    the tests is `math.fsum`.
+    """
+    whole = len(a) - len(a) % 8
+    s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(0, whole, 8):
+        s0 += a[i]
+        s1 += a[i + 1]
+        s2 += a[i + 2]
+        s3 += a[i + 3]
+        s4 += a[i + 4]
+        s5 += a[i + 5]
+        s6 += a[i + 6]
+        s7 += a[i + 7]
+    total = ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
+    for i in range(whole, len(a)):
+        total += a[i]
+    return total

@@ -73,6 +73,7 @@ from tidewolf.methods.steps.drift_blocks import (
     promise_on_intervals,
 )
 from tidewolf.methods.steps.slopes import Slopes, tangent_part, unit_length
+from tidewolf.sets.base import ConvexSet
 
 
 class State(NamedTuple):
@@ -229,13 +230,21 @@ class DriftPlusPenalty(WithTheorem[State], Projecting[State]):
             distance=point.distance,
             reach=self.first_reach if state.t == n else reach,
         )
-        z, tally, last = drift(K, whole, G_f, s.alpha, s.delta, state.last, state.tally)
+        here = self._set_on_host
+        z, tally, last = drift(K, whole, G_f, s.alpha, s.delta, state.last, state.tally, here)
         return state._replace(
             point=point.moved_to(frozen(z)),
             slopes=slopes._replace(loss=G_f),
             last=last,
             tally=tally,
         )
+
+    @cached_property
+    def _set_on_host(self) -> HasLMO:
+        """The set in NumPy's arrays, which the solvers of the step work on."""
+        K = self.K
+        moves = isinstance(K, ConvexSet) and type(K.center) is not np.ndarray
+        return K.to(np.zeros(1)) if moves else K
 
     def renew(self, state: State) -> State:
         return state._replace(last=Last())

@@ -674,7 +674,7 @@ class Ensemble(Learner[State]):
         if factors is None:
             reach = min(2.0 * K.radius, K.diameter + own.distance)
             return Part(own.y, share, own.sums, reach, pending)
-        return Part(own.y, share, own.sums, reaches(factors, z - own.y), pending)
+        return Part(own.y, share, own.sums, reaches(factors, z, own.y), pending)
 
     @cached_property
     def _factors(self) -> Factors | None:

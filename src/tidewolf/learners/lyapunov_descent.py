@@ -45,6 +45,12 @@ from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.methods.available import PlaysAround, anew, uses
 from tidewolf.methods.base import Bound, Learner, LimitBound, Record
 from tidewolf.methods.clock import BlockLearner, add_sums
+from tidewolf.methods.compiled_rounds import (
+    CompiledDescent,
+    Functions,
+    compiled_descent,
+    is_plain,
+)
 from tidewolf.methods.descent import Descent, price_at_most
 from tidewolf.methods.late import Decided, Overrides, coming_round, in_order
 from tidewolf.methods.migration import Migrations, Move, apart, begun, carried, require_of_one_kind
@@ -67,7 +73,7 @@ from tidewolf.methods.settings import (
 from tidewolf.methods.steps.adagrad import DescentSums
 from tidewolf.methods.steps.group import Push
 from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows, require_each
-from tidewolf.methods.steps.lyapunov import Ledger, LyapunovWeights
+from tidewolf.methods.steps.lyapunov import LEAST_HORIZON, Ledger, LyapunovWeights
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.projection.active import factors_of
 
@@ -96,6 +102,19 @@ class State(NamedTuple):
     @property
     def distance(self) -> float:
         return self.point.distance
+
+    def played(
+        self,
+        t: int,
+        point: ProjectedPoint,
+        ledger: Ledger,
+        bank: float,
+        calls: int,
+        descent: DescentSums,
+    ) -> State:
+        """After rounds in which nothing waited; `_replace` takes as long as some of them."""
+        fixed = (self.pending, self.lost, self.overrides, self.last, self.coming, self.migrations)
+        return State(t, point, self.open, ledger, bank, calls, descent, *fixed)
 
 
 @final
@@ -286,6 +305,16 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
     def block_length(self, state: State) -> int:
         return self.block
 
+    def taken(self, state: State, seen: FirstOrder) -> State:
+        kernel = self.compiled
+        if kernel is not None and kernel.takes(state) and is_plain(seen):
+            require_first_order(seen, self.K.shape, 1)
+            played = kernel.play(state, Functions.seen(seen), 0, 1)
+            if played.done:
+                after: State = played.state
+                return after
+        return super().taken(state, seen)
+
     def step(self, state: State, block: FirstOrder) -> State:
         """The surrogate and the descent."""
         weighed = self._weights.weigh(state.ledger, block)
@@ -296,6 +325,26 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
 
     def projection(self, state: State) -> Banked:
         return Banked(self._tolerance2)
+
+    @cached_property
+    def compiled(self) -> CompiledDescent | None:
+        if self.block > 1 or self.per_limit or self.max_move is not None:
+            return None
+        if type(self) is not LyapunovDescent:  # a subclass may say otherwise
+            return None
+        return compiled_descent(
+            self.K,
+            CAUTION=self.caution,
+            HORIZON=self.horizon or LEAST_HORIZON,
+            LOSS_MOST=math.inf if self.loss_lipschitz is None else self.loss_lipschitz,
+            LIMIT_MOST=(
+                math.inf if self.constraint_lipschitz is None else self.constraint_lipschitz
+            ),
+            CALLS_EARNED=self.calls_per_round,
+            TOLERANCE2=self._tolerance2,
+            SCALE=self.step_scale,
+            KEEP=self._keep,
+        )
 
     @cached_property
     def _weights(self) -> LyapunovWeights:

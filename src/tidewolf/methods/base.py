@@ -429,6 +429,13 @@ class Learner(Value, ABC, Generic[S]):
             cls.examples = _on_a_set(cls.__dict__["examples"])  # type: ignore[method-assign]
 
     @property
+    def compiled(self) -> Any:
+        """Its rounds in one kernel, as `methods.compiled_rounds.CompiledRounds`; None where there
+        is none.
+        """
+        return None
+
+    @property
     def hard_set(self) -> HasLMO:
         """The set every played point belongs to: K, for learners that have it among their
         settings under that name.

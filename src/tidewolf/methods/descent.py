@@ -81,6 +81,6 @@ def _steps_of_factors(
     K: HasLMO, own: Descent, push: Push, scale: float, keep: float
 ) -> tuple[Array, DescentSums]:
     factors, point = factors_in(K), own.point
-    part = Part(point.y, 1.0, own.sums, reaches(factors, point.x - point.y))
+    part = Part(point.y, 1.0, own.sums, reaches(factors, point.x, point.y))
     [(y, sums)] = descend_together([part], push, scale, keep, factors)
     return y if factors.exact else into_balls(y, K.center, factors), sums

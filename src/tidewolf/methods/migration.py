@@ -298,7 +298,7 @@ def begun(K: HasLMO, sums: DescentSums, x: Array, y: Array) -> DescentSums:
         reach = min(2.0 * K.radius, K.diameter + apart(x, y))
         return sums._replace(regret_bound=sums.inverse_step * reach**2)
     assert sums.factors is not None
-    D = reaches(factors, x - y)
+    D = reaches(factors, x, y)
     return sums._replace(regret_bound=float((sums.factors.inverse_steps * D * D).sum()))
 
 

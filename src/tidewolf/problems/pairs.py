@@ -40,7 +40,7 @@ from tidewolf.core.batch import Stream
 from tidewolf.core.randomness import generator
 from tidewolf.core.settings import Count, validated
 from tidewolf.core.types import Floats
-from tidewolf.functions.linear import Linear
+from tidewolf.functions.load_cost import LoadCost
 from tidewolf.functions.max_utilization import MaxUtilization
 from tidewolf.problems.base import Problem, RandomSeed, as_rounds
 from tidewolf.problems.graphs import spread
@@ -125,7 +125,7 @@ def pairs(
         "pairs",
         K,
         Stream(
-            Linear(shares[:, K.owner] * cost[:, K.links]),
+            LoadCost(K.incidence, shares, cost, K.owner),
             MaxUtilization(K.incidence, demands, speed, K.owner, limit),
         ),
         f"Flows between every two of {NODES} nodes of {NETWORK} in the Topology Zoo, no link "

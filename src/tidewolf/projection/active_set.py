@@ -26,9 +26,10 @@ from tidewolf.core.conforming import allowed_excess
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.types import Array, Bools, Floats, Int64s
-from tidewolf.core.vertices import Atoms, Vertex, require_saved_numbers
+from tidewolf.core.vertices import Atoms, Vertex, require_saved_numbers, table_for
 from tidewolf.projection.active import Active, Remembered, emptied, is_free_of
 from tidewolf.projection.compiled import Correction, SearchResult, search, supports
+from tidewolf.projection.on_device import Start, search_on_device
 from tidewolf.projection.one_shot import (
     as_budget,
     as_member,
@@ -103,7 +104,7 @@ class ActiveSet(Active):
         """
         point = as_set(K, "An active set").center if x0 is None else as_member(K, x0)
         atom, weights = K.atom(point), np.ones(1)
-        atoms = atom.table().append(atom, 0)
+        atoms = table_for(atom, point).append(atom, 0)
         return cls(atoms, weights, atoms.combine(weights, point))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -158,7 +159,12 @@ class ActiveSet(Active):
             found = search(K, start, y, tol, float(budget), correction)
             warm = self.warm
         else:
-            found = self._search(K, y, tol, budget)
+            if type(y) is np.ndarray:
+                found = self._search(K, y, tol, budget)
+            else:
+                start = Start(self.atoms, self.weights, self.x, self.warm)
+                correction = Correction(CORRECTIVE_STEPS, CORRECTIVE_GAP * tol)
+                found = search_on_device(K, start, y, tol, budget, correction)
             warm = found.warm
         y, active = frozen(found.y), ActiveSet(found.atoms, found.weights, found.x, warm)
         distance2 = found.distance2
@@ -280,6 +286,10 @@ class ActiveSet(Active):
             return ActiveSet(self.atoms.only(used), self.weights[used], self.x, self.warm)
         return self
 
+    def reduced(self, used: int, K: HasLMO) -> ActiveSet:
+        """The same point with as many atoms as it may have, where it has so many in use."""
+        return self._reduced(used, K.dimension)
+
     def parts(self) -> dict[str, Any]:
         vertices = self.atoms.vertices[: len(self.weights)]
         return {"vertices": vertices, "weights": self.weights, "x": self.x, "warm": self.warm}
@@ -310,7 +320,7 @@ class ActiveSet(Active):
             )
         if not is_warm(warm):
             raise ValueError("what the next oracle call starts from is no array")
-        atoms = vertices[0].table()
+        atoms = table_for(vertices[0], x)
         for count, vertex in enumerate(vertices):
             atoms = atoms.append(vertex, count)
         apart, reach = (

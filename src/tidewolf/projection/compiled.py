@@ -2,27 +2,45 @@
 (`sets.base.Compiled`).
 
 Corrective steps, oracle, shift and step follow one another inside a kernel on the rows of a sparse
-table (kernels/active_set.py), which comes back when it is done, or with a vertex that has no row
-yet. `ActiveSet` does the same through `answer` for every other set: results agree up to rounding.
+table (kernels/active_set.py), which appends the vertices it meets and comes back when it is done,
+or where the table is full or another's. `ActiveSet` does the same through `answer` for every other
+set: results agree up to rounding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, Never
 
 import numpy as np
 
 from tidewolf.core.arrays import inner
 from tidewolf.core.jit import Kernel
-from tidewolf.core.types import Array, Floats
+from tidewolf.core.types import Array, Floats, NDArray
 from tidewolf.core.vertices import Atoms, Sparse, SparseAtoms
-from tidewolf.kernels.active_set import run_until_new_vertex
+from tidewolf.kernels.active_set import (
+    BAD_ORACLE,
+    BUDGET,
+    CALLS,
+    COUNT,
+    DISTANCE2,
+    DONE,
+    LAST,
+    PLACES,
+    TABLE_TAKEN,
+    USED,
+    WAITING,
+    nearest_member,
+)
 from tidewolf.projection.one_shot import oracle_error
 from tidewolf.sets.base import Compiled
 
 _DOUBLE = np.dtype(np.float64)
+TIE_SHARE = 1e-10
+"""Corrective steps make slopes equal, and rounding would choose among them: candidates whose slopes
+differ by less than this share of |x - y| radius tie, and the first row wins.
+"""
 
 
 class SearchResult(NamedTuple):
@@ -50,16 +68,26 @@ class Correction(NamedTuple):
     stop: float
 
 
-class _Pause(NamedTuple):
-    """What the kernel comes back with."""
+class Search:
+    """What a search in a kernel needs of Python: room for a vertex that waits, and a sentence."""
 
-    size: int
-    """entries of a vertex that has no row; at the end, minus the number of atoms in use"""
-    step: float
-    """to that vertex; -1 where it is worse than x"""
-    calls: int
-    last: bool
-    distance2: float
+    @staticmethod
+    def make_way(code: int, atoms: SparseAtoms, count: int, at: Floats) -> SparseAtoms:
+        """A table with room for the vertex that waits: one of its own where others have appended
+        to this one.
+        """
+        if code == TABLE_TAKEN:
+            atoms = atoms.only(np.arange(count))
+        with atoms.lock:
+            atoms.make_room(count + 1, int(atoms.starts[count]) + int(at[WAITING]) - 1)
+        return atoms
+
+    @staticmethod
+    def refuse(x: Floats, y: Floats, answer: tuple[NDArray, NDArray], at: Floats) -> Never:
+        """Where the oracle answered with less than what was known."""
+        size, r = int(at[WAITING]) - 1, x - y
+        vertex = Sparse(x.shape, answer[0][:size].copy(), answer[1][:size].copy())
+        raise oracle_error(vertex.inner(r), 0.0, inner(r, x))
 
 
 def supports(atoms: Atoms, x: Array, y: Array) -> bool:
@@ -76,36 +104,39 @@ def search(
     correction: Correction,
 ) -> SearchResult:
     """From a table, weights and their point x towards y."""
-    atoms, weights, x = start[0], start[1].copy(), start[2].copy()
-    given, y = y, y.copy()
-    run, kernel_data, answer = (
-        specialise(K.oracle),
-        K.kernel_data,
-        (np.empty(K.max_nonzeros, np.int32), np.empty(K.max_nonzeros)),
-    )
-    limits, ends = (tol, budget), (correction.steps, correction.stop)
-    calls, last = 0, False
+    atoms, weights, x = start
+    assert type(atoms) is SparseAtoms
+    at, n, count = np.zeros(PLACES), len(x), len(weights)
+    at[COUNT], at[BUDGET] = count, budget
+    x, moved = x.copy(), y.copy()
+    answer = (np.empty(K.max_nonzeros, np.int32), np.empty(K.max_nonzeros))
+    run, numbers = specialise(K.oracle), (tol, *correction, tie_margin(K))
     while True:
-        assert type(atoms) is SparseAtoms
-        rows = (atoms.starts, atoms.indices, atoms.values)
-        # plain tuples: numba takes far longer to look into named ones
-        pause = _Pause(
-            *run(rows, atoms.gram, weights, x, y, kernel_data, answer, limits, ends, calls, last)
-        )
-        size, calls, last = pause.size, pause.calls, pause.last
-        if size < 0:
-            return SearchResult(
-                atoms, weights, x, y if last else given, calls, pause.distance2, -size
-            )
-        vertex = Sparse(y.shape, answer[0][:size].copy(), answer[1][:size].copy())
-        if pause.step < 0.0:
-            raise oracle_error(vertex.inner(x - y), 0.0, inner(x - y, x))
-        count, before = len(weights), weights
-        atoms, weights = atoms.append(vertex, count), np.empty(count + 1)
-        weights[:count], weights[count] = before, pause.step
+        room = len(atoms.gram)
+        grown = np.zeros(room)
+        grown[:count] = weights[:count]
+        weights, work = grown, (np.empty(n), np.zeros(n), np.empty(room), np.empty(room, np.int64))
+        rows = (atoms.starts, atoms.indices, atoms.values)  # plain: numba is slow on named tuples
+        with atoms.lock:
+            found = (x, moved, K.kernel_data, answer, work, numbers, at)
+            code = run(rows, atoms.gram, atoms.filled, weights, *found)
+            count = int(at[COUNT])
+            atoms.filled = max(atoms.filled, count)
+        if code == DONE:
+            break
+        if code == BAD_ORACLE:
+            Search.refuse(x, moved, answer, at)
+        atoms = Search.make_way(code, atoms, count, at)
+    ends = (int(at[CALLS]), float(at[DISTANCE2]), int(at[USED]))
+    return SearchResult(atoms, weights[:count], x, moved if at[LAST] > 0.0 else y, *ends)
+
+
+def tie_margin(K: Any) -> float:
+    """By how much slopes may differ, over |x - y|, and still tie."""
+    return TIE_SHARE * K.radius
 
 
 @cache
-def specialise(oracle: Kernel[int]) -> Callable[..., tuple[int, float, int, bool, float]]:
-    """`run_until_new_vertex` compiled with this oracle in it."""
-    return run_until_new_vertex.given(oracle=oracle).compiled
+def specialise(oracle: Kernel[int]) -> Callable[..., int]:
+    """`nearest_member` compiled with this oracle in it."""
+    return nearest_member.given(oracle=oracle).compiled

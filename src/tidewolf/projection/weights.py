@@ -47,7 +47,8 @@ def correct_any(atoms: Atoms, weights: Floats, y: Array, steps: int, stop: float
     """`correct` through the table's own products."""
     slopes = atoms.inner(atoms.combine(weights, y) - y, len(weights))
     weights = weights.copy()
-    pairwise_steps(atoms.gram, weights, slopes, steps, stop)
+    chosen = np.empty(len(weights), dtype=np.int64)
+    pairwise_steps(atoms.gram, weights, slopes, chosen, steps, stop)
     rescale(weights)
     x = atoms.combine(weights, y)
     r = x - y

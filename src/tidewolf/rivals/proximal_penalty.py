@@ -23,7 +23,7 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import frozen, namespace
+from tidewolf.core.arrays import frozen, ones
 from tidewolf.core.errors import NotFinite, NotSupported
 from tidewolf.core.feedback import FullInformation, require_full_information
 from tidewolf.core.known import Known
@@ -119,7 +119,7 @@ class ProximalPenalty(ProjectsExactly[State], Restarting[State]):
     def step(self, state: State, block: FullInformation) -> State:
         K, x, T, given = self.K, state.x, state.stretch.horizon, self.given_slopes
         losses, constraints = block
-        one = namespace(x).ones(1, dtype=x.dtype)
+        one = ones(1, x)
         # what overflows is refused with a sentence
         with np.errstate(over="ignore", invalid="ignore"):
             loss_gradient = losses.subgradient(x, one)

@@ -488,6 +488,22 @@ class Compiled(ABC):
         return Sparse(d.shape, indices[:count], values[:count])
 
 
+class CompiledGeometry(Compiled):
+    """A compiled set whose tangents and excess are kernels, too, so that whole rounds run inside
+    one (kernels/rounds.py).
+    """
+
+    tangents: ClassVar[Kernel[None]]
+    """tangents(d, count, floats, ints, out): the first `count` rows of d within aff(K)"""
+    point_excess: ClassVar[Kernel[float]]
+    """point_excess(x, floats, ints): as `excess`"""
+
+    @property
+    @abstractmethod
+    def geometry(self) -> tuple[Floats, Int64s] | None:
+        """What these two are told of the set, `floats` and `ints`; None where they cannot be."""
+
+
 class CostlyMembership(ABC):
     """A set whose `excess` is costly: runs prove membership by the combination a state holds."""
 

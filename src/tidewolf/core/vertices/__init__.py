@@ -19,7 +19,14 @@ from tidewolf.core.vertices.joined import Joined
 from tidewolf.core.vertices.low_rank import LowRank
 from tidewolf.core.vertices.moved import Moved
 from tidewolf.core.vertices.outer import Outer
-from tidewolf.core.vertices.sparse import Sparse, SparseAtoms, sparse_combine, sparse_inner
+from tidewolf.core.vertices.placed import table_for
+from tidewolf.core.vertices.sparse import (
+    Sparse,
+    SparseAtoms,
+    sparse_combine,
+    sparse_inner,
+    sparse_store,
+)
 
 __all__ = [
     "Atoms",
@@ -35,4 +42,6 @@ __all__ = [
     "require_saved_numbers",
     "sparse_combine",
     "sparse_inner",
+    "sparse_store",
+    "table_for",
 ]

@@ -27,8 +27,6 @@ from tidewolf.core.types import Array, Floats, NDArray, Shape
 
 FIRST_ROWS = 8
 """How many rows a table has room for at first."""
-_APPENDING = threading.Lock()
-"""Held while a table grows: states that share it may be continued in several threads."""
 
 
 def require_saved_numbers(array: Any, axes: int | None = None) -> None:
@@ -81,12 +79,25 @@ class Atoms(ABC):
     kind: ClassVar[type[Vertex]]
 
     def __init__(self) -> None:
-        self.vertices: list[Vertex] = []
         self.gram: Floats = np.zeros((FIRST_ROWS, FIRST_ROWS))
+        self.lock = threading.Lock()
+        """held while it grows: states that share it may be continued in several threads"""
+        self._vertices: list[Vertex] = []
         self._rows: dict[bytes, int] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: part for name, part in vars(self).items() if name != "lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, lock=threading.Lock())
+
+    @property
+    def vertices(self) -> list[Vertex]:
+        """Those of all rows."""
+        return self._vertices
+
     def __len__(self) -> int:
-        return len(self.vertices)
+        return len(self._vertices)
 
     def find(self, vertex: Vertex, count: int) -> int | None:
         """The row that holds this very point among the first `count`, or None."""
@@ -102,8 +113,8 @@ class Atoms(ABC):
                 f"A {type(vertex).__name__} vertex was met among {self.kind.__name__} ones; "
                 "a set's `atom` must make vertices of the kind its `answer` gives."
             )
-        with _APPENDING:
-            table = self if count == len(self.vertices) else self.only(np.arange(count))
+        with self.lock:
+            table = self if count == len(self) else self.only(np.arange(count))
             table._push(vertex)
         return table
 
@@ -115,13 +126,13 @@ class Atoms(ABC):
         return table
 
     def _push(self, vertex: Vertex) -> None:
-        row = len(self.vertices)
+        row = len(self)
         if row == len(self.gram):
             grown = np.zeros((2 * row, 2 * row))
             grown[:row, :row] = self.gram
             self.gram = grown
         self._store(vertex, row)
-        self.vertices.append(vertex)
+        self._vertices.append(vertex)
         self._rows.setdefault(vertex.key(), row)
 
     @abstractmethod

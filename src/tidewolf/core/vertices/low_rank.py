@@ -21,7 +21,16 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import eps_of, frozen, inner, like, namespace, to_numpy
+from tidewolf.core.arrays import (
+    eps_of,
+    frozen,
+    inner,
+    like,
+    namespace,
+    to_numpy,
+    with_diagonal,
+    zeros,
+)
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices.base import Atoms, Vertex, require_saved_numbers
 from tidewolf.core.vertices.factored import FactorAtoms, Factored, can_update, rank_one_update
@@ -54,18 +63,23 @@ class LowRank(Factored):
         first = int(np.searchsorted(above, rounding, side="right"))
         return LowRank((vectors[:, first:] * xp.sqrt(values[first:] - ridge)).T, ridge)
 
+    @staticmethod
+    def ridged(n: int, ridge: float, reference: Array) -> LowRank:
+        """ridge I, in the library, dtype and device of `reference`."""
+        return LowRank(zeros((0, n), reference), ridge)
+
     def inner(self, direction: Array) -> float:
         value = inner(self.rows @ direction, self.rows) if self.rows.shape[0] else 0.0
         return value + self.ridge * _trace(direction) if self.ridge else value
 
     def dense(self, reference: Array) -> Array:
-        return frozen(_with_ridge(like(self.rows.T @ self.rows, reference), self.ridge))
+        return frozen(with_diagonal(like(self.rows.T @ self.rows, reference), self.ridge))
 
     def blend(self, x: Array, step: float) -> Array:
         if can_update(x, self.rows):
             row = like(self.rows[0], x) * x.dtype.type(math.sqrt(step))
             blended = rank_one_update(x, 1.0 - step, 1.0, row, row)
-            return _with_ridge(blended, step * self.ridge)
+            return with_diagonal(blended, step * self.ridge)
         return super().blend(x, step)
 
     def key(self) -> bytes:
@@ -119,19 +133,9 @@ class LowRankAtoms(FactorAtoms):
         factor, each = self.factors[0], weights[self.owners[:end]]
         rows = factor[:end, :] * like(np.sqrt(np.abs(each)), factor)[:, None]
         signed = rows if (each >= 0.0).all() else rows * like(np.sign(each), factor)[:, None]
-        return _with_ridge(
+        return with_diagonal(
             like(rows.T @ signed, reference), float(weights @ np.array(self.ridges[: len(weights)]))
         )
-
-
-def _with_ridge(x: Array, ridge: float) -> Array:
-    """x + ridge I, for an x that is the caller's own."""
-    if ridge == 0.0:
-        return x
-    if type(x) is np.ndarray:
-        np.einsum("ii->i", x)[:] += ridge
-        return x
-    return x + ridge * like(np.eye(x.shape[0]), x)
 
 
 def _trace(x: Array) -> float:

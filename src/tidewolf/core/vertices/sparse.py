@@ -7,7 +7,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import flat, frozen, like, to_numpy
+from tidewolf.core.arrays import flat, frozen, like, taken, to_numpy
 from tidewolf.core.jit import kernel
 from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.core.vertices.base import FIRST_ROWS, Atoms, Vertex, require_saved_numbers
@@ -35,11 +35,9 @@ class Sparse(Vertex):
         return Sparse(tuple(point.shape), indices.astype(np.int32), entries[indices])
 
     def inner(self, direction: Array) -> float:
-        entries = (
-            direction
-            if type(direction) is np.ndarray and direction.ndim == 1
-            else flat(to_numpy(direction))
-        )
+        if type(direction) is not np.ndarray:
+            return float(self.values.dot(to_numpy(taken(flat(direction), self.indices))))
+        entries = direction if direction.ndim == 1 else flat(direction)
         return float(self.values.dot(entries[self.indices]))
 
     def dense(self, reference: Array) -> Array:
@@ -87,35 +85,80 @@ class Sparse(Vertex):
 
 
 class SparseAtoms(Atoms):
-    """Sparse vertices end to end: row i is entries starts[i] to starts[i + 1]."""
+    """Sparse vertices end to end: row i is entries starts[i] to starts[i + 1].
+
+    Kernels append rows themselves (kernels/active_set.py), under its lock: `filled` counts all of
+    them, and those that nobody has asked for are made vertices when somebody does.
+    """
 
     kind: ClassVar = Sparse
 
     def __init__(self) -> None:
         super().__init__()
+        self.filled = 0
+        self.shape: Shape = ()
         self.starts = np.zeros(FIRST_ROWS + 1, dtype=np.int64)
         self.indices = np.zeros(FIRST_ROWS, dtype=np.int32)
         self.values = np.zeros(FIRST_ROWS)
 
+    def __len__(self) -> int:
+        return self.filled
+
+    @property
+    def vertices(self) -> list[Vertex]:
+        while len(self._vertices) < self.filled:
+            with self.lock:
+                row = len(self._vertices)
+                if row < self.filled:
+                    begin, end = self.starts[row], self.starts[row + 1]
+                    indices, values = self.indices[begin:end].copy(), self.values[begin:end].copy()
+                    self._name(Sparse(self.shape, indices, values), row)
+        return self._vertices
+
+    def find(self, vertex: Vertex, count: int) -> int | None:
+        assert self.vertices is self._vertices  # all rows have names now
+        return super().find(vertex, count)
+
+    def make_room(self, rows: int, entries: int) -> None:
+        """Arrays for so many rows, with so many entries in all, where they are too short; called
+        with the lock held.
+        """
+        if rows > len(self.gram):
+            size = max(2 * len(self.gram), rows)
+            gram = np.zeros((size, size))
+            gram[: len(self.gram), : len(self.gram)] = self.gram
+            self.gram, self.starts = gram, _grown(self.starts, size + 1)
+        if entries > len(self.indices):
+            self.indices, self.values = _grown(self.indices, entries), _grown(self.values, entries)
+
+    def _push(self, vertex: Vertex) -> None:
+        assert isinstance(vertex, Sparse)
+        row, self.shape = self.filled, vertex.shape
+        self.make_room(row + 1, int(self.starts[row]) + len(vertex.indices))
+        self._store(vertex, row)
+        self.filled += 1
+        if len(self._vertices) == row:
+            self._name(vertex, row)
+
+    def _name(self, vertex: Vertex, row: int) -> None:
+        self._vertices.append(vertex)
+        self._rows.setdefault(vertex.key(), row)
+
     def _store(self, vertex: Vertex, row: int) -> None:
         assert isinstance(vertex, Sparse)
-        stop = int(self.starts[row]) + len(vertex.indices)
-        if row + 2 > len(self.starts):
-            self.starts = _grown(self.starts, row + 2)
-        if stop > len(self.indices):
-            self.indices, self.values = _grown(self.indices, stop), _grown(self.values, stop)
         table = self.starts, self.indices, self.values, self.gram
         sparse_store(*table, row, vertex.indices, vertex.values, np.zeros(math.prod(vertex.shape)))
 
-    def only(self, rows: NDArray) -> Atoms:
+    def only(self, rows: NDArray) -> SparseAtoms:
         """A new table holding just these rows, in this order; products are copied, and are those of
         a table made anew where rows ascend.
         """
         table, count = SparseAtoms(), len(rows)
         room = max(count, FIRST_ROWS)
-        table.vertices = [self.vertices[row] for row in rows.tolist()]
-        for row, vertex in enumerate(table.vertices):
-            table._rows.setdefault(vertex.key(), row)
+        table.filled, table.shape = count, self.shape
+        if len(self._vertices) == self.filled:
+            for at, row in enumerate(rows.tolist()):
+                table._name(self._vertices[row], at)
         table.gram = np.zeros((room, room))
         table.gram[:count, :count] = self.gram[rows[:, None], rows]
         begins, sizes = self.starts[rows], self.starts[rows + 1] - self.starts[rows]
@@ -153,7 +196,9 @@ def sparse_inner(starts, indices, values, direction, products):  # type: ignore[
 def sparse_store(  # type: ignore[no-untyped-def]
     starts, indices, values, gram, row, new_indices, new_values, zeros
 ):
-    """A vertex as the next row, with its products; `zeros` has an entry for each of a point's."""
+    """A vertex as the next row, with its products; `zeros` has an entry for each of a point's, and
+    is as it was afterwards.
+    """
     start = starts[row]
     starts[row + 1] = start + len(new_indices)
     for p in range(len(new_indices)):
@@ -164,6 +209,8 @@ def sparse_store(  # type: ignore[no-untyped-def]
     sparse_inner(starts, indices, values, zeros, products)
     for i in range(row):  # an assignment of slices would take numba two seconds
         gram[i, row] = products[i]
+    for p in range(len(new_indices)):
+        zeros[new_indices[p]] = 0.0
 
 
 @kernel

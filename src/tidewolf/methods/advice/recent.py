@@ -121,11 +121,13 @@ def _copied(batch: Batch, last: Batch | None) -> Batch:
     """A copy, that shares with the last one what both say of all rounds."""
     if not isinstance(batch, ArrayBatch) or type(last) is not type(batch):
         return mapped(batch, _own)
-    shared = [name for name in batch.__dict__ if name not in batch.by_round]
-    if not all(same(batch.__dict__[name], last.__dict__.get(name)) for name in shared):
+    mine, theirs = batch.__dict__, last.__dict__
+    shared = [name for name in batch.fields() if name not in batch.by_round]
+    if not all(same(mine[name], theirs[name]) for name in shared):
         return mapped(batch, _own)
-    rounds = {name: _own(batch.__dict__[name]) for name in batch.by_round}
-    return batch._unchecked(**{name: last.__dict__[name] for name in shared}, **rounds)
+    shared += [name for name in batch.of_all_rounds if name in theirs]
+    rounds = {name: _own(mine[name]) for name in batch.by_round}
+    return batch._unchecked(**{name: theirs[name] for name in shared}, **rounds)
 
 
 def _own(array: Array) -> Array:

@@ -32,7 +32,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 import numpy as np
 
 from tidewolf.core.arguments import as_items, shown
-from tidewolf.core.arrays import as_count, as_number, inner, namespace
+from tidewolf.core.arrays import as_count, as_number, inner, ones
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.feedback import FirstOrder, FullInformation, require_full_information
@@ -440,7 +440,7 @@ def _part(one: Batch) -> Batch:
 
 
 def _linearised(f: Batch, x: Array) -> Batch:
-    gradient = f.subgradient(x, namespace(x).ones(1, dtype=x.dtype))
+    gradient = f.subgradient(x, ones(1, x))
     return Affine.one(gradient, inner(gradient, x) - float(f.values(x)[0]))
 
 

@@ -38,8 +38,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import flat, frozen, inner
-from tidewolf.core.types import Array, Bools, Floats
+from tidewolf.core.arrays import flat, frozen, inner, plus
+from tidewolf.core.types import Array, Floats, NDArray
+from tidewolf.kernels.groups import factor_squares, factor_steps, onto_balls, overshoot
+from tidewolf.kernels.groups import give_back as add_steps
 from tidewolf.sets.base import Factors
 
 
@@ -115,74 +117,102 @@ def descend(
     sigma = max(sums.inverse_step, math.sqrt(0.5 * S) / (scale * D_y))
     price = (sigma - sums.inverse_step) * D_y**2 + g_norm2 / (4.0 * sigma)
     stepped = DescentSums(S, sigma, sums.regret_bound + price, largest=largest)
-    return y - (0.5 * share / sigma) * g, stepped
+    return plus(y, -(0.5 * share / sigma), g), stepped
 
 
 def into_ball(y: Array, center: Array, radius: float) -> Array:
     """The nearest point of the ball."""
     z = y - center
     length = math.sqrt(inner(z, z))
-    return y if length <= radius else center + (radius / length) * z
+    return y if length <= radius else plus(center, radius / length, z)
 
 
 def squares(d: Array, factors: Factors) -> Floats:
     """|d_b|^2 of each factor."""
-    entries = flat(d)
-    found: Floats = np.add.reduceat(entries * entries, factors.starts)
+    found = np.empty(len(factors.starts))
+    factor_squares(_entries(d), _entries(factors.starts), found)
     return found
 
 
-def spread(each: Floats | Bools, like: Array, factors: Factors) -> Array:
-    """The number of each factor at all of its entries, in the shape of a point."""
-    sizes = np.diff(factors.starts, append=like.size)
-    return np.repeat(each, sizes).reshape(like.shape)
-
-
-def reaches(factors: Factors, apart: Array) -> Floats:
-    """D_b,t = min(2 R_b, D_b + |x_b - y_b|), given x - y."""
-    found: Floats = np.minimum(
-        2.0 * factors.radii, factors.diameters + np.sqrt(squares(apart, factors))
-    )
+def reaches(factors: Factors, x: Array, y: Array) -> Floats:
+    """D_b,t = min(2 R_b, D_b + |x_b - y_b|)."""
+    far = factors.diameters
+    if x is not y:
+        far = far + np.sqrt(squares(x - y, factors))
+    found: Floats = np.minimum(2.0 * factors.radii, far)
     return found
 
 
 class FactorStep(NamedTuple):
-    """A step of factors: the sums with it, and eta of each, 0 where none was taken."""
+    """A step of factors: where it leads, the sums with it, and eta of each, 0 where none was
+    taken.
+    """
 
+    y: Array
     sums: DescentSums
     etas: Floats
 
 
-def step_in_factors(
-    norms2: Floats, sums: DescentSums, D: Floats, scale: float, pending: float = 0
+def descend_in_factors(
+    y: Array,
+    g: Array,
+    sums: DescentSums,
+    D: Floats,
+    factors: Factors,
+    scale: float = 1.0,
+    share: float = 1.0,
+    pending: float = 0,
 ) -> FactorStep:
-    """The sums with gradients of these squares, for distances of at most D from any member; factors
-    that are single points, D_b = 0, have nowhere to go.
+    """One step from y along -share g in every factor, no member farther than D from y; factors that
+    are single points, D_b = 0, have nowhere to go.
     """
-    last = sums.factors
-    assert last is not None
-    S, lengths = last.square_sums + norms2, np.sqrt(norms2)
-    largest = np.maximum(last.largest, lengths)
-    if pending:
-        S += 2.0 * pending * lengths * largest
-    moves = (S > 0.0) & (D > 0.0)
-    needed = np.sqrt(0.5 * S) / np.where(moves, scale * D, 1.0)
-    sigma = np.where(moves, np.maximum(last.inverse_steps, needed), last.inverse_steps)
-    known = np.where(moves, sigma, 1.0)
-    prices = (sigma - last.inverse_steps) * D * D + np.where(moves, norms2 / (4.0 * known), 0.0)
-    own = FactorSums(frozen(S), frozen(sigma), frozen(largest))
-    price = sums.regret_bound + float(prices.sum())
-    return FactorStep(
-        DescentSums(float(S.sum()), 0.0, price, own), np.where(moves, 0.5 / known, 0.0)
+    assert sums.factors is not None
+    q, target = len(factors.starts), np.empty(y.shape)
+    S, sigma, largest, etas = (np.empty(q) for _ in range(4))
+    price, square_sum = factor_steps(
+        *(_entries(g), share, _entries(y), _entries(factors.starts), _entries(D)),
+        *(float(pending), scale, tuple(map(_entries, sums.factors))),
+        *((S, sigma, largest), etas, flat(target)),
     )
+    own = FactorSums(frozen(S), frozen(sigma), frozen(largest))
+    stepped = DescentSums(square_sum, 0.0, sums.regret_bound + price, own)
+    return FactorStep(target, stepped, etas)
+
+
+def past_limit(y: Array, x: Array, P: Array, factors: Factors, etas: Floats) -> Past:
+    """What the limits' part P of the gradient says of y, and what steps along it do."""
+    along, pulled, held = overshoot(
+        *(_entries(P), _entries(y), _entries(x), _entries(factors.starts)),
+        *(_entries(factors.diameters), _entries(etas)),
+    )
+    return Past(along, pulled, held)
+
+
+class Past(NamedTuple):
+    """How far a step went along the limits' part P of its gradient."""
+
+    along: float
+    """<P, y - x>"""
+    pulled: float
+    """sum_b eta_b |P_b|^2"""
+    held: bool
+    """whether P pulls at a factor that no gradient has moved"""
+
+
+def give_back(y: Array, P: Array, share: float, factors: Factors, etas: Floats) -> None:
+    """y_b + share eta_b P_b in place of y_b."""
+    add_steps(flat(y), _entries(P), share, _entries(factors.starts), _entries(etas))
 
 
 def into_balls(y: Array, center: Array, factors: Factors) -> Array:
     """The nearest point of the product of the factors' balls."""
-    z = y - center
-    lengths = np.sqrt(squares(z, factors))
-    outside = lengths > factors.radii
-    if not outside.any():
-        return y
-    shares = np.where(outside, factors.radii / np.where(outside, lengths, 1.0), 1.0)
-    return np.where(spread(outside, z, factors), center + spread(shares, z, factors) * z, y)
+    nearest, starts = np.empty(y.shape), _entries(factors.starts)
+    radii = _entries(factors.radii)
+    outside = onto_balls(_entries(y), _entries(center), radii, starts, flat(nearest))
+    return nearest if outside else y
+
+
+def _entries(x: Array) -> NDArray:
+    """The entries of an array that is read: kernels are compiled for one kind of array."""
+    read: NDArray = np.ascontiguousarray(flat(x))
+    return frozen(read.view()) if read.flags.writeable else read

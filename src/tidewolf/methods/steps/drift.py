@@ -132,13 +132,22 @@ def drift(
     delta: float,
     last: Last,
     tally: Tally,
+    on_host: HasLMO | None = None,
 ) -> Drift:
-    """One step, and its share in the bounds."""
+    """One step, and its share in the bounds; `on_host` is the set where the solvers are, where K is
+    elsewhere.
+    """
     n, R, y, reach = block.rounds, K.radius, block.y, block.reach
     d = block.loss_gradient / n
-    center = _on_host(K.center)
+    here = K if on_host is None else on_host
     task = PenaltyTask(
-        K, mapped(block.constraints, _on_host), _on_host(y), _on_host(d), delta, alpha, center
+        here,
+        mapped(block.constraints, _on_host),
+        _on_host(y),
+        _on_host(d),
+        delta,
+        alpha,
+        _on_host(here.center),
     )
     with np.errstate(over="ignore", invalid="ignore"):  # refused next
         found = solve_penalty(task, DRIFT_ACCURACY * alpha * R**2, DRIFT_LOOKS)

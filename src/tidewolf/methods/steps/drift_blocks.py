@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import frozen, namespace, to_numpy
+from tidewolf.core.arrays import frozen, namespace, ones, to_numpy
 from tidewolf.core.errors import NotFinite
 from tidewolf.core.feedback import FullInformation
 from tidewolf.core.oracle import HasLMO
@@ -84,7 +84,7 @@ def look_at_rounds(
     slopes; refused where a value, or a slope, is none to compute with.
     """
     (losses, constraints), n = seen, seen.rounds
-    one = namespace(x).ones(n, dtype=x.dtype)
+    one = ones(n, x)
     gradient = losses.subgradient(y, one)
     G_f, G_g = slopes.known
     tangent_part(K, "loss", gradient, n, given.loss, G_f)

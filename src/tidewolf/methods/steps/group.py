@@ -34,9 +34,9 @@ from tidewolf.core.types import Array, Floats
 from tidewolf.methods.steps.adagrad import (
     DescentSums,
     descend,
-    spread,
-    squares,
-    step_in_factors,
+    descend_in_factors,
+    give_back,
+    past_limit,
 )
 from tidewolf.methods.steps.lyapunov import Surrogate
 from tidewolf.sets.base import Factors
@@ -105,27 +105,23 @@ def _factors_together(
     parts: Sequence[Part], push: Push, scale: float, keep: float, factors: Factors
 ) -> list[tuple[Array, DescentSums]]:
     """`descend_together` with a step for each factor of each point."""
-    norms2, P = squares(push.g, factors), push.penalty_gradient
-    steps, moved = [], []
+    P, steps = push.penalty_gradient, []
     for y, share, sums, reach, own in parts:
         assert isinstance(reach, np.ndarray)
         pending = push.pending if own is None else own
-        step = step_in_factors(share * share * norms2, sums, reach, scale, pending)
-        steps.append(step)
-        moved.append(y - spread(share * step.etas, y, factors) * push.g)
+        steps.append(descend_in_factors(y, push.g, sums, reach, factors, scale, share, pending))
     if P is not None:
-        # a single point is where it is: what P does there is rounding
-        pulls = np.where(factors.diameters > 0.0, squares(P, factors), 0.0)
         past, square, held = -push.penalty_value, 0.0, False
-        for part, step, y in zip(parts, steps, moved, strict=True):
-            past -= part.share * inner(P, y - push.x)
-            square += part.share**2 * float((step.etas * pulls).sum())
-            held = held or bool(((step.etas == 0.0) & (pulls > 0.0)).any())
+        for part, step in zip(parts, steps, strict=True):
+            found = past_limit(step.y, push.x, P, factors, step.etas)
+            past -= part.share * found.along
+            square += part.share**2 * found.pulled
+            held = held or found.held
         if past > 0.0 and square > 0.0 and not held:
             back = (1.0 - keep) * min(1.0, past / square)
-            for j, (part, step) in enumerate(zip(parts, steps, strict=True)):
-                moved[j] = moved[j] + spread(back * part.share * step.etas, P, factors) * P
-    return [(y, step.sums) for y, step in zip(moved, steps, strict=True)]
+            for part, step in zip(parts, steps, strict=True):
+                give_back(step.y, P, back * part.share, factors, step.etas)
+    return [(step.y, step.sums) for step in steps]
 
 
 def _back(parts: Sequence[Part], moved: Sequence[tuple[Array, DescentSums]], push: Push) -> float:

@@ -54,7 +54,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import eps_of, inner, to_numpy
+from tidewolf.core.arrays import eps_of, inner, plus, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.feedback import FirstOrder, limits_of
 from tidewolf.core.oracle import HasLMO
@@ -233,7 +233,7 @@ class LyapunovWeights:
         unit = math.ldexp(1.0, ledger.exponent - exponent)
         penalty_gradient, penalty_value = w * grad_g, w * breach
         V = math.ldexp(V, -exponent)
-        g = V * grad_f + penalty_gradient
+        g = plus(penalty_gradient, V, grad_f)
         weighed = ledger._replace(
             violation=violation,
             slopes=slopes,

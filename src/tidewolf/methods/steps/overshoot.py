@@ -20,7 +20,7 @@ right-hand side above.
 
 from __future__ import annotations
 
-from tidewolf.core.arrays import inner
+from tidewolf.core.arrays import inner_products, plus
 from tidewolf.core.types import Array
 
 
@@ -28,8 +28,8 @@ def soften_overshoot(
     y: Array, x: Array, penalty_gradient: Array, penalty_value: float, eta: float, keep: float
 ) -> Array:
     """y'' from y' = `y`; the penalty's gradient and value are P and w h, in the same units."""
-    past = -penalty_value - inner(penalty_gradient, y - x)
-    norm2 = inner(penalty_gradient, penalty_gradient)
+    along, norm2 = inner_products((penalty_gradient, y - x), (penalty_gradient, penalty_gradient))
+    past = -penalty_value - along
     if past <= 0.0 or norm2 <= 0.0:
         return y
-    return y + ((1.0 - keep) * min(eta, past / norm2)) * penalty_gradient
+    return plus(y, (1.0 - keep) * min(eta, past / norm2), penalty_gradient)

@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tidewolf.core.arrays import eps_of, inner, length, namespace
+from tidewolf.core.arrays import eps_of, inner, namespace, norm
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.types import Array
 from tidewolf.methods.steps.slopes import TangentGradients
@@ -161,7 +161,7 @@ def kept_possible(block: FirstOrder, most: float, like: Array) -> tuple[float, b
     if block.rounds > 1 and most > 0.0:
         most += max(0.0, block.constraint_offset)
     eps = eps_of(like)
-    rounding = _ROUNDING * eps * length(block.constraint_gradient) * length(like)
+    rounding = _ROUNDING * eps * norm(block.constraint_gradient) * norm(like)
     possible = most * (1.0 + math.sqrt(eps)) + rounding
     return min(block.violation, most), block.violation > possible
 

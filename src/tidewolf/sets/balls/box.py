@@ -20,7 +20,7 @@ from tidewolf.core.arrays import as_direction, as_point, frozen, length, like, n
 from tidewolf.core.errors import EmptySet
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import PointNumbers
-from tidewolf.core.types import Array, Floats, NDArray, Shape
+from tidewolf.core.types import Array, NDArray, Shape
 from tidewolf.core.vertices import Dense
 from tidewolf.sets.base import (
     ConvexSet,
@@ -143,5 +143,5 @@ class Box(ConvexSet, Projectable, Polyhedral, Relaxable):
         return to_numpy(self.upper - self.lower)
 
     @cached_property
-    def _free(self) -> Floats:
-        return (self._widths > 0).astype(np.float64)
+    def _free(self) -> Array:
+        return namespace(self.lower).astype(self.upper > self.lower, self.lower.dtype)

@@ -20,7 +20,7 @@ from typing import Annotated, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_point, flat, namespace, to_numpy
+from tidewolf.core.arrays import as_point, flat, namespace
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Count, Number
 from tidewolf.core.types import Array
@@ -28,7 +28,7 @@ from tidewolf.core.vertices import Sparse
 from tidewolf.sets.balls.norm_ball import (
     Entries,
     NormBall,
-    largest_places,
+    largest_entries,
     require_at_most_entries,
     signed,
 )
@@ -80,9 +80,8 @@ class KSparse(NormBall, Projectable, Polyhedral):
         return max(float(xp.max(sizes)), float(xp.sum(sizes)) / self.k)
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
-        d = flat(to_numpy(direction))
-        chosen = largest_places(np.abs(d), self.k)
-        return Answer(Sparse(self.shape, chosen, np.where(d[chosen] < 0, self.tau, -self.tau)))
+        chosen, entries = largest_entries(direction, self.k)
+        return Answer(Sparse(self.shape, chosen, np.where(entries < 0, self.tau, -self.tau)))
 
     def project(self, y: Array) -> Array:
         """Sizes cut at tau; where they sum to more than k tau, projected on the capped simplex of

@@ -15,7 +15,7 @@ from typing import Annotated, TypeAlias
 
 import numpy as np
 
-from tidewolf.core.arrays import as_point, frozen, namespace
+from tidewolf.core.arrays import as_point, flat, frozen, namespace, to_numpy
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Number, Size
@@ -83,6 +83,23 @@ def largest_places(sizes: NDArray, k: int) -> Int32s:
     above = np.flatnonzero(sizes > least)
     ties = np.flatnonzero(sizes == least)[: k - len(above)]
     return np.sort(np.concatenate([above, ties])).astype(np.int32)
+
+
+def largest_entries(direction: Array, k: int) -> tuple[Int32s, NDArray]:
+    """The places of the k entries largest in size, as `largest_places` finds them, and the entries;
+    of a point on a device no more than those come here.
+    """
+    d = flat(direction)
+    if type(d) is np.ndarray:
+        places = largest_places(np.abs(d), k)
+        return places, d[places]
+    xp = namespace(d)
+    sizes = xp.abs(d)
+    least = xp.sort(sizes)[int(d.shape[0]) - k]
+    above = xp.nonzero(sizes > least)[0]
+    ties = xp.nonzero(sizes == least)[0][: k - int(above.shape[0])]
+    chosen = xp.sort(xp.concat([above, ties]))
+    return to_numpy(chosen).astype(np.int32), to_numpy(xp.take(d, chosen, axis=0))
 
 
 def signed(sizes: Array, y: Array) -> Array:

@@ -11,7 +11,8 @@ Every question falls apart into one for each part:
 
 The factors are the parts, or theirs where a part is a product itself. A part's warm start is its
 own. Where all parts have a projection or a description, so has the product; where any can be
-relaxed, so can it.
+relaxed, so can it. Where all parts are simplices of shares, or all are boxes, their passes over the
+whole vector answer, not a loop over parts.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Annotated, Any, Self
 import numpy as np
 
 from tidewolf.core.arguments import as_items
-from tidewolf.core.arrays import as_direction, as_point, frozen, like
+from tidewolf.core.arrays import as_direction, as_point, flat, frozen, like
 from tidewolf.core.errors import EmptySet, NotSupported, WrongShape
 from tidewolf.core.names import all_different
 from tidewolf.core.oracle import Answer
@@ -49,10 +50,12 @@ from tidewolf.sets.base import (
 from tidewolf.sets.calculus.composed import Composed, with_capabilities
 from tidewolf.sets.calculus.translated import Translated
 from tidewolf.sets.simplices.simplex import Simplex
+from tidewolf.sets.simplices.simplex_product import SimplexProduct
 from tidewolf.sets.spectra.bounded_psd import BoundedPSD
 
 _NEEDED = {Projectable: all, Polyhedral: all, Relaxable: any, CostlyMembership: any}
 """Whether all parts need a capability for the product to have it, or any."""
+_ENDS = ("lower", "upper")
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -122,7 +125,7 @@ class Product(Composed):
         """
         return cls(parts=parts)
 
-    @property
+    @cached_property
     def shape(self) -> Shape:
         return (sum(map(math.prod, self._shapes)),)
 
@@ -133,7 +136,7 @@ class Product(Composed):
         named = [name for names in parts for name in names or ()]
         return None if None in parts else all_different(named)
 
-    @property
+    @cached_property
     def dimension(self) -> int:
         return sum(part.dimension for part in self.parts)
 
@@ -218,18 +221,35 @@ class Product(Composed):
         ]
         return end_to_end([like(x, arrays[0]) for x in arrays])
 
+    @cached_property
+    def _whole(self) -> SimplexProduct | Box | None:
+        """The same set where all parts are simplices of shares, or boxes of NumPy's."""
+        parts = self.parts
+        if all(type(part) is Simplex and part.total == 1.0 and not part.at_most for part in parts):
+            return SimplexProduct([math.prod(shape) for shape in self._shapes])
+        if all(type(part) is Box and type(part.lower) is np.ndarray for part in parts):
+            lower, upper = ([flat(getattr(part, end)) for part in parts] for end in _ENDS)
+            return Box(np.concatenate(lower), np.concatenate(upper))
+        return None
+
     def tangent(self, direction: Array) -> Array:
+        if self._whole is not None:
+            return self._whole.tangent(direction)
         return end_to_end(
             [part.tangent(d) for part, d in self._along(as_direction(direction, self.shape))]
         )
 
     def excess(self, x: Array) -> float:
         """The largest excess of a part."""
+        if self._whole is not None:
+            return self._whole.excess(x)
         return max(
             part.excess(piece) for part, piece in self._along(as_point(x, self.shape, "The point"))
         )
 
     def answer(self, direction: Array, warm: Any = None) -> Answer:
+        if isinstance(self._whole, SimplexProduct):
+            return self._whole.answer(direction)
         starts = warm or (None,) * len(self.parts)
         answers = [
             part.answer(d, start)
@@ -244,11 +264,15 @@ class Product(Composed):
         )
 
     def atom(self, point: Array) -> Vertex:
+        if isinstance(self._whole, SimplexProduct):
+            return self._whole.atom(point)
         return join_vertices([part.atom(piece) for part, piece in self._along(point)])
 
     def project(self, y: Array) -> Array:
         """Every part projected on its own set."""
         self._require(Projectable, "exact projection")
+        if self._whole is not None:
+            return self._whole.project(y)
         along = self._along(as_point(y, self.shape, "The point to project"))
         return end_to_end(
             [part.project(piece) for part, piece in along if isinstance(part, Projectable)]

@@ -33,8 +33,9 @@ from tidewolf.core.settings import Count, names_in_files
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.kernels.dag import flow_excess, shortest_path
+from tidewolf.kernels.laplacian import circulations, unit_flow_excess
 from tidewolf.sets.base import (
-    Compiled,
+    CompiledGeometry,
     ConvexSet,
     LinearDescription,
     Polyhedral,
@@ -71,7 +72,7 @@ def path_nodes(
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
+class FlowPolytope(ConvexSet, Polyhedral, Relaxable, CompiledGeometry):
     """Unit flows of a directed acyclic graph; point[i] is the flow on arc i.
 
     Make one with `from_edges` or `from_networkx`. Radius and dimension exact; diameter an upper
@@ -105,6 +106,8 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
     nodes: NumberedNames = field(metadata={"label": True})
 
     oracle: ClassVar = shortest_path
+    tangents: ClassVar = circulations
+    point_excess: ClassVar = unit_flow_excess
 
     @classmethod
     @names_in_files
@@ -297,6 +300,10 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
     @cached_property
     def kernel_data(self) -> Int32s:
         return self.dag.packed()
+
+    @property
+    def geometry(self) -> tuple[Floats, Int64s] | None:
+        return self._hull.packed
 
     @cached_property
     def max_nonzeros(self) -> int:

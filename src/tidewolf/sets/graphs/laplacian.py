@@ -14,18 +14,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tidewolf.core.errors import SolverFailed
-from tidewolf.core.types import Floats, NDArray
+from tidewolf.core.types import Floats, Int64s, NDArray
 from tidewolf.kernels.laplacian import arc_divergence, factor_entries, subtract_gradient
 
 DENSE_NODES = 600
 PART_NODES = 40
 FACTOR_ENTRIES = 4_000_000
 CG_TOLERANCE = 1e-12
+
+
+class Factor(NamedTuple):
+    """L D L' of a Laplacian without its grounded nodes, for a kernel: L by columns, without its
+    diagonal of ones.
+    """
+
+    order: Int64s
+    """the positions of nodes, in the order of the factor"""
+    starts: Int64s
+    rows: Int64s
+    entries: Floats
+    inverse: Floats
+    """1/D"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +78,74 @@ class HullProjection:
         resistance = inverse[t, t] - 2.0 * inverse[t, h] + inverse[h, h]
         norms: Floats = np.sqrt(np.maximum(0.0, 1.0 - resistance))
         return norms
+
+    @cached_property
+    def packed(self) -> tuple[Floats, Int64s] | None:
+        """The graph and the factor of its Laplacian as kernels read them (kernels/laplacian.py);
+        None where the factor is too large to make.
+        """
+        factor = self._factor
+        if factor is None:
+            return None
+        sizes = [self.nodes, len(self.arcs), len(factor.order), len(factor.rows)]
+        graph = sizes, self.arcs, self.tails, self.heads, factor.order, factor.starts, factor.rows
+        ints: Int64s = np.concatenate(graph).astype(np.int64)
+        return np.concatenate([factor.entries, factor.inverse]), ints
+
+    @cached_property
+    def _factor(self) -> Factor | None:
+        if self.nodes <= DENSE_NODES:
+            return self._dense_factor()
+        if self.method == "conjugate gradients":
+            return None
+        from scipy.sparse.linalg import splu
+
+        made = splu(
+            self._laplacian,
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.0,
+            options={"SymmetricMode": True},
+        )
+        if not np.array_equal(made.perm_r, made.perm_c):
+            return None
+        lower = made.L.tocsc()
+        lower.setdiag(0.0)
+        lower.eliminate_zeros()
+        lower.sort_indices()
+        return Factor(
+            self._free[np.argsort(made.perm_c)].astype(np.int64),
+            lower.indptr.astype(np.int64),
+            lower.indices.astype(np.int64),
+            lower.data.astype(np.float64),
+            1.0 / made.U.diagonal(),
+        )
+
+    def _dense_factor(self) -> Factor:
+        """By Cholesky, nodes of the least degree first: what is 0 in it stays out."""
+        position = np.full(self.nodes, -1)
+        position[self._free] = np.arange(len(self._free))
+        order = least_degree(position[self.tails], position[self.heads], len(self._free))
+        laplacian = np.zeros((self.nodes, self.nodes))
+        for a, b, sign in (
+            (self.tails, self.tails, 1.0),
+            (self.heads, self.heads, 1.0),
+            (self.tails, self.heads, -1.0),
+            (self.heads, self.tails, -1.0),
+        ):
+            np.add.at(laplacian, (a, b), sign)
+        places = self._free[order]
+        lower = np.linalg.cholesky(laplacian[np.ix_(places, places)])
+        diagonal = np.diag(lower).copy()
+        unit = np.tril(lower / diagonal, -1)
+        columns, rows = np.nonzero(unit.T)
+        starts = np.searchsorted(columns, np.arange(len(places) + 1))
+        return Factor(
+            places.astype(np.int64),
+            starts.astype(np.int64),
+            rows.astype(np.int64),
+            unit[rows, columns],
+            1.0 / diagonal**2,
+        )
 
     @cached_property
     def _free(self) -> NDArray:
@@ -138,6 +220,28 @@ class HullProjection:
             entries.append((0.5 * (inverse + inverse.T)).reshape(-1))
         at = np.concatenate(rows), np.concatenate(columns)
         return coo_array((np.concatenate(entries), at), shape=(self.nodes, self.nodes)).tocsr()
+
+
+def least_degree(tails: NDArray, heads: NDArray, nodes: int) -> NDArray:
+    """An order of elimination: always a node with the fewest neighbours left, the first of those;
+    ends that are below 0 are grounded.
+    """
+    beside: list[set[int]] = [set() for _ in range(nodes)]
+    for a, b in zip(tails.tolist(), heads.tolist(), strict=True):
+        if a >= 0 and b >= 0 and a != b:
+            beside[a].add(b)
+            beside[b].add(a)
+    left = {i: len(beside[i]) for i in range(nodes)}
+    order = []
+    while left:
+        i = min(left, key=lambda node: (left[node], node))
+        order.append(i)
+        del left[i]
+        for j in beside[i]:
+            beside[j] |= beside[i]
+            beside[j] -= {i, j}
+            left[j] = len(beside[j])
+    return np.array(order, dtype=np.int64)
 
 
 def _factorised(permuted: Any, order: NDArray) -> Callable[[Floats], Floats]:

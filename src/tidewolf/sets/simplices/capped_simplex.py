@@ -36,11 +36,11 @@ from tidewolf.core.arrays import (
 from tidewolf.core.errors import EmptySet
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Count, Number
-from tidewolf.core.types import Array, Floats, NDArray, Shape
+from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.kernels.simplices import cheapest_entries
+from tidewolf.kernels.simplices import cheapest_entries, sum_excess, within_sum
 from tidewolf.sets.base import (
-    Compiled,
+    CompiledGeometry,
     ConvexSet,
     LinearDescription,
     Polyhedral,
@@ -54,7 +54,7 @@ _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
+class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable, CompiledGeometry):
     """Vectors of n entries between 0 and `cap` that sum to `total`. Geometry exact.
 
     Parameters
@@ -74,6 +74,8 @@ class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
     """
 
     oracle: ClassVar = cheapest_entries
+    tangents: ClassVar = within_sum
+    point_excess: ClassVar = sum_excess
 
     n: Annotated[int, Count("How many entries a point has.", most=MOST_ENTRIES)]
     cap: Annotated[float, Number("What an entry is at most.", above=0.0)]
@@ -140,6 +142,11 @@ class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
     @cached_property
     def kernel_data(self) -> NDArray:
         return self._shares
+
+    @cached_property
+    def geometry(self) -> tuple[Floats, Int64s]:
+        kind = 0 if self.dimension else 2
+        return np.array([self.total, self.cap]), np.array([kind, 0], dtype=np.int64)
 
     @cached_property
     def max_nonzeros(self) -> int:

@@ -19,14 +19,22 @@ from typing import Annotated, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import MOST_ENTRIES, as_direction, as_point, frozen, namespace, total
+from tidewolf.core.arrays import (
+    MOST_ENTRIES,
+    as_direction,
+    as_point,
+    counting,
+    frozen,
+    namespace,
+    total_there,
+)
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Count, Flag, Number
-from tidewolf.core.types import Array, NDArray, Shape
+from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.kernels.simplices import cheapest_entry
+from tidewolf.kernels.simplices import cheapest_entry, sum_excess, within_sum
 from tidewolf.sets.base import (
-    Compiled,
+    CompiledGeometry,
     ConvexSet,
     LinearDescription,
     Polyhedral,
@@ -38,7 +46,7 @@ from tidewolf.sets.base import (
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
+class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, CompiledGeometry):
     """Nonnegative vectors of n entries that sum to `total`, or to at most `total`. Geometry exact.
 
     Parameters
@@ -58,6 +66,8 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
     """
 
     oracle: ClassVar = cheapest_entry
+    tangents: ClassVar = within_sum
+    point_excess: ClassVar = sum_excess
 
     n: Annotated[int, Count("How many entries a point has.", most=MOST_ENTRIES)]
     total: Annotated[float, Number("What the entries sum to.", above=0.0)] = 1.0
@@ -96,7 +106,7 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
 
     def tangent(self, direction: Array) -> Array:
         direction = as_direction(direction, self.shape)
-        return direction if self.at_most else direction - total(direction) / self.n
+        return direction if self.at_most else direction - total_there(direction) / self.n
 
     def excess(self, x: Array) -> float:
         """The largest negative entry or error of the sum."""
@@ -117,6 +127,11 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
     def kernel_data(self) -> NDArray:
         return np.array([self.total, 0.0 if self.at_most else math.inf])
 
+    @cached_property
+    def geometry(self) -> tuple[Floats, Int64s]:
+        flag = int(self.at_most)
+        return np.array([self.total, math.inf]), np.array([flag, flag], dtype=np.int64)
+
     @property
     def max_nonzeros(self) -> int:
         return 1
@@ -136,7 +151,7 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
             return positive
         z = y - xp.max(y)  # tau is measured from the top, or a far y would swallow the total
         down = xp.flip(xp.sort(z))
-        taus = (xp.cumulative_sum(down) - self.total) / xp.arange(1, self.n + 1, dtype=z.dtype)
+        taus = (xp.cumulative_sum(down) - self.total) / counting(self.n, z)
         last = int(xp.sum(xp.astype(down > taus, xp.int64))) - 1
         return xp.where(z > taus[last], z - taus[last], 0 * z)
 

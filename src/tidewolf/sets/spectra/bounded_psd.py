@@ -22,12 +22,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, final
 
-import numpy as np
-
-from tidewolf.core.arrays import as_direction, as_point, frozen, like, namespace
+from tidewolf.core.arrays import as_direction, as_point, namespace
 from tidewolf.core.matrices import Matrix, as_matrix, example_array, largest_entry
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Number
@@ -45,6 +42,7 @@ from tidewolf.sets.spectra.spectral import (
     Tolerance,
     asymmetry,
     eigenvalues,
+    symmetric,
 )
 
 
@@ -92,9 +90,9 @@ class BoundedPSD(SymmetricSpectral):
     dense: DenseUpTo = 300
     seed: StartSeed = 0
 
-    @cached_property
-    def center(self) -> Array:
-        return frozen(self.inner_radius * np.eye(self.n))
+    @property
+    def ridge(self) -> float:
+        return self.inner_radius
 
     @property
     def radius(self) -> float:
@@ -111,7 +109,7 @@ class BoundedPSD(SymmetricSpectral):
 
     def tangent(self, direction: Array) -> Array:
         direction = as_direction(direction, self.shape)
-        return 0.5 * direction + 0.5 * direction.T
+        return symmetric(direction)
 
     def excess(self, x: Array) -> float:
         """The largest of: minus the smallest eigenvalue, the trace above tau, the difference
@@ -136,7 +134,7 @@ class BoundedPSD(SymmetricSpectral):
         return Answer(LowRank(math.sqrt(self.tau) * found.vector[None, :]), error, next_warm)
 
     def _zero(self, reference: Array) -> LowRank:
-        return LowRank(like(np.zeros((0, self.n)), reference))
+        return LowRank.ridged(self.n, 0.0, reference)
 
     @property
     def spectrum(self) -> Simplex:

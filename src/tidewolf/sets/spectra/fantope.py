@@ -27,12 +27,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_direction, as_point, frozen, like, namespace, norm
+from tidewolf.core.arrays import as_direction, as_point, like, namespace, norm, to_numpy
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.matrices import Matrix, as_matrix, example_array, largest_entry
 from tidewolf.core.oracle import Answer
@@ -118,9 +117,9 @@ class Fantope(SymmetricSpectral):
     def dimension(self) -> int:
         return 0 if self.k == self.n else super().dimension - 1
 
-    @cached_property
-    def center(self) -> Array:
-        return frozen(self.k / self.n * np.eye(self.n))
+    @property
+    def ridge(self) -> float:
+        return self.k / self.n
 
     @property
     def radius(self) -> float:
@@ -159,7 +158,7 @@ class Fantope(SymmetricSpectral):
         D = as_matrix(direction, self.shape)
         size, reference = largest_entry(D), example_array(D)
         if self.k == self.n:
-            return Answer(LowRank(like(np.zeros((0, self.n)), reference), 1.0))
+            return Answer(LowRank.ridged(self.n, 1.0, reference))
         if size == 0.0:
             return Answer(LowRank(like(np.eye(self.k, self.n), reference)), warm=warm)
         A = SymmetricPart(D, size)
@@ -195,9 +194,10 @@ class Fantope(SymmetricSpectral):
         the error of all.
         """
         xp = namespace(V)
-        theta, turn = xp.linalg.eigh(xp.stack([A @ V[i, :] for i in range(self.k)]) @ V.T)
-        V, z = turn.T @ V, float(theta[0]) + s
-        lowered = Lowered(A, V, theta - theta[0])
+        within = xp.stack([A @ V[i, :] for i in range(self.k)]) @ V.T
+        theta, turn = np.linalg.eigh(to_numpy(within))  # small: quicker here than on a device
+        V, z = like(turn, V).T @ V, float(theta[0]) + s
+        lowered = Lowered(A, V, like(theta - theta[0], V))
         if self.certified:
             slack = above(z, lowered.dense())
         else:

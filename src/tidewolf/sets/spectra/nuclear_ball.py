@@ -21,13 +21,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Any, ClassVar, final
 
-import numpy as np
-
 from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import as_point, frozen, like, namespace, norm
+from tidewolf.core.arrays import as_point, like, namespace, norm, zeros
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.matrices import Matrix, as_matrix, example_array, largest_entry
 from tidewolf.core.oracle import Answer
@@ -98,9 +95,8 @@ class NuclearBall(Spectral):
     dense: DenseUpTo = 300
     seed: StartSeed = 0
 
-    @cached_property
-    def center(self) -> Array:
-        return frozen(np.zeros(self.shape))
+    def _center_in(self, reference: Array) -> Array:
+        return zeros(self.shape, reference)
 
     @property
     def radius(self) -> float:
@@ -134,10 +130,11 @@ class NuclearBall(Spectral):
         return Answer(Outer(left[None, :], right[None, :]), error, next_warm)
 
     def _zero(self, reference: Array) -> Outer:
-        return Outer(*(like(np.zeros((0, side)), reference) for side in self.shape))
+        return Outer(*(zeros((0, side), reference) for side in self.shape))
 
     def atom(self, point: Array) -> Vertex:
-        return Outer.of(point)
+        """The center is known in closed form; any other member by its singular vectors."""
+        return self._zero(point) if point is self.center else Outer.of(point)
 
     def project(self, y: Array) -> Array:
         """Exact: the singular values are projected on { w >= 0, sum w <= tau }."""

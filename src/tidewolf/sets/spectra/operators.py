@@ -5,9 +5,10 @@
     Deflated        P A P,  P the projection off some orthonormal rows v_i
     Lowered         A - sum_i drop_i v_i v_i'
 
-Making the symmetric part of an array costs as much as some `_MANY` products with it, so that is put
-off until it pays. A direction of extreme size is divided by that first, so that products neither
-overflow nor vanish.
+A direction that is symmetric needs one product with an array where others need two; whether it is
+costs as much as some eight, so that is looked at after `_FEW`. Making the symmetric part costs as
+much as many, so that is put off until it pays. A direction of extreme size is divided by that
+first, so that products neither overflow nor vanish.
 """
 
 from __future__ import annotations
@@ -18,11 +19,15 @@ from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import eps_of
+from tidewolf.core.arrays import namespace
 from tidewolf.core.matrices import Matrix, SparsePlusLowRank, as_dense, frobenius_norm
-from tidewolf.core.types import Array
+from tidewolf.core.types import Array, NDArray
 
-_MANY = 12
+_FEW, _MANY, _MANY_HERE = 3, 12, 32
+"""Products before the symmetric part is made on a device, where that is quicker beside a product,
+and here.
+"""
+_TILE = 256
 _EXTREME = 1e15
 
 
@@ -37,17 +42,43 @@ class SymmetricPart:
         self._twice, self.n = -2.0 * unit, int(D.shape[0])
         self._products = 0
         self._made: Array = None
+        self._half: float | None = None
+        """-size, where D is symmetric as it is"""
 
     def __matmul__(self, v: Array) -> Array:
         self._products += 1
-        if self._products == _MANY and not isinstance(self.D, SparsePlusLowRank):
-            self._made = self.dense()
+        if self._products > _FEW and not isinstance(self.D, SparsePlusLowRank):
+            self._look()
+        if self._half is not None:
+            return (self.D @ v) / self._half
         return (self.D @ v + v @ self.D) / self._twice if self._made is None else self._made @ v
+
+    def _look(self) -> None:
+        """Whether there is a quicker way from here on."""
+        here = type(self.D) is np.ndarray
+        if here and self._products == _FEW + 1 and is_symmetric(self.D):
+            self._half = 0.5 * self._twice
+        if self._half is None and self._products == (_MANY_HERE if here else _MANY):
+            self._made = self.dense()
 
     def dense(self) -> Array:
         """As an array."""
         D = as_dense(self.D) / self._twice
         return D + D.T
+
+
+def is_symmetric(D: NDArray) -> bool:
+    """Whether D = D' to the last bit; tile by tile, since columns are far apart."""
+    n = len(D)
+    if not np.array_equal(D[0], D[:, 0]):
+        return False
+    corners = range(0, n, _TILE)
+    return all(
+        np.array_equal(D[i : i + _TILE, j : j + _TILE], D[j : j + _TILE, i : i + _TILE].T)
+        for i in corners
+        for j in corners
+        if j >= i
+    )
 
 
 @final
@@ -71,20 +102,16 @@ class Gram:
         return (u @ self.D if self.tall else self.D @ u) / self._unit
 
     def dense(self) -> Array:
-        """As an array; of NumPy in float64, since squares take twice the digits."""
+        """As an array; in float64, since squares take twice the digits."""
         D = as_dense(self.D)
-        D = (D.astype(np.float64, copy=False) if type(D) is np.ndarray else D) / self._unit
+        xp = namespace(D)
+        D = xp.astype(D, xp.float64, copy=False) / self._unit
         return D.T @ D if self.tall else D @ D.T
 
     @property
     def rounding(self) -> float:
         """What the largest eigenvalue of `dense` is off by at most, by rounding."""
-        eps = (
-            sys.float_info.epsilon
-            if isinstance(self.D, np.ndarray | SparsePlusLowRank)
-            else eps_of(self.D)
-        )
-        return float(max(self.D.shape)) * self.n * eps
+        return float(max(self.D.shape)) * self.n * sys.float_info.epsilon
 
 
 @final

@@ -20,6 +20,7 @@ SciPy, or `SparsePlusLowRank`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Annotated, Any, Self, TypeAlias
 
 import numpy as np
@@ -29,9 +30,11 @@ from tidewolf.core.arrays import (
     as_direction,
     as_point,
     frozen,
+    identity,
     is_array,
     like,
     namespace,
+    with_diagonal,
 )
 from tidewolf.core.matrices import Matrix, as_matrix, example_array
 from tidewolf.core.randomness import generator
@@ -39,7 +42,7 @@ from tidewolf.core.settings import Count, Flag, Number, Seed
 from tidewolf.core.types import Array, Shape
 from tidewolf.core.vertices import LowRank, Vertex
 from tidewolf.kernels.lanczos import Found, Start, probable, proved, settled, start
-from tidewolf.sets.base import ConvexSet, Projectable
+from tidewolf.sets.base import ConvexSet, Projectable, require_floating
 
 Side: TypeAlias = Annotated[int, Count("How many rows, and columns, a matrix has.", most=MOST_SIDE)]
 Tolerance: TypeAlias = Annotated[
@@ -97,6 +100,32 @@ class Spectral(ConvexSet, Projectable, ABC):
         )
         return self.answer(direction).vertex.dense(example_array(direction))
 
+    @abstractmethod
+    def _center_in(self, reference: Array) -> Array:
+        """The center, made where `reference` lives, in its dtype."""
+
+    @cached_property
+    def center(self) -> Array:
+        return frozen(self._center_in(np.zeros(0)))
+
+    def to(self, reference: Array) -> Self:
+        """The set with its center in another library or on another device, where it is made.
+
+        Parameters
+        ----------
+        reference : array
+            A floating-point array in the library, dtype and device to move to.
+
+        Returns
+        -------
+        ConvexSet
+            The same set there.
+        """
+        require_floating(reference)
+        moved = type(self)(**self.fields())
+        moved.__dict__["center"] = frozen(self._center_in(reference))
+        return moved
+
     def exactly(self) -> Self:
         """The same set, always answered for by the dense eigensolver."""
         return type(self)(**{**self.fields(), "dense": max(self.shape)})
@@ -133,7 +162,7 @@ class Spectral(ConvexSet, Projectable, ABC):
         return (
             probable(A, begin, tolerance, floor)
             if self.failure < 1.0
-            else settled(A, begin, tolerance)
+            else settled(A, begin, tolerance, ahead=True)
         )
 
 
@@ -152,10 +181,21 @@ class SymmetricSpectral(Spectral, ABC):
 
     @property
     @abstractmethod
+    def ridge(self) -> float:
+        """The center is this times the identity."""
+
+    def _center_in(self, reference: Array) -> Array:
+        return identity(self.n, self.ridge, reference)
+
+    @property
+    @abstractmethod
     def spectrum(self) -> Projectable:
         """The set of the eigenvalues."""
 
     def atom(self, point: Array) -> Vertex:
+        """The center is known in closed form; any other member by its eigenvectors."""
+        if point is self.center:
+            return LowRank.ridged(self.n, self.ridge, point)
         return LowRank.of(point)
 
     def project(self, y: Array) -> Array:
@@ -211,8 +251,10 @@ def traceless(direction: Array, shape: Shape) -> Array:
     """The symmetric part less its mean on the diagonal."""
     direction = as_direction(direction, shape)
     xp, n = namespace(direction), shape[0]
-    return (
-        0.5 * direction
-        + 0.5 * direction.T
-        - (float(xp.linalg.trace(direction)) / n) * like(np.eye(n), direction)
-    )
+    return with_diagonal(symmetric(direction), -(float(xp.linalg.trace(direction)) / n))
+
+
+def symmetric(direction: Array) -> Array:
+    """The symmetric part."""
+    half = 0.5 * direction
+    return half + half.T

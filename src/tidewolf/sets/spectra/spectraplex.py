@@ -19,12 +19,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_point, frozen, like, namespace
+from tidewolf.core.arrays import as_point, like, namespace
 from tidewolf.core.matrices import Matrix, as_matrix, example_array, largest_entry
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Number
@@ -91,9 +90,9 @@ class Spectraplex(SymmetricSpectral):
     def dimension(self) -> int:
         return super().dimension - 1
 
-    @cached_property
-    def center(self) -> Array:
-        return frozen(self.tau / self.n * np.eye(self.n))
+    @property
+    def ridge(self) -> float:
+        return self.tau / self.n
 
     @property
     def radius(self) -> float:

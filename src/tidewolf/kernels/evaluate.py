@@ -1,0 +1,56 @@
+"""Built-in functions of one round, in loops: their value, and a subgradient.
+
+A batch is a kind, a matrix and a vector of numbers, and how many pieces a round has:
+
+    LINEAR     <A_t, x>                         AFFINE      <A_t, x> - b_t
+    CAPACITY   max_i x_i - A_ti                 MAX_AFFINE  max_j <A_tj, x> - b_tj
+    UNLIMITED  -1                               GIVEN       b_t with the gradient A_t, seen before
+
+Ties go to the first piece, as in the functions' own `subgradient`.
+"""
+
+from __future__ import annotations
+
+from tidewolf.core.jit import kernel
+from tidewolf.kernels.active_set import dot
+
+LINEAR, AFFINE, CAPACITY, MAX_AFFINE, UNLIMITED, GIVEN = range(6)
+
+
+@kernel
+def evaluate(kind, A, b, count, t, x, pieces, gradient):  # type: ignore[no-untyped-def]
+    """The value of round t at x, with the gradient there; `pieces` gets those of several.
+
+    Naive twin: `values` and `subgradient` of the functions, in tests/test_rounds.py.
+    """
+    n = len(x)
+    if kind == UNLIMITED:
+        gradient[:] = 0.0
+        return -1.0
+    if kind == CAPACITY:
+        fullest, most = 0, x[0] - A[t, 0]
+        for i in range(n):
+            pieces[i] = x[i] - A[t, i]
+        for i in range(n):
+            if pieces[i] > most:
+                fullest, most = i, pieces[i]
+        gradient[:] = 0.0
+        gradient[fullest] = 1.0
+        return most
+    row, value = t, 0.0
+    if kind == MAX_AFFINE:
+        row = t * count
+        for j in range(count):
+            pieces[j] = dot(A[t * count + j], x) - b[t * count + j]
+            if pieces[j] > pieces[row - t * count]:
+                row = t * count + j
+        value = pieces[row - t * count]
+    elif kind == GIVEN:
+        value = b[t]
+    else:
+        value = dot(A[t], x)
+        if kind == AFFINE:
+            value -= b[t]
+    for i in range(n):
+        gradient[i] = A[row, i]
+    return value

@@ -1,0 +1,172 @@
+"""Descent on a product, every factor with a step of its own, without arrays in between.
+
+Factor b has the entries from starts[b] up to those of the next; where every factor is one entry, as
+in a box, loops run over entries. The mathematics is in methods/steps/adagrad.py and group.py:
+
+    S_b += |phi g_b|^2,  sigma_b = max( sigma_b, sqrt(S_b/2)/(scale D_b) ),  eta_b = 1/(2 sigma_b),
+    u_b = y_b - eta_b phi g_b,    price = sum_b (change of sigma_b) D_b^2 + |phi g_b|^2/(4 sigma_b).
+
+Work goes in blocks of `BLOCK` factors, which stay in the cache, and small loops, which compilers
+turn into vector code. Sums over factors are taken in eight interleaved parts, always the same ones:
+their bits do not depend on how loops are compiled. Naive twins are the formulas in NumPy, in
+tests/test_groups.py.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tidewolf.core.jit import kernel
+
+BLOCK = 1024
+
+
+@kernel
+def lane_sum(numbers):  # type: ignore[no-untyped-def]
+    """The sum, of every eighth number first. Its naive twin is `math.fsum`."""
+    whole = len(numbers) // 8 * 8
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    e, f, g, h = 0.0, 0.0, 0.0, 0.0
+    for i in range(0, whole, 8):
+        a += numbers[i]
+        b += numbers[i + 1]
+        c += numbers[i + 2]
+        d += numbers[i + 3]
+        e += numbers[i + 4]
+        f += numbers[i + 5]
+        g += numbers[i + 6]
+        h += numbers[i + 7]
+    for i in range(whole, len(numbers)):
+        a += numbers[i]
+    return ((a + b) + (c + d)) + ((e + f) + (g + h))
+
+
+@kernel
+def factor_squares(d, starts, squares):  # type: ignore[no-untyped-def]
+    """|d_b|^2 of every factor."""
+    q = len(starts)
+    if q == len(d):
+        for b in range(q):
+            squares[b] = d[b] * d[b]
+        return
+    for b in range(q):
+        total = 0.0
+        for e in range(starts[b], starts[b + 1] if b + 1 < q else len(d)):
+            total += d[e] * d[e]
+        squares[b] = total
+
+
+@kernel
+def factor_etas(norms2, D, pending, scale, before, after, etas, prices):  # type: ignore[no-untyped-def]
+    """The sums of some factors after gradients of these squares, their steps, 0 where there is
+    none, and prices. Sums are (S, sigma, the largest |g|).
+    """
+    S_before, sigma_before, largest_before = before
+    S, sigma, largest = after
+    count = len(norms2)
+    for b in range(count):
+        length, known = math.sqrt(norms2[b]), largest_before[b]
+        largest[b] = length if length > known else known
+    for b in range(count):
+        S[b] = S_before[b] + norms2[b]
+    if pending > 0.0:
+        for b in range(count):
+            S[b] += 2.0 * pending * math.sqrt(norms2[b]) * largest[b]
+    for b in range(count):
+        etas[b] = math.sqrt(0.5 * S[b]) / (scale * D[b])
+    for b in range(count):
+        moves = (S[b] > 0.0) & (D[b] > 0.0) & (etas[b] > sigma_before[b])
+        sigma[b] = etas[b] if moves else sigma_before[b]
+    for b in range(count):
+        etas[b] = 0.5 / sigma[b] if (S[b] > 0.0) & (D[b] > 0.0) else 0.0
+    for b in range(count):
+        prices[b] = (sigma[b] - sigma_before[b]) * D[b] * D[b]
+    for b in range(count):
+        prices[b] += 0.5 * etas[b] * norms2[b]
+
+
+@kernel
+def factor_steps(g, share, y, starts, D, pending, scale, before, after, etas, target):  # type: ignore[no-untyped-def]
+    """Every factor's step from y along -share g: where it leads, the sums with it, and eta. Returns
+    the prices and S, each added up.
+    """
+    q, n, price, square_sum = len(starts), len(g), 0.0, 0.0
+    norms2, prices = np.empty(min(q, BLOCK)), np.empty(min(q, BLOCK))
+    for first in range(0, q, BLOCK):
+        stop = min(q, first + BLOCK)
+        of_g, own, cost = g[first:stop], norms2[: stop - first], prices[: stop - first]
+        if q == n:
+            for b in range(len(own)):
+                own[b] = share * share * (of_g[b] * of_g[b])
+        else:
+            for b in range(first, stop):
+                total = 0.0
+                for e in range(starts[b], starts[b + 1] if b + 1 < q else n):
+                    total += g[e] * g[e]
+                own[b - first] = share * share * total
+        old = (before[0][first:stop], before[1][first:stop], before[2][first:stop])
+        new = (after[0][first:stop], after[1][first:stop], after[2][first:stop])
+        eta = etas[first:stop]
+        factor_etas(own, D[first:stop], pending, scale, old, new, eta, cost)
+        price += lane_sum(cost)
+        square_sum += lane_sum(new[0])
+        if q == n:
+            there, here = target[first:stop], y[first:stop]
+            for b in range(len(own)):
+                there[b] = here[b] - share * eta[b] * of_g[b]
+        else:
+            for b in range(first, stop):
+                step = share * etas[b]
+                for e in range(starts[b], starts[b + 1] if b + 1 < q else n):
+                    target[e] = y[e] - step * g[e]
+    return price, square_sum
+
+
+@kernel
+def overshoot(P, y, x, starts, diameters, etas):  # type: ignore[no-untyped-def]
+    """<P, y - x>, sum_b eta_b |P_b|^2, and whether P pulls at a factor that has no step; a single
+    point is where it is: what P does there is rounding.
+    """
+    q, n, along, pulled, held = len(starts), len(P), 0.0, 0.0, False
+    for b in range(q):
+        pull = 0.0
+        for e in range(starts[b], starts[b + 1] if b + 1 < q else n):
+            if P[e] != 0.0:
+                along += P[e] * (y[e] - x[e])
+                pull += P[e] * P[e]
+        if pull > 0.0 and diameters[b] > 0.0:
+            pulled += etas[b] * pull
+            held = held or etas[b] == 0.0
+    return along, pulled, held
+
+
+@kernel
+def give_back(y, P, share, starts, etas):  # type: ignore[no-untyped-def]
+    """y_b += share eta_b P_b, in place."""
+    q, n = len(starts), len(P)
+    for b in range(q):
+        step = share * etas[b]
+        for e in range(starts[b], starts[b + 1] if b + 1 < q else n):
+            if P[e] != 0.0:
+                y[e] += step * P[e]
+
+
+@kernel
+def onto_balls(y, center, radii, starts, nearest):  # type: ignore[no-untyped-def]
+    """The nearest point of the product of balls; returns whether y is another one."""
+    q, n, outside = len(starts), len(y), False
+    for b in range(q):
+        begin, end, length2 = starts[b], starts[b + 1] if b + 1 < q else n, 0.0
+        for e in range(begin, end):
+            length2 += (y[e] - center[e]) * (y[e] - center[e])
+        length = math.sqrt(length2)
+        if length > radii[b]:
+            outside = True
+            for e in range(begin, end):
+                nearest[e] = center[e] + radii[b] / length * (y[e] - center[e])
+        else:
+            for e in range(begin, end):
+                nearest[e] = y[e]
+    return outside

@@ -1,0 +1,451 @@
+"""Rounds of a descent played by one kernel (kernels/rounds.py), and what goes in and comes out.
+
+A learner's state becomes arrays, the kernel plays rounds on them, and they become a state again; a
+live round is one such round, a run as many as the kernel is let. Whatever needs a sentence or a
+solver comes back: gradients that are refused, tables that are full, active sets to be made smaller.
+Built-in functions on arrays are evaluated inside; of others the kernel is given values and
+gradients (`GIVEN`), one round at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from tidewolf.core.batch import Batch
+from tidewolf.core.feedback import FirstOrder
+from tidewolf.core.jit import Kernel
+from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array, Floats, Int64s, NDArray
+from tidewolf.core.unlimited import Unlimited
+from tidewolf.core.vertices import SparseAtoms
+from tidewolf.functions.affine import Affine
+from tidewolf.functions.capacity import Capacity
+from tidewolf.functions.linear import Linear
+from tidewolf.functions.max_affine import MaxAffine
+from tidewolf.kernels import active_set, evaluate
+from tidewolf.kernels import rounds as names
+from tidewolf.kernels.active_set import BAD_ORACLE, COUNT, USED
+from tidewolf.kernels.rounds import ENOUGH, LOOK, PLAYED, UNUSUAL
+from tidewolf.methods.projected import ProjectedPoint
+from tidewolf.methods.steps.adagrad import DescentSums
+from tidewolf.methods.steps.lyapunov import Ledger
+from tidewolf.methods.steps.slopes import Slopes
+from tidewolf.projection.active import factors_of
+from tidewolf.projection.active_set import ActiveSet
+from tidewolf.projection.compiled import Search, tie_margin
+from tidewolf.sets.base import CompiledGeometry
+
+_DOUBLE = np.dtype(np.float64)
+MOST_COPIED = 1 << 20
+"""Entries of functions that are copied at a time, where they do not lie row after row."""
+
+
+def _read_only(array: NDArray) -> NDArray:
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
+
+
+_ENDS = (PLAYED, UNUSUAL, LOOK, ENOUGH)
+_NO_ROWS, _NO_NUMBERS = _read_only(np.zeros((1, 1))), _read_only(np.zeros(1))
+_UNLIMITED = (evaluate.UNLIMITED, _NO_ROWS, _NO_NUMBERS, 0)
+Encoded = tuple[int, NDArray, NDArray, int]
+
+
+def encoded(batch: Batch) -> Encoded | None:
+    """A batch as the kernel reads it: kind, matrix, numbers, pieces a round; None where it cannot
+    be.
+    """
+    kind = type(batch)
+    if kind is Unlimited:
+        return _UNLIMITED
+    if kind is Linear:
+        return _as_encoded(evaluate.LINEAR, batch.C, None)  # type: ignore[attr-defined]
+    if kind is Capacity:
+        return _as_encoded(evaluate.CAPACITY, batch.c, None)  # type: ignore[attr-defined]
+    if kind is Affine:
+        return _as_encoded(evaluate.AFFINE, batch.A, batch.b)  # type: ignore[attr-defined]
+    if kind is MaxAffine:
+        return _as_encoded(evaluate.MAX_AFFINE, batch.A, batch.b)  # type: ignore[attr-defined]
+    return None
+
+
+def _as_encoded(kind: int, A: Any, b: Any) -> Encoded | None:
+    axes = 3 if kind == evaluate.MAX_AFFINE else 2
+    if not _is_plain(A) or A.ndim != axes or not (b is None or _is_plain(b)):
+        return None
+    count = A.shape[1] if axes == 3 else 1
+    A = np.ascontiguousarray(A).reshape(-1, A.shape[-1])
+    numbers = _NO_NUMBERS if b is None else np.ascontiguousarray(b).reshape(-1)
+    return kind, _read_only(A), _read_only(numbers), count
+
+
+def _is_plain(array: Any) -> bool:
+    return type(array) is np.ndarray and array.dtype is _DOUBLE
+
+
+class Functions(NamedTuple):
+    """The losses and constraints of a stream as the kernel reads them."""
+
+    given: tuple[Any, ...]
+    limits: int
+    """how many limits a round has"""
+
+    @classmethod
+    def of(cls, losses: Batch, constraints: Batch) -> Functions | None:
+        """None where one of them cannot be read."""
+        loss, limit = encoded(losses), encoded(constraints)
+        if loss is None or limit is None:
+            return None
+        entries = limit[1].shape[1] if limit[0] == evaluate.CAPACITY else limit[3]
+        return cls((*loss, *limit), entries)
+
+    @classmethod
+    def seen(cls, seen: FirstOrder) -> Functions:
+        """One round, told of by its gradients."""
+        value = seen.violation if seen.violation > 0.0 else -1.0
+        loss = (evaluate.GIVEN, _row(seen.loss_gradient), _NO_NUMBERS, 1)
+        limit = (evaluate.GIVEN, _row(seen.constraint_gradient), _read_only(np.array([value])), 1)
+        return cls((*loss, *limit), 1)
+
+    @classmethod
+    def costs(cls, costs: Floats, capacities: Floats | None) -> Functions:
+        """One round of costs and capacities."""
+        loss = (evaluate.LINEAR, _row(costs), _NO_NUMBERS, 1)
+        if capacities is None:
+            return cls((*loss, *_UNLIMITED), 0)
+        limit = (evaluate.CAPACITY, _row(capacities), _NO_NUMBERS, 1)
+        return cls((*loss, *limit), len(capacities))
+
+
+def is_plain(seen: object) -> bool:
+    """Whether feedback is on one round, at the point that the learner stands at, all limits
+    together.
+    """
+    return (
+        type(seen) is FirstOrder
+        and seen.rounds == 1
+        and seen.loss_offset == seen.constraint_offset == 0.0
+        and seen.limits is None
+    )
+
+
+def _row(gradient: Array) -> NDArray:
+    return _read_only(np.ascontiguousarray(gradient).reshape(1, -1))
+
+
+class StreamFunctions:
+    """Those of a stream: all rounds at once where they lie in memory as the kernel reads them, else
+    copies of some thousand at a time.
+    """
+
+    def __init__(self, losses: Batch, constraints: Batch, rounds: int) -> None:
+        self._batches, self._rounds = (losses, constraints), rounds
+        n = max(1, math.prod(losses.shape))
+        whole = all(map(_lies_well, self._batches))
+        self._size = max(1, rounds if whole else MOST_COPIED // n)
+        self.start = self.stop = -1
+        self.functions: Functions | None = None
+
+    @classmethod
+    def of(cls, losses: Batch, constraints: Batch) -> StreamFunctions | None:
+        """None where the kernel cannot read them."""
+        one = slice(0, 1)
+        if Functions.of(losses.view(one), constraints.view(one)) is None:
+            return None
+        return cls(losses, constraints, len(losses))
+
+    def at(self, t: int) -> Functions:
+        """Those of the rounds from `start` to `stop`, round t among them."""
+        if not self.start <= t < self.stop:
+            self.start = t - t % self._size
+            self.stop = min(self.start + self._size, self._rounds)
+            window = slice(self.start, self.stop)
+            losses, constraints = self._batches
+            self.functions = Functions.of(losses.view(window), constraints.view(window))
+        assert self.functions is not None
+        return self.functions
+
+
+def _lies_well(batch: Batch) -> bool:
+    arrays = [a for a in batch.fields().values() if type(a) is np.ndarray]
+    return all(array.flags.c_contiguous for array in arrays)
+
+
+class Records:
+    """What is recorded of the rounds of a run, in arrays that the kernel fills."""
+
+    def __init__(
+        self, n: int, rounds: int, limits: int, points: bool, samples: int, parts: int
+    ) -> None:
+        self.columns = np.zeros((rounds, names.COLUMNS))
+        self.marks = np.zeros(names.MARKS)
+        self.last, self.total = np.zeros(n), np.zeros(n)
+        self.means, self.ends = np.zeros((parts, n)), np.zeros(parts, dtype=np.int64)
+        self.points = np.zeros((rounds if points else 0, n))
+        self.each = np.zeros((2, limits))
+        """by how much each limit was broken in all, and at worst"""
+        self.when: Int64s = np.full((4, limits), -1, dtype=np.int64)
+        """in how many rounds it was, the worst, the first and the last"""
+        self.samples = np.zeros((samples, 3, n))
+        """x, y and where y came from, of some projections"""
+        self.room = 0
+        """how many samples there are to be"""
+        self.first = 0
+        """which round of the run the functions begin with"""
+
+    @property
+    def arrays(self) -> tuple[NDArray, ...]:
+        """In the kernel's order."""
+        points = (self.columns, self.marks, self.last, self.total, self.means, self.ends)
+        return (*points, self.points, self.each, self.when, self.samples[: self.room])
+
+
+class Progressed(NamedTuple):
+    """What the kernel came back with."""
+
+    state: Any
+    done: int
+    """rounds that were played"""
+    unusual: bool
+    """the next one is to be played without the kernel"""
+    look: bool
+    """the projection of the last one was not checked: somebody is to look"""
+    columns: NDArray
+    """what was recorded of them: the loss and the constraint's value at least"""
+
+
+class CompiledRounds(Protocol):
+    """What plays rounds of a learner in a kernel."""
+
+    def takes(self, state: Any) -> bool:
+        """Whether it can go on from a state."""
+
+    def play(
+        self, state: Any, functions: Functions, first: int, k: int, records: Records | None = None
+    ) -> Progressed:
+        """Up to k rounds from a state, from round `first` of the functions on."""
+
+
+class CompiledDescent:
+    """The rounds of one learner: settings and scratch arrays; states go in and come out."""
+
+    def __init__(self, K: CompiledGeometry, **settings: float) -> None:
+        assert isinstance(K, HasLMO)
+        geometry = K.geometry
+        assert geometry is not None
+        self.K, self.n = K, len(K.center)
+        own = {
+            "RADIUS": K.radius,
+            "DIAMETER": K.diameter,
+            "CENTER_NORM": float(np.linalg.norm(K.center)),
+            "MARGIN": tie_margin(K),
+            "DIMENSION": float(K.dimension),
+        }
+        self.settings = np.zeros(names.SETTINGS)
+        for name, value in (own | settings).items():
+            self.settings[getattr(names, name)] = value
+        self._geometry = tuple(map(_read_only, (K.kernel_data, *geometry)))
+        self._center = _read_only(K.center)
+        self._run = specialise(K)
+        self._spare: list[_Scratch] = []
+        self._last: tuple[Any, Floats] = (None, np.zeros(0))
+        """the last state that came out, and its numbers"""
+        self._nothing = Records(0, 1, 0, False, 0, 0).arrays[1:]
+
+    def takes(self, state: Any) -> bool:
+        """Whether the kernel can go on from a state: nothing is open, pending or held back."""
+        active = state.point.active
+        return (
+            state.open.rounds == 0
+            and not state.pending
+            and state.coming is None
+            and type(active) is ActiveSet
+            and type(active.atoms) is SparseAtoms
+        )
+
+    def play(
+        self, state: Any, functions: Functions, first: int, k: int, records: Records | None = None
+    ) -> Progressed:
+        scratch = self._spare.pop() if self._spare else _Scratch(self.K, self.n, self.n)
+        try:
+            return self._play(state, functions, first, k, records, scratch)
+        finally:
+            self._spare.append(scratch)
+
+    def _play(
+        self,
+        state: Any,
+        functions: Functions,
+        first: int,
+        k: int,
+        records: Records | None,
+        scratch: _Scratch,
+    ) -> Progressed:
+        point: ProjectedPoint = state.point
+        active = point.active
+        assert type(active) is ActiveSet
+        atoms, count = active.atoms, len(active.weights)
+        assert type(atoms) is SparseAtoms
+        remembered, numbers = self._last
+        s = numbers.copy() if remembered is state else _scalars(state)
+        x, y, before, at = active.x.copy(), point.y.copy(), np.empty(self.n), scratch.at
+        weights = np.zeros(len(atoms.gram))
+        weights[:count] = active.weights
+        at[COUNT], at[active_set.WAITING] = count, 0.0
+        columns, settings, done = scratch.columns, self.settings, 0
+        record = (columns, *self._nothing)
+        if records is not None:
+            record, columns, settings = records.arrays, records.columns, settings.copy()
+            settings[names.RECORDS], settings[names.FIRST] = 1.0, records.first
+        while True:
+            scratch.fit(len(weights), functions.limits)
+            with atoms.lock:
+                more, code, count = self._run(
+                    first + done,
+                    k - done,
+                    settings,
+                    s,
+                    at,
+                    x,
+                    y,
+                    before,
+                    weights,
+                    self._center,
+                    atoms.starts,
+                    atoms.indices,
+                    atoms.values,
+                    atoms.gram,
+                    atoms.filled,
+                    *functions.given,
+                    *self._geometry,
+                    *scratch.arrays,
+                    *(record if done == 0 else _from(record, done)),
+                )
+                if count > atoms.filled:
+                    atoms.filled = count
+            done += more
+            if code in _ENDS:
+                break
+            if code == BAD_ORACLE:
+                Search.refuse(x, y, (scratch.arrays[0], scratch.arrays[1]), at)
+            atoms = Search.make_way(code, atoms, count, at)
+            grown = np.zeros(len(atoms.gram))
+            grown[:count] = weights[:count]
+            weights = grown
+        if done:
+            own = ActiveSet(atoms, weights[:count], x, active.warm)
+            after = s.tolist()
+            if code == LOOK:
+                own = own.reduced(int(at[USED]), self.K)
+                if own.x is not x:
+                    r = own.x - y
+                    after[names.DISTANCE] = s[names.DISTANCE] = math.sqrt(float(r @ r))
+            before.setflags(write=False)
+            y.setflags(write=False)
+            near = y if after[names.MOVED] > 0.0 else before
+            point = ProjectedPoint(own, before, near, after[names.DISTANCE])
+            state = _after(state, after, point, done)
+            self._last = state, s
+        return Progressed(state, done, code == UNUSUAL, code == LOOK, columns)
+
+
+class _Scratch:
+    """Arrays that no state keeps."""
+
+    def __init__(self, K: CompiledGeometry, n: int, limits: int) -> None:
+        self.at = np.zeros(active_set.PLACES)
+        self.columns = np.zeros((1, names.COLUMNS))
+        most, buffers = K.max_nonzeros, np.zeros((6, n))
+        self._own = np.empty(most, np.int32), np.empty(most), buffers, np.empty(limits)
+        self.arrays: tuple[NDArray, ...] = ()
+        """in the kernel's order"""
+        self.room = -1
+
+    def fit(self, room: int, limits: int) -> None:
+        """Room for as many rows as a table has, and as many limits."""
+        if self.room < room or len(self._own[3]) < limits:
+            self.room = room
+            self._own = (*self._own[:3], np.empty(max(limits, len(self._own[3]))))
+            self.arrays = (*self._own, np.empty(room), np.empty(room, np.int64))
+
+
+def _from(record: tuple[NDArray, ...], done: int) -> tuple[NDArray, ...]:
+    """The same where so many rounds are recorded already."""
+    columns, marks, last, total, means, ends, points, each, when, samples = record
+    return columns[done:], marks, last, total, means, ends, points[done:], each, when, samples
+
+
+def _scalars(state: Any) -> Floats:
+    ledger, sums = state.ledger, state.descent
+    return np.array(
+        (
+            ledger.rounds,
+            ledger.violation,
+            ledger.slopes.loss,
+            ledger.slopes.constraint,
+            ledger.least_ratio,
+            ledger.exponent,
+            ledger.paid,
+            ledger.loss_norms,
+            ledger.impossible,
+            state.bank,
+            state.calls,
+            sums.square_sum,
+            sums.inverse_step,
+            sums.regret_bound,
+            sums.largest,
+            state.point.distance,
+            0.0,
+            0.0,
+        )
+    )
+
+
+def _after(state: Any, s: list[float], point: ProjectedPoint, done: int) -> Any:
+    rounds, violation, loss, limit, least_ratio, exponent, paid, loss_norms, impossible = s[:9]
+    bank, calls, squares, inverse_step, prices, largest = s[9:15]
+    ledger = Ledger(
+        int(rounds),
+        violation,
+        Slopes(loss, limit),
+        least_ratio,
+        int(exponent),
+        paid,
+        loss_norms,
+        impossible > 0.0,
+        state.ledger.carried,
+    )
+    sums = DescentSums(squares, inverse_step, prices, None, largest)
+    return state.played(state.t + done, point, ledger, bank, int(calls), sums)
+
+
+@cache
+def _specialised(
+    oracle: Kernel[int], tangents: Kernel[None], excess: Kernel[float]
+) -> Callable[..., tuple[int, int, int]]:
+    near = active_set.nearest_member.given(oracle=oracle)
+    whole = names.rounds.given(nearest_member=near, tangents=tangents, excess=excess)
+    return whole.compiled
+
+
+def specialise(K: CompiledGeometry) -> Callable[..., tuple[int, int, int]]:
+    """`rounds` compiled with the kernels of a kind of set in it."""
+    return _specialised(K.oracle, K.tangents, K.point_excess)
+
+
+def compiled_descent(K: HasLMO, **settings: float) -> CompiledDescent | None:
+    """The rounds of a descent over a set; None where the set has no kernels for that."""
+    if not isinstance(K, CompiledGeometry) or factors_of(K) is not None or not K.diameter > 0.0:
+        return None
+    if "tangents" not in vars(type(K)):  # a subclass may say otherwise
+        return None
+    if type(K.center) is not np.ndarray or K.center.dtype is not _DOUBLE or K.geometry is None:
+        return None
+    return CompiledDescent(K, **settings)

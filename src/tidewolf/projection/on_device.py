@@ -1,0 +1,93 @@
+"""The search of active_set.py for points of other array libraries, where a pass over a point and a
+look at a number cost more than anything the host does meanwhile.
+
+Between two oracle calls nothing is asked of the points: with r = x - y, W the weights and G the
+Gram matrix of the atoms, corrective steps and a step s towards the vertex v, after y moved the
+share h of the way to x, change the slopes <a_i, r> to
+
+    <a_i, r> + (G (W' - W))_i        and        (1 - h) <a_i, r> + s (G_iv - (G W)_i)
+
+up to one number for all i, which no choice among atoms depends on; <x, r> = sum_i W_i <a_i, r>
+tells it, so that the slope of a new atom is counted like theirs. So each call costs one mean of
+atoms, one difference and three sums of products. `ActiveSet` does the same with slopes that are
+computed anew each time: results agree up to rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from tidewolf.core.arrays import eps_of, frozen, inner_products, plus
+from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array, Floats
+from tidewolf.core.vertices import Atoms
+from tidewolf.kernels.active_set import ORACLE_SLACK, pairwise_steps, rescale
+from tidewolf.projection.compiled import Correction, SearchResult
+from tidewolf.projection.one_shot import (
+    FrankWolfeGap,
+    halfspace_shift,
+    line_search,
+    oracle_error,
+)
+
+
+class Start(NamedTuple):
+    """What a search starts from: an active set."""
+
+    atoms: Atoms
+    weights: Floats
+    x: Array
+    warm: Array | None
+
+
+def search_on_device(
+    K: HasLMO, start: Start, y: Array, tol: float, budget: float, correction: Correction
+) -> SearchResult:
+    """From an active set towards y, for any set, through its `answer`."""
+    atoms, weights, x, warm = start
+    y, calls, last, r = frozen(y), 0, False, x - y
+    slopes = atoms.inner(r, len(weights))
+    while True:
+        moved = _corrected(atoms, weights, slopes, correction)
+        if calls or (moved != weights).any():
+            slopes = slopes + atoms.gram[: len(moved), : len(moved)] @ (moved - weights)
+            weights, x = moved, atoms.combine(moved, y)
+            r = x - y
+        distance2, at_x, x2 = inner_products((r, r), (r, x), (x, x))
+        if last or distance2 <= tol or calls >= budget:
+            break
+        answer = K.answer(r, warm)
+        vertex, calls, warm = answer.vertex, calls + 1, answer.warm
+        at_v, length2 = vertex.inner(r), vertex.distance2(x, x2)
+        drop = at_x - at_v
+        rounding = ORACLE_SLACK * eps_of(r) * math.sqrt(distance2 * (x2 + length2))
+        if not drop + answer.error >= -rounding:
+            raise oracle_error(at_v, answer.error, at_x)
+        found = FrankWolfeGap(max(drop + answer.error, 0.0), drop, length2)
+        last = found.gap**2 <= tol * distance2 or calls >= budget
+        shift = halfspace_shift(found.gap, distance2) if last else 0.0
+        if shift > 0.0:
+            y = frozen(plus(y, shift, r))
+        step, count = line_search(found, shift), len(weights)
+        row = atoms.find(vertex, count)
+        if row is None:
+            row, atoms = count, atoms.append(vertex, count)
+            slopes = np.append(slopes + (at_x - float(weights @ slopes)), at_v)
+            weights = np.append(weights, 0.0)
+        gram = atoms.gram[: len(weights), : len(weights)]
+        slopes = (1.0 - shift) * slopes + step * (gram[:, row] - gram @ weights)
+        weights = (1.0 - step) * weights
+        weights[row] += step
+    used = int(np.count_nonzero(weights))
+    return SearchResult(atoms, weights, x, y, calls, distance2, used, warm)
+
+
+def _corrected(atoms: Atoms, weights: Floats, slopes: Floats, correction: Correction) -> Floats:
+    """The weights after corrective steps from these slopes, which stay as they are."""
+    weights = weights.copy()
+    pairwise_steps(atoms.gram, weights, slopes.copy(), *correction)
+    rescale(weights)
+    return weights
