@@ -245,6 +245,16 @@ def test_what_has_no_flow_is_found_and_as_much_is_sent_as_can_be(net, seed, more
             CapacitatedFlow(tried)
 
 
+def test_what_cannot_arrive_goes_back_to_where_it_came_from():
+    tails, heads = np.array([[0, 2], [1, 0]], dtype=np.int32)
+    left, flow = np.array([3.0, -1.0, -2.0]), np.zeros(2)
+    residual = scaling.residual_of(tails, heads, np.array([5.0, 5.0]), left, flow)
+    unsent = np.zeros(3)
+    assert scaling.send(residual, left, unsent, 1e-12)
+    np.testing.assert_array_equal(unsent, [2.0, 0.0, 2.0])
+    np.testing.assert_array_equal(residual.able[residual.back], [1.0, 0.0])
+
+
 @given(net=every, seed=seeds)
 @settings(max_examples=10)
 def test_the_kernels_are_their_source(net, seed):
