@@ -320,13 +320,8 @@ class CompiledDescent:
         self.settings = np.zeros(names.SETTINGS)
         for name, value in (own | settings).items():
             self.settings[getattr(names, name)] = value
-<<<<<<< HEAD
-        self._geometry = tuple(map(_read_only, (K.kernel_data, *geometry)))
-        self.kernel_data, self.center = self._geometry[0], _read_only(K.center)
-=======
         self._geometry = tuple(map(read_only, (K.kernel_data, *geometry)))
-        self._center = read_only(K.center)
->>>>>>> h-groups
+        self.kernel_data, self.center = self._geometry[0], read_only(K.center)
         self._run = specialise(K)
         self._spare: list[_Scratch] = []
         self._nothing = Records(0, 1, 0, False, 0, 0).arrays[1:]
