@@ -202,6 +202,13 @@ class Records:
         self.first = 0
         """which round of the run the functions begin with"""
 
+    def given_away(self, samples: int) -> NDArray:
+        """The first samples, for somebody to keep."""
+        kept = self.samples[:samples]
+        if samples:
+            self.samples = np.zeros(self.samples.shape)
+        return kept
+
     @property
     def arrays(self) -> tuple[NDArray, ...]:
         """In the kernel's order."""
