@@ -484,7 +484,7 @@ PATCHES = (
     Patch(
         "factors: a step grows again where y comes nearer",
         "kernels/groups.py",
-        " & (etas[b] > sigma_before[b])",
+        " & (etas[b] > sigma[b])",
         "",
         FACTORS,
     ),

@@ -125,7 +125,7 @@ def test_compiled_loops_do_what_their_source_says():
         for array in (y, g, D, starts, *sums):
             array.setflags(write=False)
         for run in (groups.factor_steps, groups.factor_steps.plain):
-            after, etas, target = tuple(np.empty((3, q))), np.empty(q), np.empty(n)
+            after, etas, target = np.empty((3, q)), np.empty(q), np.empty(n)
             told = run(g, 0.5, y, starts, D, 1.0, 0.3, sums, after, etas, target)
             results.append((*told, *after, etas, target))
         for compiled, plain in zip(*results, strict=True):

@@ -54,7 +54,7 @@ from tidewolf.functions.custom import Custom
 from tidewolf.functions.rounds import SUCH, as_round
 from tidewolf.kernels.rounds import LOSS, VALUE
 from tidewolf.methods.base import Learner, Progress
-from tidewolf.methods.compiled_rounds import KernelState, StreamFunctions
+from tidewolf.methods.compiled_rounds import StreamFunctions
 from tidewolf.methods.late import coming_round
 
 S = TypeVar("S", bound=Progress)
@@ -221,7 +221,9 @@ def _rounds(
         if compiled is not None and learner.compiled.takes(state):
             x, functions = learner.act(state), compiled.at(t)
             arrays = (
-                arrays if arrays is not None and arrays.state is state else KernelState.of(state)
+                arrays
+                if arrays is not None and arrays.state is state
+                else learner.compiled.begin(state)
             )
             found = learner.compiled.play(arrays, functions, t - compiled.start, 1)
             if found.done:

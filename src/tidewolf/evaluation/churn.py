@@ -48,14 +48,16 @@ class Movement:
 
     def tell(self, last: Floats) -> None:
         """That point, where there is one."""
-        if self._last is not None:
+        if self._last is not None and self._last is not last:
             last[:] = to_numpy(self._last)
 
     def took(self, churn: Floats, last: Floats) -> None:
-        """The next rounds, measured elsewhere, the last of which was played at this point."""
+        """The next rounds, measured elsewhere, the last of which was played at this point; who
+        counts keeps it up to date.
+        """
         stop = self._t + len(churn)
         self._values[self._t : stop] = churn
-        self._t, self._last = stop, last.copy()
+        self._t, self._last = stop, last
 
     def _from_last(self, x: Array) -> float:
         if self._last is None:

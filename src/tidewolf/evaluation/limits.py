@@ -110,9 +110,9 @@ class Breaches:
         return self.rounds, self.worst_round, self.first, self.last
 
     def took(self, worst: Floats, when: Int64s) -> None:
-        """The same after more rounds, counted elsewhere."""
-        self.worst = worst.copy()
-        self.rounds, self.worst_round, self.first, self.last = when.copy()
+        """The same after more rounds, counted elsewhere, by who keeps these up to date."""
+        self.worst = worst
+        self.rounds, self.worst_round, self.first, self.last = when
 
     def of(self, limit: int) -> Breach:
         """Those of one limit."""

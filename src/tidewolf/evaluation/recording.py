@@ -40,9 +40,9 @@ from tidewolf.evaluation.warm_up import needs, small_runs
 from tidewolf.kernels.rounds import APART, CHURN, LOSS, SPENT, VALUE
 from tidewolf.loop import Played, compiled_rounds, play
 from tidewolf.methods.base import Learner, ProjectionRecord
-from tidewolf.methods.compiled_rounds import KernelState, Progressed, Records, StreamFunctions
+from tidewolf.methods.compiled_rounds import Progressed, Records, StreamFunctions
 
-MOMENT = 0.05
+MOMENT = 0.2
 """Seconds, about, that a kernel plays before somebody may look."""
 FIRST_PACE, MOST_AT_ONCE = 16, 1 << 16
 """Rounds that it is given at first, and at most."""
@@ -162,7 +162,7 @@ class Recording:
             clock = time.perf_counter() - compiling()
             if kernel.takes(self.state):
                 self._prepare(records, functions.start)
-                start = KernelState.of(self.state)
+                start = kernel.begin(self.state)
                 found = kernel.play(start, given, self.t - functions.start, k, records)
                 spent = time.perf_counter() - compiling() - clock
                 self.seconds += spent
@@ -193,7 +193,7 @@ class Recording:
         part, records.room = self.trajectory.tell(records.total), self.audit.room
         records.marks[:] = (self.membership.worst, *self.audit.numbers(), 0.0, part)
         records.first = first
-        if len(self.each):
+        if len(self.each) and not np.may_share_memory(self.each, records.each):
             records.each[:] = self.each, self.breaches.worst
             records.when[:] = self.breaches.when()
 
@@ -216,7 +216,7 @@ class Recording:
         if self.decisions is not None:
             self.decisions.see(records.points[: found.done], found.done)
         if len(self.each):
-            self.each = records.each[0].copy()
+            self.each = records.each[0]
             self.breaches.took(records.each[1], records.when)
         self.ends.extend(range(self.t + 1, stop + 1))
         self.t, self.state = stop, found.state

@@ -56,15 +56,20 @@ class TrajectorySummary:
 
     def tell(self, total: Floats) -> int:
         """The sum of the points of the part so far, and which part that is."""
-        total[:] = 0.0 if self._total is None else to_numpy(self._total).reshape(-1)
+        if self._total is None:
+            total[:] = 0.0
+        elif not np.may_share_memory(self._total, total):
+            total[:] = to_numpy(self._total).reshape(-1)
         return self._part
 
     def took(self, rounds: int, total: Floats, part: int) -> None:
-        """The next rounds, whose means of parts are in place, with the sum of those since."""
+        """The next rounds, whose means of parts are in place, with the sum of those since, which
+        who counts keeps up to date.
+        """
         self._t, self._part = self._t + rounds, part
         self._begin = int(self.ends[part - 1]) if part else 0
         begun = self._t > self._begin
-        self._total = total.copy().reshape(self.means.shape[1:]) if begun else None
+        self._total = total.reshape(self.means.shape[1:]) if begun else None
 
     def parts(self) -> tuple[Any, ...]:
         """Everything as arrays and numbers, for a file."""

@@ -59,41 +59,37 @@ def factor_squares(d, starts, squares):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def factor_etas(norms2, D, pending, scale, before, after, etas, prices):  # type: ignore[no-untyped-def]
-    """The sums of some factors after gradients of these squares, their steps, 0 where there is
-    none, and prices. Sums are (S, sigma, the largest |g|).
+def factor_etas(norms2, D, scale, S, sigma, etas, prices):  # type: ignore[no-untyped-def]
+    """Of some factors, whose S has these squares in it, sigma in place, eta, 0 where there is no
+    step, and the price.
     """
-    S_before, sigma_before, largest_before = before
-    S, sigma, largest = after
     count = len(norms2)
-    for b in range(count):
-        length, known = math.sqrt(norms2[b]), largest_before[b]
-        largest[b] = length if length > known else known
-    for b in range(count):
-        S[b] = S_before[b] + norms2[b]
-    if pending > 0.0:
-        for b in range(count):
-            S[b] += 2.0 * pending * math.sqrt(norms2[b]) * largest[b]
     for b in range(count):
         etas[b] = math.sqrt(0.5 * S[b]) / (scale * D[b])
     for b in range(count):
-        moves = (S[b] > 0.0) & (D[b] > 0.0) & (etas[b] > sigma_before[b])
-        sigma[b] = etas[b] if moves else sigma_before[b]
+        etas[b] = etas[b] if (D[b] > 0.0) & (etas[b] > sigma[b]) else sigma[b]
     for b in range(count):
-        etas[b] = 0.5 / sigma[b] if (S[b] > 0.0) & (D[b] > 0.0) else 0.0
+        prices[b] = (etas[b] - sigma[b]) * D[b] * D[b]
     for b in range(count):
-        prices[b] = (sigma[b] - sigma_before[b]) * D[b] * D[b]
+        sigma[b] = etas[b]
+    for b in range(count):
+        eta = 0.5 / sigma[b]
+        etas[b] = eta if (S[b] > 0.0) & (D[b] > 0.0) else 0.0
     for b in range(count):
         prices[b] += 0.5 * etas[b] * norms2[b]
 
 
 @kernel
 def factor_steps(g, share, y, starts, D, pending, scale, before, after, etas, target):  # type: ignore[no-untyped-def]
-    """Every factor's step from y along -share g: where it leads, the sums with it, and eta. Returns
-    the prices and S, each added up.
+    """Every factor's step from y along -share g: where it leads, eta, and the sums after it, rows
+    S, sigma and the largest |g|. Returns the prices and S, each added up.
     """
     q, n, price, square_sum = len(starts), len(g), 0.0, 0.0
     norms2, prices = np.empty(min(q, BLOCK)), np.empty(min(q, BLOCK))
+    for row in range(3):
+        old, new = before[row], after[row]
+        for b in range(q):
+            new[b] = old[b]
     for first in range(0, q, BLOCK):
         stop = min(q, first + BLOCK)
         of_g, own, cost = g[first:stop], norms2[: stop - first], prices[: stop - first]
@@ -106,12 +102,15 @@ def factor_steps(g, share, y, starts, D, pending, scale, before, after, etas, ta
                 for e in range(starts[b], starts[b + 1] if b + 1 < q else n):
                     total += g[e] * g[e]
                 own[b - first] = share * share * total
-        old = (before[0][first:stop], before[1][first:stop], before[2][first:stop])
-        new = (after[0][first:stop], after[1][first:stop], after[2][first:stop])
+        S, sigma, largest = after[0, first:stop], after[1, first:stop], after[2, first:stop]
         eta = etas[first:stop]
-        factor_etas(own, D[first:stop], pending, scale, old, new, eta, cost)
+        for b in range(len(own)):
+            length = math.sqrt(own[b])
+            largest[b] = length if length > largest[b] else largest[b]
+            S[b] += own[b] + 2.0 * pending * length * largest[b]
+        factor_etas(own, D[first:stop], scale, S, sigma, eta, cost)
         price += lane_sum(cost)
-        square_sum += lane_sum(new[0])
+        square_sum += lane_sum(S)
         if q == n:
             there, here = target[first:stop], y[first:stop]
             for b in range(len(own)):

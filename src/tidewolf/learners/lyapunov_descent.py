@@ -45,10 +45,10 @@ from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.methods.available import PlaysAround, anew, uses
 from tidewolf.methods.base import Bound, Learner, LimitBound, Record
 from tidewolf.methods.clock import BlockLearner, add_sums
+from tidewolf.methods.compiled_factors import compiled_factors
 from tidewolf.methods.compiled_rounds import (
-    CompiledDescent,
+    CompiledRounds,
     Functions,
-    KernelState,
     compiled_descent,
     is_plain,
 )
@@ -310,7 +310,7 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
         kernel = self.compiled
         if kernel is not None and kernel.takes(state) and is_plain(seen):
             require_first_order(seen, self.K.shape, 1)
-            played = kernel.play(KernelState.of(state), Functions.seen(seen), 0, 1)
+            played = kernel.play(kernel.begin(state), Functions.seen(seen), 0, 1)
             if played.done:
                 after: State = played.state
                 return after
@@ -328,24 +328,24 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
         return Banked(self._tolerance2)
 
     @cached_property
-    def compiled(self) -> CompiledDescent | None:
+    def compiled(self) -> CompiledRounds | None:
         if self.block > 1 or self.per_limit or self.max_move is not None:
             return None
         if type(self) is not LyapunovDescent:  # a subclass may say otherwise
             return None
-        return compiled_descent(
-            self.K,
-            CAUTION=self.caution,
-            HORIZON=self.horizon or LEAST_HORIZON,
-            LOSS_MOST=math.inf if self.loss_lipschitz is None else self.loss_lipschitz,
-            LIMIT_MOST=(
-                math.inf if self.constraint_lipschitz is None else self.constraint_lipschitz
-            ),
-            CALLS_EARNED=self.calls_per_round,
-            TOLERANCE2=self._tolerance2,
-            SCALE=self.step_scale,
-            KEEP=self._keep,
-        )
+        steepest = (self.loss_lipschitz, self.constraint_lipschitz)
+        loss_most, limit_most = (math.inf if most is None else most for most in steepest)
+        settings = {
+            "CAUTION": self.caution,
+            "HORIZON": self.horizon or LEAST_HORIZON,
+            "LOSS_MOST": loss_most,
+            "LIMIT_MOST": limit_most,
+            "CALLS_EARNED": self.calls_per_round,
+            "TOLERANCE2": self._tolerance2,
+            "SCALE": self.step_scale,
+            "KEEP": self._keep,
+        }
+        return compiled_descent(self.K, **settings) or compiled_factors(self.K, **settings)
 
     @cached_property
     def _weights(self) -> LyapunovWeights:

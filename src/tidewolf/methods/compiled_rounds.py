@@ -45,7 +45,7 @@ MOST_COPIED = 1 << 20
 """Entries of functions that are copied at a time, where they do not lie row after row."""
 
 
-def _read_only(array: NDArray) -> NDArray:
+def read_only(array: NDArray) -> NDArray:
     if array.flags.writeable:
         array = array.view()
         array.flags.writeable = False
@@ -53,8 +53,8 @@ def _read_only(array: NDArray) -> NDArray:
 
 
 _ENDS = (PLAYED, UNUSUAL, LOOK, ENOUGH)
-_NO_ROWS, _NO_NUMBERS = _read_only(np.zeros((1, 1))), _read_only(np.zeros(1))
-_NO_LEAST = _read_only(np.array([-math.inf]))
+_NO_ROWS, _NO_NUMBERS = read_only(np.zeros((1, 1))), read_only(np.zeros(1))
+_NO_LEAST = read_only(np.array([-math.inf]))
 _UNLIMITED = (evaluate.UNLIMITED, _NO_ROWS, _NO_NUMBERS, 0)
 Encoded = tuple[int, NDArray, NDArray, int]
 
@@ -84,7 +84,7 @@ def _as_encoded(kind: int, A: Any, b: Any) -> Encoded | None:
     count = A.shape[1] if axes == 3 else 1
     A = np.ascontiguousarray(A).reshape(-1, A.shape[-1])
     numbers = _NO_LEAST if b is None else np.ascontiguousarray(b).reshape(-1)
-    return kind, _read_only(A), _read_only(numbers), count
+    return kind, read_only(A), read_only(numbers), count
 
 
 def _is_plain(array: Any) -> bool:
@@ -112,7 +112,7 @@ class Functions(NamedTuple):
         """One round, told of by its gradients."""
         value = seen.violation if seen.violation > 0.0 else -1.0
         loss = (evaluate.GIVEN, _row(seen.loss_gradient), _NO_NUMBERS, 1)
-        limit = (evaluate.GIVEN, _row(seen.constraint_gradient), _read_only(np.array([value])), 1)
+        limit = (evaluate.GIVEN, _row(seen.constraint_gradient), read_only(np.array([value])), 1)
         return cls((*loss, *limit), 1)
 
     @classmethod
@@ -139,7 +139,7 @@ def is_plain(seen: object) -> bool:
 
 
 def _row(gradient: Array) -> NDArray:
-    return _read_only(np.ascontiguousarray(gradient).reshape(1, -1))
+    return read_only(np.ascontiguousarray(gradient).reshape(1, -1))
 
 
 class StreamFunctions:
@@ -245,7 +245,7 @@ class KernelState:
     def of(cls, state: Any) -> KernelState:
         """That of a state."""
         point, active = state.point, state.point.active
-        return cls(state, 0, _scalars(state), active.atoms, active.weights, active.x, point.y)
+        return cls(state, 0, scalars(state), active.atoms, active.weights, active.x, point.y)
 
     @property
     def state(self) -> Any:
@@ -256,7 +256,7 @@ class KernelState:
             own = ActiveSet(self.atoms, self.weights, self.x, active.warm)
             near = self.y if numbers[names.MOVED] > 0.0 else self.before
             point = ProjectedPoint(own, self.before, near, numbers[names.DISTANCE])
-            self._state = _after(self.since, numbers, point, self.rounds)
+            self._state = after_rounds(self.since, numbers, point, self.rounds)
         return self._state
 
 
@@ -288,6 +288,9 @@ class CompiledRounds(Protocol):
     def takes(self, state: Any) -> bool:
         """Whether it can go on from a state."""
 
+    def begin(self, state: Any) -> KernelState:
+        """The arrays of a state that it takes."""
+
     def play(
         self,
         start: KernelState,
@@ -317,8 +320,8 @@ class CompiledDescent:
         self.settings = np.zeros(names.SETTINGS)
         for name, value in (own | settings).items():
             self.settings[getattr(names, name)] = value
-        self._geometry = tuple(map(_read_only, (K.kernel_data, *geometry)))
-        self._center = _read_only(K.center)
+        self._geometry = tuple(map(read_only, (K.kernel_data, *geometry)))
+        self.kernel_data, self.center = self._geometry[0], read_only(K.center)
         self._run = specialise(K)
         self._spare: list[_Scratch] = []
         self._nothing = Records(0, 1, 0, False, 0, 0).arrays[1:]
@@ -333,6 +336,9 @@ class CompiledDescent:
             and type(active) is ActiveSet
             and type(active.atoms) is SparseAtoms
         )
+
+    def begin(self, state: Any) -> KernelState:
+        return KernelState.of(state)
 
     def play(
         self,
@@ -380,7 +386,7 @@ class CompiledDescent:
                     y,
                     before,
                     weights,
-                    self._center,
+                    self.center,
                     atoms.starts,
                     atoms.indices,
                     atoms.values,
@@ -444,7 +450,7 @@ def _from(record: tuple[NDArray, ...], done: int) -> tuple[NDArray, ...]:
     return columns[done:], marks, last, total, means, ends, points[done:], each, when, samples
 
 
-def _scalars(state: Any) -> Floats:
+def scalars(state: Any) -> Floats:
     ledger, sums = state.ledger, state.descent
     return np.array(
         (
@@ -470,7 +476,7 @@ def _scalars(state: Any) -> Floats:
     )
 
 
-def _after(state: Any, s: list[float], point: ProjectedPoint, done: int) -> Any:
+def after_rounds(state: Any, s: list[float], point: ProjectedPoint, done: int) -> Any:
     rounds, violation, loss, limit, least_ratio, exponent, paid, loss_norms, impossible = s[:9]
     bank, calls, squares, inverse_step, prices, largest = s[9:15]
     ledger = Ledger(

@@ -168,13 +168,13 @@ def descend_in_factors(
     """
     assert sums.factors is not None
     q, target = len(factors.starts), np.empty(y.shape)
-    S, sigma, largest, etas = (np.empty(q) for _ in range(4))
+    after, etas = np.empty((3, q)), np.empty(q)
     price, square_sum = factor_steps(
         *(_entries(g), share, _entries(y), _entries(factors.starts), _entries(D)),
         *(float(pending), scale, tuple(map(_entries, sums.factors))),
-        *((S, sigma, largest), etas, flat(target)),
+        *(after, etas, flat(target)),
     )
-    own = FactorSums(frozen(S), frozen(sigma), frozen(largest))
+    own = FactorSums(*map(frozen, after))
     stepped = DescentSums(square_sum, 0.0, sums.regret_bound + price, own)
     return FactorStep(target, stepped, etas)
 

@@ -222,7 +222,7 @@ class Product(Composed):
         return end_to_end([like(x, arrays[0]) for x in arrays])
 
     @cached_property
-    def _whole(self) -> SimplexProduct | Box | None:
+    def whole(self) -> SimplexProduct | Box | None:
         """The same set where all parts are simplices of shares, or boxes of NumPy's."""
         parts = self.parts
         if all(type(part) is Simplex and part.total == 1.0 and not part.at_most for part in parts):
@@ -233,23 +233,23 @@ class Product(Composed):
         return None
 
     def tangent(self, direction: Array) -> Array:
-        if self._whole is not None:
-            return self._whole.tangent(direction)
+        if self.whole is not None:
+            return self.whole.tangent(direction)
         return end_to_end(
             [part.tangent(d) for part, d in self._along(as_direction(direction, self.shape))]
         )
 
     def excess(self, x: Array) -> float:
         """The largest excess of a part."""
-        if self._whole is not None:
-            return self._whole.excess(x)
+        if self.whole is not None:
+            return self.whole.excess(x)
         return max(
             part.excess(piece) for part, piece in self._along(as_point(x, self.shape, "The point"))
         )
 
     def answer(self, direction: Array, warm: Any = None) -> Answer:
-        if isinstance(self._whole, SimplexProduct):
-            return self._whole.answer(direction)
+        if isinstance(self.whole, SimplexProduct):
+            return self.whole.answer(direction)
         starts = warm or (None,) * len(self.parts)
         answers = [
             part.answer(d, start)
@@ -264,15 +264,15 @@ class Product(Composed):
         )
 
     def atom(self, point: Array) -> Vertex:
-        if isinstance(self._whole, SimplexProduct):
-            return self._whole.atom(point)
+        if isinstance(self.whole, SimplexProduct):
+            return self.whole.atom(point)
         return join_vertices([part.atom(piece) for part, piece in self._along(point)])
 
     def project(self, y: Array) -> Array:
         """Every part projected on its own set."""
         self._require(Projectable, "exact projection")
-        if self._whole is not None:
-            return self._whole.project(y)
+        if self.whole is not None:
+            return self.whole.project(y)
         along = self._along(as_point(y, self.shape, "The point to project"))
         return end_to_end(
             [part.project(piece) for part, piece in along if isinstance(part, Projectable)]

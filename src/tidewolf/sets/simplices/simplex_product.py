@@ -36,6 +36,7 @@ from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Check, Names
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.core.vertices import Sparse, Vertex
+from tidewolf.kernels.columns import LONGEST, onto_small_simplices
 from tidewolf.kernels.simplices import (
     cheapest_of_each,
     onto_simplices,
@@ -196,8 +197,11 @@ class SimplexProduct(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
     def project(self, y: Array) -> Array:
         """Group by group: x = max(y - tau, 0) with the tau that meets the sum."""
         y = as_point(y, self.shape, "The point to project")
-        x = np.empty(self.shape)
-        onto_simplices(_doubles(y), self.starts, x)
+        x, largest = np.empty(self.shape), max(self.sizes)
+        if largest <= LONGEST:
+            onto_small_simplices(_doubles(y), self.factors.starts, largest, x)
+        else:
+            onto_simplices(_doubles(y), self.starts, x)
         return like(x, y)
 
     def relax(self, y: Array) -> Array:
@@ -222,4 +226,5 @@ class SimplexProduct(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
 
 def _doubles(x: Array) -> Floats:
     """What kernels are compiled for."""
-    return np.ascontiguousarray(to_numpy(x), dtype=np.float64)
+    found = np.ascontiguousarray(to_numpy(x), dtype=np.float64)
+    return frozen(found.view()) if found.flags.writeable else found
