@@ -295,14 +295,14 @@ def step_in_simplices(x, starts, first, stop, size, columns, block, there, befor
     their members are from 1.
     """
     count, u = stop - first, columns[2]
-    etas, work = block[1, :count], block[2:6, :count]
+    etas = block[1, :count]
     load_columns(x, starts, first, stop, size, -np.inf, u)
     for j in range(size):
         here, g = u[j], columns[0, j]
         for r in range(count):
             here[r] -= etas[r] * g[r]
     store_columns(u, starts, first, stop, size, before)
-    simplex_columns(u, size, work[0], work[1], work[2], work[3])
+    simplex_columns(u, size, block[2, :count], block[3, :count], block[4, :count], block[5, :count])
     store_columns(u, starts, first, stop, size, there)
     sum_columns(u, size, etas)
     for r in range(count):
