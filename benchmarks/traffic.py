@@ -58,8 +58,10 @@ class Traffic(TorchFunctionMode):
         given = [part for part in arrays if isinstance(part, torch.Tensor)]
         if max((part.numel() for part in given), default=0) >= self.entries:
             self.passes[name] += 1
-        if name == "matmul" and len(given) > 1:
-            matrix, vector = sorted(given[:2], key=lambda part: -part.ndim)
+        first = {"matmul": 0, "addmv": 1, "addmv_": 1}.get(name)
+        if first is not None and len(given) > first + 1:
+            two = given[first : first + 2]
+            matrix, vector = sorted(two, key=lambda part: -part.ndim)
             self.products += (
                 matrix.ndim == 2
                 and vector.ndim == 1

@@ -38,6 +38,7 @@ from tidewolf.functions import (
     Quadratic,
     Unlimited,
 )
+from tidewolf.hindsight import best_point
 from tidewolf.hindsight.warm_model import Basis, Rows, WarmModel
 from tidewolf.methods.advice import solving
 from tidewolf.methods.advice.headroom import FORGETTING
@@ -277,6 +278,57 @@ def test_more_headroom_never_makes_the_loss_less_where_limits_can_be_kept(seed):
     assert min(slack) >= -1e-9
 
 
+@pytest.mark.parametrize("kind", ["capacity", "rows"])
+def test_what_less_headroom_shows_to_be_infeasible_is_not_tried(monkeypatch, kind):
+    """The same points, bit for bit, without the programs that are known to have none."""
+    stream = random_stream(DIAMOND, 8, 3, kind, room=-0.5)
+    kappas = (0.0, 2.0, 1.0, 4.0)
+    ours = played(tw.advice.Resolve(headroom=kappas), DIAMOND, stream)
+    assert ours[-1].solves == 3 + 2 + 2 + 2
+    monkeypatch.setattr(solving, "_at_most", lambda less, more: False)
+    theirs = played(tw.advice.Resolve(headroom=kappas), DIAMOND, stream)
+    assert theirs[-1].solves == 3 + 3 + 3 + 3
+    for a, b in zip(ours[1:], theirs[1:], strict=True):
+        for x, y in zip(a.points, b.points, strict=True):
+            assert x.tobytes() == y.tobytes()
+
+
+def test_headroom_is_more_where_it_keeps_no_less_of_any_limit():
+    none, low, high = None, np.array([0.0, 1.0]), np.array([0.5, 1.0])
+    assert solving._at_most(none, none)
+    assert solving._at_most(none, low)
+    assert solving._at_most(low, high)
+    assert solving._at_most(low, low)
+    assert not solving._at_most(high, low)
+    assert not solving._at_most(low, none)
+    assert not solving._at_most(np.array([1.0, 0.0]), low)
+
+
+def test_large_programs_start_where_those_of_other_headrooms_ended(monkeypatch):
+    """The same optimal points, and fewer programs that start from nothing."""
+    cold, answer = [], WarmModel.__call__
+
+    def counted(model, costs, lower, upper, rows=None, basis=None):
+        cold.append(basis is None)
+        return answer(model, costs, lower, upper, rows, basis)
+
+    monkeypatch.setattr(WarmModel, "__call__", counted)
+    K, kappas = Simplex(4), (0.0, 0.3, 1.0, 4.0)
+    stream = random_stream(K, 9, 2, "rows", room=0.1)
+    played(tw.advice.Resolve(headroom=kappas), K, stream)
+    alone = sum(cold)
+    cold.clear()
+    monkeypatch.setattr(solving, "LARGE", 0)
+    every = played(tw.advice.Resolve(headroom=kappas), K, stream)
+    assert 1 <= sum(cold) < alone
+    points = [K.center if f.points[0] is None else f.points[0] for f in every]
+    usual = naive_drops(stream, points)
+    for t in (2, 5, 8):
+        for kappa, x in zip(kappas, every[t].points, strict=True):
+            limits = stream.constraints[t - 1 : t]
+            assert_best(K, x, stream.losses[t - 1 : t], limits, kappa * usual[t - 1])
+
+
 def test_the_first_drop_counts_in_full_and_other_limits_begin_anew():
     K, adviser = Simplex(2), tw.advice.Resolve(headroom=1.0)
     state = adviser.start(K)
@@ -461,6 +513,62 @@ def test_a_solver_that_loses_its_way_is_replaced(monkeypatch):
             assert x is y is None or np.allclose(x, y, atol=1e-7)
 
 
+@settings(max_examples=30, deadline=None)
+@given(seed=seeds)
+def test_sparse_rows_across_many_equations_are_found_without_making_them_dense(seed):
+    """Rows mostly across aff(K) among others, a row of zeros, one of a single entry."""
+    from scipy.sparse import csr_array
+
+    rng = np.random.default_rng(seed)
+    K = tw.sets.SimplexProduct([3, 1, 2, 4])
+    A = rng.normal(size=(7, 10)) * (rng.random((7, 10)) < 0.5)
+    A[1], A[2], A[4] = 0.0, 0.0, np.repeat(rng.normal(size=4), [3, 1, 2, 4])
+    A[2, 5], A[5] = 1.0, 1.0 + 1e-4 * rng.normal(size=10)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(best_point, "_DENSE", 0)
+        solver = best_point.BestPoint(K, "Law")
+        assert solver._normals is None
+        ours, shift = solver._rows_along(csr_array(A))
+        solver._separate_normals = None
+        theirs, expected = solver._rows_along(csr_array(A))
+    as_dense = [rows if type(rows) is np.ndarray else rows.toarray() for rows in (ours, theirs)]
+    np.testing.assert_allclose(*as_dense, atol=1e-12)
+    np.testing.assert_allclose(shift, expected, atol=1e-12)
+    assert expected[5] != 0.0
+    usual = csr_array(np.eye(10)[:3] + np.eye(10)[3:6])  # no row is across: the very same
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(best_point, "_DENSE", 0)
+        assert best_point.BestPoint(K, "Law")._rows_along(usual)[0] is usual
+
+
+def test_equations_that_share_a_variable_have_no_separate_normals(monkeypatch):
+    monkeypatch.setattr(best_point, "_DENSE", 0)
+    assert best_point.BestPoint(DIAMOND, "Law")._separate_normals is None
+    assert best_point.BestPoint(HULL, "Law")._separate_normals is None
+    assert best_point.BestPoint(Box([0.0], [1.0]), "Law")._separate_normals is None
+
+
+def test_rounds_that_are_remembered_share_what_all_of_them_say():
+    K, adviser = tw.sets.SimplexProduct([2, 3]), tw.advice.Resolve(window=3)
+    rng = np.random.default_rng(0)
+    incidence, pairs = rng.integers(0, 2, (6, 5)).astype(float), [0, 0, 1, 1, 1]
+    state = adviser.start(K)
+    for _ in range(3):  # made anew every round, as live sessions do
+        limit = MaxUtilization.one(incidence, rng.uniform(1.0, 9.0, 2), np.arange(1.0, 7.0), pairs)
+        seen = FullInformation(Linear.one(rng.normal(size=5)), limit)
+        state = adviser.observe(K, state, seen, K.center)
+        assert limit.pieces(K.center) is not None
+    first, second, third = (seen.limit.__dict__ for seen in state.recent.rounds)
+    assert first["incidence"] is second["incidence"] is third["incidence"] is not incidence
+    assert second["_loads"] is third["_loads"]
+    assert not np.array_equal(second["demands"], third["demands"])
+    other = MaxUtilization.one(2.0 * incidence, np.ones(2), np.arange(1.0, 7.0), pairs)
+    seen = FullInformation(Linear.one(np.ones(5)), other)
+    last = adviser.observe(K, state, seen, K.center).recent.rounds[-1].limit
+    np.testing.assert_array_equal(last.incidence, 2.0 * incidence)
+    np.testing.assert_array_equal(last.pieces(K.center), other.pieces(K.center))
+
+
 @pytest.mark.parametrize("size", [1e-9, 1e9])
 def test_a_set_may_write_its_rows_in_any_units(size):
     A, b = np.array([[1.0, 2.0, 0.5], [1.0, -1.0, 3.0]]), np.array([1.0, 2.0])
@@ -484,10 +592,15 @@ def test_a_model_answers_by_question_and_basis_alone():
     rng = np.random.default_rng(0)
     F, none, high = csr_array(rng.uniform(0.5, 1.0, (3, 6))), np.zeros(6), np.ones(3)
     model, basis, upper = WarmModel(F, high, high), None, np.ones(6)
+    costs = np.zeros(6)
     for t in range(40):
         A = csr_array(rng.standard_normal((2 + t % 3, 6)))
         rows = None if t % 5 == 4 else Rows(A, rng.uniform(0.0, 1.0, A.shape[0]))
-        question = (rng.standard_normal(6), none, upper, rows, basis)
+        if t % 3 != 2:  # in place: what the caller does with its arrays later is its own affair
+            costs[:] = rng.standard_normal(6)
+        if t % 4 == 1:
+            upper[:] = rng.uniform(0.5, 1.0, 6)
+        question = (costs, none, upper, rows, basis)
         kept = None if basis is None else Basis.restored(basis.parts())
         found = model(*question)
         alone = WarmModel(F, high, high)(*question[:4], kept)

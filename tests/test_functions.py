@@ -451,6 +451,57 @@ def test_sparse_coefficients_say_what_dense_ones_do(seed: int, k: int, p: int, n
         assert identity(f) == identity(f[:]) != identity(same)
 
 
+@settings(max_examples=40, deadline=None)
+@given(seed=seeds)
+def test_loads_of_many_paths_are_those_of_few(seed: int) -> None:
+    """A round with a sparse array of its own, by the formula: zero demands, a pair with one path,
+    a link without any.
+    """
+    rng = np.random.default_rng(seed)
+    incidence = rng.integers(0, 2, (4, 6)) * rng.uniform(0.5, 1.5, (4, 6))
+    incidence[2] = 0.0
+    demands = rng.exponential(size=(3, 3)) * (rng.random((3, 3)) < 0.7)
+    pairs, x, w = [0, 0, 0, 1, 2, 2], rng.normal(size=6), rng.normal(size=3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(functions.link_loads, "FEW", 0)
+        for f in (
+            MaxUtilization(incidence, demands, [1.0, 2.0, 0.5, 3.0], pairs, 0.5),
+            LoadLimit(incidence, demands, rng.normal(size=(3, 4)), pairs),
+            LoadCost(incidence, demands, rng.normal(size=(3, 4)), pairs),
+        ):
+            told = [by_hand(f, t, x) for t in range(3)]
+            for t, (value, gradient) in enumerate(told):
+                one = f[t : t + 1]
+                for _ in range(2):  # the second time from what is kept
+                    np.testing.assert_allclose(one.values(x), [value], atol=1e-12)
+                np.testing.assert_allclose(one.subgradient(x, w[:1]), w[0] * gradient, atol=1e-12)
+                np.testing.assert_allclose(one[:].values(x), [value], atol=1e-12)
+                assert one[1:].values(x).shape == (0,)
+            np.testing.assert_allclose(f.values(x), [v for v, _ in told], atol=1e-12)
+            together = sum(s * g for s, (_, g) in zip(w, told, strict=True))
+            np.testing.assert_allclose(f.subgradient(x, w), together, atol=1e-12)
+            points = rng.normal(size=(3, 6))
+            own = [by_hand(f, t, points[t])[0] for t in range(3)]
+            np.testing.assert_allclose(f.values_at(points), own, atol=1e-12)
+
+
+def test_costs_of_loads_are_measured_some_rounds_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    f, points = LoadCost.examples()[0], np.arange(12.0).reshape(3, 4)
+    whole = f.slopes(points[0]), f.values_at(points)
+    monkeypatch.setattr(functions.load_cost, "AT_A_TIME", 8)
+    assert len(list(f._parts())) == 2
+    np.testing.assert_array_equal(f.slopes(points[0]), whole[0])
+    np.testing.assert_array_equal(f.values_at(points), whole[1])
+    np.testing.assert_array_equal(f[:0].slopes(points[0]), np.zeros(0))
+
+
+@pytest.mark.parametrize("f", EXAMPLES, ids=repr)
+def test_offsets_are_those_of_the_half_spaces(f: Batch) -> None:
+    if isinstance(f, PiecewiseLinear):
+        np.testing.assert_array_equal(f.offsets(), f.halfspaces().b)
+        assert f.many_rows() is None
+
+
 def test_sparse_coefficients_take_points_of_any_library() -> None:
     single = array_api_strict.float32
     for f in (f for f in EXAMPLES if any(map(is_sparse, f.fields().values()))):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import importlib
 import importlib.util
@@ -13,6 +14,7 @@ import sys
 import sysconfig
 import tempfile
 import textwrap
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
@@ -20,9 +22,10 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
+from tidewolf.core import jit
 from tidewolf.core import jit_cache as kernel_cache
 from tidewolf.core.errors import NotCached
-from tidewolf.core.jit import Kernel, compiled_kernels, kernel
+from tidewolf.core.jit import Kernel, compiled_kernels, kernel, light_kernel
 
 
 def every_kernel() -> list[Kernel]:
@@ -235,6 +238,85 @@ def test_what_is_compiled_is_counted_and_what_is_loaded_is_not(kept: Path):
     assert played() == [("below", False), ("above", True)]
     assert played() == []
     assert len(list(kept.iterdir())) == 2
+
+
+@pytest.fixture
+def interpreted(monkeypatch) -> Counter[str]:
+    """Every light kernel is interpreted, and done again by machine code: the same bits, in answers
+    and in arrays. How often, by name.
+    """
+    seen: Counter[str] = Counter()
+
+    def both(self: Kernel, *args: object) -> object:
+        if not self.light:
+            return right(self, *args)
+        copies = copy.deepcopy(args)
+        found, expected = self._interpret(args), self.compiled(*copies)
+        assert repr(found) == repr(expected)
+        for left, other in zip(args, copies, strict=True):
+            if isinstance(left, np.ndarray):
+                assert left.tobytes() == other.tobytes(), self.plain.__name__
+        seen[self.plain.__name__] += 1
+        return found
+
+    right = Kernel.__call__
+    monkeypatch.setattr(Kernel, "__call__", both)
+    return seen
+
+
+def test_light_kernels_give_the_bits_of_machine_code_and_call_light_ones_alone(interpreted):
+    light = [each for each in every_kernel() if each.light]
+    problem = tw.problems.named("routing")(rounds=40)
+    for kind in (tw.PrimalDual, tw.DriftPlusPenalty, tw.rivals.SinhaVaze):
+        run = tw.run(kind(problem.K, horizon=40), problem.stream)
+    problem.K.paths(run.learner.act(run.final_state))
+    vertex = problem.K.answer(problem.stream.losses.C[0]).vertex
+    active = tw.projection.ActiveSet.start(problem.K).also(problem.K, vertex)
+    active.atoms.inner(problem.stream.losses.C[0], 2)
+    assert {each.plain.__name__ for each in light} <= set(interpreted)
+    for each in light:
+        called = [each.plain.__globals__.get(name) for name in each.plain.__code__.co_names]
+        assert all(part in light for part in called if isinstance(part, Kernel))
+
+
+def test_a_light_kernel_is_compiled_when_that_is_worth_it(kept: Path, monkeypatch):
+    """Where arrays are large, where interpreting has cost enough, or where code is kept."""
+
+    def total(x):
+        found = 0.0
+        for i in range(len(x)):
+            found += x[i]
+        return found
+
+    def compiled_after(*sizes: int) -> list[int]:
+        one, seen = light_kernel(total), []
+        for size in sizes:
+            before = len(compiled_kernels())
+            found = one(np.ones(size))
+            assert found == size
+            assert type(found) is float
+            seen.append(len(compiled_kernels()) - before)
+        assert one.light is (sum(sizes) <= jit.COMPILING)
+        return seen
+
+    monkeypatch.setattr(jit, "SMALL", 100)
+    monkeypatch.setattr(jit, "LOADING", 150)
+    monkeypatch.setattr(jit, "COMPILING", 250)
+    assert compiled_after(100, 100) == [0, 0]
+    assert compiled_after(100, 100, 100, 100) == [0, 0, 1, 0]
+    (entry,) = kept.iterdir()
+    one = light_kernel(total)
+    before = len(compiled_kernels())
+    assert [one(np.ones(100)) for _ in range(2)] == [100.0, 100.0]
+    assert not one.light  # as code for such an array is kept
+    assert len(compiled_kernels()) == before
+    one = light_kernel(total)
+    assert [one(np.ones(200)[::2]) for _ in range(2)] == [100.0, 100.0]
+    assert one.light  # for such a one it is not
+    entry.unlink()
+    before = len(compiled_kernels())
+    assert light_kernel(total)(np.ones(101)) == 101.0
+    assert len(compiled_kernels()) == before + 1
 
 
 def test_a_full_disk_is_told_once_and_the_answer_is_right(kept, monkeypatch):

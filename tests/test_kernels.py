@@ -20,7 +20,7 @@ def kernels(file):
     for node in ast.parse(file.read_text()).body:
         if isinstance(node, ast.FunctionDef):
             decorators = {ast.unparse(decorator) for decorator in node.decorator_list}
-            if "kernel" in decorators:
+            if decorators & {"kernel", "light_kernel"}:
                 yield node.name, ast.get_docstring(node) or ""
 
 
@@ -44,7 +44,7 @@ def test_no_other_file_holds_a_kernel_but_that_of_sparse_vertices():
     holding = [
         str(path.relative_to(HOME))
         for path in HOME.rglob("*.py")
-        if re.search(r"^@kernel$", path.read_text(), re.MULTILINE)
+        if re.search(r"^@(light_)?kernel$", path.read_text(), re.MULTILINE)
     ]
     outside = [path for path in holding if not path.startswith("kernels")]
     assert outside == ["core/vertices/sparse.py"]

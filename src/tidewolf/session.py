@@ -185,7 +185,7 @@ class Session(Generic[S]):
         """held from the point an observation is taken at to the state after it"""
         self._asked: set[int] = set()
         """entries with a negative capacity that were looked at"""
-        self._shown: S | None = None
+        self._shown: S | KernelState | None = None
         """the last state whose point was given without anything being told"""
         self._trail = self._new_trail()
         """what explanations need of the past"""
@@ -300,8 +300,10 @@ class Session(Generic[S]):
             with self._turn:
                 if (arrays := self._arrays) is not None:
                     self._at, self._arrays = arrays.state, None
-                    self._keeper.state = self._at  # type: ignore[union-attr,misc]
-                    self._shown = self._at if self._shown is arrays else self._shown
+                    assert isinstance(self._keeper, Memory)
+                    self._keeper.state = self._at
+                    if self._shown is arrays:
+                        self._shown = self._at
         return self._at
 
     @_now.setter
@@ -808,7 +810,7 @@ class Session(Generic[S]):
         if arrays is not None and (
             round is time is context is advice is forecast is unavailable is deadline is None
         ):
-            self._shown = arrays  # type: ignore[assignment]  # the state, once it is made
+            self._shown = arrays  # the state, once it is made
             return arrays.x
         if not time is context is advice is forecast is unavailable is None:
             known = Known(time, context, advice, forecast, unavailable)
@@ -1004,8 +1006,15 @@ class Session(Generic[S]):
         """
         if (
             costs is not None
-            and feedback is round is played is loss is constraint is loss_gradient is None
-            and constraint_value is constraint_gradient is loss_value is None
+            and feedback is None
+            and round is None
+            and played is None
+            and loss is None
+            and constraint is None
+            and loss_gradient is None
+            and constraint_value is None
+            and constraint_gradient is None
+            and loss_value is None
             and self._observe_arrays(costs, capacities)
         ):
             return

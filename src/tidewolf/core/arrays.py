@@ -37,9 +37,21 @@ def namespace(x: Array) -> Any:
     """The array namespace `x` belongs to; NumPy itself for NumPy arrays."""
     if type(x) is np.ndarray:
         return np
-    from array_api_compat import array_namespace
+    found = _NAMESPACES.get(type(x))
+    if found is None:
+        from array_api_compat import array_namespace
 
-    return array_namespace(x)
+        found = _NAMESPACES[type(x)] = array_namespace(x)
+    return found
+
+
+_NAMESPACES: dict[type, Any] = {}
+"""of kinds of arrays met so far"""
+
+
+def is_torch(x: Array) -> bool:
+    """Whether `x` is a tensor of torch."""
+    return namespace(x).__name__ == "array_api_compat.torch"
 
 
 def is_array(x: object) -> bool:
@@ -189,10 +201,10 @@ def to_numpy(x: Array) -> NDArray:
     """`x` as a NumPy array on the host, without a copy where the library allows it."""
     if type(x) is np.ndarray:
         return x
-    from array_api_compat import is_torch_array, to_device
-
-    if is_torch_array(x):
+    if is_torch(x):
         return np.asarray(x.detach().cpu())
+    from array_api_compat import to_device
+
     try:
         return np.asarray(x)
     except (TypeError, RuntimeError):
@@ -208,6 +220,9 @@ def like(x: Array, reference: Array) -> Array:
     xp = namespace(reference)
     if type(x) is np.ndarray and not x.flags.writeable:
         x = x.copy()
+    same = type(x) is type(reference) and x.dtype == reference.dtype
+    if same and device(x) == device(reference):
+        return x
     return xp.asarray(x, dtype=reference.dtype, device=device(reference))
 
 
@@ -222,19 +237,23 @@ def taken(x: Array, rows: Any) -> Array:
     """The rows of these numbers."""
     if type(x) is np.ndarray:
         return x[rows]
+    return namespace(x).take(x, placed(rows, x), axis=0)
+
+
+def placed(numbers: Any, reference: Array) -> Array:
+    """Whole numbers in the library and device of `reference`."""
     from array_api_compat import device
 
-    xp = namespace(x)
-    if type(rows) is np.ndarray and not rows.flags.writeable:
-        rows = rows.copy()
-    return xp.take(x, xp.asarray(rows, device=device(x)), axis=0)
+    if type(numbers) is np.ndarray and not numbers.flags.writeable:
+        numbers = numbers.copy()
+    return namespace(reference).asarray(numbers, device=device(reference))
 
 
 def flat(x: Array) -> Array:
     """`x` as a vector."""
-    if type(x) is np.ndarray:
-        return x if x.ndim == 1 else x.reshape(-1)
-    return namespace(x).reshape(x, (-1,))
+    if x.ndim == 1:
+        return x
+    return x.reshape(-1) if type(x) is np.ndarray else namespace(x).reshape(x, (-1,))
 
 
 def inner(a: Array, b: Array) -> float:
@@ -252,20 +271,20 @@ def inner_products(*pairs: tuple[Array, Array]) -> tuple[float, ...]:
 
 
 def read(scalars: Sequence[Array]) -> tuple[float, ...]:
-    """Arrays without axes, of one library and dtype, as numbers; in one look."""
-    if type(scalars[0]) is not np.ndarray and not isinstance(scalars[0], np.generic):
-        scalars = to_numpy(namespace(scalars[0]).stack(list(scalars)))
-    return tuple(float(number) for number in scalars)
+    """Arrays without axes, of one library and dtype, as numbers, in one look."""
+    return tuple(map(float, to_numpy(namespace(scalars[0]).stack(list(scalars))).tolist()))
 
 
 def plus(y: Array, factor: float, x: Array) -> Array:
     """y + factor x; in one pass where the library has one for that."""
-    if type(y) is not np.ndarray:
-        from array_api_compat import is_torch_array
-
-        if is_torch_array(y):
-            return y.add(x, alpha=factor)
+    if type(y) is not np.ndarray and is_torch(y):
+        return y.add(x, alpha=factor)
     return y + factor * x
+
+
+def less_rows(w: Array, h: Array, Q: Array) -> Array:
+    """w - h Q; in one pass where the library has one for that."""
+    return w.addmv(Q.T, h, alpha=-1.0) if is_torch(w) else w - h @ Q
 
 
 def with_diagonal(x: Array, number: float) -> Array:
@@ -358,6 +377,17 @@ def norm(x: Array) -> float:
     return math.sqrt(norm2) if least * least <= norm2 <= most * most else length(x)
 
 
+def norms(*points: Array) -> tuple[float, ...]:
+    """The norm of each, read together."""
+    if type(points[0]) is np.ndarray:
+        return tuple(map(norm, points))
+    (least, most), found = square_range(points[0]), inner_products(*((x, x) for x in points))
+    return tuple(
+        math.sqrt(norm2) if least * least <= norm2 <= most * most else length(x)
+        for x, norm2 in zip(points, found, strict=True)
+    )
+
+
 def length(x: Array) -> float:
     """`norm(x)` without overflow or underflow on the way."""
     xp = namespace(x)
@@ -396,12 +426,16 @@ def power_of_two(sizes: Any) -> Any:
 
 def eps_of(x: Array) -> float:
     """The spacing of numbers near 1 in the dtype of `x`."""
-    eps = _EPS.get(x.dtype) if type(x) is np.ndarray else None
-    return eps if eps is not None else float(namespace(x).finfo(x.dtype).eps)
+    eps = _EPS.get(x.dtype)
+    if eps is None:
+        eps = _EPS[x.dtype] = float(namespace(x).finfo(x.dtype).eps)
+    return eps
 
 
 _DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
-_EPS = {np.dtype(kind): float(np.finfo(kind).eps) for kind in (np.float64, np.float32)}
+_EPS: dict[Any, float] = {
+    np.dtype(kind): float(np.finfo(kind).eps) for kind in (np.float64, np.float32)
+}
 
 
 def _no_number(x: object) -> bool:
@@ -443,7 +477,7 @@ def _floating(x: Array, what: str) -> Array:
         if x.dtype.kind in "iubf":
             return x.astype(np.float64)
         raise WrongType(f"{what} must be an array of real numbers, not of dtype {x.dtype}.")
-    if xp.isdtype(x.dtype, "real floating"):
+    if x.dtype in _EPS or xp.isdtype(x.dtype, "real floating"):
         return x
     if xp.isdtype(x.dtype, ("integral", "bool")):
         return xp.astype(x, xp.float64)

@@ -23,6 +23,7 @@ from tidewolf.core.arrays import (
     like,
     namespace,
     norm,
+    norms,
     taken,
     to_numpy,
     zeros,
@@ -341,7 +342,7 @@ def _first_order_of_one(
     if value <= 0.0:
         return FirstOrder(grad_f, 0.0, 0.0 * x, norm(grad_f), 0.0, 1)
     grad_g = constraints.subgradient(x, one)
-    return FirstOrder(grad_f, value, grad_g, norm(grad_f), norm(grad_g), 1)
+    return FirstOrder(grad_f, value, grad_g, *norms(grad_f, grad_g), 1)
 
 
 def bandit(losses: Batch, constraints: Batch, points: Array) -> Bandit:

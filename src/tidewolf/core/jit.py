@@ -8,6 +8,10 @@ Machine code is kept under a cache key that says what it was made from:
 so a kernel whose own source, or that of any kernel below it, changes is compiled anew, and found
 again when the change is undone. Times and paths of files do not count. `jit_cache.py` adds
 numba's version, the CPU and the types of the arguments, and knows the files.
+
+A light kernel, which is one pass over what it is given, is interpreted while its arrays are small,
+until that has cost about what compiling costs: most processes never need its machine code, which
+would give the same bits.
 """
 
 from __future__ import annotations
@@ -29,17 +33,57 @@ Above: TypeAlias = tuple[FunctionType, ...]
 _PLAIN = bool | int | float | complex | str | bytes | enum.Enum | type(None) | type(...)
 _MODULES = 3
 """numpy.linalg.norm is two modules deep: names are followed so far."""
+SMALL = 1 << 14
+"""Entries of the largest array up to which a light kernel is interpreted."""
+LOADING, COMPILING = 50_000, 400_000
+"""After so many entries, a microsecond each, code of a light kernel is loaded where it is kept, or
+compiled.
+"""
 
 
 class Kernel(Generic[R]):
-    """`plain` compiled at its first call; kernels may call kernels."""
+    """`plain` compiled at its first call, or later where it is light; kernels may call kernels."""
 
-    def __init__(self, plain: Callable[..., R]) -> None:
-        self.plain = plain
+    def __init__(self, plain: Callable[..., R], light: bool = False) -> None:
+        self.plain, self.light = plain, light
         self.__doc__ = plain.__doc__
+        self._interpreted = 0
+        """entries so far"""
+        self._looked = False
 
     def __call__(self, *args: Any) -> R:
+        if self.light:
+            entries = _entries(args)
+            if entries <= SMALL and self._is_cheap(entries, args):
+                return self._interpret(args)
         return self.compiled(*args)
+
+    def _is_cheap(self, entries: int, args: tuple[Any, ...]) -> bool:
+        """Whether to interpret so many entries more costs less than machine code would."""
+        self._interpreted += entries
+        if self._interpreted > LOADING and not self._looked:
+            self._looked = True
+            self.light = not self._is_kept(args)
+        self.light = self.light and self._interpreted <= COMPILING
+        return self.light
+
+    def _interpret(self, args: tuple[Any, ...]) -> R:
+        """What machine code would answer, while nobody waits for it."""
+        CLOCK.begin()
+        try:
+            with np.errstate(all="ignore"):
+                found: R = _numbers(self.plain(*args))
+                return found
+        finally:
+            CLOCK.end()
+
+    def _is_kept(self, args: tuple[Any, ...]) -> bool:
+        """Whether there is machine code of it on disk for such arguments."""
+        if self.compiled is self.plain:  # no numba
+            return False
+        from tidewolf.core.jit_cache import is_kept
+
+        return is_kept(self.compiled, args)
 
     @cached_property
     def key(self) -> str | None:
@@ -94,6 +138,13 @@ def kernel(plain: Callable[..., R]) -> Kernel[R]:
     return Kernel(plain)
 
 
+def light_kernel(plain: Callable[..., R]) -> Kernel[R]:
+    """Mark a kernel that is one pass over its arguments, and whose machine code gives the same bits
+    as its source: sums in the order of loops, nothing but arithmetic. It calls light kernels alone.
+    """
+    return Kernel(plain, light=True)
+
+
 class CompiledKernel(NamedTuple):
     """A kernel that this process has compiled, for one signature."""
 
@@ -128,13 +179,33 @@ COMPILED: list[CompiledKernel] = []
 
 
 def compiling() -> float:
-    """Seconds that this thread has spent on compiling kernels, or on loading kept ones."""
+    """Seconds that this thread has spent on compiling kernels, on loading kept ones, or on
+    interpreting light ones in place of that.
+    """
     return CLOCK.spent
 
 
 def compiled_kernels() -> list[CompiledKernel]:
     """What this process has compiled, and not loaded, in the order in which it was done."""
     return list(COMPILED)
+
+
+def _entries(args: tuple[Any, ...]) -> int:
+    """Of the largest array, in tuples too."""
+    most = 0
+    for arg in args:
+        if isinstance(arg, np.ndarray):
+            most = max(most, arg.size)
+        elif type(arg) is tuple:
+            most = max(most, _entries(arg))
+    return most
+
+
+def _numbers(found: Any) -> Any:
+    """Plain numbers, as machine code gives them."""
+    if isinstance(found, np.generic):
+        return found.item()
+    return tuple(map(_numbers, found)) if type(found) is tuple else found
 
 
 class _Unknown(Exception):

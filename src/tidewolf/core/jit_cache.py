@@ -68,6 +68,15 @@ def kept(dispatcher: Any, plain: FunctionType, key: str | None) -> Any:
     return dispatcher
 
 
+def is_kept(dispatcher: Any, args: tuple[Any, ...]) -> bool:
+    """Whether a numba function of `kept` has an entry for arguments of these types."""
+    cache = getattr(dispatcher, "_cache", None)
+    if not isinstance(cache, KernelCache) or cache.folder is None:
+        return False
+    sig = tuple(map(dispatcher.typeof_pyval, args))
+    return (cache.folder / cache._entry(sig, dispatcher.targetctx)).exists()
+
+
 class KernelCache:
     """What numba asks of a cache, before it compiles and after: one kernel's entries in a folder.
 

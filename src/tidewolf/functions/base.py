@@ -211,6 +211,8 @@ def shaped(x: Array, shape: Shape) -> Array:
 
 def products(A: Array, x: Array) -> Array:
     """<a_t, x> for each row of a matrix, dense or sparse."""
+    if not is_sparse(A) and type(A) is not np.ndarray and A.shape[0] == 1:
+        return (A[0, :] @ flat(x))[None]  # see `weighted`
     return sparse_products(A, flat(x)) if is_sparse(A) else A @ flat(x)
 
 

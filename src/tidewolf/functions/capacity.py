@@ -13,7 +13,7 @@ from typing import Annotated, final
 
 import numpy as np
 
-from tidewolf.core.arrays import flat, like, namespace, to_numpy, zeros
+from tidewolf.core.arrays import flat, is_torch, like, namespace, to_numpy, zeros
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.functions.base import (
     ArrayBatch,
@@ -76,13 +76,14 @@ class Capacity(ArrayBatch, PiecewiseLinear):
         return namespace(self.c).max(rows(points) - rows(self.c), axis=1)
 
     def subgradient(self, x: Array, weights: Array) -> Array:
-        c, fullest, each = rows(self.c), self._fullest(x), to_numpy(weights)
-        if type(c) is not np.ndarray and len(fullest) <= _FEW:
+        c = rows(self.c)
+        if type(c) is not np.ndarray and len(self) <= _FEW and is_torch(c):
             total = zeros((c.shape[1],), c)
-            for i, weight in zip(fullest.tolist(), each.tolist(), strict=True):
-                total[i] += weight
+            for t in range(len(self)):
+                total[(flat(x) - c[t, :]).argmax()] += weights[t]
             return shaped(total, self.shape)
-        return shaped(like(np.bincount(fullest, each, c.shape[1]), c), self.shape)
+        total = np.bincount(self._fullest(x), to_numpy(weights), c.shape[1])
+        return shaped(like(total, c), self.shape)
 
     def gradients(self, x: Array) -> Array:
         units = self._fullest(x)[:, None] == np.arange(rows(self.c).shape[1])

@@ -18,7 +18,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Self, final
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
@@ -82,7 +82,7 @@ class _Loads(NamedTuple):
 class OverPaths(ArrayBatch):
     """Demands that are split over paths, and what they put on links."""
 
-    of_all_rounds = ("_loads",)
+    of_all_rounds: ClassVar[tuple[str, ...]] = ("_loads",)
 
     incidence: Any
     demands: Array
@@ -126,9 +126,7 @@ class OverPaths(ArrayBatch):
 
     def view(self, rounds: slice) -> Self:
         _ = self._loads  # made once, for all views
-        view = super().view(rounds)
-        view.__dict__.pop("_round", None)
-        return view
+        return super().view(rounds)
 
     @cached_property
     def _loads(self) -> _Loads:
@@ -152,7 +150,10 @@ class OverPaths(ArrayBatch):
             return np.asarray(self._round @ x)[None, :]
         shape = (self._links, demands.shape[1])
         unit = csr_array((on.load * x[on.path], on.pair, on.starts), shape=shape)
-        return np.asarray((unit @ demands.T).T)
+        carried, step = np.empty((len(self), self._links)), max(1, AT_A_TIME // demands.shape[1])
+        for start in range(0, len(self), step):  # a product copies what it is given
+            carried[start : start + step] = (unit @ demands[start : start + step].T).T
+        return carried
 
     @cached_property
     def _round(self) -> Any:

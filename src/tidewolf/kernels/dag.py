@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidewolf.core.jit import kernel
+from tidewolf.core.jit import kernel, light_kernel
 
 
-@kernel
+@light_kernel
 def label_distances(weights, graph, begin, end, distance, arrival):  # type: ignore[no-untyped-def]
     """Fill the distance of positions begin .. end - 1 from the first of them, and the rank of the
     last arc on the way there; ties go to the earlier arc.
@@ -32,7 +32,7 @@ def label_distances(weights, graph, begin, end, distance, arrival):  # type: ign
         arrival[v] = nearest
 
 
-@kernel
+@light_kernel
 def shortest_path(weights, packed, path, flow):  # type: ignore[no-untyped-def]
     """The arcs of a shortest path to the start of `path`, a flow of 1 on each; returns how many.
 
@@ -80,7 +80,7 @@ def shortest_paths(weights, graph, begins, demands, chosen, values):  # type: ig
     return count
 
 
-@kernel
+@light_kernel
 def widest_path(flow, graph, path):  # type: ignore[no-untyped-def]
     """The path whose narrowest arc is widest, at the end of `path`; returns where it begins.
 
@@ -107,7 +107,7 @@ def widest_path(flow, graph, path):  # type: ignore[no-untyped-def]
     return k
 
 
-@kernel
+@light_kernel
 def covering_flow(first, by_tail, first_out, flow):  # type: ignore[no-untyped-def]
     """A flow of at least 1 on every arc, by rank, in two sweeps; returns its value.
 
@@ -141,7 +141,7 @@ def covering_flow(first, by_tail, first_out, flow):  # type: ignore[no-untyped-d
     return value
 
 
-@kernel
+@light_kernel
 def flow_excess(x, arcs, tails, heads, balance):  # type: ignore[no-untyped-def]
     """The largest breach of x >= 0 and of conservation over these arcs; `balance` holds what each
     node supplies, and is used up.

@@ -45,9 +45,12 @@ from tidewolf.core.arrays import (
     eps_of,
     inner,
     is_array,
+    is_torch,
+    less_rows,
     like,
     namespace,
     norm,
+    read,
     to_numpy,
     with_diagonal,
     zeros,
@@ -151,15 +154,12 @@ def is_above(z: float, A: Array) -> bool:
     """Whether a Cholesky factorisation of z I - A, in float64, runs through; made where A lives, if
     its library can say so.
     """
-    if type(A) is not np.ndarray:
-        from array_api_compat import is_torch_array
+    if is_torch(A):
+        from torch.linalg import cholesky_ex
 
-        if is_torch_array(A):
-            from torch.linalg import cholesky_ex
-
-            xp = namespace(A)
-            B = with_diagonal(-1.0 * xp.astype(A, xp.float64), z)
-            return int(cholesky_ex(B).info) == 0
+        xp = namespace(A)
+        B = with_diagonal(-1.0 * xp.astype(A, xp.float64), z)
+        return int(cholesky_ex(B).info) == 0
     from scipy.linalg.lapack import dpotrf
 
     B = np.negative(to_numpy(A), dtype=np.float64)
@@ -180,14 +180,13 @@ class Krylov:
         # at the last look, by how much it had risen since the one before, and by how much till then
         self.theta, self.rise, self._risen = -math.inf, math.inf, math.inf
         self._unread: list[Array] = []
-        """of the latest products alpha and beta, where nobody has looked at them yet"""
+        """of the latest products the two parts of alpha and beta^2, where nobody has looked yet"""
         self.values: Floats = np.zeros(0)
-        self.vectors: Floats = np.zeros((0, 0))
 
     @property
     def k(self) -> int:
         """Products so far."""
-        return len(self.alpha) + len(self._unread)
+        return len(self.alpha) + len(self._unread) // 3
 
     @property
     def exhausted(self) -> bool:
@@ -202,13 +201,13 @@ class Krylov:
         self.Q[k, :] = self.following
         Q, w = self.Q[: k + 1, :], self.A @ self.following
         h = Q @ w
-        w = w - h @ Q
+        w = less_rows(w, h, Q)
         again = Q @ w
-        w = w - again @ Q
+        w = less_rows(w, again, Q)
         if type(w) is not np.ndarray:
-            xp, square = namespace(w), w @ w
-            self._unread.append(xp.stack([h[k] + again[k], xp.sqrt(square)]))
-            self.following = w / xp.sqrt(xp.where(square > 0.0, square, 1.0 + square))
+            square = w @ w
+            self._unread += [h[k], again[k], square]
+            self.following = w / namespace(w).sqrt(square)
             return
         length = norm(w)
         self.alpha.append(float(h[k]) + float(again[k]))
@@ -224,7 +223,7 @@ class Krylov:
             if self.k == self.n or (not self._unread and self.exhausted):
                 break
         self._look()
-        self.values, self.vectors = tridiagonal(self.alpha, self.beta[:-1], quick=True)
+        self.values = tridiagonal_values(self.alpha, self.beta[:-1])
         theta = float(self.values[-1])
         self._risen, self.rise, self.theta = self.rise, theta - self.theta, theta
         return theta, max(tolerance * float(np.abs(self.values).max()), self.floor - theta)
@@ -233,12 +232,11 @@ class Krylov:
         """T as far as it goes: behind a product that led nowhere new there is nothing."""
         if not self._unread:
             return
-        both = np.asarray(to_numpy(namespace(self.Q).stack(self._unread)), dtype=np.float64)
-        self._unread = []
-        for alpha, beta in both.tolist():
-            self.alpha.append(alpha)
-            self.beta.append(max(beta, self.rounding))
-            if beta <= self.rounding:
+        numbers, self._unread = read(self._unread), []
+        for first, again, square in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True):
+            self.alpha.append(first + again)
+            self.beta.append(max(math.sqrt(square), self.rounding))
+            if self.beta[-1] == self.rounding:
                 break
 
     def vector(self) -> Array:
@@ -265,16 +263,30 @@ class Krylov:
         """
         if self.k == 1:
             return self.beta[-1] <= self.rounding
-        residual = self.beta[-1] * abs(float(self.vectors[-1, -1]))
         rise = self.rise
         if ahead and 2.0 * rise < self._risen < math.inf:  # a geometric series
             rise = min(rise, rise * rise / (self._risen - rise))
         if rise > gap / 4.0:
             return False
+        _, vectors = tridiagonal(self.alpha, self.beta[:-1], quick=True)
+        residual = self.beta[-1] * abs(float(vectors[-1, -1]))
         return (
             residual * min(1.0, residual / max(float(self.values[-1] - self.values[-2]), residual))
             <= gap
         )
+
+
+def tridiagonal_values(diagonal: list[float], beside: list[float]) -> Floats:
+    """The eigenvalues of a symmetric tridiagonal matrix, the least first.
+
+    Naive twin: `eigh` of the dense matrix, in tests/test_bounded_psd.py.
+    """
+    from scipy.linalg.lapack import dsterf
+
+    if len(diagonal) == 1:
+        return np.array(diagonal)
+    values, failed = dsterf(np.array(diagonal), np.array(beside))
+    return tridiagonal(diagonal, beside)[0] if failed else values
 
 
 def tridiagonal(

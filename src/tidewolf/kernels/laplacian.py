@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidewolf.core.jit import kernel
+from tidewolf.core.jit import kernel, light_kernel
 
 
-@kernel
+@light_kernel
 def arc_divergence(d, arcs, tails, heads, divergence):  # type: ignore[no-untyped-def]
     """Add to `divergence` what d sends out of every node less what it brings in.
 
@@ -24,7 +24,7 @@ def arc_divergence(d, arcs, tails, heads, divergence):  # type: ignore[no-untype
         divergence[heads[p]] -= d[arcs[p]]
 
 
-@kernel
+@light_kernel
 def subtract_gradient(  # type: ignore[no-untyped-def]
     d, arcs, tails, heads, potentials, projected
 ):

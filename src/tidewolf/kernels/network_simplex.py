@@ -196,7 +196,8 @@ def pivot(costs, arcs, state, tree, tiny, entering):  # type: ignore[no-untyped-
             top = tree[PARENT, top]
         else:
             other = tree[PARENT, other]
-    step, out, side = room[entering], -1, 0
+    step = room[entering] - flow[entering] if basis[entering] > 0 else flow[entering]
+    out, side = -1, 0
     v = here
     while v != top:
         e = tree[ARC, v]

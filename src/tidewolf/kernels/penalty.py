@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidewolf.core.jit import kernel
+from tidewolf.core.jit import kernel, light_kernel
 
 
 @kernel
@@ -55,7 +55,7 @@ def step_lengths(g, D, dtau, dx, s, u, ds, du):  # type: ignore[no-untyped-def]
     return primal, dual
 
 
-@kernel
+@light_kernel
 def share_multipliers(C, cap, w, rho, u):  # type: ignore[no-untyped-def]
     """Give w_i to the rounds with c_ti = cap_i, each no more than rho while another has room;
     entries with one such round go first. Law:

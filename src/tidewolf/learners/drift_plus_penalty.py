@@ -242,9 +242,9 @@ class DriftPlusPenalty(WithTheorem[State], Projecting[State]):
     @cached_property
     def _set_on_host(self) -> HasLMO:
         """The set in NumPy's arrays, which the solvers of the step work on."""
-        K = self.K
-        moves = isinstance(K, ConvexSet) and type(K.center) is not np.ndarray
-        return K.to(np.zeros(1)) if moves else K
+        if isinstance(self.K, ConvexSet) and type(self.K.center) is not np.ndarray:
+            return self.K.to(np.zeros(1))
+        return self.K
 
     def renew(self, state: State) -> State:
         return state._replace(last=Last())

@@ -66,6 +66,7 @@ from tidewolf.core.known import Known, checked_features
 from tidewolf.core.names import all_different
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Bools, Floats
+from tidewolf.methods import compiled_members as members
 from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.advice.asking import asked
 from tidewolf.methods.advice.base import Adviser, Proposals
@@ -83,6 +84,8 @@ from tidewolf.methods.base import (
     for_what_was_played,
 )
 from tidewolf.methods.clock import add_sums
+from tidewolf.methods.compiled_members import CompiledMembers
+from tidewolf.methods.compiled_rounds import compiled_descent
 from tidewolf.methods.context import Context, Season
 from tidewolf.methods.context.setting import ContextSetting
 from tidewolf.methods.descent import price_at_most
@@ -563,9 +566,11 @@ class Ensemble(Learner[State]):
             accounts=accounts,
             overrides=overrides,
         )
-        state = self._descended(state, whole)
-        for own, met in zip(rounds, each, strict=True):
-            state = self._context_descended(state, own.shares, met, len(rounds))
+        together = len(rounds) == 1 and self._moves_together(state, whole)
+        if not together:
+            state = self._descended(state, whole)
+            for own, met in zip(rounds, each, strict=True):
+                state = self._context_descended(state, own.shares, met, len(rounds))
         for own, one in zip(rounds, told, strict=True):
             advisers = (
                 adviser.observe_round(
@@ -574,7 +579,71 @@ class Ensemble(Learner[State]):
                 for adviser, remembered in zip(self.advice, state.advisers, strict=True)
             )
             state = state._replace(advisers=tuple(advisers))
-        return self._projected(state._replace(bank=state.bank + self.calls_per_round * n), rounds)
+        state = state._replace(bank=state.bank + self.calls_per_round * n)
+        if together:
+            return self._moved_together(state, rounds[0], whole)
+        return self._projected(state, rounds)
+
+    @cached_property
+    def _kernel(self) -> CompiledMembers | None:
+        """What moves all members at once; None where the set has no kernels for that."""
+        if type(self) is not Ensemble or self._factors is not None:
+            return None
+        own = compiled_descent(
+            self.K, CAUTION=self.caution, TOLERANCE2=self._tolerance2, KEEP=self._keep
+        )
+        return None if own is None else CompiledMembers(own)
+
+    def _moves_together(self, state: State, met: Reaction) -> bool:
+        """Whether one kernel moves all members after a round: along one gradient, with nothing
+        pending.
+        """
+        kernel = self._kernel
+        plain = not met.by_values and not state.pending and met.pushes[0].norm2 > 0.0
+        return kernel is not None and plain and kernel.takes(state.pool.actives)
+
+    def _moved_together(self, state: State, own: Settled, met: Reaction) -> State:
+        """The same as `_descended`, `_context_descended` and `_projected`, in one pass."""
+        assert self._kernel is not None
+        plain, push = len(self.step_scales), met.pushes[0]
+        cells = [plain + int(j) for j in np.flatnonzero(own.shares)]
+        which, descents = [*range(plain), *cells], list(state.descents)
+        parts = []
+        for at, i in enumerate(which):
+            now = descents[i]
+            share = 1.0 if i < plain else float(own.shares[i - plain])
+            trust = float(own.p[i]) if i < plain else float(own.p[plain] * share)
+            trust = math.inf if self._pays_first and i == self._largest else trust
+            scale = self.step_scales[i] if i < plain else CELL_SCALE
+            active: Any = state.pool.active(i)
+            where = (scale, share, at if i < plain else -1, trust)
+            parts.append(members.Part(now.y, now.distance, now.sums, active, *where))
+        context_bound, loss_norms = state.context_bound, state.loss_norms + np.array(met.slopes)
+        if cells:
+            y = _mix(own.shares[own.shares > 0.0], [descents[i].y for i in cells])
+            context_bound += self._apart(met, plain, y)
+        elif self.context is not None:
+            context_bound += math.sqrt(push.norm2) * self.K.diameter
+        moved, table, count = self._kernel.move(parts, push, state.bank, self._reserved(state))
+        actives, own_calls = list(state.pool.actives), state.accounts.calls.copy()
+        for i, one in zip(which, moved, strict=True):
+            actives[i] = one.active
+            own_calls[min(i, plain)] += one.calls
+            descents[i] = Descent(one.y, one.before_projection, one.distance, one.sums)
+        calls, pool = sum(one.calls for one in moved), Pool(tuple(actives), table, count)
+        tidied = pool.tidied(self.K.dimension)
+        if tidied is not pool:  # other rows now: advisers are told of all of them again
+            state = state._replace(vertices=0, vertices_of_waiting=0)
+        return state._replace(
+            pool=tidied,
+            bank=state.bank - calls,
+            calls=state.calls + calls,
+            descents=tuple(descents),
+            context_bound=context_bound,
+            loss_norms=frozen(loss_norms),
+            distance=descents[self._largest].distance,
+            accounts=state.accounts._replace(calls=frozen(own_calls)),
+        )
 
     def _told(self, own: Settled, arrival: Arrival) -> Told:
         """A round as it is told of."""

@@ -321,7 +321,7 @@ class CompiledDescent:
         for name, value in (own | settings).items():
             self.settings[getattr(names, name)] = value
         self._geometry = tuple(map(read_only, (K.kernel_data, *geometry)))
-        self._center = read_only(K.center)
+        self.kernel_data, self.center = self._geometry[0], read_only(K.center)
         self._run = specialise(K)
         self._spare: list[_Scratch] = []
         self._nothing = Records(0, 1, 0, False, 0, 0).arrays[1:]
@@ -386,7 +386,7 @@ class CompiledDescent:
                     y,
                     before,
                     weights,
-                    self._center,
+                    self.center,
                     atoms.starts,
                     atoms.indices,
                     atoms.values,

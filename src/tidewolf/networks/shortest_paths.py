@@ -1,8 +1,10 @@
-"""The k shortest paths without loops between two nodes (Yen 1971).
+"""The k shortest paths without loops between two nodes (Yen 1971, Lawler 1972).
 
 The next path leaves one of those found before at some node, its spur: it has the same links up to
 there, none of the links by which found paths with that beginning go on, and comes back to none of
-the nodes of the beginning. The shortest way on from the spur is found by best-first search under
+the nodes of the beginning. Of a path that left another at its own spur only later spurs, and that
+one again, are new: earlier ones were looked at with the other. The shortest way on from the spur is
+found by best-first search under
 
     travelled + (distance to the target in the whole network),
 
@@ -50,22 +52,20 @@ class Roads:
     ) -> list[Way]:
         """Up to k paths, shortest first; `left` is `distances_to(target)`."""
         first = self._way(source, target, left, frozenset(), frozenset())
-        found, waiting, seen = list[Way](), list[tuple[float, int, Way]](), set[Way]()
-        if first is not None:
-            waiting, seen = [self._rank(first)], {first}
+        found = list[Way]()
+        waiting = [] if first is None else [(self._rank(first), 0)]
         while waiting and len(found) < k:
-            path = heappop(waiting)[-1]
+            (_, _, path), left_at = heappop(waiting)
             found.append(path)
             if len(found) == k:
                 break
-            for i, link in enumerate(path):
-                start, spur = path[:i], self.tails[link]
+            for i in range(left_at, len(path)):
+                start, spur = path[:i], self.tails[path[i]]
                 passed = frozenset(self.tails[e] for e in start)
                 taken = frozenset(p[i] for p in found if len(p) > i and p[:i] == start)
                 rest = self._way(spur, target, left, passed, taken)
-                if rest is not None and (new := (*start, *rest)) not in seen:
-                    seen.add(new)
-                    heappush(waiting, self._rank(new))
+                if rest is not None:
+                    heappush(waiting, (self._rank((*start, *rest)), i))
         return found
 
     def _rank(self, path: Way) -> tuple[float, int, Way]:

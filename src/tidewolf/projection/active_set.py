@@ -162,9 +162,9 @@ class ActiveSet(Active):
             if type(y) is np.ndarray:
                 found = self._search(K, y, tol, budget)
             else:
-                start = Start(self.atoms, self.weights, self.x, self.warm)
-                correction = Correction(CORRECTIVE_STEPS, CORRECTIVE_GAP * tol)
-                found = search_on_device(K, start, y, tol, budget, correction)
+                begin = Start(self.atoms, self.weights, self.x, self.warm)
+                ends = Correction(CORRECTIVE_STEPS, CORRECTIVE_GAP * tol)
+                found = search_on_device(K, begin, y, tol, budget, ends)
             warm = found.warm
         y, active = frozen(found.y), ActiveSet(found.atoms, found.weights, found.x, warm)
         distance2 = found.distance2
@@ -286,9 +286,9 @@ class ActiveSet(Active):
             return ActiveSet(self.atoms.only(used), self.weights[used], self.x, self.warm)
         return self
 
-    def reduced(self, used: int, K: HasLMO) -> ActiveSet:
+    def reduced(self, used: int, K: Any, shared: bool = False) -> ActiveSet:
         """The same point with as many atoms as it may have, where it has so many in use."""
-        return self._reduced(used, K.dimension)
+        return self._reduced(used, K.dimension, shared)
 
     def parts(self) -> dict[str, Any]:
         vertices = self.atoms.vertices[: len(self.weights)]

@@ -133,7 +133,7 @@ def search(
 
 def tie_margin(K: Any) -> float:
     """By how much slopes may differ, over |x - y|, and still tie."""
-    return TIE_SHARE * K.radius
+    return TIE_SHARE * float(K.radius)
 
 
 @cache

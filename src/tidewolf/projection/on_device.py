@@ -20,10 +20,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import eps_of, frozen, inner_products, plus
+from tidewolf.core.arrays import (
+    eps_of,
+    flat,
+    frozen,
+    inner,
+    inner_products,
+    namespace,
+    placed,
+    plus,
+    to_numpy,
+)
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
-from tidewolf.core.vertices import Atoms
+from tidewolf.core.vertices import Atoms, Dense, Sparse, Vertex
 from tidewolf.kernels.active_set import ORACLE_SLACK, pairwise_steps, rescale
 from tidewolf.projection.compiled import Correction, SearchResult
 from tidewolf.projection.one_shot import (
@@ -56,12 +66,15 @@ def search_on_device(
             slopes = slopes + atoms.gram[: len(moved), : len(moved)] @ (moved - weights)
             weights, x = moved, atoms.combine(moved, y)
             r = x - y
+        if last or calls >= budget:
+            distance2 = inner(r, r)
+            break
         distance2, at_x, x2 = inner_products((r, r), (r, x), (x, x))
-        if last or distance2 <= tol or calls >= budget:
+        if distance2 <= tol:
             break
         answer = K.answer(r, warm)
         vertex, calls, warm = answer.vertex, calls + 1, answer.warm
-        at_v, length2 = vertex.inner(r), vertex.distance2(x, x2)
+        at_v, length2 = _met(vertex, r, x, x2)
         drop = at_x - at_v
         rounding = ORACLE_SLACK * eps_of(r) * math.sqrt(distance2 * (x2 + length2))
         if not drop + answer.error >= -rounding:
@@ -85,9 +98,27 @@ def search_on_device(
     return SearchResult(atoms, weights, x, y, calls, distance2, used, warm)
 
 
+def _met(vertex: Vertex, r: Array, x: Array, x2: float) -> tuple[float, float]:
+    """<v, r> and |x - v|^2, given <x, x>; in one look for vertices that are arrays, or of few
+    entries.
+    """
+    if type(vertex) is Dense:
+        away = x - vertex.point
+        at_v, length2 = inner_products((vertex.point, r), (away, away))
+        return at_v, length2
+    if type(vertex) is not Sparse:
+        return vertex.inner(r), vertex.distance2(x, x2)
+    values, xp = vertex.values, namespace(r)
+    places = placed(vertex.indices, r)
+    there = xp.stack([xp.take(flat(r), places, axis=0), xp.take(flat(x), places, axis=0)])
+    at_v, at_x = (float(values.dot(each)) for each in to_numpy(there))
+    return at_v, max(0.0, x2 - 2.0 * at_x + float(values.dot(values)))
+
+
 def _corrected(atoms: Atoms, weights: Floats, slopes: Floats, correction: Correction) -> Floats:
     """The weights after corrective steps from these slopes, which stay as they are."""
     weights = weights.copy()
-    pairwise_steps(atoms.gram, weights, slopes.copy(), *correction)
+    chosen = np.empty(len(weights), dtype=np.int64)
+    pairwise_steps(atoms.gram, weights, slopes.copy(), chosen, *correction)
     rescale(weights)
     return weights

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import flat, frozen, inner, like, namespace, to_numpy
+from tidewolf.core.arrays import flat, frozen, inner, like, namespace, plus, read, to_numpy
 from tidewolf.core.types import Array, Floats, NDArray
 from tidewolf.core.vertices.base import FIRST_ROWS, Atoms, Vertex, require_saved_numbers
 
@@ -20,6 +20,7 @@ class Dense(Vertex):
     def __init__(self, point: Array) -> None:
         self.point = frozen(point)
         self.shape = tuple(point.shape)
+        self._key: bytes | None = None
 
     def inner(self, direction: Array) -> float:
         return inner(self.point, direction)
@@ -31,10 +32,11 @@ class Dense(Vertex):
         """Of a point that lives on a device a few sums, which others may share: `find` looks."""
         if type(self.point) is np.ndarray:
             return self.point.tobytes()
-        entries = flat(self.point)
-        xp, middle = namespace(entries), entries.shape[0] // 2
-        sums = [entries @ entries, xp.sum(entries), xp.sum(entries[:middle]), entries[middle]]
-        return to_numpy(xp.stack(sums)).tobytes()
+        if self._key is None:
+            entries = flat(self.point)
+            sums = [entries @ entries, namespace(entries).sum(entries), entries[0], entries[-1]]
+            self._key = np.array(read(sums)).tobytes()
+        return self._key
 
     def table(self) -> Atoms:
         return DenseAtoms()
@@ -75,18 +77,22 @@ class DenseAtoms(Atoms):
             self.matrix = xp.stack([0 * entries] * FIRST_ROWS)
         elif row == self.matrix.shape[0]:
             self.matrix = xp.concat([self.matrix, self.matrix])
-        self.matrix[row, :] = entries - self.origin
-        self._set_products(row, self._inner(entries - self.origin, row + 1))
+        away = entries - self.origin
+        self.matrix[row, :] = away
+        self._set_products(row, self._inner(away, row + 1))
 
     def inner(self, direction: Array, count: int) -> Floats:
-        return self._inner(flat(direction), count) + inner(self.origin, flat(direction))
+        d = flat(direction)
+        if type(d) is np.ndarray:
+            return self._inner(d, count) + inner(self.origin, d)
+        looked = namespace(d).concat([self.matrix[:count, :] @ d, (self.origin @ d)[None]])
+        found = np.asarray(to_numpy(looked), dtype=np.float64)
+        return found[:-1] + found[-1]
 
     def _inner(self, direction: Array, count: int) -> Floats:
         return np.asarray(to_numpy(self.matrix[:count, :] @ direction), dtype=np.float64)
 
     def combine(self, weights: NDArray, reference: Array) -> Array:
-        point = (
-            like(weights, self.matrix) @ self.matrix[: len(weights), :]
-            + float(np.sum(weights)) * self.origin
-        )
+        mean = like(weights, self.matrix) @ self.matrix[: len(weights), :]
+        point = plus(mean, float(np.sum(weights)), self.origin)
         return like(namespace(point).reshape(point, tuple(reference.shape)), reference)

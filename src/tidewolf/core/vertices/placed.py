@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tidewolf.core.arrays import flat, like, namespace, plus, to_numpy, zeros
+from tidewolf.core.arrays import flat, is_torch, like, namespace, placed, plus, to_numpy, zeros
 from tidewolf.core.types import Array, Floats, NDArray
 from tidewolf.core.vertices.base import FIRST_ROWS, Atoms, Vertex
 from tidewolf.core.vertices.sparse import Sparse, sparse_combine, sparse_inner
@@ -28,11 +28,8 @@ _FULL = 0.5
 
 def table_for(vertex: Vertex, reference: Array) -> Atoms:
     """An empty table for vertices of this kind among points such as `reference`."""
-    if type(vertex) is not Sparse or type(reference) is np.ndarray:
-        return vertex.table()
-    from array_api_compat import is_torch_array
-
-    return PlacedAtoms(reference) if is_torch_array(reference) else vertex.table()
+    placed = type(vertex) is Sparse and is_torch(reference)
+    return PlacedAtoms(reference) if placed else vertex.table()
 
 
 class PlacedAtoms(Atoms):
@@ -103,8 +100,7 @@ class PlacedAtoms(Atoms):
     def _places(self) -> Array:
         """u, on the device."""
         if self._u is None or self._u.shape[0] < len(self._used):
-            u = np.array(self._used, dtype=np.int64)
-            self._u = namespace(self.home).asarray(u, device=self.home.device)
+            self._u = placed(np.array(self._used, dtype=np.int64), self.home)
         return self._u
 
     def inner(self, direction: Array, count: int) -> Floats:

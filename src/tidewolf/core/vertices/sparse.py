@@ -8,7 +8,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from tidewolf.core.arrays import flat, frozen, like, taken, to_numpy
-from tidewolf.core.jit import kernel
+from tidewolf.core.jit import light_kernel
 from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.core.vertices.base import FIRST_ROWS, Atoms, Vertex, require_saved_numbers
 
@@ -183,7 +183,7 @@ class SparseAtoms(Atoms):
         )
 
 
-@kernel
+@light_kernel
 def sparse_inner(starts, indices, values, direction, products):  # type: ignore[no-untyped-def]
     for row in range(len(products)):
         total = 0.0
@@ -192,7 +192,7 @@ def sparse_inner(starts, indices, values, direction, products):  # type: ignore[
         products[row] = total
 
 
-@kernel
+@light_kernel
 def sparse_store(  # type: ignore[no-untyped-def]
     starts, indices, values, gram, row, new_indices, new_values, zeros
 ):
@@ -213,7 +213,7 @@ def sparse_store(  # type: ignore[no-untyped-def]
         zeros[new_indices[p]] = 0.0
 
 
-@kernel
+@light_kernel
 def sparse_combine(starts, indices, values, weights, point):  # type: ignore[no-untyped-def]
     for row in range(len(weights)):
         if weights[row] != 0.0:

@@ -218,6 +218,7 @@ class LyapunovWeights:
             block.rounds,
             self.constraint_lipschitz,
             met.constraint,
+            block.constraint_slope if block.rounds == 1 else 0.0,
         )
         slope = max(ledger.slopes.constraint, slope_of_rounds(self.K, slope, block))
         slopes = Slopes(ledger.slopes.loss, slope)
@@ -262,8 +263,9 @@ class LyapunovWeights:
         their slopes.
         """
         known = ledger.slopes.and_of(block).loss
+        size = block.loss_slope if block.rounds == 1 else 0.0
         grad_f, slope = tangent_part(
-            self.K, "loss", block.loss_gradient, block.rounds, self.loss_lipschitz, known
+            self.K, "loss", block.loss_gradient, block.rounds, self.loss_lipschitz, known, size
         )
         loss_slopes, D, gained = slope * block.rounds, self.K.diameter, 0.0
         if block.rounds > 1 and D > 0.0:

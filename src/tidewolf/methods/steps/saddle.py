@@ -161,9 +161,10 @@ def kept_possible(block: FirstOrder, most: float, like: Array) -> tuple[float, b
     if block.rounds > 1 and most > 0.0:
         most += max(0.0, block.constraint_offset)
     eps = eps_of(like)
-    rounding = _ROUNDING * eps * norm(block.constraint_gradient) * norm(like)
-    possible = most * (1.0 + math.sqrt(eps)) + rounding
-    return min(block.violation, most), block.violation > possible
+    possible, violation = most * (1.0 + math.sqrt(eps)), block.violation
+    if violation > possible:
+        possible += _ROUNDING * eps * norm(block.constraint_gradient) * norm(like)
+    return min(violation, most), violation > possible
 
 
 def moderate(like: Array) -> float:

@@ -21,6 +21,7 @@ from tidewolf.core.arrays import (
     MOST,
     eps_of,
     inner,
+    inner_products,
     length,
     namespace,
     norm,
@@ -96,19 +97,36 @@ def tangent_gradients(
 
 
 def tangent_part(
-    K: HasLMO, name: str, gradient: Array, rounds: int, given: float | None, known: float = 0.0
+    K: HasLMO,
+    name: str,
+    gradient: Array,
+    rounds: int,
+    given: float | None,
+    known: float = 0.0,
+    size: float = 0.0,
 ) -> tuple[Array, float]:
     """A sum of gradients within aff(K), 0 where only rounding is left of it, and its slope a round.
 
-    Refused above the slope `given`, and where its size is not moderate; `known` was seen before.
+    Refused above the slope `given`, and where its size is not moderate; `known` was seen before,
+    and `size` is its norm, where that is known.
     """
-    norm2, (least, most) = square(gradient), square_range(gradient)
+    along: Array = None
+    if type(gradient) is np.ndarray:
+        norm2 = square(gradient)
+    else:
+        along = K.tangent(gradient)
+        if size > 0.0:
+            norm2, along2 = size * size, size * size if along is gradient else inner(along, along)
+        else:
+            norm2, along2 = inner_products((gradient, gradient), (along, along))
+    least, most = square_range(gradient)
     if not norm2 <= (most * rounds) ** 2:
         raise _too_large(name, gradient, rounds)
     if norm2 < least * least:
         return _small(K, name, gradient, rounds, max(known, given or 0.0)), 0.0
-    along = K.tangent(gradient)
-    along2 = inner(along, along)
+    if along is None:
+        along = K.tangent(gradient)
+        along2 = inner(along, along)
     if along2 <= (_ROUNDING * eps_of(gradient)) ** 2 * norm2 or K.diameter == 0.0:
         return 0.0 * gradient, 0.0
     if along2 < _ACROSS * norm2:

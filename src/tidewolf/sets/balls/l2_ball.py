@@ -14,7 +14,7 @@ from typing import Annotated, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_point, frozen, length, like, namespace
+from tidewolf.core.arrays import as_point, frozen, length, like, namespace, norm, plus
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Number, Numbers
 from tidewolf.core.types import Array, Shape
@@ -71,7 +71,11 @@ class L2Ball(ConvexSet, Projectable, Relaxable):
         return max(0.0, length(away) - self.radius)
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
-        center, size = like(self.center, direction), length(direction)
+        center = like(self.center, direction)
+        if type(direction) is not np.ndarray:
+            size = norm(direction)
+            return Answer(Dense(plus(center, -self.radius / size, direction) if size else center))
+        size = length(direction)
         return Answer(Dense(center - self.radius * (direction / size) if size else center))
 
     def project(self, y: Array) -> Array:

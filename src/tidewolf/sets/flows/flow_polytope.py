@@ -270,7 +270,8 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, CompiledGeometry):
 
     def excess(self, x: Array) -> float:
         """The largest negative flow, unbalanced node, or flow on an arc that leads nowhere."""
-        x = to_numpy(as_point(x, self.shape, "The flow"))
+        x = to_numpy(as_point(x, self.shape, "The flow"))[:]
+        x.flags.writeable = False  # one signature for all points
         worst = flow_excess(x, self.dag.arcs, self.dag.tails, self.dag.heads, self._supply.copy())
         idle = self._idle
         return max(float(worst), float(np.abs(x[idle]).max())) if len(idle) else float(worst)

@@ -4,10 +4,10 @@ network simplex (kernels/network_simplex.py).
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -17,11 +17,13 @@ from tidewolf.core.types import Floats, Int32s, NDArray
 from tidewolf.core.values import Value
 from tidewolf.kernels import network_simplex as simplex
 from tidewolf.kernels.network_simplex import ROUNDING
+from tidewolf.sets.graphs.scaling import Arcs, Basis, scaled_basis
 
-Basis: TypeAlias = np.ndarray[Any, np.dtype[np.int8]]
-"""1: at its lower bound, 0: in the tree, -1: at its upper bound; arcs first, then the artificial
-arc of every node
-"""
+SCALED = 10_000
+"""From how many arcs on cost scaling finds a first basis."""
+
+WARM = 3
+"""How many pivots a node may take there from another basis, before cost scaling is quicker."""
 
 
 @final
@@ -77,10 +79,8 @@ class FlowNetwork(Value):
         return max(self.floor, ROUNDING * float(np.abs(flow).max()))
 
     @cached_property
-    def _with_root(self) -> tuple[Int32s, Int32s, Floats]:
-        """Tails, heads and room of all arcs, the artificial ones last: towards the root where
-        something is to be sent.
-        """
+    def _with_root(self) -> Arcs:
+        """With the artificial arcs: towards the root where something is to be sent."""
         nodes, sends = np.arange(len(self.supply), dtype=np.int32), self.left >= 0
         root = np.full(len(nodes), len(nodes), dtype=np.int32)
         return (
@@ -91,32 +91,38 @@ class FlowNetwork(Value):
 
     @cached_property
     def start(self) -> PhaseOne:
-        """Phase one."""
+        """Phase one, from cost scaling's basis where there are many arcs, else from the artificial
+        arcs.
+        """
         arcs, nodes = len(self.tails), len(self.supply)
-        basis = np.concatenate([np.ones(arcs, dtype=np.int8), np.zeros(nodes, dtype=np.int8)])
         costs = np.concatenate([np.zeros(arcs), np.ones(nodes)])
-        flow, gap = self._improved(costs, self._with_root, basis)
-        if gap < 0:
-            raise SolverFailed(
-                f"The network simplex could not tell within its limit of steps whether {arcs} arcs "
-                "have a flow."
-            )
-        return PhaseOne(frozen(basis), frozen(flow[:arcs]), frozen(flow[arcs:]))
+        artificial = np.concatenate([np.ones(arcs, dtype=np.int8), np.zeros(nodes, dtype=np.int8)])
+        bases = [artificial]
+        if arcs >= SCALED:
+            none = np.zeros(arcs)
+            scaled = scaled_basis(costs, self._with_root, self.left, none, self.floor)
+            bases = [artificial] if scaled is None else [scaled, artificial]
+        for basis in bases:
+            flow, gap = self._improved(costs, self._with_root, basis, self._limit)
+            if gap >= 0:
+                return PhaseOne(frozen(basis), frozen(flow[:arcs]), frozen(flow[arcs:]))
+        raise SolverFailed(
+            f"The network simplex could not tell within its limit of steps whether {arcs} arcs "
+            "have a flow."
+        )
 
     def cheapest(self, costs: Floats, warm: Basis | None = None) -> CheapestFlow:
         """The cheapest flow, from the basis `warm` where that is one of this network's, else from
-        that of phase one.
+        cost scaling's where there are many arcs, else from that of phase one.
         """
         arcs, nodes = len(self.tails), len(self.supply)
-        unit = float(np.max(np.abs(costs), initial=0.0)) or 1.0
+        unit = float(np.max(np.abs(costs), initial=0.0))
         tails, heads, room = self._with_root
         # nothing may come from the root, so nothing goes there
         room = np.where(tails == nodes, 0.0, room)
-        given = np.concatenate([costs / unit, np.zeros(nodes)])
-        for start in (warm, self.start.basis) if self._is_basis(warm) else (self.start.basis,):
-            assert start is not None
-            basis = start.copy()
-            flow, gap = self._improved(given, (tails, heads, room), basis)
+        given = np.concatenate([costs / (unit or 1.0), np.zeros(nodes)])
+        for basis, limit in self._starts(given, (tails, heads, room), warm):
+            flow, gap = self._improved(given, (tails, heads, room), basis, limit)
             if gap >= 0 and float(np.abs(flow[arcs:]).max()) <= self.nothing(flow):
                 return CheapestFlow(
                     np.clip(self.lower + flow[:arcs], self.lower, self.upper),
@@ -128,8 +134,26 @@ class FlowNetwork(Value):
             "within its limit of steps."
         )
 
+    def _starts(self, costs: Floats, arcs: Arcs, warm: Basis | None) -> Iterator[tuple[Basis, int]]:
+        """Bases, and how many pivots each may take: from a warm one, on large networks, few enough
+        that those from cost scaling are not far.
+        """
+        large = len(self.tails) >= SCALED and bool(costs.any())
+        if warm is not None and self._is_basis(warm):
+            yield warm.copy(), WARM * len(self.supply) if large else self._limit
+        if large:
+            scaled = scaled_basis(costs, arcs, self.left, self.start.flow, self.floor)
+            if scaled is not None:
+                yield scaled, self._limit
+        yield self.start.basis.copy(), self._limit
+
+    @property
+    def _limit(self) -> int:
+        """More pivots than are ever needed."""
+        return 100 * (len(self.tails) + len(self.supply)) + 1000
+
     def _improved(
-        self, costs: Floats, arcs: tuple[Int32s, Int32s, Floats], basis: Basis
+        self, costs: Floats, arcs: Arcs, basis: Basis, limit: int
     ) -> tuple[Floats, float]:
         """The flow of the best basis, which `basis` becomes, and its gap; a negative one says that
         there was no start, or no end.
@@ -145,7 +169,6 @@ class FlowNetwork(Value):
                 and simplex.basic_flow(arcs, self.left, basis, tree, flow, self.floor)
             )
 
-        limit = 100 * len(basis) + 1000
         if (
             not start()
             or not simplex.improve(costs, arcs, (basis, flow, pi), tree, count, self.floor, limit)

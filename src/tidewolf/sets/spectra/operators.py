@@ -19,7 +19,7 @@ from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import namespace
+from tidewolf.core.arrays import is_torch, namespace
 from tidewolf.core.matrices import Matrix, SparsePlusLowRank, as_dense, frobenius_norm
 from tidewolf.core.types import Array, NDArray
 
@@ -51,7 +51,12 @@ class SymmetricPart:
             self._look()
         if self._half is not None:
             return (self.D @ v) / self._half
-        return (self.D @ v + v @ self.D) / self._twice if self._made is None else self._made @ v
+        if self._made is not None:
+            return self._made @ v
+        if is_torch(v):  # in two passes
+            part = 1.0 / self._twice
+            return (self.D @ v).addmv_(self.D.T, v, beta=part, alpha=part)
+        return (self.D @ v + v @ self.D) / self._twice
 
     def _look(self) -> None:
         """Whether there is a quicker way from here on."""

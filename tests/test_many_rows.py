@@ -1,0 +1,191 @@
+"""Very many half-spaces of which few are solved with: the same answers as with all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+import tidewolf as tw
+from tidewolf.core.piecewise import ManyRows
+from tidewolf.functions import LoadCost, LoadLimit, MaxUtilization, link_loads
+from tidewolf.hindsight import many_rows
+from tidewolf.hindsight.linear_task import LinearTask
+from tidewolf.hindsight.lp import LinearProgramming
+from tidewolf.hindsight.many_rows import FewOfManyRows
+from tidewolf.hindsight.warm_model import WarmModel
+from tidewolf.sets import Box, Permutahedron, Product, Simplex, SimplexProduct
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def splits(seed, room=1.5, rounds=6):
+    """Demands over paths, some of them zero; a pair with one path, a link without any."""
+    rng = np.random.default_rng(seed)
+    K, pairs, links = SimplexProduct([3, 1, 2]), np.array([0, 0, 0, 1, 2, 2]), 5
+    incidence = (rng.random((links, 6)) < 0.5).astype(float)
+    incidence[3] = 0.0
+    demands = rng.exponential(size=(rounds, 3)) * (rng.random((rounds, 3)) < 0.8)
+    costs = rng.uniform(0.5, 2.0, (rounds, links))
+    usual = incidence @ (demands.mean(axis=0)[pairs] * K.center)
+    capacities = room * np.maximum(usual, 0.1)
+    return K, csr_array(incidence), demands, costs, pairs, capacities
+
+
+def streams(seed, room):
+    K, incidence, demands, costs, pairs, capacities = splits(seed, room)
+    losses = LoadCost(incidence, demands, costs, pairs)
+    yield K, tw.Stream(losses, MaxUtilization(incidence, demands, capacities, pairs, 1.0))
+    each = np.tile(capacities, (len(demands), 1)) * (1.0 + 0.1 * np.arange(len(demands))[:, None])
+    yield K, tw.Stream(losses, LoadLimit(incidence, demands, each, pairs))
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Every table of half-spaces is a large one, and two rounds make a part."""
+    monkeypatch.setattr(link_loads, "MANY", 0)
+    monkeypatch.setattr(link_loads, "AT_A_TIME", 30)
+
+
+@pytest.mark.parametrize("room", [0.4, 1.0, 2.5, 20.0])
+def test_few_rows_give_the_bracket_of_all(many, room):
+    """Where no point keeps the limits, where they bind, and where they do not."""
+    decided = set()
+    for seed in range(12):
+        for K, stream in streams(seed, room):
+            ours = tw.best_in_hindsight(K, stream)
+            with pytest.MonkeyPatch.context() as plain:
+                plain.setattr(link_loads, "MANY", 10**9)
+                theirs = tw.best_in_hindsight(K, stream)
+            assert ours.feasible is theirs.feasible is not None
+            assert ours.method == theirs.method == "linear program"
+            decided.add(ours.feasible)
+            if not ours.feasible:
+                proof = ours.infeasibility
+                assert proof.bound > 0.0
+                np.testing.assert_array_equal(proof.rounds, proof.rows // 5)
+                continue
+            size = abs(theirs.upper) + 1.0
+            assert ours.upper == pytest.approx(theirs.upper, abs=1e-8 * size)
+            assert ours.lower == pytest.approx(theirs.lower, abs=1e-8 * size)
+            assert float(stream.constraints.values(ours.point).max()) <= 1e-8
+            assert K.excess(ours.point) <= 1e-9
+    assert decided == ({False} if room < 1.0 else {True} if room > 10.0 else decided)
+
+
+def test_rows_enter_as_points_break_them_and_no_others(many):
+    """A single round binds: of all rows of other rounds none is ever made a part of the program."""
+    K, incidence = Simplex(2), csr_array([[1.0, 0.0], [0.0, 1.0]])
+    demands = np.ones((50, 1))
+    demands[17] = 4.0
+    stream = tw.Stream(
+        LoadCost(incidence, np.ones((50, 1)), np.tile([1.0, 2.0], (50, 1)), [0, 0]),
+        MaxUtilization(incidence, demands, [3.0, 3.0], [0, 0], 1.0),
+    )
+    task = LinearTask.of(K, stream)
+    assert isinstance(task.A, ManyRows)
+    assert FewOfManyRows().supports(task)
+    assert not LinearProgramming().supports(task)
+    found = FewOfManyRows().solve(task)
+    np.testing.assert_allclose(found.point, [0.75, 0.25])
+    assert np.flatnonzero(found.lam).tolist() == [2 * 17]
+
+
+def test_it_ends_whatever_counts_as_broken(many, monkeypatch):
+    K, stream = next(streams(5, 2.5))
+    few = tw.best_in_hindsight(K, stream)
+    monkeypatch.setattr(many_rows, "_BROKEN", -np.inf)
+    every = tw.best_in_hindsight(K, stream)
+    assert every.upper == pytest.approx(few.upper, abs=1e-9)
+
+
+def test_new_rows_are_basic_where_the_next_program_starts(many, monkeypatch):
+    """A basis has as many basic variables and rows as there are rows; another starts cold."""
+    pytest.importorskip("highspy")
+    started, answer = [], WarmModel.__call__
+
+    def seen(model, costs, lower, upper, rows=None, basis=None):
+        started.append(basis)
+        return answer(model, costs, lower, upper, rows, basis)
+
+    monkeypatch.setattr(WarmModel, "__call__", seen)
+    K, stream = next(streams(5, 1.5))
+    tw.best_in_hindsight(K, stream)
+    assert started[0] is None
+    assert len(started) > 1
+    for basis in started[1:]:
+        assert np.count_nonzero(basis.statuses == 1) == basis.rows
+
+
+def test_sets_without_a_description_have_all_rows(many):
+    K, incidence, demands, costs, pairs, capacities = splits(3, room=8.0)
+    stream = tw.Stream(
+        LoadCost(incidence, demands, costs, pairs),
+        MaxUtilization(incidence, demands, capacities, pairs, 1.0),
+    )
+    ball = tw.sets.Translated(tw.sets.L2Ball(6, 0.1), K.center)
+    best = tw.best_in_hindsight(ball, stream)
+    assert best.feasible
+    assert best.upper - best.lower <= 1e-6 * abs(best.upper)
+
+
+def test_a_set_that_is_lifted_or_has_no_equations_works_too(many):
+    shifted = Permutahedron(np.arange(6.0) / 6.0)
+    for K in (Product(Simplex(3), Simplex(1), Simplex(2)), Box(np.zeros(6), np.ones(6)), shifted):
+        _, incidence, demands, costs, pairs, capacities = splits(3)
+        stream = tw.Stream(
+            LoadCost(incidence, demands, -costs, pairs),
+            MaxUtilization(incidence, demands, capacities, pairs, 1.0),
+        )
+        ours = tw.best_in_hindsight(K, stream)
+        with pytest.MonkeyPatch.context() as plain:
+            plain.setattr(link_loads, "MANY", 10**9)
+            assert ours.upper == pytest.approx(tw.best_in_hindsight(K, stream).upper, abs=1e-8)
+
+
+def test_a_solver_that_finds_nothing_leaves_the_question_open(many, monkeypatch):
+    K, stream = next(streams(0, 0.4))
+    monkeypatch.setattr(many_rows, "breached_weights", lambda task, K: None)
+    assert tw.best_in_hindsight(K, stream).feasible is None
+
+
+def test_without_highspy_scipy_solves_the_same_rows(many, monkeypatch):
+    K, stream = next(streams(5, 2.5))
+    ours = tw.best_in_hindsight(K, stream)
+    monkeypatch.setitem(__import__("sys").modules, "highspy", None)
+    theirs = tw.best_in_hindsight(K, stream)
+    assert (ours.feasible, theirs.feasible) == (True, True)
+    assert ours.upper == pytest.approx(theirs.upper, abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=seeds, step=st.integers(1, 200))
+def test_rows_made_some_at_a_time_are_those_of_the_table(seed, step):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(link_loads, "MANY", 0)
+        patch.setattr(link_loads, "AT_A_TIME", step)
+        for _, stream in streams(seed, 1.0):
+            g, rng = stream.constraints, np.random.default_rng(seed)
+            A, b, rounds = g.halfspaces()
+            rows = g.many_rows()
+            some, x = rng.integers(0, A.shape[0], 7), rng.normal(size=6)
+            assert rows.shape == A.shape
+            np.testing.assert_array_equal(g.offsets(), b)
+            np.testing.assert_array_equal(rounds, np.arange(len(b)) // 5)
+            np.testing.assert_allclose(rows @ x, A @ x, atol=1e-12)
+            np.testing.assert_array_equal(rows[some].toarray(), A.toarray()[some])
+            parts = np.vstack([part.toarray() for part in rows.parts()])
+            np.testing.assert_array_equal(parts, A.toarray())
+            np.testing.assert_array_equal(rows.each(lambda part, x=x: part @ x), A @ x)
+
+
+def test_capacities_of_equal_demands_are_few_rows_whatever_there_is(many):
+    K, incidence, demands, *_, pairs, _ = splits(0)
+    same = np.tile(demands[:1], (4, 1))
+    g = LoadLimit(incidence, same, np.arange(20.0).reshape(4, 5), pairs)
+    assert g.many_rows() is None
+    np.testing.assert_array_equal(g.offsets(), g.halfspaces().b)
+    np.testing.assert_array_equal(g.offsets(), np.arange(5.0))
+    assert K.shape == g.shape
