@@ -88,7 +88,7 @@ def _as_encoded(kind: int, A: Any, b: Any) -> Encoded | None:
 
 
 def _is_plain(array: Any) -> bool:
-    return type(array) is np.ndarray and array.dtype is _DOUBLE
+    return type(array) is np.ndarray and array.dtype == _DOUBLE
 
 
 class Functions(NamedTuple):
@@ -521,6 +521,6 @@ def compiled_descent(K: HasLMO, **settings: float) -> CompiledDescent | None:
         return None
     if "tangents" not in vars(type(K)):  # a subclass may say otherwise
         return None
-    if type(K.center) is not np.ndarray or K.center.dtype is not _DOUBLE or K.geometry is None:
+    if type(K.center) is not np.ndarray or K.center.dtype != _DOUBLE or K.geometry is None:
         return None
     return CompiledDescent(K, **settings)
