@@ -624,7 +624,9 @@ class Ensemble(Learner[State]):
             context_bound += self._apart(met, plain, y)
         elif self.context is not None:
             context_bound += math.sqrt(push.norm2) * self.K.diameter
-        moved, table, count = self.compiled_members.move(parts, push, state.bank, self._reserved(state))
+        moved, table, count = self.compiled_members.move(
+            parts, push, state.bank, self._reserved(state)
+        )
         actives, own_calls = list(state.pool.actives), state.accounts.calls.copy()
         for i, one in zip(which, moved, strict=True):
             actives[i] = one.active
