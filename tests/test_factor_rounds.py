@@ -132,6 +132,19 @@ def test_earlier_states_stay_as_they_were(K):
         assert not state.point.x.flags.writeable
 
 
+def test_the_sample_of_projections_is_the_one_that_thinning_leaves():
+    K = SETS["shares"]
+    stream = stream_on(K, 300)
+    one, other = (
+        recorded(learner, stream)
+        for learner in (LyapunovDescent(K), without_kernel(LyapunovDescent(K)))
+    )
+    assert one.audit.parts()[:3] == other.audit.parts()[:3]
+    assert len(one.audit.sample) == len(other.audit.sample) > 10
+    for sample, twin in zip(one.audit.sample, other.audit.sample, strict=True):
+        assert sample == pytest.approx(twin, abs=1e-9)
+
+
 def test_costs_far_from_0_lose_no_digits():
     """The part across the groups is taken off twice."""
     K = SETS["uneven"]

@@ -40,6 +40,7 @@ from tidewolf.evaluation.warm_up import needs, small_runs
 from tidewolf.kernels.rounds import APART, CHURN, LOSS, SPENT, VALUE
 from tidewolf.loop import Played, compiled_rounds, play
 from tidewolf.methods.base import Learner, ProjectionRecord
+from tidewolf.methods.compiled_factors import CompiledFactors
 from tidewolf.methods.compiled_rounds import Progressed, Records, StreamFunctions
 
 MOMENT = 0.2
@@ -123,6 +124,8 @@ class Recording:
             Audit(learner),
             TrajectorySummary(rounds, learner.hard_set.shape),
         )
+        if isinstance(learner.compiled, CompiledFactors):  # every projection moves y
+            self.audit.expect(rounds)
         self._gradients = GradientCheck(learner, stream)
         if warm_up:
             _warm_up(learner, stream, self.state)
@@ -177,10 +180,14 @@ class Recording:
 
     def _records(self, rounds: int) -> Records:
         """Arrays for so many rounds."""
-        n, points, limits = math.prod(self.stream.shape), self.decisions is not None, len(self.each)
+        n, points = math.prod(self.stream.shape), self.decisions is not None
         samples, parts = self.audit.most_kept + 1, len(self.trajectory.ends)
-        records = Records(n, rounds, limits, points, samples, parts)
+        records = Records(n, rounds, 0, points, samples, parts)
         records.means, records.ends = self.trajectory.means.reshape(parts, n), self.trajectory.ends
+        records.each = np.array((self.each, self.breaches.worst))
+        records.when = np.array(self.breaches.when())
+        self.each = records.each[0]
+        self.breaches.took(records.each[1], records.when)
         return records
 
     def _prepare(self, records: Records, first: int) -> None:
