@@ -153,12 +153,10 @@ class Recording:
     def _advance_compiled(self, functions: StreamFunctions) -> Iterator[int]:
         kernel, n = self.learner.compiled, math.prod(self.stream.shape)
         most = MOST_AT_ONCE if self.decisions is None else max(1, MOST_POINTS // n)
-        pace, records = FIRST_PACE, self._records(0)
+        pace, records = FIRST_PACE, self._records(min(most, len(self.stream) - self.t))
         while not self.done:
             given = functions.at(self.t)
             k = min(pace, most, functions.stop - self.t)
-            if k > len(records.columns):
-                records = self._records(k)
             clock = time.perf_counter() - compiling()
             if kernel.takes(self.state):
                 self._prepare(records, functions.start)
@@ -207,8 +205,10 @@ class Recording:
         self.distances[now], self.calls[now] = columns[:, APART], columns[:, SPENT]
         excess, *worst, updates, moved, _, kept, part = records.marks.tolist()
         K = self.learner.hard_set
-        ends = records.samples[: int(kept)].copy()
-        sample = [ProjectionRecord(K, x, before, y, 0.0, 0.0) for x, before, y in ends]
+        sample = [
+            ProjectionRecord(K, x, before, y, 0.0, 0.0)
+            for x, before, y in records.given_away(int(kept))
+        ]
         self.membership.took(found.done, excess)
         self.audit.took(worst, int(updates), int(moved), sample)
         self.movement.took(columns[:, CHURN], records.last)

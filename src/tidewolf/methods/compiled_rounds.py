@@ -88,7 +88,7 @@ def _as_encoded(kind: int, A: Any, b: Any) -> Encoded | None:
 
 
 def _is_plain(array: Any) -> bool:
-    return type(array) is np.ndarray and array.dtype is _DOUBLE
+    return type(array) is np.ndarray and array.dtype == _DOUBLE
 
 
 class Functions(NamedTuple):
@@ -201,6 +201,13 @@ class Records:
         """how many samples there are to be"""
         self.first = 0
         """which round of the run the functions begin with"""
+
+    def given_away(self, samples: int) -> NDArray:
+        """The first samples, for somebody to keep."""
+        kept = self.samples[:samples]
+        if samples:
+            self.samples = np.zeros(self.samples.shape)
+        return kept
 
     @property
     def arrays(self) -> tuple[NDArray, ...]:
@@ -514,6 +521,6 @@ def compiled_descent(K: HasLMO, **settings: float) -> CompiledDescent | None:
         return None
     if "tangents" not in vars(type(K)):  # a subclass may say otherwise
         return None
-    if type(K.center) is not np.ndarray or K.center.dtype is not _DOUBLE or K.geometry is None:
+    if type(K.center) is not np.ndarray or K.center.dtype != _DOUBLE or K.geometry is None:
         return None
     return CompiledDescent(K, **settings)
