@@ -51,7 +51,7 @@ _NAMESPACES: dict[type, Any] = {}
 
 def is_torch(x: Array) -> bool:
     """Whether `x` is a tensor of torch."""
-    return namespace(x).__name__ == "array_api_compat.torch"
+    return bool(namespace(x).__name__ == "array_api_compat.torch")
 
 
 def is_array(x: object) -> bool:
@@ -366,9 +366,9 @@ def total(x: Array) -> float:
     return float(namespace(x).sum(x))
 
 
-def total_there(x: Array) -> Any:
-    """The sum of all entries for computing on with them: unread, where reading takes time."""
-    return total(x) if type(x) is np.ndarray else namespace(x).sum(x)
+def mean_there(x: Array) -> Any:
+    """The mean of all entries, for computing on with them: unread, where reading takes time."""
+    return total(x) / x.size if type(x) is np.ndarray else namespace(x).mean(x)
 
 
 def norm(x: Array) -> float:
