@@ -126,16 +126,12 @@ class Functions(NamedTuple):
         return cls((*loss, evaluate.CAPACITY, capacities, _NO_NUMBERS, 1), capacities.shape[1])
 
 
-def is_plain(seen: object) -> bool:
+def is_plain(seen: FirstOrder) -> bool:
     """Whether feedback is on one round, at the point that the learner stands at, all limits
     together.
     """
-    return (
-        type(seen) is FirstOrder
-        and seen.rounds == 1
-        and seen.loss_offset == seen.constraint_offset == 0.0
-        and seen.limits is None
-    )
+    offset = seen.loss_offset != 0.0 or seen.constraint_offset != 0.0
+    return seen.rounds == 1 and not offset and seen.limits is None
 
 
 def _row(gradient: Array) -> NDArray:
