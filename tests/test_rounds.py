@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.core.errors import InvalidInput, NotFinite, TidewolfError
-from tidewolf.core.feedback import first_order
+from tidewolf.core.errors import InvalidInput, TidewolfError
+from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.core.vertices import SparseAtoms
 from tidewolf.evaluation.recording import Recording
@@ -191,7 +191,7 @@ def test_a_run_in_the_kernel_is_the_run_without(K, kind):
     seed=seeds,
     scale=st.sampled_from([1e-60, 1e-3, 1.0, 1e6, 1e100]),
     caution=st.sampled_from([1e-6, 1.0, 10.0, 1e6]),
-    tolerance=st.sampled_from([None, 1e-12, 0.5]),
+    tolerance=st.sampled_from([None, 1e-6, 0.5]),
     calls=st.sampled_from([0.01, 0.4, 1.0, 3.0]),
     horizon=st.sampled_from([None, 1, 1000]),
     step=st.sampled_from([0.1, 1.0, 8.0]),
@@ -208,7 +208,8 @@ def test_under_any_settings(name, kind, seed, scale, caution, tolerance, calls, 
     np.testing.assert_allclose(mine["means"], other["means"], atol=1e-9 * K.radius)
     np.testing.assert_array_equal(mine["calls"], other["calls"])
     for part in ("ledger", "descent", "bank", "violations"):
-        rest = 1e-9 * np.abs(other[part]).max(initial=0.0)
+        sizes = np.abs(other[part][np.isfinite(other[part])])
+        rest = 1e-9 * sizes.max(initial=0.0)
         np.testing.assert_allclose(mine[part], other[part], rtol=1e-9, atol=rest, err_msg=part)
 
 
@@ -385,7 +386,7 @@ def test_rounds_that_need_a_sentence_change_nothing_and_the_next_goes_on(name):
         session.observe(costs=np.array([0.0, 1.0, 0.5]), capacities=np.array([0.3, 0.4, 0.6]))
         ends.append(told(session.state))
     assert said[0] == said[1]
-    assert (said[0] == "") == (name in ("capacities below 0",))
+    assert (said[0] == "") == (name in ("capacities below 0", "hardly steep"))
     assert_alike(*ends, 1e-12, 1.0)
 
 
@@ -408,8 +409,7 @@ def test_a_run_stops_with_the_same_sentence_in_the_same_round():
 
 def test_a_piece_that_is_no_number_is_seen_behind_others():
     A, b, x = np.zeros((2, 9)), np.array([0.0, 1.0]), np.full(9, 0.1)
-    A[1, :2] = 1.7e308, -1.7e308
-    A[1] *= 1e3  # inf - inf
+    A[1, :2] = math.inf, -math.inf
     for way in (evaluate.evaluate, evaluate.evaluate.plain):
         with np.errstate(all="ignore"):
             value = way(evaluate.MAX_AFFINE, A, b, 2, 0, x, np.empty(2), np.empty(9))
@@ -586,7 +586,7 @@ def test_weights_are_those_of_the_ledger(seed, violation, slopes, past):
         ledger = ledger._replace(slopes=type(ledger.slopes)(1.0, 0.1), least_ratio=0.5, paid=2.0)
     state = state._replace(ledger=ledger, descent=DescentSums(2.0, 3.0, 4.0, None, 5.0))
     s = compiled_rounds._scalars(state)
-    seen = tw.FirstOrder(d[0], max(violation, 0.0), d[1] * (violation > 0.0), 1)
+    seen = FirstOrder(d[0], max(violation, 0.0), d[1] * (violation > 0.0), *slopes, 1)
     wanted = weights.weigh(ledger, seen)
     units, numbers = state.descent.in_units(wanted.unit), learner.compiled.settings
     for way in (rounds.weigh, rounds.weigh.plain):
@@ -742,6 +742,17 @@ def test_what_is_recorded_is_what_the_evaluation_sees(seed, count, tiny):
         np.testing.assert_array_equal(records.when, breaches.when())
         np.testing.assert_array_equal(records.each[1], breaches.worst)
         np.testing.assert_allclose(records.each[0], np.maximum(limits, 0.0).sum(axis=0), rtol=1e-14)
+
+
+@given(seed=seeds, length=st.sampled_from([1e-100, 1e-7, 0.3, 1.0, 1e90]))
+def test_directions_lie_on_a_grid(seed, length):
+    r = np.random.default_rng(seed).standard_normal(9)
+    r *= length / np.linalg.norm(r)
+    grain = 2.0 ** math.floor(math.log2(active_set.GRAIN * length))
+    for way in (active_set.on_a_grid, active_set.on_a_grid.plain):
+        found = r.copy()
+        way(found, active_set.GRAIN * length)
+        np.testing.assert_array_equal(found, np.rint(r / grain) * grain)
 
 
 # --- ties -----------------------------------------------------------------------------------------
