@@ -350,11 +350,12 @@ def rounds(  # type: ignore[no-untyped-def]
                 if slopes[which] < 0.0:
                     return i, UNUSUAL, int(at[COUNT])
                 limit_norm = math.sqrt(norm2)
-                if 0.0 < slopes[which] * slopes[which] < ACROSS * norm2:
+                if slopes[which] * slopes[which] < ACROSS * norm2:
                     # what rounding left of a large part across aff(K) is large beside the rest
                     for e in range(len(x)):
                         gradients[which, e] = along[which, e]
-                    tangents(gradients, count, floats, ints, along)
+                    if slopes[which] > 0.0:
+                        tangents(gradients, count, floats, ints, along)
             columns[i, LOSS], columns[i, VALUE] = loss, value
             if records:
                 now = t + int(settings[FIRST])

@@ -372,6 +372,8 @@ class CompiledDescent:
         weights[:count] = start.weights
         at[COUNT], at[active_set.WAITING] = count, 0.0
         columns, settings, done = scratch.columns, self.settings, 0
+        if k > 1:  # the kernel writes a row for each
+            columns = np.zeros((k, names.COLUMNS))
         record = (columns, *self._nothing)
         if records is not None:
             record, columns, settings = records.arrays, records.columns, settings.copy()
