@@ -426,7 +426,7 @@ def power_of_two(sizes: Any) -> Any:
 
 def eps_of(x: Array) -> float:
     """The spacing of numbers near 1 in the dtype of `x`."""
-    known = type(x) is np.ndarray or _on_torch(x)
+    known = type(x) is np.ndarray or on_torch(x)
     eps = _EPS.get(x.dtype) if known else None
     if eps is None:
         eps = float(namespace(x).finfo(x.dtype).eps)
@@ -435,7 +435,7 @@ def eps_of(x: Array) -> float:
     return eps
 
 
-def _on_torch(x: Array) -> bool:
+def on_torch(x: Array) -> bool:
     """Whether it is torch's, whose types of numbers are dear to ask about."""
     return type(x).__module__ == "torch"
 
@@ -485,7 +485,7 @@ def _floating(x: Array, what: str) -> Array:
         if x.dtype.kind in "iubf":
             return x.astype(np.float64)
         raise WrongType(f"{what} must be an array of real numbers, not of dtype {x.dtype}.")
-    if (_on_torch(x) and x.dtype in _EPS) or xp.isdtype(x.dtype, "real floating"):
+    if (on_torch(x) and x.dtype in _EPS) or xp.isdtype(x.dtype, "real floating"):
         return x
     if xp.isdtype(x.dtype, ("integral", "bool")):
         return xp.astype(x, xp.float64)
