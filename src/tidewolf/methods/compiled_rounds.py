@@ -256,6 +256,8 @@ class KernelState:
         if self._state is None:
             assert self.before is not None
             numbers, active = self.numbers.tolist(), self.since.point.active
+            for array in (self.y, self.before, self.weights):
+                array.setflags(write=False)
             own = ActiveSet(self.atoms, self.weights, self.x, active.warm)
             near = self.y if numbers[names.MOVED] > 0.0 else self.before
             point = ProjectedPoint(own, self.before, near, numbers[names.DISTANCE])
@@ -351,7 +353,7 @@ class CompiledDescent:
         k: int,
         records: Records | None = None,
     ) -> Progressed:
-        scratch = self._spare.pop() if self._spare else _Scratch(self.K, self.n, self.n)
+        scratch = self._spare.pop() if self._spare else _Scratch(self.K, self.n, self._nothing)
         try:
             return self._play(start, functions, first, k, records, scratch)
         finally:
@@ -374,12 +376,13 @@ class CompiledDescent:
         columns, settings, done = scratch.columns, self.settings, 0
         if k > 1:  # the kernel writes a row for each
             columns = np.zeros((k, names.COLUMNS))
-        record = (columns, *self._nothing)
+        record = scratch.record
         if records is not None:
             record, columns, settings = records.arrays, records.columns, settings.copy()
             settings[names.RECORDS], settings[names.FIRST] = 1.0, records.first
         while True:
-            scratch.fit(len(weights), functions.limits)
+            if scratch.room < len(weights) or scratch.limits < functions.limits:
+                scratch.fit(len(weights), functions.limits)
             with atoms.lock:
                 more, code, count = self._run(
                     first + done,
@@ -423,8 +426,7 @@ class CompiledDescent:
                 r = own.x - y
                 s[names.DISTANCE] = math.sqrt(float(r @ r))
             atoms, weights, x = own.atoms, own.weights, own.x
-        for array in (x, y, before, weights):
-            array.setflags(write=False)
+        x.setflags(write=False)
         after = KernelState(start.since, start.rounds + done, s, atoms, weights, x, y, before)
         return Progressed(after, done, code == UNUSUAL, code == LOOK, columns)
 
@@ -432,21 +434,22 @@ class CompiledDescent:
 class _Scratch:
     """Arrays that no state keeps."""
 
-    def __init__(self, K: CompiledGeometry, n: int, limits: int) -> None:
+    def __init__(self, K: CompiledGeometry, n: int, nothing: tuple[NDArray, ...]) -> None:
         self.at = np.zeros(active_set.PLACES)
         self.columns = np.zeros((1, names.COLUMNS))
-        most, buffers = K.max_nonzeros, np.zeros((6, n))
-        self._own = np.empty(most, np.int32), np.empty(most), buffers, np.empty(limits)
+        self.record = (self.columns, *nothing)
+        """where nothing is recorded"""
+        most = K.max_nonzeros
+        self._own = np.empty(most, np.int32), np.empty(most), np.zeros((6, n))
         self.arrays: tuple[NDArray, ...] = ()
         """in the kernel's order"""
-        self.room = -1
+        self.room = self.limits = -1
 
     def fit(self, room: int, limits: int) -> None:
         """Room for as many rows as a table has, and as many limits."""
-        if self.room < room or len(self._own[3]) < limits:
-            self.room = room
-            self._own = (*self._own[:3], np.empty(max(limits, len(self._own[3]))))
-            self.arrays = (*self._own, np.empty(room), np.empty(room, np.int64))
+        self.room, self.limits = max(room, self.room), max(limits, self.limits)
+        work = np.empty(self.limits), np.empty(self.room), np.empty(self.room, np.int64)
+        self.arrays = (*self._own, *work)
 
 
 def _from(record: tuple[NDArray, ...], done: int) -> tuple[NDArray, ...]:
