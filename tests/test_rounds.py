@@ -236,6 +236,20 @@ def test_violations_without_end_are_counted_in_units_that_grow():
     assert_alike(numbers(ours), numbers(theirs), 1e-9, 1.0)
 
 
+def test_losses_across_the_set_are_none_beside_limits_that_nearly_are():
+    """What rounding leaves of them is 0, whatever becomes of the limits."""
+    K, rng = SETS["simplex"], np.random.default_rng(0)
+    learner = tw.LyapunovDescent(K)
+    for across in (0.1, 3.7, 1e3 / 3.0):
+        row = 100.0 + 0.5 * np.sign(rng.standard_normal(K.n))
+        limits = Affine([row], [float(row @ K.center) - 0.01])
+        ends = [
+            told(recorded(learner, tw.Stream(Linear([costs]), limits)).state)
+            for costs in (np.full(K.n, across), np.zeros(K.n))
+        ]
+        assert_same(*ends)
+
+
 # --- the same bits --------------------------------------------------------------------------------
 
 
