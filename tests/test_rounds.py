@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
@@ -592,6 +592,7 @@ def test_slopes_are_those_of_the_steps(K, seed, across, size):
     slopes=st.sampled_from([(0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (2.0, 0.5)]),
     past=st.sampled_from([0, 3, 900]),
 )
+@example(seed=0, violation=0.3, slopes=(1.0, 0.0), past=900)  # units change
 def test_weights_are_those_of_the_ledger(seed, violation, slopes, past):
     K, rng = SETS["simplex"], np.random.default_rng(seed)
     weights = LyapunovWeights(K, 3.0)
