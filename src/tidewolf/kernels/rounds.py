@@ -10,7 +10,8 @@ that needs a sentence, or a second look (nothing of that round has happened); wi
 TABLE_TAKEN or BAD_ORACLE in the middle of a projection, to be called again; with LOOK after a round
 whose active set is to be made smaller, and whose projection is still to be checked; with ENOUGH
 where its sample of projections is full. A single live round is the same machine code, so it has the
-same bits.
+same bits. Kernels of sets are given to these, in the place of those that only stand for them and
+have no twin.
 """
 
 from __future__ import annotations

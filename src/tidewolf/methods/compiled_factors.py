@@ -127,7 +127,10 @@ class CompiledFactors:
         records: Records | None = None,
     ) -> Progressed:
         assert isinstance(start, FactorState)
-        scratch = self._spare.pop() if self._spare else _Scratch(self.shape)
+        try:
+            scratch = self._spare.pop()
+        except IndexError:  # others use what there is
+            scratch = _Scratch(self.shape)
         try:
             return self._play(start, functions, first, k, records, scratch)
         finally:
@@ -144,7 +147,7 @@ class CompiledFactors:
     ) -> Progressed:
         points, before = (start.x.copy(), np.empty(self.n)), np.empty(self.n)
         s, sums = start.numbers.copy(), start.sums.copy()
-        columns, settings = scratch.columns, self.settings
+        columns, settings = np.empty((k, names.COLUMNS)), self.settings
         record = (columns, *self._nothing)
         if records is not None:
             record, columns, settings = records.arrays, records.columns, settings.copy()
@@ -159,7 +162,7 @@ class CompiledFactors:
             sums,
             *self.shape,
             *functions.given,
-            *scratch.arrays(functions.limits),
+            *scratch.arrays(functions.pieces),
             *record,
         )
         if not done:
@@ -177,7 +180,6 @@ class _Scratch:
     def __init__(self, shape: Shape) -> None:
         n, size = len(shape.center), int(shape.sizes.max())
         width = BLOCK if len(shape.starts) == n else WIDTH
-        self.columns = np.zeros((1, names.COLUMNS))
         gradients = np.zeros((2, n))
         self._own = (
             gradients,
@@ -188,10 +190,10 @@ class _Scratch:
         )
         self._pieces = np.empty(n)
 
-    def arrays(self, limits: int) -> tuple[NDArray, ...]:
-        """In the kernel's order, with room for so many limits a round."""
-        if len(self._pieces) < limits:
-            self._pieces = np.empty(limits)
+    def arrays(self, pieces: int) -> tuple[NDArray, ...]:
+        """In the kernel's order, with room for so many pieces of functions."""
+        if len(self._pieces) < pieces:
+            self._pieces = np.empty(pieces)
         return (*self._own, self._pieces)
 
 

@@ -94,8 +94,12 @@ class CompiledMembers:
         most, buffers = K.max_nonzeros, np.zeros((2, n))
         answer = np.empty(most, np.int32), np.empty(most)
         while True:
-            room = len(atoms.gram)
-            with atoms.lock:
+            with atoms.lock:  # others may make it larger until then
+                room = len(atoms.gram)
+                if weights.shape[1] < room:
+                    grown = np.zeros((m, room))
+                    grown[:, :count] = weights[:, :count]
+                    weights = grown
                 code = self._run(
                     self._own.settings,
                     at,
@@ -139,9 +143,6 @@ class CompiledMembers:
                 sums[i, names.APART_OF] = math.sqrt(float(((X[i] - Y[i]) ** 2).sum()))
                 continue
             atoms = Search.make_way(code, atoms, count, at)
-            grown = np.zeros((m, len(atoms.gram)))
-            grown[:, :count] = weights[:, :count]
-            weights = grown
         for array in (X, Y, before, weights):
             array.setflags(write=False)
         found = []

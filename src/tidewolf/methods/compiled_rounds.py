@@ -95,8 +95,8 @@ class Functions(NamedTuple):
     """The losses and constraints of a stream as the kernel reads them."""
 
     given: tuple[Any, ...]
-    limits: int
-    """how many limits a round has"""
+    pieces: int
+    """how many pieces a round's loss, or its limit, has at most"""
 
     @classmethod
     def of(cls, losses: Batch, constraints: Batch) -> Functions | None:
@@ -104,8 +104,7 @@ class Functions(NamedTuple):
         loss, limit = encoded(losses), encoded(constraints)
         if loss is None or limit is None:
             return None
-        entries = limit[1].shape[1] if limit[0] == evaluate.CAPACITY else limit[3]
-        return cls((*loss, *limit), entries)
+        return cls((*loss, *limit), max(_pieces(loss), _pieces(limit)))
 
     @classmethod
     def seen(cls, seen: FirstOrder) -> Functions:
@@ -124,6 +123,11 @@ class Functions(NamedTuple):
         if capacities is None:
             return cls((*loss, *_UNLIMITED), 0)
         return cls((*loss, evaluate.CAPACITY, capacities, _NO_NUMBERS, 1), capacities.shape[1])
+
+
+def _pieces(one: Encoded) -> int:
+    kind, A, _, count = one
+    return int(A.shape[1]) if kind == evaluate.CAPACITY else count
 
 
 def is_plain(seen: FirstOrder) -> bool:
@@ -353,7 +357,10 @@ class CompiledDescent:
         k: int,
         records: Records | None = None,
     ) -> Progressed:
-        scratch = self._spare.pop() if self._spare else _Scratch(self.K, self.n, self._nothing)
+        try:
+            scratch = self._spare.pop()
+        except IndexError:  # others use what there is
+            scratch = _Scratch(self.K, self.n)
         try:
             return self._play(start, functions, first, k, records, scratch)
         finally:
@@ -370,20 +377,19 @@ class CompiledDescent:
     ) -> Progressed:
         atoms, count, at = start.atoms, len(start.weights), scratch.at
         s, x, y, before = start.numbers.copy(), start.x.copy(), start.y.copy(), np.empty(self.n)
-        weights = np.zeros(len(atoms.gram))
-        weights[:count] = start.weights
+        weights = _longer(start.weights, count, len(atoms.gram))
         at[COUNT], at[active_set.WAITING] = count, 0.0
-        columns, settings, done = scratch.columns, self.settings, 0
-        if k > 1:  # the kernel writes a row for each
-            columns = np.zeros((k, names.COLUMNS))
-        record = scratch.record
+        columns, settings, done = np.empty((k, names.COLUMNS)), self.settings, 0
+        record = (columns, *self._nothing)
         if records is not None:
             record, columns, settings = records.arrays, records.columns, settings.copy()
             settings[names.RECORDS], settings[names.FIRST] = 1.0, records.first
         while True:
-            if scratch.room < len(weights) or scratch.limits < functions.limits:
-                scratch.fit(len(weights), functions.limits)
-            with atoms.lock:
+            with atoms.lock:  # others may make it larger until then
+                if len(weights) < len(atoms.gram):
+                    weights = _longer(weights, count, len(atoms.gram))
+                if scratch.room < len(weights) or scratch.pieces < functions.pieces:
+                    scratch.fit(len(weights), functions.pieces)
                 more, code, count = self._run(
                     first + done,
                     k - done,
@@ -413,9 +419,6 @@ class CompiledDescent:
             if code == BAD_ORACLE:
                 Search.refuse(x, y, (scratch.arrays[0], scratch.arrays[1]), at)
             atoms = Search.make_way(code, atoms, count, at)
-            grown = np.zeros(len(atoms.gram))
-            grown[:count] = weights[:count]
-            weights = grown
         if not done:
             return Progressed(start, 0, True, False, columns)
         weights = weights[:count]
@@ -434,22 +437,26 @@ class CompiledDescent:
 class _Scratch:
     """Arrays that no state keeps."""
 
-    def __init__(self, K: CompiledGeometry, n: int, nothing: tuple[NDArray, ...]) -> None:
+    def __init__(self, K: CompiledGeometry, n: int) -> None:
         self.at = np.zeros(active_set.PLACES)
-        self.columns = np.zeros((1, names.COLUMNS))
-        self.record = (self.columns, *nothing)
-        """where nothing is recorded"""
         most = K.max_nonzeros
         self._own = np.empty(most, np.int32), np.empty(most), np.zeros((6, n))
         self.arrays: tuple[NDArray, ...] = ()
         """in the kernel's order"""
-        self.room = self.limits = -1
+        self.room = self.pieces = -1
 
-    def fit(self, room: int, limits: int) -> None:
-        """Room for as many rows as a table has, and as many limits."""
-        self.room, self.limits = max(room, self.room), max(limits, self.limits)
-        work = np.empty(self.limits), np.empty(self.room), np.empty(self.room, np.int64)
+    def fit(self, room: int, pieces: int) -> None:
+        """Room for as many rows as a table has, and for as many pieces of functions."""
+        self.room, self.pieces = max(room, self.room), max(pieces, self.pieces)
+        work = np.empty(self.pieces), np.empty(self.room), np.empty(self.room, np.int64)
         self.arrays = (*self._own, *work)
+
+
+def _longer(weights: Floats, count: int, room: int) -> Floats:
+    """The first weights, with zeros for as many rows as a table has room for."""
+    longer = np.zeros(room)
+    longer[:count] = weights[:count]
+    return longer
 
 
 def _from(record: tuple[NDArray, ...], done: int) -> tuple[NDArray, ...]:

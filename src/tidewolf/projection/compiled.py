@@ -112,12 +112,13 @@ def search(
     answer = (np.empty(K.max_nonzeros, np.int32), np.empty(K.max_nonzeros))
     run, numbers = specialise(K.oracle), (tol, *correction, tie_margin(K))
     while True:
-        room = len(atoms.gram)
-        grown = np.zeros(room)
-        grown[:count] = weights[:count]
-        weights, work = grown, (np.empty(n), np.zeros(n), np.empty(room), np.empty(room, np.int64))
-        rows = (atoms.starts, atoms.indices, atoms.values)  # plain: numba is slow on named tuples
-        with atoms.lock:
+        with atoms.lock:  # others may make it larger until then
+            room = len(atoms.gram)
+            grown = np.zeros(room)
+            grown[:count] = weights[:count]
+            weights = grown
+            work = (np.empty(n), np.zeros(n), np.empty(room), np.empty(room, np.int64))
+            rows = (atoms.starts, atoms.indices, atoms.values)  # plain: numba is slow on others
             found = (x, moved, K.kernel_data, answer, work, numbers, at)
             code = run(rows, atoms.gram, atoms.filled, weights, *found)
             count = int(at[COUNT])
