@@ -78,7 +78,7 @@ class CompiledMembers:
         scales, shares, trust = (np.array([part[i] for part in parts]) for i in (4, 5, 7))
         groups: Int64s = np.array([part.group for part in parts], dtype=np.int64)
         order: Int64s = np.zeros(m, dtype=np.int64)
-        weights = np.zeros((m, len(atoms.gram)))
+        weights = np.zeros((m, atoms.room))
         for i, part in enumerate(parts):
             weights[i, :count] = part.active.weights
         at, progress = np.zeros(PLACES), np.array([0.0, 0.0, bank, float(reserved)])
@@ -94,7 +94,7 @@ class CompiledMembers:
         most, buffers = K.max_nonzeros, np.zeros((2, n))
         answer = np.empty(most, np.int32), np.empty(most)
         while True:
-            room = len(atoms.gram)
+            room = atoms.room
             with atoms.lock:
                 code = self._run(
                     self._own.settings,
@@ -126,7 +126,7 @@ class CompiledMembers:
                     np.empty(room, np.int64),
                 )
                 count = int(at[COUNT])
-                atoms.filled = max(atoms.filled, count)
+                atoms.appended(count)
             if code == DONE:
                 break
             i = int(order[int(progress[names.AT]) - (code == names.TOO_MANY)])
@@ -139,7 +139,7 @@ class CompiledMembers:
                 sums[i, names.APART_OF] = math.sqrt(float(((X[i] - Y[i]) ** 2).sum()))
                 continue
             atoms = Search.make_way(code, atoms, count, at)
-            grown = np.zeros((m, len(atoms.gram)))
+            grown = np.zeros((m, atoms.room))
             grown[:, :count] = weights[:, :count]
             weights = grown
         for array in (X, Y, before, weights):

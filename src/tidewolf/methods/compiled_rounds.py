@@ -27,7 +27,7 @@ from tidewolf.functions.affine import Affine
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.max_affine import MaxAffine
-from tidewolf.kernels import active_set, evaluate
+from tidewolf.kernels import active_set, corners, evaluate
 from tidewolf.kernels import rounds as names
 from tidewolf.kernels.active_set import BAD_ORACLE, COUNT, USED
 from tidewolf.kernels.rounds import ENOUGH, LOOK, PLAYED, UNUSUAL
@@ -322,8 +322,9 @@ class CompiledDescent:
             self.settings[getattr(names, name)] = value
         self._geometry = tuple(map(read_only, (K.kernel_data, *geometry)))
         self.kernel_data, self.center = self._geometry[0], read_only(K.center)
-        self._run = specialise(K)
+        self._run, self._corner = specialise(K), K.corner
         self._spare: list[_Scratch] = []
+        self._corner_spare: list[_CornerScratch] = []
         self._nothing = Records(0, 1, 0, False, 0, 0).arrays[1:]
 
     def takes(self, state: Any) -> bool:
@@ -348,11 +349,68 @@ class CompiledDescent:
         k: int,
         records: Records | None = None,
     ) -> Progressed:
+        if self._corner is not None:
+            found = self._play_corners(self._corner, start, functions, first, k, records)
+            if found is not None:
+                return found
         scratch = self._spare.pop() if self._spare else _Scratch(self.K, self.n, self.n)
         try:
             return self._play(start, functions, first, k, records, scratch)
         finally:
             self._spare.append(scratch)
+
+    def _play_corners(
+        self,
+        corner: float,
+        start: KernelState,
+        functions: Functions,
+        first: int,
+        k: int,
+        records: Records | None,
+    ) -> Progressed | None:
+        """By kernels/corners.py; None where the active set is not for that."""
+        scratch = self._corner_spare.pop() if self._corner_spare else _CornerScratch(self.n)
+        scratch.fit(functions)
+        s, y, settings = start.numbers.copy(), start.y.copy(), self.settings
+        x, before, atoms = np.empty(self.n), np.empty(self.n), start.atoms
+        columns, record = scratch.columns, (scratch.columns, *self._nothing)
+        if records is not None:
+            record, columns, settings = records.arrays, records.columns, settings.copy()
+            settings[names.RECORDS], settings[names.FIRST] = 1.0, records.first
+        done, code, used, weights, entries = corners.corner_rounds(
+            first,
+            k,
+            settings,
+            s,
+            x,
+            y,
+            before,
+            start.weights,
+            corner,
+            self.center,
+            atoms.starts,
+            atoms.indices,
+            atoms.values,
+            *functions.given,
+            *scratch.arrays,
+            *record,
+        )
+        self._corner_spare.append(scratch)
+        if code == corners.OTHER:
+            return None
+        if not done:
+            return Progressed(start, 0, True, False, columns)
+        count = len(start.weights)
+        if len(weights) > count:
+            atoms = atoms.extended(count, entries[count:], corner)
+        for array in (x, y, before, weights):
+            array.setflags(write=False)
+        if code == LOOK:
+            own = ActiveSet(atoms, weights, x).reduced(used, self.K)
+            assert type(own.atoms) is SparseAtoms
+            atoms, weights = own.atoms, own.weights
+        after = KernelState(start.since, start.rounds + done, s, atoms, weights, x, y, before)
+        return Progressed(after, done, code == UNUSUAL, code == LOOK, columns)
 
     def _play(
         self,
@@ -365,7 +423,7 @@ class CompiledDescent:
     ) -> Progressed:
         atoms, count, at = start.atoms, len(start.weights), scratch.at
         s, x, y, before = start.numbers.copy(), start.x.copy(), start.y.copy(), np.empty(self.n)
-        weights = np.zeros(len(atoms.gram))
+        weights = np.zeros(atoms.room)
         weights[:count] = start.weights
         at[COUNT], at[active_set.WAITING] = count, 0.0
         columns, settings, done = scratch.columns, self.settings, 0
@@ -397,15 +455,14 @@ class CompiledDescent:
                     *scratch.arrays,
                     *(record if done == 0 else _from(record, done)),
                 )
-                if count > atoms.filled:
-                    atoms.filled = count
+                atoms.appended(count)
             done += more
             if code in _ENDS:
                 break
             if code == BAD_ORACLE:
                 Search.refuse(x, y, (scratch.arrays[0], scratch.arrays[1]), at)
             atoms = Search.make_way(code, atoms, count, at)
-            grown = np.zeros(len(atoms.gram))
+            grown = np.zeros(atoms.room)
             grown[:count] = weights[:count]
             weights = grown
         if not done:
@@ -442,6 +499,38 @@ class _Scratch:
             self.room = room
             self._own = (*self._own[:3], np.empty(max(limits, len(self._own[3]))))
             self.arrays = (*self._own, np.empty(room), np.empty(room, np.int64))
+
+
+class _CornerScratch:
+    """Arrays for kernels/corners.py that no state keeps."""
+
+    def __init__(self, n: int) -> None:
+        self.n, blocks = n, -(-n // corners.BLOCK)
+        self.columns = np.zeros((1, names.COLUMNS))
+        self._own = (
+            np.full(n, -1, dtype=np.int32),
+            np.zeros(blocks, dtype=np.int64),
+            np.zeros((3, blocks)),
+            np.zeros(blocks),
+            np.zeros((2, corners.BLOCK)),
+        )
+        self._buffers, self._pieces = np.zeros((2, 0)), np.zeros(0)
+        self.arrays: tuple[NDArray, ...] = (*self._own, self._buffers, self._pieces)
+        """in the kernel's order"""
+
+    def fit(self, functions: Functions) -> None:
+        """Room for the gradients and pieces of functions that have to be evaluated."""
+        loss, limit = functions.given[0], functions.given[4]
+        light = loss in _BY_REFERENCE and limit in _WITHOUT_GRADIENT
+        pieces = 0 if light else max(functions.limits, self.n if loss == evaluate.CAPACITY else 0)
+        if len(self._pieces) < pieces or not (light or self._buffers.size):
+            self._pieces = np.zeros(pieces)
+            self._buffers = np.zeros((2, 0 if light else self.n))
+            self.arrays = (*self._own, self._buffers, self._pieces)
+
+
+_BY_REFERENCE = (evaluate.LINEAR, evaluate.GIVEN)
+_WITHOUT_GRADIENT = (evaluate.CAPACITY, evaluate.UNLIMITED)
 
 
 def _from(record: tuple[NDArray, ...], done: int) -> tuple[NDArray, ...]:

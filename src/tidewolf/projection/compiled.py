@@ -112,7 +112,7 @@ def search(
     answer = (np.empty(K.max_nonzeros, np.int32), np.empty(K.max_nonzeros))
     run, numbers = specialise(K.oracle), (tol, *correction, tie_margin(K))
     while True:
-        room = len(atoms.gram)
+        room = atoms.room
         grown = np.zeros(room)
         grown[:count] = weights[:count]
         weights, work = grown, (np.empty(n), np.zeros(n), np.empty(room), np.empty(room, np.int64))
@@ -121,7 +121,7 @@ def search(
             found = (x, moved, K.kernel_data, answer, work, numbers, at)
             code = run(rows, atoms.gram, atoms.filled, weights, *found)
             count = int(at[COUNT])
-            atoms.filled = max(atoms.filled, count)
+            atoms.appended(count)
         if code == DONE:
             break
         if code == BAD_ORACLE:
