@@ -29,7 +29,7 @@ from tidewolf.core.feedback import Bandit
 from tidewolf.core.jit import compiling
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import identity
-from tidewolf.evaluation.certificate import Audit
+from tidewolf.evaluation.certificate import Audit, Weighed
 from tidewolf.evaluation.churn import Movement
 from tidewolf.evaluation.decisions import DecisionSink
 from tidewolf.evaluation.gradient_check import GradientCheck
@@ -193,9 +193,10 @@ class Recording:
         part, records.room = self.trajectory.tell(records.total), self.audit.room
         records.marks[:] = (self.membership.worst, *self.audit.numbers(), 0.0, part)
         records.first = first
-        if len(self.each) and not np.may_share_memory(self.each, records.each):
-            records.each[:] = self.each, self.breaches.worst
-            records.when[:] = self.breaches.when()
+        if len(self.each):
+            records.when = self.breaches.when
+            if not np.may_share_memory(self.each, records.each):
+                records.each[0], records.each[1] = self.each, self.breaches.worst
 
     def _take_records(self, records: Records, found: Progressed) -> None:
         if not found.done:
@@ -207,8 +208,12 @@ class Recording:
         self.distances[now], self.calls[now] = columns[:, APART], columns[:, SPENT]
         excess, *worst, updates, moved, _, kept, part = records.marks.tolist()
         K = self.learner.hard_set
-        ends = records.samples[: int(kept)].copy()
-        sample = [ProjectionRecord(K, x, before, y, 0.0, 0.0) for x, before, y in ends]
+        sample: list[ProjectionRecord | Weighed]
+        if found.weighed:
+            sample = [Weighed(most, most) for most in records.weighed[: int(kept), 0, 0].tolist()]
+        else:
+            ends = records.samples[: int(kept)].copy()
+            sample = [ProjectionRecord(K, x, before, y, 0.0, 0.0) for x, before, y in ends]
         self.membership.took(found.done, excess)
         self.audit.took(worst, int(updates), int(moved), sample)
         self.movement.took(columns[:, CHURN], records.last)

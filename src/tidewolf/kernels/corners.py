@@ -81,10 +81,10 @@ OTHER = 14
 """What `corner_rounds` comes back with where the table has other rows than corners and the center.
 """
 
-WEIGHT, COMPANION, EARLIER, POINT, APART_BY, SLOPE, PLAYED_LAST, HELD = range(8)
+WEIGHT, COMPANION, EARLIER, POINT, APART_BY, SLOPE, PLAYED_LAST, SUMMED = range(8)
 ROW_NUMBERS = 8
 """What a row has: its weight; y at its entry, that before the last shift, x, x - y; <row, x - y>;
-the x that was played last; one number held for a moment.
+the x that was played last; the sum of x over the rounds of a part.
 """
 ENTRY, NEXT, CHOSEN = range(3)
 ROW_PLACES = 3
@@ -441,17 +441,19 @@ def moved_elsewhere(last, base, pos):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_point(summed, base, places, rows, count):  # type: ignore[no-untyped-def]
-    """x added to a sum of points, in place; the twin is that of `companions`."""
-    for q in range(count):
-        if places[ENTRY, q] >= 0:
-            rows[HELD, q] = summed[places[ENTRY, q]] + rows[POINT, q]
-    if base != 0.0:
-        for e in range(len(summed)):
-            summed[e] += base
-    for q in range(count):
-        if places[ENTRY, q] >= 0:
-            summed[places[ENTRY, q]] = rows[HELD, q]
+def is_even(summed, pos):  # type: ignore[no-untyped-def]
+    """Whether all entries that are not listed are the same, and the first of them; its naive twin
+    in tests/test_corners.py is a set of them.
+    """
+    first = 0
+    while first < len(summed) and pos[first] >= 0:
+        first += 1
+    if first == len(summed):
+        return True, 0.0
+    for e in range(first, len(summed)):
+        if summed[e] != summed[first] and pos[e] < 0:
+            return False, 0.0
+    return True, summed[first]
 
 
 @kernel
@@ -498,7 +500,9 @@ def corner_rounds(  # type: ignore[no-untyped-def]
     """Play rounds `first` to `first + k - 1`, in place; returns how many are done, a code, how many
     rows have weight, and the weights and entries of all rows: those past the first were not there.
 
-    Arguments are those of `rounds` in rounds.py, its naive twin in tests/test_corners.py.
+    Arguments are those of `rounds` in rounds.py, its naive twin in tests/test_corners.py; but of a
+    sampled projection `samples` gets the first number alone, what certificate.py makes of the three
+    points: max_{z in K} |y - z|^2 - |aimed - z|^2, over the radius.
     """
     n, c, count = len(x), center[0], len(weights)
     room = max(count, min(n + 1, 2 * count + 64))
@@ -513,7 +517,9 @@ def corner_rounds(  # type: ignore[no-untyped-def]
             rows[COMPANION, q] = y[places[ENTRY, q]]
             if records:
                 rows[PLAYED_LAST, q] = last[places[ENTRY, q]]
+                rows[SUMMED, q] = summed[places[ENTRY, q]]
     scale, offset, played_base, used = 1.0, 0.0, 0.0, 0
+    even, sum_base = is_even(summed, pos) if records else (True, 0.0)
     tol, radius, dimension = settings[TOLERANCE2], settings[RADIUS], int(settings[DIMENSION])
     stop, slopes = CORRECTIVE_GAP * tol, np.zeros(2)
     corners = count - (middle >= 0)
@@ -622,19 +628,28 @@ def corner_rounds(  # type: ignore[no-untyped-def]
                 moved += abs(rows[POINT, q] - rows[PLAYED_LAST, q])
                 off += rows[POINT, q]
                 rows[PLAYED_LAST, q] = rows[POINT, q]
+                rows[SUMMED, q] += rows[POINT, q]
             if i == 0:
                 moved += moved_elsewhere(last, base, pos)
             elif n > corners:
                 moved += (n - corners) * abs(base - played_base) + 0.0
             columns[i, CHURN] = 0.5 * moved if now > 0 else 0.0
             played_base = base
-            add_point(summed, base, places, rows, count)
+            sum_base += base
+            if base != 0.0 and not even:
+                for e in range(n):
+                    summed[e] += base
             part = int(marks[PART])
             if now + 1 == ends[part]:
                 begin = ends[part - 1] if part else 0
+                mean_base = sum_base / (now + 1 - begin)
                 for e in range(n):
-                    means[part, e] = summed[e] / (now + 1 - begin)
-                    summed[e] = 0.0
+                    means[part, e] = mean_base if even else summed[e] / (now + 1 - begin)
+                for q in range(count):
+                    if q != middle:
+                        means[part, places[ENTRY, q]] = rows[SUMMED, q] / (now + 1 - begin)
+                    rows[SUMMED, q] = 0.0
+                even, sum_base = True, 0.0
                 marks[PART] += 1.0
             if not abs(off) <= marks[EXCESS]:
                 marks[EXCESS] = abs(off)
@@ -768,6 +783,8 @@ def corner_rounds(  # type: ignore[no-untyped-def]
                 link(row, entry, pos, heads, places)
                 rows[COMPANION, row] = rows[EARLIER, row] = y[entry]
                 rows[PLAYED_LAST, row], rows[APART_BY, row] = played_base, base - y[entry]
+                if records:
+                    rows[SUMMED, row] = sum_base if even else summed[entry]
                 survey(y, from_foot, entry // BLOCK, heads, places, scratch, known)
                 r1, r2 = added(known[SUM]), added(known[SUM_OF_SQUARES])
                 delta = base - foot
@@ -805,23 +822,19 @@ def corner_rounds(  # type: ignore[no-untyped-def]
                 after, earlier, left = foot - c, from_foot - c, n - corners
                 nearer = r2 + after * (2.0 * r1 + left * after)
                 nearer -= from2 + earlier * (2.0 * from1 + left * earlier)
+                moved = from1 - r1 + left * (from_foot - foot)
+                farthest = (1.0 - scale) * (largest(known[HIGHEST]) + from_foot) - offset
                 for q in range(count):
                     if q != middle:
                         after, earlier = rows[COMPANION, q] - c, rows[EARLIER, q] - c
                         nearer += after * after - earlier * earlier
+                        moved += earlier - after
+                        farthest = max(farthest, earlier - after)
                 if not nearer / radius <= marks[WORST_CENTER]:
                     marks[WORST_CENTER] = nearer / radius
                 if marks[MOVES] % marks[STRIDE] == 0.0:
-                    at = int(marks[STORED])
-                    spread(samples[at, 0], base, rows, POINT, places, count)
-                    for e in range(n):
-                        samples[at, 1, e] = y[e]
-                        samples[at, 2, e] = scale * y[e] + offset
-                    for q in range(count):
-                        if q != middle:
-                            e = places[ENTRY, q]
-                            samples[at, 1, e] = rows[EARLIER, q]
-                            samples[at, 2, e] = rows[COMPANION, q]
+                    most = nearer + 2.0 * (total * farthest - c * moved)
+                    samples[int(marks[STORED]), 0, 0] = most / radius
                     marks[STORED] += 1.0
                 marks[MOVES] += 1.0
             if not marks[STORED] < len(samples):
@@ -838,5 +851,10 @@ def corner_rounds(  # type: ignore[no-untyped-def]
                 before[e], y[e] = rows[EARLIER, q], rows[COMPANION, q]
         if records:
             spread(last, played_base, rows, PLAYED_LAST, places, count)
+            if even:
+                spread(summed, sum_base, rows, SUMMED, places, count)
+            for q in range(count):
+                if q != middle:
+                    summed[places[ENTRY, q]] = rows[SUMMED, q]
     unlink(count, pos, places)
     return done, code, used, rows[WEIGHT, :count].copy(), places[ENTRY, :count].copy()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -193,20 +193,35 @@ class Records:
         self.points = np.zeros((rounds if points else 0, n))
         self.each = np.zeros((2, limits))
         """by how much each limit was broken in all, and at worst"""
-        self.when: Int64s = np.full((4, limits), -1, dtype=np.int64)
-        """in how many rounds it was, the worst, the first and the last"""
-        self.samples = np.zeros((samples, 3, n))
-        """x, y and where y came from, of some projections"""
+        self.when: Int64s = np.zeros((4, 0), dtype=np.int64)
+        """in how many rounds it was, the worst, the first and the last; whoever asks gives it"""
+        self._shape = (samples, 3, n)
+        self.weighed = np.zeros((samples, 1, 1))
+        """what is asked about some projections, where the kernel knows"""
         self.room = 0
         """how many samples there are to be"""
         self.first = 0
         """which round of the run the functions begin with"""
 
+    @cached_property
+    def samples(self) -> NDArray:
+        """x, y and where y came from, of some projections."""
+        return np.zeros(self._shape)
+
     @property
     def arrays(self) -> tuple[NDArray, ...]:
         """In the kernel's order."""
+        return (*self._arrays, self.samples[: self.room])
+
+    @property
+    def weighed_arrays(self) -> tuple[NDArray, ...]:
+        """The same for a kernel that weighs samples itself."""
+        return (*self._arrays, self.weighed[: self.room])
+
+    @property
+    def _arrays(self) -> tuple[NDArray, ...]:
         points = (self.columns, self.marks, self.last, self.total, self.means, self.ends)
-        return (*points, self.points, self.each, self.when, self.samples[: self.room])
+        return (*points, self.points, self.each, self.when)
 
 
 class KernelState:
@@ -272,6 +287,8 @@ class Progressed(NamedTuple):
     """the projection of the last one was not checked: somebody is to look"""
     columns: NDArray
     """what was recorded of them: the loss and the constraint's value at least"""
+    weighed: bool = False
+    """what is asked about sampled projections is known, and their points are not kept"""
 
     @property
     def state(self) -> Any:
@@ -375,7 +392,7 @@ class CompiledDescent:
         x, before, atoms = np.empty(self.n), np.empty(self.n), start.atoms
         columns, record = scratch.columns, (scratch.columns, *self._nothing)
         if records is not None:
-            record, columns, settings = records.arrays, records.columns, settings.copy()
+            record, columns, settings = records.weighed_arrays, records.columns, settings.copy()
             settings[names.RECORDS], settings[names.FIRST] = 1.0, records.first
         done, code, used, weights, entries = corners.corner_rounds(
             first,
@@ -410,7 +427,7 @@ class CompiledDescent:
             assert type(own.atoms) is SparseAtoms
             atoms, weights = own.atoms, own.weights
         after = KernelState(start.since, start.rounds + done, s, atoms, weights, x, y, before)
-        return Progressed(after, done, code == UNUSUAL, code == LOOK, columns)
+        return Progressed(after, done, code == UNUSUAL, code == LOOK, columns, True)
 
     def _play(
         self,

@@ -89,13 +89,13 @@ class SparseAtoms(Atoms):
 
     Kernels append rows themselves (kernels/active_set.py), under its lock: `filled` counts all of
     them, and those that nobody has asked for are made vertices when somebody does. So it is with
-    the products of rows that no kernel needed any of (kernels/corners.py).
+    keys, and with the products of rows that no kernel needed any of (kernels/corners.py).
     """
 
     kind: ClassVar = Sparse
 
     def __init__(self) -> None:
-        self._gram, self._multiplied = np.zeros((0, 0)), 0
+        self._gram, self._multiplied, self._keyed = np.zeros((0, 0)), 0, 0
         super().__init__()
         self.filled = 0
         self.shape: Shape = ()
@@ -160,11 +160,15 @@ class SparseAtoms(Atoms):
                 if row < self.filled:
                     begin, end = self.starts[row], self.starts[row + 1]
                     indices, values = self.indices[begin:end].copy(), self.values[begin:end].copy()
-                    self._name(Sparse(self.shape, indices, values), row)
+                    self._vertices.append(Sparse(self.shape, indices, values))
         return self._vertices
 
     def find(self, vertex: Vertex, count: int) -> int | None:
-        assert self.vertices is self._vertices  # all rows have names now
+        if self._keyed < self.filled:
+            with self.lock:
+                for row in range(self._keyed, self.filled):
+                    self._rows.setdefault(self.vertices[row].key(), row)
+                self._keyed = self.filled
         return super().find(vertex, count)
 
     def make_room(self, rows: int, entries: int) -> None:
@@ -183,11 +187,7 @@ class SparseAtoms(Atoms):
         self._store(vertex, row)
         self.filled += 1
         if len(self._vertices) == row:
-            self._name(vertex, row)
-
-    def _name(self, vertex: Vertex, row: int) -> None:
-        self._vertices.append(vertex)
-        self._rows.setdefault(vertex.key(), row)
+            self._vertices.append(vertex)
 
     def _store(self, vertex: Vertex, row: int) -> None:
         assert isinstance(vertex, Sparse)
@@ -203,8 +203,7 @@ class SparseAtoms(Atoms):
         room = max(count, FIRST_ROWS)
         table.filled, table.shape = count, self.shape
         if len(self._vertices) == self.filled:
-            for at, row in enumerate(rows.tolist()):
-                table._name(self._vertices[row], at)
+            table._vertices = [self._vertices[row] for row in rows.tolist()]
         if self._multiplied == self.filled:
             table._gram, table._multiplied = np.zeros((room, room)), count
             table._gram[:count, :count] = self._gram[rows[:, None], rows]
