@@ -48,9 +48,11 @@ class Traffic(TorchFunctionMode):
                 self.writes += 1
                 self.large_writes += np.size(args[0]) >= self.entries
                 self.homeless[name] += kwargs.get("device") is None
-        elif isinstance(out, torch.Tensor) and name not in _VIEWS:
-            self.launches += 1
-            self._count(name, [*args, out], kwargs)
+        elif name not in _VIEWS:
+            made = out[0] if isinstance(out, tuple) and out else out
+            if isinstance(made, torch.Tensor):
+                self.launches += 1
+                self._count(name, [*args, made], kwargs)
         return out
 
     def _count(self, name: str, arrays: list[Any], kwargs: dict[str, Any]) -> None:

@@ -36,7 +36,7 @@ def stream_on(K, rounds: int, limits: str = "capacity", offset: float = 0.0) -> 
     rng, n = np.random.default_rng(7), K.shape[0]
     C = rng.integers(-1, 2, n) + np.round(rng.standard_normal((rounds, n)), 1) + offset
     C[rounds // 3] = 0.0
-    row = np.abs(rng.standard_normal((rounds, n)))
+    row = np.abs(rng.standard_normal((rounds, n))) + offset
     at_center = row @ K.center
     constraints = {
         "capacity": Capacity(K.center + 0.3 * rng.random((rounds, n))),
@@ -132,6 +132,19 @@ def test_earlier_states_stay_as_they_were(K):
         assert not state.point.x.flags.writeable
 
 
+def test_the_sample_of_projections_is_the_one_that_thinning_leaves():
+    K = SETS["shares"]
+    stream = stream_on(K, 300)
+    one, other = (
+        recorded(learner, stream)
+        for learner in (LyapunovDescent(K), without_kernel(LyapunovDescent(K)))
+    )
+    assert one.audit.parts()[:3] == other.audit.parts()[:3]
+    assert len(one.audit.sample) == len(other.audit.sample) > 10
+    for sample, twin in zip(one.audit.sample, other.audit.sample, strict=True):
+        assert sample == pytest.approx(twin, abs=1e-9)
+
+
 def test_costs_far_from_0_lose_no_digits():
     """The part across the groups is taken off twice."""
     K = SETS["uneven"]
@@ -139,8 +152,14 @@ def test_costs_far_from_0_lose_no_digits():
         recorded(LyapunovDescent(K), stream_on(K, 30, offset=offset)) for offset in (0.0, 2.0**20)
     )
     np.testing.assert_allclose(near.state.point.x, far.state.point.x, atol=1e-6)
-    slow = recorded(without_kernel(LyapunovDescent(K)), stream_on(K, 30, offset=2.0**20))
-    np.testing.assert_allclose(slow.state.point.x, far.state.point.x, atol=1e-9)
+    for limits in ("capacity", "affine"):
+        stream = stream_on(K, 30, limits, offset=2.0**20)
+        slow, far = (
+            recorded(without_kernel(LyapunovDescent(K)), stream),
+            recorded(LyapunovDescent(K), stream),
+        )
+        np.testing.assert_allclose(slow.state.point.x, far.state.point.x, atol=1e-9)
+        assert numbers(far.state) == pytest.approx(numbers(slow.state), rel=1e-7)
 
 
 def test_weights_that_outgrow_their_units_change_them():
@@ -192,3 +211,16 @@ def test_the_largest_of_some_numbers():
         found = np.random.default_rng(n).standard_normal(n)
         assert factor_rounds.largest(found) == max(found)
     assert factor_rounds.largest(np.zeros(0)) == -math.inf
+
+
+def test_nothing_is_given_back_while_the_limit_pulls_at_what_never_moved():
+    """Of the first entry losses and limit cancel."""
+    limit, D, starts, none = np.ones(2), np.ones(2), np.arange(2), np.zeros(0)
+    for first, expected in ((-1.0, 0.0), (-0.5, 0.8)):
+        f, sums = np.array([first, 1.0]), np.zeros((3, 2))
+        columns_of, block = np.zeros((3, 1, 2)), np.zeros((6, 2))
+        shape, weights = (starts, D, none, 1, 0, 2), (1.0, 1.0, np.zeros(2, dtype=bool))
+        found = factor_rounds.given_back.plain(
+            f, limit, *shape, *weights, 1.0, 0.0, 0.0, sums, columns_of, block
+        )
+        assert found == pytest.approx(expected)

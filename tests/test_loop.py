@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import tracemalloc
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -587,3 +588,17 @@ def test_a_bad_round_is_named_and_those_before_it_are_played():
     assert list(tw.play(LyapunovDescent(Simplex(4)), [])) == []
     with pytest.raises(WrongType, match=r"not generator\. Rounds that come one by one"):
         tw.run(LyapunovDescent(Simplex(4)), (one for one in ()))
+
+
+@pytest.mark.parametrize("name", ["LyapunovDescent", "Ensemble", "PrimalDual"])
+@pytest.mark.parametrize("K", [Simplex(5), tw.sets.SimplexProduct([2, 3])], ids=["one", "two"])
+def test_what_was_pickled_decides_the_same_bits_and_carries_no_machine_code(name, K):
+    """Types of numbers come back equal, not identical."""
+    rng = np.random.default_rng(0)
+    stream = tw.Stream(Linear(rng.normal(size=(40, 5))), Capacity(np.full((40, 5), 0.4)))
+    learner = getattr(tw, name)(K)
+    first = tw.run(learner, stream)
+    data = pickle.dumps((learner, stream))
+    again = tw.run(*pickle.loads(data))
+    assert first.losses.tobytes() == again.losses.tobytes()
+    assert len(data) < 20_000

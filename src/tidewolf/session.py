@@ -1283,7 +1283,7 @@ class Session(Generic[S]):
 
 def _is_vector(x: object, n: int) -> bool:
     """Whether it is numbers as kernels read them, one for each entry of a point."""
-    return type(x) is np.ndarray and x.dtype is _DOUBLE and x.shape == (n,)
+    return type(x) is np.ndarray and x.dtype == _DOUBLE and x.shape == (n,)
 
 
 def _content(seen: Feedback, played: Array | None) -> str:

@@ -51,7 +51,7 @@ _NAMESPACES: dict[type, Any] = {}
 
 def is_torch(x: Array) -> bool:
     """Whether `x` is a tensor of torch."""
-    return namespace(x).__name__ == "array_api_compat.torch"
+    return bool(namespace(x).__name__ == "array_api_compat.torch")
 
 
 def is_array(x: object) -> bool:
@@ -366,9 +366,9 @@ def total(x: Array) -> float:
     return float(namespace(x).sum(x))
 
 
-def total_there(x: Array) -> Any:
-    """The sum of all entries for computing on with them: unread, where reading takes time."""
-    return total(x) if type(x) is np.ndarray else namespace(x).sum(x)
+def mean_there(x: Array) -> Any:
+    """The mean of all entries, for computing on with them: unread, where reading takes time."""
+    return total(x) / x.size if type(x) is np.ndarray else namespace(x).mean(x)
 
 
 def norm(x: Array) -> float:
@@ -426,10 +426,18 @@ def power_of_two(sizes: Any) -> Any:
 
 def eps_of(x: Array) -> float:
     """The spacing of numbers near 1 in the dtype of `x`."""
-    eps = _EPS.get(x.dtype)
+    known = type(x) is np.ndarray or on_torch(x)
+    eps = _EPS.get(x.dtype) if known else None
     if eps is None:
-        eps = _EPS[x.dtype] = float(namespace(x).finfo(x.dtype).eps)
+        eps = float(namespace(x).finfo(x.dtype).eps)
+        if known:
+            _EPS[x.dtype] = eps
     return eps
+
+
+def on_torch(x: Array) -> bool:
+    """Whether it is torch's, whose types of numbers are dear to ask about."""
+    return type(x).__module__ == "torch"
 
 
 _DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
@@ -477,7 +485,7 @@ def _floating(x: Array, what: str) -> Array:
         if x.dtype.kind in "iubf":
             return x.astype(np.float64)
         raise WrongType(f"{what} must be an array of real numbers, not of dtype {x.dtype}.")
-    if x.dtype in _EPS or xp.isdtype(x.dtype, "real floating"):
+    if (on_torch(x) and x.dtype in _EPS) or xp.isdtype(x.dtype, "real floating"):
         return x
     if xp.isdtype(x.dtype, ("integral", "bool")):
         return xp.astype(x, xp.float64)

@@ -342,7 +342,8 @@ def _first_order_of_one(
     if value <= 0.0:
         return FirstOrder(grad_f, 0.0, 0.0 * x, norm(grad_f), 0.0, 1)
     grad_g = constraints.subgradient(x, one)
-    return FirstOrder(grad_f, value, grad_g, *norms(grad_f, grad_g), 1)
+    loss_slope, constraint_slope = norms(grad_f, grad_g)
+    return FirstOrder(grad_f, value, grad_g, loss_slope, constraint_slope, 1)
 
 
 def bandit(losses: Batch, constraints: Batch, points: Array) -> Bandit:

@@ -284,6 +284,13 @@ class Audit:
         """
         return (*self._worst.values(), self.updates, self._moved, self._stride)
 
+    def expect(self, moves: int) -> None:
+        """So many projections are to come that move y: only those are kept that thinning would
+        leave.
+        """
+        while -(-moves // self._stride) > self.most_kept:
+            self._stride *= 2
+
     @property
     def room(self) -> int:
         """How many more projections are kept before they are thinned."""

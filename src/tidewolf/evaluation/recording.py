@@ -40,6 +40,7 @@ from tidewolf.evaluation.warm_up import needs, small_runs
 from tidewolf.kernels.rounds import APART, CHURN, LOSS, SPENT, VALUE
 from tidewolf.loop import Played, compiled_rounds, play
 from tidewolf.methods.base import Learner, ProjectionRecord
+from tidewolf.methods.compiled_factors import CompiledFactors
 from tidewolf.methods.compiled_rounds import Progressed, Records, StreamFunctions
 
 MOMENT = 0.2
@@ -123,6 +124,8 @@ class Recording:
             Audit(learner),
             TrajectorySummary(rounds, learner.hard_set.shape),
         )
+        if isinstance(learner.compiled, CompiledFactors):  # every projection moves y
+            self.audit.expect(rounds)
         self._gradients = GradientCheck(learner, stream)
         if warm_up:
             _warm_up(learner, stream, self.state)
@@ -153,12 +156,10 @@ class Recording:
     def _advance_compiled(self, functions: StreamFunctions) -> Iterator[int]:
         kernel, n = self.learner.compiled, math.prod(self.stream.shape)
         most = MOST_AT_ONCE if self.decisions is None else max(1, MOST_POINTS // n)
-        pace, records = FIRST_PACE, self._records(0)
+        pace, records = FIRST_PACE, self._records(min(most, len(self.stream) - self.t))
         while not self.done:
             given = functions.at(self.t)
             k = min(pace, most, functions.stop - self.t)
-            if k > len(records.columns):
-                records = self._records(k)
             clock = time.perf_counter() - compiling()
             if kernel.takes(self.state):
                 self._prepare(records, functions.start)
@@ -179,10 +180,15 @@ class Recording:
 
     def _records(self, rounds: int) -> Records:
         """Arrays for so many rounds."""
-        n, points, limits = math.prod(self.stream.shape), self.decisions is not None, len(self.each)
+        n, points = math.prod(self.stream.shape), self.decisions is not None
         samples, parts = self.audit.most_kept + 1, len(self.trajectory.ends)
-        records = Records(n, rounds, limits, points, samples, parts)
+        records = Records(n, rounds, 0, points, samples, parts)
         records.means, records.ends = self.trajectory.means.reshape(parts, n), self.trajectory.ends
+        shared, records.when = self.each.base, self.breaches.when
+        if shared is None or self.breaches.worst.base is not shared:
+            shared = np.array((self.each, self.breaches.worst))
+            self.each, self.breaches.worst = shared
+        records.each = shared
         return records
 
     def _prepare(self, records: Records, first: int) -> None:
@@ -212,8 +218,10 @@ class Recording:
         if found.weighed:
             sample = [Weighed(most, most) for most in records.weighed[: int(kept), 0, 0].tolist()]
         else:
-            ends = records.samples[: int(kept)].copy()
-            sample = [ProjectionRecord(K, x, before, y, 0.0, 0.0) for x, before, y in ends]
+            sample = [
+                ProjectionRecord(K, x, before, y, 0.0, 0.0)
+                for x, before, y in records.given_away(int(kept))
+            ]
         self.membership.took(found.done, excess)
         self.audit.took(worst, int(updates), int(moved), sample)
         self.movement.took(columns[:, CHURN], records.last)

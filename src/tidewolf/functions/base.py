@@ -46,6 +46,7 @@ __all__ = [
     "beside",
     "each_row",
     "host_rows",
+    "lane_products",
     "one_round",
     "own_products",
     "products",
@@ -55,6 +56,9 @@ __all__ = [
     "total_row",
     "weighted",
 ]
+
+LANES, AT_ONCE = 8, 1 << 15
+"""Sums that a product of two vectors is made of, and terms that are made at a time."""
 
 
 @dataclass(frozen=True)
@@ -210,10 +214,40 @@ def shaped(x: Array, shape: Shape) -> Array:
 
 
 def products(A: Array, x: Array) -> Array:
-    """<a_t, x> for each row of a matrix, dense or sparse."""
-    if not is_sparse(A) and type(A) is not np.ndarray and A.shape[0] == 1:
+    """<a_t, x> for each row of a matrix, dense or sparse; a single row as kernels do it."""
+    if is_sparse(A):
+        return sparse_products(A, flat(x))
+    if A.shape[0] != 1:
+        return A @ flat(x)
+    if type(A) is not np.ndarray:
         return (A[0, :] @ flat(x))[None]  # see `weighted`
-    return sparse_products(A, flat(x)) if is_sparse(A) else A @ flat(x)
+    return lane_products(A, flat(x))
+
+
+def lane_products(A: Array, x: Array) -> Array:
+    """<a_i, x> for the rows of one round: NumPy's doubles in the order of `dot` of
+    kernels/active_set.py, so that a round told of in Python has the bits of one in a kernel.
+    """
+    if not (type(A) is type(x) is np.ndarray and A.dtype == x.dtype == np.float64):
+        return A @ x
+    return np.array([_lane_product(a, x) for a in A])
+
+
+def _lane_product(a: Floats, x: Floats) -> float:
+    whole, total, lanes = len(a) - len(a) % LANES, 0.0, None
+    for start in range(0, whole, AT_ONCE):
+        stop = min(start + AT_ONCE, whole)
+        terms = a[start:stop] * x[start:stop]
+        if lanes is not None:
+            terms[:LANES] += lanes
+        # each lane from its first term on, as `np.sum` need not do it
+        lanes = np.einsum("kl->l", terms.reshape(-1, LANES))
+    if lanes is not None:
+        s = lanes.tolist()
+        total += ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
+    for term in (a[whole:] * x[whole:]).tolist():
+        total += term
+    return total
 
 
 def own_products(A: Array, points: Array) -> Array:

@@ -79,6 +79,9 @@ class Capacity(ArrayBatch, PiecewiseLinear):
         c = rows(self.c)
         if type(c) is not np.ndarray and len(self) <= _FEW and is_torch(c):
             total = zeros((c.shape[1],), c)
+            if len(self) == 1:
+                total[(flat(x) - c[0, :]).argmax()] = weights[0]
+                return shaped(total, self.shape)
             for t in range(len(self)):
                 total[(flat(x) - c[t, :]).argmax()] += weights[t]
             return shaped(total, self.shape)

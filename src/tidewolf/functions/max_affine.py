@@ -28,6 +28,7 @@ from tidewolf.functions.base import (
     PiecewiseLinear,
     beside,
     each_row,
+    lane_products,
     one_round,
     own_products,
     products,
@@ -159,7 +160,9 @@ class MaxAffine(ArrayBatch, PiecewiseLinear):
     def pieces(self, x: Array) -> Array:
         """<A_tj, x> - b_tj as (rounds, pieces)."""
         if not is_sparse(self.A):
-            return self._flat() @ flat(x) - self.b
+            A, x = self._flat(), flat(x)
+            found = lane_products(A[0, ...], x)[None, :] if len(self) == 1 else A @ x
+            return found - self.b
         found = _as_table(products(self.A, x), (-1, self.b.shape[1]))
         return found - beside(self.b, self.A, x)
 

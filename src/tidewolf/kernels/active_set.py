@@ -20,6 +20,8 @@ TIE = 1e-6
 """Slopes nearer than this share of `stop` tie and go to the earlier atom: each step leaves equal
 slopes, and rounding shall not choose.
 """
+GRAIN = 1e-10
+"""Directions are rounded to about this share of their length, or of the radius."""
 ORACLE_SLACK = 1e3
 """An answer may be worse than a known member by this many rounding errors."""
 _ROUNDING = ORACLE_SLACK * float(np.finfo(np.float64).eps)
@@ -160,6 +162,21 @@ def correct_from(  # type: ignore[no-untyped-def]
 
 
 @kernel
+def on_a_grid(r, grain):  # type: ignore[no-untyped-def]
+    """r rounded to multiples of a power of 2, at most `grain`, in place: sums of these are exact,
+    so vertices that tie do so to the last bit, and the oracle's rule decides, not rounding.
+    Halfspaces are those of the rounded direction, so projections keep their promise.
+
+    Naive twin: `numpy.rint`, in tests/test_rounds.py.
+    """
+    if not grain > 0.0:  # a set of one point
+        return
+    whole = math.ldexp(1.5, math.frexp(grain)[1] + 51)  # one more has no smaller digits
+    for e in range(len(r)):
+        r[e] = (r[e] + whole) - whole
+
+
+@kernel
 def oracle(d, kernel_data, indices, values):  # type: ignore[no-untyped-def]
     """Stands for that of a set."""
     raise NotImplementedError
@@ -206,6 +223,7 @@ def nearest_member(  # type: ignore[no-untyped-def]
         at[DISTANCE2], at[USED] = distance2, used
         if at[LAST] > 0.0 or distance2 <= tol or at[CALLS] >= at[BUDGET]:
             return DONE
+        on_a_grid(r, min(GRAIN * math.sqrt(distance2), margin))
         size = oracle(r, kernel_data, indices, values)
         at[CALLS] += 1.0
         at_v = 0.0

@@ -103,8 +103,11 @@ def simplex_columns(columns, size, top, tau, shift, above):  # type: ignore[no-u
     with -inf, which becomes 0. The other arrays are scratch, a number a group.
     """
     count = len(top)
+    first = columns[0]
     for r in range(count):
-        top[r], tau[r] = columns[0, r], -1.0
+        top[r] = first[r]
+    for r in range(count):
+        tau[r] = -1.0
     for j in range(1, size):
         column = columns[j]
         for r in range(count):

@@ -28,7 +28,7 @@ import math
 import numpy as np
 
 from tidewolf.core.jit import kernel
-from tidewolf.kernels.active_set import TIE, dot, rescale
+from tidewolf.kernels.active_set import GRAIN, TIE, dot, rescale
 from tidewolf.kernels.evaluate import CAPACITY, GIVEN, LINEAR, MOST, UNLIMITED, evaluate
 from tidewolf.kernels.rounds import (
     ALL_CALLS,
@@ -399,6 +399,26 @@ def corner_steps(rows, places, count, middle, total, c, n, steps, stop):  # type
 
 
 @kernel
+def first_near(  # type: ignore[no-untyped-def]
+    most, high, y, base, middle, count, pos, heads, places, rows, known
+):
+    """The first entry where x - y is at most `most`, and its row, or -1: so rounding does not
+    choose between entries that tie. Blocks whose y is below `high` hold none that is not listed.
+    Its naive twin is the oracle of the set, on the grid of `on_a_grid`.
+    """
+    entry, row, n = len(y), -1, len(y)
+    for q in range(count):
+        if q != middle and rows[APART_BY, q] <= most and places[ENTRY, q] < entry:
+            entry, row = places[ENTRY, q], q
+    for block in range(len(heads)):
+        if known[HIGHEST, block] >= high and block * BLOCK < entry:
+            for e in range(block * BLOCK, min(n, (block + 1) * BLOCK, entry)):
+                if pos[e] < 0 and base - y[e] <= most:
+                    return e, -1
+    return entry, row
+
+
+@kernel
 def mix(rows, places, count, middle, total, c):  # type: ignore[no-untyped-def]
     """x and x - y at listed entries, from the weights; returns x elsewhere. The twin is that of
     `companions`.
@@ -732,26 +752,34 @@ def corner_rounds(  # type: ignore[no-untyped-def]
             if last_call or distance2 <= tol or calls >= budget:
                 break
             calls += 1.0
-            at_x, x2, best, entry, row = -base * at1, left * base * base, np.inf, n, -1
+            at_x, x2, best, most = -base * at1, left * base * base, np.inf, -np.inf
             for q in range(count):
                 at_x += rows[APART_BY, q] * rows[POINT, q]
                 x2 += rows[POINT, q] * rows[POINT, q]
-                r, e = rows[APART_BY, q], places[ENTRY, q]
-                if q != middle and (r < best or (r == best and e < entry)):
-                    best, entry, row = r, e, q
-            at_v, x_v = total * best, total * rows[POINT, row] if row >= 0 else 0.0
+                if q != middle:
+                    best = min(best, rows[APART_BY, q])
             if left > 0:
-                block = 0
-                for b in range(len(heads)):
-                    block = b if known[HIGHEST, b] > known[HIGHEST, block] else block
-                e = block * BLOCK
-                while pos[e] >= 0 or y[e] - from_foot != known[HIGHEST, block]:
-                    e += 1
-                r = base - y[e]
-                if r < best or (r == best and e < entry):
-                    entry, row, at_v, x_v = e, -1, total * r, total * base
-            gap = max(at_x - at_v, 0.0)
-            drop, allowed = at_x - at_v, at_v + settings[MARGIN] * math.sqrt(distance2)
+                most = largest(known[HIGHEST])
+                best = min(best, base - (most + from_foot))
+            grain = min(GRAIN * math.sqrt(distance2), settings[MARGIN])
+            entry, row = first_near(
+                best + grain,
+                most - 4.0 * grain,
+                y,
+                base,
+                middle,
+                count,
+                pos,
+                heads,
+                places,
+                rows,
+                known,
+            )
+            r, x_v = base - y[entry], total * base
+            if row >= 0:
+                r, x_v = rows[APART_BY, row], total * rows[POINT, row]
+            gap, drop = max(at_x - total * best, 0.0), at_x - total * r
+            allowed = total * best + settings[MARGIN] * math.sqrt(distance2)
             for q in range(count):
                 if (
                     q != middle
@@ -823,7 +851,9 @@ def corner_rounds(  # type: ignore[no-untyped-def]
                 nearer = r2 + after * (2.0 * r1 + left * after)
                 nearer -= from2 + earlier * (2.0 * from1 + left * earlier)
                 moved = from1 - r1 + left * (from_foot - foot)
-                farthest = (1.0 - scale) * (largest(known[HIGHEST]) + from_foot) - offset
+                farthest = -np.inf
+                if left > 0:
+                    farthest = (1.0 - scale) * (largest(known[HIGHEST]) + from_foot) - offset
                 for q in range(count):
                     if q != middle:
                         after, earlier = rows[COMPANION, q] - c, rows[EARLIER, q] - c

@@ -46,12 +46,13 @@ def evaluate(kind, A, b, count, t, x, pieces, gradient):  # type: ignore[no-unty
         return most if strange == 0 else np.nan
     row, value = t, 0.0
     if kind == MAX_AFFINE:
-        row = t * count
+        row, strange = t * count, 0
         for j in range(count):
             pieces[j] = dot(A[t * count + j], x) - b[t * count + j]
+            strange += not abs(pieces[j]) <= MOST
             if pieces[j] > pieces[row - t * count]:
                 row = t * count + j
-        value = pieces[row - t * count]
+        value = pieces[row - t * count] if strange == 0 else np.nan
     elif kind == GIVEN:
         value = b[t]
     else:

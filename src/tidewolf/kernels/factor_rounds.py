@@ -41,6 +41,7 @@ from tidewolf.kernels.rounds import (
     CALLS_EARNED,
     CAUTION,
     CHURN,
+    DIMENSION,
     ENOUGH,
     EXCESS,
     EXPONENT,
@@ -139,18 +140,26 @@ def count_capacities(t, x, c, size, tops, each, when, block):  # type: ignore[no
         for i in range(len(over)):
             rounds[i] += 1 if over[i] > BROKEN * size else 0
         for i in range(len(over)):
-            began[i] = t if (over[i] > BROKEN * size) & (began[i] < 0) else began[i]
-        for i in range(len(over)):
             ended[i] = t if over[i] > BROKEN * size else ended[i]
+        fresh, worse = 0, 0
         for i in range(len(over)):
-            at[i] = t if (over[i] > BROKEN * size) & (over[i] > worst[i]) else at[i]
+            fresh += (over[i] > BROKEN * size) & (began[i] < 0)
         for i in range(len(over)):
-            worst[i] = over[i] if (over[i] > BROKEN * size) & (over[i] > worst[i]) else worst[i]
+            worse += (over[i] > BROKEN * size) & (over[i] > worst[i])
+        if fresh > 0:
+            for i in range(len(over)):
+                began[i] = t if (over[i] > BROKEN * size) & (began[i] < 0) else began[i]
+        if worse > 0:
+            for i in range(len(over)):
+                at[i] = t if (over[i] > BROKEN * size) & (over[i] > worst[i]) else at[i]
+            for i in range(len(over)):
+                grown = (over[i] > BROKEN * size) & (over[i] > worst[i])
+                worst[i] = over[i] if grown else worst[i]
 
 
 @kernel
-def squares_within(d, x, starts, D, sizes, size, first, stop, columns, block):  # type: ignore[no-untyped-def]
-    """|d|^2 over some factors, of its part within aff(K), and <d, x>."""
+def squares_within(d, x, starts, D, sizes, size, free, first, stop, columns, block):  # type: ignore[no-untyped-def]
+    """|d|^2 over some factors, of its part within aff(K), and <d, x>; `free`: that is all of d."""
     q, n, step = len(starts), len(d), block.shape[1]
     norm2, along2, product = 0.0, 0.0, 0.0
     for begin in range(first, stop, step):
@@ -159,7 +168,9 @@ def squares_within(d, x, starts, D, sizes, size, first, stop, columns, block):  
         found, own = block[0, : end - begin], d[e0:e1]
         norm2 += dot(own, own)
         product += dot(own, x[e0:e1])
-        if q == n:
+        if free:
+            along2 = norm2
+        elif q == n:
             width = D[begin:end]
             for b in range(len(own)):
                 found[b] = own[b] if width[b] > 0.0 else 0.0
@@ -284,14 +295,14 @@ def step_in_simplices(x, starts, first, stop, size, columns, block, there, befor
     their members are from 1.
     """
     count, u = stop - first, columns[2]
-    etas, work = block[1, :count], block[2:6, :count]
+    etas = block[1, :count]
     load_columns(x, starts, first, stop, size, -np.inf, u)
     for j in range(size):
         here, g = u[j], columns[0, j]
         for r in range(count):
             here[r] -= etas[r] * g[r]
     store_columns(u, starts, first, stop, size, before)
-    simplex_columns(u, size, work[0], work[1], work[2], work[3])
+    simplex_columns(u, size, block[2, :count], block[3, :count], block[4, :count], block[5, :count])
     store_columns(u, starts, first, stop, size, there)
     sum_columns(u, size, etas)
     for r in range(count):
@@ -381,7 +392,8 @@ def factor_rounds(  # type: ignore[no-untyped-def]
     k,
     settings,
     s,
-    points,
+    one,
+    other,
     before,
     sums,
     starts,
@@ -415,20 +427,20 @@ def factor_rounds(  # type: ignore[no-untyped-def]
     when,
     samples,
 ):
-    """Play rounds `first` to `first + k - 1`, in place, from x = points[0], which is its own
-    companion; returns how many are done, a code, and which of the two `points` is x, the other one
-    being what was played last.
+    """Play rounds `first` to `first + k - 1`, in place, from x = `one`, which is its own companion;
+    returns how many are done, a code, and whether x is in `other` then, and what was played last in
+    `one`, or the reverse.
     """
     q, n, now, size = len(starts), len(center), 0, columns_of_factors.shape[1]
-    width = block.shape[1]
+    width, free = block.shape[1], settings[DIMENSION] == n
     records, radius, scale = settings[RECORDS] > 0.0, settings[RADIUS], settings[SCALE]
     slopes, twice, seen = np.zeros(2), np.zeros(2, dtype=np.bool_), np.zeros(3)
     probe = np.ones((2, 1))
     if records:
-        record_first(points[0], last, starts, lower, upper, block, seen)
+        record_first(one, last, starts, lower, upper, block, seen)
     for i in range(k):
         t = first + i
-        x, there = points[now], points[1 - now]
+        x, there = (one, other) if now == 0 else (other, one)
         f, limit = readable[0], readable[1]
         if loss_kind in (LINEAR, AFFINE, GIVEN):
             f, loss = loss_A[t], 0.0
@@ -447,7 +459,7 @@ def factor_rounds(  # type: ignore[no-untyped-def]
         elif chosen >= 0:
             gradients[1, chosen] = 1.0
         loss_norm2, along2, product = squares_within(
-            f, x, starts, D, sizes, size, 0, q, columns_of_factors[0], block
+            f, x, starts, D, sizes, size, free, 0, q, columns_of_factors[0], block
         )
         slopes[0] = usual_slope(loss_norm2, along2, settings[LOSS_MOST], radius)
         twice[0], limit_norm2 = 0.0 < along2 < ACROSS * loss_norm2, 0.0
@@ -459,7 +471,7 @@ def factor_rounds(  # type: ignore[no-untyped-def]
             loss = product - loss_b[t]
         if broken:
             limit_norm2, along2, _ = squares_within(
-                limit, x, starts, D, sizes, size, low, high, columns_of_factors[0], block
+                limit, x, starts, D, sizes, size, free, low, high, columns_of_factors[0], block
             )
             slopes[1] = usual_slope(limit_norm2, along2, settings[LIMIT_MOST], radius)
             twice[1] = 0.0 < along2 < ACROSS * limit_norm2

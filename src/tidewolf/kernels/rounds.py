@@ -31,6 +31,7 @@ from tidewolf.kernels.active_set import (
     dot,
 )
 from tidewolf.kernels.evaluate import evaluate
+from tidewolf.kernels.simplices import added
 
 PLAYED, UNUSUAL, LOOK, ENOUGH = 0, 10, 11, 12
 """What `rounds` comes back with, beside the codes of active_set.py."""
@@ -244,17 +245,17 @@ def count_limits(t, limits, each, when):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def record_point(t, x, last, total, means, ends, marks):  # type: ignore[no-untyped-def]
+def record_point(t, x, last, total, means, ends, marks, scratch):  # type: ignore[no-untyped-def]
     """How far x, played in round t, is from the last point, half the sum of the changes; x is the
     last then, and is added to the total, which at the end of a part becomes its mean.
 
     Naive twin: `Movement` and `TrajectorySummary` of the evaluation.
     """
-    moved = 0.0
     for i in range(len(x)):
-        moved += abs(x[i] - last[i])
+        scratch[i] = abs(x[i] - last[i])
         last[i] = x[i]
         total[i] += x[i]
+    moved = added(scratch)
     part = int(marks[PART])
     if t + 1 == ends[part]:
         begin = ends[part - 1] if part else 0
@@ -266,16 +267,17 @@ def record_point(t, x, last, total, means, ends, marks):  # type: ignore[no-unty
 
 
 @kernel
-def audit(s, settings, x, y, before, center, marks, samples):  # type: ignore[no-untyped-def]
+def audit(s, settings, x, y, before, center, marks, samples, scratch):  # type: ignore[no-untyped-def]
     """The checks of a projection: |x - y| is what is said of it, within tolerance while calls are
     left, and y was brought no farther from the center. Some are stored, to be asked about; returns
     whether there is room for more.
 
     Naive twin: `Audit.see` of evaluation/certificate.py.
     """
-    apart2, nearer, unit = 0.0, 0.0, settings[RADIUS]
+    unit = settings[RADIUS]
     for i in range(len(x)):
-        apart2 += (x[i] - y[i]) * (x[i] - y[i])
+        scratch[i] = x[i] - y[i]
+    apart2 = dot(scratch, scratch)
     marks[UPDATES] += 1.0
     off = abs(apart2 - s[DISTANCE] ** 2) / unit
     if not off <= marks[WORST_DISTANCE]:
@@ -286,8 +288,11 @@ def audit(s, settings, x, y, before, center, marks, samples):  # type: ignore[no
             marks[WORST_TOLERANCE] = over
     if s[MOVED] > 0.0:
         for i in range(len(x)):
-            after, earlier = y[i] - center[i], before[i] - center[i]
-            nearer += after * after - earlier * earlier
+            scratch[i] = y[i] - center[i]
+        nearer = dot(scratch, scratch)
+        for i in range(len(x)):
+            scratch[i] = before[i] - center[i]
+        nearer -= dot(scratch, scratch)
         if not nearer / unit <= marks[WORST_CENTER]:
             marks[WORST_CENTER] = nearer / unit
         if marks[MOVES] % marks[STRIDE] == 0.0:
@@ -376,18 +381,19 @@ def rounds(  # type: ignore[no-untyped-def]
                 if slopes[which] < 0.0:
                     return i, UNUSUAL, int(at[COUNT])
                 limit_norm = math.sqrt(norm2)
-                if 0.0 < slopes[which] * slopes[which] < ACROSS * norm2:
+                if slopes[which] * slopes[which] < ACROSS * norm2:
                     # what rounding left of a large part across aff(K) is large beside the rest
                     for e in range(len(x)):
                         gradients[which, e] = along[which, e]
-                    tangents(gradients, count, floats, ints, along)
+                    if slopes[which] > 0.0:
+                        tangents(gradients, count, floats, ints, along)
             columns[i, LOSS], columns[i, VALUE] = loss, value
             if records:
                 now = t + int(settings[FIRST])
                 columns[i, APART], columns[i, SPENT] = s[DISTANCE], 0.0
                 if each.shape[1] > 0 and value > 0.0:
                     count_limits(now, pieces[: each.shape[1]], each, when)
-                columns[i, CHURN] = record_point(now, x, last, total, means, ends, marks)
+                columns[i, CHURN] = record_point(now, x, last, total, means, ends, marks, work[0])
                 off = excess(x, floats, ints)
                 if not off <= marks[EXCESS]:
                     marks[EXCESS] = off
@@ -420,7 +426,7 @@ def rounds(  # type: ignore[no-untyped-def]
         asked = at[CALLS] > 0.0 or count > dimension + 1 + SPARE
         if asked and count > used + max(used + 2 * SPARE, dimension // 2):
             return i + 1, LOOK, count
-        if records and not audit(s, settings, x, y, before, center, marks, samples):
+        if records and not audit(s, settings, x, y, before, center, marks, samples, work[0]):
             return i + 1, ENOUGH, count
     return k, PLAYED, int(at[COUNT])
 

@@ -585,7 +585,7 @@ class Ensemble(Learner[State]):
         return self._projected(state, rounds)
 
     @cached_property
-    def _kernel(self) -> CompiledMembers | None:
+    def compiled_members(self) -> CompiledMembers | None:
         """What moves all members at once; None where the set has no kernels for that."""
         if type(self) is not Ensemble or self._factors is not None:
             return None
@@ -598,13 +598,13 @@ class Ensemble(Learner[State]):
         """Whether one kernel moves all members after a round: along one gradient, with nothing
         pending.
         """
-        kernel = self._kernel
+        kernel = self.compiled_members
         plain = not met.by_values and not state.pending and met.pushes[0].norm2 > 0.0
         return kernel is not None and plain and kernel.takes(state.pool.actives)
 
     def _moved_together(self, state: State, own: Settled, met: Reaction) -> State:
         """The same as `_descended`, `_context_descended` and `_projected`, in one pass."""
-        assert self._kernel is not None
+        assert self.compiled_members is not None
         plain, push = len(self.step_scales), met.pushes[0]
         cells = [plain + int(j) for j in np.flatnonzero(own.shares)]
         which, descents = [*range(plain), *cells], list(state.descents)
@@ -624,7 +624,9 @@ class Ensemble(Learner[State]):
             context_bound += self._apart(met, plain, y)
         elif self.context is not None:
             context_bound += math.sqrt(push.norm2) * self.K.diameter
-        moved, table, count = self._kernel.move(parts, push, state.bank, self._reserved(state))
+        moved, table, count = self.compiled_members.move(
+            parts, push, state.bank, self._reserved(state)
+        )
         actives, own_calls = list(state.pool.actives), state.accounts.calls.copy()
         for i, one in zip(which, moved, strict=True):
             actives[i] = one.active

@@ -241,7 +241,10 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
             require_first_order(one.seen, self.K.shape, 1)
             met.append(one)
         block = reduce(add_sums, (one.seen for one in met))
-        state = self.finish_block(state._replace(t=state.t + len(met)), block)
+        if len(met) == 1:
+            state = self.taken(state, block)
+        else:
+            state = self.finish_block(state._replace(t=state.t + len(met)), block)
         return self._installed(before, arrivals, anew(self._priced(state, *met)))
 
     def _installed(self, state: State, arrivals: Sequence[Arrival], after: State) -> State:
@@ -308,8 +311,9 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
 
     def taken(self, state: State, seen: FirstOrder) -> State:
         kernel = self.compiled
-        if kernel is not None and kernel.takes(state) and is_plain(seen):
+        if kernel is not None:
             require_first_order(seen, self.K.shape, 1)
+        if kernel is not None and kernel.takes(state) and is_plain(seen):
             played = kernel.play(kernel.begin(state), Functions.seen(seen), 0, 1)
             if played.done:
                 after: State = played.state

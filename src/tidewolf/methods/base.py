@@ -428,6 +428,10 @@ class Learner(Value, ABC, Generic[S]):
         if isinstance(cls.__dict__.get("examples"), classmethod):
             cls.examples = _on_a_set(cls.__dict__["examples"])  # type: ignore[method-assign]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is compiled stays: whoever gets a copy makes it again."""
+        return {k: v for k, v in vars(self).items() if k not in ("compiled", "compiled_members")}
+
     @property
     def compiled(self) -> Any:
         """Its rounds in one kernel, as `methods.compiled_rounds.CompiledRounds`; None where there

@@ -94,6 +94,7 @@ class CompiledFactors:
             "RADIUS": K.radius,
             "DIAMETER": K.diameter,
             "CENTER_NORM": float(np.linalg.norm(shape.center)),
+            "DIMENSION": float(K.dimension),
         }
         self.settings = np.zeros(names.SETTINGS)
         for name, value in (own | settings).items():
@@ -141,8 +142,7 @@ class CompiledFactors:
         records: Records | None,
         scratch: _Scratch,
     ) -> Progressed:
-        points, before = np.empty((2, self.n)), np.empty(self.n)
-        points[0] = start.x
+        points, before = (start.x.copy(), np.empty(self.n)), np.empty(self.n)
         s, sums = start.numbers.copy(), start.sums.copy()
         columns, settings = scratch.columns, self.settings
         record = (columns, *self._nothing)
@@ -154,7 +154,7 @@ class CompiledFactors:
             k,
             settings,
             s,
-            points,
+            *points,
             before,
             sums,
             *self.shape,

@@ -88,7 +88,7 @@ def _as_encoded(kind: int, A: Any, b: Any) -> Encoded | None:
 
 
 def _is_plain(array: Any) -> bool:
-    return type(array) is np.ndarray and array.dtype is _DOUBLE
+    return type(array) is np.ndarray and array.dtype == _DOUBLE
 
 
 class Functions(NamedTuple):
@@ -126,16 +126,12 @@ class Functions(NamedTuple):
         return cls((*loss, evaluate.CAPACITY, capacities, _NO_NUMBERS, 1), capacities.shape[1])
 
 
-def is_plain(seen: object) -> bool:
+def is_plain(seen: FirstOrder) -> bool:
     """Whether feedback is on one round, at the point that the learner stands at, all limits
     together.
     """
-    return (
-        type(seen) is FirstOrder
-        and seen.rounds == 1
-        and seen.loss_offset == seen.constraint_offset == 0.0
-        and seen.limits is None
-    )
+    offset = seen.loss_offset != 0.0 or seen.constraint_offset != 0.0
+    return seen.rounds == 1 and not offset and seen.limits is None
 
 
 def _row(gradient: Array) -> NDArray:
@@ -193,8 +189,8 @@ class Records:
         self.points = np.zeros((rounds if points else 0, n))
         self.each = np.zeros((2, limits))
         """by how much each limit was broken in all, and at worst"""
-        self.when: Int64s = np.zeros((4, 0), dtype=np.int64)
-        """in how many rounds it was, the worst, the first and the last; whoever asks gives it"""
+        self.when: Int64s = np.full((4, limits), -1, dtype=np.int64)
+        """in how many rounds it was, the worst, the first and the last"""
         self._shape = (samples, 3, n)
         self.weighed = np.zeros((samples, 1, 1))
         """what is asked about some projections, where the kernel knows"""
@@ -207,6 +203,13 @@ class Records:
     def samples(self) -> NDArray:
         """x, y and where y came from, of some projections."""
         return np.zeros(self._shape)
+
+    def given_away(self, samples: int) -> NDArray:
+        """The first samples, for somebody to keep."""
+        kept = self.samples[:samples]
+        if samples:
+            del self.samples
+        return kept
 
     @property
     def arrays(self) -> tuple[NDArray, ...]:
@@ -390,7 +393,8 @@ class CompiledDescent:
         scratch.fit(functions)
         s, y, settings = start.numbers.copy(), start.y.copy(), self.settings
         x, before, atoms = np.empty(self.n), np.empty(self.n), start.atoms
-        columns, record = scratch.columns, (scratch.columns, *self._nothing)
+        columns = scratch.columns if k == 1 else np.zeros((k, names.COLUMNS))
+        record = (columns, *self._nothing)
         if records is not None:
             record, columns, settings = records.weighed_arrays, records.columns, settings.copy()
             settings[names.RECORDS], settings[names.FIRST] = 1.0, records.first
@@ -444,6 +448,8 @@ class CompiledDescent:
         weights[:count] = start.weights
         at[COUNT], at[active_set.WAITING] = count, 0.0
         columns, settings, done = scratch.columns, self.settings, 0
+        if k > 1:  # the kernel writes a row for each
+            columns = np.zeros((k, names.COLUMNS))
         record = (columns, *self._nothing)
         if records is not None:
             record, columns, settings = records.arrays, records.columns, settings.copy()
@@ -537,9 +543,10 @@ class _CornerScratch:
 
     def fit(self, functions: Functions) -> None:
         """Room for the gradients and pieces of functions that have to be evaluated."""
-        loss, limit = functions.given[0], functions.given[4]
+        loss, count, limit = functions.given[0], functions.given[3], functions.given[4]
         light = loss in _BY_REFERENCE and limit in _WITHOUT_GRADIENT
-        pieces = 0 if light else max(functions.limits, self.n if loss == evaluate.CAPACITY else 0)
+        many = self.n if loss == evaluate.CAPACITY else count
+        pieces = 0 if light else max(functions.limits, many)
         if len(self._pieces) < pieces or not (light or self._buffers.size):
             self._pieces = np.zeros(pieces)
             self._buffers = np.zeros((2, 0 if light else self.n))
@@ -620,6 +627,6 @@ def compiled_descent(K: HasLMO, **settings: float) -> CompiledDescent | None:
         return None
     if "tangents" not in vars(type(K)):  # a subclass may say otherwise
         return None
-    if type(K.center) is not np.ndarray or K.center.dtype is not _DOUBLE or K.geometry is None:
+    if type(K.center) is not np.ndarray or K.center.dtype != _DOUBLE or K.geometry is None:
         return None
     return CompiledDescent(K, **settings)

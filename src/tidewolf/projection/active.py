@@ -99,7 +99,7 @@ def factors_of(K: HasLMO) -> Factors | None:
     factors = K.factors if isinstance(K, ConvexSet) else None
     if factors is None or len(factors.starts) < 2 or isinstance(K, CostlyMembership):
         return None
-    if type(K.center) is not np.ndarray or K.center.dtype is not _DOUBLE:
+    if type(K.center) is not np.ndarray or K.center.dtype != _DOUBLE:
         return None
     if factors.exact or math.prod(K.shape) <= DENSE_ENTRIES or type(K.atom(K.center)) is Sparse:
         return factors

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_number, eps_of, frozen, inner, is_array, norm
+from tidewolf.core.arrays import as_number, eps_of, frozen, inner, is_array, norm, on_torch
 from tidewolf.core.conforming import allowed_excess
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.oracle import HasLMO, as_set
@@ -159,7 +159,7 @@ class ActiveSet(Active):
             found = search(K, start, y, tol, float(budget), correction)
             warm = self.warm
         else:
-            if type(y) is np.ndarray:
+            if not on_torch(y):
                 found = self._search(K, y, tol, budget)
             else:
                 begin = Start(self.atoms, self.weights, self.x, self.warm)

@@ -92,7 +92,7 @@ class Search:
 
 def supports(atoms: Atoms, x: Array, y: Array) -> bool:
     """Whether the kernel knows this table, and arrays such as these."""
-    return type(atoms) is SparseAtoms and type(y) is np.ndarray and y.dtype is x.dtype is _DOUBLE
+    return type(atoms) is SparseAtoms and type(y) is np.ndarray and y.dtype == x.dtype == _DOUBLE
 
 
 def search(

@@ -109,8 +109,12 @@ def _met(vertex: Vertex, r: Array, x: Array, x2: float) -> tuple[float, float]:
     if type(vertex) is not Sparse:
         return vertex.inner(r), vertex.distance2(x, x2)
     values, xp = vertex.values, namespace(r)
-    places = placed(vertex.indices, r)
-    there = xp.stack([xp.take(flat(r), places, axis=0), xp.take(flat(x), places, axis=0)])
+    if len(values) == 1:  # without a copy of the place
+        at = int(vertex.indices[0])
+        there = xp.stack([flat(r)[at], flat(x)[at]])[:, None]
+    else:
+        places = placed(vertex.indices, r)
+        there = xp.stack([xp.take(flat(r), places, axis=0), xp.take(flat(x), places, axis=0)])
     at_v, at_x = (float(values.dot(each)) for each in to_numpy(there))
     return at_v, max(0.0, x2 - 2.0 * at_x + float(values.dot(values)))
 

@@ -35,7 +35,7 @@ class Corrected(NamedTuple):
 
 def correct(atoms: Atoms, weights: Floats, y: Array, steps: int, stop: float) -> Corrected:
     """Up to `steps` pairwise steps towards y, until the pairwise gap is at most `stop`."""
-    if type(atoms) is SparseAtoms and type(y) is np.ndarray and y.dtype is _DOUBLE:
+    if type(atoms) is SparseAtoms and type(y) is np.ndarray and y.dtype == _DOUBLE:
         weights, x = weights.copy(), np.empty(y.shape)
         rows = (atoms.starts, atoms.indices, atoms.values)
         distance2 = sparse_correct(rows, atoms.gram, weights, flat(y), steps, stop, flat(x))

@@ -101,7 +101,7 @@ class Atoms(ABC):
 
     def find(self, vertex: Vertex, count: int) -> int | None:
         """The row that holds this very point among the first `count`, or None."""
-        row = self._rows.get(vertex.key())
+        row = self._rows.get(self._key(vertex))
         return row if row is not None and row < count else None
 
     def append(self, vertex: Vertex, count: int) -> Atoms:
@@ -133,7 +133,11 @@ class Atoms(ABC):
             self.gram = grown
         self._store(vertex, row)
         self._vertices.append(vertex)
-        self._rows.setdefault(vertex.key(), row)
+        self._rows.setdefault(self._key(vertex), row)
+
+    def _key(self, vertex: Vertex) -> bytes:
+        """What rows are looked up by."""
+        return vertex.key()
 
     @abstractmethod
     def _store(self, vertex: Vertex, row: int) -> None:

@@ -20,7 +20,7 @@ class Dense(Vertex):
     def __init__(self, point: Array) -> None:
         self.point = frozen(point)
         self.shape = tuple(point.shape)
-        self._key: bytes | None = None
+        self._digest: bytes | None = None
 
     def inner(self, direction: Array) -> float:
         return inner(self.point, direction)
@@ -29,14 +29,15 @@ class Dense(Vertex):
         return frozen(like(self.point, reference))
 
     def key(self) -> bytes:
-        """Of a point that lives on a device a few sums, which others may share: `find` looks."""
-        if type(self.point) is np.ndarray:
-            return self.point.tobytes()
-        if self._key is None:
+        return to_numpy(self.point).tobytes()
+
+    @property
+    def digest(self) -> bytes:
+        """Of a point that lives on a device three numbers, which others may share."""
+        if self._digest is None:
             entries = flat(self.point)
-            sums = [entries @ entries, namespace(entries).sum(entries), entries[0], entries[-1]]
-            self._key = np.array(read(sums)).tobytes()
-        return self._key
+            self._digest = np.array(read([entries @ entries, entries[0], entries[-1]])).tobytes()
+        return self._digest
 
     def table(self) -> Atoms:
         return DenseAtoms()
@@ -59,19 +60,30 @@ class DenseAtoms(Atoms):
         super().__init__()
         self.matrix: Array = None
         self.origin: Array = None
+        self._alike: dict[bytes, list[int]] = {}
+        """the rows of a digest"""
 
     def find(self, vertex: Vertex, count: int) -> int | None:
-        row = super().find(vertex, count)
-        if row is None or type(self.matrix) is np.ndarray:
-            return row
         assert isinstance(vertex, Dense)
-        xp, other = namespace(self.matrix), self.vertices[row]
-        assert isinstance(other, Dense)
-        return row if bool(xp.all(vertex.point == like(other.point, vertex.point))) else None
+        if type(vertex.point) is np.ndarray:
+            return super().find(vertex, count)
+        xp = namespace(vertex.point)
+        for row in self._alike.get(vertex.digest, ()):
+            other = self.vertices[row]
+            assert isinstance(other, Dense)
+            if row < count and bool(xp.all(vertex.point == like(other.point, vertex.point))):
+                return row
+        return None
+
+    def _key(self, vertex: Vertex) -> bytes:
+        assert isinstance(vertex, Dense)
+        return vertex.key() if type(vertex.point) is np.ndarray else vertex.digest
 
     def _store(self, vertex: Vertex, row: int) -> None:
         assert isinstance(vertex, Dense)
         xp, entries = namespace(vertex.point), flat(vertex.point)
+        if type(entries) is not np.ndarray:
+            self._alike.setdefault(vertex.digest, []).append(row)
         if self.matrix is None:
             self.origin = entries
             self.matrix = xp.stack([0 * entries] * FIRST_ROWS)
@@ -87,7 +99,7 @@ class DenseAtoms(Atoms):
             return self._inner(d, count) + inner(self.origin, d)
         looked = namespace(d).concat([self.matrix[:count, :] @ d, (self.origin @ d)[None]])
         found = np.asarray(to_numpy(looked), dtype=np.float64)
-        return found[:-1] + found[-1]
+        return np.asarray(found[:-1] + found[-1])
 
     def _inner(self, direction: Array, count: int) -> Floats:
         return np.asarray(to_numpy(self.matrix[:count, :] @ direction), dtype=np.float64)

@@ -20,7 +20,7 @@ import numpy as np
 from tidewolf.core.arrays import flat, is_torch, like, namespace, placed, plus, to_numpy, zeros
 from tidewolf.core.types import Array, Floats, NDArray
 from tidewolf.core.vertices.base import FIRST_ROWS, Atoms, Vertex
-from tidewolf.core.vertices.sparse import Sparse, sparse_combine, sparse_inner
+from tidewolf.core.vertices.sparse import Sparse
 
 _FULL = 0.5
 """Vertices with more than this share of all entries are kept as points."""
@@ -33,15 +33,17 @@ def table_for(vertex: Vertex, reference: Array) -> Atoms:
 
 
 class PlacedAtoms(Atoms):
-    """Rows as in `SparseAtoms`, with places counted within u; those of full vertices are empty."""
+    """Rows end to end, with places counted within u; those of full vertices are empty."""
 
     kind: ClassVar = Sparse
 
     def __init__(self, reference: Array) -> None:
         super().__init__()
         self.home = zeros((0,), reference)
-        self.starts = np.zeros(FIRST_ROWS + 1, dtype=np.int64)
-        self.indices = np.zeros(FIRST_ROWS, dtype=np.int32)
+        self.ends = [0]
+        """row i has the entries from ends[i] up to ends[i + 1]"""
+        self.indices = np.zeros(FIRST_ROWS, dtype=np.int64)
+        self.owners = np.zeros(FIRST_ROWS, dtype=np.int64)
         self.values = np.zeros(FIRST_ROWS)
         self.full: dict[int, Array] = {}
         """the points of full vertices by their rows"""
@@ -61,15 +63,14 @@ class PlacedAtoms(Atoms):
         assert isinstance(vertex, Sparse)
         full = len(vertex.indices) > _FULL * math.prod(vertex.shape)
         given = np.zeros(0, dtype=np.int64) if full else vertex.indices
-        places = np.array([self._placed(i) for i in given.tolist()], dtype=np.int32)
-        start, stop = int(self.starts[row]), int(self.starts[row]) + len(places)
-        if row + 2 > len(self.starts):
-            self.starts = np.append(self.starts, np.zeros(len(self.starts), dtype=np.int64))
+        places = np.array([self._placed(i) for i in given.tolist()], dtype=np.int64)
+        start, stop = self.ends[row], self.ends[row] + len(places)
         while stop > len(self.indices):
             self.indices = np.append(self.indices, self.indices)
+            self.owners = np.append(self.owners, self.owners)
             self.values = np.append(self.values, self.values)
-        self.starts[row + 1] = stop
-        self.indices[start:stop] = places
+        self.ends.append(stop)
+        self.indices[start:stop], self.owners[start:stop] = places, row
         if full:
             point = np.zeros(math.prod(vertex.shape))
             point[vertex.indices] = vertex.values
@@ -92,9 +93,9 @@ class PlacedAtoms(Atoms):
         return place
 
     def _products(self, at_u: Floats, count: int) -> Floats:
-        products = np.empty(count)
-        sparse_inner(self.starts, self.indices, self.values, at_u, products)
-        return products
+        end = self.ends[count]
+        terms = self.values[:end] * at_u[self.indices[:end]]
+        return np.bincount(self.owners[:end], terms, minlength=count).astype(np.float64, copy=False)
 
     @property
     def _places(self) -> Array:
@@ -109,8 +110,7 @@ class PlacedAtoms(Atoms):
         if not full and not self._used:
             return np.zeros(count)
         looked: list[Any] = [d[self._places]] if self._used else []
-        if full:
-            looked.append(xp.stack([self.full[row] @ d for row in full]))
+        looked += [(self.full[row] @ d)[None] for row in full]
         read = np.asarray(to_numpy(xp.concat(looked)), dtype=np.float64)
         products = self._products(read[: len(self._used)], count)
         products[full] = read[len(self._used) :]
@@ -125,7 +125,8 @@ class PlacedAtoms(Atoms):
         if point is None:
             point = zeros((math.prod(reference.shape),), self.home)
         if self._used:
-            at_u = np.zeros(len(self._used))
-            sparse_combine(self.starts, self.indices, self.values, weights, at_u)
-            point[self._places] += like(at_u, self.home)
+            end = self.ends[len(weights)]
+            terms = self.values[:end] * weights[self.owners[:end]]
+            at_u = np.bincount(self.indices[:end], terms, minlength=len(self._used))
+            point.index_add_(0, self._places, like(at_u, self.home))  # no place twice
         return like(namespace(point).reshape(point, tuple(reference.shape)), reference)

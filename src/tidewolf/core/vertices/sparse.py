@@ -231,9 +231,17 @@ class SparseAtoms(Atoms):
 
 @light_kernel
 def sparse_inner(starts, indices, values, direction, products):  # type: ignore[no-untyped-def]
+    """<row, direction> for the first rows, each in four sums."""
     for row in range(len(products)):
-        total = 0.0
-        for p in range(starts[row], starts[row + 1]):
+        start, end = starts[row], starts[row + 1]
+        whole, s0, s1, s2, s3 = start + (end - start) // 4 * 4, 0.0, 0.0, 0.0, 0.0
+        for p in range(start, whole, 4):
+            s0 += values[p] * direction[indices[p]]
+            s1 += values[p + 1] * direction[indices[p + 1]]
+            s2 += values[p + 2] * direction[indices[p + 2]]
+            s3 += values[p + 3] * direction[indices[p + 3]]
+        total = (s0 + s2) + (s1 + s3)
+        for p in range(whole, end):
             total += values[p] * direction[indices[p]]
         products[row] = total
 

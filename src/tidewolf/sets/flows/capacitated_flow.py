@@ -3,8 +3,9 @@ have cycles.
 
     K = { lower <= x <= upper : what leaves a node less what enters it is its supply }
 
-Oracle: the cheapest flow, by the network simplex (kernels/network_simplex.py); `warm` is its basis,
-`error` the gap its potentials prove.
+Oracle: the cheapest flow, by the network simplex (kernels/network_simplex.py), on large networks
+from the basis of cost scaling (graphs/scaling.py); `warm` is its basis, `error` the gap its
+potentials prove.
 
 An arc is free when flows differ on it (residual.py finds these arcs from one flow). A mean of
 flows, each moving some free arc off its bound, keeps all their bounds strictly; so the hull is

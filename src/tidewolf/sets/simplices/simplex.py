@@ -25,8 +25,8 @@ from tidewolf.core.arrays import (
     as_point,
     counting,
     frozen,
+    mean_there,
     namespace,
-    total_there,
 )
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Count, Flag, Number
@@ -106,7 +106,7 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, CompiledGeometry):
 
     def tangent(self, direction: Array) -> Array:
         direction = as_direction(direction, self.shape)
-        return direction if self.at_most else direction - total_there(direction) / self.n
+        return direction if self.at_most else direction - mean_there(direction)
 
     def excess(self, x: Array) -> float:
         """The largest negative entry or error of the sum."""
