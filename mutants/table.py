@@ -33,6 +33,7 @@ HEDGE = "tests/test_hedge.py"
 DATES, CSV = "tests/test_dates.py", "tests/test_csv.py"
 EXCEL, GAPS = "tests/test_excel.py", "tests/test_gaps.py"
 GROUP = "tests/test_group.py"
+ROUNDS = "tests/test_rounds.py"
 NETWORK, ROUND_READER = "tests/test_network.py", "tests/test_round_reader.py"
 
 
@@ -201,8 +202,15 @@ PATCHES = (
     Patch(
         "Ensemble: a context that sleeps costs nothing",
         "learners/ensemble.py",
-        "context_bound += math.sqrt(push.norm2) * self.K.diameter",
-        "context_bound += 0.0",
+        "if push.norm2 > 0.0 and not cells:\n            context_bound += math.sqrt(push.norm2)",
+        "if push.norm2 > 0.0 and not cells:\n            context_bound += 0.0",
+        ENSEMBLE_SUMS,
+    ),
+    Patch(
+        "Ensemble: a context that sleeps costs nothing in a kernel",
+        "learners/ensemble.py",
+        "elif self.context is not None:\n            context_bound += math.sqrt(push.norm2)",
+        "elif self.context is not None:\n            context_bound += 0.0",
         ENSEMBLE_SUMS,
     ),
     Patch(
@@ -726,6 +734,111 @@ PATCHES = (
         "return tuple(state.accounts.played.tolist())",
         "return tuple(state.coming.p.tolist())",
         "tests/test_members.py",
+    ),
+    Patch(
+        "a step of rounds in a kernel goes up",
+        "kernels/rounds.py",
+        "        y[i] -= eta * g[i]",
+        "        y[i] += eta * g[i]",
+        f"{ROUNDS}::test_a_step_is_the_step_of_a_descent",
+    ),
+    Patch(
+        "rounds in a kernel step out of the ball",
+        "kernels/rounds.py",
+        "    if length > settings[RADIUS]:",
+        "    if length < 0.0:",
+        f"{ROUNDS}::test_a_step_is_the_step_of_a_descent",
+    ),
+    Patch(
+        "rounds in a kernel give nothing back past a limit",
+        "kernels/rounds.py",
+        "        if past > 0.0 and penalty2 > 0.0:",
+        "        if past < 0.0 and penalty2 > 0.0:",
+        f"{ROUNDS}::test_a_step_is_the_step_of_a_descent",
+    ),
+    Patch(
+        "weights in a kernel are not in their units",
+        "kernels/rounds.py",
+        "        w = THETA * ratio * 2.0 ** (log2 - exponent)",
+        "        w = THETA * ratio * 2.0**log2",
+        f"{ROUNDS}::test_weights_are_those_of_the_ledger",
+    ),
+    Patch(
+        "sums in a kernel stay in old units",
+        "kernels/rounds.py",
+        "    s[INVERSE_STEP] *= unit\n",
+        "",
+        f"{ROUNDS}::test_weights_are_those_of_the_ledger",
+    ),
+    Patch(
+        "oracle calls of a kernel are free",
+        "kernels/rounds.py",
+        "        s[BANK] -= at[CALLS]\n",
+        "",
+        f"{ROUNDS}::test_a_run_in_the_kernel_is_the_run_without",
+    ),
+    Patch(
+        "churn of a kernel counts twice",
+        "kernels/rounds.py",
+        "    return 0.5 * moved if t > 0 else 0.0",
+        "    return moved if t > 0 else 0.0",
+        f"{ROUNDS}::test_what_is_recorded_is_what_the_evaluation_sees",
+    ),
+    Patch(
+        "a kernel checks x, where y was to come no farther from the center",
+        "kernels/rounds.py",
+        "            scratch[i] = y[i] - center[i]",
+        "            scratch[i] = x[i] - center[i]",
+        f"{ROUNDS}::test_projections_are_checked_as_the_evaluation_checks_them",
+    ),
+    Patch(
+        "losses across a set come back beside limits that nearly are",
+        "kernels/rounds.py",
+        "gradients[which, e] = along[which, e]",
+        "gradients[which, e] = gradients[which, e] if slopes[which] == 0.0 else along[which, e]",
+        f"{ROUNDS}::test_losses_across_the_set_are_none_beside_limits_that_nearly_are",
+    ),
+    Patch(
+        "rounding chooses between vertices that tie",
+        "kernels/active_set.py",
+        "        on_a_grid(r, min(GRAIN * math.sqrt(distance2), margin))\n",
+        "",
+        f"{ROUNDS}::test_rounding_does_not_choose_between_vertices",
+    ),
+    Patch(
+        "rows that a kernel appends have no products",
+        "core/vertices/sparse.py",
+        "        gram[i, row] = products[i]",
+        "        gram[i, row] = 0.0",
+        f"{ROUNDS}::test_tables_grow_and_are_made_smaller_inside_long_runs",
+    ),
+    Patch(
+        "members that a kernel moves take the whole gradient",
+        "kernels/rounds.py",
+        "            Y[i, e] -= etas[i] * share * g[e]",
+        "            Y[i, e] -= etas[i] * g[e]",
+        f"{ROUNDS}::test_steps_of_members_are_those_of_their_groups",
+    ),
+    Patch(
+        "a piece that is no number hides behind others",
+        "kernels/evaluate.py",
+        "            strange += not abs(pieces[j]) <= MOST\n",
+        "",
+        f"{ROUNDS}::test_a_piece_that_is_no_number_is_seen_behind_others",
+    ),
+    Patch(
+        "products of one round are added up in another order",
+        "functions/base.py",
+        "((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))",
+        "sum(s)",
+        f"{ROUNDS}::test_products_have_the_bits_of_the_kernel",
+    ),
+    Patch(
+        "a kernel plays for whoever overrides the learner",
+        "learners/lyapunov_descent.py",
+        "        if type(self) is not LyapunovDescent:  # a subclass may say otherwise",
+        "        if False:",
+        f"{ROUNDS}::test_what_somebody_made_of_a_set_or_learner_is_not_played_by_the_kernel",
     ),
 )
 

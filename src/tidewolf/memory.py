@@ -58,8 +58,9 @@ class Memory(Generic[S]):
         """the identity of what is known, by round; empty text where it has none"""
         self.numbered = contents is not None
         self._contents = dict(contents or {})
-        kept = min(BACK, ROOM // max(1, math.prod(learner.hard_set.shape)))
-        self._past: deque[Moment] = deque(maxlen=1 + kept)
+        self.kept = 1 + min(BACK, ROOM // max(1, math.prod(learner.hard_set.shape)))
+        """moments that are kept"""
+        self._past: deque[Moment] = deque(maxlen=self.kept)
         if coming_round(state) not in self.told:
             self._past.append(Moment(coming_round(state), state, self.told))
 

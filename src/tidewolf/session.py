@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from time import monotonic
@@ -73,6 +74,7 @@ from tidewolf.core.values import identity
 from tidewolf.deadline import Absent, Bench
 from tidewolf.explanation import (
     BEGUN,
+    KEPT,
     OPENED,
     Costs,
     Explanation,
@@ -180,6 +182,10 @@ class Session(Generic[S]):
         self._at: S = self._keeper.state
         self._arrays: KernelState | None = None
         """what a kernel left, where that is newer"""
+        self._recent: deque[tuple[int, KernelState, KernelState, Array, Array | None]] = deque(
+            maxlen=self._keeper.kept if isinstance(self._keeper, Memory) else 1
+        )
+        """the rounds since: their number, from where to where, costs and capacities"""
         """the state, whose coming round may not be settled yet"""
         self._turn = threading.RLock()
         """held from the point an observation is taken at to the state after it"""
@@ -298,12 +304,7 @@ class Session(Generic[S]):
         """The state now, made of what a kernel left where nobody has asked since."""
         if self._arrays is not None:
             with self._turn:
-                if (arrays := self._arrays) is not None:
-                    self._at, self._arrays = arrays.state, None
-                    assert isinstance(self._keeper, Memory)
-                    self._keeper.state = self._at
-                    if self._shown is arrays:
-                        self._shown = self._at
+                self._catch_up()
         return self._at
 
     @_now.setter
@@ -1082,20 +1083,34 @@ class Session(Generic[S]):
                     return False
                 before = kernel.begin(self._now)
             number = before.since.t + before.since.lost + before.rounds
-            row = costs.reshape(1, -1).copy()
+            row, limits = np.array(costs, ndmin=2), None
             row.setflags(write=False)
-            limits = None
             if capacities is not None:
-                limits = capacities.reshape(1, -1).copy()
+                limits = np.array(capacities, ndmin=2)
                 limits.setflags(write=False)
             found = kernel.play(before, Functions.costs(row, limits), 0, 1)
             if not found.done:
                 return False
-            after = found.after
-            keeper.go_on(number + 1, after)
-            self._trail.go_on_plainly(number, before, Told(number, Costs(row, limits), before.x))
-            self._arrays = after
+            self._arrays = found.after
+            self._recent.append((number, before, found.after, row, limits))
             return True
+
+    def _catch_up(self) -> None:
+        """What a kernel left, as all others have it: the state, how to go back, and the way."""
+        arrays, recent, keeper = self._arrays, list(self._recent), self._keeper
+        if arrays is None:
+            return
+        assert isinstance(keeper, Memory)
+        for number, _, left, _, _ in recent:
+            keeper.go_on(number + 1, left)
+        for number, before, _, row, limits in recent[-KEPT:]:
+            told = Told(number, Costs(row, limits), before.x)
+            self._trail.go_on_plainly(number, before, told)
+        self._recent.clear()
+        self._at, self._arrays = arrays.state, None
+        keeper.state = self._at
+        if self._shown is arrays:
+            self._shown = self._at
 
     def _observe(self, number: int | None, seen: Feedback, played: Array | None) -> None:
         standing, content = standing_round(self._now), None

@@ -83,6 +83,7 @@ class Breaches:
         self.when[0] = 0
         self.worst: Floats = np.zeros(limits)
         """by how much, in its worst round"""
+        self.rounds, self.worst_round, self.first, self.last = self.when
         self.known = True
         """False where a run was begun by a tidewolf that did not watch this"""
 
@@ -103,26 +104,10 @@ class Breaches:
         self.worst[these[worse]] = most[worse]
         self.worst_round[these[worse]] = start + at[worse]
 
-    @property
-    def rounds(self) -> Int64s:
-        """In how many rounds each was broken."""
-        return self.when[0]
-
-    @property
-    def worst_round(self) -> Int64s:
-        return self.when[1]
-
-    @property
-    def first(self) -> Int64s:
-        return self.when[2]
-
-    @property
-    def last(self) -> Int64s:
-        return self.when[3]
-
     def took(self, worst: Floats, when: Int64s) -> None:
         """The same after more rounds, counted elsewhere, by who keeps these up to date."""
         self.worst, self.when = worst, when
+        self.rounds, self.worst_round, self.first, self.last = when
 
     def of(self, limit: int) -> Breach:
         """Those of one limit."""
@@ -153,7 +138,8 @@ class Breaches:
             if kind == "i" and most > done:
                 raise ValueError("it has breaches of rounds that were not played")
         rounds, worst, *others = arrays
-        self.when, self.worst, self.known = np.array((rounds, *others)), np.array(worst), known
+        self.took(np.array(worst), np.array((rounds, *others)))
+        self.known = known
 
 
 def is_broken(limits: Floats, size: float = 0.0) -> NDArray:

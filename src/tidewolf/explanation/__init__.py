@@ -14,6 +14,7 @@ from tidewolf.explanation.explain import explained
 from tidewolf.explanation.record import Explanation
 from tidewolf.explanation.trail import (
     BEGUN,
+    KEPT,
     OPENED,
     Costs,
     Stood,
@@ -26,6 +27,7 @@ from tidewolf.explanation.trail import (
 
 __all__ = [
     "BEGUN",
+    "KEPT",
     "OPENED",
     "Costs",
     "Explanation",

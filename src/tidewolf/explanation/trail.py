@@ -28,6 +28,8 @@ from tidewolf.methods.turns import Decide, Meet, Tell, Turn, decision, waiting
 
 BACK = 8
 """Observations that explanations go back."""
+KEPT = BACK + 4
+"""Observations that the way is made of where it was not written down as they came."""
 ROOM = 1_000_000
 """Entries of points; where they have more, fewer."""
 BEGUN = "The session was begun from a state, loaded or copied at this round"

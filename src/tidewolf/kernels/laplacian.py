@@ -2,8 +2,9 @@
 factor L D L' of the graph's Laplacian, and how large a sparse factor would be.
 
 For compiled rounds a graph is packed into whole numbers: how many nodes, arcs, free nodes and
-entries of L there are, then `arcs`, `tails` and `heads`, the nodes in the order of the factor, and
-the starts and rows of the columns of L; and into floats, the entries of L and 1/D.
+entries of L there are, then `arcs` and their `tails`, head after head, and the `first` of each
+head; the nodes in the order of the factor, and the starts and rows of the columns of L; and into
+floats, the entries of L and 1/D.
 """
 
 from __future__ import annotations
@@ -66,22 +67,25 @@ def circulations(d, count, floats, ints, out):  # type: ignore[no-untyped-def]
     """The parts of the first `count` rows of d, one or two, that are circulations: 0 on arcs that
     lead nowhere.
 
-    Naive twin: `HullProjection`, in tests/test_laplacian.py.
+    Naive twin: `HullProjection`, in tests/test_rounds.py.
     """
     nodes, m, free, size = ints[0], ints[1], ints[2], ints[3]
-    arcs, tails, heads = ints[4 : 4 + m], ints[4 + m : 4 + 2 * m], ints[4 + 2 * m : 4 + 3 * m]
-    order = ints[4 + 3 * m : 4 + 3 * m + free]
-    starts = ints[4 + 3 * m + free : 5 + 3 * m + 2 * free]
-    rows = ints[5 + 3 * m + 2 * free :]
+    arcs, tails, first = ints[4 : 4 + m], ints[4 + m : 4 + 2 * m], ints[4 + 2 * m :]
+    rest = ints[5 + 2 * m + nodes :]
+    order, starts, rows = rest[:free], rest[free : 2 * free + 1], rest[2 * free + 1 :]
     entries, inverse = floats[:size], floats[size : size + free]
     second = count - 1
     at = np.zeros((nodes, 2))
-    for p in range(m):
-        a, b = d[0, arcs[p]], d[second, arcs[p]]
-        at[tails[p], 0] += a
-        at[tails[p], 1] += b
-        at[heads[p], 0] -= a
-        at[heads[p], 1] -= b
+    for v in range(nodes):
+        into, into2 = 0.0, 0.0
+        for p in range(first[v], first[v + 1]):
+            a, b = d[0, arcs[p]], d[second, arcs[p]]
+            into += a
+            into2 += b
+            at[tails[p], 0] += a
+            at[tails[p], 1] += b
+        at[v, 0] -= into
+        at[v, 1] -= into2
     z = np.empty((free, 2))
     for i in range(free):
         z[i, 0], z[i, 1] = at[order[i], 0], at[order[i], 1]
@@ -91,19 +95,28 @@ def circulations(d, count, floats, ints, out):  # type: ignore[no-untyped-def]
             z[rows[p], 0] -= entries[p] * a
             z[rows[p], 1] -= entries[p] * b
     for j in range(free - 1, -1, -1):
-        a, b = z[j, 0] * inverse[j], z[j, 1] * inverse[j]
-        for p in range(starts[j], starts[j + 1]):
+        start, end = starts[j], starts[j + 1]
+        a, b, a2, b2 = z[j, 0] * inverse[j], z[j, 1] * inverse[j], 0.0, 0.0
+        for p in range(start, end - 1, 2):
             a -= entries[p] * z[rows[p], 0]
             b -= entries[p] * z[rows[p], 1]
-        z[j, 0], z[j, 1] = a, b
+            a2 -= entries[p + 1] * z[rows[p + 1], 0]
+            b2 -= entries[p + 1] * z[rows[p + 1], 1]
+        if (end - start) % 2:
+            a -= entries[end - 1] * z[rows[end - 1], 0]
+            b -= entries[end - 1] * z[rows[end - 1], 1]
+        z[j, 0], z[j, 1] = a + a2, b + b2
     at[:] = 0.0
     for i in range(free):
         at[order[i], 0], at[order[i], 1] = z[i, 0], z[i, 1]
-    out[:count] = 0.0
-    for p in range(m):
-        tail, head, arc = tails[p], heads[p], arcs[p]
-        out[second, arc] = d[second, arc] - (at[tail, 1] - at[head, 1])
-        out[0, arc] = d[0, arc] - (at[tail, 0] - at[head, 0])
+    if m < d.shape[1]:
+        out[:count] = 0.0
+    for v in range(nodes):
+        here, here2 = at[v, 0], at[v, 1]
+        for p in range(first[v], first[v + 1]):
+            tail, arc = tails[p], arcs[p]
+            out[second, arc] = d[second, arc] - (at[tail, 1] - here2)
+            out[0, arc] = d[0, arc] - (at[tail, 0] - here)
 
 
 @kernel
@@ -114,14 +127,17 @@ def unit_flow_excess(x, floats, ints):  # type: ignore[no-untyped-def]
     Naive twin: `FlowPolytope.excess`, in tests/test_flow_polytope.py.
     """
     nodes, m = ints[0], ints[1]
-    arcs, tails, heads = ints[4 : 4 + m], ints[4 + m : 4 + 2 * m], ints[4 + 2 * m : 4 + 3 * m]
+    arcs, tails, first = ints[4 : 4 + m], ints[4 + m : 4 + 2 * m], ints[4 + 2 * m :]
     balance, worst = np.zeros(nodes), 0.0
     balance[0], balance[nodes - 1] = 1.0, -1.0
-    for p in range(m):
-        amount = x[arcs[p]]
-        balance[tails[p]] -= amount
-        balance[heads[p]] += amount
-        worst = max(worst, -amount)
+    for v in range(nodes):
+        into = 0.0
+        for p in range(first[v], first[v + 1]):
+            amount = x[arcs[p]]
+            balance[tails[p]] -= amount
+            into += amount
+            worst = max(worst, -amount)
+        balance[v] += into
     for v in range(nodes):
         worst = max(worst, abs(balance[v]))
     if m < len(x):

@@ -98,6 +98,12 @@ class Functions(NamedTuple):
     limits: int
     """how many limits a round has"""
 
+    @property
+    def pieces(self) -> int:
+        """How many numbers a round's loss or limits are the largest of, at most."""
+        kind, rows, _, count = self.given[:4]
+        return max(self.limits, int(rows.shape[1] if kind == evaluate.CAPACITY else count))
+
     @classmethod
     def of(cls, losses: Batch, constraints: Batch) -> Functions | None:
         """None where one of them cannot be read."""
@@ -271,6 +277,8 @@ class KernelState:
         if self._state is None:
             assert self.before is not None
             numbers, active = self.numbers.tolist(), self.since.point.active
+            for array in (self.y, self.before, self.weights):
+                array.setflags(write=False)
             own = ActiveSet(self.atoms, self.weights, self.x, active.warm)
             near = self.y if numbers[names.MOVED] > 0.0 else self.before
             point = ProjectedPoint(own, self.before, near, numbers[names.DISTANCE])
@@ -373,7 +381,7 @@ class CompiledDescent:
             found = self._play_corners(self._corner, start, functions, first, k, records)
             if found is not None:
                 return found
-        scratch = self._spare.pop() if self._spare else _Scratch(self.K, self.n, self.n)
+        scratch = self._spare.pop() if self._spare else _Scratch(self.K, self.n, self._nothing)
         try:
             return self._play(start, functions, first, k, records, scratch)
         finally:
@@ -406,7 +414,7 @@ class CompiledDescent:
             x,
             y,
             before,
-            start.weights,
+            start.weights.copy(),  # one that may be written to: kernels are compiled for that
             corner,
             self.center,
             atoms.starts,
@@ -424,8 +432,7 @@ class CompiledDescent:
         count = len(start.weights)
         if len(weights) > count:
             atoms = atoms.extended(count, entries[count:], corner)
-        for array in (x, y, before, weights):
-            array.setflags(write=False)
+        x.setflags(write=False)
         if code == LOOK:
             own = ActiveSet(atoms, weights, x).reduced(used, self.K)
             assert type(own.atoms) is SparseAtoms
@@ -450,12 +457,13 @@ class CompiledDescent:
         columns, settings, done = scratch.columns, self.settings, 0
         if k > 1:  # the kernel writes a row for each
             columns = np.zeros((k, names.COLUMNS))
-        record = (columns, *self._nothing)
+        record = scratch.record if k == 1 else (columns, *self._nothing)
         if records is not None:
             record, columns, settings = records.arrays, records.columns, settings.copy()
             settings[names.RECORDS], settings[names.FIRST] = 1.0, records.first
         while True:
-            scratch.fit(len(weights), functions.limits)
+            if scratch.room < len(weights) or scratch.limits < functions.pieces:
+                scratch.fit(len(weights), functions.pieces)
             with atoms.lock:
                 more, code, count = self._run(
                     first + done,
@@ -498,8 +506,7 @@ class CompiledDescent:
                 r = own.x - y
                 s[names.DISTANCE] = math.sqrt(float(r @ r))
             atoms, weights, x = own.atoms, own.weights, own.x
-        for array in (x, y, before, weights):
-            array.setflags(write=False)
+        x.setflags(write=False)
         after = KernelState(start.since, start.rounds + done, s, atoms, weights, x, y, before)
         return Progressed(after, done, code == UNUSUAL, code == LOOK, columns)
 
@@ -507,21 +514,22 @@ class CompiledDescent:
 class _Scratch:
     """Arrays that no state keeps."""
 
-    def __init__(self, K: CompiledGeometry, n: int, limits: int) -> None:
+    def __init__(self, K: CompiledGeometry, n: int, nothing: tuple[NDArray, ...]) -> None:
         self.at = np.zeros(active_set.PLACES)
         self.columns = np.zeros((1, names.COLUMNS))
-        most, buffers = K.max_nonzeros, np.zeros((6, n))
-        self._own = np.empty(most, np.int32), np.empty(most), buffers, np.empty(limits)
+        self.record = (self.columns, *nothing)
+        """where nothing is recorded"""
+        most = K.max_nonzeros
+        self._own = np.empty(most, np.int32), np.empty(most), np.zeros((6, n))
         self.arrays: tuple[NDArray, ...] = ()
         """in the kernel's order"""
-        self.room = -1
+        self.room = self.limits = -1
 
     def fit(self, room: int, limits: int) -> None:
         """Room for as many rows as a table has, and as many limits."""
-        if self.room < room or len(self._own[3]) < limits:
-            self.room = room
-            self._own = (*self._own[:3], np.empty(max(limits, len(self._own[3]))))
-            self.arrays = (*self._own, np.empty(room), np.empty(room, np.int64))
+        self.room, self.limits = max(room, self.room), max(limits, self.limits)
+        work = np.empty(self.limits), np.empty(self.room), np.empty(self.room, np.int64)
+        self.arrays = (*self._own, *work)
 
 
 class _CornerScratch:
@@ -543,10 +551,9 @@ class _CornerScratch:
 
     def fit(self, functions: Functions) -> None:
         """Room for the gradients and pieces of functions that have to be evaluated."""
-        loss, count, limit = functions.given[0], functions.given[3], functions.given[4]
+        loss, limit = functions.given[0], functions.given[4]
         light = loss in _BY_REFERENCE and limit in _WITHOUT_GRADIENT
-        many = self.n if loss == evaluate.CAPACITY else count
-        pieces = 0 if light else max(functions.limits, many)
+        pieces = 0 if light else functions.pieces
         if len(self._pieces) < pieces or not (light or self._buffers.size):
             self._pieces = np.zeros(pieces)
             self._buffers = np.zeros((2, 0 if light else self.n))

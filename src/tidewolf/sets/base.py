@@ -37,7 +37,7 @@ from tidewolf.core.errors import OracleError, WrongShape, WrongType
 from tidewolf.core.jit import Kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Check
-from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
+from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
 from tidewolf.core.values import Value
 from tidewolf.core.vertices import Dense, Sparse, Vertex
 
@@ -500,7 +500,7 @@ class CompiledGeometry(Compiled):
 
     @property
     @abstractmethod
-    def geometry(self) -> tuple[Floats, Int64s] | None:
+    def geometry(self) -> tuple[Floats, Int32s] | None:
         """What these two are told of the set, `floats` and `ints`; None where they cannot be."""
 
     @property

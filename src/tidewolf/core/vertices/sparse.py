@@ -112,7 +112,7 @@ class SparseAtoms(Atoms):
         return len(self.starts) - 1
 
     @property
-    def gram(self) -> Floats:  # type: ignore[override]
+    def gram(self) -> Floats:
         """The products of all rows; those that are missing are made."""
         if self._multiplied == self.filled and len(self._gram) >= self.room:
             return self._gram

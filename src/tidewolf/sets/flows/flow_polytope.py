@@ -303,7 +303,7 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, CompiledGeometry):
         return self.dag.packed()
 
     @property
-    def geometry(self) -> tuple[Floats, Int64s] | None:
+    def geometry(self) -> tuple[Floats, Int32s] | None:
         return self._hull.packed
 
     @cached_property

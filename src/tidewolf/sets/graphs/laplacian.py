@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidewolf.core.errors import SolverFailed
-from tidewolf.core.types import Floats, Int64s, NDArray
+from tidewolf.core.types import Floats, Int32s, Int64s, NDArray
 from tidewolf.kernels.laplacian import arc_divergence, factor_entries, subtract_gradient
 
 DENSE_NODES = 600
@@ -80,7 +80,7 @@ class HullProjection:
         return norms
 
     @cached_property
-    def packed(self) -> tuple[Floats, Int64s] | None:
+    def packed(self) -> tuple[Floats, Int32s] | None:
         """The graph and the factor of its Laplacian as kernels read them (kernels/laplacian.py);
         None where the factor is too large to make.
         """
@@ -88,8 +88,12 @@ class HullProjection:
         if factor is None:
             return None
         sizes = [self.nodes, len(self.arcs), len(factor.order), len(factor.rows)]
-        graph = sizes, self.arcs, self.tails, self.heads, factor.order, factor.starts, factor.rows
-        ints: Int64s = np.concatenate(graph).astype(np.int64)
+        by_head = np.argsort(self.heads, kind="stable")
+        first = np.searchsorted(self.heads[by_head], np.arange(self.nodes + 1))
+        graph = sizes, self.arcs[by_head], self.tails[by_head], first
+        ints: Int32s = np.concatenate([*graph, factor.order, factor.starts, factor.rows]).astype(
+            np.int32
+        )
         return np.concatenate([factor.entries, factor.inverse]), ints
 
     @cached_property

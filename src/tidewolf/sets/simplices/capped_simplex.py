@@ -36,7 +36,7 @@ from tidewolf.core.arrays import (
 from tidewolf.core.errors import EmptySet
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Count, Number
-from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
+from tidewolf.core.types import Array, Floats, Int32s, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.kernels.simplices import cheapest_entries, sum_excess, within_sum
 from tidewolf.sets.base import (
@@ -144,9 +144,9 @@ class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable, CompiledGeome
         return self._shares
 
     @cached_property
-    def geometry(self) -> tuple[Floats, Int64s]:
+    def geometry(self) -> tuple[Floats, Int32s]:
         kind = 0 if self.dimension else 2
-        return np.array([self.total, self.cap]), np.array([kind, 0], dtype=np.int64)
+        return np.array([self.total, self.cap]), np.array([kind, 0], dtype=np.int32)
 
     @cached_property
     def max_nonzeros(self) -> int:

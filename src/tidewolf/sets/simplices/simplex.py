@@ -30,7 +30,7 @@ from tidewolf.core.arrays import (
 )
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Count, Flag, Number
-from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
+from tidewolf.core.types import Array, Floats, Int32s, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.kernels.simplices import cheapest_entry, sum_excess, within_sum
 from tidewolf.sets.base import (
@@ -128,9 +128,9 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, CompiledGeometry):
         return np.array([self.total, 0.0 if self.at_most else math.inf])
 
     @cached_property
-    def geometry(self) -> tuple[Floats, Int64s]:
+    def geometry(self) -> tuple[Floats, Int32s]:
         flag = int(self.at_most)
-        return np.array([self.total, math.inf]), np.array([flag, flag], dtype=np.int64)
+        return np.array([self.total, math.inf]), np.array([flag, flag], dtype=np.int32)
 
     @property
     def corner(self) -> float | None:
