@@ -297,7 +297,11 @@ class Audit:
         return self.most_kept + 1 - len(self.sample)
 
     def took(
-        self, worst: Sequence[float], updates: int, moved: int, kept: Sequence[ProjectionRecord]
+        self,
+        worst: Sequence[float],
+        updates: int,
+        moved: int,
+        kept: Sequence[ProjectionRecord | Weighed],
     ) -> None:
         """The same after more updates, with those of their projections that are kept."""
         self._worst = dict(zip(self._worst, worst, strict=True))
@@ -305,7 +309,7 @@ class Audit:
         for last in kept:
             self._keep(last)
 
-    def _keep(self, last: ProjectionRecord) -> None:
+    def _keep(self, last: ProjectionRecord | Weighed) -> None:
         self.sample.append(last)
         if len(self.sample) > self.most_kept:
             self.sample, self._stride = self.sample[::2], 2 * self._stride

@@ -78,13 +78,12 @@ class Breaches:
     """When each of several limits was broken, in memory that does not grow with the rounds."""
 
     def __init__(self, limits: int) -> None:
-        self.rounds: Int64s = np.zeros(limits, dtype=np.int64)
-        """in how many rounds each was broken"""
+        self.when: Int64s = np.full((4, limits), -1, dtype=np.int64)
+        """in how many rounds each was broken, the worst, the first and the last"""
+        self.when[0] = 0
         self.worst: Floats = np.zeros(limits)
         """by how much, in its worst round"""
-        self.worst_round, self.first, self.last = (
-            np.full(limits, -1, dtype=np.int64) for _ in range(3)
-        )
+        self.rounds, self.worst_round, self.first, self.last = self.when
         self.known = True
         """False where a run was begun by a tidewolf that did not watch this"""
 
@@ -105,13 +104,9 @@ class Breaches:
         self.worst[these[worse]] = most[worse]
         self.worst_round[these[worse]] = start + at[worse]
 
-    def when(self) -> tuple[Int64s, ...]:
-        """In how many rounds each was broken, the worst, the first and the last."""
-        return self.rounds, self.worst_round, self.first, self.last
-
     def took(self, worst: Floats, when: Int64s) -> None:
         """The same after more rounds, counted elsewhere, by who keeps these up to date."""
-        self.worst = worst
+        self.worst, self.when = worst, when
         self.rounds, self.worst_round, self.first, self.last = when
 
     def of(self, limit: int) -> Breach:
@@ -142,7 +137,8 @@ class Breaches:
                 raise ValueError("it counts breaches of other limits")
             if kind == "i" and most > done:
                 raise ValueError("it has breaches of rounds that were not played")
-        self.rounds, self.worst, self.worst_round, self.first, self.last = map(np.array, arrays)
+        rounds, worst, *others = arrays
+        self.took(np.array(worst), np.array((rounds, *others)))
         self.known = known
 
 

@@ -29,7 +29,7 @@ from tidewolf.core.feedback import Bandit
 from tidewolf.core.jit import compiling
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import identity
-from tidewolf.evaluation.certificate import Audit
+from tidewolf.evaluation.certificate import Audit, Weighed
 from tidewolf.evaluation.churn import Movement
 from tidewolf.evaluation.decisions import DecisionSink
 from tidewolf.evaluation.gradient_check import GradientCheck
@@ -184,10 +184,11 @@ class Recording:
         samples, parts = self.audit.most_kept + 1, len(self.trajectory.ends)
         records = Records(n, rounds, 0, points, samples, parts)
         records.means, records.ends = self.trajectory.means.reshape(parts, n), self.trajectory.ends
-        records.each = np.array((self.each, self.breaches.worst))
-        records.when = np.array(self.breaches.when())
-        self.each = records.each[0]
-        self.breaches.took(records.each[1], records.when)
+        shared, records.when = self.each.base, self.breaches.when
+        if shared is None or self.breaches.worst.base is not shared:
+            shared = np.array((self.each, self.breaches.worst))
+            self.each, self.breaches.worst = shared
+        records.each = shared
         return records
 
     def _prepare(self, records: Records, first: int) -> None:
@@ -198,9 +199,10 @@ class Recording:
         part, records.room = self.trajectory.tell(records.total), self.audit.room
         records.marks[:] = (self.membership.worst, *self.audit.numbers(), 0.0, part)
         records.first = first
-        if len(self.each) and not np.may_share_memory(self.each, records.each):
-            records.each[:] = self.each, self.breaches.worst
-            records.when[:] = self.breaches.when()
+        if len(self.each):
+            records.when = self.breaches.when
+            if not np.may_share_memory(self.each, records.each):
+                records.each[0], records.each[1] = self.each, self.breaches.worst
 
     def _take_records(self, records: Records, found: Progressed) -> None:
         if not found.done:
@@ -212,10 +214,14 @@ class Recording:
         self.distances[now], self.calls[now] = columns[:, APART], columns[:, SPENT]
         excess, *worst, updates, moved, _, kept, part = records.marks.tolist()
         K = self.learner.hard_set
-        sample = [
-            ProjectionRecord(K, x, before, y, 0.0, 0.0)
-            for x, before, y in records.given_away(int(kept))
-        ]
+        sample: list[ProjectionRecord | Weighed]
+        if found.weighed:
+            sample = [Weighed(most, most) for most in records.weighed[: int(kept), 0, 0].tolist()]
+        else:
+            sample = [
+                ProjectionRecord(K, x, before, y, 0.0, 0.0)
+                for x, before, y in records.given_away(int(kept))
+            ]
         self.membership.took(found.done, excess)
         self.audit.took(worst, int(updates), int(moved), sample)
         self.movement.took(columns[:, CHURN], records.last)

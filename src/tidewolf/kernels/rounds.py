@@ -91,9 +91,9 @@ def excess(x, floats, ints):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def slope_within(norm2, along, most, radius):  # type: ignore[no-untyped-def]
-    """The slope of a gradient of square `norm2` whose part within aff(K) is `along`, which becomes
-    0 where only rounding is left of it; -1 where the gradient is no usual one.
+def slope_of(norm2, along2, most, radius):  # type: ignore[no-untyped-def]
+    """The slope of a gradient of square `norm2` whose part within aff(K) has the square `along2`; 0
+    where only rounding is left of that, -1 where the gradient is no usual one.
 
     Naive twin: `tangent_part` of methods/steps/slopes.py.
     """
@@ -101,9 +101,7 @@ def slope_within(norm2, along, most, radius):  # type: ignore[no-untyped-def]
         return 0.0
     if not LEAST * LEAST <= norm2 <= MOST * MOST:
         return -1.0
-    along2 = dot(along, along)
     if along2 <= SLACK * SLACK * norm2:
-        along[:] = 0.0
         return 0.0
     slope = math.sqrt(along2)
     if slope > most * (1.0 + 1e-9) or not LEAST <= slope * radius <= MOST:
@@ -112,9 +110,21 @@ def slope_within(norm2, along, most, radius):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def weigh(s, settings, violation, limit_norm, along, slopes):  # type: ignore[no-untyped-def]
-    """The ledger after a round, its surrogate in along[0] and the limits' part of it in along[1];
-    returns what they say at x, w h.
+def slope_within(norm2, along, most, radius):  # type: ignore[no-untyped-def]
+    """The same of `along` itself, which becomes 0 where only rounding is left of it.
+
+    Naive twin: `tangent_part` of methods/steps/slopes.py.
+    """
+    slope = slope_of(norm2, dot(along, along), most, radius)
+    if slope == 0.0 and norm2 > 0.0:
+        along[:] = 0.0
+    return slope
+
+
+@kernel
+def weighed(s, settings, violation, limit_norm, slopes):  # type: ignore[no-untyped-def]
+    """The ledger after a round; returns V and w, by which gradients are multiplied, and the
+    violation that counts.
 
     Naive twin: `LyapunovWeights.weigh` of methods/steps/lyapunov.py.
     """
@@ -123,10 +133,7 @@ def weigh(s, settings, violation, limit_norm, along, slopes):  # type: ignore[no
     s[LOSS_NORMS] += slopes[0]
     V = 1.0 / settings[CAUTION]
     if violation <= 0.0:
-        V = math.ldexp(V, -int(s[EXPONENT]))
-        for i in range(along.shape[1]):
-            along[0, i] = V * along[0, i]
-        return 0.0
+        return math.ldexp(V, -int(s[EXPONENT])), 0.0, 0.0
     slope = max(s[LIMIT_SLOPE], slopes[1])
     s[LIMIT_SLOPE] = slope
     reach, w, exponent = slope * settings[DIAMETER], 0.0, s[EXPONENT]
@@ -143,16 +150,46 @@ def weigh(s, settings, violation, limit_norm, along, slopes):  # type: ignore[no
         exponent += EXPONENTS * max(0.0, math.floor((log2 - exponent) / EXPONENTS))
         w = THETA * ratio * 2.0 ** (log2 - exponent)
     unit = math.ldexp(1.0, int(s[EXPONENT] - exponent))
-    V = math.ldexp(V, -int(exponent))
-    for i in range(along.shape[1]):
-        along[1, i] = w * along[1, i]
-        along[0, i] = V * along[0, i] + along[1, i]
     s[EXPONENT], s[PAID] = exponent, s[PAID] * unit + w * breach
     s[SQUARES] *= unit * unit
     s[INVERSE_STEP] *= unit
     s[PRICES] *= unit
     s[LARGEST] *= unit
+    return math.ldexp(V, -int(exponent)), w, breach
+
+
+@kernel
+def weigh(s, settings, violation, limit_norm, along, slopes):  # type: ignore[no-untyped-def]
+    """The ledger after a round, its surrogate in along[0] and the limits' part of it in along[1];
+    returns what they say at x, w h.
+
+    Naive twin: `LyapunovWeights.weigh` of methods/steps/lyapunov.py.
+    """
+    V, w, breach = weighed(s, settings, violation, limit_norm, slopes)
+    if violation <= 0.0:
+        for i in range(along.shape[1]):
+            along[0, i] = V * along[0, i]
+        return 0.0
+    for i in range(along.shape[1]):
+        along[1, i] = w * along[1, i]
+        along[0, i] = V * along[0, i] + along[1, i]
     return w * breach
+
+
+@kernel
+def step_of(s, settings, norm2):  # type: ignore[no-untyped-def]
+    """The sums after a step along a gradient of square `norm2`; returns eta, and its price.
+
+    Naive twin: `Descent.stepped` of methods/descent.py.
+    """
+    D = min(2.0 * settings[RADIUS], settings[DIAMETER] + s[DISTANCE])
+    S = s[SQUARES] + norm2
+    sigma = max(s[INVERSE_STEP], math.sqrt(0.5 * S) / (settings[SCALE] * D))
+    price = (sigma - s[INVERSE_STEP]) * D**2 + norm2 / (4.0 * sigma)
+    s[SQUARES], s[INVERSE_STEP] = S, sigma
+    if norm2 > s[LARGEST] * s[LARGEST]:
+        s[LARGEST] = math.sqrt(norm2)
+    return 0.5 / sigma, price
 
 
 @kernel
@@ -166,11 +203,7 @@ def descend(  # type: ignore[no-untyped-def]
     norm2 = dot(g, g)
     if not norm2 > 0.0:
         return
-    D = min(2.0 * settings[RADIUS], settings[DIAMETER] + s[DISTANCE])
-    S = s[SQUARES] + norm2
-    sigma = max(s[INVERSE_STEP], math.sqrt(0.5 * S) / (settings[SCALE] * D))
-    price = (sigma - s[INVERSE_STEP]) * D**2 + norm2 / (4.0 * sigma)
-    eta = 0.5 / sigma
+    eta, price = step_of(s, settings, norm2)
     apart = dot(g, x) - dot(g, y)
     for i in range(len(y)):
         y[i] -= eta * g[i]
@@ -187,9 +220,7 @@ def descend(  # type: ignore[no-untyped-def]
         share = settings[RADIUS] / length
         for i in range(len(y)):
             y[i] = center[i] + share * g[i]
-    s[SQUARES], s[INVERSE_STEP], s[PRICES] = S, sigma, s[PRICES] + price + apart
-    if norm2 > s[LARGEST] * s[LARGEST]:
-        s[LARGEST] = math.sqrt(norm2)
+    s[PRICES] = s[PRICES] + price + apart
 
 
 @kernel

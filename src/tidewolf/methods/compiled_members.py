@@ -78,7 +78,7 @@ class CompiledMembers:
         scales, shares, trust = (np.array([part[i] for part in parts]) for i in (4, 5, 7))
         groups: Int64s = np.array([part.group for part in parts], dtype=np.int64)
         order: Int64s = np.zeros(m, dtype=np.int64)
-        weights = np.zeros((m, len(atoms.gram)))
+        weights = np.zeros((m, atoms.room))
         for i, part in enumerate(parts):
             weights[i, :count] = part.active.weights
         at, progress = np.zeros(PLACES), np.array([0.0, 0.0, bank, float(reserved)])
@@ -130,7 +130,7 @@ class CompiledMembers:
                     np.empty(room, np.int64),
                 )
                 count = int(at[COUNT])
-                atoms.filled = max(atoms.filled, count)
+                atoms.appended(count)
             if code == DONE:
                 break
             i = int(order[int(progress[names.AT]) - (code == names.TOO_MANY)])

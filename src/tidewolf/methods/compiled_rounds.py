@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -27,7 +27,7 @@ from tidewolf.functions.affine import Affine
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.max_affine import MaxAffine
-from tidewolf.kernels import active_set, evaluate
+from tidewolf.kernels import active_set, corners, evaluate
 from tidewolf.kernels import rounds as names
 from tidewolf.kernels.active_set import BAD_ORACLE, COUNT, USED
 from tidewolf.kernels.rounds import ENOUGH, LOOK, PLAYED, UNUSUAL
@@ -195,25 +195,40 @@ class Records:
         """by how much each limit was broken in all, and at worst"""
         self.when: Int64s = np.full((4, limits), -1, dtype=np.int64)
         """in how many rounds it was, the worst, the first and the last"""
-        self.samples = np.zeros((samples, 3, n))
-        """x, y and where y came from, of some projections"""
+        self._shape = (samples, 3, n)
+        self.weighed = np.zeros((samples, 1, 1))
+        """what is asked about some projections, where the kernel knows"""
         self.room = 0
         """how many samples there are to be"""
         self.first = 0
         """which round of the run the functions begin with"""
 
+    @cached_property
+    def samples(self) -> NDArray:
+        """x, y and where y came from, of some projections."""
+        return np.zeros(self._shape)
+
     def given_away(self, samples: int) -> NDArray:
         """The first samples, for somebody to keep."""
         kept = self.samples[:samples]
         if samples:
-            self.samples = np.zeros(self.samples.shape)
+            del self.samples
         return kept
 
     @property
     def arrays(self) -> tuple[NDArray, ...]:
         """In the kernel's order."""
+        return (*self._arrays, self.samples[: self.room])
+
+    @property
+    def weighed_arrays(self) -> tuple[NDArray, ...]:
+        """The same for a kernel that weighs samples itself."""
+        return (*self._arrays, self.weighed[: self.room])
+
+    @property
+    def _arrays(self) -> tuple[NDArray, ...]:
         points = (self.columns, self.marks, self.last, self.total, self.means, self.ends)
-        return (*points, self.points, self.each, self.when, self.samples[: self.room])
+        return (*points, self.points, self.each, self.when)
 
 
 class KernelState:
@@ -281,6 +296,8 @@ class Progressed(NamedTuple):
     """the projection of the last one was not checked: somebody is to look"""
     columns: NDArray
     """what was recorded of them: the loss and the constraint's value at least"""
+    weighed: bool = False
+    """what is asked about sampled projections is known, and their points are not kept"""
 
     @property
     def state(self) -> Any:
@@ -331,8 +348,9 @@ class CompiledDescent:
             self.settings[getattr(names, name)] = value
         self._geometry = tuple(map(read_only, (K.kernel_data, *geometry)))
         self.kernel_data, self.center = self._geometry[0], read_only(K.center)
-        self._run = specialise(K)
+        self._run, self._corner = specialise(K), K.corner
         self._spare: list[_Scratch] = []
+        self._corner_spare: list[_CornerScratch] = []
         self._nothing = Records(0, 1, 0, False, 0, 0).arrays[1:]
 
     def takes(self, state: Any) -> bool:
@@ -357,6 +375,10 @@ class CompiledDescent:
         k: int,
         records: Records | None = None,
     ) -> Progressed:
+        if self._corner is not None:
+            found = self._play_corners(self._corner, start, functions, first, k, records)
+            if found is not None:
+                return found
         try:
             scratch = self._spare.pop()
         except IndexError:  # others use what there is
@@ -365,6 +387,62 @@ class CompiledDescent:
             return self._play(start, functions, first, k, records, scratch)
         finally:
             self._spare.append(scratch)
+
+    def _play_corners(
+        self,
+        corner: float,
+        start: KernelState,
+        functions: Functions,
+        first: int,
+        k: int,
+        records: Records | None,
+    ) -> Progressed | None:
+        """By kernels/corners.py; None where the active set is not for that."""
+        try:
+            scratch = self._corner_spare.pop()
+        except IndexError:  # others use what there is
+            scratch = _CornerScratch(self.n)
+        scratch.fit(functions)
+        s, y, settings = start.numbers.copy(), start.y.copy(), self.settings
+        x, before, atoms = np.empty(self.n), np.empty(self.n), start.atoms
+        columns = np.empty((k, names.COLUMNS))
+        record = (columns, *self._nothing)
+        if records is not None:
+            record, columns, settings = records.weighed_arrays, records.columns, settings.copy()
+            settings[names.RECORDS], settings[names.FIRST] = 1.0, records.first
+        done, code, used, weights, entries = corners.corner_rounds(
+            first,
+            k,
+            settings,
+            s,
+            x,
+            y,
+            before,
+            start.weights.copy(),  # one that may be written to: kernels are compiled for that
+            corner,
+            self.center,
+            atoms.starts,
+            atoms.indices,
+            atoms.values,
+            *functions.given,
+            *scratch.arrays,
+            *record,
+        )
+        self._corner_spare.append(scratch)
+        if code == corners.OTHER:
+            return None
+        if not done:
+            return Progressed(start, 0, True, False, columns)
+        count = len(start.weights)
+        if len(weights) > count:
+            atoms = atoms.extended(count, entries[count:], corner)
+        x.setflags(write=False)
+        if code == LOOK:
+            own = ActiveSet(atoms, weights, x).reduced(used, self.K)
+            assert type(own.atoms) is SparseAtoms
+            atoms, weights = own.atoms, own.weights
+        after = KernelState(start.since, start.rounds + done, s, atoms, weights, x, y, before)
+        return Progressed(after, done, code == UNUSUAL, code == LOOK, columns, True)
 
     def _play(
         self,
@@ -411,8 +489,7 @@ class CompiledDescent:
                     *scratch.arrays,
                     *(record if done == 0 else _from(record, done)),
                 )
-                if count > atoms.filled:
-                    atoms.filled = count
+                atoms.appended(count)
             done += more
             if code in _ENDS:
                 break
@@ -457,6 +534,37 @@ def _longer(weights: Floats, count: int, room: int) -> Floats:
     longer = np.zeros(room)
     longer[:count] = weights[:count]
     return longer
+
+
+class _CornerScratch:
+    """Arrays for kernels/corners.py that no state keeps."""
+
+    def __init__(self, n: int) -> None:
+        self.n, blocks = n, -(-n // corners.BLOCK)
+        self._own = (
+            np.full(n, -1, dtype=np.int32),
+            np.zeros(blocks, dtype=np.int64),
+            np.zeros((3, blocks)),
+            np.zeros(blocks),
+            np.zeros((2, corners.BLOCK)),
+        )
+        self._buffers, self._pieces = np.zeros((2, 0)), np.zeros(0)
+        self.arrays: tuple[NDArray, ...] = (*self._own, self._buffers, self._pieces)
+        """in the kernel's order"""
+
+    def fit(self, functions: Functions) -> None:
+        """Room for the gradients and pieces of functions that have to be evaluated."""
+        loss, limit = functions.given[0], functions.given[4]
+        light = loss in _BY_REFERENCE and limit in _WITHOUT_GRADIENT
+        pieces = 0 if light else functions.pieces
+        if len(self._pieces) < pieces or not (light or self._buffers.size):
+            self._pieces = np.zeros(pieces)
+            self._buffers = np.zeros((2, 0 if light else self.n))
+            self.arrays = (*self._own, self._buffers, self._pieces)
+
+
+_BY_REFERENCE = (evaluate.LINEAR, evaluate.GIVEN)
+_WITHOUT_GRADIENT = (evaluate.CAPACITY, evaluate.UNLIMITED)
 
 
 def _from(record: tuple[NDArray, ...], done: int) -> tuple[NDArray, ...]:

@@ -122,7 +122,7 @@ def search(
             found = (x, moved, K.kernel_data, answer, work, numbers, at)
             code = run(rows, atoms.gram, atoms.filled, weights, *found)
             count = int(at[COUNT])
-            atoms.filled = max(atoms.filled, count)
+            atoms.appended(count)
         if code == DONE:
             break
         if code == BAD_ORACLE:

@@ -503,6 +503,13 @@ class CompiledGeometry(Compiled):
     def geometry(self) -> tuple[Floats, Int32s] | None:
         """What these two are told of the set, `floats` and `ints`; None where they cannot be."""
 
+    @property
+    def corner(self) -> float | None:
+        """What each vertex has at its one entry, where there is one vertex for every entry and the
+        center's are equal, so that rounds run in kernels/corners.py; None for other sets.
+        """
+        return None
+
 
 class CostlyMembership(ABC):
     """A set whose `excess` is costly: runs prove membership by the combination a state holds."""

@@ -80,7 +80,7 @@ class Atoms(ABC):
 
     def __init__(self) -> None:
         self.gram: Floats = np.zeros((FIRST_ROWS, FIRST_ROWS))
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         """held while it grows: states that share it may be continued in several threads"""
         self._vertices: list[Vertex] = []
         self._rows: dict[bytes, int] = {}
@@ -89,7 +89,7 @@ class Atoms(ABC):
         return {name: part for name, part in vars(self).items() if name != "lock"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, lock=threading.Lock())
+        vars(self).update(state, lock=threading.RLock())
 
     @property
     def vertices(self) -> list[Vertex]:

@@ -88,12 +88,14 @@ class SparseAtoms(Atoms):
     """Sparse vertices end to end: row i is entries starts[i] to starts[i + 1].
 
     Kernels append rows themselves (kernels/active_set.py), under its lock: `filled` counts all of
-    them, and those that nobody has asked for are made vertices when somebody does.
+    them, and those that nobody has asked for are made vertices when somebody does. So it is with
+    keys, and with the products of rows that no kernel needed any of (kernels/corners.py).
     """
 
     kind: ClassVar = Sparse
 
     def __init__(self) -> None:
+        self._gram, self._multiplied, self._keyed = np.zeros((0, 0)), 0, 0
         super().__init__()
         self.filled = 0
         self.shape: Shape = ()
@@ -105,6 +107,52 @@ class SparseAtoms(Atoms):
         return self.filled
 
     @property
+    def room(self) -> int:
+        """How many rows its arrays have room for."""
+        return len(self.starts) - 1
+
+    @property
+    def gram(self) -> Floats:
+        """The products of all rows; those that are missing are made."""
+        if self._multiplied == self.filled and len(self._gram) >= self.room:
+            return self._gram
+        with self.lock:
+            if len(self._gram) < self.room:
+                grown, old = np.zeros((self.room, self.room)), self._multiplied
+                grown[:old, :old] = self._gram[:old, :old]
+                self._gram = grown
+            if self._multiplied < self.filled:
+                zeros = np.zeros(math.prod(self.shape))
+                table = self.starts, self.indices, self.values, self._gram
+                for row in range(self._multiplied, self.filled):
+                    sparse_multiply(*table, row, zeros)
+                self._multiplied = self.filled
+            return self._gram
+
+    @gram.setter
+    def gram(self, gram: Floats) -> None:
+        self._gram = gram
+
+    def appended(self, count: int) -> None:
+        """A kernel has made it so many rows, with their products; called with the lock held."""
+        if count > self.filled:
+            self.filled = self._multiplied = count
+
+    def extended(self, count: int, indices: NDArray, values: float) -> SparseAtoms:
+        """A table whose rows from `count` on have one entry each: this one when nobody has appended
+        meanwhile, else a fork of its first `count` rows.
+        """
+        with self.lock:
+            table = self if count == self.filled else self.only(np.arange(count))
+            begin, rows = int(table.starts[count]), len(indices)
+            table.make_room(count + rows, begin + rows)
+            table.starts[count + 1 : count + rows + 1] = np.arange(begin + 1, begin + rows + 1)
+            table.indices[begin : begin + rows] = indices
+            table.values[begin : begin + rows] = values
+            table.filled = count + rows
+        return table
+
+    @property
     def vertices(self) -> list[Vertex]:
         while len(self._vertices) < self.filled:
             with self.lock:
@@ -112,22 +160,23 @@ class SparseAtoms(Atoms):
                 if row < self.filled:
                     begin, end = self.starts[row], self.starts[row + 1]
                     indices, values = self.indices[begin:end].copy(), self.values[begin:end].copy()
-                    self._name(Sparse(self.shape, indices, values), row)
+                    self._vertices.append(Sparse(self.shape, indices, values))
         return self._vertices
 
     def find(self, vertex: Vertex, count: int) -> int | None:
-        assert self.vertices is self._vertices  # all rows have names now
+        if self._keyed < self.filled:
+            with self.lock:
+                for row in range(self._keyed, self.filled):
+                    self._rows.setdefault(self.vertices[row].key(), row)
+                self._keyed = self.filled
         return super().find(vertex, count)
 
     def make_room(self, rows: int, entries: int) -> None:
         """Arrays for so many rows, with so many entries in all, where they are too short; called
         with the lock held.
         """
-        if rows > len(self.gram):
-            size = max(2 * len(self.gram), rows)
-            gram = np.zeros((size, size))
-            gram[: len(self.gram), : len(self.gram)] = self.gram
-            self.gram, self.starts = gram, _grown(self.starts, size + 1)
+        if rows > self.room:
+            self.starts = _grown(self.starts, rows + 1)
         if entries > len(self.indices):
             self.indices, self.values = _grown(self.indices, entries), _grown(self.values, entries)
 
@@ -138,29 +187,26 @@ class SparseAtoms(Atoms):
         self._store(vertex, row)
         self.filled += 1
         if len(self._vertices) == row:
-            self._name(vertex, row)
-
-    def _name(self, vertex: Vertex, row: int) -> None:
-        self._vertices.append(vertex)
-        self._rows.setdefault(vertex.key(), row)
+            self._vertices.append(vertex)
 
     def _store(self, vertex: Vertex, row: int) -> None:
         assert isinstance(vertex, Sparse)
-        table = self.starts, self.indices, self.values, self.gram
-        sparse_store(*table, row, vertex.indices, vertex.values, np.zeros(math.prod(vertex.shape)))
+        begin, end = int(self.starts[row]), int(self.starts[row]) + len(vertex.indices)
+        self.starts[row + 1] = end
+        self.indices[begin:end], self.values[begin:end] = vertex.indices, vertex.values
 
     def only(self, rows: NDArray) -> SparseAtoms:
-        """A new table holding just these rows, in this order; products are copied, and are those of
-        a table made anew where rows ascend.
+        """A new table holding just these rows, in this order; products that are there are copied,
+        and are those of a table made anew where rows ascend.
         """
         table, count = SparseAtoms(), len(rows)
         room = max(count, FIRST_ROWS)
         table.filled, table.shape = count, self.shape
         if len(self._vertices) == self.filled:
-            for at, row in enumerate(rows.tolist()):
-                table._name(self._vertices[row], at)
-        table.gram = np.zeros((room, room))
-        table.gram[:count, :count] = self.gram[rows[:, None], rows]
+            table._vertices = [self._vertices[row] for row in rows.tolist()]
+        if self._multiplied == self.filled:
+            table._gram, table._multiplied = np.zeros((room, room)), count
+            table._gram[:count, :count] = self._gram[rows[:, None], rows]
         begins, sizes = self.starts[rows], self.starts[rows + 1] - self.starts[rows]
         table.starts = np.zeros(room + 1, dtype=np.int64)
         np.cumsum(sizes, out=table.starts[1 : count + 1])
@@ -201,6 +247,21 @@ def sparse_inner(starts, indices, values, direction, products):  # type: ignore[
 
 
 @light_kernel
+def sparse_multiply(starts, indices, values, gram, row, zeros):  # type: ignore[no-untyped-def]
+    """The products of a row with those up to it; `zeros` has an entry for each of a point's, and is
+    as it was afterwards.
+    """
+    for p in range(starts[row], starts[row + 1]):
+        zeros[indices[p]] = values[p]
+    products = gram[row, : row + 1]
+    sparse_inner(starts, indices, values, zeros, products)
+    for i in range(row):  # an assignment of slices would take numba two seconds
+        gram[i, row] = products[i]
+    for p in range(starts[row], starts[row + 1]):
+        zeros[indices[p]] = 0.0
+
+
+@light_kernel
 def sparse_store(  # type: ignore[no-untyped-def]
     starts, indices, values, gram, row, new_indices, new_values, zeros
 ):
@@ -212,13 +273,7 @@ def sparse_store(  # type: ignore[no-untyped-def]
     for p in range(len(new_indices)):
         indices[start + p] = new_indices[p]
         values[start + p] = new_values[p]
-        zeros[new_indices[p]] = new_values[p]
-    products = gram[row, : row + 1]
-    sparse_inner(starts, indices, values, zeros, products)
-    for i in range(row):  # an assignment of slices would take numba two seconds
-        gram[i, row] = products[i]
-    for p in range(len(new_indices)):
-        zeros[new_indices[p]] = 0.0
+    sparse_multiply(starts, indices, values, gram, row, zeros)
 
 
 @light_kernel

@@ -133,6 +133,10 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, CompiledGeometry):
         return np.array([self.total, math.inf]), np.array([flag, flag], dtype=np.int32)
 
     @property
+    def corner(self) -> float | None:
+        return None if self.at_most else self.total
+
+    @property
     def max_nonzeros(self) -> int:
         return 1
 
