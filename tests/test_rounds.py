@@ -754,7 +754,7 @@ def test_what_is_recorded_is_what_the_evaluation_sees(seed, count, tiny):
             churn.append(record_point(t, points[t], records.last, records.total, *ends))
         np.testing.assert_allclose(churn, movement.parts()[0], rtol=1e-14)
         np.testing.assert_allclose(records.means, trajectory.means, rtol=1e-14)
-        np.testing.assert_array_equal(records.when, breaches.when())
+        np.testing.assert_array_equal(records.when, breaches.when)
         np.testing.assert_array_equal(records.each[1], breaches.worst)
         np.testing.assert_allclose(records.each[0], np.maximum(limits, 0.0).sum(axis=0), rtol=1e-14)
 
