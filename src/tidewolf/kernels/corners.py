@@ -243,7 +243,7 @@ def fullest(capacity, least, base, heads, places, rows, scratch, highs):  # type
 def count_capacities(  # type: ignore[no-untyped-def]
     t, capacity, base, size_of, heads, places, rows, scratch, highs, each, when
 ):
-    """What `count_limits` of rounds.py does, where some entry of a block is above its capacity."""
+    """As `count_limits` of rounds.py, its naive twin, where a block has a breach."""
     n = len(capacity)
     for block in range(len(heads)):
         if highs[block] > 0.0:
