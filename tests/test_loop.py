@@ -79,7 +79,7 @@ def test_play_is_the_loop_written_by_hand(block):
     assert len(played) == len(by_hand)
     for ours, (x, losses, constraints, saved) in zip(played, by_hand, strict=True):
         assert ours.x.tobytes() == x.tobytes()
-        np.testing.assert_array_equal(ours.losses, losses)
+        np.testing.assert_allclose(ours.losses, losses, rtol=1e-14)  # other sums
         np.testing.assert_array_equal(ours.constraints, constraints)
         assert learner.save(ours.state) == saved
 

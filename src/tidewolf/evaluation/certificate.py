@@ -303,11 +303,17 @@ class Audit:
         moved: int,
         kept: Sequence[ProjectionRecord | Weighed],
     ) -> None:
-        """The same after more updates, with those of their projections that are kept."""
+        """The same after more updates, with every projection that would be kept as things were
+        before them.
+        """
         self._worst = dict(zip(self._worst, worst, strict=True))
-        self.updates, self._moved = updates, moved
+        stride = self._stride
+        at = -(-self._moved // stride) * stride
         for last in kept:
-            self._keep(last)
+            if at % self._stride == 0:
+                self._keep(last)
+            at += stride
+        self.updates, self._moved = updates, moved
 
     def _keep(self, last: ProjectionRecord | Weighed) -> None:
         self.sample.append(last)

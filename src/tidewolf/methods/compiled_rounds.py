@@ -196,7 +196,7 @@ class Records:
         self.when: Int64s = np.full((4, limits), -1, dtype=np.int64)
         """in how many rounds it was, the worst, the first and the last"""
         self._shape = (samples, 3, n)
-        self.weighed = np.zeros((samples, 1, 1))
+        self.weighed = np.zeros((rounds + 1, 1, 1))
         """what is asked about some projections, where the kernel knows"""
         self.room = 0
         """how many samples there are to be"""
@@ -223,7 +223,7 @@ class Records:
     @property
     def weighed_arrays(self) -> tuple[NDArray, ...]:
         """The same for a kernel that weighs samples itself."""
-        return (*self._arrays, self.weighed[: self.room])
+        return (*self._arrays, self.weighed)
 
     @property
     def _arrays(self) -> tuple[NDArray, ...]:
