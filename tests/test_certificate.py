@@ -20,6 +20,7 @@ from tidewolf.core.oracle import Answer
 from tidewolf.evaluation import certificate
 from tidewolf.evaluation.certificate import SAMPLE, Certificate, CertificateCheck
 from tidewolf.functions import Affine, Capacity, Custom, Linear
+from tidewolf.kernels import rounds as kernel_names
 from tidewolf.learners import primal_dual
 from tidewolf.methods import descent
 from tidewolf.methods.base import Bound
@@ -378,10 +379,10 @@ def test_an_oracle_that_may_err_decides_nothing_within_its_error(monkeypatch):
 
 
 def test_the_sample_is_small_and_spread_over_the_run():
-    learner = tw.LyapunovDescent(
-        Simplex(6), horizon=1000, tolerance=1e-9, calls_per_round=5.0, caution=1.0
-    )
-    run = tw.run(learner, stream("random signs", Simplex(6), 1000))
+    """Where kernels see whole points."""
+    K = tw.sets.CappedSimplex(6, cap=0.9)
+    learner = tw.LyapunovDescent(K, horizon=1000, tolerance=1e-9, calls_per_round=5.0, caution=1.0)
+    run = tw.run(learner, stream("random signs", K, 1000))
     states = [played.state for played in tw.play(learner, run.stream)]
     moved = [state for state in states if state.point.before_projection is not state.point.y]
     stride = 1 << ((len(moved) - 1) // SAMPLE).bit_length()
@@ -492,3 +493,18 @@ def test_a_learner_that_says_nothing_is_checked_by_what_can_be_seen():
     ]
     assert found.holds
     assert found.regret.ratio is None
+
+
+def test_what_a_kernel_says_in_closed_form_is_confirmed_point_by_point(monkeypatch):
+    """On the simplex, where kernels never see a whole point."""
+    learner, hostile = tw.LyapunovDescent(Simplex(6)), stream("moving", Simplex(6), 60)
+    right = learner.compiled._play_corners
+
+    def wrong(*given):
+        found = right(*given)
+        found.after.numbers[kernel_names.DISTANCE] += 0.1
+        return found
+
+    assert tw.run(learner, hostile).certificate.holds
+    monkeypatch.setattr(learner.compiled, "_play_corners", wrong)
+    assert "|x - y| is what the learner says it is" in failures(learner, hostile)

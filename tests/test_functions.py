@@ -495,7 +495,7 @@ def test_costs_of_loads_are_measured_some_rounds_at_a_time(monkeypatch: pytest.M
     np.testing.assert_array_equal(f[:0].slopes(points[0]), np.zeros(0))
 
 
-@pytest.mark.parametrize("f", EXAMPLES, ids=repr)
+@each_example
 def test_offsets_are_those_of_the_half_spaces(f: Batch) -> None:
     if isinstance(f, PiecewiseLinear):
         np.testing.assert_array_equal(f.offsets(), f.halfspaces().b)

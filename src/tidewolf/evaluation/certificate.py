@@ -320,6 +320,18 @@ class Audit:
         if len(self.sample) > self.most_kept:
             self.sample, self._stride = self.sample[::2], 2 * self._stride
 
+    def confirm(self, state: Any) -> None:
+        """The last update once more, point by point: what a kernel said of it in closed form."""
+        last = self._learner.last_projection(state)
+        if last is None:
+            return
+        unit, apart = last.over.radius or 1.0, last.x - last.y
+        self._note("distances", abs(inner(apart, apart) - state.distance**2) / unit)
+        if last.y is not last.before_projection:
+            self._note("center", _closer(last) / unit)
+            if self.sample and isinstance(self.sample[-1], Weighed):
+                self.sample[-1] = max(self.sample[-1], _weighed(last))
+
     def _note(self, name: str, measured: float) -> None:
         if not measured <= self._worst[name]:  # a NaN is the worst
             self._worst[name] = measured

@@ -235,6 +235,8 @@ class Recording:
         self.t, self.state = stop, found.state
         if found.look:
             self.audit.see(self.state)
+        elif found.weighed:
+            self.audit.confirm(self.state)
 
     def _take(self, played: Played) -> None:
         self._gradients.see(self.t, played)
