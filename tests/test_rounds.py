@@ -878,3 +878,9 @@ def test_members_moved_by_the_kernel_are_those_moved_one_by_one(name, kind):
             np.testing.assert_allclose(one.sums[:3], other.sums[:3], rtol=1e-9, atol=1e-12)
         assert ours.state.bank == pytest.approx(theirs.state.bank)
         assert ours.state.calls == theirs.state.calls
+
+
+def test_a_gradient_vanishes_where_all_of_it_is_nothing():
+    for gradient in (np.zeros(3), np.array([0.0, 5e-324, 0.0]), np.array([0.0, 0.0, -1.0])):
+        for way in (rounds.vanishes, rounds.vanishes.plain):
+            assert bool(way(gradient)) is not bool(np.any(gradient))

@@ -33,7 +33,8 @@ def test_losses_and_violations_are_those_of_the_played_points(
     breach = float(problem.stream.constraints[t : t + 1].values(played[t])[0])
     assert run.violations[t] == pytest.approx(max(breach, 0.0), rel=1e-15)
     assert run.oracle_calls == run.final_state.calls == run.calls.sum()
-    assert run.max_excess == max(problem.K.excess(x) for x in played)
+    most = max(problem.K.excess(x) for x in played)
+    assert run.max_excess == pytest.approx(most, abs=1e-15)  # balances in another order
 
 
 def test_distances_are_those_of_the_played_points(

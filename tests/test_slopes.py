@@ -84,10 +84,10 @@ def test_drift_plus_penalty_keeps_one_limit_of_a_simplex_for_every_k(
     run = tw.run(learner, tw.Stream(Linear(C), Affine(A, b)))
     for k in (1.0, 1e3, 1e6):
         again = tw.run(learner, tw.Stream(Linear(C + k), Affine(A + k, b + k)))
-        assert again.violations.sum() == pytest.approx(run.violations.sum(), rel=1e-6)
+        assert again.violations.sum() == pytest.approx(run.violations.sum(), rel=1e-4)
         for part in ((0, T), (7, 50), (60, T), (13, 15)):
             assert learner.bound_between(again, *part)[:2] == pytest.approx(
-                learner.bound_between(run, *part)[:2], rel=1e-6
+                learner.bound_between(run, *part)[:2], rel=1e-4
             ), (k, part)
 
 

@@ -53,7 +53,9 @@ def small_runs(learner: Learner[Any], stream: Stream, state: Any) -> Iterator[tu
     if isinstance(stream.constraints, Capacity):
         most = 0.9 * float(to_numpy(center).max())
         limits = Capacity(like(np.full((WARM_UP_ROUNDS, *K.shape), most), center))
-    for example in kind.examples(K, WARM_UP_ROUNDS)[:2]:
+    examples = kind.examples(K, WARM_UP_ROUNDS)[:2]
+    alike = [one for one in examples if (one.compiled is None) is (learner.compiled is None)]
+    for example in alike or examples:
         yield example, Stream(Linear(slopes), limits)
 
 

@@ -71,6 +71,7 @@ from tidewolf.kernels.rounds import (
     count_limits,
     slope_of,
     step_of,
+    vanishes,
     weighed,
 )
 from tidewolf.kernels.simplices import added
@@ -588,6 +589,8 @@ def corner_rounds(  # type: ignore[no-untyped-def]
             0.0,
         )
         slopes[0] = slope_of(max(norm2, sdd - sd * mean), max(d2, 0.0), settings[LOSS_MOST], radius)
+        if norm2 == 0.0 and not vanishes(cost):
+            slopes[0] = -1.0
         flat = slopes[0] == 0.0
         for q in range(count):
             if q != middle:
@@ -620,6 +623,8 @@ def corner_rounds(  # type: ignore[no-untyped-def]
                         own = total * rows[WEIGHT, q]
                         ax += own * (a[places[ENTRY, q]] - a_shift - a_mean)
             slopes[1] = slope_of(norm2, a2, settings[LIMIT_MOST], radius)
+            if norm2 == 0.0 and not vanishes(buffers[1]):
+                slopes[1] = -1.0
             limit_norm = math.sqrt(norm2)
         if slopes[0] < 0.0 or (value > 0.0 and slopes[1] < 0.0):
             done, code = i, UNUSUAL
@@ -680,20 +685,25 @@ def corner_rounds(  # type: ignore[no-untyped-def]
         V, w, breach = weighed(s, settings, value, limit_norm, slopes)
         V = 0.0 if flat else V
         w = 0.0 if value > 0.0 and slopes[1] == 0.0 else w
-        g2 = V * V * d2 + 2.0 * V * w * ad + w * w * a2
+        # products of weights and lengths, which are moderate where their squares are not
+        d1, a1 = math.sqrt(d2), math.sqrt(a2)
+        angle = ad / d1 / a1 if d1 > 0.0 and a1 > 0.0 else 0.0
+        Vd, wa = V * d1, w * a1
+        g2 = Vd * Vd + 2.0 * Vd * wa * angle + wa * wa
         rate, limit_rate, share = 0.0, 0.0, 1.0
         if g2 > 0.0:
             eta, price = step_of(s, settings, g2)
             s[PRICES] = s[PRICES] + price + ((V * dx + w * ax) - (V * du + w * au))
             back = 0.0
             if value > 0.0:
-                past = -w * breach - (w * au - eta * w * (V * ad + w * a2) - w * ax)
-                penalty2 = w * w * a2
+                past = -w * breach - (w * au - eta * wa * (Vd * angle + wa) - w * ax)
+                penalty2 = wa * wa
                 if past > 0.0 and penalty2 > 0.0:
                     back = (1.0 - settings[KEEP]) * min(eta, past / penalty2)
             rate, limit_rate = eta * V, (eta - back) * w
-            length2 = suu - 2.0 * (rate * du + limit_rate * au) + rate * rate * d2
-            length2 += limit_rate * (2.0 * rate * ad + limit_rate * a2)
+            along, limit_along = rate * d1, limit_rate * a1
+            length2 = suu - 2.0 * (rate * du + limit_rate * au) + along * along
+            length2 += limit_along * (2.0 * along * angle + limit_along)
             if length2 > radius * radius:
                 share = radius / math.sqrt(length2)
         descend_in_blocks(

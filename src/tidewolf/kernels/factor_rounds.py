@@ -71,6 +71,7 @@ from tidewolf.kernels.rounds import (
     WORST_CENTER,
     WORST_TOLERANCE,
     count_limits,
+    vanishes,
     weigh,
 )
 
@@ -462,6 +463,8 @@ def factor_rounds(  # type: ignore[no-untyped-def]
             f, x, starts, D, sizes, size, free, 0, q, columns_of_factors[0], block
         )
         slopes[0] = usual_slope(loss_norm2, along2, settings[LOSS_MOST], radius)
+        if loss_norm2 == 0.0 and not vanishes(f):
+            slopes[0] = -1.0
         twice[0], limit_norm2 = 0.0 < along2 < ACROSS * loss_norm2, 0.0
         if loss_kind == GIVEN:
             loss = loss_b[t]
@@ -474,6 +477,8 @@ def factor_rounds(  # type: ignore[no-untyped-def]
                 limit, x, starts, D, sizes, size, free, low, high, columns_of_factors[0], block
             )
             slopes[1] = usual_slope(limit_norm2, along2, settings[LIMIT_MOST], radius)
+            if limit_norm2 == 0.0 and not vanishes(limit):
+                slopes[1] = -1.0
             twice[1] = 0.0 < along2 < ACROSS * limit_norm2
         usual = abs(loss) <= MOST and abs(value) <= MOST and slopes[0] >= 0.0
         if not usual or (broken and slopes[1] < 0.0):

@@ -65,7 +65,7 @@ def factor_etas(norms2, D, scale, S, sigma, etas, prices):  # type: ignore[no-un
     """
     count = len(norms2)
     for b in range(count):
-        etas[b] = math.sqrt(0.5 * S[b]) / (scale * D[b])
+        etas[b] = math.sqrt(0.5 * S[b]) / (scale * (D[b] if D[b] > 0.0 else 1.0))
     for b in range(count):
         etas[b] = etas[b] if (D[b] > 0.0) & (etas[b] > sigma[b]) else sigma[b]
     for b in range(count):
@@ -73,7 +73,7 @@ def factor_etas(norms2, D, scale, S, sigma, etas, prices):  # type: ignore[no-un
     for b in range(count):
         sigma[b] = etas[b]
     for b in range(count):
-        eta = 0.5 / sigma[b]
+        eta = 0.5 / (sigma[b] if sigma[b] > 0.0 else 1.0)
         etas[b] = eta if (S[b] > 0.0) & (D[b] > 0.0) else 0.0
     for b in range(count):
         prices[b] += 0.5 * etas[b] * norms2[b]

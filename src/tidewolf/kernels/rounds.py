@@ -91,6 +91,18 @@ def excess(x, floats, ints):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def vanishes(gradient):  # type: ignore[no-untyped-def]
+    """Whether all entries are 0, and not only too small to be squared.
+
+    Naive twin: `numpy.any`, in tests/test_rounds.py.
+    """
+    size = 0.0
+    for e in range(len(gradient)):
+        size = max(size, abs(gradient[e]))
+    return size == 0.0
+
+
+@kernel
 def slope_of(norm2, along2, most, radius):  # type: ignore[no-untyped-def]
     """The slope of a gradient of square `norm2` whose part within aff(K) has the square `along2`; 0
     where only rounding is left of that, -1 where the gradient is no usual one.
@@ -379,7 +391,8 @@ def rounds(  # type: ignore[no-untyped-def]
                 norm2 = dot(gradients[which], gradients[which])
                 most = settings[LOSS_MOST + which]
                 slopes[which] = slope_within(norm2, along[which], most, settings[RADIUS])
-                if slopes[which] < 0.0:
+                too_small = norm2 == 0.0 and not vanishes(gradients[which])
+                if too_small or slopes[which] < 0.0:
                     return i, UNUSUAL, int(at[COUNT])
                 limit_norm = math.sqrt(norm2)
                 if slopes[which] * slopes[which] < ACROSS * norm2:

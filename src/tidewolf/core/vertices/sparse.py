@@ -176,7 +176,9 @@ class SparseAtoms(Atoms):
         with the lock held.
         """
         if rows > self.room:
-            self.starts = _grown(self.starts, rows + 1)
+            starts = np.zeros(max(2 * self.room, rows) + 1, dtype=np.int64)
+            starts[: len(self.starts)] = self.starts
+            self.starts = starts
         if entries > len(self.indices):
             self.indices, self.values = _grown(self.indices, entries), _grown(self.values, entries)
 

@@ -115,8 +115,9 @@ def tangent_part(
         norm2 = square(gradient)
     else:
         along = K.tangent(gradient)
-        if size > 0.0:
-            norm2, along2 = size * size, size * size if along is gradient else inner(along, along)
+        if along is gradient or size > 0.0:  # what is said of its size says nothing of a NaN in it
+            along2 = inner(along, along)
+            norm2 = along2 if along is gradient else size * size
         else:
             norm2, along2 = inner_products((gradient, gradient), (along, along))
     least, most = square_range(gradient)
