@@ -814,7 +814,7 @@ PATCHES = (
     ),
     Patch(
         "members that a kernel moves take the whole gradient",
-        "kernels/rounds.py",
+        "kernels/members.py",
         "            Y[i, e] -= etas[i] * share * g[e]",
         "            Y[i, e] -= etas[i] * g[e]",
         f"{ROUNDS}::test_steps_of_members_are_those_of_their_groups",

@@ -25,7 +25,7 @@ from tidewolf.evaluation.recording import Recording
 from tidewolf.evaluation.trajectory_summary import TrajectorySummary
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine
 from tidewolf.functions.base import AT_ONCE, lane_products
-from tidewolf.kernels import active_set, evaluate, rounds
+from tidewolf.kernels import active_set, evaluate, members, rounds
 from tidewolf.kernels import laplacian as graphs
 from tidewolf.kernels import simplices as sums
 from tidewolf.methods import compiled_rounds
@@ -694,10 +694,10 @@ def test_steps_of_members_are_those_of_their_groups(seed, broken, length, cells)
     settings_of = np.zeros(rounds.SETTINGS)
     settings_of[rounds.RADIUS], settings_of[rounds.DIAMETER] = K.radius, K.diameter
     settings_of[rounds.KEEP] = keep
-    for way in (rounds.step_members, rounds.step_members.plain):
+    for way in (members.step_members, members.step_members.plain):
         moved = Y.copy()
         numbers = np.array([[*one[:3], one.largest, 0.0, 0.0, 0.0] for one in own])
-        numbers[:, rounds.APART_OF] = apart
+        numbers[:, members.APART_OF] = apart
         way(
             g, P, value, broken, played, center, settings_of, moved, numbers, scales, shares, groups
         )
@@ -721,7 +721,7 @@ def test_the_bank_serves_those_who_are_trusted_and_far(seed, m):
     order = np.zeros(m, dtype=np.int64)
     apart = [math.sqrt(float(((y - x) ** 2).sum())) for x, y in zip(X, Y, strict=True)]
     urgency = [p if p == math.inf else p * d for p, d in zip(trust, apart, strict=True)]
-    for way in (rounds.order_of, rounds.order_of.plain):
+    for way in (members.order_of, members.order_of.plain):
         way(X, Y, trust, order)
         assert order.tolist() == sorted(range(m), key=lambda i: -urgency[i])
 

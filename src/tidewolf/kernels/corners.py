@@ -116,7 +116,9 @@ def largest(a):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def listed(starts, indices, values, count, total, c, pos, heads, places):  # type: ignore[no-untyped-def]
+def listed(  # type: ignore[no-untyped-def]
+    starts, indices, values, count, total, c, pos, heads, places
+):
     """Which row is the center, -1 where none is, -2 where some row is no corner, or one of two that
     are the same; rows find their block, entries their row. Its naive twin in tests/test_corners.py
     is a dictionary.
@@ -168,7 +170,9 @@ def companions(y, scale, offset, lo, head, places, rows, v):  # type: ignore[no-
 
 
 @kernel
-def moments(a, shift, y, scale, offset, c, heads, places, rows, scratch):  # type: ignore[no-untyped-def]
+def moments(  # type: ignore[no-untyped-def]
+    a, shift, y, scale, offset, c, heads, places, rows, scratch
+):
     """The sums of d = a - shift, d^2, u = y - c, u^2 and d u; the twin is that of `companions`."""
     n, sd, sdd, su, suu, sdu = len(y), 0.0, 0.0, 0.0, 0.0, 0.0
     for block in range(len(heads)):
@@ -214,7 +218,9 @@ def spare_capacity(capacity, base, lo, head, places, rows, p):  # type: ignore[n
 
 
 @kernel
-def fullest(capacity, least, base, heads, places, rows, scratch, highs):  # type: ignore[no-untyped-def]
+def fullest(  # type: ignore[no-untyped-def]
+    capacity, least, base, heads, places, rows, scratch, highs
+):
     """The largest x_i - capacity_i, no number where `evaluate` has none; its first entry; the
     largest of |x_i - capacity_i|. The twin is that of `companions`.
     """
@@ -351,7 +357,9 @@ def descend_in_blocks(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def corner_steps(rows, places, count, middle, total, c, n, steps, stop):  # type: ignore[no-untyped-def]
+def corner_steps(  # type: ignore[no-untyped-def]
+    rows, places, count, middle, total, c, n, steps, stop
+):
     """As `pairwise_steps` of active_set.py, its naive twin, without its matrix."""
     weights, slopes, chosen = rows[WEIGHT], rows[SLOPE], places[CHOSEN]
     average = 0.0

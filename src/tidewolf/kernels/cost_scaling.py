@@ -38,7 +38,9 @@ ABSENT, DONE = -1, -2
 
 
 @kernel
-def refine(graph, price, able, pi, excess, lost, heap, queues, eps, tiny):  # type: ignore[no-untyped-def]
+def refine(  # type: ignore[no-untyped-def]
+    graph, price, able, pi, excess, lost, heap, queues, eps, tiny
+):
     """Make the flow eps-optimal; whether that came before patience was lost.
 
     `heap` and `queues`, three rows, are to work in.
@@ -126,7 +128,9 @@ def way_out(graph, price, able, pi, v, begin, tiny):  # type: ignore[no-untyped-
 
 
 @kernel
-def lower_by_distances(graph, price, able, pi, excess, lost, heap, eps, tiny):  # type: ignore[no-untyped-def]
+def lower_by_distances(  # type: ignore[no-untyped-def]
+    graph, price, able, pi, excess, lost, heap, eps, tiny
+):
     """Lower pi by the distances to nodes that lack something; what reaches none is lost."""
     first, to, mate, _ = graph
     order, where, distance = heap

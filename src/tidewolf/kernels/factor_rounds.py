@@ -47,7 +47,6 @@ from tidewolf.kernels.rounds import (
     EXPONENT,
     FIRST,
     KEEP,
-    LEAST,
     LIMIT_MOST,
     LOSS,
     LOSS_MOST,
@@ -59,7 +58,6 @@ from tidewolf.kernels.rounds import (
     RADIUS,
     RECORDS,
     SCALE,
-    SLACK,
     SPENT,
     SQUARES,
     STORED,
@@ -71,6 +69,7 @@ from tidewolf.kernels.rounds import (
     WORST_CENTER,
     WORST_TOLERANCE,
     count_limits,
+    slope_of,
     vanishes,
     weigh,
 )
@@ -159,7 +158,9 @@ def count_capacities(t, x, c, size, tops, each, when, block):  # type: ignore[no
 
 
 @kernel
-def squares_within(d, x, starts, D, sizes, size, free, first, stop, columns, block):  # type: ignore[no-untyped-def]
+def squares_within(  # type: ignore[no-untyped-def]
+    d, x, starts, D, sizes, size, free, first, stop, columns, block
+):
     """|d|^2 over some factors, of its part within aff(K), and <d, x>; `free`: that is all of d."""
     q, n, step = len(starts), len(d), block.shape[1]
     norm2, along2, product = 0.0, 0.0, 0.0
@@ -182,23 +183,6 @@ def squares_within(d, x, starts, D, sizes, size, free, first, stop, columns, blo
             square_columns(columns, columns, size, found)
             along2 += lane_sum(found)
     return norm2, along2, product
-
-
-@kernel
-def usual_slope(norm2, along2, most, radius):  # type: ignore[no-untyped-def]
-    """The slope of a gradient of square `norm2`, 0 where only rounding is left of its part within
-    aff(K); -1 where it needs a sentence: `tangent_part` of methods/steps/slopes.py.
-    """
-    if norm2 == 0.0:
-        return 0.0
-    if not LEAST * LEAST <= norm2 <= MOST * MOST:
-        return -1.0
-    if along2 <= SLACK * SLACK * norm2:
-        return 0.0
-    slope = math.sqrt(along2)
-    if slope > most * (1.0 + 1e-9) or not LEAST <= slope * radius <= MOST:
-        return -1.0
-    return slope
 
 
 @kernel
@@ -291,7 +275,9 @@ def step_in_box(x, g, etas, lower, upper, there, before):  # type: ignore[no-unt
 
 
 @kernel
-def step_in_simplices(x, starts, first, stop, size, columns, block, there, before):  # type: ignore[no-untyped-def]
+def step_in_simplices(  # type: ignore[no-untyped-def]
+    x, starts, first, stop, size, columns, block, there, before
+):
     """The same of some simplices; g is in columns[0], eta in block[1]. Returns how far sums of
     their members are from 1.
     """
@@ -312,7 +298,9 @@ def step_in_simplices(x, starts, first, stop, size, columns, block, there, befor
 
 
 @kernel
-def record_entries(x, there, before, center, total, least, most, block, seen):  # type: ignore[no-untyped-def]
+def record_entries(  # type: ignore[no-untyped-def]
+    x, there, before, center, total, least, most, block, seen
+):
     """What is recorded of some entries: how far they move, in seen[0], how far they are outside
     bounds, |x - c|^2 - |u - c|^2, and the sum of what was played. No bounds are 0 and infinity.
     """
@@ -462,7 +450,7 @@ def factor_rounds(  # type: ignore[no-untyped-def]
         loss_norm2, along2, product = squares_within(
             f, x, starts, D, sizes, size, free, 0, q, columns_of_factors[0], block
         )
-        slopes[0] = usual_slope(loss_norm2, along2, settings[LOSS_MOST], radius)
+        slopes[0] = slope_of(loss_norm2, along2, settings[LOSS_MOST], radius)
         if loss_norm2 == 0.0 and not vanishes(f):
             slopes[0] = -1.0
         twice[0], limit_norm2 = 0.0 < along2 < ACROSS * loss_norm2, 0.0
@@ -476,7 +464,7 @@ def factor_rounds(  # type: ignore[no-untyped-def]
             limit_norm2, along2, _ = squares_within(
                 limit, x, starts, D, sizes, size, free, low, high, columns_of_factors[0], block
             )
-            slopes[1] = usual_slope(limit_norm2, along2, settings[LIMIT_MOST], radius)
+            slopes[1] = slope_of(limit_norm2, along2, settings[LIMIT_MOST], radius)
             if limit_norm2 == 0.0 and not vanishes(limit):
                 slopes[1] = -1.0
             twice[1] = 0.0 < along2 < ACROSS * limit_norm2

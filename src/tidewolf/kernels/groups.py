@@ -80,7 +80,9 @@ def factor_etas(norms2, D, scale, S, sigma, etas, prices):  # type: ignore[no-un
 
 
 @kernel
-def factor_steps(g, share, y, starts, D, pending, scale, before, after, etas, target):  # type: ignore[no-untyped-def]
+def factor_steps(  # type: ignore[no-untyped-def]
+    g, share, y, starts, D, pending, scale, before, after, etas, target
+):
     """Every factor's step from y along -share g: where it leads, eta, and the sums after it, rows
     S, sigma and the largest |g|. Returns the prices and S, each added up.
     """

@@ -1,4 +1,4 @@
-"""The members of an ensemble moved by one kernel (kernels/rounds.py): their steps along one
+"""The members of an ensemble moved by one kernel (kernels/members.py): their steps along one
 gradient and their projections, on one table of vertices and one bank of oracle calls.
 
     y_i <- ball( y_i - eta_i phi_i g, softened together within a group )
@@ -18,7 +18,7 @@ from tidewolf.core.jit import Kernel
 from tidewolf.core.types import Array, Int64s, NDArray
 from tidewolf.core.vertices import SparseAtoms
 from tidewolf.kernels import active_set
-from tidewolf.kernels import rounds as names
+from tidewolf.kernels import members as names
 from tidewolf.kernels.active_set import BAD_ORACLE, COUNT, DONE, PLACES, USED
 from tidewolf.methods.compiled_rounds import CompiledDescent
 from tidewolf.methods.steps.adagrad import DescentSums

@@ -56,6 +56,7 @@ _ENDS = (PLAYED, UNUSUAL, LOOK, ENOUGH)
 _NO_ROWS, _NO_NUMBERS = read_only(np.zeros((1, 1))), read_only(np.zeros(1))
 _NO_LEAST = read_only(np.array([-math.inf]))
 _UNLIMITED = (evaluate.UNLIMITED, _NO_ROWS, _NO_NUMBERS, 0)
+_READ = (Unlimited, Linear, Capacity, Affine, MaxAffine)
 Encoded = tuple[int, NDArray, NDArray, int]
 
 
@@ -63,17 +64,19 @@ def encoded(batch: Batch) -> Encoded | None:
     """A batch as the kernel reads it: kind, matrix, numbers, pieces a round; None where it cannot
     be.
     """
-    kind = type(batch)
-    if kind is Unlimited:
-        return _UNLIMITED
-    if kind is Linear:
-        return _as_encoded(evaluate.LINEAR, batch.C, None)  # type: ignore[attr-defined]
-    if kind is Capacity:
-        return _as_encoded(evaluate.CAPACITY, batch.c, None)  # type: ignore[attr-defined]
-    if kind is Affine:
-        return _as_encoded(evaluate.AFFINE, batch.A, batch.b)  # type: ignore[attr-defined]
-    if kind is MaxAffine:
-        return _as_encoded(evaluate.MAX_AFFINE, batch.A, batch.b)  # type: ignore[attr-defined]
+    if type(batch) not in _READ:  # a subclass may say otherwise
+        return None
+    match batch:
+        case Unlimited():
+            return _UNLIMITED
+        case Linear():
+            return _as_encoded(evaluate.LINEAR, batch.C, None)
+        case Capacity():
+            return _as_encoded(evaluate.CAPACITY, batch.c, None)
+        case Affine():
+            return _as_encoded(evaluate.AFFINE, batch.A, batch.b)
+        case MaxAffine():
+            return _as_encoded(evaluate.MAX_AFFINE, batch.A, batch.b)
     return None
 
 
