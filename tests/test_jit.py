@@ -297,7 +297,7 @@ def test_a_light_kernel_is_compiled_when_that_is_worth_it(kept: Path, monkeypatc
             assert found == size
             assert type(found) is float
             seen.append(len(compiled_kernels()) - before)
-        assert one.light is (sum(sizes) <= jit.COMPILING)
+        assert one.is_interpreted is (sum(sizes) <= jit.COMPILING)
         return seen
 
     monkeypatch.setattr(jit, "SMALL", 100)
@@ -309,11 +309,11 @@ def test_a_light_kernel_is_compiled_when_that_is_worth_it(kept: Path, monkeypatc
     one = light_kernel(total)
     before = len(compiled_kernels())
     assert [one(np.ones(100)) for _ in range(2)] == [100.0, 100.0]
-    assert not one.light  # as code for such an array is kept
+    assert not one.is_interpreted  # as code for such an array is kept
     assert len(compiled_kernels()) == before
     one = light_kernel(total)
     assert [one(np.ones(200)[::2]) for _ in range(2)] == [100.0, 100.0]
-    assert one.light  # for such a one it is not
+    assert one.is_interpreted  # for such a one it is not
     entry.unlink()
     before = len(compiled_kernels())
     assert light_kernel(total)(np.ones(101)) == 101.0

@@ -45,14 +45,18 @@ class Kernel(Generic[R]):
     """`plain` compiled at its first call, or later where it is light; kernels may call kernels."""
 
     def __init__(self, plain: Callable[..., R], light: bool = False) -> None:
-        self.plain, self.light = plain, light
+        self.plain = plain
         self.__doc__ = plain.__doc__
-        self._interpreted = 0
-        """entries so far"""
-        self._looked = False
+        self.light = light
+        self.forget()
+
+    def forget(self) -> None:
+        """As it was made: nothing is compiled, nothing was interpreted."""
+        self.__dict__.pop("compiled", None)
+        self.is_interpreted, self._interpreted, self._looked = self.light, 0, False
 
     def __call__(self, *args: Any) -> R:
-        if self.light:
+        if self.is_interpreted:
             entries = _entries(args)
             if entries <= SMALL and self._is_cheap(entries, args):
                 return self._interpret(args)
@@ -63,9 +67,9 @@ class Kernel(Generic[R]):
         self._interpreted += entries
         if self._interpreted > LOADING and not self._looked:
             self._looked = True
-            self.light = not self._is_kept(args)
-        self.light = self.light and self._interpreted <= COMPILING
-        return self.light
+            self.is_interpreted = not self._is_kept(args)
+        self.is_interpreted = self.is_interpreted and self._interpreted <= COMPILING
+        return self.is_interpreted
 
     def _interpret(self, args: tuple[Any, ...]) -> R:
         """What machine code would answer, while nobody waits for it."""
