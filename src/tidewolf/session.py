@@ -53,6 +53,7 @@ from tidewolf.core.errors import (
     InvalidInput,
     NotAMember,
     NotSupported,
+    OtherContent,
     TidewolfError,
     WrongShape,
     WrongType,
@@ -880,7 +881,7 @@ class Session(Generic[S]):
         said, told = known.identity or "", self._keeper.told.get(number)
         if not said or said != told:
             when = "before this was" if told is None else "when something else was"
-            raise InvalidInput(
+            raise OtherContent(
                 f"Round {number} was decided {when} known: play() gives that decision again. To "
                 f"decide it anew, rollback({number}) and play it with what is known."
             )
@@ -900,7 +901,7 @@ class Session(Generic[S]):
             given, told = self.learner.act(state), self.learner.act(state, known)
         if not bool((given == told).all()):
             number = coming_round(state)
-            raise InvalidInput(
+            raise OtherContent(
                 f"Round {number} was decided before this was known, and with it the decision would "
                 "be another: play() gives the one that stands. To decide the round again, "
                 f"rollback({number}) and play it with what is known."
@@ -1153,9 +1154,9 @@ class Session(Generic[S]):
         was = self._keeper.content_of(number)
         if was is None or was == EXPIRED or not content:
             why = "" if was == EXPIRED else ", and what it held is not remembered"
-            raise InvalidInput(f"Round {number} {self._over(number)}{why}: nothing was learned.")
+            raise OtherContent(f"Round {number} {self._over(number)}{why}: nothing was learned.")
         if was != content:
-            raise InvalidInput(
+            raise OtherContent(
                 f"Round {number} was observed already, with other content, which stands: nothing "
                 "was learned."
             )

@@ -8,6 +8,8 @@
     |   |-- EmptySet                    no point is in the set
     |   |-- NotConvex                   a function that is not convex
     |   |-- NotAMember                  a point outside the set where a member is needed
+    |   |-- OtherContent                a round that was observed, or decided, on something else
+    |   |-- AlreadyThere                a name that is taken
     |   `-- GraphError
     |       |-- CyclicGraph             names the cycle
     |       |-- UnreachableTarget
@@ -20,12 +22,16 @@
     |-- Interrupted                     a run that was told to stop; its folder goes on from there
     |-- ClusterLost                     the scheduler of a cluster does not answer
     |-- LawBroken (AssertionError)      a user's class breaks a law of tidewolf.testing
+    |-- UnknownSession (LookupError)    a name that no session has
+    |-- TooMany                         more than a quota allows
+    |-- Overloaded                      more than can be answered now
     `-- CheckpointError
         |-- BrokenFile                  truncated, tampered with, or not ours
         |-- OtherSettings               written by a learner with other settings
         |-- NewerFormat                 written by a newer tidewolf
         |-- OlderFormat                 written by an older one whose states do not fit
-        `-- InUse                       another session writes to it
+        |-- InUse                       another session writes to it
+        `-- HeldElsewhere               another server holds it
 
     TidewolfWarning (UserWarning)
     |-- ShortHorizon                    too few rounds for a theorem's promise
@@ -84,6 +90,14 @@ class NotAMember(InvalidInput):
     """A point outside the set where a member is needed."""
 
 
+class OtherContent(InvalidInput):
+    """A round that was observed, or decided, on something else, which stands."""
+
+
+class AlreadyThere(InvalidInput):
+    """A name that is taken by something else."""
+
+
 class GraphError(InvalidInput):
     """A graph no flow can be routed on."""
 
@@ -138,6 +152,34 @@ class LawBroken(TidewolfError, AssertionError):
     """A class that breaks one of the laws in `tidewolf.testing`."""
 
 
+class UnknownSession(TidewolfError, LookupError):
+    """A name that no session has."""
+
+
+class _Later(TidewolfError):
+    """What may be tried again.
+
+    Parameters
+    ----------
+    message : str
+        A sentence.
+    retry_after : float, default 1.0
+        When to try again. Unit: seconds.
+    """
+
+    def __init__(self, *message: object, retry_after: float = 1.0) -> None:
+        super().__init__(*message)
+        self.retry_after = retry_after
+
+
+class TooMany(_Later):
+    """More than a quota allows."""
+
+
+class Overloaded(_Later):
+    """More than can be answered now."""
+
+
 class CheckpointError(TidewolfError):
     """A saved state that cannot be continued."""
 
@@ -160,6 +202,22 @@ class OlderFormat(CheckpointError):
 
 class InUse(CheckpointError):
     """A file that another session writes to."""
+
+
+class HeldElsewhere(CheckpointError):
+    """A session that another server holds.
+
+    Parameters
+    ----------
+    message : str
+        A sentence.
+    holder : str
+        Who holds it.
+    """
+
+    def __init__(self, *message: object, holder: str = "") -> None:
+        super().__init__(*message)
+        self.holder = holder
 
 
 class TidewolfWarning(UserWarning):
