@@ -34,6 +34,9 @@ from tidewolf.functions.linear import Linear
 from tidewolf.wire import Wire
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
+_TOKEN = re.compile(r"[!-~]{1,1000}")
+_LONGEST = 86_400.0
+"""An answer is waited for a day, at most."""
 _WHY = "asked for by a client"
 _SENT = (
     "A service is told costs= and capacities=, functions.Linear and functions.Capacity of one "
@@ -101,7 +104,7 @@ class Client:
         attempts: int = 5,
     ) -> None:
         self.name = _session_name(session)
-        timeout = as_number(timeout, "The timeout", above=0.0)
+        timeout = min(as_number(timeout, "The timeout", above=0.0), _LONGEST)
         attempts = as_count(attempts, "The number of attempts")
         self._wire = Wire(url, _checked_token(token), timeout, attempts)
         self._turn = threading.RLock()
@@ -422,9 +425,9 @@ def _session_name(name: object) -> str:
 def _checked_token(token: object) -> str | None:
     if token is None:
         return None
-    if not isinstance(token, str) or not token.isascii() or not token.isprintable() or not token:
-        raise InvalidInput("A token is text without spaces at its ends, as the token file has it.")
-    return token.strip()
+    if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+        raise InvalidInput("A token is signs of ASCII without spaces, as the token file has it.")
+    return token
 
 
 def _known_body(known: Known) -> dict[str, Any]:
