@@ -12,8 +12,8 @@
 
 The sessions PREFIX0, PREFIX1, ... are there already and take points of n entries. An observation
 says its round and is decided by seed, session and round alone, so that a second one is the same;
-a session's round goes on when its observation is answered with 200. first= is the round that all
-sessions stand at. idle= connections are opened, say nothing and stay open.
+a session's round goes on when its observation is answered with 200. All other answers are refusals.
+first= is the round that all sessions stand at. idle= connections are opened, say nothing and stay open.
 */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -33,10 +33,10 @@ sessions stand at. idle= connections are opened, say nothing and stay open.
 #include <time.h>
 #include <unistd.h>
 
-enum { DECISION, OBSERVATION, KINDS };
+enum { DECISION, OBSERVATION, REFUSED, KINDS };
 enum { CLOSED, CONNECTING, FREE, SENDING, READING };
 
-static const char *kind_names[KINDS] = {"decisions", "observations"};
+static const char *kind_names[KINDS] = {"decisions", "observations", "refused"};
 
 static const char *mode = "open", *host = "127.0.0.1", *prefix = "s", *token = "";
 static int port = 8000, sessions = 1, n = 100, connections = 32, first = 1, decisions = 1, idle = 0;
@@ -44,7 +44,7 @@ static double rate = 500, seconds = 10, grace = 5;
 static uint64_t seed = 0;
 
 typedef struct {
-    int socket, state, kind, session;
+    int socket, state, kind, session, round;
     double due;
     char *out;
     size_t room, length, sent;
@@ -104,9 +104,9 @@ static void compose(Connection *c) {
     if (!body && !(body = malloc(most))) fail("memory");
     char *end = body;
     if (c->kind == OBSERVATION) {
-        int round = round_of[c->session];
-        uint64_t from = mixed(seed) ^ mixed(((uint64_t)c->session << 32) + round);
-        end += sprintf(end, "{\"round\":%d,\"costs\":", round);
+        c->round = round_of[c->session];
+        uint64_t from = mixed(seed) ^ mixed(((uint64_t)c->session << 32) + c->round);
+        end += sprintf(end, "{\"round\":%d,\"costs\":", c->round);
         end = numbers(end, from, 0);
         end += sprintf(end, ",\"capacities\":");
         end = numbers(end, mixed(from), 1);
@@ -231,10 +231,11 @@ static int read_head(Connection *c) {
 }
 
 static void finish(Connection *c) {
-    note_latency(c->kind, now() - c->due);
+    note_latency(c->status == 200 ? c->kind : REFUSED, now() - c->due);
     by_status[c->status]++;
     with_retry_after += c->retry_after;
-    if (c->kind == OBSERVATION && c->status == 200) round_of[c->session]++;
+    if (c->kind == OBSERVATION && c->status == 200 && c->round == round_of[c->session])
+        round_of[c->session]++;
     if (c->closes || c->sent < c->length) hang_up(c);
     else c->state = FREE;
     put_back(c);
@@ -356,7 +357,7 @@ static void say_latencies(const char *name, float *all, long count) {
 }
 
 static void report(double lasted, long unsent) {
-    long count = answered[0] + answered[1];
+    long count = answered[0] + answered[1] + answered[2];
     float *all = malloc((count + 1) * sizeof(float));
     if (!all) fail("memory");
     for (int kind = 0, at = 0; kind < KINDS; at += answered[kind++])

@@ -3,8 +3,8 @@
     LD_PRELOAD=slow_disk.so TIDEWOLF_SYNC_MS=5 TIDEWOLF_SYNC_COUNT=FILE  command ...
 
 fsync and fdatasync are done as ever and return no earlier than TIDEWOLF_SYNC_MS milliseconds after
-they were called. FILE holds eight bytes at least, an unsigned number in the machine's order, and
-all processes that were given it add to it when a sync begins.
+they were called, as that variable is at the time. FILE holds eight bytes at least, an unsigned
+number in the machine's order, and all processes that were given it add to it when a sync begins.
 */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -17,12 +17,10 @@ all processes that were given it add to it when a sync begins.
 #include <unistd.h>
 
 static _Atomic uint64_t *count;
-static double least;
 static int (*sync_all)(int), (*sync_data)(int);
 
 __attribute__((constructor)) static void begin(void) {
-    const char *path = getenv("TIDEWOLF_SYNC_COUNT"), *ms = getenv("TIDEWOLF_SYNC_MS");
-    least = ms ? 1e-3 * atof(ms) : 0.0;
+    const char *path = getenv("TIDEWOLF_SYNC_COUNT");
     sync_all = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
     sync_data = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
     int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
@@ -33,11 +31,12 @@ __attribute__((constructor)) static void begin(void) {
 }
 
 static int slowly(int (*do_sync)(int), int file) {
+    const char *ms = getenv("TIDEWOLF_SYNC_MS");
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     if (count) ++*count;
     int found = do_sync(file), error = errno;
-    until.tv_nsec += (long)(1e9 * least);
+    until.tv_nsec += ms ? (long)(1e6 * atof(ms)) : 0;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR) {}
