@@ -286,19 +286,24 @@ class Session(Generic[S]):
         ...         session.rounds, session.play().round(3)
         (1, array([0.083, 0.833, 0.083]))
         """
-        from tidewolf.durable import Journal
+        from tidewolf.durable import File, Journal
 
         session = cls(learner, expire_after=expire_after)
-        session._keeper = session._journal = Journal(
-            path,
-            learner,
-            snapshot_every=snapshot_every,
-            keep_history=keep_history,
-            read_only=read_only,
+        session._keep_in(
+            Journal(
+                File(path, read_only=read_only),
+                learner,
+                snapshot_every=snapshot_every,
+                keep_history=keep_history,
+            )
         )
-        session._now = session._journal.state
-        session._trail = session._new_trail(OPENED)
         return session
+
+    def _keep_in(self, journal: Journal[S]) -> None:
+        """Go on from what a journal has kept, in it."""
+        self._keeper = self._journal = journal
+        self._now = journal.state
+        self._trail = self._new_trail(OPENED)
 
     @property
     def _now(self) -> S:
