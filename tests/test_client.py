@@ -21,7 +21,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from serving import serving
 
 import tidewolf as tw
 from tidewolf.core import errors
@@ -53,10 +52,11 @@ NUMBER = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url(servers: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A service that all tests of this file share."""
-    with serving(tmp_path_factory.mktemp("served")) as server:
-        yield server.url
+    server = servers.start(tmp_path_factory.mktemp("client") / "sessions")
+    yield f"http://127.0.0.1:{server.port}"
+    server.kill()
 
 
 def fresh(url: str, experiment: Any = SIMPLEX, **more: Any) -> tw.Client:
