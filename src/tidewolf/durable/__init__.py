@@ -32,6 +32,8 @@ nowhere to keep it.
     journal     what one session leaves behind, kept as it happens
     course      the same, done to a state, and done again
     file        the file of one session, locked by its one writer
+    shelf       many sessions in one database, a folder's or PostgreSQL's
+    commits     what they write, in groups that share a sync
     tables      what stands in it (docs/formats.md), and how it is checked
     records     observations, rounds that wait, the head, and their seals
     feedback    an observation as bytes
@@ -40,6 +42,8 @@ nowhere to keep it.
 """
 
 from tidewolf.durable.file import File
+from tidewolf.durable.homes import home
 from tidewolf.durable.journal import Journal
+from tidewolf.durable.shelf import Shelf
 
-__all__ = ["File", "Journal"]
+__all__ = ["File", "Journal", "Shelf", "home"]

@@ -36,18 +36,31 @@ class Rows(Protocol):
 class Database(Protocol):
     """A connection to a database."""
 
-    errors: tuple[type[Exception], ...]
-    """what the driver raises"""
-    blob: str
-    """the type of a column of bytes"""
-    locking: str
-    """what holds the rows that a SELECT finds until the transaction ends"""
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What the driver raises."""
+        ...
+
+    @property
+    def blob(self) -> str:
+        """The type of a column of bytes."""
+        ...
+
+    @property
+    def keyed(self) -> str:
+        """What makes a table of rows that are kept by their key, after its columns."""
+        ...
+
+    @property
+    def locking(self) -> str:
+        """What holds the rows that a SELECT finds until the transaction ends."""
+        ...
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> Rows:
         """Run a statement."""
         ...
 
-    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> Any:
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run it for each of these."""
         ...
 
@@ -57,6 +70,14 @@ class Database(Protocol):
 
     def savepoint(self) -> AbstractContextManager[None]:
         """A part of a transaction, all of it or nothing."""
+        ...
+
+    def append_only(self, table: str) -> Iterable[str]:
+        """Statements after which no row of a table can be changed or removed."""
+        ...
+
+    def changes(self) -> int | None:
+        """A number that is another one after somebody else wrote; None where that is not known."""
         ...
 
     def close(self) -> None:
@@ -70,6 +91,7 @@ class SQLite:
 
     errors: tuple[type[Exception], ...] = (sqlite3.Error,)
     blob = "BLOB"
+    keyed = " WITHOUT ROWID"
     locking = ""
 
     def __init__(self, path: Path, mode: str, timeout: float = 5.0) -> None:
@@ -80,8 +102,15 @@ class SQLite:
             isolation_level=None,
             check_same_thread=False,
         )
-        self.execute, self.executemany = self.connection.execute, self.connection.executemany
-        self.close = self.connection.close
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+        return self.connection.execute(sql, values)
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        self.connection.executemany(sql, rows)
+
+    def close(self) -> None:
+        self.connection.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -102,3 +131,13 @@ class SQLite:
         finally:
             if self.connection.in_transaction:
                 self.execute("RELEASE part")
+
+    def append_only(self, table: str) -> Iterable[str]:
+        for act in ("UPDATE", "DELETE"):
+            yield (
+                f"CREATE TRIGGER IF NOT EXISTS {table}_{act.lower()} BEFORE {act} ON {table} BEGIN "
+                f"SELECT RAISE(ABORT, 'rows of {table} are never changed'); END"
+            )
+
+    def changes(self) -> int | None:
+        return int(self.execute("PRAGMA data_version").fetchone()[0])

@@ -18,10 +18,11 @@ from typing import Any, final
 
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_flag, as_path
-from tidewolf.core.errors import BrokenFile, CheckpointError, InUse
+from tidewolf.core.errors import BrokenFile, CheckpointError
 from tidewolf.core.values import identity
 from tidewolf.durable.database import SQLite
 from tidewolf.durable.file_schema import DATABASE_FORMAT, make, version_of
+from tidewolf.durable.lock import locked
 from tidewolf.durable.records import Content, Head
 from tidewolf.durable.tables import Tables
 from tidewolf.durable.upgrade import upgrade
@@ -142,8 +143,11 @@ class File:
         if self.path.exists():
             self._db = SQLite(self.path, "rw")
             version_of(self._db, self.path)
-        self._lock = SQLite(Path(f"{self.path}-lock"), "rwc", timeout=0.0)
-        self._take(self._lock)
+        self._lock = locked(
+            Path(f"{self.path}-lock"),
+            f"Another session, of this process or of another, writes to {self.path}: close it "
+            "first, or look with read_only=True.",
+        )
         if not self.path.exists():
             self.acknowledge(0)
             self._create(learner)
@@ -184,30 +188,6 @@ class File:
         self._copy = tempfile.TemporaryDirectory(prefix="tidewolf-")
         self._db = SQLite(_copied(self.path, Path(self._copy.name)), "rw")
         return self._db
-
-    def _take(self, lock: SQLite) -> None:
-        """Hold the lock until it is closed; the system lets go of it when the process ends, however
-        that comes.
-        """
-        try:
-            for statement in (
-                "PRAGMA locking_mode = EXCLUSIVE",
-                "PRAGMA journal_mode = MEMORY",
-                "PRAGMA synchronous = OFF",
-            ):
-                lock.execute(statement)
-            lock.execute("BEGIN EXCLUSIVE")
-            lock.execute("COMMIT")
-        except sqlite3.DatabaseError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-                raise CheckpointError(
-                    f"{self.path}-lock cannot be locked: {error}. Remove it, if no session is "
-                    "open, and try again."
-                ) from None
-            raise InUse(
-                f"Another session, of this process or of another, writes to {self.path}: close it "
-                "first, or look with read_only=True."
-            ) from None
 
     def _create(self, learner: Learner[Any]) -> None:
         """The file before the first observation, whole or not at all."""
