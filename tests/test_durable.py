@@ -47,7 +47,7 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation
-from tidewolf.durable import Journal
+from tidewolf.durable import File, Journal
 from tidewolf.durable.feedback import decode, encode
 from tidewolf.durable.known import decode_known, encode_known
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, Quadratic
@@ -270,7 +270,7 @@ def test_without_history_the_file_stays_small(tmp_path):
 
 def test_every_commit_is_flushed_to_a_log_that_readers_can_look_beside(tmp_path):
     with tw.Session.open(tmp_path / "session.db", LEARNER) as session:
-        db = session._journal._db
+        db = session._journal._home._db
         assert [
             db.execute(f"PRAGMA {name}").fetchone()
             for name in ("journal_mode", "synchronous", "fullfsync")
@@ -954,7 +954,7 @@ def test_knowledge_of_another_session_is_refused(tmp_path):
 
 @pytest.mark.parametrize("after", [True, False])
 def test_an_interrupt_tells_where_it_was_kept(after, tmp_path, monkeypatch):
-    require = Journal._require_in_place
+    require = File.require_in_place
     calls = []
 
     def interrupted(self):
@@ -968,7 +968,7 @@ def test_an_interrupt_tells_where_it_was_kept(after, tmp_path, monkeypatch):
         observe(session, 0)
         x = FOLLOWER.act(session.state)
         with monkeypatch.context() as patch:
-            patch.setattr(Journal, "_require_in_place", interrupted)
+            patch.setattr(File, "require_in_place", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 session.play(context=1)
         told = FOLLOWER.act(session.state)

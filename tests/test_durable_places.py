@@ -22,7 +22,9 @@ from tidewolf.core import checkpoint
 from tidewolf.core.checkpoint import SavedRecord
 from tidewolf.core.errors import BrokenFile, CheckpointError, NewerFormat, OtherVersions
 from tidewolf.core.feedback import FirstOrder
-from tidewolf.durable import journal, tables
+from tidewolf.durable import file
+from tidewolf.durable.database import SQLite
+from tidewolf.durable.tables import Tables
 
 LEARNER = LEARNERS["LyapunovDescent"]
 
@@ -114,12 +116,12 @@ def test_a_copy_is_taken_of_one_moment(place, monkeypatch):
             observe(session, session.rounds)
 
     monkeypatch.setattr(shutil, "copyfile", copyfile)
-    copy = journal._copied(place / "session.db", copies)
+    copy = file._copied(place / "session.db", copies)
     with tw.Session.open(copy, LEARNER, read_only=True) as seen:
         assert seen.rounds == session.rounds == 6
     changes[0] = -1
     with pytest.raises(CheckpointError, match=r"session\.db changes faster than it can be copied"):
-        journal._copied(place / "session.db", copies)
+        file._copied(place / "session.db", copies)
     session.close()
 
 
@@ -244,17 +246,18 @@ def test_the_same_versions_say_nothing():
 
 def rewritten(path: Path, **changes: Any) -> None:
     """The last observation after another hand, with links that fit."""
-    db = sqlite3.connect(path)
-    with db:
-        head = tables.read_head(db)
-        *rows, last = tables.some_rows(db, 0, head.last)
+    db = SQLite(path, "rw")
+    tables = Tables(db)
+    with db.transaction():
+        head = tables.read_head()
+        *rows, last = tables.some_rows(0, head.last)
         link = head.base
         for row in (*rows, last._replace(**changes)):
             link = row.link(link)
             assert row.arrived > head.snapshot
         db.execute("DELETE FROM observations WHERE arrived = ?", (last.arrived,))
-        tables.add(db, last._replace(**changes))
-        tables.write_head(db, head._replace(link=link))
+        tables.add(last._replace(**changes))
+        tables.write_head(head._replace(link=link))
     db.close()
 
 

@@ -18,7 +18,7 @@ from tools.fixtures import LEARNERS, ROUNDS, decisions
 import tidewolf as tw
 from tidewolf.cli import main
 from tidewolf.core.errors import OlderFormat, OtherSettings, OtherVersions
-from tidewolf.durable import tables, upgrade
+from tidewolf.durable.tables import Tables
 from tidewolf.experiments import RunFolder
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -113,10 +113,10 @@ def test_a_database_of_0_1_can_be_looked_at_and_stays_as_it_is(copied):
 @pytest.mark.parametrize("at", [0, 5, 11])
 def test_a_kill_while_a_database_of_0_1_is_observed_again_loses_nothing(at, copied, monkeypatch):
     path, learner = copied / "format1" / "session.db", LEARNERS["session.db"]
-    killed, add = copied / "killed.db", tables.add
+    killed, add = copied / "killed.db", Tables.add
 
-    def adds(db: Any, row: Any) -> None:
-        add(db, row)
+    def adds(self: Tables, row: Any) -> None:
+        add(self, row)
         if row.arrived == at + 1:
             for end in ("", "-wal"):
                 if Path(f"{path}{end}").exists():
@@ -124,7 +124,7 @@ def test_a_kill_while_a_database_of_0_1_is_observed_again_loses_nothing(at, copi
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(upgrade.tables, "add", adds)
+        patch.setattr(Tables, "add", adds)
         with pytest.raises(KeyboardInterrupt):
             tw.Session.open(path, learner)
     for each in (path, killed):

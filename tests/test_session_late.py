@@ -32,7 +32,7 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.core.feedback import FirstOrder, first_order
-from tidewolf.durable import Journal
+from tidewolf.durable import File
 from tidewolf.durable.played import How, decode_played, encode_played
 from tidewolf.methods.late import coming_round
 from tidewolf.methods.turns import Decide, Expire, Tell, deciding
@@ -588,7 +588,7 @@ def test_rounds_that_were_observed_together_are_one_moment(tmp_path):
 
 @pytest.mark.parametrize("after", [True, False])
 def test_an_interrupt_goes_back_or_not_at_all(after, tmp_path, monkeypatch):
-    require, calls = Journal._require_in_place, []
+    require, calls = File.require_in_place, []
 
     def interrupted(self):
         calls.append(0)
@@ -601,7 +601,7 @@ def test_an_interrupt_goes_back_or_not_at_all(after, tmp_path, monkeypatch):
         met(session, t)
     before = saved(session)
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "_require_in_place", interrupted)
+        patch.setattr(File, "require_in_place", interrupted)
         with pytest.raises(KeyboardInterrupt):
             session.rollback(2)
     assert session.rounds == (2 if after else 5)

@@ -109,7 +109,7 @@ from tidewolf.methods.turns import (
 from tidewolf.shadow import Shadow
 
 if TYPE_CHECKING:
-    from tidewolf.durable import Journal
+    from tidewolf.durable import Journal, Shelf
 
 S = TypeVar("S", bound=Progress)
 T = TypeVar("T")
@@ -225,13 +225,14 @@ class Session(Generic[S]):
     @classmethod
     def open(
         cls,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | Shelf,
         learner: Learner[S],
         *,
         snapshot_every: int = 100,
         keep_history: bool = True,
         read_only: bool = False,
         expire_after: int | None = None,
+        name: str = "session",
     ) -> Session[S]:
         """The durable session kept at `path`, a new one where there is no file: killed at any
         instruction, it goes on bit for bit.
@@ -244,9 +245,9 @@ class Session(Generic[S]):
 
         Parameters
         ----------
-        path : str or path
+        path : str, path or Shelf
             The file, in a folder that is there; `PATH-wal`, `PATH-shm` and `PATH-lock` come beside
-            it.
+            it. Or postgresql://USER:PASSWORD@HOST/DATABASE, where many sessions are kept by name.
         learner : Learner
             Who decides, with the settings the file was written under.
         snapshot_every : int, default 100
@@ -260,6 +261,8 @@ class Session(Generic[S]):
             that cannot be written, and while another session writes.
         expire_after : int, optional
             For how many more rounds a round waits for its feedback. None: for ever. Unit: rounds.
+        name : str, default "session"
+            Which of the sessions of a database it is; a file has one.
 
         Returns
         -------
@@ -286,19 +289,24 @@ class Session(Generic[S]):
         ...         session.rounds, session.play().round(3)
         (1, array([0.083, 0.833, 0.083]))
         """
-        from tidewolf.durable import Journal
+        from tidewolf.durable import Journal, home
 
         session = cls(learner, expire_after=expire_after)
-        session._keeper = session._journal = Journal(
-            path,
-            learner,
-            snapshot_every=snapshot_every,
-            keep_history=keep_history,
-            read_only=read_only,
+        session._keep_in(
+            Journal(
+                home(path, name, read_only=read_only),
+                learner,
+                snapshot_every=snapshot_every,
+                keep_history=keep_history,
+            )
         )
-        session._now = session._journal.state
-        session._trail = session._new_trail(OPENED)
         return session
+
+    def _keep_in(self, journal: Journal[S]) -> None:
+        """Go on from what a journal has kept, in it."""
+        self._keeper = self._journal = journal
+        self._now = journal.state
+        self._trail = self._new_trail(OPENED)
 
     @property
     def _now(self) -> S:

@@ -16,9 +16,11 @@ from typer.main import get_command
 
 from tidewolf import __version__
 from tidewolf.cli import screen
+from tidewolf.cli.backup import backup_command, restore_command
 from tidewolf.cli.compare import compare_command
 from tidewolf.cli.live import live_command
 from tidewolf.cli.run import json_text, new, report, resume, run_command
+from tidewolf.cli.serve import serve_command
 from tidewolf.cli.sweep import sweep_command
 from tidewolf.core.arrays import as_count
 from tidewolf.core.errors import Interrupted, LawBroken, TidewolfError, TidewolfWarning
@@ -106,6 +108,7 @@ def tidewolf(
       tidewolf check my:MySet     the laws, on a class of your own
       tidewolf sweep routing      many runs at once, in a table that a kill does not lose
       tidewolf live network.toml --db routing.db    rows in, decisions out, one by one
+      tidewolf serve --data sessions                many sessions over HTTP
     """
 
 
@@ -116,6 +119,9 @@ app.command()(new)
 app.command("sweep")(sweep_command)
 app.command("compare")(compare_command)
 app.command("live")(live_command)
+app.command("serve")(serve_command)
+app.command("backup")(backup_command)
+app.command("restore")(restore_command)
 
 
 @app.command()

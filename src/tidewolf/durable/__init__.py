@@ -29,13 +29,21 @@ meanwhile, so the reader sees all that was acknowledged before it opened. A file
 replaced under its writer is noticed before the next observation, which is then refused: there is
 nowhere to keep it.
 
-    journal     the file of one session, opened, written to, closed
+    journal     what one session leaves behind, kept as it happens
+    course      the same, done to a state, and done again
+    file        the file of one session, locked by its one writer
+    shelf       many sessions in one database, a folder's or PostgreSQL's
+    commits     what they write, in groups that share a sync
     tables      what stands in it (docs/formats.md), and how it is checked
+    records     observations, rounds that wait, the head, and their seals
     feedback    an observation as bytes
     known       what is known before a round as bytes
     upgrade     files of tidewolf 0.1, whose observations are observed again
 """
 
+from tidewolf.durable.file import File
+from tidewolf.durable.homes import home
 from tidewolf.durable.journal import Journal
+from tidewolf.durable.shelf import Shelf
 
-__all__ = ["Journal"]
+__all__ = ["File", "Journal", "Shelf", "home"]

@@ -27,7 +27,7 @@ from tidewolf.core.types import Array
 from tidewolf.durable.feedback import decode, decode_checked, encode
 from tidewolf.durable.known import decode_known, encode_known
 from tidewolf.durable.played import How, decode_played, encode_played
-from tidewolf.durable.tables import Decision, Pending, Row
+from tidewolf.durable.records import Decision, Pending, Row
 from tidewolf.methods.base import Learner, Progress
 from tidewolf.methods.late import coming_round
 from tidewolf.methods.turns import Decide, Expire, Meet, Tell, Turn, after, decision, waiting

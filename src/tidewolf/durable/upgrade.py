@@ -9,7 +9,6 @@ so.
 
 from __future__ import annotations
 
-import sqlite3
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,9 +23,11 @@ from tidewolf.core.errors import (
     OtherVersions,
 )
 from tidewolf.core.values import identity
-from tidewolf.durable import tables
+from tidewolf.durable import file_schema
+from tidewolf.durable.database import Database
 from tidewolf.durable.feedback import decode, decode_format_1, encode
-from tidewolf.durable.tables import Row, digest
+from tidewolf.durable.records import Row, digest
+from tidewolf.durable.tables import Tables
 from tidewolf.methods.base import Learner
 
 _AT_ONCE = 256
@@ -42,23 +43,24 @@ class _Head(NamedTuple):
     snapshot: int
 
 
-def upgrade(db: sqlite3.Connection, path: Path, learner: Learner[Any]) -> None:
+def upgrade(db: Database, path: Path, learner: Learner[Any]) -> None:
     """Replace the tables of tidewolf 0.1 by those of today, within a transaction that is open."""
     _require_whole(db, path, learner)
     db.execute("ALTER TABLE observations RENAME TO observations_1")
     for name in ("head", "snapshot"):
         db.execute(f"DROP TABLE {name}")
     state = learner.start()
-    tables.make(db, identity(learner), learner.save(state), checkpoint.writer()["tidewolf"])
-    head = tables.read_head(db)
+    file_schema.make(db, identity(learner), learner.save(state), checkpoint.writer()["tidewolf"])
+    tables = Tables(db)
+    head = tables.read_head()
     for data in _observations(db):
         seen, state = _observed(data, state, path, learner)
         row = Row(head.last + 1, state.t - seen.rounds + 1, seen.rounds, 1, encode(seen))
-        tables.add(db, row)
+        tables.add(row)
         head = head._replace(last=row.arrived, link=row.link(head.link))
     head = head._replace(snapshot=head.last, epoch=1)
-    tables.add_snapshot(db, head, learner.save(state), 1)
-    tables.write_head(db, head)
+    tables.add_snapshot(head, learner.save(state), 1)
+    tables.write_head(head)
     db.execute("DROP TABLE observations_1")
     db.execute("INSERT INTO meta VALUES ('upgraded from format', 1)")
     warnings.warn(
@@ -69,7 +71,7 @@ def upgrade(db: sqlite3.Connection, path: Path, learner: Learner[Any]) -> None:
     )
 
 
-def _require_whole(db: sqlite3.Connection, path: Path, learner: Learner[Any]) -> None:
+def _require_whole(db: Database, path: Path, learner: Learner[Any]) -> None:
     """Refuse what was changed, what has no history from its first round, and what another kind of
     learner was told.
     """
@@ -105,7 +107,7 @@ def _require_whole(db: sqlite3.Connection, path: Path, learner: Learner[Any]) ->
         )
 
 
-def _observations(db: sqlite3.Connection) -> Iterator[bytes]:
+def _observations(db: Database) -> Iterator[bytes]:
     number = 0
     query = "SELECT number, data FROM observations_1 WHERE number > ? ORDER BY number LIMIT ?"
     while rows := db.execute(query, (number, _AT_ONCE)).fetchall():

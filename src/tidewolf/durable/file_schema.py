@@ -1,0 +1,88 @@
+"""The schema of a file that holds one session, and whether a file has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tidewolf.core.errors import BrokenFile, NewerFormat
+from tidewolf.durable.database import Database
+from tidewolf.durable.records import Head, digest
+from tidewolf.durable.tables import CONTENTS
+
+DATABASE_FORMAT = 2
+APPLICATION = int.from_bytes(b"tide")
+"""SQLite's application_id of our files."""
+SCHEMA = {
+    "meta": "CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID",
+    "head": (
+        "CREATE TABLE head (first INTEGER NOT NULL, base BLOB NOT NULL, last INTEGER NOT NULL, "
+        "link BLOB NOT NULL, snapshot INTEGER NOT NULL, epoch INTEGER NOT NULL)"
+    ),
+    "observations": (
+        "CREATE TABLE observations (arrived INTEGER PRIMARY KEY, round INTEGER NOT NULL, "
+        "rounds INTEGER NOT NULL, epoch INTEGER NOT NULL, feedback BLOB NOT NULL, known BLOB, "
+        "played BLOB)"
+    ),
+    "snapshots": (
+        "CREATE TABLE snapshots (arrived INTEGER PRIMARY KEY, state BLOB NOT NULL, "
+        "seal BLOB NOT NULL)"
+    ),
+    "pending": "CREATE TABLE pending (round INTEGER PRIMARY KEY, known BLOB, decision BLOB)",
+}
+SCHEMA_1 = {
+    "head": (
+        "CREATE TABLE head (first INTEGER NOT NULL, base BLOB NOT NULL, last INTEGER NOT NULL, "
+        "link BLOB NOT NULL, snapshot INTEGER NOT NULL)"
+    ),
+    "snapshot": "CREATE TABLE snapshot (state BLOB NOT NULL, seal BLOB NOT NULL)",
+    "observations": "CREATE TABLE observations (number INTEGER PRIMARY KEY, data BLOB NOT NULL)",
+}
+"""Those of tidewolf 0.1."""
+_MOST_TABLES = 100
+
+
+def version_of(db: Database, path: Path) -> int:
+    """The format of the file; refused where it is newer, none of ours, or has other tables."""
+    (kind,), (version,) = (
+        db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+    )
+    if kind != APPLICATION:
+        raise BrokenFile(
+            f"{path} is a file, but not one of a durable session. Give the path of one, or a new "
+            "path."
+        )
+    if version > DATABASE_FORMAT:
+        raise NewerFormat(
+            f"{path} has format {version}; this tidewolf reads up to {DATABASE_FORMAT}. Install a "
+            "newer tidewolf."
+        )
+    query = f"SELECT type, name, sql FROM sqlite_master LIMIT {_MOST_TABLES}"
+    try:
+        made = db.execute(query).fetchall()
+    except UnicodeDecodeError:  # what names a table is no text
+        made = []
+    ours = {name: sql for _, name, sql in made}
+    tables = SCHEMA_1 if version == 1 else SCHEMA
+    # views, triggers and indices could answer with anything
+    if (
+        any(kind != "table" for kind, _, _ in made)
+        or tables.items() - ours.items()
+        or ours.get("contents", CONTENTS) != CONTENTS
+    ):
+        raise BrokenFile(
+            f"{path} is truncated or was changed: its tables are not those of a session. Go back "
+            "to an earlier copy."
+        )
+    return int(version)
+
+
+def make(db: Database, settings: str, state: bytes, written_by: str) -> None:
+    """The tables before the first observation, within a transaction."""
+    for statement in SCHEMA.values():
+        db.execute(statement)
+    db.execute(f"PRAGMA application_id = {APPLICATION}")
+    db.execute(f"PRAGMA user_version = {DATABASE_FORMAT}")
+    link = digest(settings.encode())
+    db.execute("INSERT INTO head VALUES (?, ?, ?, ?, ?, ?)", Head(0, link, 0, link, 0, 0))
+    db.execute("INSERT INTO snapshots VALUES (?, ?, ?)", (0, state, digest(link, state)))
+    db.execute("INSERT INTO meta VALUES ('begun by tidewolf', ?)", (written_by,))

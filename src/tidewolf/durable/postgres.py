@@ -1,0 +1,295 @@
+"""Sessions in PostgreSQL: a connection that is durable, or says that it was not.
+
+What left `transaction()` without an error is on the disk of the database, and of its synchronous
+replicas where it has any (synchronous_commit = on). A connection that is lost is made again at the
+next use, never inside a transaction: what was under way is undone, and its error says so. One that
+is lost at COMMIT leaves open whether it was kept. The error says that too, and what is there is
+seen when the session is opened again: that waits, at the row of the session's head, until the lost
+transaction is over.
+
+Behind a pooler, take one that gives each connection a session of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, final
+
+from tidewolf.core.errors import CheckpointError, MissingExtra, NewerFormat, OlderFormat
+from tidewolf.durable.address import check_address, hide_password, unreadable, without_password
+
+if TYPE_CHECKING:
+    from psycopg import Connection, Cursor
+
+_IDLE, _INTERVAL, _PROBES = 5, 2, 3
+KEEPALIVE = _IDLE + _INTERVAL * _PROBES
+"""After how long a connection that says nothing is over. Unit: seconds."""
+_CONNECTION = {
+    "connect_timeout": 10,
+    "keepalives_idle": _IDLE,
+    "keepalives_interval": _INTERVAL,
+    "keepalives_count": _PROBES,
+    "tcp_user_timeout": 15_000,
+    "target_session_attrs": "read-write",
+}
+"""What libpq is told, unless the address says otherwise."""
+_SETTINGS = {
+    "application_name": "tidewolf",
+    "default_transaction_isolation": "read committed",
+    "idle_in_transaction_session_timeout": "30s",
+    "lock_timeout": "10s",
+    "statement_timeout": "60s",
+    "synchronous_commit": "on",
+    "tcp_keepalives_idle": str(_IDLE),
+    "tcp_keepalives_interval": str(_INTERVAL),
+    "tcp_keepalives_count": str(_PROBES),
+}
+"""What PostgreSQL is told, whatever the address says."""
+# a limit on COMMIT would cut short its wait for replicas, and PostgreSQL would call that success
+_COMMIT = "SET LOCAL statement_timeout = 0; COMMIT"
+_SCHEMA_LOCK = int.from_bytes(b"tidewolf", signed=True)
+_OWN_SCHEMA = (
+    "CREATE TABLE format (version BIGINT NOT NULL)",
+    "CREATE TABLE servers (id BIGINT PRIMARY KEY, holder TEXT NOT NULL, "
+    "since DOUBLE PRECISION NOT NULL)",
+)
+_HAS_FORMAT = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'format'"
+
+
+@final
+class Postgres:
+    """A database of PostgreSQL.
+
+    Parameters
+    ----------
+    url : str
+        postgresql://USER:PASSWORD@HOST/DATABASE
+    """
+
+    blob = "BYTEA"
+    locking = " FOR UPDATE"
+
+    def __init__(self, url: str) -> None:
+        self._driver = driver()
+        self._url, self.where = _checked(url), without_password(url)
+        self.errors: tuple[type[Exception], ...] = (self._driver.Error,)
+        self._lock, self._depth, self._closed = threading.RLock(), 0, False
+        self._now: Connection[Any] | None = None
+        self._connection()
+
+    def __repr__(self) -> str:
+        return f"Postgres({self.where!r})"
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> Cursor[Any]:
+        """One statement; outside a transaction it is one of its own."""
+        with self._lock:
+            try:
+                return self._executed(sql, values)
+            except self._driver.OperationalError:
+                # to read twice does no harm
+                if self._depth or not self._is_lost() or not sql.startswith("SELECT"):
+                    raise
+                return self._executed(sql, values)
+
+    def _executed(self, sql: str, values: Sequence[Any]) -> Cursor[Any]:
+        connection = self._connection()
+        if not values:
+            return connection.execute(sql, binary=True)
+        return connection.execute(_numbered(sql), tuple(values), binary=True)
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """The same statement for every row, all or none."""
+        with self._lock, self._connection().cursor() as cursor:
+            cursor.executemany(_numbered(sql), [tuple(row) for row in rows])
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """One transaction, for this thread alone; durable when left without an error."""
+        with self._lock:
+            connection = self._begun()
+            self._depth += 1
+            try:
+                yield
+                self._commit(connection)
+            except BaseException:
+                self._abandon(connection)
+                raise
+            finally:
+                self._depth -= 1
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Part of a transaction, undone where an error leaves it."""
+        connection = self._connection()
+        connection.execute("SAVEPOINT part")
+        try:
+            yield
+        except BaseException:
+            with suppress(self._driver.Error):  # of a lost connection: the first error says more
+                connection.execute("ROLLBACK TO SAVEPOINT part; RELEASE SAVEPOINT part")
+            raise
+        connection.execute("RELEASE SAVEPOINT part")
+
+    def close(self) -> None:
+        """Twice does no harm."""
+        with self._lock:
+            self._closed = True
+            if self._now is not None:
+                self._now.close()
+
+    def sentence(self, error: Exception) -> str:
+        """What happened, for the middle of a sentence."""
+        if isinstance(error, self._driver.Error):
+            said = error.diag.message_primary or str(error)
+        else:
+            said = str(error)
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        return hide_password(self._url, lines[0] if lines else type(error).__name__).rstrip(".")
+
+    def prepare(self, schema: Iterable[str], version: int) -> None:
+        """Make these tables, where they are not there yet, in one transaction; servers that start
+        together do so one after another. Refused where they are of another format.
+
+        Parameters
+        ----------
+        schema : iterable of str
+            CREATE statements.
+        version : int
+            Of the format.
+        """
+        found = self._format()
+        if found is None:
+            with self.transaction():
+                self.execute("SELECT pg_advisory_xact_lock(?)", (_SCHEMA_LOCK,))
+                found = self._format()
+                if found is None:
+                    for statement in (*_OWN_SCHEMA, *schema):
+                        self.execute(statement)
+                    self.execute("INSERT INTO format VALUES (?)", (version,))
+                    found = version
+        if found > version:
+            raise NewerFormat(
+                f"The tables in {self.where} have format {found}; this tidewolf reads up to "
+                f"{version}. Install a newer tidewolf."
+            )
+        if found < version:
+            raise OlderFormat(
+                f"The tables in {self.where} have format {found}, of an older tidewolf; this one "
+                f"writes format {version}. Go on with that one, or give another database."
+            )
+
+    def _format(self) -> int | None:
+        # not to_regclass: inside a transaction it remembers what was not there before
+        if self.execute(_HAS_FORMAT).fetchone() is None:
+            return None
+        row = self.execute("SELECT max(version) FROM format").fetchone()
+        return None if row is None else row[0]
+
+    # --- the connection ---------------------------------------------------------------------------
+
+    def _is_lost(self) -> bool:
+        return self._now is None or self._now.closed
+
+    def _connection(self) -> Connection[Any]:
+        """The connection; made again where it was lost, unless a transaction was lost with it."""
+        if self._closed:
+            raise CheckpointError(f"The connection to {self.where} is closed: open it again.")
+        if self._now is None or (self._now.closed and not self._depth):
+            self._now = connected(self._url)
+        return self._now
+
+    def _begun(self) -> Connection[Any]:
+        """With a transaction that has just begun."""
+        assert not self._depth, "a transaction has parts, but no transactions"
+        connection = self._connection()
+        try:
+            connection.execute("BEGIN")
+        except self._driver.OperationalError:
+            if not connection.closed:
+                raise
+            connection = self._connection()  # nothing was under way
+            connection.execute("BEGIN")
+        return connection
+
+    def _commit(self, connection: Connection[Any]) -> None:
+        status = self._driver.pq.TransactionStatus
+        if connection.closed:
+            raise self._driver.OperationalError(
+                "the connection was lost before the commit, and nothing was kept"
+            )
+        if connection.info.transaction_status != status.INTRANS:
+            raise self._driver.OperationalError(
+                "a statement failed before the commit, and nothing was kept"
+            )
+        try:
+            connection.execute(_COMMIT)
+        except self._driver.Error as error:
+            if not connection.closed:
+                raise
+            raise CheckpointError(
+                f"The connection to {self.where} was lost at a commit ({self.sentence(error)}): "
+                "whether it was kept is not known. Open the session again to see what is there."
+            ) from error
+
+    def _abandon(self, connection: Connection[Any]) -> None:
+        """Without what was under way, whatever it takes."""
+        idle = self._driver.pq.TransactionStatus.IDLE
+        if connection.closed or connection.info.transaction_status == idle:
+            return
+        try:
+            connection.execute("ROLLBACK")
+        except BaseException:
+            connection.close()
+            raise
+
+
+def connected(url: str) -> Connection[Any]:
+    """A new connection; CheckpointError, without the password, where there is none."""
+    psycopg = driver()
+    told = _CONNECTION | psycopg.conninfo.conninfo_to_dict(url)
+    try:
+        connection: Connection[Any] = psycopg.connect(
+            "", **told, autocommit=True, cursor_factory=psycopg.RawCursor
+        )
+        try:
+            connection.execute("".join(f"SET {name} = '{v}';" for name, v in _SETTINGS.items()))
+        except BaseException:
+            connection.close()
+            raise
+    except psycopg.Error as error:
+        said = hide_password(url, " ".join(str(error).split())).rstrip(".")
+        raise CheckpointError(
+            f"{without_password(url)} does not answer: {said}. Check the address, and that it runs."
+        ) from None
+    return connection
+
+
+def driver() -> Any:
+    """psycopg, where it is installed."""
+    try:
+        import psycopg
+    except ImportError:
+        raise MissingExtra(
+            'Sessions in PostgreSQL need psycopg: pip install "tidewolf[serve]".'
+        ) from None
+    return psycopg
+
+
+@lru_cache(maxsize=512)
+def _numbered(sql: str) -> str:
+    """With $1, $2, ... for the question marks."""
+    first, *others = sql.split("?")
+    return first + "".join(f"${i}{part}" for i, part in enumerate(others, 1))
+
+
+def _checked(url: str) -> str:
+    """An address that the driver reads too."""
+    psycopg = driver()
+    try:
+        psycopg.conninfo.conninfo_to_dict(check_address(url))
+    except psycopg.Error:
+        raise unreadable(url) from None
+    return url

@@ -1,0 +1,543 @@
+"""Many named sessions in one database: in a folder (SQLite), or in PostgreSQL.
+
+Each is kept as a session in a file of its own is (durable/__init__.py), in tables where every row
+has the number of its session; beside it stand what it was made of, what a service keeps of its
+rounds, and who did what. All that is written goes through one thread, in groups (commits.py):
+
+    with shelf.bundle(name) as bundle:          one item: all of it is kept, or nothing
+        session.observe(...)
+        shelf.note(name, Round(...))
+    bundle.future.result()                      it is on disk
+
+Until then a session is ahead of the disk: nothing that depends on it may leave the process. Where
+the future fails, `let_go(name)`, and the session is opened again as it is on disk.
+
+A session has one holder at a time. Its epoch is one more for each, and every commit finds the head
+as its session left it, under the epoch of its holder, or fails.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar, final
+
+from tidewolf.core import checkpoint
+from tidewolf.core.arrays import as_number
+from tidewolf.core.errors import AlreadyThere, CheckpointError, TidewolfError, UnknownSession
+from tidewolf.core.values import identity
+from tidewolf.durable.commits import Commits, Write
+from tidewolf.durable.database import Database
+from tidewolf.durable.records import Content, Head, digest
+from tidewolf.durable.shelf_schema import OF_A_SESSION
+from tidewolf.durable.tables import Tables
+from tidewolf.methods.base import Learner, Progress
+
+S = TypeVar("S", bound=Progress)
+_CARD = "name, description, settings, made, observed, holder"
+
+
+class Card(NamedTuple):
+    """What is known of a session without opening it.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    description : str
+        What it is made of, as text of the service's own.
+    settings : str
+        How it is operated, as text of the service's own.
+    made : float
+        When. Unit: seconds since 1970.
+    rounds : int
+        How many were observed.
+    holder : str
+        The server that holds it; "" where nobody does.
+    """
+
+    name: str
+    description: str
+    settings: str
+    made: float
+    rounds: int
+    holder: str
+
+
+class Round(NamedTuple):
+    """What a service keeps of a round, beside the session.
+
+    Parameters
+    ----------
+    round : int
+        Its number, from 1.
+    at : float
+        When that was. Unit: seconds since 1970.
+    cost, violation : float, optional
+        What was played cost, and by how much it broke its limits, once that is known.
+    note : bytes
+        The rest, as the service has it.
+    """
+
+    round: int
+    at: float
+    cost: float | None
+    violation: float | None
+    note: bytes
+
+
+class Entry(NamedTuple):
+    """Who did what."""
+
+    number: int
+    at: float
+    who: str
+    session: str
+    what: str
+    why: str
+    version: str
+
+
+class Backing(Protocol):
+    """The database that sessions are kept in."""
+
+    where: str
+
+    @property
+    def writer(self) -> Database:
+        """For the thread that writes, and nobody else."""
+        ...
+
+    @property
+    def reader(self) -> Database: ...
+
+    def claim(self, db: Database, number: int, holder: str) -> None:
+        """Hold a session, within a transaction; HeldElsewhere where another server does."""
+        ...
+
+    def require_there(self) -> None:
+        """Refuse to go on where what is written would not be kept."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+class Bundle:
+    """What is written together.
+
+    Parameters
+    ----------
+    name : str
+        The session that it is of.
+    """
+
+    future: Future[None]
+    """done when it is on disk"""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.writes: list[Write] = []
+
+
+@final
+class Shelf:
+    """Many named sessions in one database.
+
+    Parameters
+    ----------
+    backing : Backing
+        The database, opened for its one writer.
+    commit_within : float, default 0.01
+        How long what is to be kept may wait for others, to share their sync; 0: every one has its
+        own. Unit: seconds.
+    holder : str, default ""
+        What this server is called among those that share the database.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from tidewolf.durable.shelf import Shelf
+    >>> shelf, learner = Shelf.open(tempfile.mkdtemp()), tw.LyapunovDescent(tw.sets.Simplex(2))
+    >>> shelf.create("routing", "{}").result()
+    >>> session = tw.Session.open(shelf, learner, name="routing")
+    >>> session.observe(costs=[1.0, 0.0])
+    >>> shelf.flushed("routing").result()  # from here on it survives
+    >>> shelf.close()
+    """
+
+    def __init__(self, backing: Backing, *, commit_within: float = 0.01, holder: str = "") -> None:
+        self._backing, self.where, self.holder = backing, backing.where, holder
+        self.closed = False
+        self._numbers: dict[str, int] = {}
+        self._slots: dict[str, Slot] = {}
+        self._last: dict[str, Future[None]] = {}
+        self._local, self._mutex = threading.local(), threading.Lock()
+        self._changes: int | None = None
+        self.commits = Commits(
+            backing.writer,
+            as_number(commit_within, "commit_within", least=0.0),
+            self.where,
+            self._look,
+        )
+
+    @classmethod
+    def open(cls, where: str | Path, *, commit_within: float = 0.01, holder: str = "") -> Shelf:
+        """The sessions kept there.
+
+        Parameters
+        ----------
+        where : str or path
+            A folder, made where it is not there; or postgresql://USER:PASSWORD@HOST/DATABASE.
+        commit_within : float, default 0.01
+            How long what is to be kept may wait for others. Unit: seconds.
+        holder : str, default ""
+            What this server is called. Empty: the name of the machine and the process.
+
+        Returns
+        -------
+        Shelf
+            To be closed.
+
+        Raises
+        ------
+        InUse
+            Where another process serves the same folder.
+        """
+        if is_address(where):
+            from tidewolf.durable.cluster import Cluster
+
+            cluster = Cluster(str(where), holder)
+            return cls(cluster, commit_within=commit_within, holder=cluster.holder)
+        from tidewolf.durable.folder import Folder
+
+        return cls(Folder(Path(where)), commit_within=commit_within, holder=holder)
+
+    # --- names ------------------------------------------------------------------------------------
+
+    def cards(self, prefix: str = "", after: str = "", most: int = 1000) -> list[Card]:
+        """Those whose names begin so, in the order of their names."""
+        sql = (
+            f"SELECT {_CARD} FROM sessions JOIN head ON head.session = number WHERE name > ? AND "
+            "name >= ? AND name < ? ORDER BY name LIMIT ?"
+        )
+        values = (after, prefix, f"{prefix}\U0010ffff", most)
+        return [Card(*row) for row in self._backing.reader.execute(sql, values).fetchall()]
+
+    def card(self, name: str) -> Card | None:
+        """What is known of a session without opening it; None where there is none."""
+        sql = f"SELECT {_CARD} FROM sessions JOIN head ON head.session = number WHERE name = ?"
+        row = self._backing.reader.execute(sql, (name,)).fetchone()
+        return None if row is None else Card(*row)
+
+    def count(self) -> int:
+        """How many there are."""
+        return int(self._backing.reader.execute("SELECT count(*) FROM sessions").fetchone()[0])
+
+    def create(self, name: str, description: str, settings: str = "{}") -> Future[None]:
+        """A session that has no learner yet; its first `session` gives it one."""
+        if self.card(name) is not None:
+            raise _taken(name)
+
+        def write(db: Database) -> None:
+            if db.execute("SELECT 1 FROM sessions WHERE name = ?", (name,)).fetchone():
+                raise _taken(name)
+            (number,) = db.execute("SELECT COALESCE(MAX(number), 0) + 1 FROM sessions").fetchone()
+            values = (number, name, description, settings, time.time(), "")
+            db.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?)", values)
+            sql = "INSERT INTO head VALUES (?, 0, ?, 0, ?, 0, 0, 0)"
+            db.execute(sql, (number, b"", b""))
+
+        return self._queue(name, write)
+
+    def delete(self, name: str) -> Future[None]:
+        """Without the session and all that was kept of it."""
+        number = self._number(name)
+        self.let_go(name)
+        self._numbers.pop(name, None)
+
+        def write(db: Database) -> None:
+            for table in OF_A_SESSION:
+                db.execute(f"DELETE FROM {table} WHERE session = ?", (number,))
+            db.execute("DELETE FROM sessions WHERE number = ?", (number,))
+
+        return self._queue(name, write)
+
+    def _number(self, name: str) -> int:
+        if name not in self._numbers:
+            sql = "SELECT number FROM sessions WHERE name = ?"
+            row = self._backing.reader.execute(sql, (name,)).fetchone()
+            if row is None:
+                raise UnknownSession(f"There is no session called {name!r}.")
+            self._numbers[name] = row[0]
+        return self._numbers[name]
+
+    # --- sessions ---------------------------------------------------------------------------------
+
+    def slot(self, name: str, *, alone: bool = False) -> Slot:
+        """Where a session is kept, for its journal; `alone`: each write returns when it is on disk,
+        and the shelf is closed with it.
+        """
+        self.let_go(name)
+        slot = Slot(self, name, self._number(name), alone)
+        with self._mutex:
+            self._slots[name] = slot
+        return slot
+
+    def let_go(self, name: str) -> None:
+        """Forget what is open of a session; what it had queued is still kept."""
+        with self._mutex:
+            slot = self._slots.pop(name, None)
+        if slot is not None:
+            slot.lose(f"The session {name} was let go of: open it again.")
+
+    # --- what stands beside a session -------------------------------------------------------------
+
+    def note(self, name: str, round: Round, observed: int | None = None) -> None:
+        """Keep this of a round, in place of what was kept; and how many were observed by now."""
+        number = self._number(name)
+
+        def write(db: Database) -> None:
+            db.execute(
+                "INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (session, round) DO "
+                "UPDATE SET at = excluded.at, cost = excluded.cost, violation = "
+                "excluded.violation, note = excluded.note",
+                (number, *round),
+            )
+            if observed is not None:
+                sql = "UPDATE head SET observed = ? WHERE session = ?"
+                db.execute(sql, (observed, number))
+
+        self._queue(name, write)
+
+    def forget_rounds(self, name: str, first: int, observed: int) -> None:
+        """Without what was kept of this round and of later ones."""
+        number = self._number(name)
+
+        def write(db: Database) -> None:
+            db.execute("DELETE FROM rounds WHERE session = ? AND round >= ?", (number, first))
+            db.execute("UPDATE head SET observed = ? WHERE session = ?", (observed, number))
+
+        self._queue(name, write)
+
+    def set(self, name: str, settings: str) -> None:
+        """How it is operated from now on."""
+        self._update(name, "settings", settings)
+
+    def describe(self, name: str, description: str) -> None:
+        """What it is made of from now on."""
+        self._update(name, "description", description)
+
+    def _update(self, name: str, column: str, value: str) -> None:
+        number, sql = self._number(name), f"UPDATE sessions SET {column} = ? WHERE number = ?"
+        self._queue(name, lambda db: _discard(db.execute(sql, (value, number))))
+
+    def audit(self, who: str, session: str, what: str, why: str = "") -> None:
+        """Add to the record of who did what."""
+        at, version = time.time(), checkpoint.writer()["tidewolf"]
+
+        def write(db: Database) -> None:
+            sql = "SELECT COALESCE(MAX(number), 0) + 1 FROM audit"
+            (number,) = db.execute(sql).fetchone()
+            values = (number, at, who, session, what, why, version)
+            db.execute("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+
+        self._queue(session, write)
+
+    def rounds_of(self, name: str, first: int, last: int) -> list[Round]:
+        """What was kept of these rounds, in order."""
+        sql = (
+            "SELECT round, at, cost, violation, note FROM rounds WHERE session = ? AND round >= ? "
+            "AND round <= ? ORDER BY round"
+        )
+        return self._rounds(sql, self._number(name), first, last)
+
+    def last_rounds(self, name: str, most: int) -> list[Round]:
+        """The same of the last ones that were observed, in order."""
+        sql = (
+            "SELECT round, at, cost, violation, note FROM rounds WHERE session = ? AND cost IS NOT "
+            "NULL ORDER BY round DESC LIMIT ?"
+        )
+        return self._rounds(sql, self._number(name), most)[::-1]
+
+    def _rounds(self, sql: str, *values: int) -> list[Round]:
+        return [Round(*row) for row in self._backing.reader.execute(sql, values).fetchall()]
+
+    def entries(self, session: str | None = None, after: int = 0, most: int = 100) -> list[Entry]:
+        """Who did what, oldest first."""
+        where, values = ("AND session = ? ", (session,)) if session is not None else ("", ())
+        sql = f"SELECT * FROM audit WHERE number > ? {where}ORDER BY number LIMIT ?"
+        found = self._backing.reader.execute(sql, (after, *values, most)).fetchall()
+        return [Entry(*row) for row in found]
+
+    # --- writing ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def bundle(self, name: str) -> Iterator[Bundle]:
+        """All that this thread writes of a session within it is one item."""
+        bundle = self._local.bundle = Bundle(name)
+        try:
+            yield bundle
+        except BaseException:
+            if bundle.writes:  # the session may be ahead of what is kept
+                self.let_go(name)
+            raise
+        finally:
+            self._local.bundle = None
+        writes = bundle.writes
+        if not writes:
+            bundle.future = self.flushed(name)
+        else:
+            bundle.future = self._submit(name, lambda db: [write(db) for write in writes].clear())
+
+    def flushed(self, name: str) -> Future[None]:
+        """Done when all that was written of a session is on disk."""
+        last = self._last.get(name)
+        return _DONE if last is None or (last.done() and last.exception() is None) else last
+
+    def is_well(self) -> str | None:
+        """None, or a sentence why nothing can be kept at the moment."""
+        return self.commits.trouble
+
+    def close(self) -> None:
+        """Write what waits, and let go of the database; twice does no harm."""
+        if not self.closed:
+            self.closed = True
+            self.commits.close()
+            self._backing.close()
+
+    def _queue(self, name: str, write: Write) -> Future[None]:
+        bundle: Bundle | None = getattr(self._local, "bundle", None)
+        if bundle is not None and bundle.name == name:
+            bundle.writes.append(write)
+            return _DONE
+        return self._submit(name, write)
+
+    def _submit(self, name: str, write: Write) -> Future[None]:
+        slot = self._slots.get(name)
+        future = self.commits.submit(write)
+        self._last[name] = future
+        if slot is not None:
+            future.add_done_callback(slot.written)
+        return future
+
+    def _look(self) -> None:
+        """Let go of sessions that somebody else wrote to, such as one who restores a copy."""
+        self._backing.require_there()
+        changes = self._backing.writer.changes()
+        if changes is None or changes == self._changes:
+            return
+        self._changes = changes
+        with self._mutex:
+            slots = list(self._slots.values())
+        for slot in slots:
+            slot.look(self._backing.writer)
+
+
+@final
+class Slot:
+    """Where one session of many is kept: a home (journal.py)."""
+
+    errors: tuple[type[Exception], ...] = ()
+
+    def __init__(self, shelf: Shelf, name: str, number: int, alone: bool) -> None:
+        self._shelf, self._name, self._number, self._alone = shelf, name, number, alone
+        self.where = f"the session {name} in {shelf.where}"
+        self._epoch: int | None = None
+        self._lost: str | None = None
+
+    def open(self, learner: Learner[Any]) -> Content:
+        """All there is, checked, and held by this server from now on."""
+        shelf, number = self._shelf, self._number
+
+        def claim(db: Database) -> None:
+            shelf._backing.claim(db, number, shelf.holder)
+            tables = Tables(db, number)
+            if not tables.read_head().base:
+                link, state = digest(identity(learner).encode()), learner.save(learner.begin())
+                head = tables.read_head()._replace(base=link, link=link)
+                tables.write_head(head)
+                tables.add_snapshot(head, state, 1)
+
+        shelf._submit(self._name, claim).result()
+        content = self.tables.read_content(self.where)
+        self._epoch = content.head.epoch
+        return content
+
+    def epoch_after(self, head: Head) -> int:
+        return head.epoch
+
+    def begin(self) -> None:
+        """It is written to from the moment it is held."""
+
+    @property
+    def is_written(self) -> bool:
+        return self._lost is None
+
+    @property
+    def tables(self) -> Tables:
+        self._shelf.flushed(self._name).exception()  # waits
+        if self._lost is not None:
+            raise CheckpointError(self._lost)
+        return Tables(self._shelf._backing.reader, self._number)
+
+    def require_writable(self) -> None:
+        if self._lost is not None:
+            raise CheckpointError(self._lost)
+        self._shelf._backing.require_there()
+
+    def is_in_place(self) -> bool:
+        return False  # whatever was interrupted is read again from the database
+
+    def write(self, do: Callable[[Tables], None]) -> None:
+        number = self._number
+        future = self._shelf._queue(self._name, lambda db: do(Tables(db, number)))
+        if self._alone:
+            future.result()
+
+    def acknowledge(self, count: int) -> None:
+        """What is acknowledged is in the database."""
+
+    def close(self) -> None:
+        """Observe no more."""
+        self.lose(f"{self.where} is closed: open it again.")
+        if self._alone:
+            self._shelf.close()
+
+    def written(self, future: Future[None]) -> None:
+        """What was queued is done, or failed: then the session is ahead of what is kept."""
+        error = future.exception()
+        if error is not None:
+            self.lose(str(error))
+
+    def look(self, db: Database) -> None:
+        """Let go where another has it by now."""
+        sql = "SELECT epoch FROM head WHERE session = ?"
+        row = db.execute(sql, (self._number,)).fetchone()
+        if self._epoch is not None and (row is None or row[0] != self._epoch):
+            self.lose(f"{self.where} was restored, or taken by another server: open it again.")
+
+    def lose(self, why: str) -> None:
+        self._lost = self._lost or why
+
+
+def is_address(where: object) -> bool:
+    """Whether this is the address of a PostgreSQL."""
+    return isinstance(where, str) and where.startswith(("postgresql://", "postgres://"))
+
+
+def _taken(name: str) -> TidewolfError:
+    return AlreadyThere(f"There is a session called {name!r} already.")
+
+
+def _discard(_: object) -> None:
+    """Nothing."""
+
+
+_DONE: Future[None] = Future()
+_DONE.set_result(None)

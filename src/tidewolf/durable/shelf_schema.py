@@ -1,0 +1,84 @@
+"""The tables of a database that holds many sessions, and whether a database has them.
+
+sessions        one row for each: its number, its name, what it was made of, who holds it
+head, observations, snapshots, pending, contents, meta
+                those of a session (tables.py), each row under the number of its session
+rounds          what a service keeps of every round beside the session
+audit           who did what, and why; rows are added and never changed
+shelf           the format
+"""
+
+from __future__ import annotations
+
+from tidewolf.core.errors import BrokenFile, NewerFormat
+from tidewolf.durable.database import Database
+
+SHELF_FORMAT = 1
+APPLICATION = int.from_bytes(b"tws1")
+"""SQLite's application_id of our files."""
+OF_A_SESSION = ("head", "observations", "snapshots", "pending", "contents", "meta", "rounds")
+"""Tables whose rows belong to a session, by its number."""
+COLUMNS = {
+    "shelf": "name TEXT PRIMARY KEY, value TEXT NOT NULL",
+    "sessions": (
+        "number BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE, description TEXT NOT NULL, "
+        "settings TEXT NOT NULL, made DOUBLE PRECISION NOT NULL, holder TEXT NOT NULL"
+    ),
+    "head": (
+        "session BIGINT PRIMARY KEY, first BIGINT NOT NULL, base {blob} NOT NULL, last BIGINT NOT "
+        "NULL, link {blob} NOT NULL, snapshot BIGINT NOT NULL, epoch BIGINT NOT NULL, observed "
+        "BIGINT NOT NULL"
+    ),
+    "observations": (
+        "session BIGINT NOT NULL, arrived BIGINT NOT NULL, round BIGINT NOT NULL, rounds BIGINT "
+        "NOT NULL, epoch BIGINT NOT NULL, feedback {blob} NOT NULL, known {blob}, played {blob}, "
+        "PRIMARY KEY (session, arrived)"
+    ),
+    "snapshots": (
+        "session BIGINT NOT NULL, arrived BIGINT NOT NULL, state {blob} NOT NULL, seal {blob} NOT "
+        "NULL, PRIMARY KEY (session, arrived)"
+    ),
+    "pending": (
+        "session BIGINT NOT NULL, round BIGINT NOT NULL, known {blob}, decision {blob}, PRIMARY "
+        "KEY (session, round)"
+    ),
+    "contents": (
+        "session BIGINT NOT NULL, round BIGINT NOT NULL, content TEXT, PRIMARY KEY (session, round)"
+    ),
+    "meta": (
+        "session BIGINT NOT NULL, name TEXT NOT NULL, value TEXT, PRIMARY KEY (session, name)"
+    ),
+    "rounds": (
+        "session BIGINT NOT NULL, round BIGINT NOT NULL, at DOUBLE PRECISION NOT NULL, cost DOUBLE "
+        "PRECISION, violation DOUBLE PRECISION, note {blob} NOT NULL, PRIMARY KEY (session, round)"
+    ),
+    "audit": (
+        "number BIGINT PRIMARY KEY, at DOUBLE PRECISION NOT NULL, who TEXT NOT NULL, session TEXT "
+        "NOT NULL, what TEXT NOT NULL, why TEXT NOT NULL, version TEXT NOT NULL"
+    ),
+}
+"""By table, with the database's own type of bytes."""
+
+
+def make(db: Database) -> None:
+    """Those that are not there yet, within a transaction."""
+    for table, columns in COLUMNS.items():
+        text = columns.format(blob=db.blob)
+        db.execute(f"CREATE TABLE IF NOT EXISTS {table} ({text}){db.keyed}")
+    for statement in db.append_only("audit"):
+        db.execute(statement)
+    db.execute(
+        "INSERT INTO shelf VALUES ('format', ?) ON CONFLICT (name) DO NOTHING", (str(SHELF_FORMAT),)
+    )
+
+
+def require_format(db: Database, where: str) -> None:
+    """Refuse a database of a newer tidewolf, and one whose tables are not ours."""
+    row = db.execute("SELECT value FROM shelf WHERE name = 'format'").fetchone()
+    if row is None or not str(row[0]).isdigit():
+        raise BrokenFile(f"{where} was changed: it does not say its format. Go back to a copy.")
+    if int(row[0]) > SHELF_FORMAT:
+        raise NewerFormat(
+            f"{where} has format {row[0]}; this tidewolf reads up to {SHELF_FORMAT}. Install a "
+            "newer tidewolf."
+        )

@@ -1,0 +1,186 @@
+"""The app: addresses and methods on one side, `Sessions` on the other.
+
+    the gate  ->  the route  ->  its endpoint  ->  a handler in a thread  ->  `Sessions`
+
+One pool of threads decides and observes, another does what takes long, so that a report never holds
+up a decision. Routes are plain: FastAPI finds them, and nothing is parsed twice on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, final
+
+from tidewolf import __version__
+from tidewolf.service import request_bodies
+from tidewolf.service.answers import Answer
+from tidewolf.service.endpoints import Endpoint, Handler, Operation
+from tidewolf.service.gate import Gate
+from tidewolf.service.handlers import Handlers
+from tidewolf.service.overload import Traffic
+from tidewolf.service.problems import Refused, problem_of, retry_after
+from tidewolf.service.quotas import Quotas
+from tidewolf.service.sessions import Sessions
+from tidewolf.service.strict_json import dumps
+from tidewolf.service.tokens import Tokens
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI, Request, Response
+    from starlette.types import Receive, Scope, Send
+
+THREADS, SLOW_THREADS = 16, 4
+"""Threads that decide and observe, and threads for what takes long."""
+
+
+def make_app(
+    sessions: Sessions,
+    tokens: Tokens | None = None,
+    quotas: Quotas | None = None,
+    traffic: Traffic | None = None,
+    *,
+    longest_body: int = request_bodies.LONGEST,
+    body_seconds: float = request_bodies.SECONDS,
+    loopback_only: bool = False,
+    log: bool = False,
+) -> FastAPI:
+    """The app that serves sessions over HTTP.
+
+    Parameters
+    ----------
+    sessions : Sessions
+        What is served.
+    tokens : Tokens, optional
+        Who may ask; everybody where there are none.
+    quotas : Quotas, optional
+        What each may ask; no bounds where there are none.
+    traffic : Traffic, optional
+        What is under way, and how much may be.
+    longest_body : int, default 16777216
+        Bytes of a body, at most.
+    body_seconds : float, default 30.0
+        How long a body may take.
+    loopback_only : bool, default False
+        Whether it answers to names of loopback alone.
+    log : bool, default False
+        Whether every request is a line of JSON on stderr.
+
+    Returns
+    -------
+    FastAPI
+        To be run by uvicorn.
+    """
+    from fastapi import FastAPI
+    from starlette.exceptions import HTTPException
+
+    from tidewolf.service.docs_page import docs_page
+    from tidewolf.service.schemas import document
+
+    tokens, quotas, traffic = tokens or Tokens(), quotas or Quotas(), traffic or Traffic()
+    app = FastAPI(
+        title="tidewolf",
+        version=__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        exception_handlers={HTTPException: _http_problem},
+    )
+    app.state.pools = pools = (
+        ThreadPoolExecutor(THREADS, "tidewolf-quick"),
+        ThreadPoolExecutor(SLOW_THREADS, "tidewolf-slow"),
+    )
+    app.state.traffic = traffic
+    app.openapi = document  # type: ignore[method-assign]
+    for path, operations in _routes(Handlers(sessions, quotas, traffic), *pools).items():
+        app.add_route(path, Endpoint(path, operations, longest_body, body_seconds))  # type: ignore[arg-type]
+    description = Answer(200, dumps(document()))
+    for path, answer in {"/openapi.json": description, "/docs": docs_page(document())}.items():
+        app.add_route(path, _Plain(path, lambda answer=answer: answer))  # type: ignore[arg-type,misc]
+    app.add_route("/healthz", _Plain("/healthz", _alive))  # type: ignore[arg-type]
+    app.add_route("/readyz", _Plain("/readyz", lambda: _readiness(sessions, traffic)))  # type: ignore[arg-type]
+    app.add_middleware(
+        Gate,
+        tokens=tokens,
+        quotas=quotas,
+        traffic=traffic,
+        loopback_only=loopback_only,
+        log=log,
+    )
+    return app
+
+
+def _routes(
+    of: Handlers, quick: ThreadPoolExecutor, slow: ThreadPoolExecutor
+) -> dict[str, dict[str, Operation]]:
+    """Every address of the contract that asks the sessions; the busiest come first."""
+
+    def write(handler: Handler, pool: ThreadPoolExecutor = slow) -> dict[str, Operation]:
+        return {"POST": Operation(handler, pool, has_body=True, writes=True)}
+
+    def read(handler: Handler, pool: ThreadPoolExecutor = slow) -> dict[str, Operation]:
+        return {"GET": Operation(handler, pool)}
+
+    one = "/v1/sessions/{name}"
+    return {
+        f"{one}/decisions": write(of.decide, quick),
+        f"{one}/observations": write(of.observe, quick),
+        f"{one}/decisions/{{round}}": read(of.decision, quick),
+        one: {
+            **read(of.get, quick),
+            "PUT": Operation(of.put, slow, has_body=True, writes=True),
+            "DELETE": Operation(of.delete, slow, writes=True),
+        },
+        "/v1/sessions": read(of.list),
+        f"{one}/history": read(of.history),
+        f"{one}/members": read(of.members),
+        f"{one}/explanation": read(of.explanation),
+        f"{one}/report": read(of.report),
+        f"{one}/audit": read(of.audit),
+        f"{one}/migrate": write(of.migrate),
+        f"{one}/mode": write(of.mode),
+        f"{one}/rollback": write(of.rollback),
+        f"{one}/pin": write(of.pin),
+        "/v1/audit": read(of.audit),
+        "/metrics": read(of.metrics),
+        "/": read(of.overview),
+    }
+
+
+@final
+class _Plain:
+    """An address that is answered at once, without a thread."""
+
+    def __init__(self, path: str, answer: Callable[[], Answer]) -> None:
+        self.path, self._answer = path, answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] in ("GET", "HEAD"):
+            answer = self._answer()
+        else:
+            detail = f"{self.path} has GET, and no {scope['method']}."
+            answer = problem_of(Refused(405, detail, (b"allow", b"GET")))
+        await answer.send(send)
+
+
+def _alive() -> Answer:
+    return Answer(200, dumps({"status": "ok", "version": __version__}))
+
+
+def _readiness(sessions: Sessions, traffic: Traffic) -> Answer:
+    """Whether requests are taken and what they write is kept."""
+    why = sessions.shelf.is_well() if traffic.ready else "The server is starting, or stopping."
+    if why is None:
+        return _alive()
+    return problem_of(Refused(503, why, retry_after(1.0)))
+
+
+async def _http_problem(request: Request, error: Exception) -> Response:
+    """What the router refuses: an address that is none."""
+    from starlette.responses import Response
+
+    status: int = getattr(error, "status_code", 404)
+    detail = "There is nothing at this address; /docs lists those that there are."
+    answer = problem_of(Refused(status, detail))
+    headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+    return Response(answer.body, status, headers, answer.kind.decode())

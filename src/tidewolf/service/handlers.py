@@ -1,0 +1,158 @@
+"""What each address asks of the sessions: a line or two each.
+
+What a body must look like is said by `Sessions`, in the library's own sentences; here are the keys
+of queries, what a token's prefix hides, and the quotas that depend on what a body says.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import final
+
+from tidewolf import __version__
+from tidewolf.core.errors import TooMany, UnknownSession
+from tidewolf.service.answers import Answer, page
+from tidewolf.service.endpoints import Answered, Asked
+from tidewolf.service.overload import Traffic
+from tidewolf.service.problems import Refused
+from tidewolf.service.queries import MOST, as_whole, read_query
+from tidewolf.service.quotas import Quotas
+from tidewolf.service.replies import Reply
+from tidewolf.service.request_bodies import as_object
+from tidewolf.service.sessions import Sessions
+from tidewolf.service.strict_json import dumps
+
+_METRICS = b"text/plain; version=0.0.4; charset=utf-8"
+
+
+def _json(reply: Reply) -> Answered:
+    """A reply as JSON, with the version."""
+    return Answer(reply.status, dumps({**reply.body, "version": __version__})), reply.after
+
+
+@final
+class Handlers:
+    """What each address asks of the sessions.
+
+    Parameters
+    ----------
+    sessions : Sessions
+        All of them.
+    quotas : Quotas
+        What each token may ask.
+    traffic : Traffic
+        What is under way.
+    """
+
+    def __init__(self, sessions: Sessions, quotas: Quotas, traffic: Traffic) -> None:
+        self._sessions, self._quotas, self._traffic = sessions, quotas, traffic
+        self._making = threading.Lock()
+
+    def decide(self, asked: Asked) -> Answered:
+        body = as_object(asked.body, may_be_empty=True)
+        return _json(self._sessions.decide(asked.name, body, asked.caller))
+
+    def observe(self, asked: Asked) -> Answered:
+        body = as_object(asked.body)
+        many = body.get("observations")
+        self._quotas.take_observations(asked.caller.who, len(many) if isinstance(many, list) else 1)
+        return _json(self._sessions.observe(asked.name, body, asked.caller))
+
+    def decision(self, asked: Asked) -> Answered:
+        read_query(asked.query)
+        return _json(self._sessions.decision(asked.name, asked.round))
+
+    def get(self, asked: Asked) -> Answered:
+        read_query(asked.query)
+        return _json(self._sessions.get(asked.name))
+
+    def put(self, asked: Asked) -> Answered:
+        body = as_object(asked.body)
+        if self._quotas.sessions is None:
+            return _json(self._sessions.put(asked.name, body, asked.caller))
+        with self._making:
+            self._require_room(asked, self._quotas.sessions)
+            return _json(self._sessions.put(asked.name, body, asked.caller))
+
+    def _require_room(self, asked: Asked, most: int) -> None:
+        """Refuse one session more than a token may have; one that is there already is none."""
+        prefix = asked.caller.prefix
+        there = self._sessions.list(prefix, "", most).body["sessions"]
+        if len(there) < most or any(each["name"] == asked.name for each in there):
+            return
+        try:
+            self._sessions.get(asked.name)
+        except UnknownSession:
+            raise TooMany(
+                f"This token may have {most:,} sessions, and has as many: delete one first.",
+                retry_after=60.0,
+            ) from None
+
+    def delete(self, asked: Asked) -> Answered:
+        why = read_query(asked.query, "why").get("why", "")
+        return _json(self._sessions.delete(asked.name, why, asked.caller))
+
+    def list(self, asked: Asked) -> Answered:
+        query = read_query(asked.query, "prefix", "after", "most")
+        most = as_whole(query, "most", 100, 1, MOST)
+        prefix, own = query.get("prefix", ""), asked.caller.prefix
+        if own.startswith(prefix):
+            prefix = own
+        elif not prefix.startswith(own):
+            return _json(Reply(200, {"sessions": []}, None))
+        return _json(self._sessions.list(prefix, query.get("after", ""), most))
+
+    def history(self, asked: Asked) -> Answered:
+        query = read_query(asked.query, "first", "most")
+        first, most = as_whole(query, "first", 1, 1), as_whole(query, "most", 100, 1, MOST)
+        return _json(self._sessions.history(asked.name, first, most))
+
+    def members(self, asked: Asked) -> Answered:
+        read_query(asked.query)
+        return _json(self._sessions.members(asked.name))
+
+    def explanation(self, asked: Asked) -> Answered:
+        read_query(asked.query)
+        return _json(self._sessions.explanation(asked.name))
+
+    def report(self, asked: Asked) -> Answered:
+        from tidewolf.service.rendering import content_policy
+
+        read_query(asked.query)
+        reply = self._sessions.report(asked.name)
+        return page(reply.body["html"], content_policy()), reply.after
+
+    def audit(self, asked: Asked) -> Answered:
+        query = read_query(asked.query, "after", "most")
+        after, most = as_whole(query, "after", 0, 0), as_whole(query, "most", 100, 1, MOST)
+        if not asked.name and asked.caller.prefix:
+            raise Refused(
+                403, "The log of all sessions is for tokens of all sessions: ask for one's own."
+            )
+        return _json(self._sessions.audit(asked.name or None, after, most))
+
+    def migrate(self, asked: Asked) -> Answered:
+        return _json(self._sessions.migrate(asked.name, as_object(asked.body), asked.caller))
+
+    def mode(self, asked: Asked) -> Answered:
+        return _json(self._sessions.mode(asked.name, as_object(asked.body), asked.caller))
+
+    def rollback(self, asked: Asked) -> Answered:
+        return _json(self._sessions.rollback(asked.name, as_object(asked.body), asked.caller))
+
+    def pin(self, asked: Asked) -> Answered:
+        return _json(self._sessions.pin(asked.name, as_object(asked.body), asked.caller))
+
+    def overview(self, asked: Asked) -> Answered:
+        from tidewolf.service.page import page as overview
+        from tidewolf.service.rendering import content_policy
+
+        after = read_query(asked.query, "after").get("after", "")
+        return page(overview(self._sessions, asked.caller, after), content_policy()), None
+
+    def metrics(self, asked: Asked) -> Answered:
+        from tidewolf.service.metrics import exposition
+
+        if asked.caller.prefix:
+            raise Refused(403, "Metrics are of all sessions, and for tokens of all sessions.")
+        return Answer(200, exposition(self._sessions, self._traffic), _METRICS), None

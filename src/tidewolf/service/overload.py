@@ -1,0 +1,140 @@
+"""How much is under way, and what was: plain counts.
+
+At most `most` requests are answered at a time, wherever they wait (for a thread, for the disk). One
+more is refused at once, with a time to come again: a queue that grows helps nobody. Requests of one
+connection are answered one after the other.
+
+Times are counted in buckets (seconds, upper ends): EDGES, and one for what took longer.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import final
+
+from tidewolf.core.errors import InvalidInput, Overloaded
+
+EDGES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+"""Upper ends of the buckets of times. Unit: seconds."""
+REASONS = ("overload", "quota", "token", "role", "host")
+"""Why requests are refused before anybody reads them."""
+
+
+@final
+class Timing:
+    """Times of one route.
+
+    Parameters
+    ----------
+    counts : list of int
+        How many fell into each bucket of EDGES, and beyond the last.
+    total : float
+        Their sum. Unit: seconds.
+
+    Examples
+    --------
+    >>> from tidewolf.service.overload import Timing
+    >>> timing = Timing()
+    >>> timing.add(0.003)
+    >>> timing.counts[:4], timing.total
+    ([0, 0, 1, 0], 0.003)
+    """
+
+    __slots__ = ("counts", "total")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(EDGES) + 1)
+        self.total = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one.
+
+        Parameters
+        ----------
+        seconds : float
+            How long it took.
+        """
+        self.counts[bisect_left(EDGES, seconds)] += 1
+        self.total += seconds
+
+
+@final
+class Traffic:
+    """Requests under way, and those that were.
+
+    Parameters
+    ----------
+    most : int, default 256
+        How many may be under way.
+
+    Attributes
+    ----------
+    in_flight : int
+        Requests under way.
+    requests : dict of (str, str, int) to int
+        How many were answered, by route (its template), method and status.
+    timings : dict of str to Timing
+        How long they took, by route.
+    refused : dict of str to int
+        How many were refused before anybody read them, by reason.
+    ready : bool
+        Whether requests are taken; False while starting and draining.
+
+    Examples
+    --------
+    >>> from tidewolf.service.overload import Traffic
+    >>> traffic = Traffic(most=1)
+    >>> traffic.enter()
+    >>> traffic.enter()
+    Traceback (most recent call last):
+    ...
+    tidewolf.core.errors.Overloaded: 1 requests are under way already, ...: come again.
+    >>> traffic.count("/v1/sessions", "GET", 200, 0.002)
+    >>> traffic.requests
+    {('/v1/sessions', 'GET', 200): 1}
+    """
+
+    def __init__(self, most: int = 256) -> None:
+        if most < 1:
+            raise InvalidInput(f"At least one request must be answered at a time, not {most}.")
+        self.most = most
+        self.in_flight = 0
+        self.requests = dict[tuple[str, str, int], int]()
+        self.timings = dict[str, Timing]()
+        self.refused = dict.fromkeys(REASONS, 0)
+        self.ready = False
+
+    def enter(self) -> None:
+        """Take in a request; who did subtracts it from `in_flight` in the end.
+
+        Raises
+        ------
+        Overloaded
+            Where as many as may be are under way.
+        """
+        if self.in_flight >= self.most:
+            raise Overloaded(
+                f"{self.in_flight} requests are under way already, as many as may be: come again."
+            )
+        self.in_flight += 1
+
+    def count(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Count a request that was answered.
+
+        Parameters
+        ----------
+        route : str
+            The template of its path.
+        method : str
+            Its method.
+        status : int
+            The status that it was answered with.
+        seconds : float
+            How long it took.
+        """
+        key = (route, method, status)
+        self.requests[key] = self.requests.get(key, 0) + 1
+        timing = self.timings.get(route)
+        if timing is None:
+            timing = self.timings[route] = Timing()
+        timing.add(seconds)

@@ -1,0 +1,288 @@
+"""The process: it opens what is kept, says one line when it is ready, drains when it is told to.
+
+    bind  ->  open  ->  "tidewolf serves http://127.0.0.1:8000"  ->  answer  ->  SIGTERM or SIGINT
+    ->  take nothing more  ->  finish what is under way  ->  keep it  ->  close  ->  exit code 0
+
+A second signal ends it at once; what was acknowledged is on disk even then.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tidewolf.core.errors import InvalidInput, MissingExtra
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from tidewolf.service.overload import Traffic
+
+DRAIN = 8
+"""How long what is under way may take once it is told to stop. Unit: seconds."""
+KEEP_ALIVE = 75
+"""How long a connection may be idle; longer than clients keep theirs. Unit: seconds."""
+SWITCH = 0.001
+"""How long a thread computes before another one may. Unit: seconds."""
+
+
+class Settings(NamedTuple):
+    """How to serve.
+
+    Parameters
+    ----------
+    where : str or path
+        A folder, made where there is none, or "postgresql://...".
+    host : str, default "127.0.0.1"
+        The address to listen at.
+    port : int, default 8000
+        The port; 0 takes any that is free.
+    token_file : path, optional
+        Who may ask; see `tokens`.
+    insecure : bool, default False
+        Whether everybody may do everything, from anywhere.
+    commit_within : float, default 0.01
+        How long an observation may wait for others to be kept with. Unit: seconds.
+    max_sessions : int, default 10_000
+        Sessions, at most.
+    max_body : int, default 16777216
+        Bytes of a body, at most.
+    max_waiting : int, default 256
+        Requests under way, at most.
+    rate, observation_rate : float, optional
+        Requests, and observations, a second for each token.
+    token_sessions : int, optional
+        Sessions that a token may have under its prefix.
+    log : bool, default False
+        Whether every request is a line of JSON on stderr.
+
+    Examples
+    --------
+    >>> from tidewolf.service.server import Settings
+    >>> Settings("data").port
+    8000
+    """
+
+    where: str | Path
+    host: str = "127.0.0.1"
+    port: int = 8000
+    token_file: Path | None = None
+    insecure: bool = False
+    commit_within: float = 0.01
+    max_sessions: int = 10_000
+    max_body: int = 16 << 20
+    max_waiting: int = 256
+    rate: float | None = None
+    observation_rate: float | None = None
+    token_sessions: int | None = None
+    log: bool = False
+
+
+def serve(settings: Settings) -> None:
+    """Serve sessions until a signal comes.
+
+    Parameters
+    ----------
+    settings : Settings
+        How.
+
+    Raises
+    ------
+    InvalidInput
+        Where it must not, or cannot, listen there.
+    CheckpointError
+        Where what is kept cannot be opened, or another process serves it.
+    MissingExtra
+        Where FastAPI or uvicorn is not installed.
+    """
+    _require_extra()
+    import uvicorn
+
+    from tidewolf.durable.shelf import Shelf
+    from tidewolf.service.app import make_app
+    from tidewolf.service.connections import careful_protocol
+    from tidewolf.service.overload import Traffic
+    from tidewolf.service.quotas import Quotas
+    from tidewolf.service.replies import Limits
+    from tidewolf.service.sessions import Sessions
+    from tidewolf.service.tokens import Tokens
+
+    tokens = Tokens() if settings.token_file is None else Tokens.read(settings.token_file)
+    require_closed_door(settings.host, bool(tokens), settings.insecure)
+    quotas = Quotas(settings.rate, settings.observation_rate, settings.token_sessions)
+    traffic = Traffic(settings.max_waiting)
+    listener = listen(settings.host, settings.port)
+    address = _address(settings.host, listener)
+    try:
+        shelf = Shelf.open(settings.where, commit_within=settings.commit_within, holder=address)
+        try:
+            sessions = Sessions(shelf, limits=Limits(sessions=settings.max_sessions))
+            try:
+                app = make_app(
+                    sessions,
+                    tokens,
+                    quotas,
+                    traffic,
+                    longest_body=settings.max_body,
+                    loopback_only=not tokens and not settings.insecure,
+                    log=settings.log,
+                )
+                config = uvicorn.Config(
+                    app,
+                    http=careful_protocol(),
+                    ws="none",
+                    lifespan="off",
+                    log_config=None,
+                    log_level="critical",
+                    access_log=False,
+                    proxy_headers=False,
+                    server_header=False,
+                    timeout_keep_alive=KEEP_ALIVE,
+                    timeout_graceful_shutdown=DRAIN,
+                )
+                sys.setswitchinterval(SWITCH)
+                _server(config, traffic, address).run([listener])
+                for pool in app.state.pools:
+                    pool.shutdown()
+            finally:
+                sessions.close()
+        finally:
+            shelf.close()
+    finally:
+        listener.close()
+
+
+def _require_extra() -> None:
+    try:
+        import fastapi
+        import uvicorn
+    except ImportError:
+        raise MissingExtra(
+            'Serving needs FastAPI and uvicorn: pip install "tidewolf[serve]".'
+        ) from None
+    assert fastapi, uvicorn
+
+
+def require_closed_door(host: str, has_tokens: bool, insecure: bool) -> None:
+    """Refuse to let everybody in from everywhere, unless that is asked for in words.
+
+    Parameters
+    ----------
+    host : str
+        The address to listen at.
+    has_tokens : bool
+        Whether only those with a token get in.
+    insecure : bool
+        Whether everybody may.
+
+    Raises
+    ------
+    InvalidInput
+        Where the address can be reached from other machines and there is no token.
+
+    Examples
+    --------
+    >>> from tidewolf.service.server import require_closed_door
+    >>> require_closed_door("127.0.0.1", has_tokens=False, insecure=False)
+    >>> require_closed_door("0.0.0.0", has_tokens=True, insecure=False)
+    >>> require_closed_door("0.0.0.0", has_tokens=False, insecure=False)
+    Traceback (most recent call last):
+    ...
+    tidewolf.core.errors.InvalidInput: At 0.0.0.0 other machines could decide and observe ...
+    """
+    if has_tokens or insecure or _is_loopback(host):
+        return
+    raise InvalidInput(
+        f"At {host} other machines could decide and observe without a token: give --token-file, "
+        "or --insecure where that is meant, or stay at 127.0.0.1."
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens.
+
+    Parameters
+    ----------
+    host : str
+        The address.
+    port : int
+        The port; 0 takes any that is free.
+
+    Returns
+    -------
+    socket
+        It takes connections from here on, which wait until they are answered.
+
+    Raises
+    ------
+    InvalidInput
+        Where nobody can listen there.
+
+    Examples
+    --------
+    >>> from tidewolf.service.server import listen
+    >>> with listen("127.0.0.1", 0) as listener:
+    ...     listener.getsockname()[1] > 0
+    True
+    """
+    if not 0 <= port <= 65535:
+        raise InvalidInput(f"A port is a whole number from 0 to 65535, not {port}.")
+    try:
+        family, kind, protocol, _, where = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise InvalidInput(f"{host} is no address to listen at: {error.strerror}.") from None
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(where)
+    except OSError as error:
+        listener.close()
+        raise InvalidInput(
+            f"Nobody can listen at {host}, port {port}: {error.strerror}. --port 0 takes any that "
+            "is free."
+        ) from None
+    return listener
+
+
+def _address(host: str, listener: socket.socket) -> str:
+    """Where it is found; a name where it listens at all addresses of a machine."""
+    port = listener.getsockname()[1]
+    if host in ("", "0.0.0.0", "::"):
+        host = socket.gethostname()
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _server(config: uvicorn.Config, traffic: Traffic, address: str) -> Any:
+    """uvicorn's server, which says when it is ready and ends with exit code 0."""
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        """It swallows the signals that it obeys: stopping when told to is no failure."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            traffic.ready = True
+            sys.stdout.write(f"tidewolf serves {address}\n")
+            sys.stdout.flush()
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            if self.should_exit:
+                os._exit(128 + sig)
+            traffic.ready = False
+            self.should_exit = True
+
+    return Server(config)

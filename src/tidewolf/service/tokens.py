@@ -1,0 +1,214 @@
+"""Who may do what: a file of tokens, one a line.
+
+    TOKEN                        may do everything
+    ROLE TOKEN                   reader: looks; writer: everything
+    ROLE PREFIX TOKEN            the same, for sessions whose names begin with PREFIX (* is all)
+    ROLE PREFIX TOKEN NAME       the same, under this name in the audit log
+
+Lines that begin with # are comments. Tokens are kept as their SHA-256 alone, and the one that comes
+is compared with all of them, so that neither time nor memory says which one is near.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import os
+import re
+import stat
+import sys
+from collections.abc import Iterable
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal, NamedTuple, Self, final
+
+from tidewolf.core.errors import InvalidInput
+from tidewolf.service.replies import Caller
+
+ROLES = ("reader", "writer")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+"""What a session, or a token, may be called."""
+_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}|\*")
+_TOKEN = re.compile(r"[!-~]{1,1000}")
+_LONGEST = 1 << 20
+"""Bytes of a file, at most."""
+ANYBODY = Caller("anonymous", "writer", "")
+"""Who calls where no tokens are set."""
+
+
+class Known(NamedTuple):
+    """A token that is known, by its hash."""
+
+    digest: bytes
+    caller: Caller
+
+
+@final
+class Tokens:
+    """The tokens that are known; without any, everybody may do everything.
+
+    Parameters
+    ----------
+    known : iterable of Known
+        Hashes, and who brings them.
+
+    Examples
+    --------
+    >>> from tidewolf.service.tokens import Tokens
+    >>> tokens = Tokens.parse("reader lisbon- s3cret dashboard")
+    >>> tokens.caller(b"Bearer s3cret")
+    Caller(who='dashboard', role='reader', prefix='lisbon-')
+    >>> tokens.caller(b"Bearer guess") is None
+    True
+    """
+
+    def __init__(self, known: Iterable[Known] = ()) -> None:
+        self._known = tuple(known)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Those of a file; a warning on stderr where others than its owner may read it.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        Tokens
+            At least one.
+
+        Raises
+        ------
+        InvalidInput
+            Where the file cannot be read, has a line that is none of the above, or no token.
+        """
+        path = Path(path)
+        try:
+            with path.open("rb") as file:
+                mode = os.fstat(file.fileno()).st_mode
+                raw = file.read(_LONGEST + 1)
+            text = raw.decode()
+        except OSError as error:
+            raise InvalidInput(f"The tokens in {path} cannot be read: {error.strerror}.") from None
+        except UnicodeDecodeError:
+            raise InvalidInput(f"{path} is no text in UTF-8, and no file of tokens.") from None
+        if len(raw) > _LONGEST:
+            raise InvalidInput(f"{path} has more than {_LONGEST:,} bytes: it is no file of tokens.")
+        if stat.S_IMODE(mode) & 0o077:
+            sys.stderr.write(
+                f"Warning: others than its owner can reach {path}, and the tokens in it: "
+                f"chmod 600 {path}.\n"
+            )
+        return cls.parse(text, str(path))
+
+    @classmethod
+    def parse(cls, text: str, source: str = "the file of tokens") -> Self:
+        """Those of a text, as a file has them.
+
+        Parameters
+        ----------
+        text : str
+            Lines.
+        source : str
+            What errors call it.
+
+        Returns
+        -------
+        Tokens
+            At least one.
+        """
+        found = dict[bytes, Caller]()
+        names = set[str]()
+        for number, line in enumerate(text.splitlines(), start=1):
+            words = line.split()
+            if not words or words[0].startswith("#"):
+                continue
+            digest, caller = _token(words, f"{source}, line {number}", number)
+            if digest in found or caller.who in names:
+                raise InvalidInput(
+                    f"{source}, line {number}: a token, or its name, is there twice."
+                )
+            found[digest] = caller
+            names.add(caller.who)
+        if not found:
+            raise InvalidInput(
+                f"{source} has no token: a line is TOKEN, or ROLE TOKEN, or ROLE PREFIX TOKEN NAME."
+            )
+        return cls(Known(digest, caller) for digest, caller in found.items())
+
+    def __bool__(self) -> bool:
+        return bool(self._known)
+
+    def caller(self, authorization: bytes | None, *, basic: bool = False) -> Caller | None:
+        """Who brings this header; None where nobody known does.
+
+        Parameters
+        ----------
+        authorization : bytes or None
+            "Bearer TOKEN".
+        basic : bool, default False
+            Whether "Basic ..." with the token as password is taken too.
+
+        Returns
+        -------
+        Caller or None
+            Who it is, what they may do, and where.
+        """
+        if not self._known:
+            return ANYBODY
+        token = _brought(authorization, basic)
+        if token is None:
+            return None
+        digest, found = sha256(token).digest(), None
+        for known, caller in self._known:
+            if hmac.compare_digest(known, digest):
+                found = caller
+        return found
+
+
+def _token(words: list[str], where: str, number: int) -> tuple[bytes, Caller]:
+    """The token of a line, never shown in an error."""
+    role: Literal["reader", "writer"] = "writer"
+    if len(words) > 1:
+        if words[0] not in ROLES:
+            raise InvalidInput(f"{where}: a role is reader or writer, and comes first.")
+        role = "reader" if words[0] == "reader" else "writer"
+    elif words[0] in ROLES:
+        raise InvalidInput(f"{where}: a role without a token.")
+    if len(words) > 4:
+        raise InvalidInput(f"{where}: at most ROLE PREFIX TOKEN NAME, and there are more words.")
+    prefix = words[1] if len(words) > 2 else "*"
+    if not _PREFIX.fullmatch(prefix):
+        raise InvalidInput(
+            f"{where}: a prefix is how names of sessions begin (letters, digits, '.', '_' and "
+            "'-'), or * for all."
+        )
+    token = words[2] if len(words) > 2 else words[-1]
+    if not _TOKEN.fullmatch(token):
+        raise InvalidInput(f"{where}: a token is at most 1,000 printable characters of ASCII.")
+    name = words[3] if len(words) > 3 else f"token-{number}"
+    if not NAME.fullmatch(name):
+        raise InvalidInput(
+            f"{where}: a name has at most 100 letters, digits, '.', '_' and '-', and begins with "
+            "one of the first two."
+        )
+    return sha256(token.encode()).digest(), Caller(name, role, "" if prefix == "*" else prefix)
+
+
+def _brought(authorization: bytes | None, basic: bool) -> bytes | None:
+    """The token of a header."""
+    if authorization is None:
+        return None
+    scheme, _, given = authorization.partition(b" ")
+    given = given.strip()
+    if scheme.lower() == b"bearer":
+        return given
+    if not basic or scheme.lower() != b"basic":
+        return None
+    try:
+        return base64.b64decode(given, validate=True).partition(b":")[2]
+    except binascii.Error:
+        return None
