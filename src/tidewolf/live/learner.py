@@ -9,13 +9,11 @@ from typing import Any
 from tidewolf.experiments import Choice, Experiment
 from tidewolf.experiments.building import build, read_point
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, maker
+from tidewolf.experiments.inline import USUAL
 from tidewolf.experiments.keys import learner_keys
 from tidewolf.methods.base import Learner
 from tidewolf.networks import Network
 from tidewolf.sets import ConvexSet
-
-USUAL = Choice.of("Ensemble", {"advice": ["last"]})
-"""Who decides where the file names nobody."""
 
 
 def live_learner(
