@@ -20,11 +20,15 @@ import pytest
 from hypothesis import settings
 
 from extras import pytest_collection_modifyitems, pytest_pycollect_makemodule  # noqa: F401  (hooks)
+from postgres import postgres_server, postgres_url  # noqa: F401  (fixtures)
+from servers import servers  # noqa: F401  (a fixture)
 
 ALLOWED = (
     r"(torch|jax) is not installed",
     r"There is no Chromium here",
     r"There is no PostgreSQL here",
+    r"There is no C compiler here",
+    r"^only root can mount a small disk$",
     r"^only root can become another user$",
     r"recorded streams? .*(is|are) not in .*; set TIDEWOLF_DATA",
 )

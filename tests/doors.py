@@ -682,6 +682,8 @@ def _evaluations(folder: Path) -> Iterator[Door]:
             return session
 
     yield Door("Session", tw.Session, {"learner": learner, "state": state})
+    asked = {"url": "http://127.0.0.1:8000", "session": "routing", "token": "a"}
+    yield Door("Client", tw.Client, {**asked, "timeout": 1.0, "attempts": 2})
     yield Door("Session.open", opened, {"path": folder / "kept", "learner": learner})
     for name, value in (("snapshot_every", 10), ("keep_history", True), ("read_only", False)):
         yield Door("Session.open", opened, {name: value})

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         sets,
         testing,
     )
+    from tidewolf.client import Client
     from tidewolf.core.batch import Stream
     from tidewolf.core.known import Known
     from tidewolf.evaluation.certificate import Certificate
@@ -52,6 +53,7 @@ __version__ = "0.2.0.dev0"
 _HOME = {
     "BanditPrimalDual": "tidewolf.learners",
     "Certificate": "tidewolf.evaluation.certificate",
+    "Client": "tidewolf.client",
     "Comparator": "tidewolf.hindsight.best",
     "Comparison": "tidewolf.evaluation.comparison",
     "Decisions": "tidewolf.evaluation.decisions",
@@ -91,6 +93,7 @@ _PARTS = (
 __all__ = [
     "BanditPrimalDual",
     "Certificate",
+    "Client",
     "Comparator",
     "Comparison",
     "Decisions",

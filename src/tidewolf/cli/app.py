@@ -16,6 +16,7 @@ from typer.main import get_command
 
 from tidewolf import __version__
 from tidewolf.cli import screen
+from tidewolf.cli.backup import backup_command, restore_command
 from tidewolf.cli.compare import compare_command
 from tidewolf.cli.live import live_command
 from tidewolf.cli.run import json_text, new, report, resume, run_command
@@ -119,6 +120,8 @@ app.command("sweep")(sweep_command)
 app.command("compare")(compare_command)
 app.command("live")(live_command)
 app.command("serve")(serve_command)
+app.command("backup")(backup_command)
+app.command("restore")(restore_command)
 
 
 @app.command()

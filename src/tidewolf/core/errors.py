@@ -25,6 +25,7 @@
     |-- UnknownSession (LookupError)    a name that no session has
     |-- TooMany                         more than a quota allows
     |-- Overloaded                      more than can be answered now
+    |-- NoAnswer                        a service that cannot be reached, or is none
     `-- CheckpointError
         |-- BrokenFile                  truncated, tampered with, or not ours
         |-- OtherSettings               written by a learner with other settings
@@ -178,6 +179,10 @@ class TooMany(_Later):
 
 class Overloaded(_Later):
     """More than can be answered now."""
+
+
+class NoAnswer(TidewolfError):
+    """A service that cannot be reached, or what answers in its place."""
 
 
 class CheckpointError(TidewolfError):

@@ -19,6 +19,7 @@ from tidewolf.core.arrays import is_array, to_numpy
 from tidewolf.core.errors import NotSupported, TidewolfError
 from tidewolf.core.settings import checked, settings_of, validate
 from tidewolf.core.sparse import is_sparse, same_sparse, sparse_in_words
+from tidewolf.core.types import NDArray
 
 IDENTITY = 2
 """The version of `identity`; another one gives other digests, and old files are refused."""
@@ -91,7 +92,9 @@ def identity(value: object) -> str:
 
 
 def _feed(digest: Any, value: object) -> None:
-    if isinstance(value, np.generic):
+    if type(value) is np.ndarray:
+        _feed_array(digest, value)
+    elif isinstance(value, np.generic):
         _feed(digest, value.item())
     elif value is None or isinstance(value, bool | int | float | str):
         value = value + 0.0 if isinstance(value, float) else value  # -0.0 equals 0.0
@@ -106,10 +109,7 @@ def _feed(digest: Any, value: object) -> None:
             _feed(digest, name)
             _feed(digest, value[name])
     elif is_array(value):
-        array = np.ascontiguousarray(to_numpy(value))
-        array = array + 0.0 if array.dtype.kind == "f" else array
-        digest.update(f"array {array.dtype.str} {array.shape}:".encode())
-        digest.update(array.tobytes())
+        _feed_array(digest, to_numpy(value))
     elif is_sparse(value):
         rows: Any = value
         digest.update(f"sparse {rows.shape}:".encode())
@@ -128,11 +128,18 @@ def _feed(digest: Any, value: object) -> None:
         )
 
 
+def _feed_array(digest: Any, array: NDArray) -> None:
+    array = np.ascontiguousarray(array)
+    array = array + 0.0 if array.dtype.kind == "f" else array
+    digest.update(f"array {array.dtype.str} {array.shape}:".encode())
+    digest.update(array.data if array.ndim else array.tobytes())
+
+
 def _said(value: Value) -> dict[str, Any]:
     """The settings that say something, by name: neither labels nor at their default."""
     fields = value.fields()  # refuses what is no dataclass, in a sentence
     kind: Any = type(value)
-    defaults, labels = _defaults(kind), _labels(value)
+    defaults, labels = _defaults(kind), _labels(kind)
     return {
         name: part
         for name, part in sorted(fields.items())
@@ -166,10 +173,10 @@ def _kind_name(kind: type[Value]) -> str:
     return kind.__dict__.get("kind_name") or kind.__name__.lstrip("_")
 
 
-def _labels(value: Value) -> set[str]:
+@cache
+def _labels(kind: Any) -> set[str]:
     """Fields that name things and decide nothing: `field(metadata={"label": True})`."""
-    made: Any = value  # a dataclass, which its type does not say
-    return {f.name for f in dataclasses.fields(made) if f.metadata.get("label")}
+    return {f.name for f in dataclasses.fields(kind) if f.metadata.get("label")}
 
 
 def same(a: object, b: object) -> bool:

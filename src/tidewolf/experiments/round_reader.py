@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from tidewolf.core.arguments import shown
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput
 from tidewolf.experiments.building import read_rows
-from tidewolf.experiments.coordinates import coordinates_of
+from tidewolf.experiments.choice import Choice
+from tidewolf.experiments.coordinates import Coordinates, coordinates_of
 from tidewolf.experiments.experiment import TABLES, Experiment, Tables
+from tidewolf.experiments.quick_rows import (
+    Columns,
+    Layout,
+    Layouts,
+    QuickLinks,
+    QuickRows,
+    in_order,
+    known_links,
+)
 from tidewolf.experiments.toml_tables import Place
+from tidewolf.explanation.parts import namer
 from tidewolf.files import Table, csv
 from tidewolf.files.columns import is_time, named
 from tidewolf.networks import Network
@@ -38,26 +51,55 @@ class RoundReader:
                 f"The experiment {experiment.name} has functions by name; rows hold costs, and "
                 "capacities, or weights and a budget."
             )
-        self.experiment, self._tables = experiment, stream
-        columns = self._columns(stream)
-        self._coordinates = coordinates_of(
+        self.experiment = experiment
+        columns = _columns(experiment, stream)
+        coordinates = coordinates_of(
             choice, None if columns is None else len(columns), experiment.place("set")
         )
-        if columns is not None and not self._coordinates.labels:
+        if columns is not None and not coordinates.labels:
             assert stream.costs is not None
             named = Table(None, columns, np.zeros((1, len(columns))))
-            self._coordinates.columns(named, stream.costs)
+            coordinates.columns(named, stream.costs)
+        self._prepare(coordinates)
 
-    def _columns(self, stream: Tables) -> tuple[str, ...] | None:
-        """What the first table calls coordinates, where it is there."""
-        path = stream.costs
-        if path is None or not path.is_file():
-            return None
-        if path.name.lower().endswith(csv.ENDINGS):  # which may grow
-            header = csv.csv_header(path, self.experiment.files)
-            return named(header[int(is_time(header[0])) :] if header else (), str(path))
-        place = self.experiment.place("stream", "costs")
-        return read_rows(path, place, gaps=True).columns
+    @classmethod
+    def of_set(cls, choice: Choice, place: Place, names: Sequence[str] = ()) -> Self:
+        """A reader for a set alone, without tables: its entries have these names, or else the
+        set's own, or their places.
+        """
+        coordinates = coordinates_of(choice, None, place)
+        if coordinates.on_network is None and coordinates.on_links is None:
+            name = namer(coordinates.K, names or None)
+            called = tuple(name(i) for i in range(math.prod(coordinates.K.shape)))
+            coordinates.names, coordinates.first = called, Path("the set")
+        elif names:
+            raise InvalidInput(
+                f"{place.words()}the entries of a point on links are called as the links are; "
+                "leave names out."
+            )
+        reader = cls.__new__(cls)
+        reader._prepare(coordinates, coordinates.names)
+        reader._require_names(place)
+        return reader
+
+    def _prepare(self, coordinates: Coordinates, named: tuple[str, ...] = ()) -> None:
+        self._coordinates, self._named = coordinates, named
+        layouts = Layouts(self._layout)
+        files = coordinates.on_network
+        self._quick: QuickRows | QuickLinks = (
+            QuickRows(coordinates.K.shape, layouts) if files is None else QuickLinks(files, layouts)
+        )
+
+    def _require_names(self, place: Place) -> None:
+        """Refuse a set two of whose entries, or links, have one name."""
+        if self._coordinates.on_network is not None or self._coordinates.on_links is not None:
+            self._layout("capacities", self._size)
+        for name, count in Counter(self.names).items():
+            if count > 1:
+                raise InvalidInput(
+                    f"{place.words()}{count} entries of a point are called {name!r}; give each a "
+                    "name of its own."
+                )
 
     @property
     def K(self) -> ConvexSet:
@@ -72,7 +114,7 @@ class RoundReader:
     @property
     def names(self) -> tuple[str, ...]:
         """What the entries of a decision are called; empty where they have no names."""
-        return self._coordinates.labels or tuple(self.K.names or ())
+        return self._named or self._coordinates.labels or tuple(self.K.names or ())
 
     def functions(self, row: Mapping[str, Any], source: str = "the row") -> tuple[Batch, Batch]:
         """The loss and the limit of a round.
@@ -81,6 +123,15 @@ class RoundReader:
         each numbers by name, or a list in the order of links (of entries, where there are none).
         Sentences call it `source`.
         """
+        given = {name: row[name] for name in TABLES if name in row}
+        found = self._quick.functions(given)
+        if found is None:
+            found = self.read_slowly(row, source)
+            self._quick.layouts.remember(given)
+        return found
+
+    def read_slowly(self, row: Mapping[str, Any], source: str = "the row") -> tuple[Batch, Batch]:
+        """The same by way of tables of one row, which say what is wrong with it."""
         tables = {name: self._table(name, row[name], source) for name in TABLES if name in row}
         if "costs" not in tables and self.network is None:
             raise InvalidInput(f"{source} has no costs; it has {', '.join(row) or 'nothing'}.")
@@ -88,28 +139,38 @@ class RoundReader:
             raise InvalidInput(f"{source} has none of {', '.join(TABLES)}.")
         if ("weights" in tables) != ("budgets" in tables):
             raise InvalidInput(f"{source} needs weights and budgets together.")
+        if self.network is None:
+            self._require_plain(tables, source)
         called = {name: Path(f"{source}, {name}") for name in tables}
         return self._coordinates.functions(tables, called, Tables(), Place(None))
+
+    def _require_plain(self, given: Mapping[str, Any], source: str) -> None:
+        """Refuse what only a network has: demands, and limits of two kinds at once."""
+        if "demands" in given:
+            raise InvalidInput(
+                f"{source} has demands, which are those of the commodities of a network."
+            )
+        if {"capacities", "weights"} <= given.keys():
+            raise InvalidInput(
+                f"{source} has capacities, or else weights and budgets, and this one has both."
+            )
 
     def _table(self, name: str, given: Any, source: str) -> Table:
         """A table of one row."""
         if isinstance(given, Mapping):
             columns, values = tuple(map(str, given)), list(given.values())
             for column, value in given.items():
-                if not isinstance(value, int | float) or not math.isfinite(value):
-                    said = "null" if value is None else repr(value)
+                if not _is_finite(value):
+                    said = "null" if value is None else shown(value)
                     raise InvalidInput(f'{source}, {name}, "{column}": {said} is no finite number.')
         else:
             values = list(given) if isinstance(given, list | tuple) else [given]
             columns = self._order(name, len(values))
-        try:
-            numbers = np.array(values, dtype=np.float64)
-        except (TypeError, ValueError):
-            numbers = np.array([np.nan])
-        if numbers.shape != (len(columns),) or not np.isfinite(numbers).all():
+        if len(values) != len(columns) or not values or not all(map(_is_finite, values)):
             raise InvalidInput(
                 f"{source}, {name}: it is to be {len(columns)} finite numbers, or numbers by name."
             )
+        numbers = np.array(values, dtype=np.float64)
         return Table(None, columns, numbers[None, :], (f"{source}, {name}",))
 
     def _order(self, name: str, count: int) -> tuple[str, ...]:
@@ -121,5 +182,46 @@ class RoundReader:
             return tuple(each.name for each in files.network.demands)[:count] or ("",)
         if files is not None:
             return tuple(map(str, range(len(files.network.links))))
-        known = self._coordinates.labels
-        return known or tuple(map(str, range(int(np.prod(self.K.shape)))))
+        known = self._named or self._coordinates.labels
+        return known or tuple(map(str, range(self._size)))
+
+    @property
+    def _size(self) -> int:
+        """How many numbers a list of costs has."""
+        network = self.network
+        return math.prod(self.K.shape) if network is None else len(network.links)
+
+    def _layout(self, name: str, columns: Columns) -> Layout:
+        """The place of the number of each entry in a row with these names."""
+        called = self._order(name, columns) if isinstance(columns, int) else columns
+        table = Table(None, tuple(map(str, called)), np.arange(float(len(called)))[None, :])
+        files = self._coordinates.on_network
+        if name == "budgets":
+            return None
+        if files is None:
+            return in_order(self._coordinates.columns(table, Path()), len(called))
+        if name == "demands":
+            return np.array(files.demands(table, "")[0], dtype=np.int64)
+        if name == "capacities":
+            return known_links(files.columns.places(table, ""))
+        used = np.flatnonzero(np.diff(files.network.incidence.indptr) > 0)
+        return np.array(files.columns.columns(table, "", used), dtype=np.int64)
+
+
+def _columns(experiment: Experiment, stream: Tables) -> tuple[str, ...] | None:
+    """What the first table calls coordinates, where it is there."""
+    path = stream.costs
+    if path is None or not path.is_file():
+        return None
+    if path.name.lower().endswith(csv.ENDINGS):  # which may grow
+        header = csv.csv_header(path, experiment.files)
+        return named(header[int(is_time(header[0])) :] if header else (), str(path))
+    return read_rows(path, experiment.place("stream", "costs"), gaps=True).columns
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return number and math.isfinite(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        return False

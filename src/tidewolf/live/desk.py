@@ -22,26 +22,20 @@ from typing import Any, Protocol, Self, final
 import numpy as np
 
 from tidewolf.core.arguments import as_path, shown
-from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.core.known import Known
-from tidewolf.core.names import nearest_names
 from tidewolf.core.types import Array
 from tidewolf.core.values import identity
-from tidewolf.explanation.parts import namer
 from tidewolf.live.clock import WINDOW, Time, expected
+from tidewolf.live.learner import follows_clock
 from tidewolf.live.ledger import Coming, Ledger, Taken
 from tidewolf.live.lines import Line
-from tidewolf.methods.advice import Resolve
+from tidewolf.live.points import Points
 from tidewolf.methods.base import Learner
-from tidewolf.methods.context import Categories, Season
 from tidewolf.networks import Network
 from tidewolf.session import Session
-from tidewolf.sets import ConvexSet, FlowPolytope, MultiFlow
-
-SMALLEST_SHARE = 1e-9
-"""Paths with less are left out."""
+from tidewolf.sets import ConvexSet
 
 
 class Reads(Protocol):
@@ -111,9 +105,8 @@ class Desk:
         self.reader, self.learner = reader, learner
         path = as_path(database, "The database")
         self._read_only = read_only
-        self._names = _names(reader)
-        self._place = {name: i for i, name in enumerate(self._names)}
-        self._clock = _follows_clock(learner)
+        self._points = Points(reader.K, reader.names, reader.network)
+        self._clock = follows_clock(learner)
         self.session: Session[Any]
         if read_only and not path.exists():
             self.session, self._ledger = Session(learner), None
@@ -201,7 +194,7 @@ class Desk:
             return self._announce(line)
         number = self._which(line)
         losses, limits = self._functions(line)
-        played = None if line.played is None else self._point(line.played, "What was played")
+        played = None if line.played is None else self._points.point(line.played, "What was played")
         known = self._checked(line.known)
         content = identity((losses, limits, played, json.dumps(known, sort_keys=True)))
         if number <= self.rounds:
@@ -401,7 +394,7 @@ class Desk:
         """
         known = dict(given)
         if "unavailable" in known:
-            known["unavailable"] = self._places(known["unavailable"])
+            known["unavailable"] = self._points.unavailable(known["unavailable"])
         if "advice" in known:
             if not isinstance(known["advice"], Mapping):
                 raise InvalidInput(
@@ -409,7 +402,7 @@ class Desk:
                     f"{shown(known['advice'])}."
                 )
             known["advice"] = {
-                name: self._point(point, f"The advice {name!r}").reshape(-1).tolist()
+                name: self._points.point(point, f"The advice {name!r}").reshape(-1).tolist()
                 for name, point in known["advice"].items()
             }
         known = {key: value for key, value in known.items() if value != []}
@@ -417,42 +410,11 @@ class Desk:
             self.learner.act(self.session.state, Known(**self._told(known)))
         return known
 
-    def _places(self, given: Any) -> list[str | int]:
-        """Entries by the set's own names, or by their places."""
-        own = self.reader.K.places
-        items = [given] if isinstance(given, str) else given
-        if not isinstance(items, list):
-            raise InvalidInput(f"What is unavailable is a list of names, not {shown(given)}.")
-        return [self._place[one] if one in self._place and one not in own else one for one in items]
-
     @property
     def _notes(self) -> Ledger:
         if self._ledger is None or self._read_only:
             raise InvalidInput("The database was opened to look: it takes no rows.")
         return self._ledger
-
-    def _point(self, given: Any, what: str) -> Array:
-        """A point by name, 0 where a name is not given, or as a list of all entries."""
-        size = len(self._names)
-        if isinstance(given, Mapping):
-            values = [0.0] * size
-            for name, value in given.items():
-                if name not in self._place:
-                    near = nearest_names(name, self._names)
-                    raise InvalidInput(f"{what} has no entry called {name!r}: {near or 'none is'}.")
-                values[self._place[name]] = value
-        else:
-            values = given
-        if (
-            not isinstance(values, list)
-            or len(values) != size
-            or not all(isinstance(one, int | float) and math.isfinite(one) for one in values)
-        ):
-            raise InvalidInput(
-                f"{what} is a number for each of {size} entries, by name or as a list, not "
-                f"{shown(given)}."
-            )
-        return np.array(values, dtype=np.float64).reshape(self.reader.K.shape)
 
     def _demands(self, line: Line) -> list[float] | None:
         """What each commodity sent, as far as the row, or one before it, said so."""
@@ -467,18 +429,16 @@ class Desk:
 
     def _answer(self) -> dict[str, Any]:
         x = self.session.play()
-        why = self.session.explain(names=self._names)
+        why = self.session.explain(names=self._points.names)
         time = self._announced or expected(self._times)
         answer: dict[str, Any] = {"round": self.session.round + 1}
         if time is not None:
             answer["time"] = time.said
         if self._times:
             answer["after"] = self._times[-1].said
-        answer["decision"] = dict(
-            zip(self._names, (to_numpy(x).reshape(-1) + 0.0).tolist(), strict=True)
-        )
+        answer["decision"] = self._points.named(x)
         row = self._last
-        if (paths := _paths(self.reader, x, None if row is None else row.demands)) is not None:
+        if (paths := self._points.paths(x, None if row is None else row.demands)) is not None:
             answer["paths"] = paths
         return answer | {
             "moved": why.moved,
@@ -486,27 +446,6 @@ class Desk:
             "cost": None if row is None else row.cost,
             "violation": None if row is None else row.violation,
         }
-
-
-def _names(reader: Reads) -> list[str]:
-    """What the entries of a decision are called, each otherwise."""
-    name = namer(reader.K, reader.names or None)
-    return [name(i) for i in range(math.prod(reader.K.shape))]
-
-
-def _follows_clock(learner: Learner[Any]) -> bool:
-    """Whether decisions depend on the time of their round."""
-    given = learner.fields()
-    context = given.get("context")
-    by_rounds = context is None or isinstance(context, Categories)
-    by_rounds = by_rounds or (isinstance(context, Season) and context.seconds is None)
-    return not by_rounds or any(
-        isinstance(one, Resolve) and isinstance(one.data, str) and one.data not in _NO_CLOCK
-        for one in given.get("advice") or ()
-    )
-
-
-_NO_CLOCK = ("last", "forecast")
 
 
 def _value(batch: Batch, x: Array) -> float | None:
@@ -517,40 +456,3 @@ def _value(batch: Batch, x: Array) -> float | None:
 def _violation(limits: Batch, x: Array) -> float | None:
     value = _value(limits, x)
     return None if value is None else max(0.0, value)
-
-
-def _paths(reader: Reads, x: Array, demands: Sequence[float] | None) -> list[dict[str, Any]] | None:
-    """The paths of a flow, heaviest first, with volumes of these demands; None where the decision
-    is none.
-    """
-    K, network = reader.K, reader.network
-    if network is not None:
-        several = len(network.demands) > 1
-        sent = None if demands is None else np.array(demands)
-        return [
-            _path(one.name, one.commodity if several else None, one.share, one.volume)
-            for one in network.path_shares(x, sent)
-        ]
-    if isinstance(K, FlowPolytope):
-        found = K.paths(x, tolerance=SMALLEST_SHARE)
-        return [_path(_name(path), None, path.weight, path.weight) for path in found]
-    if isinstance(K, MultiFlow):
-        return [
-            _path(_name(path), _commodity(K, j), path.weight / K.demands[j], path.weight)
-            for j, paths in enumerate(K.paths(x, tolerance=SMALLEST_SHARE))
-            for path in paths
-        ]
-    return None
-
-
-def _path(name: str, commodity: str | None, share: float, volume: float) -> dict[str, Any]:
-    called = {} if commodity is None else {"commodity": commodity}
-    return {"path": name, **called, "share": share, "volume": volume}
-
-
-def _name(path: Any) -> str:
-    return " > ".join(map(str, path.nodes))
-
-
-def _commodity(K: MultiFlow, j: int) -> str:
-    return f"{K.nodes[K.sources[j]]} > {K.nodes[K.targets[j]]}"

@@ -1,0 +1,222 @@
+"""The service under load: what it answers, how soon, and what its disk and memory pay for it.
+
+    load        200 sessions at n = 100, 500 requests a second for 30 s, half decisions, half
+                observations, sent when they are due (benchmarks/load.c): none refused, the slowest
+                of a hundred under 50 ms, memory flat
+    syncs       16 callers that observe as fast as they are answered, on a disk that takes 5 ms a
+                sync: with --commit-within 0.01 one sync for 8 observations at most, and 8 times the
+                rate of --commit-within 0
+    start       1,000 sessions: ready within a second beyond imports
+    overload    10 times what it can do: refusals say when to come again, memory is bounded, and it
+                serves as before at once when it is over
+
+All of it on loopback, the client on the same machine: on one with two cores the client's share,
+which is printed, is missing in the server's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+from benchmarks.bars import Bar, show
+from benchmarks.serving import Served, refusals
+
+SESSIONS, N, RATE, SECONDS = 200, 100, 500, 30
+P99, GROWTH = 50.0, 16.0
+"""ms, and MB while it lasts"""
+CALLERS, SYNC, WITHIN = 16, 0.005, 0.01
+PER_SYNC, FASTER = 8.0, 8.0
+MANY, BEYOND_IMPORTS = 1000, 1.0
+TIMES, OVERLOAD_GROWTH = 10, 128.0
+IMPORTS = "import tidewolf.cli.app, tidewolf.service.server, tidewolf.service.app"
+
+
+class Peak(threading.Thread):
+    """The most memory that a server held while it lasted, in MB."""
+
+    def __init__(self, server: Served) -> None:
+        super().__init__(daemon=True)
+        self._server, self._over, self.most = server, threading.Event(), server.memory
+        self.start()
+
+    def run(self) -> None:
+        while not self._over.wait(0.1):
+            self.most = max(self.most, self._server.memory)
+
+    def end(self) -> float:
+        self._over.set()
+        self.join()
+        return self.most
+
+
+def load(learner: str, seconds: float = SECONDS) -> Iterator[Bar]:
+    """The bars of steady load; sessions are opened, and their kernels loaded, before it counts."""
+    with TemporaryDirectory() as place, Served(Path(place) / "data") as server:
+        server.put(SESSIONS, N, learner)
+        asked = {"sessions": SESSIONS, "n": N, "rate": RATE, "connections": 64}
+        opening = server.load(seconds=6 * SESSIONS / RATE, grace=30, **asked)
+        before, spent = server.memory, server.cpu
+        peak = Peak(server)
+        found = server.load(seconds=seconds, first=4, **asked)
+        most, spent = peak.end(), server.cpu - spent
+        _say(f"{learner}, sessions being opened", opening)
+        _say(learner, found)
+        each = 1e3 * spent / max(1, found["sent"])
+        print(f"    memory {before:.0f} MB before, {server.memory:.0f} after, {most:.0f} at most")
+        print(f"    processor: {each:.2f} ms a request, of the client {found['cpu']:.2f} s in all")
+        name = f"service, {learner}, {RATE} requests/s:"
+        yield Bar(f"{name} refused or lost", refusals(found), 0, "")
+        yield Bar(f"{name} p99", found["all"]["p99"], P99, "ms")
+        yield Bar(f"{name} memory grows", most - before, GROWTH, "MB")
+
+
+def syncs(seconds: float = 4.0, turns: int = 2) -> Iterator[Bar]:
+    """The bars of commits in groups: both servers run, and are asked in turn."""
+    with TemporaryDirectory() as place:
+        servers = {
+            within: Served(
+                Path(place) / str(within), "--commit-within", str(within), slow_disk=SYNC
+            )
+            for within in (0, WITHIN)
+        }
+        try:
+            yield from _syncs(servers, seconds, turns)
+        finally:
+            for server in servers.values():
+                server.end()
+
+
+def _syncs(servers: dict[float, Served], seconds: float, turns: int) -> Iterator[Bar]:
+    answered, counted = dict.fromkeys(servers, 0), dict.fromkeys(servers, 0)
+    for server in servers.values():
+        for turn in range(turns + 1):
+            server.put(CALLERS, 10, prefix=f"t{turn}.")
+    for turn in range(turns + 1):
+        for within, server in servers.items():
+            before, spent = server.syncs, server.cpu
+            found = server.load(
+                mode="closed",
+                decisions=0,
+                n=10,
+                sessions=CALLERS,
+                connections=CALLERS,
+                seconds=seconds if turn else 1,
+                prefix=f"t{turn}.",
+            )
+            if not turn:
+                continue
+            observations = found["observations"]["answered"]
+            answered[within] += observations
+            counted[within] += server.syncs - before
+            _say(f"commit within {within} s", found)
+            print(f"    {1e3 * (server.cpu - spent) / observations:.2f} ms of processor each")
+    per_sync = answered[WITHIN] / counted[WITHIN]
+    name = f"service, {CALLERS} callers, {1e3 * SYNC:g} ms a sync:"
+    yield Bar(f"{name} observations for a sync", per_sync, PER_SYNC, "", least=True)
+    yield Bar(
+        f"{name} rate against one sync each",
+        answered[WITHIN] / answered[0],
+        FASTER,
+        "x",
+        least=True,
+    )
+
+
+def start() -> Iterator[Bar]:
+    """The bar of starting where there are many sessions."""
+    with TemporaryDirectory() as place:
+        folder = Path(place) / "data"
+        with Served(folder) as server:
+            server.put(MANY, N, "Ensemble")
+        ready = []
+        for _ in range(3):
+            with Served(folder) as server:
+                ready.append(server.ready)
+        imports = min(_seconds_of(IMPORTS) for _ in range(3))
+        print(f"    ready after {min(ready):.2f} s, of which imports take {imports:.2f} s")
+        name = f"service, {MANY:,} sessions: ready beyond imports"
+        yield Bar(name, min(ready) - imports, BEYOND_IMPORTS, "s")
+
+
+def _seconds_of(script: str) -> float:
+    begun = perf_counter()
+    subprocess.run([sys.executable, "-c", script], check=True)
+    return perf_counter() - begun
+
+
+def overload(seconds: float = 10.0) -> Iterator[Bar]:
+    """The bars of far too many requests, and of what comes after."""
+    with TemporaryDirectory() as place, Served(Path(place) / "data") as server:
+        for prefix in ("flood", "after"):
+            server.put(SESSIONS, N, prefix=prefix)
+        calm: dict[str, Any] = {"sessions": SESSIONS, "n": N, "prefix": "after", "rate": RATE / 2}
+        server.load(seconds=4 * SESSIONS / RATE, grace=30, **calm)
+        able = _able(server)
+        before, peak = server.memory, Peak(server)
+        found = server.load(
+            prefix="flood",
+            sessions=SESSIONS,
+            n=N,
+            rate=TIMES * able,
+            seconds=seconds,
+            connections=1000,
+        )
+        most = peak.end()
+        after = server.load(seconds=4, first=2, **calm)
+        _say(f"{TIMES} times {able:.0f} requests/s", found)
+        _say("after it", after)
+        print(f"    memory {before:.0f} MB before, {most:.0f} at most, {server.memory:.0f} after")
+        refused = int(found["status"].get("503", 0))
+        other = sum(found["status"].values()) - int(found["status"].get("200", 0)) - refused
+        name = f"service, {TIMES} times too many requests:"
+        yield Bar(f"{name} answers that are neither 200 nor 503", other, 0, "")
+        yield Bar(f"{name} refusals without Retry-After", refused - found["retry_after"], 0, "")
+        yield Bar(f"{name} connections lost", found["errors"], 0, "")
+        yield Bar(f"{name} memory grows", most - before, OVERLOAD_GROWTH, "MB")
+        yield Bar(f"{name} refused at once after it", refusals(after), 0, "")
+        yield Bar(f"{name} p99 at once after it", after["all"]["p99"], P99, "ms")
+
+
+def _able(server: Served) -> float:
+    """Requests a second that it answers callers who wait."""
+    found = {}
+    for prefix in ("first", "second"):
+        server.put(CALLERS, N, prefix=prefix)
+        found = server.load(
+            mode="closed", prefix=prefix, sessions=CALLERS, connections=CALLERS, n=N, seconds=2
+        )
+    return float(found["rate"])
+
+
+def _say(what: str, found: dict[str, Any]) -> None:
+    every = {"p50": 0.0, "p99": 0.0, "max": 0.0} | found["all"]
+    print(f"    {what}: {found['rate']:.0f} answers/s, {found['status']}, ", end="")
+    print("p50 {p50:.1f} ms, p99 {p99:.1f} ms, at most {max:.1f} ms".format(**every), flush=True)
+
+
+SECTIONS: dict[str, Callable[[], Iterator[Bar]]] = {
+    "load": lambda: load("LyapunovDescent"),
+    "ensemble": lambda: load("Ensemble"),
+    "syncs": syncs,
+    "start": start,
+    "overload": overload,
+}
+
+
+def report(_: Path, arguments: Sequence[str] = ()) -> None:
+    """Print the sections named, or all."""
+    parser = argparse.ArgumentParser("python -m benchmarks service")
+    parser.add_argument("sections", nargs="*", metavar="section", help=", ".join(SECTIONS))
+    for name in parser.parse_args(arguments).sections or list(SECTIONS):
+        if name not in SECTIONS:
+            parser.error(f"there is no section {name!r}; there are {', '.join(SECTIONS)}.")
+        print(f"service: {name}")
+        show(SECTIONS[name]())

@@ -1,0 +1,78 @@
+"""Run as a script: starts `tidewolf serve` again and again, each in a process of its own, without
+importing or compiling anything twice.
+
+It reads lines of JSON from stdin and answers each with a line:
+
+    ["fork", arguments, file, environment, user]
+                      in a child that writes stdout and stderr to the file; answers its id
+    ["wait", id]      answers its exit code, negative where a signal ended it
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from importlib import import_module
+from importlib.util import find_spec
+
+import numpy as np
+
+import tidewolf as tw
+from tidewolf.cli import main as command
+
+NEEDED = ("app", "schemas", "server", "page", "metrics", "sessions")
+
+
+def prepare() -> None:
+    """Have everything imported, and every kernel compiled, that the servers of the tests need."""
+    import_module("tidewolf.cli.app")
+    for name in NEEDED:
+        if find_spec(f"tidewolf.service.{name}") is not None:
+            import_module(f"tidewolf.service.{name}")
+    for learner in (tw.LyapunovDescent, tw.Ensemble):
+        for n in (3, 4):
+            session = tw.Session(learner(tw.sets.Simplex(n)))
+            for t in range(3):
+                session.play(round=t)
+                session.observe(round=t, costs=np.arange(n), capacities=np.full(n, 0.4))
+
+
+def fork(arguments: list[str], file: str, environment: dict[str, str], user: int | None) -> int:
+    """A child that runs the command, as another user where one is given."""
+    child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        said = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        for number in (1, 2):
+            os.dup2(said, number)
+        os.environ.update(environment)
+        if user is not None:
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+        code = command(arguments)
+        sys.stdout.flush()
+    except BaseException:
+        traceback.print_exc()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def main() -> None:
+    prepare()
+    for line in sys.stdin:
+        what, *given = json.loads(line)
+        if what == "fork":
+            answer = fork(*given)
+        else:
+            answer = os.waitstatus_to_exitcode(os.waitpid(given[0], 0)[1])
+        print(answer, flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

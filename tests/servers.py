@@ -1,0 +1,225 @@
+"""Servers of decisions in processes of their own, to be killed, and who calls them.
+
+    with Servers() as servers:                   one process that has everything imported
+        server = servers.start(folder)           forks; the port is any free one
+        status, answer = Caller(server).ask("PUT", "/v1/sessions/a", {...})
+        server.kill();   server.start()          on the same folder
+
+Their disk may be slowed, and their syncs are counted, where there is a C compiler (slow_disk.c).
+
+A caller keeps its connection. What goes wrong on the way is an OSError or an HTTPException;
+`insist` asks again until there is an answer, as a controller would.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+from benchmarks.compiled import ROOT, compiled, compiler
+
+SCRIPT = Path(__file__).with_name("serve_processes.py")
+SLOW_DISK, LOAD = Path(__file__).with_name("slow_disk.c"), ROOT / "benchmarks" / "load.c"
+PATIENCE = 30.0
+"""seconds for whatever a server should do at once"""
+LOST = (OSError, http.client.HTTPException)
+"""what a caller sees of a server that is gone"""
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory):
+    """One process for all the tests of a worker."""
+    with Servers(tmp_path_factory.mktemp("servers") / "syncs") as found:
+        yield found
+
+
+class Servers:
+    """The process that forks servers; the file counts their syncs."""
+
+    def __init__(self, count: Path) -> None:
+        self._count = count
+        settings = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        if compiler():
+            count.write_bytes(bytes(8))
+            settings["LD_PRELOAD"] = str(compiled(SLOW_DISK, library=True))
+            settings["TIDEWOLF_SYNC_COUNT"] = str(count)
+        self._process = subprocess.Popen(
+            [sys.executable, "-W", "error", str(SCRIPT)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | settings,
+            text=True,
+        )
+        self._turn = threading.Lock()
+        self._made: list[Server] = []
+
+    @property
+    def syncs(self) -> int:
+        """Of all servers so far."""
+        if not self._count.exists():
+            pytest.skip("There is no C compiler here")
+        return int.from_bytes(self._count.read_bytes(), sys.byteorder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for server in self._made:
+            server.kill()
+        self._process.stdin.close()
+        self._process.wait(PATIENCE)
+        self._process.stdout.close()
+
+    def ask(self, *words: Any) -> int:
+        """What the process answers to one line."""
+        with self._turn:
+            self._process.stdin.write(json.dumps(words) + "\n")
+            self._process.stdin.flush()
+            return int(self._process.stdout.readline())
+
+    def start(
+        self,
+        folder: Path,
+        *options: str,
+        ready: bool = True,
+        sync_ms: float = 0.0,
+        user: int | None = None,
+    ) -> Server:
+        """A server on this folder, with a disk that takes so long for a sync, as another user where
+        one is given.
+        """
+        if sync_ms:
+            assert self.syncs >= 0
+        server = Server(self, folder, options, sync_ms, user)
+        self._made.append(server)
+        server.start(ready=ready)
+        return server
+
+
+class Server:
+    """One server: it may end and start again, and has another port then."""
+
+    def __init__(
+        self,
+        servers: Servers,
+        folder: Path,
+        options: Sequence[str] = (),
+        sync_ms: float = 0.0,
+        user: int | None = None,
+    ) -> None:
+        self._servers, self.folder, self._options, self._user = servers, folder, options, user
+        self._environment = {"TIDEWOLF_SYNC_MS": str(sync_ms)}
+        self.log = folder.with_name(f"{folder.name}.log")
+        self.pid = self.port = 0
+
+    def start(self, *, ready: bool = True) -> None:
+        """Start it and, unless told otherwise, wait until it says that it serves."""
+        self._before = self.log.stat().st_size if self.log.exists() else 0
+        arguments = ["serve", "--data", str(self.folder), "--port", "0", *self._options]
+        self.pid = self._servers.ask(
+            "fork", arguments, str(self.log), self._environment, self._user
+        )
+        if ready:
+            self.wait_until_ready()
+
+    def wait_until_ready(self) -> None:
+        """Until the line with its address is there."""
+        until = time.monotonic() + PATIENCE
+        while not (found := re.search(r"tidewolf serves http://[\d.]+:(\d+)\n", self.said())):
+            if not self.is_alive or time.monotonic() > until:
+                raise AssertionError(f"The server does not start:\n{self.said()}")
+            time.sleep(2e-3)
+        self.port = int(found[1])
+
+    def said(self) -> str:
+        """What it printed since it was started last."""
+        with open(self.log, "rb") if self.log.exists() else open(os.devnull, "rb") as file:
+            file.seek(self._before)
+            return file.read().decode()
+
+    @property
+    def is_alive(self) -> bool:
+        try:
+            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        except OSError:
+            return False
+
+    def kill(self) -> None:
+        """As a power cut does; nothing where it is over."""
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            self.wait()
+
+    def terminate(self) -> int:
+        """Ask it to end, and wait; the answer is its exit code."""
+        os.kill(self.pid, signal.SIGTERM)
+        return self.wait()
+
+    def wait(self) -> int:
+        """Its exit code, once it has ended."""
+        pid, self.pid, self.port = self.pid, 0, 0
+        return self._servers.ask("wait", pid)
+
+    @property
+    def memory(self) -> float:
+        """MB that are its own."""
+        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        return next(float(line.split()[1]) / 1e3 for line in lines if line.startswith("RssAnon"))
+
+
+class Caller:
+    """Who asks a server over one connection."""
+
+    def __init__(self, server: Server, timeout: float = PATIENCE) -> None:
+        self.server, self._timeout = server, timeout
+        self._line: http.client.HTTPConnection | None = None
+        self.retry_after: str | None = None
+        """of the last answer"""
+
+    def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        """Status and answer."""
+        if self._line is None or self._line.port != self.server.port:
+            self.hang_up()
+            port = self.server.port
+            if not port:
+                raise ConnectionError("There is no server at the moment.")
+            self._line = http.client.HTTPConnection("127.0.0.1", port, timeout=self._timeout)
+        try:
+            data = None if body is None else json.dumps(body)
+            self._line.request(method, path, data, {"Content-Type": "application/json"})
+            reply = self._line.getresponse()
+            self.retry_after = reply.headers["Retry-After"]
+            return reply.status, json.loads(reply.read() or b"null")
+        except LOST:
+            self.hang_up()
+            raise
+
+    def insist(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        """The same, again until somebody answers who is not overloaded."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                status, answer = self.ask(method, path, body)
+            except LOST:
+                status, answer = 503, "nobody answers"
+            if status != 503:
+                return status, answer
+            if time.monotonic() > until:
+                raise AssertionError(f"{method} {path}: {answer}")
+            time.sleep(2e-3)
+
+    def hang_up(self) -> None:
+        if self._line is not None:
+            self._line.close()
+            self._line = None

@@ -1,0 +1,354 @@
+"""The service where things go wrong around it: a full disk, a folder that is gone, callers that
+stall, the end of its process. What it acknowledged stays, what it cannot keep it refuses in a
+sentence, and when the trouble is over it goes on by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from servers import PATIENCE, Caller, Server
+
+SIMPLEX = {"set": {"kind": "Simplex", "n": 3}, "learners": [{"name": "LyapunovDescent"}]}
+RNG = np.random.default_rng(5)
+COSTS, LIMITS = RNG.uniform(-1, 1, (40, 3)), RNG.uniform(0.2, 0.8, (40, 3))
+
+
+@pytest.fixture
+def server(servers, tmp_path):
+    found = servers.start(tmp_path / "data")
+    yield found
+    found.kill()
+
+
+def told(number: int) -> dict[str, Any]:
+    """The observation of a round, counted from 1."""
+    costs, limits = COSTS[number - 1].tolist(), LIMITS[number - 1].tolist()
+    return {"round": number, "costs": costs, "capacities": limits}
+
+
+def put(caller: Caller, *names: str) -> None:
+    for name in names:
+        status, answer = caller.ask("PUT", f"/v1/sessions/{name}", SIMPLEX)
+        assert status == 201, answer
+
+
+def observe(caller: Caller, name: str, number: int) -> tuple[int, Any]:
+    return caller.ask("POST", f"/v1/sessions/{name}/observations", told(number))
+
+
+def decide(caller: Caller, name: str) -> list[float]:
+    status, answer = caller.ask("POST", f"/v1/sessions/{name}/decisions", {})
+    assert status == 200, answer
+    return list(answer["decision"].values())
+
+
+def twin(rounds: int) -> list[float]:
+    """What is decided after these rounds, in this process."""
+    session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3)))
+    for costs, limits in zip(COSTS[:rounds], LIMITS[:rounds], strict=True):
+        session.observe(costs=costs, capacities=limits)
+    return session.play().tolist()
+
+
+def require_refusal(caller: Caller, status: int, answer: Any, word: str = "") -> None:
+    """A 503 with a sentence, and when to come again."""
+    assert status == 503, answer
+    assert answer["status"] == 503
+    assert answer["detail"].endswith("."), answer
+    assert word in answer["detail"], answer
+    assert int(caller.retry_after) >= 1
+
+
+def soon(caller: Caller, method: str, path: str, expected: int, body: Any = None) -> Any:
+    """The answer once it has this status."""
+    until = time.monotonic() + PATIENCE
+    while (found := caller.ask(method, path, body))[0] != expected:
+        assert time.monotonic() < until, found
+        time.sleep(0.02)
+    return found[1]
+
+
+# --- a disk that is full --------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def full(server: Server):
+    """Nothing the server writes finds room."""
+    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+    try:
+        yield
+    finally:
+        unlimited = resource.RLIM_INFINITY, resource.RLIM_INFINITY
+        resource.prlimit(server.pid, resource.RLIMIT_FSIZE, unlimited)
+
+
+def test_a_full_disk_acknowledges_nothing_loses_nothing_and_recovers(server):
+    caller = Caller(server)
+    put(caller, "a", "b")
+    for number in (1, 2, 3):
+        assert observe(caller, "a", number)[0] == 200
+    before = decide(caller, "a")
+    with full(server):
+        for _ in range(3):
+            require_refusal(caller, *observe(caller, "a", 4))
+            require_refusal(caller, *observe(caller, "b", 1))
+        require_refusal(caller, *caller.ask("PUT", "/v1/sessions/c", SIMPLEX))
+        assert decide(caller, "a") == before
+        assert caller.ask("GET", "/v1/sessions/a/decisions/4")[0] == 200
+        status, session = caller.ask("GET", "/v1/sessions/a")
+        assert (status, session["rounds"]) == (200, 3)
+        status, answer = caller.ask("GET", "/readyz")
+        assert status == 503, answer
+        assert caller.ask("GET", "/healthz")[0] == 200
+    for number in range(4, 9):
+        status, answer = caller.insist("POST", "/v1/sessions/a/observations", told(number))
+        assert (status, answer["rounds"]) == (200, number), answer
+    assert soon(caller, "GET", "/readyz", 200)
+    put(caller, "c")
+    assert decide(caller, "a") == twin(8)
+    server.kill()
+    server.start()
+    assert decide(caller, "a") == twin(8)
+    assert caller.ask("GET", "/v1/sessions/b")[1]["rounds"] == 0
+
+
+def test_a_disk_that_fills_while_many_observe_keeps_what_it_acknowledged(server):
+    names = [f"s{i}" for i in range(6)]
+    put(Caller(server), *names)
+    acknowledged, over = dict.fromkeys(names, 0), threading.Event()
+
+    def work(name: str) -> None:
+        caller = Caller(server)
+        while not over.is_set() and acknowledged[name] < 39:
+            status, answer = observe(caller, name, acknowledged[name] + 1)
+            assert status in (200, 503), answer
+            acknowledged[name] += status == 200
+        caller.hang_up()
+
+    work_of = [threading.Thread(target=work, args=(name,)) for name in names]
+    for one in work_of:
+        one.start()
+    for _ in range(6):
+        time.sleep(0.03)
+        with full(server):
+            time.sleep(0.03)
+    server_had = dict(acknowledged)
+    over.set()
+    for one in work_of:
+        one.join()
+    server.kill()
+    server.start()
+    caller = Caller(server)
+    assert sum(server_had.values()) > 0
+    for name in names:
+        assert caller.ask("GET", f"/v1/sessions/{name}")[1]["rounds"] == acknowledged[name]
+        assert decide(caller, name) == twin(acknowledged[name])
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """One with a megabyte."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=1M", "tidewolf", str(place)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("only root can mount a small disk")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_small_disk_that_is_full_recovers_when_there_is_room(servers, small_disk):
+    ballast = small_disk / "ballast"
+    server = servers.start(small_disk / "data")
+    caller = Caller(server)
+    put(caller, "a")
+    acknowledged = 0
+    with ballast.open("wb") as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+            file.flush()
+    while (found := observe(caller, "a", acknowledged + 1))[0] == 200:
+        acknowledged += 1
+        assert acknowledged < 40
+    require_refusal(caller, *found)
+    assert decide(caller, "a") == twin(acknowledged)
+    ballast.unlink()
+    soon(caller, "POST", "/v1/sessions/a/observations", 200, told(acknowledged + 1))
+    assert decide(caller, "a") == twin(acknowledged + 1)
+    server.kill()
+    server.start()
+    assert decide(caller, "a") == twin(acknowledged + 1)
+    server.kill()
+
+
+# --- a folder that is not what it was -------------------------------------------------------------
+
+
+def test_a_folder_that_is_deleted_refuses_what_would_be_lost(server):
+    caller = Caller(server)
+    put(caller, "a")
+    assert observe(caller, "a", 1)[0] == 200
+    shutil.rmtree(server.folder)
+    for _ in range(2):
+        require_refusal(caller, *observe(caller, "a", 2))
+    assert decide(caller, "a") == twin(1)
+    assert soon(caller, "GET", "/readyz", 503)
+    assert caller.ask("GET", "/healthz")[0] == 200
+
+
+def require_no_start(server: Server, *words: str) -> None:
+    """It ends with 2 and one sentence."""
+    assert server.wait() == 2, server.said()
+    said = server.said()
+    assert "Traceback" not in said, said
+    assert said.strip().endswith("."), said
+    for word in words:
+        assert word in said, said
+
+
+def test_a_folder_that_cannot_be_written_is_refused_at_the_start(servers, tmp_path):
+    folder = tmp_path / "data"
+    servers.start(folder).kill()
+    folder.chmod(0o555)
+    for file in folder.iterdir():
+        file.chmod(0o444)
+    (tmp_path / "data.log").chmod(0o666)
+    for parent in (tmp_path, *tmp_path.parents[:3]):
+        parent.chmod(parent.stat().st_mode | 0o055)
+    user = 65534 if os.getuid() == 0 else None
+    require_no_start(servers.start(folder, ready=False, user=user), str(folder))
+
+
+@pytest.mark.parametrize("where", ["file", "under a file", "no disk"])
+def test_what_is_no_folder_is_refused_at_the_start(servers, tmp_path, where):
+    (tmp_path / "file").write_text("precious\n")
+    folder = {
+        "file": tmp_path / "file",
+        "under a file": tmp_path / "file" / "data",
+        "no disk": Path("/proc/tidewolf"),
+    }[where]
+    server = Server(servers, folder)
+    server.log = tmp_path / "log"
+    server.start(ready=False)
+    require_no_start(server, str(folder))
+    assert (tmp_path / "file").read_text() == "precious\n"
+
+
+def test_a_folder_that_is_served_is_refused_at_the_start(servers, server):
+    second = Server(servers, server.folder)
+    second.log = server.log.with_name("second.log")
+    second.start(ready=False)
+    require_no_start(second, str(server.folder))
+    put(Caller(server), "a")
+
+
+def test_a_database_that_is_none_is_refused_at_the_start(servers, tmp_path):
+    server = servers.start(tmp_path / "data")
+    put(Caller(server), "a")
+    server.kill()
+    database = server.folder / "tidewolf.db"
+    for file in server.folder.glob("tidewolf.db-*"):
+        file.unlink()
+    database.write_bytes(RNG.bytes(20_000))
+    server.start(ready=False)
+    require_no_start(server, str(database))
+
+
+# --- callers that stall ---------------------------------------------------------------------------
+
+
+def half_sent(server: Server, text: bytes = b"") -> socket.socket:
+    line = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
+    line.sendall(text)
+    return line
+
+
+def test_callers_that_stall_keep_nobody_waiting(server):
+    put(Caller(server), "a")
+    head = b"POST /v1/sessions/a/observations HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n"
+    body = b'\r\n{"costs": [1.0, '
+    with contextlib.ExitStack() as stack:
+        lines = [
+            stack.enter_context(half_sent(server, text))
+            for text in (b"", b"POST /v1/sess", head, head + b"\r\n", head + body) * 60
+        ]
+        caller = Caller(server, timeout=5.0)
+        for number in range(1, 11):
+            assert observe(caller, "a", number)[0] == 200
+        for line in lines[:100]:  # the others stay
+            line.close()
+        assert decide(caller, "a") == twin(10)
+
+
+def test_thousands_of_idle_connections_keep_nobody_waiting(server):
+    put(Caller(server), "a")
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.prlimit(os.getpid(), resource.RLIMIT_NOFILE, (files[1], files[1]))
+    with contextlib.ExitStack() as stack:
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, files)
+        for _ in range(min(2000, files[1] - 500)):
+            stack.enter_context(half_sent(server))
+        caller = Caller(server, timeout=5.0)
+        for number in range(1, 6):
+            assert observe(caller, "a", number)[0] == 200
+        assert decide(caller, "a") == twin(5)
+
+
+# --- the end --------------------------------------------------------------------------------------
+
+
+def test_asked_to_end_it_answers_whom_it_heard_and_exits_0(servers, tmp_path):
+    server = servers.start(tmp_path / "data", sync_ms=150)
+    names = [f"s{i}" for i in range(8)]
+    put(Caller(server), *names)
+    found: dict[str, Any] = {}
+
+    def work(name: str) -> None:
+        found[name] = observe(Caller(server), name, 1)
+
+    work_of = [threading.Thread(target=work, args=(name,)) for name in names]
+    for one in work_of:
+        one.start()
+    time.sleep(0.08)
+    port = server.port
+    assert server.terminate() == 0, server.said()
+    for one in work_of:
+        one.join()
+    assert {name: status for name, (status, _) in found.items()} == dict.fromkeys(names, 200)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+    server.start()
+    caller = Caller(server)
+    for name in names:
+        assert caller.ask("GET", f"/v1/sessions/{name}")[1]["rounds"] == 1
+    assert server.terminate() == 0
+
+
+def test_asked_to_end_it_does_not_wait_for_callers_that_stall(server):
+    put(Caller(server), "a")
+    head = b"POST /v1/sessions/a/observations HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{"
+    with half_sent(server), half_sent(server, head), half_sent(server, head[:30]):
+        begun = time.monotonic()
+        assert server.terminate() == 0, server.said()
+        assert time.monotonic() - begun < 15
+
+
+def test_the_interrupt_of_a_terminal_ends_it_too(server):
+    os.kill(server.pid, signal.SIGINT)
+    assert server.wait() == 0, server.said()
+    assert "Traceback" not in server.said()
