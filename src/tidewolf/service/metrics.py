@@ -31,18 +31,27 @@ ROUTES = 40
 LONGEST = 160
 """Letters of a label."""
 OTHER = "other"
+SOURCES, RUNGS = ("learner", "last", "static", "pinned", "incumbent"), ("last", "static")
+"""Series that are there from the start, so that their first increase is one."""
 
 Count = int | Mapping[str, int]
 
 
-class HasCommits(Protocol):
-    """A shelf, as far as metrics ask it."""
+class CommitCounts(Protocol):
+    """The writer of a shelf: how many groups it wrote, and how many writes were in them."""
 
     @property
     def syncs(self) -> int: ...
 
     @property
     def items(self) -> int: ...
+
+
+class HasCommits(Protocol):
+    """A shelf, as far as metrics ask it."""
+
+    @property
+    def commits(self) -> CommitCounts: ...
 
     def is_well(self) -> str | None: ...
 
@@ -288,12 +297,13 @@ def _largest(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def _of_counters(counters: Mapping[str, Count]) -> Iterator[Metric]:
-    for name, by, about in (
-        ("decisions", "source", "Decisions answered, by who decided."),
-        ("fallbacks", "rung", "Decisions that the learner did not make, by what was played."),
+    for name, by, known, about in (
+        ("decisions", "source", SOURCES, "Decisions answered, by who decided."),
+        ("fallbacks", "rung", RUNGS, "Decisions that a learner failed to make, by who did."),
     ):
         found = counters.get(name, {})
-        yield _by_label(name, about, by, {OTHER: found} if isinstance(found, int) else found)
+        values = {OTHER: found} if isinstance(found, int) else found
+        yield _by_label(name, about, by, {**dict.fromkeys(known, 0), **values})
     for name, about in (
         ("observations", "Observations acknowledged."),
         ("refused", "Requests that sessions refused."),
@@ -340,9 +350,10 @@ def _times(timings: Mapping[str, HasCounts]) -> Metric:
 def _of_shelf(shelf: HasCommits) -> Iterator[Metric]:
     from prometheus_client.core import InfoMetricFamily
 
-    yield _counter("commits", "Writes asked for, each kept whole or not at all.", shelf.items)
-    yield _counter("syncs", "Groups of writes, one sync of the disk each.", shelf.syncs)
-    mean = shelf.items / shelf.syncs if shelf.syncs else 0.0
+    items, syncs = shelf.commits.items, shelf.commits.syncs
+    yield _counter("commits", "Writes asked for, each kept whole or not at all.", items)
+    yield _counter("syncs", "Groups of writes, one sync of the disk each.", syncs)
+    mean = items / syncs if syncs else 0.0
     yield _gauge("commits_per_sync", "Writes in a group, in the mean since the start.", mean)
     yield _gauge("commits_failing", "Whether nothing can be kept now.", shelf.is_well() is not None)
     versions = {"version": tidewolf.__version__, "python": platform.python_version()}
