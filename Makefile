@@ -56,14 +56,14 @@ $(VENV)/.run: pyproject.toml
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.run
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[app,graph,sweep,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[app,graph,serve,sweep,dev]"
 	touch $@
 
 .venv-lowest/.done: pyproject.toml tools/lowest.py
 	rm -rf .venv-lowest
 	$(PYTHON) -m venv .venv-lowest
 	$(PYTHON) tools/lowest.py app graph sweep > .venv-lowest/constraints.txt
-	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-lowest/constraints.txt -e ".[app,graph,sweep,dev]"
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-lowest/constraints.txt -e ".[app,graph,serve,sweep,dev]"
 	touch $@
 
 .venv-bare/.done: pyproject.toml

@@ -20,6 +20,7 @@ import pytest
 from hypothesis import settings
 
 from extras import pytest_collection_modifyitems, pytest_pycollect_makemodule  # noqa: F401  (hooks)
+from postgres import postgres_server, postgres_url  # noqa: F401  (fixtures)
 from servers import servers  # noqa: F401  (a fixture)
 
 ALLOWED = (

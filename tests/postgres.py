@@ -161,7 +161,7 @@ def shared() -> Server:
 
 
 @pytest.fixture
-def server() -> Server:
+def postgres_server() -> Server:
     """The PostgreSQL of this process."""
     try:
         return shared()
@@ -170,6 +170,6 @@ def server() -> Server:
 
 
 @pytest.fixture
-def database(server: Server) -> str:
+def postgres_url(postgres_server: Server) -> str:
     """The address of an empty database of this test alone."""
-    return server.fresh()
+    return postgres_server.fresh()

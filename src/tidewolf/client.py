@@ -171,6 +171,8 @@ class Client:
         if forecast is not None:
             raise NotSupported("A service takes no forecast: leave it out, or play in process.")
         body = _known_body(Known(time, context, advice, None, unavailable))
+        if "unavailable" in body:
+            body["unavailable"] = [self._called(entry) for entry in body["unavailable"]]
         if round is not None:
             body["round"] = as_count(round, "The round", least=0) + 1
         if deadline is not None:
@@ -403,6 +405,17 @@ class Client:
 
     def _keep_entries(self, card: Mapping[str, Any]) -> None:
         self._known_entries = _Entries(dict.fromkeys(card["names"]), tuple(card["shape"]))
+
+    def _called(self, entry: int | str) -> str:
+        """The name of an entry that may be given by its place."""
+        if isinstance(entry, str):
+            return entry
+        if entry >= len(self.names):
+            raise InvalidInput(
+                f"What is unavailable has place {entry}; the set has {len(self.names)} entries, "
+                "from place 0 on."
+            )
+        return self.names[entry]
 
     def _point(self, decision: Mapping[str, float]) -> Floats:
         """Numbers by name as a point; somebody else may have migrated the session meanwhile."""

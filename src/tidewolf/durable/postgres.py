@@ -56,6 +56,7 @@ _OWN_SCHEMA = (
     "CREATE TABLE servers (id BIGINT PRIMARY KEY, holder TEXT NOT NULL, "
     "since DOUBLE PRECISION NOT NULL)",
 )
+_HAS_FORMAT = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'format'"
 
 
 @final
@@ -181,7 +182,8 @@ class Postgres:
             )
 
     def _format(self) -> int | None:
-        if self.execute("SELECT to_regclass('format')").fetchone() == (None,):
+        # not to_regclass: inside a transaction it remembers what was not there before
+        if self.execute(_HAS_FORMAT).fetchone() is None:
             return None
         row = self.execute("SELECT max(version) FROM format").fetchone()
         return None if row is None else row[0]
@@ -213,12 +215,17 @@ class Postgres:
         return connection
 
     def _commit(self, connection: Connection[Any]) -> None:
+        status = self._driver.pq.TransactionStatus
         if connection.closed:
             raise self._driver.OperationalError(
                 "the connection was lost before the commit, and nothing was kept"
             )
+        if connection.info.transaction_status != status.INTRANS:
+            raise self._driver.OperationalError(
+                "a statement failed before the commit, and nothing was kept"
+            )
         try:
-            cursor = connection.execute(_COMMIT)
+            connection.execute(_COMMIT)
         except self._driver.Error as error:
             if not connection.closed:
                 raise
@@ -226,12 +233,6 @@ class Postgres:
                 f"The connection to {self.where} was lost at a commit ({self.sentence(error)}): "
                 "whether it was kept is not known. Open the session again to see what is there."
             ) from error
-        while cursor.nextset():
-            pass
-        if cursor.statusmessage != "COMMIT":
-            raise self._driver.OperationalError(
-                "a statement failed before the commit, and nothing was kept"
-            )
 
     def _abandon(self, connection: Connection[Any]) -> None:
         """Without what was under way, whatever it takes."""

@@ -38,7 +38,7 @@ BEAT, FRESH = 1.0, 6.0
 seconds.
 """
 assert FRESH < KEEPALIVE
-_PATIENCE = 3.0
+_PATIENCE = 2.0
 """How long a server waits for a lock of its own name: a killed one may just be going. Unit:
 seconds.
 """
@@ -98,6 +98,7 @@ class Presence:
             if self._now is not None:
                 with suppress(self._driver.Error):
                     self._now.execute("DELETE FROM servers WHERE id = $1", (number(self.name),))
+                    self._now.execute("SELECT pg_advisory_unlock_all()")
                 self._now.close()
                 self._now = None
 

@@ -453,7 +453,6 @@ class Slot:
 
     def open(self, learner: Learner[Any]) -> Content:
         """All there is, checked, and held by this server from now on."""
-        self._shelf.flushed(self._name).result()
         shelf, number = self._shelf, self._number
 
         def claim(db: Database) -> None:
@@ -465,7 +464,7 @@ class Slot:
                 tables.write_head(head)
                 tables.add_snapshot(head, state, 1)
 
-        shelf.commits.submit(claim).result()
+        shelf._submit(self._name, claim).result()
         content = self.tables.read_content(self.where)
         self._epoch = content.head.epoch
         return content
@@ -482,7 +481,9 @@ class Slot:
 
     @property
     def tables(self) -> Tables:
-        self._shelf.flushed(self._name).result()
+        self._shelf.flushed(self._name).exception()  # waits
+        if self._lost is not None:
+            raise CheckpointError(self._lost)
         return Tables(self._shelf._backing.reader, self._number)
 
     def require_writable(self) -> None:

@@ -130,7 +130,7 @@ def _tiles(seen: Sequence[Overview], trouble: str | None) -> list[dict[str, Any]
         _tile("feedback missing", f"{stale:,}", "for too long", bad=stale > 0),
     ]
     if saved:
-        tiles.append(_tile("shadows would save", number(math.fsum(filter(math.isfinite, saved)))))
+        tiles.append(_tile("shadows would save", number(sum(filter(math.isfinite, saved)))))
     tiles.append(_tile("commits", "work" if trouble is None else "fail", bad=trouble is not None))
     return tiles
 

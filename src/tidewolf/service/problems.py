@@ -9,7 +9,8 @@
     InvalidInput, any other TidewolfError             422
     anything else                                     500, and its traceback on stderr alone
 
-What HTTP itself has to refuse (a body that is no JSON, a method, a token) is `Refused`.
+The title of a problem is the name of the error, so that a client can raise the same. What HTTP
+itself has to refuse (a body that is no JSON, a method, a token) is `Refused`, and has HTTP's title.
 """
 
 from __future__ import annotations
@@ -127,6 +128,8 @@ def problem_of(error: BaseException) -> Answer:
     >>> answer = problem_of(TooMany("At most 10 requests a second.", retry_after=0.2))
     >>> answer.status, answer.headers
     (429, ((b'retry-after', b'1'),))
+    >>> b'"TooMany"' in answer.body
+    True
     """
     if isinstance(error, Refused):
         return _answer(problem(error.status, str(error)), error.headers)
@@ -136,11 +139,11 @@ def problem_of(error: BaseException) -> Answer:
         return _answer(problem(500, _UNEXPECTED))
     if isinstance(error, MemoryError):
         return _answer(problem(status, "There is not enough memory for this: ask for less."))
+    more = {"title": type(error).__name__}
     if isinstance(error, HeldElsewhere):
-        return _answer(problem(status, str(error), holder=error.holder))
-    if status in (429, 503):
-        return _answer(problem(status, str(error)), (retry_after(_seconds(error)),))
-    return _answer(problem(status, str(error)))
+        more["holder"] = error.holder
+    later = (retry_after(_seconds(error)),) if status in (429, 503) else ()
+    return _answer(problem(status, str(error), **more), later)
 
 
 def status_of(error: BaseException) -> int:

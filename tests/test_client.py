@@ -1,0 +1,421 @@
+"""A client of a service: what it decides is what a session in process decides, to the bit, whatever
+is lost on the way; what is refused is refused alike.
+"""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import json
+import socketserver
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from tidewolf.core import errors
+from tidewolf.core.errors import (
+    AlreadyThere,
+    HeldElsewhere,
+    InvalidInput,
+    MissingExtra,
+    NoAnswer,
+    NotAMember,
+    NotFinite,
+    NotSupported,
+    OtherContent,
+    Overloaded,
+    TidewolfError,
+    TooMany,
+    UnknownSession,
+    WrongShape,
+    WrongType,
+)
+from tidewolf.functions import Affine, Capacity, Linear
+from tidewolf.wire import AGAIN, as_json, error_of
+
+DESCENT = [{"name": "LyapunovDescent"}]
+SIMPLEX = {"set": {"kind": "Simplex", "n": 3}, "learners": DESCENT}
+MATRIX = {"set": {"kind": "Spectraplex", "n": 2}, "learners": DESCENT}
+SETS = [(SIMPLEX, tw.sets.Simplex(3)), (MATRIX, tw.sets.Spectraplex(2))]
+NUMBER = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def url(servers: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A service that all tests of this file share."""
+    server = servers.start(tmp_path_factory.mktemp("client") / "sessions")
+    yield f"http://127.0.0.1:{server.port}"
+    server.kill()
+
+
+def fresh(url: str, experiment: Any = SIMPLEX, **more: Any) -> tw.Client:
+    """A client of a session that nobody has used."""
+    return tw.Client(url, f"s{next(NUMBER)}", experiment=experiment, **more)
+
+
+def asked_once(url: str, **more: Any) -> None:
+    with tw.Client(url, "nobody", **more) as client:
+        client.play()
+
+
+def inside(K: Any) -> tw.Session[Any]:
+    return tw.Session(tw.LyapunovDescent(K))
+
+
+# --- the law --------------------------------------------------------------------------------------
+
+finite = st.floats(-1e3, 1e3)
+STEPS = st.sampled_from(
+    ["play", "play", "ahead", "observe", "observe", "late", "again", "gradient", "other", "back"]
+)
+
+
+@settings(max_examples=15)
+@given(st.sampled_from(SETS), st.lists(STEPS, min_size=3, max_size=14), st.integers(0, 2**32 - 1))
+def test_a_client_decides_as_a_session_does(url, what, steps, seed):
+    (experiment, K), rng = what, np.random.default_rng(seed)
+    told: list[dict[str, Any]] = []
+    with fresh(url, experiment) as client:
+        session = inside(K)
+        for step in steps:
+            costs = rng.normal(size=K.shape)
+            numbers = {"costs": 0.5 * (costs + costs.T), "capacities": rng.random(K.shape)}
+            ask = _asked(step, session, numbers, told, rng)
+            assert _done(client, *ask) == _done(session, *ask)
+        assert (client.rounds, client.round, client.pending) == (
+            session.rounds,
+            session.round,
+            session.pending,
+        )
+        assert _done(client, "play", {}) == _done(session, "play", {})
+
+
+def _asked(step: str, session: Any, numbers: Any, told: Any, rng: Any) -> tuple[str, Any]:
+    """What both are asked."""
+    if step in ("play", "ahead"):
+        return "play", {} if step == "play" else {"round": session.round + int(rng.integers(3))}
+    if step == "back":
+        return "rollback", {"round": max(session.rounds - 1, 0)}
+    if step == "gradient":
+        given = {"loss_gradient": numbers["costs"], "constraint_value": -0.5}
+        return "observe", {"round": session.round, **given}
+    if step == "again" and told:
+        return "observe", told[-1]
+    if step == "other" and told:
+        return "observe", {**told[-1], "costs": 2.0 * numbers["costs"]}
+    if step == "late" and session.pending:
+        told.append({"round": int(rng.choice(session.pending)), **numbers})
+        return "observe", told[-1]
+    return "observe", {"round": session.round, **numbers} if step == "again" else numbers
+
+
+def _done(session: Any, method: str, given: Any) -> Any:
+    try:
+        found = getattr(session, method)(**given)
+    except TidewolfError as error:
+        return type(error)
+    return None if found is None else found.tobytes()
+
+
+def test_what_is_known_before_a_round_goes_along(url):
+    K = tw.sets.Simplex(3)
+    told = {"name": "Ensemble", "advice": ["mine"]}
+    session = tw.Session(tw.Ensemble(K, advice=["mine"]))
+    with fresh(url, {"set": SIMPLEX["set"], "learners": [told]}) as client:
+        for t in range(4):
+            known = {
+                "time": f"2026-03-01T1{t}:00",
+                "advice": {"mine": [0.0, 1.0, 0.0], "other": None},
+                "unavailable": [t % 3],
+            }
+            x = client.play(**known)
+            assert x.tobytes() == session.play(**known).tobytes()
+            assert x[t % 3] == 0.0
+            for each in (client, session):
+                each.observe(
+                    loss=Linear.one([1.0, 0.5 * t, 0.2]), constraint=Capacity.one(K.center)
+                )
+        with pytest.raises(NotSupported, match="takes no forecast"):
+            client.play(forecast=(Linear.one([1.0, 2.0, 3.0]), None))
+
+
+def test_points_are_read_only_and_of_the_shape_of_the_set(url):
+    with fresh(url, MATRIX) as client:
+        x = client.play()
+        assert x.shape == (2, 2)
+        assert not x.flags.writeable
+        assert len(client.names) == 4
+        client.observe(played=[[1.0, 0.0], [0.0, 0.0]], costs=np.eye(2))
+        assert client.rounds == 1
+        assert client.mode == "live"
+        assert client.explain()["round"] == 1
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=20))
+def test_numbers_travel_with_every_digit(numbers):
+    sent = json.loads(as_json({"x": np.array(numbers), "y": numbers}))
+    assert np.array(sent["x"], dtype=float).tobytes() == np.array(numbers, dtype=float).tobytes()
+    assert np.array(sent["y"], dtype=float).tobytes() == np.array(numbers, dtype=float).tobytes()
+
+
+# --- lost answers ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def between(url: str, fate: Callable[[], str]) -> Iterator[str]:
+    """What stands between a client and its service: every request passes, is `lost` before it
+    arrives, its answer is `unheard`, or it is told to come back `later`.
+    """
+    target = urlsplit(url)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def answer(self) -> None:
+            body, way = self.rfile.read(int(self.headers.get("content-length", 0))), fate()
+            if way == "later":
+                self.respond(503, b'{"title": "Overloaded", "detail": "Later."}', "0")
+                return
+            if way != "lost":
+                there = http.client.HTTPConnection(str(target.hostname), target.port)
+                there.request(self.command, self.path, body, dict(self.headers))
+                came = there.getresponse()
+                status, body = came.status, came.read()
+                there.close()
+            if way != "passes":
+                self.close_connection = True
+                return
+            self.respond(status, body)
+
+        def respond(self, status: int, body: bytes, retry_after: str | None = None) -> None:
+            self.send_response(status)
+            self.send_header("content-length", str(len(body)))
+            if retry_after is not None:
+                self.send_header("retry-after", retry_after)
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_PUT = do_POST = answer
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, *_: object) -> None:
+            pass  # a client that went away
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Nobody waits; the pauses that would have been."""
+    pauses: list[float] = []
+    monkeypatch.setattr("tidewolf.wire.time.sleep", pauses.append)
+    return pauses
+
+
+def test_whatever_is_lost_on_the_way_counts_once(url, at_once):
+    rng, session = np.random.default_rng(0), inside(tw.sets.Simplex(3))
+    ways = rng.choice(["passes", "lost", "unheard", "later"], size=1000, p=[0.4, 0.2, 0.2, 0.2])
+    fates = iter(ways.tolist())
+    with between(url, lambda: next(fates)) as bad, fresh(bad, attempts=50) as client:
+        for _ in range(12):
+            assert client.play().tobytes() == session.play().tobytes()
+            costs, capacities = rng.normal(size=3), rng.random(3)
+            client.observe(costs=costs, capacities=capacities)
+            session.observe(costs=costs, capacities=capacities)
+        assert client.rounds == 12
+    assert at_once
+
+
+def test_attempts_are_bounded_and_pauses_grow(url, at_once):
+    with between(url, lambda: "lost") as bad, pytest.raises(NoAnswer, match="does not answer"):
+        asked_once(bad, attempts=4)
+    assert len(at_once) == 3
+    for k, pause in enumerate(at_once):
+        assert 0.05 * 2**k <= pause <= 0.15 * 2**k
+    with between(url, lambda: "later") as bad, pytest.raises(Overloaded, match=r"^Later\.$"):
+        asked_once(bad, attempts=2)
+    with pytest.raises(NoAnswer, match="is `tidewolf serve` running there"):
+        asked_once("http://127.0.0.1:9", attempts=1)
+
+
+def test_what_is_no_service_is_said_to_be_none():
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(10_000)
+            self.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello")
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.handle_request).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        with tw.Client(url, "a", attempts=1) as client, pytest.raises(NoAnswer, match="200, and"):
+            client.play()
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
+def test_what_is_refused_is_refused_as_in_process(url):
+    with fresh(url) as client:
+        client.observe(costs=[1.0, 0.0, 0.5])
+        for error, given in (
+            (OtherContent, {"round": 0, "costs": [1.0, 0.0, 0.6]}),
+            (NotAMember, {"costs": [1.0, 0.0, 0.5], "played": [2.0, 0.0, 0.0]}),
+            (InvalidInput, {"costs": [1.0, 0.0]}),
+            (InvalidInput, {"round": 7, "costs": [1.0, 0.0, 0.5]}),
+            (InvalidInput, {}),
+            (NotFinite, {"costs": [1.0, 0.0, float("nan")]}),
+            (WrongType, {"costs": "abc"}),
+            (InvalidInput, {"costs": {"nobody": 1.0}}),
+            (NotSupported, {"loss": Linear(np.ones((2, 3)))}),
+            (NotSupported, {"costs": [1.0] * 3, "constraint": Affine.one([1.0] * 3, 0.5)}),
+            (InvalidInput, {"costs": [1.0] * 3, "loss": Linear.one([1.0] * 3)}),
+        ):
+            with pytest.raises(error):
+                client.observe(**given)
+        assert client.rounds == 1
+        client.observe(costs=dict.fromkeys(client.names, 1.0))
+        assert client.rounds == 2
+    with pytest.raises(UnknownSession):
+        asked_once(url)
+    with tw.Client(url, client.name, experiment=SIMPLEX) as again:
+        assert again.rounds == 2
+    with pytest.raises(AlreadyThere):
+        tw.Client(url, client.name, experiment=MATRIX)
+
+
+OURS = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in OURS if issubclass(kind, TidewolfError)])
+def test_every_error_of_the_library_comes_back_as_itself(kind):
+    problem = {"title": kind.__name__, "detail": "It is so.", "holder": "h"}
+    found = error_of(422, problem, 3.0)
+    assert type(found) is kind
+    assert str(found) == "It is so."
+    assert getattr(found, "holder", "h") == "h"
+    assert getattr(found, "retry_after", 3.0) == (3.0 if not kind.__name__.startswith("_") else 1.0)
+
+
+@given(st.text(max_size=12), st.integers(400, 599))
+def test_an_error_of_any_title_is_ours(title, status):
+    found = error_of(status, {"title": title, "detail": "It is so."})
+    assert isinstance(found, TidewolfError)
+    assert str(found) == "It is so."
+
+
+def test_titles_of_http_are_told_apart_by_status():
+    kinds = [type(error_of(status, {"detail": ""})) for status in (422, 404, 409, 429, 503, 500)]
+    assert kinds == [InvalidInput, UnknownSession, OtherContent, TooMany, Overloaded, TidewolfError]
+    assert {429, 503} <= AGAIN
+    assert issubclass(HeldElsewhere, TidewolfError)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"url": "127.0.0.1:8000"},
+        {"url": "ftp://127.0.0.1"},
+        {"url": "http://127.0.0.1:8000/?a=b"},
+        {"url": "http://[::1"},
+        {"url": "http://a b"},
+        {"session": ""},
+        {"session": "../etc"},
+        {"session": "a" * 101},
+        {"token": "two words"},
+        {"token": ""},
+        {"timeout": 0.0},
+        {"attempts": 0},
+        {"experiment": [1, 2]},
+    ],
+)
+def test_bad_arguments_are_refused_before_anybody_is_asked(given):
+    with pytest.raises(InvalidInput):
+        tw.Client(**{"url": "http://127.0.0.1:9", "session": "a", "attempts": 1, **given})
+
+
+def test_what_is_no_json_is_refused_in_a_sentence():
+    loop: list[Any] = []
+    loop.append(loop)
+    for error, value in (
+        (NotFinite, float("inf")),
+        (WrongType, object()),
+        (InvalidInput, loop),
+        (WrongType, {(1, 2): 3}),
+    ):
+        with pytest.raises(error, match="What is sent to a service"):
+            as_json({"x": value})
+    with pytest.raises(WrongShape, match="one a limit"):
+        tw.Client("http://127.0.0.1:9", "a").observe(
+            loss_gradient=[1.0], constraint_value=[1.0, 2.0], constraint_gradient=[[1.0]]
+        )
+
+
+# --- life -----------------------------------------------------------------------------------------
+
+
+def test_threads_share_a_client(url):
+    with fresh(url) as client:
+
+        def observe() -> None:
+            for _ in range(5):
+                client.observe(costs=[1.0, 0.0, 0.5])
+
+        threads = [threading.Thread(target=observe) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert client.rounds == 20
+
+
+def test_a_session_goes_back_and_over_to_another_set(url):
+    with fresh(url) as client:
+        first = client.play()
+        for _ in range(3):
+            client.observe(costs=[1.0, 0.0, 0.5])
+        client.rollback(0, why="a test")
+        assert client.rounds == 0
+        assert client.play().tobytes() == first.tobytes()
+        client.observe(costs=[1.0, 0.0, 0.5])
+        client.migrate({"learners": [{"name": "LyapunovDescent", "caution": 3.0}]})
+        assert client.rounds == 1
+        with pytest.raises(InvalidInput):
+            client.rollback(99)
+        with pytest.raises(WrongType):
+            client.migrate([])  # type: ignore[arg-type]
+    client.close()
+
+
+def test_the_client_is_light_until_it_asks():
+    code = (
+        "import sys, tidewolf as tw; tw.Client('http://127.0.0.1:9', 'a'); "
+        "sys.exit('httpx' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_without_httpx_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(MissingExtra, match=r"pip install \"tidewolf\[serve\]\""):
+        tw.Client("http://127.0.0.1:9", "a").play()

@@ -1,0 +1,433 @@
+"""Sessions in PostgreSQL: a connection that is lost loses nothing that was kept, a server that is
+killed is gone at once, and a session has one writer.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postgres import Server
+from tidewolf.core.errors import (
+    CheckpointError,
+    InUse,
+    InvalidInput,
+    MissingExtra,
+    NewerFormat,
+    OlderFormat,
+)
+from tidewolf.durable.address import check_address, hide_password, is_address, without_password
+from tidewolf.durable.postgres import Postgres
+from tidewolf.durable.presence import Presence, is_gone, own_name
+from wire import Wire, never
+
+
+@pytest.fixture
+def db(postgres_url: str) -> Iterator[Postgres]:
+    db = Postgres(postgres_url)
+    db.execute("CREATE TABLE kept (number BIGINT PRIMARY KEY, what BYTEA)")
+    yield db
+    db.close()
+
+
+@pytest.fixture
+def wire(postgres_server: Server, tmp_path: Path) -> Iterator[Wire]:
+    wire = Wire(tmp_path, postgres_server.folder)
+    yield wire
+    wire.close()
+
+
+def through(wire: Wire, url: str) -> str:
+    """The same database over a wire that can be cut."""
+    before, _, after = url.partition("host=")
+    return f"{before}host={wire.folder}&{after.partition('&')[2]}"
+
+
+def kept(db: Postgres) -> list[int]:
+    return [number for (number,) in db.execute("SELECT number FROM kept ORDER BY number")]
+
+
+def keep(db: Postgres, number: int) -> None:
+    db.execute("INSERT INTO kept VALUES (?, ?)", (number, b""))
+
+
+def cut_off(server: Server) -> None:
+    """PostgreSQL ends its connections, as an administrator may."""
+    before = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE "
+    server.execute(f"{before} application_name = 'tidewolf'")
+
+
+def until(holds: Callable[[], Any], within: float = 10.0) -> float:
+    """Wait for it; how long that took."""
+    began = time.monotonic()
+    while not holds():
+        assert time.monotonic() < began + within, "it never came"
+        time.sleep(0.005)
+    return time.monotonic() - began
+
+
+# --- a connection ---------------------------------------------------------------------------------
+
+
+def test_numbers_bytes_and_texts_come_back_as_they_were(db: Postgres) -> None:
+    columns = "n BIGINT, x DOUBLE PRECISION, what BYTEA, said TEXT"
+    db.execute(f"CREATE TABLE many ({columns})")
+    rows = [
+        (2**62, 0.1, bytes(range(256)), "100 % 'of' \\ ü"),
+        (-1, -0.0, b"", ""),
+        (None, None, None, None),
+    ]
+    db.executemany("INSERT INTO many VALUES (?, ?, ?, ?)", rows)
+    assert db.execute("SELECT * FROM many").fetchall() == rows
+    assert list(db.execute("SELECT n FROM many WHERE said LIKE '100 %'")) == [(2**62,)]
+    assert list(db.execute("SELECT n FROM many WHERE said LIKE ?", ("100 %",))) == [(2**62,)]
+    assert db.execute("UPDATE many SET n = ? WHERE n < ?", (0, 0)).rowcount == 1
+
+
+def test_a_transaction_is_kept_whole_or_not_at_all(db: Postgres) -> None:
+    with db.transaction():
+        keep(db, 1)
+        keep(db, 2)
+
+    def fail() -> None:
+        with db.transaction():
+            keep(db, 3)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert kept(db) == [1, 2]
+
+
+def test_a_part_is_undone_alone(db: Postgres) -> None:
+    said = []
+    with db.transaction():
+        keep(db, 1)
+        for number in (1, 2):
+            try:
+                with db.savepoint():
+                    keep(db, number + 10)
+                    keep(db, number)
+            except db.errors as error:
+                said.append(db.sentence(error))
+    assert kept(db) == [1, 2, 12]
+    assert said == ['duplicate key value violates unique constraint "kept_pkey"']
+
+
+def test_what_failed_before_a_commit_is_never_called_kept(db: Postgres) -> None:
+    """PostgreSQL itself answers such a COMMIT with ROLLBACK and no error."""
+
+    def go_on() -> None:
+        with db.transaction():
+            keep(db, 1)
+            with suppress(*db.errors):
+                keep(db, 1)
+
+    with pytest.raises(db.errors, match="nothing was kept"):
+        go_on()
+    assert kept(db) == []
+    keep(db, 1)
+
+
+def test_commits_are_synchronous_whatever_the_database_says(
+    postgres_server: Server, postgres_url: str
+) -> None:
+    name = postgres_url.partition("?")[0].rpartition("/")[2]
+    for setting in ("synchronous_commit = off", "default_transaction_isolation = 'serializable'"):
+        postgres_server.execute(f"ALTER DATABASE {name} SET {setting}")
+    db = Postgres(postgres_url)
+    settings = ("synchronous_commit", "transaction_isolation", "application_name")
+    found = [db.execute(f"SHOW {setting}").fetchone()[0] for setting in settings]
+    assert found == ["on", "read committed", "tidewolf"]
+    db.close()
+
+
+def test_a_lost_connection_is_made_again_at_the_next_use(
+    db: Postgres, postgres_server: Server
+) -> None:
+    keep(db, 1)
+    cut_off(postgres_server)
+    assert kept(db) == [1]
+    cut_off(postgres_server)
+    with db.transaction():
+        keep(db, 2)
+    cut_off(postgres_server)
+    with pytest.raises(db.errors):
+        keep(db, 3)
+    keep(db, 3)
+    assert kept(db) == [1, 2, 3]
+
+
+def test_a_connection_lost_in_a_transaction_takes_all_of_it_along(
+    db: Postgres, postgres_server: Server
+) -> None:
+
+    def go_on(*caught: type[Exception]) -> None:
+        with db.transaction():
+            keep(db, 3)
+            cut_off(postgres_server)
+            for number in (4, 5):
+                with suppress(*caught), db.savepoint():
+                    keep(db, number)
+
+    with pytest.raises(db.errors, match="terminating connection"):
+        go_on()
+    with pytest.raises(db.errors, match="nothing was kept"):
+        go_on(*db.errors)
+    assert kept(db) == []
+
+
+def is_commit(number: int, said: bytes) -> bool:
+    return b"COMMIT" in said
+
+
+@pytest.mark.parametrize("arrived", [False, True])
+def test_a_connection_lost_at_the_commit_says_that_nobody_knows(
+    db: Postgres, postgres_url: str, wire: Wire, arrived: bool
+) -> None:
+    own = Postgres(through(wire, postgres_url))
+    wire.before, wire.after = (wire.before, is_commit) if arrived else (is_commit, wire.after)
+    with (
+        pytest.raises(CheckpointError, match="whether it was kept is not known"),
+        own.transaction(),
+    ):
+        keep(own, 1)
+    wire.before = wire.after = never
+    until(lambda: kept(db) == [1] * arrived)
+    assert kept(own) == [1] * arrived
+    own.close()
+
+
+def test_cut_at_any_message_it_holds_what_it_acknowledged(
+    db: Postgres, postgres_url: str, wire: Wire
+) -> None:
+    acknowledged, own = set(), Postgres(through(wire, postgres_url))
+    for cut in range(2 * 7):
+        wire.count = iter(range(100))
+        judge = lambda number, said, last=cut // 2: number == last  # noqa: E731
+        wire.before, wire.after = (judge, wire.after) if cut % 2 else (wire.before, judge)
+        try:
+            with own.transaction():
+                keep(own, 2 * cut)
+                with own.savepoint():
+                    keep(own, 2 * cut + 1)
+            acknowledged |= {2 * cut, 2 * cut + 1}
+        except (*own.errors, CheckpointError) as error:
+            unknown = "not known" in str(error)
+            time.sleep(0.01)
+            there = {2 * cut, 2 * cut + 1} & set(kept(db))
+            assert len(there) in ((0, 2) if unknown else (0,))
+            acknowledged |= there
+        wire.before = wire.after = never
+    assert set(kept(db)) == acknowledged
+    assert len(acknowledged) >= 4
+    own.close()
+
+
+def test_threads_take_turns(db: Postgres) -> None:
+    def write(first: int) -> None:
+        for number in range(first, first + 20):
+            with db.transaction():
+                keep(db, number)
+                keep(db, -1 - number)
+
+    threads = [threading.Thread(target=write, args=(first,)) for first in (0, 100, 200)]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        assert len(kept(db)) % 2 == 0
+    assert len(kept(db)) == 120
+
+
+def test_closed_it_says_so(db: Postgres) -> None:
+    db.close()
+    db.close()
+    with pytest.raises(CheckpointError, match="is closed"):
+        kept(db)
+
+
+def test_tables_are_made_once_by_servers_that_start_together(postgres_url: str) -> None:
+    schema, failed = ["CREATE TABLE one (x BIGINT)", "CREATE TABLE two (x BIGINT)"], []
+    begin = threading.Barrier(5)
+
+    def start() -> None:
+        db = Postgres(postgres_url)
+        try:
+            begin.wait()
+            db.prepare(schema, 3)
+            db.execute("INSERT INTO two VALUES (1)")
+        except Exception as error:
+            failed.append(error)
+        db.close()
+
+    threads = [threading.Thread(target=start) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    db = Postgres(postgres_url)
+    assert db.execute("SELECT count(*) FROM two").fetchone() == (5,)
+    with pytest.raises(NewerFormat, match="have format 3; this tidewolf reads up to 2"):
+        db.prepare(schema, 2)
+    with pytest.raises(OlderFormat, match="have format 3, of an older tidewolf"):
+        db.prepare(schema, 4)
+    db.close()
+
+
+# --- addresses ------------------------------------------------------------------------------------
+
+
+@given(end=st.text(st.characters(codec="utf-8")), raw=st.booleans())
+def test_no_password_is_ever_shown(end: str, raw: bool) -> None:
+    password = f"q7x{end}"
+    given = password if raw else quote(password, safe="")
+    for url in (
+        f"postgresql://ada:{given}@localhost:1/sessions",
+        f"postgresql://ada@localhost:1/sessions?password={quote(password, safe='')}",
+    ):
+        said = [without_password(url), hide_password(url, f"'{password}' is wrong")]
+        try:
+            Postgres(url)
+        except (CheckpointError, InvalidInput) as error:
+            said += [str(error), str(error.__cause__)]
+        assert len(said) == 4
+        assert all(password not in one and given not in one for one in said), said
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ada:s/ecret@db/x",
+        "postgresql://ada:s@ecret@db/x",
+        "postgresql://ada:se?cret@db/x",
+        "postgresql://ada:se#cret@db/x",
+        "postgresql://ada:secret%zz@db/x",
+        "postgresql://ada:secret@db:many/x",
+        "postgresql://ada:secret@db/x?color=secret",
+    ],
+)
+def test_what_cannot_be_read_is_refused_without_its_password(url: str) -> None:
+    with pytest.raises((InvalidInput, CheckpointError)) as caught:
+        Postgres(url)
+    assert "ecret" not in str(caught.value).replace("color=secret", "")
+    assert "ada:***@" in str(caught.value)
+
+
+def test_paths_are_no_addresses() -> None:
+    assert is_address("postgres://db/x")
+    assert not any(map(is_address, ("postgresql.db", "./postgresql://", Path("postgresql://"))))
+    with pytest.raises(InvalidInput, match="no address of a PostgreSQL"):
+        check_address("sessions.db")
+
+
+def test_an_address_where_nothing_answers_is_a_sentence(tmp_path: Path) -> None:
+    url = f"postgresql://ada:secret@/x?host={tmp_path}"
+    with pytest.raises(CheckpointError, match=r"ada:\*\*\*@/x.* does not answer: .*No such file"):
+        Postgres(url)
+
+
+def test_the_password_is_not_in_a_representation(postgres_url: str) -> None:
+    url = postgres_url.replace("user=tidewolf", "user=tidewolf&password=secret")
+    db = Postgres(url)
+    db.prepare((), 1)
+    presence = Presence(url, "a")
+    assert "secret" not in f"{db!r} {presence!r} {db.where} {presence.where}"
+    assert "password=***" in repr(db)
+    presence.close()
+    db.close()
+
+
+def test_without_the_driver_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(MissingExtra, match=r'need psycopg: pip install "tidewolf\[serve\]"'):
+        Postgres("postgresql://db/x")
+
+
+# --- servers --------------------------------------------------------------------------------------
+
+_SERVER = """
+import sys, time
+from tidewolf.durable.presence import Presence
+presence = Presence(sys.argv[1], sys.argv[2])
+print("here", flush=True)
+sys.stdin.read()
+presence.close()
+"""
+
+
+@pytest.fixture
+def prepared(postgres_url: str) -> Iterator[Postgres]:
+    db = Postgres(postgres_url)
+    db.prepare((), 1)
+    yield db
+    db.close()
+
+
+def begin(url: str, name: str) -> subprocess.Popen[str]:
+    """A server in a process of its own."""
+    command = [sys.executable, "-c", _SERVER, url, name]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "here\n"
+    return process
+
+
+def test_a_killed_server_is_gone_at_once_and_a_live_one_never(
+    prepared: Postgres, postgres_url: str
+) -> None:
+    assert is_gone(prepared, "a")
+    with begin(postgres_url, "a") as process:
+        for _ in range(20):
+            assert not is_gone(prepared, "a")
+        with pytest.raises(InUse, match="Another server of the name a serves"):
+            Presence(postgres_url, "a")
+        assert [name for (name,) in prepared.execute("SELECT holder FROM servers")] == ["a"]
+        process.send_signal(signal.SIGKILL)
+    assert until(lambda: is_gone(prepared, "a")) < 1
+    presence = Presence(postgres_url, "a")
+    assert not is_gone(prepared, "a")
+    presence.close()
+    presence.close()
+    assert is_gone(prepared, "a")
+    assert prepared.execute("SELECT count(*) FROM servers").fetchone() == (0,)
+
+
+def test_a_server_that_lost_its_connection_stops_until_it_is_back(
+    prepared: Postgres, postgres_url: str, postgres_server: Server
+) -> None:
+    presence = Presence(postgres_url, "a")
+    assert presence.lease() == presence.lease() == 1
+    cut_off(postgres_server)
+    with pytest.raises(CheckpointError, match="server a has lost its connection"):
+        presence.lease()
+    assert is_gone(prepared, "a")
+
+    def lease() -> int:
+        try:
+            return presence.lease()
+        except CheckpointError:
+            return 0
+
+    until(lease)
+    assert lease() == 2
+    assert not is_gone(prepared, "a")
+    presence.close()
+    with pytest.raises(CheckpointError):
+        presence.lease()
+
+
+def test_names_of_servers_are_their_own() -> None:
+    assert len({own_name() for _ in range(100)}) == 100

@@ -1,0 +1,422 @@
+"""Many sessions in one database: groups of commits, bundles, holders, and what a kill leaves."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import threading
+import time
+from concurrent.futures import Future
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from tidewolf.core.errors import (
+    AlreadyThere,
+    BrokenFile,
+    CheckpointError,
+    InUse,
+    NewerFormat,
+    UnknownSession,
+)
+from tidewolf.durable import Shelf
+from tidewolf.durable.commits import Commits
+from tidewolf.durable.database import SQLite
+from tidewolf.durable.shelf import Round
+
+K = tw.sets.Simplex(4)
+LEARNERS = {"LyapunovDescent": tw.LyapunovDescent(K), "Ensemble": tw.Ensemble(K, advice=["last"])}
+COSTS = np.random.default_rng(5).random((60, 4))
+LIMITS = np.full(4, 0.4)
+
+
+@pytest.fixture
+def shelf(tmp_path):
+    found = Shelf.open(tmp_path / "sessions")
+    yield found
+    found.close()
+
+
+def made(shelf: Shelf, name: str = "one", learner: str = "LyapunovDescent") -> tw.Session[Any]:
+    shelf.create(name, "{}").result()
+    return tw.Session.open(shelf, LEARNERS[learner], name=name)
+
+
+def observe(session: tw.Session[Any], t: int) -> None:
+    session.observe(costs=COSTS[t], capacities=LIMITS, round=t)
+
+
+def copied(shelf: Shelf, to: Path) -> Path:
+    """The folder as a kill would leave it at this moment."""
+    to.mkdir()
+    for end in ("", "-wal"):
+        path = Path(f"{shelf.where}{end}")
+        if path.exists():
+            shutil.copy(path, to / path.name)
+    return to
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_session_among_others_goes_on_to_the_bit(name, tmp_path):
+    alone, shelf = tw.Session(LEARNERS[name]), Shelf.open(tmp_path / "sessions")
+    sessions = [made(shelf, f"s{i}", name) for i in range(3)]
+    for t in range(25):
+        observe(alone, t)
+        for session in sessions:
+            observe(session, t)
+    shelf.close()
+    shelf = Shelf.open(tmp_path / "sessions")
+    for i in range(3):
+        session = tw.Session.open(shelf, LEARNERS[name], name=f"s{i}", snapshot_every=7)
+        assert session.rounds == 25
+        assert session.play().tobytes() == alone.play().tobytes()
+    observe(session, 25)
+    observe(alone, 25)
+    assert session.play().tobytes() == alone.play().tobytes()
+    shelf.close()
+
+
+def test_what_is_done_is_on_disk_and_what_is_not_may_not_be(tmp_path):
+    shelf = Shelf.open(tmp_path / "sessions", commit_within=0.0)
+    session = made(shelf)
+    for t in range(12):
+        observe(session, t)
+        shelf.flushed("one").result()
+        with_all = Shelf.open(copied(shelf, tmp_path / f"copy {t}"))
+        again = tw.Session.open(with_all, LEARNERS["LyapunovDescent"], name="one")
+        assert again.play().tobytes() == session.play().tobytes()
+        with_all.close()
+    shelf.close()
+
+
+def test_rounds_go_back_and_come_late_as_in_a_file(shelf, tmp_path):
+    session = made(shelf)
+    with tw.Session.open(tmp_path / "alone.db", LEARNERS["LyapunovDescent"]) as alone:
+        for one in (session, alone):
+            for t in range(10):
+                observe(one, t)
+            one.play(round=13, time=7.0)
+            observe(one, 12)
+            one.observe(costs=COSTS[11], round=11, played=np.array([1.0, 0.0, 0.0, 0.0]))
+            observe(one, 11 - 1)
+            one.rollback(9)
+            observe(one, 9)
+        assert session.play().tobytes() == alone.play().tobytes()
+        assert [each.rounds for each in session.history()] == [1] * 10
+        tw.Session.open(shelf, LEARNERS["LyapunovDescent"], name="one").play()
+
+
+def test_migration_on_a_shelf(shelf):
+    session = made(shelf)
+    for t in range(5):
+        observe(session, t)
+    careful = tw.LyapunovDescent(K, caution=30.0)
+    session.migrate(careful)
+    observe(session, 5)
+    again = tw.Session.open(shelf, careful, name="one")
+    assert again.rounds == 6
+    assert again.play().tobytes() == session.play().tobytes()
+
+
+def test_names(shelf):
+    assert shelf.card("one") is None
+    with pytest.raises(UnknownSession, match="no session called 'one'"):
+        tw.Session.open(shelf, LEARNERS["LyapunovDescent"], name="one")
+    for name in ("b", "a-2", "a-1"):
+        shelf.create(name, f'{{"of": "{name}"}}').result()
+    with pytest.raises(AlreadyThere, match="called 'b' already"):
+        shelf.create("b", "{}").result()
+    assert [card.name for card in shelf.cards()] == ["a-1", "a-2", "b"]
+    assert [card.name for card in shelf.cards("a-")] == ["a-1", "a-2"]
+    assert [card.name for card in shelf.cards(after="a-1", most=1)] == ["a-2"]
+    assert shelf.card("b").description == '{"of": "b"}'
+    session = tw.Session.open(shelf, LEARNERS["LyapunovDescent"], name="b")
+    shelf.delete("b").result()
+    assert shelf.count() == 2
+    with pytest.raises(CheckpointError, match="let go of"):
+        observe(session, 0)
+    shelf.create("b", "{}").result()
+    assert tw.Session.open(shelf, LEARNERS["LyapunovDescent"], name="b").rounds == 0
+
+
+def test_what_stands_beside_a_session_is_kept_with_it(tmp_path):
+    shelf = Shelf.open(tmp_path / "sessions")
+    session = made(shelf)
+    for t in range(3):
+        with shelf.bundle("one") as bundle:
+            observe(session, t)
+            shelf.note("one", Round(t + 1, 5.0 + t, float(t), 0.5, b"note"), observed=t + 1)
+            shelf.set("one", f'{{"t": {t}}}')
+            shelf.audit("ada", "one", "observed", "because")
+        bundle.future.result()
+    assert shelf.card("one").rounds == 3
+    assert shelf.card("one").settings == '{"t": 2}'
+    assert shelf.rounds_of("one", 2, 9) == [
+        Round(2, 6.0, 1.0, 0.5, b"note"),
+        *shelf.last_rounds("one", 1),
+    ]
+    assert [(entry.number, entry.who) for entry in shelf.entries("one")] == [
+        (i, "ada") for i in (1, 2, 3)
+    ]
+    assert shelf.entries("other") == []
+    shelf.forget_rounds("one", 2, 1)
+    shelf.flushed("one").result()
+    assert shelf.card("one").rounds == len(shelf.last_rounds("one", 9)) == 1
+    shelf.close()
+
+
+def test_nothing_of_the_audit_is_ever_changed(shelf):
+    shelf.create("one", "{}").result()
+    shelf.audit("ada", "one", "made")
+    shelf.flushed("one").result()
+    db = sqlite3.connect(shelf.where)
+    for sql in ("UPDATE audit SET who = 'eve'", "DELETE FROM audit"):
+        with pytest.raises(sqlite3.IntegrityError, match="never changed"):
+            db.execute(sql)
+    db.close()
+
+
+def test_a_bundle_that_fails_is_not_kept_and_the_session_is_opened_again(shelf):
+    session = made(shelf)
+    observe(session, 0)
+
+    def midway() -> None:
+        with shelf.bundle("one"):
+            observe(session, 1)
+            raise KeyError("midway")
+
+    with pytest.raises(KeyError):
+        midway()
+    with pytest.raises(CheckpointError, match="open it again"):
+        observe(session, 2)
+    again = tw.Session.open(shelf, LEARNERS["LyapunovDescent"], name="one")
+    assert again.rounds == 1
+    with shelf.bundle("one") as bundle:
+        pass
+    assert bundle.future.done()
+
+
+def test_one_holder_at_a_time(shelf):
+    first = made(shelf)
+    observe(first, 0)
+    second = tw.Session.open(shelf, LEARNERS["LyapunovDescent"], name="one")
+    with pytest.raises(CheckpointError, match="let go of"):
+        observe(first, 1)
+    observe(second, 1)
+    shelf.flushed("one").result()
+    assert second.rounds == 2
+
+
+def test_a_writer_of_an_earlier_epoch_keeps_nothing(shelf):
+    session, other = made(shelf), made(shelf, "other")
+    observe(session, 0)
+    shelf.flushed("one").result()
+    db = sqlite3.connect(shelf.where)
+    with db:
+        db.execute("UPDATE head SET epoch = epoch + 1 WHERE session = 1")
+    db.close()
+
+    def go_on() -> None:
+        for t in range(1, 9):  # it may be noticed before the next commit, or by it
+            observe(session, t)
+            shelf.flushed("one").result()
+
+    with pytest.raises(CheckpointError):
+        go_on()
+    observe(other, 0)
+    shelf.flushed("other").result()
+    again = tw.Session.open(shelf, LEARNERS["LyapunovDescent"], name="one")
+    assert again.rounds == 1
+
+
+def test_one_process_serves_a_folder(shelf):
+    with pytest.raises(InUse, match="Another process serves"):
+        Shelf.open(Path(shelf.where).parent)
+
+
+def test_a_closed_shelf_takes_nothing(tmp_path):
+    shelf = Shelf.open(tmp_path)
+    session = made(shelf)
+    shelf.close()
+    shelf.close()
+    with pytest.raises(CheckpointError, match="closed"):
+        observe(session, 0)
+
+
+def test_files_that_are_none_of_ours(tmp_path):
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / "tidewolf.db").write_text("no database at all, but long enough to be one")
+    with pytest.raises(BrokenFile, match="truncated or was changed"):
+        Shelf.open(tmp_path / "text")
+    (tmp_path / "other").mkdir()
+    db = sqlite3.connect(tmp_path / "other" / "tidewolf.db")
+    db.execute("CREATE TABLE notes (text)")
+    db.close()
+    with pytest.raises(BrokenFile, match="not one that a service keeps"):
+        Shelf.open(tmp_path / "other")
+    Shelf.open(tmp_path / "newer").close()
+    db = sqlite3.connect(tmp_path / "newer" / "tidewolf.db")
+    with db:
+        db.execute("UPDATE shelf SET value = '99'")
+    db.close()
+    with pytest.raises(NewerFormat, match="format 99"):
+        Shelf.open(tmp_path / "newer")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match="Give a folder"):
+        Shelf.open(tmp_path / "file")
+
+
+def test_a_changed_row_spoils_its_session_and_no_other(shelf):
+    for name in ("one", "two"):
+        observe(made(shelf, name), 0)
+    shelf.flushed("two").result()
+    db = sqlite3.connect(shelf.where)
+    with db:
+        db.execute("UPDATE observations SET feedback = x'00' WHERE session = 1")
+    db.close()
+    with pytest.raises(BrokenFile, match=r"the session one in .* checksums do not match"):
+        tw.Session.open(shelf, LEARNERS["LyapunovDescent"], name="one")
+    assert tw.Session.open(shelf, LEARNERS["LyapunovDescent"], name="two").rounds == 1
+
+
+def test_a_file_that_is_gone_takes_nothing_more(shelf, tmp_path):
+    session = made(shelf)
+    observe(session, 0)
+    shelf.flushed("one").result()
+    Path(shelf.where).rename(tmp_path / "away")
+    with pytest.raises(CheckpointError, match="deleted or replaced"):
+        observe(session, 1)
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+
+class Slow:
+    """A database whose commits take their time; it counts them."""
+
+    errors: tuple[type[Exception], ...] = (sqlite3.Error,)
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self.kept, self._open = seconds, [], None
+
+    def transaction(self) -> Any:
+        return self
+
+    def __enter__(self) -> None:
+        self._open = []
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if kind is None:
+            time.sleep(self._seconds)
+            self.kept.append(self._open)
+
+    def savepoint(self) -> Any:
+        return _Part(self)
+
+
+class _Part:
+    def __init__(self, db: Slow) -> None:
+        self._db = db
+
+    def __enter__(self) -> None:
+        self._before = list(self._db._open)
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if kind is not None:
+            self._db._open[:] = self._before
+
+
+def callers(commits: Commits, count: int, each: int) -> float:
+    """So many callers, each with so many items, one after another; the seconds that took."""
+
+    def call(i: int) -> None:
+        for k in range(each):
+            commits.submit(lambda db, k=k: db._open.append((i, k))).result()
+
+    threads = [threading.Thread(target=call, args=(i,)) for i in range(count)]
+    began = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.perf_counter() - began
+
+
+def test_sixteen_callers_share_syncs():
+    db = Slow(0.005)
+    commits = Commits(db, 0.01, "here")
+    callers(commits, 16, 20)
+    commits.close()
+    assert sorted(chain(*db.kept)) == [(i, k) for i in range(16) for k in range(20)]
+    assert len(db.kept) <= 320 / 8
+
+
+def test_a_single_caller_waits_for_nobody():
+    db = Slow(0.0)
+    commits = Commits(db, 5.0, "here")
+    assert callers(commits, 1, 20) < 2.5
+    commits.close()
+    assert list(map(len, db.kept)) == [1] * 20
+
+
+def test_each_by_itself_where_that_is_asked_for():
+    db = Slow(0.0)
+    commits = Commits(db, 0.0, "here")
+    callers(commits, 4, 5)
+    commits.close()
+    assert list(map(len, db.kept)) == [1] * 20
+
+
+@settings(max_examples=40)
+@given(st.lists(st.booleans(), min_size=1, max_size=12))
+def test_one_that_fails_takes_nobody_along(fails):
+    db, gate = Slow(0.0), threading.Event()
+    commits = Commits(db, 0.05, "here")
+    commits.submit(lambda db: gate.wait() and None)
+
+    def write(i: int) -> Any:
+        def one(db: Slow) -> None:
+            db._open.append(i)
+            if fails[i]:
+                raise ValueError(i)
+
+        return one
+
+    futures = [commits.submit(write(i)) for i in range(len(fails))]
+    gate.set()
+    commits.close()
+    assert list(chain(*db.kept)) == [i for i, fail in enumerate(fails) if not fail]
+    for i, future in enumerate(futures):
+        assert (future.exception() is not None) is fails[i]
+    assert commits.trouble is None
+
+
+def test_a_disk_that_keeps_nothing_acknowledges_nothing_and_recovers(tmp_path):
+    path = tmp_path / "full.db"
+    db = SQLite(path, "rwc")
+    db.execute("CREATE TABLE notes (text)")
+    db.execute("PRAGMA max_page_count = 8")
+    commits = Commits(db, 0.01, "full.db")
+
+    def note(size: int) -> Future[None]:
+        return commits.submit(
+            lambda db: db.execute("INSERT INTO notes VALUES (?)", ("x" * size,)) and None
+        )
+
+    note(10).result()
+    with pytest.raises(CheckpointError, match="full"):
+        note(1_000_000).result()
+    assert "full" in (commits.trouble or "")
+    note(10).result()
+    assert commits.trouble is None
+    assert db.execute("SELECT count(*) FROM notes").fetchone() == (2,)
+    commits.close()
+    with pytest.raises(CheckpointError, match="closed"):
+        note(10)
+    db.close()
