@@ -2,7 +2,8 @@
 
 Sums are over all sessions. Series with the name of a session or a limit are for the `WORST` alone;
 who is not among them is in the sums. Labels are printable and short: what is not is replaced, and
-a digest keeps two such names apart. What falls when sessions are deleted or rolled back is a gauge.
+a digest keeps two such names apart. What falls when sessions are deleted, rolled back or closed is
+a gauge.
 """
 
 from __future__ import annotations
@@ -242,10 +243,10 @@ def _of_sessions(seen: Sequence[Overview]) -> Iterator[Metric]:
         "Sessions whose feedback has been missing for too long.",
         sum(each.stale for each in seen),
     )
-    yield _gauge("violation_total", "By how much all limits of all sessions were broken.", broken)
+    yield _gauge("violation_total", "By how much limits of open sessions were broken.", broken)
     yield _gauge(
         "limits_broken",
-        "Limits that were ever broken.",
+        "Limits that were broken since their sessions were opened.",
         sum(_finite(total) > 0 for each in seen for total in each.limits.values()),
     )
 
@@ -338,7 +339,7 @@ def _times(timings: Mapping[str, HasCounts]) -> Metric:
     made = HistogramMetricFamily(
         "tidewolf_request_seconds", "How long requests took.", labels=["route"]
     )
-    for route, timing in sorted(timings.items())[:ROUTES]:
+    for route, timing in sorted(dict(timings).items())[:ROUTES]:
         buckets, reached = [], 0
         for edge, count in zip((*EDGES, math.inf), list(timing.counts), strict=True):
             reached += count
