@@ -26,7 +26,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar, final
 
-from tidewolf.core import checkpoint
 from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import AlreadyThere, CheckpointError, TidewolfError, UnknownSession
 from tidewolf.core.values import identity
@@ -346,7 +345,9 @@ class Shelf:
 
     def audit(self, who: str, session: str, what: str, why: str = "") -> None:
         """Add to the record of who did what."""
-        at, version = time.time(), checkpoint.writer()["tidewolf"]
+        from tidewolf import __version__ as version
+
+        at = time.time()
 
         def write(db: Database) -> None:
             sql = "SELECT COALESCE(MAX(number), 0) + 1 FROM audit"
