@@ -296,6 +296,13 @@ class Shelf:
         if slot is not None:
             slot.lose(f"The session {name} was let go of: open it again.")
 
+    def holds(self, name: str) -> bool:
+        """Whether what is open of a session still goes on: nothing of it failed, and nobody took
+        it.
+        """
+        slot = self._slots.get(name)
+        return slot is not None and slot.is_written
+
     # --- what stands beside a session -------------------------------------------------------------
 
     def note(self, name: str, round: Round, observed: int | None = None) -> None:
@@ -360,8 +367,8 @@ class Shelf:
     def last_rounds(self, name: str, most: int) -> list[Round]:
         """The same of the last ones that were observed, in order."""
         sql = (
-            "SELECT round, at, cost, violation, note FROM rounds WHERE session = ? AND cost IS NOT "
-            "NULL ORDER BY round DESC LIMIT ?"
+            "SELECT round, at, cost, violation, note FROM rounds WHERE session = ? AND (cost IS "
+            "NOT NULL OR violation IS NOT NULL) ORDER BY round DESC LIMIT ?"
         )
         return self._rounds(sql, self._number(name), most)[::-1]
 
