@@ -26,7 +26,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar, final
 
-from tidewolf.core import checkpoint
 from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import AlreadyThere, CheckpointError, TidewolfError, UnknownSession
 from tidewolf.core.values import identity
@@ -296,6 +295,13 @@ class Shelf:
         if slot is not None:
             slot.lose(f"The session {name} was let go of: open it again.")
 
+    def holds(self, name: str) -> bool:
+        """Whether what is open of a session still goes on: nothing of it failed, and nobody took
+        it.
+        """
+        slot = self._slots.get(name)
+        return slot is not None and slot.is_written
+
     # --- what stands beside a session -------------------------------------------------------------
 
     def note(self, name: str, round: Round, observed: int | None = None) -> None:
@@ -339,7 +345,9 @@ class Shelf:
 
     def audit(self, who: str, session: str, what: str, why: str = "") -> None:
         """Add to the record of who did what."""
-        at, version = time.time(), checkpoint.writer()["tidewolf"]
+        from tidewolf import __version__ as version
+
+        at = time.time()
 
         def write(db: Database) -> None:
             sql = "SELECT COALESCE(MAX(number), 0) + 1 FROM audit"
@@ -360,8 +368,8 @@ class Shelf:
     def last_rounds(self, name: str, most: int) -> list[Round]:
         """The same of the last ones that were observed, in order."""
         sql = (
-            "SELECT round, at, cost, violation, note FROM rounds WHERE session = ? AND cost IS NOT "
-            "NULL ORDER BY round DESC LIMIT ?"
+            "SELECT round, at, cost, violation, note FROM rounds WHERE session = ? AND (cost IS "
+            "NOT NULL OR violation IS NOT NULL) ORDER BY round DESC LIMIT ?"
         )
         return self._rounds(sql, self._number(name), most)[::-1]
 

@@ -26,6 +26,7 @@ from tidewolf.sets import ConvexSet, FlowPolytope, MultiFlow
 SMALLEST_SHARE = 1e-9
 """Paths with less are left out."""
 _NO_CLOCK = ("last", "forecast")
+_NUMBERS = {int, float}
 
 
 class Reads(Protocol):
@@ -59,26 +60,28 @@ class Entries:
 
     def point(self, given: Any, what: str) -> Array:
         """A point by name, 0 where a name is not given, or as a list of all entries."""
-        size = len(self.names)
-        if isinstance(given, Mapping):
-            values = [0.0] * size
-            for name, value in given.items():
-                if name not in self.place:
-                    near = nearest_names(name, self.names)
-                    raise InvalidInput(f"{what} has no entry called {name!r}: {near or 'none is'}.")
-                values[self.place[name]] = value
-        else:
-            values = given
-        if (
-            not isinstance(values, list)
-            or len(values) != size
-            or not all(_is_number(one) for one in values)
-        ):
-            raise InvalidInput(
-                f"{what} is a number for each of {size} entries, by name or as a list, not "
-                f"{shown(given)}."
-            )
-        return np.array(values, dtype=np.float64).reshape(self.K.shape)
+        values = self._by_name(given, what) if isinstance(given, Mapping) else given
+        if isinstance(values, list) and len(values) == len(self.names) and are_numbers(values):
+            try:
+                found = np.array(values, dtype=np.float64)
+            except OverflowError:  # a whole number of hundreds of digits
+                found = np.array([np.inf])
+            if np.isfinite(found).all():
+                return found.reshape(self.K.shape)
+        raise InvalidInput(
+            f"{what} is a number for each of {len(self.names)} entries, by name or as a list, not "
+            f"{shown(given)}."
+        )
+
+    def _by_name(self, given: Mapping[Any, Any], what: str) -> list[Any]:
+        values: list[Any] = [0.0] * len(self.names)
+        for name, value in given.items():
+            place = self.place.get(name)
+            if place is None:
+                near = nearest_names(str(name), self.names)
+                raise InvalidInput(f"{what} has no entry called {name!r}: {near or 'none is'}.")
+            values[place] = value
+        return values
 
     def unavailable(self, given: Any) -> list[str | int]:
         """Entries by the set's own names, or by their places."""
@@ -94,10 +97,9 @@ class Entries:
         ]
 
 
-def _is_number(one: object) -> bool:
-    if isinstance(one, float):
-        return math.isfinite(one)
-    return isinstance(one, int) and not isinstance(one, bool) and abs(one) < 2**1000
+def are_numbers(values: Sequence[Any]) -> bool:
+    """Whether all of it is numbers, finite or not: True and text are none."""
+    return set(map(type, values)) <= _NUMBERS
 
 
 def follows_clock(learner: Learner[Any]) -> bool:
