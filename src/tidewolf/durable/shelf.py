@@ -26,7 +26,6 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar, final
 
-from tidewolf.core import checkpoint
 from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import AlreadyThere, CheckpointError, TidewolfError, UnknownSession
 from tidewolf.core.values import identity
@@ -361,7 +360,9 @@ class Shelf:
 
     def audit(self, who: str, session: str, what: str, why: str = "") -> None:
         """Add to the record of who did what."""
-        at, version = time.time(), checkpoint.writer()["tidewolf"]
+        from tidewolf import __version__ as version
+
+        at = time.time()
 
         def write(db: Database) -> None:
             values = (next_number(db, "audit"), at, who, session, what, why, version)
@@ -380,8 +381,8 @@ class Shelf:
     def last_rounds(self, name: str, most: int) -> list[Round]:
         """The same of the last ones that were observed, in order."""
         sql = (
-            "SELECT round, at, cost, violation, note FROM rounds WHERE session = ? AND cost IS NOT "
-            "NULL ORDER BY round DESC LIMIT ?"
+            "SELECT round, at, cost, violation, note FROM rounds WHERE session = ? AND (cost IS "
+            "NOT NULL OR violation IS NOT NULL) ORDER BY round DESC LIMIT ?"
         )
         return self._rounds(sql, self._number(name), most)[::-1]
 
