@@ -14,6 +14,7 @@ import pytest
 EXTRA = {
     "cvxpy": "cvx",
     "highspy": "app",
+    "httpx": "serve",
     "jax": "jax",
     "jinja2": "app",
     "joblib": "sweep",
@@ -33,9 +34,11 @@ EXTRA = {
 NEEDS = {
     "test_archive.py::test_a_graph_of_too_much_text_is_refused": "networkx",
     "test_archive.py::test_no_bomb_takes_more_than_it_may": "pyarrow",
+    "test_backup.py": "httpx",
     "test_browser.py": "playwright",
     "test_capacitated_flow.py::test_it_agrees_with_networkx_on_whole_numbers": "networkx",
     "test_cli.py": "typer",
+    "test_client.py": "httpx",
     "test_compare.py::test_a_terminal_sees_which_run_is_under_way": "typer",
     "test_compare.py::test_bad_arguments_are_one_sentence_and_exit_code_2": "typer",
     "test_compare.py::test_frontiers_are_drawn_at_any_scale": "matplotlib",
@@ -100,6 +103,7 @@ NEEDS = {
     "test_report_sections.py::test_every_figure_is_written_as_png_and_svg": "matplotlib",
     "test_report_sections.py::test_matrices_and_several_runs_have_pages": "jinja2",
     "test_sdp.py::test_the_shell_runs_it_and_writes_a_page": "typer",
+    "test_service_docs.py": "httpx",
     "test_sweep.py": "joblib",
     "test_tournament.py": "typer",
     "test_arrays.py::test_a_column_of_a_setting_is_as_wide_as_its_values": "pyarrow",

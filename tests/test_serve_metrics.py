@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -19,7 +21,7 @@ MOST_SERIES = 1_000
 """So many samples a scrape has at the very most."""
 BARE = 40
 """So many it has, about, where nothing was ever asked."""
-SHELF = SimpleNamespace(syncs=4, items=10, is_well=lambda: None)
+SHELF = SimpleNamespace(commits=SimpleNamespace(syncs=4, items=10), is_well=lambda: None)
 hostile = st.text(max_size=8) | st.sampled_from(
     ['"', "\\", "\n", 'a"} 1\ntidewolf_sessions 9', "\ud800", "x" * 300, "x" * 301, "\u2028", ""]
 )
@@ -70,8 +72,9 @@ def test_sums_are_over_all_sessions():
     assert plain["tidewolf_syncs_total"] == 4
     assert plain["tidewolf_commits_per_sync"] == 2.5
     assert plain["tidewolf_commits_failing"] == 0
-    assert got["tidewolf_decisions_total"] == {("learner",): 4, ("last",): 1}
-    assert got["tidewolf_fallbacks_total"] == {("last",): 1}
+    unused = dict.fromkeys([("static",), ("pinned",), ("incumbent",)], 0)
+    assert got["tidewolf_decisions_total"] == {("learner",): 4, ("last",): 1, **unused}
+    assert got["tidewolf_fallbacks_total"] == {("last",): 1, ("static",): 0}
     assert got["tidewolf_limit_violation_total"] == {("x", "a"): 2, ("x", "b"): 1}
     assert got["tidewolf_session_violation"] == {("b",): 3}
     assert got["tidewolf_session_oldest_pending_seconds"] == {("a",): 7}
@@ -79,7 +82,8 @@ def test_sums_are_over_all_sessions():
 
 
 def test_nothing_at_all_is_a_scrape_too():
-    got = said(shelf=SimpleNamespace(syncs=0, items=0, is_well=lambda: "The disk is full."))
+    idle = SimpleNamespace(syncs=0, items=0)
+    got = said(shelf=SimpleNamespace(commits=idle, is_well=lambda: "The disk is full."))
     assert got["tidewolf_sessions"] == {(): 0}
     assert got["tidewolf_commits_failing"] == {(): 1}
     assert got["tidewolf_requests_refused_total"] == {(reason,): 0 for reason in REASONS}
@@ -157,6 +161,17 @@ def test_labels_differ_where_names_do(one, two):
     assert (label(one) == label(two)) == (one == two)
     assert label(one).isprintable()
     assert len(label(one)) < 200
+
+
+def test_alarms_ask_for_series_that_there_are():
+    rules = (Path(__file__).parents[1] / "deploy" / "alerts.yml").read_text(encoding="utf-8")
+    traffic = Traffic()
+    traffic.count("/v1/sessions", "GET", 200, 0.1)
+    seen = [Overview("a", violations=(1.0,), oldest_pending=9.0, limits={"x": 1.0})]
+    got = said(seen, traffic=traffic)
+    asked = set(re.findall(r"\btidewolf_\w+", rules))
+    assert len(asked) > 5
+    assert asked <= set(got)
 
 
 def test_the_answer_is_made_of_what_serves():

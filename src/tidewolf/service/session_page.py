@@ -53,7 +53,7 @@ class Facts(TypedDict, total=False):
     members : list of mapping
         "name" and "weight" of each.
     limits : mapping of str to float
-        The total violation of each.
+        The total violation of each that was broken since the session was opened.
     audit : list of mapping
         "at", "who", "what", "why", newest first.
     """
@@ -116,7 +116,7 @@ def session_page(facts: Facts, *, now: float | None = None) -> str:
         limits=_limits(facts.get("limits", {})),
         notes=[_cut(note) for note in facts.get("notes", ())],
         audit=[_entry(each) for each in facts.get("audit", ())],
-        settings=[(_cut(key), _cut(it)) for key, it in facts.get("settings", {}).items()],
+        settings=[(_cut(key), _setting(it)) for key, it in facts.get("settings", {}).items()],
     )
 
 
@@ -124,6 +124,13 @@ def _cut(text: object) -> str:
     """A text that is not endless."""
     words = str(text)
     return words if len(words) <= LONGEST else f"{words[:LONGEST]}…"
+
+
+def _setting(value: object) -> str:
+    """A setting: a number, a text, or a point by name."""
+    if isinstance(value, Mapping):
+        return _cut(", ".join(f"{name} {each}" for name, each in value.items()))
+    return "none" if value is None else _cut(value)
 
 
 def _about(facts: Facts) -> str:
@@ -234,9 +241,7 @@ def _limits(limits: Mapping[str, float]) -> dict[str, Any] | None:
     if not limits:
         return None
     broken = {name: total for name, total in limits.items() if total > 0}
-    about = (
-        f"{len(broken):,} of {counted(len(limits), 'limit')} broken so far; totals of all rounds."
-    )
+    about = f"{counted(len(broken), 'limit')} broken since it was last opened, and by how much."
     return {"about": about, **_listed(broken, "limit")}
 
 
