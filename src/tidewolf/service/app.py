@@ -12,6 +12,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, final
 
+from tidewolf.service.sessions import Sessions
+
 from tidewolf import __version__
 from tidewolf.service import request_bodies
 from tidewolf.service.answers import Answer
@@ -21,7 +23,6 @@ from tidewolf.service.handlers import Handlers
 from tidewolf.service.overload import Traffic
 from tidewolf.service.problems import Refused, problem_of, retry_after
 from tidewolf.service.quotas import Quotas
-from tidewolf.service.sessions import Sessions
 from tidewolf.service.strict_json import dumps
 from tidewolf.service.tokens import Tokens
 

@@ -14,12 +14,13 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
+from tidewolf.service.replies import Caller
+
 from tidewolf.core.errors import UnknownSession
 from tidewolf.service.answers import Answer
 from tidewolf.service.gate import CALLER
 from tidewolf.service.problems import Refused, problem_of
 from tidewolf.service.queries import whole
-from tidewolf.service.replies import Caller
 from tidewolf.service.request_bodies import read_body
 from tidewolf.service.tokens import NAME
 

@@ -24,10 +24,10 @@ from tidewolf.service.tokens import ANYBODY, Tokens
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
+    from tidewolf.service.replies import Caller
 
     from tidewolf.service.overload import Traffic
     from tidewolf.service.quotas import Quotas
-    from tidewolf.service.replies import Caller
 
 CALLER, ENDPOINT = "tidewolf.caller", "endpoint"
 """Where the scope of a request keeps who asks, and who answers."""

@@ -9,6 +9,9 @@ from __future__ import annotations
 import threading
 from typing import final
 
+from tidewolf.service.replies import Reply
+from tidewolf.service.sessions import Sessions
+
 from tidewolf import __version__
 from tidewolf.core.errors import TooMany, UnknownSession
 from tidewolf.service.answers import Answer, page
@@ -17,9 +20,7 @@ from tidewolf.service.overload import Traffic
 from tidewolf.service.problems import Refused
 from tidewolf.service.queries import MOST, as_whole, read_query
 from tidewolf.service.quotas import Quotas
-from tidewolf.service.replies import Reply
 from tidewolf.service.request_bodies import as_object
-from tidewolf.service.sessions import Sessions
 from tidewolf.service.strict_json import dumps
 
 _METRICS = b"text/plain; version=0.0.4; charset=utf-8"

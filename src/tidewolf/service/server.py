@@ -102,14 +102,14 @@ def serve(settings: Settings) -> None:
     """
     _require_extra()
     import uvicorn
+    from tidewolf.service.replies import Limits
+    from tidewolf.service.sessions import Sessions
 
     from tidewolf.durable.shelf import Shelf
     from tidewolf.service.app import make_app
     from tidewolf.service.connections import careful_protocol
     from tidewolf.service.overload import Traffic
     from tidewolf.service.quotas import Quotas
-    from tidewolf.service.replies import Limits
-    from tidewolf.service.sessions import Sessions
     from tidewolf.service.tokens import Tokens
 
     tokens = Tokens() if settings.token_file is None else Tokens.read(settings.token_file)

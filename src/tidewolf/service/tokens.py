@@ -23,8 +23,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Literal, NamedTuple, Self, final
 
-from tidewolf.core.errors import InvalidInput
 from tidewolf.service.replies import Caller
+
+from tidewolf.core.errors import InvalidInput
 
 ROLES = ("reader", "writer")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
