@@ -324,7 +324,8 @@ class Served:
 
     def _rungs(self, number: int, own: Floats | None, failure: str) -> list[Rung]:
         """The ladder from the learner down."""
-        said = f"Decided by {self.settings.learner} after {self.session.rounds:,} rounds."
+        rounds = self.session.rounds
+        said = f"Decided by {self.settings.learner} after {rounds:,} round{'s' * (rounds != 1)}."
         return [
             Rung("learner", lambda: own, said, failure),
             Rung("last", lambda: self._good_before(number), without="There is no decision before."),
