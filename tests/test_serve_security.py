@@ -39,7 +39,7 @@ WRITES = (
     ("POST", "/mode", {"mode": "live"}),
     ("POST", "/pin", {"decision": None}),
     ("POST", "/rollback", {"round": 1}),
-    ("POST", "/migrate", {}),
+    ("POST", "/migrate", {"learners": [{"name": "LyapunovDescent"}]}),
 )
 READS = ("", "/decisions/1", "/history", "/members", "/explanation", "/report", "/audit")
 
