@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING, Any, final
 
 from tidewolf.core.errors import CheckpointError, InUse
 from tidewolf.durable.address import without_password
-from tidewolf.durable.postgres import KEEPALIVE, Postgres, connected, driver
+from tidewolf.durable.database import Database
+from tidewolf.durable.postgres import KEEPALIVE, connected, driver
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -144,10 +145,10 @@ class Presence:
         self._now, self._seen, self._lease = connection, began, self._lease + 1
 
 
-def is_gone(db: Postgres, name: str) -> bool:
+def is_gone(db: Database, name: str) -> bool:
     """Whether no server of this name is there. Inside a transaction: none comes before it ends."""
     query = "SELECT pg_try_advisory_xact_lock_shared(?)"
-    return db.execute(query, (number(name),)).fetchone() == (True,)
+    return bool(db.execute(query, (number(name),)).fetchone()[0])
 
 
 def number(name: str) -> int:
