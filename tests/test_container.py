@@ -26,7 +26,12 @@ import tidewolf as tw
 HERE = Path(__file__).parent
 RECIPE = HERE.parent / "deploy" / "Containerfile"
 TOKEN = "t0ken-of-the-controller"
-SET = {"set": {"kind": "Simplex", "n": 3}, "learners": [{"name": "LyapunovDescent"}]}
+LISBON = {
+    "set": {"kind": "Simplex", "n": 3},
+    "rounds": 100,
+    "learners": [{"name": "DriftPlusPenalty"}],
+}
+"""A session that needs no compiled code."""
 SECONDS = 60
 
 
@@ -227,7 +232,7 @@ def test_it_serves_decides_observes_and_survives_a_kill_as_that_user(place):
     before = {path for path in place.folder.rglob("*") if place.volume not in path.parents}
     server = Server(place)
     try:
-        server.ask("PUT", "/v1/sessions/lisbon", SET)
+        server.ask("PUT", "/v1/sessions/lisbon", LISBON)
         first = server.ask("POST", "/v1/sessions/lisbon/decisions", {})
         assert sum(first["decision"].values()) == pytest.approx(1.0)
         seen = {"round": 1, "costs": [3.0, 1.0, 2.0]}
