@@ -197,6 +197,8 @@ class Caller:
         self._line: http.client.HTTPConnection | None = None
         self.retry_after: str | None = None
         """of the last answer"""
+        self.gives_up = threading.Event()
+        """once it is set, nothing is insisted on"""
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """Status and answer."""
@@ -226,7 +228,7 @@ class Caller:
                 status, answer = 503, "nobody answers"
             if status != 503:
                 return status, answer
-            if time.monotonic() > until:
+            if time.monotonic() > until or self.gives_up.is_set():
                 raise AssertionError(f"{method} {path}: {answer}")
             time.sleep(2e-3)
 
@@ -234,3 +236,6 @@ class Caller:
         if self._line is not None:
             self._line.close()
             self._line = None
+
+    def __del__(self) -> None:
+        self.hang_up()

@@ -41,6 +41,11 @@ class Server(NamedTuple):
     process: subprocess.Popen[str]
     data: Path
 
+    @property
+    def errors(self) -> str:
+        """What it has said on stderr."""
+        return _errors(self.data).read_text()
+
 
 class Got(NamedTuple):
     """An answer."""
@@ -80,25 +85,40 @@ def call(
 
 def start(data: Path, *options: str) -> Server:
     """A process that serves this folder, once it is ready."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tidewolf", "serve", "--data", str(data), "--port", "0", *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command = [sys.executable, "-m", "tidewolf", "serve", "--data", str(data), "--port", "0"]
+    with _errors(data).open("w") as errors:
+        process = subprocess.Popen(
+            [*command, *options], stdout=subprocess.PIPE, stderr=errors, text=True
+        )
     assert process.stdout is not None
     line = process.stdout.readline()
+    server = Server(line.removeprefix(LINE).strip(), process, data)
     if not line.startswith(LINE):
-        _, errors = process.communicate(timeout=SECONDS)
-        raise AssertionError(f"It does not serve: {line!r} {errors}")
-    return Server(line.removeprefix(LINE).strip(), process, data)
+        process.communicate(timeout=SECONDS)
+        raise AssertionError(f"It does not serve: {line!r} {server.errors}")
+    return server
+
+
+def _errors(data: Path) -> Path:
+    """A file, not a pipe: whoever fills a pipe waits until somebody reads it."""
+    return data.with_name(f"{data.name}.stderr")
 
 
 def stop(server: Server, number: int = signal.SIGTERM) -> tuple[int, str, str]:
     """Tell it to stop; its exit code, and what else it said on stdout and stderr."""
     server.process.send_signal(number)
-    said, errors = server.process.communicate(timeout=SECONDS)
-    return server.process.returncode, said, errors
+    return ended(server)
+
+
+def ended(server: Server) -> tuple[int, str, str]:
+    """Wait until it ends; its exit code, and what else it said on stdout and stderr."""
+    try:
+        said, _ = server.process.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        server.process.kill()
+        server.process.communicate()
+        raise
+    return server.process.returncode, said, server.errors
 
 
 _shared: list[Server] = []
@@ -114,7 +134,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     yield _shared[0]
     _users.pop()
     if not _users:
-        code, said, errors = stop(_shared.pop())
+        code, said, errors = stop(_shared.pop(), signal.SIGINT)
         assert (code, said, errors) == (0, "", "")
 
 
