@@ -207,6 +207,7 @@ def _chart(
         "title": title,
         "about": about,
         "kind": kind,
+        "flat": same and kind == "curve",
         "top": "" if same else high,
         "bottom": low,
         "words": f"{title} by round, from {low} to {high}",
