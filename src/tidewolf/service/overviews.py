@@ -72,6 +72,7 @@ class Overviews:
             last, waits = self._read(card)
             found = Overview(card.name, card.rounds, pending=len(waits))
         else:
+            self._seen.pop(card.name, None)
             settings, last = served.settings, list(served.recent.values())[-SHOWN:]
             waits = list(served.asked_at.values())
             found = Overview(
