@@ -78,6 +78,7 @@ NEEDS = {
     "test_bundle.py::test_a_conic_solver_agrees": "cvxpy",
     "test_capacities.py::test_a_conic_solver_agrees": "cvxpy",
     "test_postgres.py": "psycopg",
+    "test_postgres_sessions.py": "psycopg",
     "test_preview.py": "typer",
     "test_public.py::test_every_module_opens_with_what_it_is": "matplotlib",
     "test_dates.py::test_parquet_with_a_zone_is_in_utc_already": "pyarrow",

@@ -65,7 +65,7 @@ class Presence:
     def __init__(self, url: str, name: str) -> None:
         self._driver = driver()
         self._url, self.where, self.name = url, without_password(url), name
-        self._over, self._mutex = threading.Event(), threading.Lock()
+        self._mutex, self._wake, self._over = threading.Lock(), threading.Event(), False
         self._now: Connection[Any] | None = None
         self._lease, self._seen = 0, 0.0
         self._arrive()
@@ -94,8 +94,9 @@ class Presence:
 
     def close(self) -> None:
         """Be gone. Twice does no harm."""
-        self._over.set()
         with self._mutex:
+            self._over = True
+            self._wake.set()
             if self._now is not None:
                 with suppress(self._driver.Error):
                     self._now.execute("DELETE FROM servers WHERE id = $1", (number(self.name),))
@@ -104,11 +105,13 @@ class Presence:
                 self._now = None
 
     def _stay(self) -> None:
-        while not self._over.wait(BEAT):
+        while not self._over:
+            self._wake.wait(BEAT)
+            self._wake.clear()
             with self._mutex, suppress(self._driver.Error, CheckpointError):
                 if self._now is not None:
                     self._beat(self._now)
-                elif not self._over.is_set():
+                elif not self._over:
                     self._arrive()
 
     def _beat(self, connection: Connection[Any]) -> None:
@@ -121,6 +124,7 @@ class Presence:
         else:
             connection.close()
             self._now = None
+            self._wake.set()
 
     def _arrive(self) -> None:
         """Take the lock of this name, on a connection of its own."""
