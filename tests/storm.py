@@ -17,6 +17,7 @@ then: the seed is in the message.
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 import time
@@ -209,14 +210,11 @@ def require_same(answer: Any, was: Any) -> None:
 class Storm:
     """Owners and others on a server that is killed."""
 
-    def __init__(self, server: Server, seed: int, sessions: int = 9, callers: int = 3) -> None:
+    def __init__(self, server: Server, seed: int, sessions: int = 6, callers: int = 3) -> None:
         self.server, self.seed, self._rng = server, seed, random.Random(seed)
-        kinds = list(KINDS)
         self.owners = [
-            Owner(
-                f"{kinds[i % len(kinds)]}.{i}", kinds[i % len(kinds)], random.Random(seed + 7 * i)
-            )
-            for i in range(sessions)
+            Owner(f"{kind}.{i}", kind, random.Random(seed + 7 * i))
+            for i, kind in zip(range(sessions), itertools.cycle(KINDS))
         ]
         self._callers, self._failed = callers, list[BaseException]()
         self._over, self._lost = threading.Event(), threading.Event()
