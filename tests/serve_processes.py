@@ -15,28 +15,53 @@ import os
 import sys
 import traceback
 from importlib import import_module
-from importlib.util import find_spec
+from tempfile import TemporaryDirectory
 
-import numpy as np
-
-import tidewolf as tw
 from tidewolf.cli import main as command
 
-NEEDED = ("app", "schemas", "server", "page", "metrics", "sessions")
+NEEDED = (
+    "encodings.idna",
+    "fastapi",
+    "typer._adapters",
+    "typer._click.decorators",
+    "uvicorn.lifespan.on",
+    "uvicorn.loops.uvloop",
+    "uvicorn.protocols.http.auto",
+    "tidewolf.cli.app",
+    "tidewolf.durable.folder",
+    "tidewolf.service.app",
+    "tidewolf.service.connections",
+    "tidewolf.service.docs_page",
+    "tidewolf.service.page",
+    "tidewolf.service.metrics",
+    "tidewolf.service.schemas",
+    "tidewolf.service.server",
+    "tidewolf.service.sessions",
+)
+"""What a server imports when it starts, all by itself."""
 
 
 def prepare() -> None:
     """Have everything imported, and every kernel compiled, that the servers of the tests need."""
-    import_module("tidewolf.cli.app")
     for name in NEEDED:
-        if find_spec(f"tidewolf.service.{name}") is not None:
-            import_module(f"tidewolf.service.{name}")
-    for learner in (tw.LyapunovDescent, tw.Ensemble):
-        for n in (3, 4):
-            session = tw.Session(learner(tw.sets.Simplex(n)))
-            for t in range(3):
-                session.play(round=t)
-                session.observe(round=t, costs=np.arange(n), capacities=np.full(n, 0.4))
+        import_module(name)
+    from tidewolf.durable.shelf import Shelf
+    from tidewolf.service.sessions import Caller, Sessions
+
+    with TemporaryDirectory() as folder:
+        sessions, caller = Sessions(Shelf.open(folder)), Caller("anonymous", "writer", "")
+        for learner in ("LyapunovDescent", "Ensemble"):
+            for n in (3, 4):
+                name, learners = f"{learner}.{n}", [{"name": learner}]
+                sessions.put(
+                    name, {"set": {"kind": "Simplex", "n": n}, "learners": learners}, caller
+                )
+                told = {"costs": list(range(n)), "capacities": [0.4] * n}
+                for ahead in (0, 0, 1, 1):  # in order, and late
+                    number = sessions.get(name).body["round"]
+                    sessions.decide(name, {"round": number + ahead}, caller)
+                    sessions.observe(name, {"round": number, **told}, caller)
+        sessions.close()
 
 
 def fork(arguments: list[str], file: str, environment: dict[str, str], user: int | None) -> int:

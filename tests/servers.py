@@ -17,6 +17,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -94,14 +95,19 @@ class Servers:
         *options: str,
         ready: bool = True,
         sync_ms: float = 0.0,
+        synced: Path | None = None,
         user: int | None = None,
     ) -> Server:
-        """A server on this folder, with a disk that takes so long for a sync, as another user where
-        one is given.
+        """A server on this folder, with a disk that takes so long for a sync, and copies of what
+        was synced where they are asked for; as another user where one is given.
         """
-        if sync_ms:
+        if sync_ms or synced:
             assert self.syncs >= 0
-        server = Server(self, folder, options, sync_ms, user)
+        server = Server(self, folder, options, user)
+        server.environment["TIDEWOLF_SYNC_MS"] = str(sync_ms)
+        if synced is not None:
+            synced.mkdir()
+            server.synced, server.environment["TIDEWOLF_SYNC_KEEP"] = synced, str(synced)
         self._made.append(server)
         server.start(ready=ready)
         return server
@@ -115,21 +121,20 @@ class Server:
         servers: Servers,
         folder: Path,
         options: Sequence[str] = (),
-        sync_ms: float = 0.0,
         user: int | None = None,
     ) -> None:
         self._servers, self.folder, self._options, self._user = servers, folder, options, user
-        self._environment = {"TIDEWOLF_SYNC_MS": str(sync_ms)}
+        self.environment: dict[str, str] = {}
+        self.synced: Path | None = None
         self.log = folder.with_name(f"{folder.name}.log")
         self.pid = self.port = 0
 
     def start(self, *, ready: bool = True) -> None:
         """Start it and, unless told otherwise, wait until it says that it serves."""
         self._before = self.log.stat().st_size if self.log.exists() else 0
-        arguments = ["serve", "--data", str(self.folder), "--port", "0", *self._options]
-        self.pid = self._servers.ask(
-            "fork", arguments, str(self.log), self._environment, self._user
-        )
+        kept = [] if "--database" in self._options else ["--data", str(self.folder)]
+        arguments = ["serve", *kept, "--port", "0", *self._options]
+        self.pid = self._servers.ask("fork", arguments, str(self.log), self.environment, self._user)
         if ready:
             self.wait_until_ready()
 
@@ -156,10 +161,17 @@ class Server:
             return False
 
     def kill(self) -> None:
-        """As a power cut does; nothing where it is over."""
-        if self.pid:
-            os.kill(self.pid, signal.SIGKILL)
-            self.wait()
+        """At any instruction; nothing where it is over. Where copies of what was synced are kept,
+        nothing else is left.
+        """
+        if not self.pid:
+            return
+        os.kill(self.pid, signal.SIGKILL)
+        self.wait()
+        if self.synced is not None:
+            shutil.rmtree(self.folder)
+            left = shutil.ignore_patterns("half.*")
+            shutil.copytree(self.synced, self.folder, ignore=left)
 
     def terminate(self) -> int:
         """Ask it to end, and wait; the answer is its exit code."""
@@ -186,6 +198,8 @@ class Caller:
         self._line: http.client.HTTPConnection | None = None
         self.retry_after: str | None = None
         """of the last answer"""
+        self.gives_up = threading.Event()
+        """once it is set, nothing is insisted on"""
 
     def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """Status and answer."""
@@ -215,7 +229,7 @@ class Caller:
                 status, answer = 503, "nobody answers"
             if status != 503:
                 return status, answer
-            if time.monotonic() > until:
+            if time.monotonic() > until or self.gives_up.is_set():
                 raise AssertionError(f"{method} {path}: {answer}")
             time.sleep(2e-3)
 
@@ -223,3 +237,6 @@ class Caller:
         if self._line is not None:
             self._line.close()
             self._line = None
+
+    def __del__(self) -> None:
+        self.hang_up()

@@ -26,9 +26,9 @@ from tidewolf.core.errors import (
     InvalidInput,
     MissingExtra,
     NewerFormat,
-    OlderFormat,
 )
 from tidewolf.durable.address import check_address, hide_password, is_address, without_password
+from tidewolf.durable.cluster import prepare
 from tidewolf.durable.postgres import Postgres
 from tidewolf.durable.presence import Presence, is_gone, own_name
 from wire import Wire, never
@@ -259,31 +259,29 @@ def test_closed_it_says_so(db: Postgres) -> None:
 
 
 def test_tables_are_made_once_by_servers_that_start_together(postgres_url: str) -> None:
-    schema, failed = ["CREATE TABLE one (x BIGINT)", "CREATE TABLE two (x BIGINT)"], []
-    begin = threading.Barrier(5)
+    failed, begin = [], threading.Barrier(5)
 
-    def start() -> None:
+    def start(number: int) -> None:
         db = Postgres(postgres_url)
         try:
             begin.wait()
-            db.prepare(schema, 3)
-            db.execute("INSERT INTO two VALUES (1)")
+            prepare(db)
+            db.execute("INSERT INTO servers VALUES (?, '', 0)", (number,))
         except Exception as error:
             failed.append(error)
         db.close()
 
-    threads = [threading.Thread(target=start) for _ in range(5)]
+    threads = [threading.Thread(target=start, args=(number,)) for number in range(5)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert not failed
     db = Postgres(postgres_url)
-    assert db.execute("SELECT count(*) FROM two").fetchone() == (5,)
-    with pytest.raises(NewerFormat, match="have format 3; this tidewolf reads up to 2"):
-        db.prepare(schema, 2)
-    with pytest.raises(OlderFormat, match="have format 3, of an older tidewolf"):
-        db.prepare(schema, 4)
+    assert db.execute("SELECT count(*) FROM servers").fetchone() == (5,)
+    db.execute("UPDATE shelf SET value = '99' WHERE name = 'format'")
+    with pytest.raises(NewerFormat, match="has format 99; this tidewolf reads up to 1"):
+        prepare(db)
     db.close()
 
 
@@ -342,7 +340,7 @@ def test_an_address_where_nothing_answers_is_a_sentence(tmp_path: Path) -> None:
 def test_the_password_is_not_in_a_representation(postgres_url: str) -> None:
     url = postgres_url.replace("user=tidewolf", "user=tidewolf&password=secret")
     db = Postgres(url)
-    db.prepare((), 1)
+    prepare(db)
     presence = Presence(url, "a")
     assert "secret" not in f"{db!r} {presence!r} {db.where} {presence.where}"
     assert "password=***" in repr(db)
@@ -371,7 +369,7 @@ presence.close()
 @pytest.fixture
 def prepared(postgres_url: str) -> Iterator[Postgres]:
     db = Postgres(postgres_url)
-    db.prepare((), 1)
+    prepare(db)
     yield db
     db.close()
 
@@ -406,14 +404,17 @@ def test_a_killed_server_is_gone_at_once_and_a_live_one_never(
 
 
 def test_a_server_that_lost_its_connection_stops_until_it_is_back(
-    prepared: Postgres, postgres_url: str, postgres_server: Server
+    prepared: Postgres, postgres_url: str, wire: Wire
 ) -> None:
-    presence = Presence(postgres_url, "a")
+    presence = Presence(through(wire, postgres_url), "a")
     assert presence.lease() == presence.lease() == 1
-    cut_off(postgres_server)
+    wire.down = True
+    wire.cut()
+    until(lambda: is_gone(prepared, "a"))
     with pytest.raises(CheckpointError, match="server a has lost its connection"):
         presence.lease()
     assert is_gone(prepared, "a")
+    wire.down = False
 
     def lease() -> int:
         try:

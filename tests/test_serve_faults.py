@@ -314,7 +314,7 @@ def test_thousands_of_idle_connections_keep_nobody_waiting(server):
 
 def test_asked_to_end_it_answers_whom_it_heard_and_exits_0(servers, tmp_path):
     server = servers.start(tmp_path / "data", sync_ms=150)
-    names = [f"s{i}" for i in range(8)]
+    names = [f"s{i}" for i in range(4)]
     put(Caller(server), *names)
     found: dict[str, Any] = {}
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -17,9 +19,9 @@ from tidewolf.service.overview import Overview
 
 MOST_SERIES = 1_000
 """So many samples a scrape has at the very most."""
-BARE = 40
+BARE = 50
 """So many it has, about, where nothing was ever asked."""
-SHELF = SimpleNamespace(syncs=4, items=10, is_well=lambda: None)
+SHELF = SimpleNamespace(commits=SimpleNamespace(syncs=4, items=10), is_well=lambda: None)
 hostile = st.text(max_size=8) | st.sampled_from(
     ['"', "\\", "\n", 'a"} 1\ntidewolf_sessions 9', "\ud800", "x" * 300, "x" * 301, "\u2028", ""]
 )
@@ -70,8 +72,9 @@ def test_sums_are_over_all_sessions():
     assert plain["tidewolf_syncs_total"] == 4
     assert plain["tidewolf_commits_per_sync"] == 2.5
     assert plain["tidewolf_commits_failing"] == 0
-    assert got["tidewolf_decisions_total"] == {("learner",): 4, ("last",): 1}
-    assert got["tidewolf_fallbacks_total"] == {("last",): 1}
+    unused = dict.fromkeys([("static",), ("pinned",), ("incumbent",)], 0)
+    assert got["tidewolf_decisions_total"] == {("learner",): 4, ("last",): 1, **unused}
+    assert got["tidewolf_fallbacks_total"] == {("last",): 1, ("static",): 0}
     assert got["tidewolf_limit_violation_total"] == {("x", "a"): 2, ("x", "b"): 1}
     assert got["tidewolf_session_violation"] == {("b",): 3}
     assert got["tidewolf_session_oldest_pending_seconds"] == {("a",): 7}
@@ -79,7 +82,8 @@ def test_sums_are_over_all_sessions():
 
 
 def test_nothing_at_all_is_a_scrape_too():
-    got = said(shelf=SimpleNamespace(syncs=0, items=0, is_well=lambda: "The disk is full."))
+    idle = SimpleNamespace(syncs=0, items=0)
+    got = said(shelf=SimpleNamespace(commits=idle, is_well=lambda: "The disk is full."))
     assert got["tidewolf_sessions"] == {(): 0}
     assert got["tidewolf_commits_failing"] == {(): 1}
     assert got["tidewolf_requests_refused_total"] == {(reason,): 0 for reason in REASONS}
@@ -88,13 +92,15 @@ def test_nothing_at_all_is_a_scrape_too():
 
 def test_requests_are_counted_and_timed():
     traffic = Traffic()
+    traffic.expect("/v1/sessions")
     for seconds in (0.0005, 0.002, 0.002, 9.0):
         traffic.count("/v1/sessions", "GET", 200, seconds)
     got = said(traffic=traffic)
     assert got["tidewolf_requests_total"] == {("GET", "/v1/sessions", "200"): 4}
-    buckets = list(got["tidewolf_request_seconds_bucket"].values())
+    all_buckets = got["tidewolf_request_seconds_bucket"]
+    buckets = [count for labels, count in all_buckets.items() if "/v1/sessions" in labels]
     assert buckets == [1, 3, *[3] * (len(EDGES) - 2), 4]
-    assert got["tidewolf_request_seconds_count"] == {("/v1/sessions",): 4}
+    assert got["tidewolf_request_seconds_count"] == {("/v1/sessions",): 4, ("other",): 0}
     assert got["tidewolf_request_seconds_sum"][("/v1/sessions",)] == pytest.approx(9.0045)
 
 
@@ -113,6 +119,7 @@ def test_the_worst_are_the_worst_of_all_sessions():
 def test_thousands_of_everything_are_a_bounded_number_of_series():
     traffic = Traffic()
     for i in range(2_000):
+        traffic.expect(f"/{i}")
         traffic.count(f"/{i}", f"M{i}", 100 + i, 0.1)
     seen = [
         Overview(f"s{i}", limits={f"l{j}": 1.0 + j for j in range(5_000)}, violations=(1.0 + i,))
@@ -157,6 +164,17 @@ def test_labels_differ_where_names_do(one, two):
     assert (label(one) == label(two)) == (one == two)
     assert label(one).isprintable()
     assert len(label(one)) < 200
+
+
+def test_alarms_ask_for_series_that_there_are():
+    rules = (Path(__file__).parents[1] / "deploy" / "alerts.yml").read_text(encoding="utf-8")
+    traffic = Traffic()
+    traffic.count("/v1/sessions", "GET", 200, 0.1)
+    seen = [Overview("a", violations=(1.0,), oldest_pending=9.0, limits={"x": 1.0})]
+    got = said(seen, traffic=traffic)
+    asked = set(re.findall(r"\btidewolf_\w+", rules))
+    assert len(asked) > 5
+    assert asked <= set(got)
 
 
 def test_the_answer_is_made_of_what_serves():

@@ -1,7 +1,8 @@
 """Requests to a service: sent again where that helps, and its errors as the library's own.
 
     send  ->  2xx: the answer
-              no connection, 429, 502, 503, 504, or any answer with Retry-After: wait, send again
+              no connection, 429, 502, 503, 504, an answer with Retry-After, or of a server that
+              does not hold the session, for a balancer may find who does: wait, send again
               else: the error that "title" names, with "detail" as its sentence
 
     wait before attempt k + 1  =  max(Retry-After, FIRST 2^k)  times a random number of 1/2 to 3/2
@@ -169,9 +170,8 @@ def _is_address(url: str) -> bool:
 
 
 def _may_pass(answer: httpx.Response) -> bool:
-    return answer.status_code in AGAIN or (
-        answer.status_code >= 400 and "retry-after" in answer.headers
-    )
+    status, is_held = answer.status_code, b'"HeldElsewhere"' in answer.content
+    return status in AGAIN or (status >= 400 and (is_held or "retry-after" in answer.headers))
 
 
 def _retry_after(answer: httpx.Response) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from itertools import islice
 
 MOST_SEARCHED = 5000
 """Names that are held against one that is unknown; beyond them likeness takes too long."""
@@ -38,6 +39,6 @@ def nearest_names(name: str, known: Iterable[str]) -> str:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """ " Did you mean ...?" where something known looks like `word`, else nothing."""
-    lower = {each.lower(): each for each in known}
+    lower = {each.lower(): each for each in islice(known, MOST_SEARCHED)}
     near = get_close_matches(word.lower(), lower, n=1, cutoff=0.5)
     return f" Did you mean {lower[near[0]]}?" if near else ""

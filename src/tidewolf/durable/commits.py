@@ -22,12 +22,11 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from time import monotonic
 from typing import NamedTuple, TypeAlias, final
 
 from tidewolf.core.errors import CheckpointError
-from tidewolf.durable.database import Database
+from tidewolf.durable.database import Database, FateUnknown
 
 Write: TypeAlias = Callable[[Database], None]
 
@@ -109,8 +108,26 @@ class Commits:
             elif self._closing:
                 return
             else:
-                with suppress(Exception):  # writing says what is wrong
-                    self._look()
+                self._idle()
+
+    def _idle(self) -> None:
+        """Look, and where something was wrong find out whether it still is."""
+        try:
+            self._look()
+            if self.trouble is not None:
+                with self._db.transaction():
+                    self._db.execute("UPDATE shelf SET value = value WHERE name = 'format'")
+            self.trouble = None
+        except Exception as error:
+            self.trouble = self._sentence(error)
+
+    def _sentence(self, error: Exception) -> str:
+        if isinstance(error, FateUnknown):
+            return str(error)
+        return (
+            f"Nothing more can be kept in {self.where}: {str(error).rstrip('.')}. All that was "
+            "acknowledged is there; mend that and try again."
+        )
 
     def _group(self) -> list[_Item]:
         """What is written together; empty where nothing came for a while."""
@@ -140,13 +157,12 @@ class Commits:
             self._look()
             try:
                 self._together(group)
+            except FateUnknown:
+                raise  # again could be twice
             except Exception:
                 failed = self._each(group)
         except Exception as error:
-            self.trouble = (
-                f"Nothing more can be kept in {self.where}: {error}. All that was acknowledged is "
-                "there; mend that and try again."
-            )
+            self.trouble = self._sentence(error)
             failed = {i: CheckpointError(self.trouble) for i in range(len(group))}
         self.syncs, self.items = self.syncs + 1, self.items + len(group)
         self._lately.append(len(group) + len(self._waiting))

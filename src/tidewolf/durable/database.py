@@ -13,6 +13,12 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol, final
 
+from tidewolf.core.errors import CheckpointError
+
+
+class FateUnknown(CheckpointError):
+    """A commit of which nobody knows whether it was kept."""
+
 
 class Rows(Protocol):
     """What a statement found."""
@@ -44,6 +50,11 @@ class Database(Protocol):
     @property
     def blob(self) -> str:
         """The type of a column of bytes."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The type of a column of names, in the order of their characters."""
         ...
 
     @property
@@ -91,6 +102,7 @@ class SQLite:
 
     errors: tuple[type[Exception], ...] = (sqlite3.Error,)
     blob = "BLOB"
+    name = "TEXT"
     keyed = " WITHOUT ROWID"
     locking = ""
 

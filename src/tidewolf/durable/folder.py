@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import final
 
@@ -54,6 +56,18 @@ class Folder:
         """Hold a session, within a transaction: its epoch is one more."""
         db.execute("UPDATE head SET epoch = epoch + 1 WHERE session = ?", (number,))
         db.execute("UPDATE sessions SET holder = ? WHERE number = ?", (holder, number))
+
+    def require_held(self, db: Database, number: int, holder: str) -> None:
+        """Nobody else writes to the file."""
+
+    def lease(self) -> int:
+        """What is held stays held."""
+        return 0
+
+    @contextmanager
+    def reading(self) -> Iterator[Database]:
+        """What stands there; its one writer waits."""
+        yield self.reader
 
     def require_there(self) -> None:
         """Refuse to go on where the file was deleted or replaced."""

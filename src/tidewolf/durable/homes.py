@@ -7,9 +7,10 @@ from contextlib import suppress
 
 from tidewolf.core.arguments import as_text
 from tidewolf.core.errors import AlreadyThere, NotSupported
+from tidewolf.durable.address import is_address
 from tidewolf.durable.file import File
 from tidewolf.durable.journal import Home
-from tidewolf.durable.shelf import Shelf, is_address
+from tidewolf.durable.shelf import Shelf
 
 
 def home(where: str | os.PathLike[str] | Shelf, name: str, *, read_only: bool = False) -> Home:

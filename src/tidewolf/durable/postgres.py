@@ -18,8 +18,9 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, final
 
-from tidewolf.core.errors import CheckpointError, MissingExtra, NewerFormat, OlderFormat
+from tidewolf.core.errors import CheckpointError, MissingExtra
 from tidewolf.durable.address import check_address, hide_password, unreadable, without_password
+from tidewolf.durable.database import FateUnknown
 
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
@@ -39,8 +40,8 @@ _CONNECTION = {
 _SETTINGS = {
     "application_name": "tidewolf",
     "default_transaction_isolation": "read committed",
-    "idle_in_transaction_session_timeout": "30s",
-    "lock_timeout": "10s",
+    "idle_in_transaction_session_timeout": "10s",
+    "lock_timeout": "5s",
     "statement_timeout": "60s",
     "synchronous_commit": "on",
     "tcp_keepalives_idle": str(_IDLE),
@@ -50,13 +51,6 @@ _SETTINGS = {
 """What PostgreSQL is told, whatever the address says."""
 # a limit on COMMIT would cut short its wait for replicas, and PostgreSQL would call that success
 _COMMIT = "SET LOCAL statement_timeout = 0; COMMIT"
-_SCHEMA_LOCK = int.from_bytes(b"tidewolf", signed=True)
-_OWN_SCHEMA = (
-    "CREATE TABLE format (version BIGINT NOT NULL)",
-    "CREATE TABLE servers (id BIGINT PRIMARY KEY, holder TEXT NOT NULL, "
-    "since DOUBLE PRECISION NOT NULL)",
-)
-_HAS_FORMAT = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'format'"
 
 
 @final
@@ -67,18 +61,23 @@ class Postgres:
     ----------
     url : str
         postgresql://USER:PASSWORD@HOST/DATABASE
+    lazy : bool, default False
+        Whether to connect at the first use.
     """
 
     blob = "BYTEA"
+    name = 'TEXT COLLATE "C"'
+    keyed = ""
     locking = " FOR UPDATE"
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, lazy: bool = False) -> None:
         self._driver = driver()
         self._url, self.where = _checked(url), without_password(url)
         self.errors: tuple[type[Exception], ...] = (self._driver.Error,)
         self._lock, self._depth, self._closed = threading.RLock(), 0, False
         self._now: Connection[Any] | None = None
-        self._connection()
+        if not lazy:
+            self._connection()
 
     def __repr__(self) -> str:
         return f"Postgres({self.where!r})"
@@ -96,9 +95,14 @@ class Postgres:
 
     def _executed(self, sql: str, values: Sequence[Any]) -> Cursor[Any]:
         connection = self._connection()
-        if not values:
-            return connection.execute(sql, binary=True)
-        return connection.execute(_numbered(sql), tuple(values), binary=True)
+        try:
+            if not values:
+                return connection.execute(sql, binary=True)
+            return connection.execute(_numbered(sql), tuple(values), binary=True)
+        except self._driver.DataError as error:  # of these values alone
+            raise CheckpointError(
+                f"{self.where} cannot keep this: {self.sentence(error)}."
+            ) from None
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """The same statement for every row, all or none."""
@@ -106,10 +110,12 @@ class Postgres:
             cursor.executemany(_numbered(sql), [tuple(row) for row in rows])
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """One transaction, for this thread alone; durable when left without an error."""
+    def transaction(self, how: str = "") -> Iterator[None]:
+        """One transaction, for this thread alone; durable when left without an error. `how` is
+        what stands after BEGIN.
+        """
         with self._lock:
-            connection = self._begun()
+            connection = self._begun(how)
             self._depth += 1
             try:
                 yield
@@ -149,44 +155,27 @@ class Postgres:
         lines = [line.strip() for line in said.splitlines() if line.strip()]
         return hide_password(self._url, lines[0] if lines else type(error).__name__).rstrip(".")
 
-    def prepare(self, schema: Iterable[str], version: int) -> None:
-        """Make these tables, where they are not there yet, in one transaction; servers that start
-        together do so one after another. Refused where they are of another format.
-
-        Parameters
-        ----------
-        schema : iterable of str
-            CREATE statements.
-        version : int
-            Of the format.
-        """
-        found = self._format()
-        if found is None:
-            with self.transaction():
-                self.execute("SELECT pg_advisory_xact_lock(?)", (_SCHEMA_LOCK,))
-                found = self._format()
-                if found is None:
-                    for statement in (*_OWN_SCHEMA, *schema):
-                        self.execute(statement)
-                    self.execute("INSERT INTO format VALUES (?)", (version,))
-                    found = version
-        if found > version:
-            raise NewerFormat(
-                f"The tables in {self.where} have format {found}; this tidewolf reads up to "
-                f"{version}. Install a newer tidewolf."
-            )
-        if found < version:
-            raise OlderFormat(
-                f"The tables in {self.where} have format {found}, of an older tidewolf; this one "
-                f"writes format {version}. Go on with that one, or give another database."
-            )
-
-    def _format(self) -> int | None:
+    def has_table(self, table: str) -> bool:
+        """Whether there is one of this name, where new ones are made."""
         # not to_regclass: inside a transaction it remembers what was not there before
-        if self.execute(_HAS_FORMAT).fetchone() is None:
-            return None
-        row = self.execute("SELECT max(version) FROM format").fetchone()
-        return None if row is None else row[0]
+        sql = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = ?"
+        return self.execute(sql, (table,)).fetchone() is not None
+
+    def append_only(self, table: str) -> Iterable[str]:
+        """Statements after which no row of a table can be changed or removed."""
+        yield (
+            "CREATE OR REPLACE FUNCTION tidewolf_never() RETURNS trigger LANGUAGE plpgsql AS "
+            "'BEGIN RAISE EXCEPTION ''rows of % are never changed'', TG_TABLE_NAME; END'"
+        )
+        yield f"DROP TRIGGER IF EXISTS {table}_never ON {table}"
+        yield (
+            f"CREATE TRIGGER {table}_never BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} "
+            "FOR EACH STATEMENT EXECUTE FUNCTION tidewolf_never()"
+        )
+
+    def changes(self) -> int | None:
+        """Not known: PostgreSQL does not count what others write."""
+        return None
 
     # --- the connection ---------------------------------------------------------------------------
 
@@ -201,17 +190,17 @@ class Postgres:
             self._now = connected(self._url)
         return self._now
 
-    def _begun(self) -> Connection[Any]:
+    def _begun(self, how: str) -> Connection[Any]:
         """With a transaction that has just begun."""
         assert not self._depth, "a transaction has parts, but no transactions"
         connection = self._connection()
         try:
-            connection.execute("BEGIN")
+            connection.execute(f"BEGIN {how}")
         except self._driver.OperationalError:
             if not connection.closed:
                 raise
             connection = self._connection()  # nothing was under way
-            connection.execute("BEGIN")
+            connection.execute(f"BEGIN {how}")
         return connection
 
     def _commit(self, connection: Connection[Any]) -> None:
@@ -229,7 +218,7 @@ class Postgres:
         except self._driver.Error as error:
             if not connection.closed:
                 raise
-            raise CheckpointError(
+            raise FateUnknown(
                 f"The connection to {self.where} was lost at a commit ({self.sentence(error)}): "
                 "whether it was kept is not known. Open the session again to see what is there."
             ) from error

@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING, Any, final
 
 from tidewolf.core.errors import CheckpointError, InUse
 from tidewolf.durable.address import without_password
-from tidewolf.durable.postgres import KEEPALIVE, Postgres, connected, driver
+from tidewolf.durable.database import Database
+from tidewolf.durable.postgres import KEEPALIVE, connected, driver
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -44,9 +45,13 @@ seconds.
 """
 
 
-def own_name() -> str:
-    """A name for a server that has none: no other has it."""
-    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+def own_name(shown: str = "") -> str:
+    """A name that no other server has: what it is called, or its machine and process, and #...
+
+    >>> own_name("http://db.example:8000").partition("#")[0]
+    'http://db.example:8000'
+    """
+    return f"{shown or f'{socket.gethostname()}-{os.getpid()}'}#{secrets.token_hex(4)}"
 
 
 @final
@@ -64,7 +69,7 @@ class Presence:
     def __init__(self, url: str, name: str) -> None:
         self._driver = driver()
         self._url, self.where, self.name = url, without_password(url), name
-        self._over, self._mutex = threading.Event(), threading.Lock()
+        self._mutex, self._wake, self._over = threading.Lock(), threading.Event(), False
         self._now: Connection[Any] | None = None
         self._lease, self._seen = 0, 0.0
         self._arrive()
@@ -93,8 +98,9 @@ class Presence:
 
     def close(self) -> None:
         """Be gone. Twice does no harm."""
-        self._over.set()
         with self._mutex:
+            self._over = True
+            self._wake.set()
             if self._now is not None:
                 with suppress(self._driver.Error):
                     self._now.execute("DELETE FROM servers WHERE id = $1", (number(self.name),))
@@ -103,11 +109,13 @@ class Presence:
                 self._now = None
 
     def _stay(self) -> None:
-        while not self._over.wait(BEAT):
+        while not self._over:
+            self._wake.wait(BEAT)
+            self._wake.clear()
             with self._mutex, suppress(self._driver.Error, CheckpointError):
                 if self._now is not None:
                     self._beat(self._now)
-                elif not self._over.is_set():
+                elif not self._over:
                     self._arrive()
 
     def _beat(self, connection: Connection[Any]) -> None:
@@ -120,6 +128,7 @@ class Presence:
         else:
             connection.close()
             self._now = None
+            self._wake.set()
 
     def _arrive(self) -> None:
         """Take the lock of this name, on a connection of its own."""
@@ -144,10 +153,10 @@ class Presence:
         self._now, self._seen, self._lease = connection, began, self._lease + 1
 
 
-def is_gone(db: Postgres, name: str) -> bool:
+def is_gone(db: Database, name: str) -> bool:
     """Whether no server of this name is there. Inside a transaction: none comes before it ends."""
     query = "SELECT pg_try_advisory_xact_lock_shared(?)"
-    return db.execute(query, (number(name),)).fetchone() == (True,)
+    return bool(db.execute(query, (number(name),)).fetchone()[0])
 
 
 def number(name: str) -> int:

@@ -18,22 +18,23 @@ as its session left it, under the epoch of its holder, or fails.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar, final
 
-from tidewolf.core import checkpoint
 from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import AlreadyThere, CheckpointError, TidewolfError, UnknownSession
 from tidewolf.core.values import identity
+from tidewolf.durable.address import is_address
 from tidewolf.durable.commits import Commits, Write
 from tidewolf.durable.database import Database
 from tidewolf.durable.records import Content, Head, digest
-from tidewolf.durable.shelf_schema import OF_A_SESSION
+from tidewolf.durable.shelf_schema import OF_A_SESSION, next_number
 from tidewolf.durable.tables import Tables
 from tidewolf.methods.base import Learner, Progress
 
@@ -117,6 +118,18 @@ class Backing(Protocol):
 
     def claim(self, db: Database, number: int, holder: str) -> None:
         """Hold a session, within a transaction; HeldElsewhere where another server does."""
+        ...
+
+    def require_held(self, db: Database, number: int, holder: str) -> None:
+        """Refuse to write, within a transaction, where another server has the session by now."""
+        ...
+
+    def lease(self) -> int:
+        """Another number after what was held may have been lost; refused while it may be."""
+        ...
+
+    def reading(self) -> AbstractContextManager[Database]:
+        """As it was at one moment, whoever writes."""
         ...
 
     def require_there(self) -> None:
@@ -245,9 +258,9 @@ class Shelf:
             raise _taken(name)
 
         def write(db: Database) -> None:
+            number = next_number(db, "sessions")
             if db.execute("SELECT 1 FROM sessions WHERE name = ?", (name,)).fetchone():
                 raise _taken(name)
-            (number,) = db.execute("SELECT COALESCE(MAX(number), 0) + 1 FROM sessions").fetchone()
             values = (number, name, description, settings, time.time(), "")
             db.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?)", values)
             sql = "INSERT INTO head VALUES (?, 0, ?, 0, ?, 0, 0, 0)"
@@ -262,6 +275,7 @@ class Shelf:
         self._numbers.pop(name, None)
 
         def write(db: Database) -> None:
+            self._backing.claim(db, number, self.holder)
             for table in OF_A_SESSION:
                 db.execute(f"DELETE FROM {table} WHERE session = ?", (number,))
             db.execute("DELETE FROM sessions WHERE number = ?", (number,))
@@ -284,6 +298,7 @@ class Shelf:
         and the shelf is closed with it.
         """
         self.let_go(name)
+        self._numbers.pop(name, None)  # another server may have made it anew
         slot = Slot(self, name, self._number(name), alone)
         with self._mutex:
             self._slots[name] = slot
@@ -295,6 +310,13 @@ class Shelf:
             slot = self._slots.pop(name, None)
         if slot is not None:
             slot.lose(f"The session {name} was let go of: open it again.")
+
+    def holds(self, name: str) -> bool:
+        """Whether what is open of a session still goes on: nothing of it failed, and nobody took
+        it.
+        """
+        slot = self._slots.get(name)
+        return slot is not None and slot.is_written
 
     # --- what stands beside a session -------------------------------------------------------------
 
@@ -339,12 +361,12 @@ class Shelf:
 
     def audit(self, who: str, session: str, what: str, why: str = "") -> None:
         """Add to the record of who did what."""
-        at, version = time.time(), checkpoint.writer()["tidewolf"]
+        from tidewolf import __version__ as version
+
+        at = time.time()
 
         def write(db: Database) -> None:
-            sql = "SELECT COALESCE(MAX(number), 0) + 1 FROM audit"
-            (number,) = db.execute(sql).fetchone()
-            values = (number, at, who, session, what, why, version)
+            values = (next_number(db, "audit"), at, who, session, what, why, version)
             db.execute("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?)", values)
 
         self._queue(session, write)
@@ -360,8 +382,8 @@ class Shelf:
     def last_rounds(self, name: str, most: int) -> list[Round]:
         """The same of the last ones that were observed, in order."""
         sql = (
-            "SELECT round, at, cost, violation, note FROM rounds WHERE session = ? AND cost IS NOT "
-            "NULL ORDER BY round DESC LIMIT ?"
+            "SELECT round, at, cost, violation, note FROM rounds WHERE session = ? AND (cost IS "
+            "NOT NULL OR violation IS NOT NULL) ORDER BY round DESC LIMIT ?"
         )
         return self._rounds(sql, self._number(name), most)[::-1]
 
@@ -420,7 +442,7 @@ class Shelf:
 
     def _submit(self, name: str, write: Write) -> Future[None]:
         slot = self._slots.get(name)
-        future = self.commits.submit(write)
+        future = self.commits.submit(write if slot is None else slot.held(write))
         self._last[name] = future
         if slot is not None:
             future.add_done_callback(slot.written)
@@ -450,23 +472,30 @@ class Slot:
         self.where = f"the session {name} in {shelf.where}"
         self._tables = Tables(shelf._backing.writer, number)
         self._epoch: int | None = None
-        self._lost: str | None = None
+        self._lease, self._process = 0, os.getpid()
+        self._lost: CheckpointError | None = None
 
     def open(self, learner: Learner[Any]) -> Content:
         """All there is, checked, and held by this server from now on."""
         shelf, number = self._shelf, self._number
+        self._lease = shelf._backing.lease()
+        begun: tuple[bytes, bytes] | None = None
+        sql = "SELECT base FROM head WHERE session = ?"
+        if shelf._backing.reader.execute(sql, (number,)).fetchone() == (b"",):
+            begun = digest(identity(learner).encode()), learner.save(learner.begin())
 
         def claim(db: Database) -> None:
             shelf._backing.claim(db, number, shelf.holder)
             tables = Tables(db, number)
-            if not tables.read_head().base:
-                link, state = digest(identity(learner).encode()), learner.save(learner.begin())
-                head = tables.read_head()._replace(base=link, link=link)
+            head = tables.read_head()
+            if begun is not None and not head.base:
+                head = head._replace(base=begun[0], link=begun[0])
                 tables.write_head(head)
-                tables.add_snapshot(head, state, 1)
+                tables.add_snapshot(head, begun[1], 1)
 
         shelf._submit(self._name, claim).result()
-        content = self.tables.read_content(self.where)
+        with shelf._backing.reading() as db:
+            content = Tables(db, number).read_content(self.where)
         self._epoch = content.head.epoch
         return content
 
@@ -478,19 +507,43 @@ class Slot:
 
     @property
     def is_written(self) -> bool:
-        return self._lost is None
+        """Whether the session is this server's, as far as anybody can know."""
+        try:
+            return self._lost is None and self._lease == self._shelf._backing.lease()
+        except CheckpointError:
+            return False
 
     @property
     def tables(self) -> Tables:
         self._shelf.flushed(self._name).exception()  # waits
-        if self._lost is not None:
-            raise CheckpointError(self._lost)
+        self._require_held()
         return Tables(self._shelf._backing.reader, self._number)
 
     def require_writable(self) -> None:
         """Whether the database is still there is looked at before every group."""
-        if self._lost is not None:
-            raise CheckpointError(self._lost)
+        if self._process != os.getpid():
+            raise CheckpointError(
+                f"{self.where} belongs to the process that opened it, and this is a fork of that."
+            )
+        self._require_held()
+
+    def _require_held(self) -> None:
+        if not self.is_written:
+            self.lose(f"{self.where} may have been taken by another server: open it again.")
+            assert self._lost is not None
+            raise self._lost
+
+    def held(self, write: Write) -> Write:
+        """The same, unless another server has the session by then."""
+        if self._epoch is None:  # not yet
+            return write
+        backing, number, holder = self._shelf._backing, self._number, self._shelf.holder
+
+        def checked(db: Database) -> None:
+            backing.require_held(db, number, holder)
+            write(db)
+
+        return checked
 
     def is_in_place(self) -> bool:
         return False  # whatever was interrupted is read again from the database
@@ -513,7 +566,7 @@ class Slot:
         """What was queued is done, or failed: then the session is ahead of what is kept."""
         error = future.exception()
         if error is not None:
-            self.lose(str(error))
+            self.lose(error if isinstance(error, CheckpointError) else str(error))
 
     def look(self, db: Database) -> None:
         """Let go where another has it by now."""
@@ -522,13 +575,9 @@ class Slot:
         if self._epoch is not None and (row is None or row[0] != self._epoch):
             self.lose(f"{self.where} was restored, or taken by another server: open it again.")
 
-    def lose(self, why: str) -> None:
-        self._lost = self._lost or why
-
-
-def is_address(where: object) -> bool:
-    """Whether this is the address of a PostgreSQL."""
-    return isinstance(where, str) and where.startswith(("postgresql://", "postgres://"))
+    def lose(self, why: str | CheckpointError) -> None:
+        if self._lost is None:
+            self._lost = CheckpointError(why) if isinstance(why, str) else why
 
 
 def _taken(name: str) -> TidewolfError:

@@ -5,7 +5,7 @@ head, observations, snapshots, pending, contents, meta
                 those of a session (tables.py), each row under the number of its session
 rounds          what a service keeps of every round beside the session
 audit           who did what, and why; rows are added and never changed
-shelf           the format
+shelf           the format, and the last number that a session had
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OF_A_SESSION = ("head", "observations", "snapshots", "pending", "contents", "met
 COLUMNS = {
     "shelf": "name TEXT PRIMARY KEY, value TEXT NOT NULL",
     "sessions": (
-        "number BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE, description TEXT NOT NULL, "
+        "number BIGINT PRIMARY KEY, name {name} NOT NULL UNIQUE, description TEXT NOT NULL, "
         "settings TEXT NOT NULL, made DOUBLE PRECISION NOT NULL, holder TEXT NOT NULL"
     ),
     "head": (
@@ -63,13 +63,30 @@ COLUMNS = {
 def make(db: Database) -> None:
     """Those that are not there yet, within a transaction."""
     for table, columns in COLUMNS.items():
-        text = columns.format(blob=db.blob)
+        text = columns.format(blob=db.blob, name=db.name)
         db.execute(f"CREATE TABLE IF NOT EXISTS {table} ({text}){db.keyed}")
     for statement in db.append_only("audit"):
         db.execute(statement)
     db.execute(
         "INSERT INTO shelf VALUES ('format', ?) ON CONFLICT (name) DO NOTHING", (str(SHELF_FORMAT),)
     )
+
+
+def next_number(db: Database, table: str) -> int:
+    """A number for a new row, within a transaction: no row of the table ever had it, and whoever
+    else asks for one, in whatever server, waits until the transaction is over.
+    """
+    db.execute(
+        "INSERT INTO shelf VALUES ('numbers', '0') ON CONFLICT (name) DO UPDATE SET value = "
+        "shelf.value"
+    )
+    (counted,) = db.execute("SELECT value FROM shelf WHERE name = 'numbers'").fetchone()
+    (number,) = db.execute(f"SELECT COALESCE(MAX(number), 0) + 1 FROM {table}").fetchone()
+    if table != "sessions":  # rows of which are deleted
+        return int(number)
+    number = max(int(counted) + 1, number)
+    db.execute("UPDATE shelf SET value = ? WHERE name = 'numbers'", (str(number),))
+    return int(number)
 
 
 def require_format(db: Database, where: str) -> None:

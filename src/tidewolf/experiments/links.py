@@ -137,8 +137,8 @@ def _graph(
 
 
 def _listed(rows: Sequence[Any], directed: bool, place: Place) -> Graph:
-    """The graph of a list of links, each in both directions where it is not directed; lengths and
-    capacities where they stand behind the ends.
+    """The graph of a list of links, each in both directions where it is not directed; lengths,
+    capacities (infinite: none) and names where they stand behind the ends.
     """
     ways = 1 if directed else 2
     places = tuple(place.within(i).words().removesuffix(": ") for i in range(len(rows)))
@@ -149,7 +149,9 @@ def _listed(rows: Sequence[Any], directed: bool, place: Place) -> Graph:
         for at, name in ((2, LENGTH), (3, CAPACITY))
         if any(len(row) > at for row in rows)
     }
-    names = ("",) * (ways * len(rows))
+    if CAPACITY in numbers:
+        numbers[CAPACITY] = np.where(np.isposinf(numbers[CAPACITY]), np.nan, numbers[CAPACITY])
+    names = tuple(str(row[4]) if len(row) > 4 else "" for row in rows) * ways
     return Graph(
         (*there, *back), numbers, 0, names=names, places=places * ways, both_ways=not directed
     )

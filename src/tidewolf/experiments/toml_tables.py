@@ -124,7 +124,7 @@ def read_choice(
             f"{format_value(table)}.",
             *path,
         )
-    kind = table.get("kind", _implied(table, kinds))
+    kind = table.get("kind", implied_kind(table, kinds))
     if not isinstance(kind, str):
         raise document.refused(f"kind is text, not {format_value(kind)}.", *path, "kind")
     if kind not in kinds:
@@ -145,7 +145,7 @@ def read_choice(
     return Choice.of(kind, read_settings(document, path, rest, known, kind))
 
 
-def _implied(table: Mapping[str, Any], kinds: Mapping[str, type]) -> str:
+def implied_kind(table: Mapping[str, Any], kinds: Mapping[str, type]) -> str:
     """The kind of a table with a graph that names none: the one that knows most of its keys."""
     if "graph" not in table:
         return ""

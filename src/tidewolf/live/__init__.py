@@ -9,6 +9,7 @@ would have come without it, bit for bit (`Session.open`).
 clock.py       times of rows, and when the next one is expected
 lines.py       a line of JSON as a row, or as what is known of the coming round
 ledger.py      which rows were taken and what was answered, in the database of the session
+entries.py     decisions by name: points, paths, what a round came to
 desk.py        rows taken one by one: the same row twice is the same row
 following.py   tables that grow on disk, as rows
 learner.py     who decides

@@ -13,11 +13,10 @@ a decision knows nothing of its own row, not even when it comes.
 from __future__ import annotations
 
 import json
-import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol, Self, final
+from typing import Any, Self, final
 
 import numpy as np
 
@@ -28,29 +27,19 @@ from tidewolf.core.known import Known
 from tidewolf.core.types import Array
 from tidewolf.core.values import identity
 from tidewolf.live.clock import WINDOW, Time, expected
-from tidewolf.live.learner import follows_clock
+from tidewolf.live.entries import (
+    Entries,
+    Reads,
+    follows_clock,
+    paths_of,
+    said_demands,
+    value_at,
+    violation_at,
+)
 from tidewolf.live.ledger import Coming, Ledger, Taken
 from tidewolf.live.lines import Line
-from tidewolf.live.points import Points
 from tidewolf.methods.base import Learner
-from tidewolf.networks import Network
 from tidewolf.session import Session
-from tidewolf.sets import ConvexSet
-
-
-class Reads(Protocol):
-    """Whoever makes the functions of a round of its numbers."""
-
-    @property
-    def K(self) -> ConvexSet: ...
-
-    @property
-    def network(self) -> Network | None: ...
-
-    @property
-    def names(self) -> Sequence[str] | None: ...
-
-    def functions(self, row: Mapping[str, Any], source: str = "the row") -> tuple[Batch, Batch]: ...
 
 
 @final
@@ -105,7 +94,7 @@ class Desk:
         self.reader, self.learner = reader, learner
         path = as_path(database, "The database")
         self._read_only = read_only
-        self._points = Points(reader.K, reader.names, reader.network)
+        self._entries = Entries(reader)
         self._clock = follows_clock(learner)
         self.session: Session[Any]
         if read_only and not path.exists():
@@ -194,7 +183,9 @@ class Desk:
             return self._announce(line)
         number = self._which(line)
         losses, limits = self._functions(line)
-        played = None if line.played is None else self._points.point(line.played, "What was played")
+        played = (
+            None if line.played is None else self._entries.point(line.played, "What was played")
+        )
         known = self._checked(line.known)
         content = identity((losses, limits, played, json.dumps(known, sort_keys=True)))
         if number <= self.rounds:
@@ -307,9 +298,9 @@ class Desk:
             number,
             line.time,
             content,
-            _value(losses, x),
-            _violation(limits, x),
-            self._demands(line),
+            value_at(losses, x),
+            violation_at(limits, x),
+            said_demands(self.reader, line.numbers, self._last and self._last.demands),
         )
         times = self._times if line.time is None else [*self._times, line.time][-WINDOW - 1 :]
         coming = self._with_time(known, expected(times))
@@ -394,7 +385,7 @@ class Desk:
         """
         known = dict(given)
         if "unavailable" in known:
-            known["unavailable"] = self._points.unavailable(known["unavailable"])
+            known["unavailable"] = self._entries.unavailable(known["unavailable"])
         if "advice" in known:
             if not isinstance(known["advice"], Mapping):
                 raise InvalidInput(
@@ -402,7 +393,7 @@ class Desk:
                     f"{shown(known['advice'])}."
                 )
             known["advice"] = {
-                name: self._points.point(point, f"The advice {name!r}").reshape(-1).tolist()
+                name: self._entries.point(point, f"The advice {name!r}").reshape(-1).tolist()
                 for name, point in known["advice"].items()
             }
         known = {key: value for key, value in known.items() if value != []}
@@ -416,29 +407,20 @@ class Desk:
             raise InvalidInput("The database was opened to look: it takes no rows.")
         return self._ledger
 
-    def _demands(self, line: Line) -> list[float] | None:
-        """What each commodity sent, as far as the row, or one before it, said so."""
-        said, network = line.numbers.get("demands"), self.reader.network
-        if said is None or network is None:
-            return None if self._last is None else self._last.demands
-        if isinstance(said, Mapping):
-            return [float(said.get(one.name, one.volume)) for one in network.demands]
-        return [float(one) for one in said]
-
     # --- answers ----------------------------------------------------------------------------------
 
     def _answer(self) -> dict[str, Any]:
         x = self.session.play()
-        why = self.session.explain(names=self._points.names)
+        why = self.session.explain(names=self._entries.names)
         time = self._announced or expected(self._times)
         answer: dict[str, Any] = {"round": self.session.round + 1}
         if time is not None:
             answer["time"] = time.said
         if self._times:
             answer["after"] = self._times[-1].said
-        answer["decision"] = self._points.named(x)
+        answer["decision"] = self._entries.named(x)
         row = self._last
-        if (paths := self._points.paths(x, None if row is None else row.demands)) is not None:
+        if (paths := paths_of(self.reader, x, None if row is None else row.demands)) is not None:
             answer["paths"] = paths
         return answer | {
             "moved": why.moved,
@@ -446,13 +428,3 @@ class Desk:
             "cost": None if row is None else row.cost,
             "violation": None if row is None else row.violation,
         }
-
-
-def _value(batch: Batch, x: Array) -> float | None:
-    value = float(batch.values(x)[0])
-    return value + 0.0 if math.isfinite(value) else None
-
-
-def _violation(limits: Batch, x: Array) -> float | None:
-    value = _value(limits, x)
-    return None if value is None else max(0.0, value)

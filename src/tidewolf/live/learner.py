@@ -9,15 +9,11 @@ from typing import Any
 from tidewolf.experiments import Choice, Experiment
 from tidewolf.experiments.building import build, read_point
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, maker
+from tidewolf.experiments.inline import USUAL
 from tidewolf.experiments.keys import learner_keys
-from tidewolf.methods.advice import Resolve
 from tidewolf.methods.base import Learner
-from tidewolf.methods.context import Categories, Season
 from tidewolf.networks import Network
 from tidewolf.sets import ConvexSet
-
-USUAL = Choice.of("Ensemble", {"advice": ["last"]})
-"""Who decides where the file names nobody."""
 
 
 def live_learner(
@@ -69,18 +65,3 @@ def live_learner(
         partial(read_point, labels),
     )
     return learner
-
-
-def follows_clock(learner: Learner[Any]) -> bool:
-    """Whether decisions depend on the time of their round."""
-    given = learner.fields()
-    context = given.get("context")
-    by_rounds = context is None or isinstance(context, Categories)
-    by_rounds = by_rounds or (isinstance(context, Season) and context.seconds is None)
-    return not by_rounds or any(
-        isinstance(one, Resolve) and isinstance(one.data, str) and one.data not in _NO_CLOCK
-        for one in given.get("advice") or ()
-    )
-
-
-_NO_CLOCK = ("last", "forecast")

@@ -10,23 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
+
+from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 from tidewolf import __version__
 from tidewolf.service import request_bodies
 from tidewolf.service.answers import Answer
+from tidewolf.service.docs_page import docs_page
 from tidewolf.service.endpoints import Endpoint, Handler, Operation
 from tidewolf.service.gate import Gate
 from tidewolf.service.handlers import Handlers
 from tidewolf.service.overload import Traffic
 from tidewolf.service.problems import Refused, problem_of, retry_after
 from tidewolf.service.quotas import Quotas
+from tidewolf.service.schemas import document
 from tidewolf.service.sessions import Sessions
 from tidewolf.service.strict_json import dumps
 from tidewolf.service.tokens import Tokens
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI, Request, Response
     from starlette.types import Receive, Scope, Send
 
 THREADS, SLOW_THREADS = 16, 4
@@ -70,14 +75,8 @@ def make_app(
     FastAPI
         To be run by uvicorn.
     """
-    from fastapi import FastAPI
-    from starlette.exceptions import HTTPException
-
-    from tidewolf.service.docs_page import docs_page
-    from tidewolf.service.schemas import document
-
     tokens, quotas, traffic = tokens or Tokens(), quotas or Quotas(), traffic or Traffic()
-    app = FastAPI(
+    app = _App(
         title="tidewolf",
         version=__version__,
         openapi_url=None,
@@ -90,15 +89,20 @@ def make_app(
         ThreadPoolExecutor(THREADS, "tidewolf-quick"),
         ThreadPoolExecutor(SLOW_THREADS, "tidewolf-slow"),
     )
-    app.state.traffic = traffic
-    app.openapi = document  # type: ignore[method-assign]
-    for path, operations in _routes(Handlers(sessions, quotas, traffic), *pools).items():
-        app.add_route(path, Endpoint(path, operations, longest_body, body_seconds))  # type: ignore[arg-type]
-    description = Answer(200, dumps(document()))
-    for path, answer in {"/openapi.json": description, "/docs": docs_page(document())}.items():
-        app.add_route(path, _Plain(path, lambda answer=answer: answer))  # type: ignore[arg-type,misc]
-    app.add_route("/healthz", _Plain("/healthz", _alive))  # type: ignore[arg-type]
-    app.add_route("/readyz", _Plain("/readyz", lambda: _readiness(sessions, traffic)))  # type: ignore[arg-type]
+    description, docs = Answer(200, dumps(document())), docs_page(document())
+    endpoints: list[Endpoint | _Plain] = [
+        *(
+            Endpoint(path, operations, longest_body, body_seconds)
+            for path, operations in _routes(Handlers(sessions, quotas, traffic), *pools).items()
+        ),
+        _Plain("/openapi.json", lambda: description),
+        _Plain("/docs", lambda: docs),
+        _Plain("/healthz", _alive),
+        _Plain("/readyz", lambda: _readiness(sessions, traffic)),
+    ]
+    for endpoint in endpoints:
+        app.router.routes.append(Route(endpoint.path, endpoint))
+        traffic.expect(endpoint.path)
     app.add_middleware(
         Gate,
         tokens=tokens,
@@ -108,6 +112,13 @@ def make_app(
         log=log,
     )
     return app
+
+
+class _App(FastAPI):
+    """FastAPI, described by `schemas`."""
+
+    def openapi(self) -> dict[str, Any]:
+        return document()
 
 
 def _routes(
@@ -177,8 +188,6 @@ def _readiness(sessions: Sessions, traffic: Traffic) -> Answer:
 
 async def _http_problem(request: Request, error: Exception) -> Response:
     """What the router refuses: an address that is none."""
-    from starlette.responses import Response
-
     status: int = getattr(error, "status_code", 404)
     detail = "There is nothing at this address; /docs lists those that there are."
     answer = problem_of(Refused(status, detail))

@@ -162,9 +162,9 @@ def unknown(name: str) -> UnknownSession:
     --------
     >>> from tidewolf.service.endpoints import unknown
     >>> print(unknown("lisbon"))
-    There is no session 'lisbon'.
+    There is no session called 'lisbon'.
     """
-    return UnknownSession(f"There is no session {name!r}.")
+    return UnknownSession(f"There is no session called {name!r}.")
 
 
 async def _in_pool(pool: ThreadPoolExecutor, handler: Handler, asked: Asked) -> Answer:

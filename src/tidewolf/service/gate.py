@@ -19,13 +19,13 @@ from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any, final
 
 from tidewolf.core.errors import Overloaded, TooMany
+from tidewolf.service.overload import OTHER, Traffic
 from tidewolf.service.problems import Refused, problem_of
 from tidewolf.service.tokens import ANYBODY, Tokens
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from tidewolf.service.overload import Traffic
     from tidewolf.service.quotas import Quotas
     from tidewolf.service.replies import Caller
 
@@ -155,8 +155,8 @@ class Gate:
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         endpoint = scope.get(ENDPOINT)
-        route: str = getattr(endpoint, "path", "other")
-        method = scope["method"] if scope["method"] in METHODS else "other"
+        route: str = getattr(endpoint, "path", OTHER)
+        method = scope["method"] if scope["method"] in METHODS else OTHER
         self._traffic.count(route, method, status, seconds)
         if self._log:
             caller = scope.get(CALLER)

@@ -2,7 +2,8 @@
 
 Sums are over all sessions. Series with the name of a session or a limit are for the `WORST` alone;
 who is not among them is in the sums. Labels are printable and short: what is not is replaced, and
-a digest keeps two such names apart. What falls when sessions are deleted or rolled back is a gauge.
+a digest keeps two such names apart. What falls when sessions are deleted, rolled back or closed is
+a gauge.
 """
 
 from __future__ import annotations
@@ -31,18 +32,27 @@ ROUTES = 40
 LONGEST = 160
 """Letters of a label."""
 OTHER = "other"
+SOURCES, RUNGS = ("learner", "last", "static", "pinned", "incumbent"), ("last", "static")
+"""Series that are there from the start, so that their first increase is one."""
 
 Count = int | Mapping[str, int]
 
 
-class HasCommits(Protocol):
-    """A shelf, as far as metrics ask it."""
+class CommitCounts(Protocol):
+    """The writer of a shelf: how many groups it wrote, and how many writes were in them."""
 
     @property
     def syncs(self) -> int: ...
 
     @property
     def items(self) -> int: ...
+
+
+class HasCommits(Protocol):
+    """A shelf, as far as metrics ask it."""
+
+    @property
+    def commits(self) -> CommitCounts: ...
 
     def is_well(self) -> str | None: ...
 
@@ -233,10 +243,10 @@ def _of_sessions(seen: Sequence[Overview]) -> Iterator[Metric]:
         "Sessions whose feedback has been missing for too long.",
         sum(each.stale for each in seen),
     )
-    yield _gauge("violation_total", "By how much all limits of all sessions were broken.", broken)
+    yield _gauge("violation_total", "By how much limits of open sessions were broken.", broken)
     yield _gauge(
         "limits_broken",
-        "Limits that were ever broken.",
+        "Limits that were broken since their sessions were opened.",
         sum(_finite(total) > 0 for each in seen for total in each.limits.values()),
     )
 
@@ -288,12 +298,13 @@ def _largest(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def _of_counters(counters: Mapping[str, Count]) -> Iterator[Metric]:
-    for name, by, about in (
-        ("decisions", "source", "Decisions answered, by who decided."),
-        ("fallbacks", "rung", "Decisions that the learner did not make, by what was played."),
+    for name, by, known, about in (
+        ("decisions", "source", SOURCES, "Decisions answered, by who decided."),
+        ("fallbacks", "rung", RUNGS, "Decisions that a learner failed to make, by who did."),
     ):
         found = counters.get(name, {})
-        yield _by_label(name, about, by, {OTHER: found} if isinstance(found, int) else found)
+        values = {OTHER: found} if isinstance(found, int) else found
+        yield _by_label(name, about, by, {**dict.fromkeys(known, 0), **values})
     for name, about in (
         ("observations", "Observations acknowledged."),
         ("refused", "Requests that sessions refused."),
@@ -328,7 +339,7 @@ def _times(timings: Mapping[str, HasCounts]) -> Metric:
     made = HistogramMetricFamily(
         "tidewolf_request_seconds", "How long requests took.", labels=["route"]
     )
-    for route, timing in sorted(timings.items())[:ROUTES]:
+    for route, timing in sorted(dict(timings).items())[:ROUTES]:
         buckets, reached = [], 0
         for edge, count in zip((*EDGES, math.inf), list(timing.counts), strict=True):
             reached += count
@@ -340,9 +351,10 @@ def _times(timings: Mapping[str, HasCounts]) -> Metric:
 def _of_shelf(shelf: HasCommits) -> Iterator[Metric]:
     from prometheus_client.core import InfoMetricFamily
 
-    yield _counter("commits", "Writes asked for, each kept whole or not at all.", shelf.items)
-    yield _counter("syncs", "Groups of writes, one sync of the disk each.", shelf.syncs)
-    mean = shelf.items / shelf.syncs if shelf.syncs else 0.0
+    items, syncs = shelf.commits.items, shelf.commits.syncs
+    yield _counter("commits", "Writes asked for, each kept whole or not at all.", items)
+    yield _counter("syncs", "Groups of writes, one sync of the disk each.", syncs)
+    mean = items / syncs if syncs else 0.0
     yield _gauge("commits_per_sync", "Writes in a group, in the mean since the start.", mean)
     yield _gauge("commits_failing", "Whether nothing can be kept now.", shelf.is_well() is not None)
     versions = {"version": tidewolf.__version__, "python": platform.python_version()}

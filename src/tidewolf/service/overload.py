@@ -16,7 +16,9 @@ from tidewolf.core.errors import InvalidInput, Overloaded
 
 EDGES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 """Upper ends of the buckets of times. Unit: seconds."""
-REASONS = ("overload", "quota", "token", "role", "host")
+OTHER = "other"
+"""The route of what is none."""
+REASONS = ("overload", "quota", "token", "host")
 """Why requests are refused before anybody reads them."""
 
 
@@ -89,6 +91,7 @@ class Traffic:
     Traceback (most recent call last):
     ...
     tidewolf.core.errors.Overloaded: 1 requests are under way already, ...: come again.
+    >>> traffic.expect("/v1/sessions")
     >>> traffic.count("/v1/sessions", "GET", 200, 0.002)
     >>> traffic.requests
     {('/v1/sessions', 'GET', 200): 1}
@@ -100,9 +103,19 @@ class Traffic:
         self.most = most
         self.in_flight = 0
         self.requests = dict[tuple[str, str, int], int]()
-        self.timings = dict[str, Timing]()
+        self.timings = {OTHER: Timing()}
         self.refused = dict.fromkeys(REASONS, 0)
         self.ready = False
+
+    def expect(self, route: str) -> None:
+        """A route that there is; requests for anything else count as OTHER.
+
+        Parameters
+        ----------
+        route : str
+            The template of its path.
+        """
+        self.timings[route] = Timing()
 
     def enter(self) -> None:
         """Take in a request; who did subtracts it from `in_flight` in the end.
@@ -132,9 +145,7 @@ class Traffic:
         seconds : float
             How long it took.
         """
+        route = route if route in self.timings else OTHER
         key = (route, method, status)
         self.requests[key] = self.requests.get(key, 0) + 1
-        timing = self.timings.get(route)
-        if timing is None:
-            timing = self.timings[route] = Timing()
-        timing.add(seconds)
+        self.timings[route].add(seconds)

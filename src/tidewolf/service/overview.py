@@ -33,7 +33,7 @@ class Overview(NamedTuple):
     saved : float or None
         What the learner's decisions would have saved, in shadow mode. Unit: of the loss.
     limits : mapping of str to float
-        The total violation of each limit.
+        The total violation of each limit that was broken since the session was opened.
     pinned : bool
         Whether a point is played in place of the learner's.
     made : float

@@ -37,6 +37,8 @@ from tidewolf.service.answers import PROBLEM, Answer
 from tidewolf.service.strict_json import dumps
 
 _UNEXPECTED = "Something went wrong in the server, which is a mistake of ours; its log says what."
+_TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
+"""Of statuses that Python calls by older names."""
 _STATUS: tuple[tuple[type[BaseException], int], ...] = (
     (UnknownSession, 404),
     (OtherContent, 409),
@@ -95,12 +97,12 @@ def problem(status: int, detail: str, **more: Any) -> dict[str, Any]:
     Examples
     --------
     >>> from tidewolf.service.problems import problem
-    >>> problem(404, "There is no session 'a'.")["title"]
+    >>> problem(404, "There is no session called 'a'.")["title"]
     'Not Found'
     """
     return {
         "type": "about:blank",
-        "title": HTTPStatus(status).phrase,
+        "title": _TITLES.get(status) or HTTPStatus(status).phrase,
         "status": status,
         "detail": detail,
         **more,

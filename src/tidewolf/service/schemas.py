@@ -103,6 +103,13 @@ def _schemas() -> dict[str, Schema]:
         }
     )
     version = {"version": _ref("Version")}
+    refusal = {
+        "type": TEXT,
+        "title": TEXT,
+        "status": {"type": "integer"},
+        "detail": _said(TEXT, "A sentence: what is wrong, what to do."),
+        "holder": _said(TEXT, "The server that holds the session."),
+    }
     observed = _object(
         {
             "round": ROUND,
@@ -149,16 +156,9 @@ def _schemas() -> dict[str, Schema]:
         "Version": _said(TEXT, "The version of tidewolf that answers."),
         "Name": {"type": "string", "pattern": NAME_PATTERN},
         "Numbers": _said(numbers, "One number an entry: a list, or by name."),
+        "Refusal": _object(refusal, tuple(key for key in refusal if key != "holder")),
         "Problem": _object(
-            {
-                "type": TEXT,
-                "title": TEXT,
-                "status": {"type": "integer"},
-                "detail": _said(TEXT, "A sentence: what is wrong, what to do."),
-                "holder": _said(TEXT, "The server that holds the session."),
-                **version,
-            },
-            ("type", "title", "status", "detail", "version"),
+            {**refusal, **version}, (*(key for key in refusal if key != "holder"), "version")
         ),
         "Description": _object(
             {
@@ -217,7 +217,7 @@ def _schemas() -> dict[str, Schema]:
                             {
                                 "anyOf": [
                                     _object({"round": ROUND}, ("round",)),
-                                    _object({"error": _ref("Problem")}, ("error",)),
+                                    _object({"error": _ref("Refusal")}, ("error",)),
                                 ]
                             }
                         ),
@@ -390,7 +390,7 @@ _PROBLEM = {
     "type": "about:blank",
     "title": "Not Found",
     "status": 404,
-    "detail": "There is no session 'lisbon'.",
+    "detail": "There is no session called 'lisbon'.",
     "version": __version__,
 }
 

@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from tidewolf.evaluation.formatting import number, percent
+from tidewolf.evaluation.formatting import number
+from tidewolf.evaluation.members import weight_text
 from tidewolf.service.rendering import render
 from tidewolf.service.sparkline import Spark, line, sticks
 from tidewolf.service.words import counted, marks, moment
@@ -53,7 +54,7 @@ class Facts(TypedDict, total=False):
     members : list of mapping
         "name" and "weight" of each.
     limits : mapping of str to float
-        The total violation of each.
+        The total violation of each that was broken since the session was opened.
     audit : list of mapping
         "at", "who", "what", "why", newest first.
     """
@@ -116,7 +117,7 @@ def session_page(facts: Facts, *, now: float | None = None) -> str:
         limits=_limits(facts.get("limits", {})),
         notes=[_cut(note) for note in facts.get("notes", ())],
         audit=[_entry(each) for each in facts.get("audit", ())],
-        settings=[(_cut(key), _cut(it)) for key, it in facts.get("settings", {}).items()],
+        settings=[(_cut(key), _setting(it)) for key, it in facts.get("settings", {}).items()],
     )
 
 
@@ -124,6 +125,15 @@ def _cut(text: object) -> str:
     """A text that is not endless."""
     words = str(text)
     return words if len(words) <= LONGEST else f"{words[:LONGEST]}…"
+
+
+def _setting(value: object) -> str:
+    """A setting: a number, a text, or a point by name."""
+    if isinstance(value, Mapping):
+        return _cut(", ".join(f"{name} {_setting(each)}" for name, each in value.items()))
+    if isinstance(value, float):
+        return number(value)
+    return "none" if value is None else _cut(value)
 
 
 def _about(facts: Facts) -> str:
@@ -197,6 +207,7 @@ def _chart(
         "title": title,
         "about": about,
         "kind": kind,
+        "flat": same and kind == "curve",
         "top": "" if same else high,
         "bottom": low,
         "words": f"{title} by round, from {low} to {high}",
@@ -234,9 +245,7 @@ def _limits(limits: Mapping[str, float]) -> dict[str, Any] | None:
     if not limits:
         return None
     broken = {name: total for name, total in limits.items() if total > 0}
-    about = (
-        f"{len(broken):,} of {counted(len(limits), 'limit')} broken so far; totals of all rounds."
-    )
+    about = f"{counted(len(broken), 'limit')} broken since it was last opened, and by how much."
     return {"about": about, **_listed(broken, "limit")}
 
 
@@ -260,7 +269,7 @@ def _size(value: float) -> float:
 
 def _bar(name: str, value: float, longest: float, share: bool) -> dict[str, Any]:
     wide = 100.0 * (_size(value) / longest) if longest else 0.0
-    text = percent(value) if share and 0.0 <= value <= 1.0 else number(value)
+    text = weight_text(value) if share else number(value)
     return {
         "name": _cut(name),
         "neg": value < 0,

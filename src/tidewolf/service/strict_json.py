@@ -120,7 +120,7 @@ def _too_deep() -> InvalidInput:
 
 
 def _require_shallow(found: Any) -> None:
-    level, depth = [found], 0
+    level, depth = [found], 1
     while level := [each for one in level if isinstance(one, list | dict) for each in _inside(one)]:
         depth += 1
         if depth > DEEPEST:

@@ -1,0 +1,181 @@
+"""Decisions by name: what entries are called, points read and written, paths of flows, and what a
+round came to at a point.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, final
+
+import numpy as np
+
+from tidewolf.core.arguments import shown
+from tidewolf.core.arrays import to_numpy
+from tidewolf.core.batch import Batch
+from tidewolf.core.errors import InvalidInput
+from tidewolf.core.names import nearest_names
+from tidewolf.core.types import Array
+from tidewolf.explanation.parts import namer
+from tidewolf.methods.advice import Resolve
+from tidewolf.methods.base import Learner
+from tidewolf.methods.context import Categories, Season
+from tidewolf.networks import Network
+from tidewolf.networks.columns import plain_name
+from tidewolf.sets import ConvexSet, FlowPolytope, MultiFlow
+
+SMALLEST_SHARE = 1e-9
+"""Paths with less are left out."""
+_NO_CLOCK = ("last", "forecast")
+_NUMBERS = {int, float}
+
+
+class Reads(Protocol):
+    """Whoever makes the functions of a round of its numbers."""
+
+    @property
+    def K(self) -> ConvexSet: ...
+
+    @property
+    def network(self) -> Network | None: ...
+
+    @property
+    def names(self) -> Sequence[str] | None: ...
+
+    def functions(self, row: Mapping[str, Any], source: str = "the row") -> tuple[Batch, Batch]: ...
+
+
+@final
+class Entries:
+    """What the entries of a decision are called, each otherwise."""
+
+    def __init__(self, reader: Reads) -> None:
+        self.K = reader.K
+        name = namer(reader.K, reader.names or None)
+        self.names = [name(i) for i in range(math.prod(reader.K.shape))]
+        self.place = {name: i for i, name in enumerate(self.names)}
+
+    def named(self, x: Array) -> dict[str, float]:
+        """A point by name."""
+        return dict(zip(self.names, (to_numpy(x).reshape(-1) + 0.0).tolist(), strict=True))
+
+    def point(self, given: Any, what: str) -> Array:
+        """A point by name, 0 where a name is not given, or as a list of all entries."""
+        values = self._by_name(given, what) if isinstance(given, Mapping) else given
+        if isinstance(values, list) and len(values) == len(self.names) and are_numbers(values):
+            try:
+                found = np.array(values, dtype=np.float64)
+            except OverflowError:  # a whole number of hundreds of digits
+                found = np.array([np.inf])
+            if np.isfinite(found).all():
+                return found.reshape(self.K.shape)
+        raise InvalidInput(
+            f"{what} is a number for each of {len(self.names)} entries, by name or as a list, not "
+            f"{shown(given)}."
+        )
+
+    def _by_name(self, given: Mapping[Any, Any], what: str) -> list[Any]:
+        values: list[Any] = [0.0] * len(self.names)
+        for name, value in given.items():
+            place = self.place.get(name)
+            if place is None:
+                near = nearest_names(str(name), self.names)
+                raise InvalidInput(f"{what} has no entry called {name!r}: {near or 'none is'}.")
+            values[place] = value
+        return values
+
+    def unavailable(self, given: Any) -> list[str | int]:
+        """Entries by the set's own names, or by their places."""
+        own = self.K.places
+        items = [given] if isinstance(given, str) else given
+        if not isinstance(items, list):
+            raise InvalidInput(f"What is unavailable is a list of names, not {shown(given)}.")
+        return [
+            self.place[one]
+            if isinstance(one, str) and one in self.place and one not in own
+            else one
+            for one in items
+        ]
+
+
+def are_numbers(values: Sequence[Any]) -> bool:
+    """Whether all of it is numbers, finite or not: True and text are none."""
+    return set(map(type, values)) <= _NUMBERS
+
+
+def follows_clock(learner: Learner[Any]) -> bool:
+    """Whether decisions depend on the time of their round."""
+    given = learner.fields()
+    context = given.get("context")
+    by_rounds = context is None or isinstance(context, Categories)
+    by_rounds = by_rounds or (isinstance(context, Season) and context.seconds is None)
+    return not by_rounds or any(
+        isinstance(one, Resolve) and isinstance(one.data, str) and one.data not in _NO_CLOCK
+        for one in given.get("advice") or ()
+    )
+
+
+def value_at(batch: Batch, x: Array) -> float | None:
+    """The value of a round's function at a point; None where it has none that is finite."""
+    value = float(batch.values(x)[0])
+    return value + 0.0 if math.isfinite(value) else None
+
+
+def violation_at(limits: Batch, x: Array) -> float | None:
+    """By how much a round's limits are broken at a point."""
+    value = value_at(limits, x)
+    return None if value is None else max(0.0, value)
+
+
+def said_demands(
+    reader: Reads, row: Mapping[str, Any], before: list[float] | None
+) -> list[float] | None:
+    """What each commodity sent, as far as the row, or one before it, said so."""
+    said, network = row.get("demands"), reader.network
+    if said is None or network is None:
+        return before
+    if not isinstance(said, Mapping):
+        return [float(one) for one in (said if isinstance(said, list | tuple) else [said])]
+    if len(said) == len(network.demands) == 1:  # whatever it is called
+        return [float(one) for one in said.values()]
+    plain = {plain_name(str(name)): value for name, value in said.items()}
+    return [float(plain.get(plain_name(one.name), one.volume)) for one in network.demands]
+
+
+def paths_of(
+    reader: Reads, x: Array, demands: Sequence[float] | None
+) -> list[dict[str, Any]] | None:
+    """The paths of a flow, heaviest first, with volumes of these demands; None where the decision
+    is none.
+    """
+    K, network = reader.K, reader.network
+    if network is not None:
+        several = len(network.demands) > 1
+        sent = None if demands is None else np.array(demands)
+        return [
+            _path(one.name, one.commodity if several else None, one.share, one.volume)
+            for one in network.path_shares(x, sent)
+        ]
+    if isinstance(K, FlowPolytope):
+        found = K.paths(x, tolerance=SMALLEST_SHARE)
+        return [_path(_name(path), None, path.weight, path.weight) for path in found]
+    if isinstance(K, MultiFlow):
+        return [
+            _path(_name(path), _commodity(K, j), path.weight / K.demands[j], path.weight)
+            for j, paths in enumerate(K.paths(x, tolerance=SMALLEST_SHARE))
+            for path in paths
+        ]
+    return None
+
+
+def _path(name: str, commodity: str | None, share: float, volume: float) -> dict[str, Any]:
+    called = {} if commodity is None else {"commodity": commodity}
+    return {"path": name, **called, "share": share, "volume": volume}
+
+
+def _name(path: Any) -> str:
+    return " > ".join(map(str, path.nodes))
+
+
+def _commodity(K: MultiFlow, j: int) -> str:
+    return f"{K.nodes[K.sources[j]]} > {K.nodes[K.targets[j]]}"

@@ -1,0 +1,386 @@
+"""What a session of the service is: the body of the request that made it.
+
+    {"set": {"kind": "Simplex", "n": 5}, "rounds": 1000, "learners": [{"name": "Ensemble"}],
+     "expire_after": 100, "deadline": 0.05, "fallback": {...}, "stale_after": 600}
+
+The set and the learner are described by the keys of experiment files (`experiments.inline`), with
+graphs and arrays inline. The rest is the service's own: for how many rounds an observation may be
+late, how long a decision may take, what is answered where nobody can decide, and after how long
+without an observation somebody should look.
+
+`canonical` is all of it but `why`, with keys in order: two requests ask for the same session where
+that is the same text, and the text makes the same learner again, bit for bit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, final
+
+from tidewolf.core.arguments import shown
+from tidewolf.core.batch import Batch
+from tidewolf.core.conforming import is_member
+from tidewolf.core.errors import InvalidInput, NotAMember
+from tidewolf.core.names import did_you_mean
+from tidewolf.core.settings import Check, Count, Number, Text
+from tidewolf.core.types import Array
+from tidewolf.experiments.inline import KEYS, Body, Inline, require_plain
+from tidewolf.experiments.keys import key
+from tidewolf.experiments.round_reader import RoundReader
+from tidewolf.experiments.toml_tables import read_value
+from tidewolf.live.entries import Entries, follows_clock, paths_of
+from tidewolf.methods.base import Learner
+from tidewolf.networks import Network
+from tidewolf.sets import ConvexSet
+
+OWN: dict[str, Check] = {
+    "expire_after": Count("For how many rounds an observation is waited for.", unit="rounds"),
+    "deadline": Number("How long a decision may take.", above=0.0, most=3600.0, unit="seconds"),
+    "stale_after": Number(
+        "After how long without an observation a session is stale.", above=0.0, unit="seconds"
+    ),
+    "why": Text("Why it is asked for."),
+}
+"""Keys of the service's own, beside `fallback`."""
+_ALL = (*(name for name in KEYS if name != "format"), *OWN, "fallback")
+_OTHER_NAMES = ("format", "cautions", "stream", "files", "incumbent", "outputs", "sweep")
+"""What `Inline` reads, or has a sentence for."""
+
+
+@final
+class Made:
+    """A set, its names, who reads rows and who decides, built from a description.
+
+    Parameters
+    ----------
+    reader : RoundReader
+        The set, and who makes functions of rows on it.
+    learner : Learner
+        Who decides.
+
+    Examples
+    --------
+    >>> from tidewolf.service.description import Description
+    >>> made = Description.of({"set": {"kind": "Simplex", "n": 2}}).made()
+    >>> made.names, made.named(made.K.center)
+    (['entry 0', 'entry 1'], {'entry 0': 0.5, 'entry 1': 0.5})
+    >>> loss, limit = made.functions({"costs": [1.0, 0.0], "capacities": [0.5, 0.25]})
+    >>> loss.values(made.K.center), limit.values(made.K.center)
+    (array([0.5]), array([0.25]))
+    """
+
+    def __init__(
+        self, reader: RoundReader, learner: Learner[Any], fallback: Array | None = None
+    ) -> None:
+        self.reader, self.learner = reader, learner
+        self.entries = Entries(reader)
+        self.fallback = fallback
+        """the static decision of last resort, where the description has one"""
+
+    @property
+    def K(self) -> ConvexSet:
+        """The set of decisions."""
+        return self.reader.K
+
+    @property
+    def network(self) -> Network | None:
+        """The network, where that is what is decided on."""
+        return self.reader.network
+
+    @property
+    def names(self) -> list[str]:
+        """What the entries of a decision are called, in their order."""
+        return self.entries.names
+
+    @cached_property
+    def follows_clock(self) -> bool:
+        """Whether decisions depend on the time of their round."""
+        return follows_clock(self.learner)
+
+    def functions(self, row: Mapping[str, Any], source: str = "The row") -> tuple[Batch, Batch]:
+        """The loss and the limit of an observation: costs, capacities, weights and budgets,
+        demands.
+
+        Parameters
+        ----------
+        row : mapping
+            Numbers by name, or lists, under their keys.
+        source : str, default 'The row'
+            What sentences call it.
+
+        Returns
+        -------
+        tuple of Batch
+            Of one round each.
+
+        Raises
+        ------
+        InvalidInput
+            Where no functions can be made of it.
+        """
+        if "budget" in row and "budgets" not in row:
+            row = {"budgets" if name == "budget" else name: value for name, value in row.items()}
+        try:
+            return self.reader.functions(row, source)
+        except InvalidInput as error:  # it reads a row as it does a table, which has lines
+            raise type(error)(str(error).replace(", line 1:", ":")) from None
+
+    def point(self, given: Any, what: str) -> Array:
+        """A point by name, 0 where a name is not given, or as a list of all entries.
+
+        Parameters
+        ----------
+        given : mapping or list
+            The numbers.
+        what : str
+            What sentences call it.
+
+        Returns
+        -------
+        array
+            Of the shape of the set's points; whether it is a member is not asked.
+        """
+        return self.entries.point(given, what)
+
+    def member(self, given: Any, what: str) -> Array:
+        """A point that is a member of the set, by name or as a list.
+
+        Parameters
+        ----------
+        given : mapping or list
+            The numbers.
+        what : str
+            What sentences call it.
+
+        Returns
+        -------
+        array
+            Of the shape of the set's points.
+
+        Raises
+        ------
+        NotAMember
+            Where it is none, by more than rounding.
+        """
+        x = self.entries.point(given, what)
+        if not is_member(self.K, x):
+            raise NotAMember(
+                f"{what} is no member of the set: it exceeds its limits by {self.K.excess(x):g}. "
+                "Give a point of the set."
+            )
+        return x
+
+    def named(self, x: Array) -> dict[str, float]:
+        """The numbers of a point by name.
+
+        Parameters
+        ----------
+        x : array
+            The point.
+
+        Returns
+        -------
+        dict
+            A number for every entry.
+        """
+        return self.entries.named(x)
+
+    def paths(
+        self, x: Array, demands: Sequence[float] | None = None
+    ) -> list[dict[str, Any]] | None:
+        """The paths of a flow, heaviest first; None where the decision is none.
+
+        Parameters
+        ----------
+        x : array
+            The decision.
+        demands : sequence of float, optional
+            What each commodity sends. None: what the network says.
+
+        Returns
+        -------
+        list of dict or None
+            Nodes, share and volume of each.
+        """
+        return paths_of(self.reader, x, demands)
+
+    def unavailable(self, given: Any) -> list[str | int]:
+        """What is unavailable, as a session is told it.
+
+        Parameters
+        ----------
+        given : list or str
+            Names of entries, or one.
+
+        Returns
+        -------
+        list of str or int
+            Names of the set's own, or places.
+        """
+        return self.entries.unavailable(given)
+
+
+@final
+@dataclass(frozen=True)
+class Description:
+    """What a session is: its set, its learner, and how the service is to run it.
+
+    `of` makes one of a request's body, `read` of its canonical text.
+
+    Parameters
+    ----------
+    canonical : str
+        All of it but `why` as JSON, with keys in order: what is kept, and compared.
+    inline : Inline
+        The set and the learner.
+    expire_after : int, optional
+        For how many rounds an observation is waited for. None: without end.
+    deadline : float, optional
+        How long a decision may take. Unit: seconds. None: as the service says.
+    stale_after : float, optional
+        After how long without an observation a session is stale. Unit: seconds. None: never.
+    fallback : object
+        The static decision as it was given, by name or as a list. None: there is none.
+    why : str, default ''
+        Why it is asked for.
+
+    Examples
+    --------
+    >>> from tidewolf.service.description import Description
+    >>> asked = Description.of({"set": {"n": 2, "kind": "Simplex"}, "why": "a trial"})
+    >>> asked.canonical
+    '{"set":{"kind":"Simplex","n":2}}'
+    >>> Description.read(asked.canonical) == asked
+    True
+    """
+
+    canonical: str
+    inline: Inline = field(compare=False, repr=False)
+    expire_after: int | None = field(default=None, compare=False)
+    deadline: float | None = field(default=None, compare=False)
+    stale_after: float | None = field(default=None, compare=False)
+    fallback: Any = field(default=None, compare=False)
+    why: str = field(default="", compare=False)
+
+    @classmethod
+    def of(cls, body: Any) -> Description:
+        """What the body of a request describes.
+
+        Parameters
+        ----------
+        body : object
+            Plain data, as JSON gives it.
+
+        Returns
+        -------
+        Description
+            Read and held against all limits; nothing is built before `made`.
+
+        Raises
+        ------
+        InvalidInput
+            Where it says something that is not accepted.
+        """
+        require_plain(body)
+        if not isinstance(body, Mapping):
+            raise InvalidInput(f"The request is an object with a set, not {shown(body)}.")
+        said = {name: value for name, value in body.items() if value is not None}
+        request = Body("the request", said, {})
+        for name in said:
+            if name not in _ALL and name not in _OTHER_NAMES:
+                raise request.refused(
+                    f"a request has no key {name!r}; it takes {', '.join(_ALL)}."
+                    f"{did_you_mean(name, _ALL)}",
+                    name,
+                )
+        own = {
+            name: read_value(request, (name,), said[name], key(name, check))
+            for name, check in OWN.items()
+            if name in said
+        }
+        fallback = said.get("fallback")
+        if fallback is not None and not isinstance(fallback, Mapping | list):
+            raise request.refused(
+                f"a point is numbers by name, or a list, not {shown(fallback)}.", "fallback"
+            )
+        rest = {name: value for name, value in said.items() if name not in (*OWN, "fallback")}
+        return cls(_text(said), Inline.of(rest), fallback=fallback, **own)
+
+    @classmethod
+    def read(cls, text: str) -> Description:
+        """What the text of a description says, such as `canonical` of another.
+
+        Parameters
+        ----------
+        text : str
+            JSON.
+
+        Returns
+        -------
+        Description
+            The same as `of` makes of what it says.
+        """
+        try:
+            body = json.loads(text)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise InvalidInput(f"The description is no JSON: {error}.") from None
+        return cls.of(body)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the canonical text says, as plain data."""
+        found: dict[str, Any] = json.loads(self.canonical)
+        return found
+
+    @property
+    def learner(self) -> str:
+        """The name of the learner."""
+        return self.inline.learner.name
+
+    def with_changes(self, set: Any = None, learners: Any = None) -> Description:
+        """The same with another set or another learner, as a migration asks for.
+
+        Parameters
+        ----------
+        set : mapping, optional
+            The new set. None: as it was.
+        learners : list, optional
+            The new learner, in a list. None: as it was.
+
+        Returns
+        -------
+        Description
+            A new one. Names and a fallback stay; `made` refuses them where they fit no more.
+        """
+        changes = {"set": set, "learners": learners}
+        return Description.of(
+            self.data | {name: value for name, value in changes.items() if value is not None}
+        )
+
+    def made(self) -> Made:
+        """The set, the reader and the learner, built.
+
+        Returns
+        -------
+        Made
+            The same one each time, bit for bit.
+
+        Raises
+        ------
+        InvalidInput
+            Where no set, or no learner, is described by it; or where the fallback is no point of
+            the set.
+        """
+        reader = self.inline.reader()
+        made = Made(reader, self.inline.decider(reader))
+        if self.fallback is not None:
+            made.fallback = made.member(self.fallback, "The fallback")
+        return made
+
+
+def _text(said: Mapping[str, Any]) -> str:
+    kept = {name: value for name, value in said.items() if name != "why"}
+    return json.dumps(kept, sort_keys=True, allow_nan=False, separators=(",", ":"))

@@ -1,0 +1,150 @@
+"""Which point is played, and why: live, shadow, frozen, or pinned.
+
+    pinned      the point that was given, whatever the mode
+    live        the learner's decision
+    shadow      the incumbent's point: as the request has it, else as it was given with the mode;
+                where none is known the learner's decision is a proposal, and who observes the
+                round says what was played
+    frozen      the decision that stood when it was frozen
+
+The learner decides and learns in all of them. What is played in place of its decision is told it
+as `played`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, NamedTuple, Self, final
+
+MODES = ("live", "shadow", "frozen")
+INCUMBENT = "incumbent"
+"""What a request's advice calls the incumbent's point."""
+
+Point = tuple[float, ...]
+"""The entries of a point, in C order."""
+
+
+@final
+@dataclass(frozen=True)
+class Settings:
+    """How a session is operated; a value, kept with the session as JSON.
+
+    Parameters
+    ----------
+    learner : str
+        The kind of its learner.
+    mode : str, default "live"
+        One of `MODES`.
+    pin : tuple of float, optional
+        The point that it is pinned at.
+    incumbent : tuple of float, optional
+        The incumbent's point, for rounds whose request has none.
+    frozen : tuple of float, optional
+        The decision that is repeated while it is frozen.
+    fallback : tuple of float, optional
+        What is played where nothing else can be. None: the set's center.
+    deadline : float, optional
+        How long advisers may take, where a request does not say. Unit: seconds.
+    stale_after : float, optional
+        For how long a decision may wait for its feedback before that is stale. Unit: seconds.
+    expire_after : int, optional
+        For how many more rounds a round waits for its feedback. Unit: rounds.
+    serial : int, default 0
+        How often what is played was changed by hand.
+    eras : tuple of tuple of str, default ()
+        What the entries were called before the set was changed, each time.
+
+    Examples
+    --------
+    >>> from tidewolf.service.modes import Settings
+    >>> settings = Settings("Ensemble", pin=(0.5, 0.5))
+    >>> Settings.of(settings.text) == settings
+    True
+    """
+
+    learner: str
+    mode: str = "live"
+    pin: Point | None = None
+    incumbent: Point | None = None
+    frozen: Point | None = None
+    fallback: Point | None = None
+    deadline: float | None = None
+    stale_after: float | None = None
+    expire_after: int | None = None
+    serial: int = 0
+    eras: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def text(self) -> str:
+        """As JSON."""
+        return json.dumps(asdict(self), ensure_ascii=False, sort_keys=True)
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """What JSON says; keys that a later version wrote are left out."""
+        said: dict[str, Any] = json.loads(text)
+        known = {one.name for one in fields(cls)}
+        given = {key: _tuples(value) for key, value in said.items() if key in known}
+        return cls(**given)
+
+    def changed(self, **to: Any) -> Self:
+        """With another point to be played."""
+        return replace(self, serial=self.serial + 1, **to)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+class Wanted(NamedTuple):
+    """Which point is to be played in place of the learner's decision."""
+
+    source: str
+    """whose it is"""
+    point: Point | None
+    """None where the source is the learner, or no incumbent's point is known"""
+    reason: str
+
+    @property
+    def is_learners(self) -> bool:
+        """Whether it is the learner's decision."""
+        return self.source == "learner"
+
+
+def wanted(settings: Settings, incumbent: Point | None = None) -> Wanted:
+    """What is to be played.
+
+    Parameters
+    ----------
+    settings : Settings
+        How the session is operated.
+    incumbent : tuple of float, optional
+        The incumbent's point of this round.
+
+    Returns
+    -------
+    Wanted
+        The point, whose it is, and why.
+
+    Examples
+    --------
+    >>> from tidewolf.service.modes import Settings, wanted
+    >>> wanted(Settings("Ensemble", mode="shadow"), (1.0, 0.0)).source
+    'incumbent'
+    """
+    if settings.pin is not None:
+        return Wanted("pinned", settings.pin, "It is pinned at this point.")
+    if settings.mode == "frozen" and settings.frozen is not None:
+        return Wanted("last", settings.frozen, "It is frozen: this decision is repeated.")
+    if settings.mode == "shadow":
+        point = settings.incumbent if incumbent is None else incumbent
+        if point is None:
+            return Wanted(
+                INCUMBENT,
+                None,
+                "It is in shadow, and no incumbent's point is known: the observation says what was "
+                "played.",
+            )
+        return Wanted(INCUMBENT, point, "It is in shadow: the incumbent's point is played.")
+    return Wanted("learner", None, "")

@@ -1,0 +1,126 @@
+"""How all sessions stand, without opening any: what the page and the metrics show.
+
+Sessions in memory are asked; of others the shelf has the last rounds, which are read again only
+once more rounds were observed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Protocol, final
+
+from tidewolf.core.errors import TidewolfError
+from tidewolf.durable.shelf import Card, Round
+from tidewolf.service.feedback import BROKEN
+from tidewolf.service.modes import Settings
+from tidewolf.service.notes import Note
+from tidewolf.service.overview import Overview
+from tidewolf.service.served import Observed, Served
+
+SHOWN = 60
+"""Rounds whose costs are shown."""
+
+
+class HasRounds(Protocol):
+    """Whoever has what was kept of rounds."""
+
+    def last_rounds(self, name: str, most: int) -> list[Round]: ...
+
+    def rounds_of(self, name: str, first: int, last: int) -> list[Round]: ...
+
+
+@final
+class Overviews:
+    """Overviews of sessions, remembered for as long as nothing happens to them.
+
+    Parameters
+    ----------
+    shelf : HasRounds
+        What was kept of rounds.
+    """
+
+    def __init__(self, shelf: HasRounds) -> None:
+        self._shelf = shelf
+        self._seen: dict[str, tuple[Card, list[Observed], list[float]]] = {}
+
+    def of(self, cards: Iterable[Card], opened: Mapping[str, Served], now: float) -> list[Overview]:
+        """How these sessions stand.
+
+        Parameters
+        ----------
+        cards : iterable of Card
+            What the shelf has of them.
+        opened : mapping
+            Those in memory, by name.
+        now : float
+            The time. Unit: seconds since 1970.
+
+        Returns
+        -------
+        list of Overview
+            One for each, in the same order.
+        """
+        found = [self._one(card, opened.get(card.name), now) for card in cards]
+        names = {one.name for one in found}
+        self._seen = {name: kept for name, kept in self._seen.items() if name in names}
+        return found
+
+    def _one(self, card: Card, served: Served | None, now: float) -> Overview:
+        if served is None or served.lost:
+            settings = Settings.of(card.settings)
+            last, waits = self._read(card)
+            found = Overview(card.name, card.rounds, pending=len(waits))
+        else:
+            self._seen.pop(card.name, None)
+            settings, last = served.settings, list(served.recent.values())[-SHOWN:]
+            waits = list(served.asked_at.values())
+            found = Overview(
+                card.name,
+                served.session.rounds,
+                pending=len(waits),
+                limits=dict(served.counts.broken),
+            )
+        age = max(0.0, now - min(waits)) if waits else None
+        allowed = math.inf if settings.stale_after is None else settings.stale_after
+        newest = last[-1] if last else None
+        saved = None if newest is None else newest.note.saved
+        return found._replace(
+            mode=settings.mode,
+            learner=settings.learner,
+            pinned=settings.pin is not None,
+            made=card.made,
+            costs=tuple(one.cost for one in last),
+            violations=tuple(one.violation for one in last),
+            at=None if newest is None else newest.at,
+            oldest_pending=age,
+            stale=age is not None and age > allowed,
+            breached=newest is not None and (newest.violation or 0.0) > BROKEN,
+            saved=None if saved is None else saved[0],
+        )
+
+    def _read(self, card: Card) -> tuple[list[Observed], list[float]]:
+        """The last rounds of a session that is not open, and since when others wait."""
+        kept = self._seen.get(card.name)
+        if kept is None or kept[0] != card:
+            kept = self._seen[card.name] = (card, *self._look(card))
+        return kept[1], kept[2]
+
+    def _look(self, card: Card) -> tuple[list[Observed], list[float]]:
+        try:
+            last = self._shelf.last_rounds(card.name, SHOWN)
+            first = last[0].round if last else 1
+            rows = self._shelf.rounds_of(card.name, first, first + 2 * SHOWN)
+        except TidewolfError:  # deleted meanwhile
+            return [], []
+        noted = [(row, note) for row in rows if (note := Note.decode(row.note)) is not None]
+        observed = [
+            Observed(row.at, row.cost, row.violation, note) for row, note in noted if note.observed
+        ]
+        expire, newest = Settings.of(card.settings).expire_after, rows[-1].round if rows else 0
+        waits = [
+            row.at
+            for row, note in noted
+            if not note.observed and (expire is None or row.round > newest - expire)
+        ]
+        return observed[-SHOWN:], waits

@@ -1,0 +1,190 @@
+"""Servers for tests: one process a worker that all tests share, and servers in threads for those
+that need settings of their own.
+
+    def test_of_yours(served):                      # a fixture: `from serving import served`
+        call(served.url, "GET", "/v1/sessions")
+
+    with in_thread(tmp_path, tokens="writer T") as url: ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import pytest
+
+SECONDS = 60
+"""How long anything may take before a test gives up."""
+LINE = "tidewolf serves "
+SIMPLEX = {"set": {"kind": "Simplex", "n": 3}, "learners": [{"name": "LyapunovDescent"}]}
+"""A session that computes next to nothing."""
+_numbers = itertools.count()
+
+
+class Server(NamedTuple):
+    """A process that serves."""
+
+    url: str
+    process: subprocess.Popen[str]
+    data: Path
+
+    @property
+    def errors(self) -> str:
+        """What it has said on stderr."""
+        return _errors(self.data).read_text()
+
+
+class Got(NamedTuple):
+    """An answer."""
+
+    status: int
+    headers: dict[str, str]
+    raw: bytes
+
+    @property
+    def body(self) -> Any:
+        return json.loads(self.raw)
+
+
+def fresh(prefix: str = "s") -> str:
+    """A name that no session of this process has."""
+    return f"{prefix}-{os.getpid()}-{next(_numbers)}"
+
+
+def call(
+    url: str, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+) -> Got:
+    """One request; bytes are sent as they are, anything else as JSON."""
+    where = urlsplit(url)
+    raw = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+    connection = http.client.HTTPConnection(where.hostname, where.port, timeout=SECONDS)
+    try:
+        connection.request(method, path, raw, headers or {})
+        answer = connection.getresponse()
+        found = {name.lower(): value for name, value in answer.getheaders()}
+        return Got(answer.status, found, answer.read())
+    finally:
+        connection.close()
+
+
+# --- a process ------------------------------------------------------------------------------------
+
+
+def start(data: Path, *options: str) -> Server:
+    """A process that serves this folder, once it is ready."""
+    command = [sys.executable, "-m", "tidewolf", "serve", "--data", str(data), "--port", "0"]
+    with _errors(data).open("w") as errors:
+        process = subprocess.Popen(
+            [*command, *options], stdout=subprocess.PIPE, stderr=errors, text=True
+        )
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    server = Server(line.removeprefix(LINE).strip(), process, data)
+    if not line.startswith(LINE):
+        process.communicate(timeout=SECONDS)
+        raise AssertionError(f"It does not serve: {line!r} {server.errors}")
+    return server
+
+
+def _errors(data: Path) -> Path:
+    """A file, not a pipe: whoever fills a pipe waits until somebody reads it."""
+    return data.with_name(f"{data.name}.stderr")
+
+
+def stop(server: Server, number: int = signal.SIGTERM) -> tuple[int, str, str]:
+    """Tell it to stop; its exit code, and what else it said on stdout and stderr."""
+    server.process.send_signal(number)
+    return ended(server)
+
+
+def ended(server: Server) -> tuple[int, str, str]:
+    """Wait until it ends; its exit code, and what else it said on stdout and stderr."""
+    try:
+        said, _ = server.process.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        server.process.kill()
+        server.process.communicate()
+        raise
+    return server.process.returncode, said, server.errors
+
+
+_shared: list[Server] = []
+_users: list[object] = []
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server without tokens, one a worker, however many files import this."""
+    if not _shared:
+        _shared.append(start(tmp_path_factory.mktemp("served")))
+    _users.append(None)
+    yield _shared[0]
+    _users.pop()
+    if not _users:
+        code, said, errors = stop(_shared.pop(), signal.SIGINT)
+        assert (code, said, errors) == (0, "", "")
+
+
+# --- a thread -------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def in_thread(data: Path, *, tokens: str = "", **options: Any) -> Iterator[str]:
+    """A server in a thread of this process; yields its address."""
+    import uvicorn
+
+    from tidewolf.durable.shelf import Shelf
+    from tidewolf.service.app import make_app
+    from tidewolf.service.connections import careful_protocol
+    from tidewolf.service.overload import Traffic
+    from tidewolf.service.replies import Limits
+    from tidewolf.service.server import listen
+    from tidewolf.service.sessions import Sessions
+    from tidewolf.service.tokens import Tokens
+
+    traffic = options.pop("traffic", None) or Traffic()
+    protocol = careful_protocol(**options.pop("connections", {}))
+    shelf = Shelf.open(data, commit_within=0.0)
+    sessions = Sessions(shelf, limits=Limits())
+    known = Tokens.parse(tokens) if tokens else Tokens()
+    app = make_app(sessions, known, traffic=traffic, **options)
+    config = uvicorn.Config(app, http=protocol, ws="none", lifespan="off", log_config=None)
+    server = uvicorn.Server(config)
+    ready = threading.Event()
+
+    async def run() -> None:
+        await server.startup([listener])
+        traffic.ready = True
+        ready.set()
+        await server.main_loop()
+        await server.shutdown([listener])
+
+    with listen("127.0.0.1", 0) as listener:
+        config.load()
+        server.lifespan = config.lifespan_class(config)
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        thread = threading.Thread(target=lambda: asyncio.run(run()))
+        thread.start()
+        try:
+            assert ready.wait(SECONDS)
+            yield url
+        finally:
+            server.should_exit = True
+            thread.join(SECONDS)
+            for pool in app.state.pools:
+                pool.shutdown()
+            sessions.close()
+            shelf.close()

@@ -1,0 +1,262 @@
+"""The recipe for a container, without an engine: its user, paths and permissions, reproduced.
+
+As root, in a root of its own where nothing but the volume can be written (tests/contained.py). As
+anybody else, as oneself, with a home and a working folder that cannot be written, and paths mapped.
+The same command must serve, decide, observe, survive a kill, and write to the volume alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import tidewolf as tw
+
+HERE = Path(__file__).parent
+RECIPE = HERE.parent / "deploy" / "Containerfile"
+TOKEN = "t0ken-of-the-controller"
+LISBON = {
+    "set": {"kind": "Simplex", "n": 3},
+    "rounds": 100,
+    "learners": [{"name": "DriftPlusPenalty"}],
+}
+"""A session that needs no compiled code."""
+SECONDS = 60
+
+
+class Recipe(NamedTuple):
+    """What the last stage of a recipe says of who runs what, and where."""
+
+    user: tuple[int, int]
+    volumes: list[str]
+    env: dict[str, str]
+    folder: str
+    command: list[str]
+    health: list[str]
+    steps: list[tuple[str, str]]
+
+
+def recipe() -> Recipe:
+    text = re.sub(r"\\\n\s*", "", re.sub(r"(?m)^\s*#.*\n", "", RECIPE.read_text(encoding="utf-8")))
+    steps = [tuple(line.split(maxsplit=1)) for line in text.splitlines() if line.strip()]
+    steps = steps[max(i for i, (kind, _) in enumerate(steps) if kind == "FROM") :]
+    said = dict(steps)
+    user, _, group = said["USER"].partition(":")
+    return Recipe(
+        user=(int(user), int(group)),
+        volumes=json.loads(said["VOLUME"]),
+        env=dict(pair.split("=", 1) for pair in shlex.split(said["ENV"])),
+        folder=said["WORKDIR"],
+        command=json.loads(said["CMD"]),
+        health=json.loads(said["HEALTHCHECK"].partition("CMD ")[2]),
+        steps=steps,
+    )
+
+
+def namespaces_work() -> bool:
+    """Whether this process may make a root of its own."""
+    probe = "import contained; contained.required(contained.libc.unshare(contained.NEW_MOUNTS))"
+    return os.geteuid() == 0 and not subprocess.call(
+        [sys.executable, "-c", probe], cwd=HERE, stderr=subprocess.DEVNULL
+    )
+
+
+class Place:
+    """Where the recipe's commands are run: a volume, the tokens, and a way to start processes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.said, self.folder = recipe(), folder
+        (self.data_path,) = self.said.volumes
+        self.volume, self.tokens = folder / "volume", folder / "tokens"
+        self.volume.mkdir(mode=0o700)
+        self.tokens.write_text(f"writer * {TOKEN} controller\n")
+        self.tokens.chmod(0o400)
+        self.secret = self.said.command[self.said.command.index("--token-file") + 1]
+        self.contained = namespaces_work()
+        if self.contained:
+            for path in (self.volume, self.tokens):
+                os.chown(path, *self.said.user)
+            (folder / "root").mkdir()
+        elif os.geteuid() == 0:
+            pytest.skip("only root can become another user")
+        else:
+            (folder / "home").mkdir()
+            (folder / "home").chmod(0o500)
+
+    def start(self, command: list[str], **settings) -> subprocess.Popen[str]:
+        env = {**self.said.env, "PYTHONPATH": str(Path(tw.__file__).parents[1])}
+        program = [sys.executable] if command[0] == "python" else [sys.executable, "-m", command[0]]
+        command = [*program, *command[1:]]
+        piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **settings}
+        if self.contained:
+            given = self._given(env, command)
+            return subprocess.Popen(
+                [sys.executable, str(HERE / "contained.py"), json.dumps(given)], **piped
+            )
+        mapped = [self._mapped(each) for each in command]
+        env = {name: self._mapped(each) for name, each in env.items()}
+        home = str(self.folder / "home")
+        return subprocess.Popen(mapped, env={**env, "HOME": home}, cwd=home, **piped)
+
+    def _given(self, env: Mapping[str, str], command: list[str]) -> dict[str, object]:
+        system = [f"/{name}" for name in ("usr", "bin", "sbin", "lib", "lib32", "lib64", "etc")]
+        python = [sys.base_prefix, sys.prefix, env["PYTHONPATH"]]
+        return {
+            "root": str(self.folder / "root"),
+            "shown": [path for path in (*system, *python) if os.path.lexists(path)],
+            "secrets": {self.secret: str(self.tokens)},
+            "volumes": {self.data_path: str(self.volume)},
+            "user": self.said.user,
+            "folder": self.said.folder,
+            "env": env,
+            "command": command,
+        }
+
+    def _mapped(self, text: str) -> str:
+        """Paths of the recipe as they are here."""
+        if text == self.secret:
+            return str(self.tokens)
+        return re.sub(rf"^{self.data_path}(?=/|$)", str(self.volume), text)
+
+    def ran(self, command: list[str]) -> str:
+        """What a command says that must do well."""
+        process = self.start(command)
+        out, err = process.communicate(timeout=SECONDS)
+        assert process.returncode == 0, err
+        return out.strip()
+
+
+class Server:
+    """The recipe's command, on loopback and any free port."""
+
+    def __init__(self, place: Place) -> None:
+        command = [{"0.0.0.0": "127.0.0.1"}.get(each, each) for each in place.said.command]
+        self.errors = place.folder / "stderr"
+        with self.errors.open("a") as errors:
+            self.process = place.start([*command, "--port", "0"], stderr=errors)
+        line = self.process.stdout.readline()
+        if not line.startswith("tidewolf serves http://127.0.0.1:"):
+            self.end(signal.SIGKILL)
+            pytest.fail(self.errors.read_text())
+        self.address = line.split()[-1]
+
+    def ask(self, method: str, path: str, body: object = None) -> dict:
+        request = urllib.request.Request(
+            f"{self.address}{path}",
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=SECONDS) as answer:
+            return json.load(answer)
+
+    def end(self, how: int) -> int:
+        self.process.send_signal(how)
+        code = self.process.wait(timeout=SECONDS)
+        self.process.stdout.close()
+        return code
+
+
+@pytest.fixture
+def place(tmp_path):
+    made = Place(tmp_path)
+    yield made
+    for folder in (tmp_path / "home", tmp_path / "root"):
+        if folder.exists():
+            folder.chmod(0o700)
+
+
+def test_the_recipe_names_nobody_one_volume_and_tokens():
+    said = recipe()
+    assert min(said.user) >= 10_000
+    assert said.volumes == ["/data"]
+    assert ("RUN", "install -d -o {} -g {} -m 0700 /data".format(*said.user)) in said.steps
+    assert said.command[:2] == ["tidewolf", "serve"]
+    assert said.command[said.command.index("--data") + 1] == "/data"
+    assert said.command[said.command.index("--host") + 1] == "0.0.0.0"
+    assert "--insecure" not in said.command
+    assert said.env["NUMBA_CACHE_DIR"].startswith("/data/")
+    assert not any(kind == "RUN" and "curl" in words for kind, words in said.steps)
+    order = [kind for kind, _ in said.steps]
+    assert "RUN" not in order[order.index("USER") :]
+
+
+WRITE = """
+import os, sys
+for folder in sys.argv[1:]:
+    try:
+        open(os.path.join(os.path.expanduser(folder), "written"), "w").close()
+    except OSError:
+        continue
+    print(folder)
+"""
+CACHE = """
+import warnings
+warnings.simplefilter("error")
+from tidewolf.core import jit, jit_cache
+print(jit_cache.folder_of(jit.__file__))
+"""
+
+
+def test_nothing_but_the_volume_can_be_written_and_compiled_code_is_kept_there(place):
+    places = ["~", ".", place.data_path]
+    if place.contained:
+        places = [
+            "/",
+            "/tmp",
+            "/var/tmp",
+            "/dev/shm",
+            "/run",
+            str(Path(tw.__file__).parent),
+            *places,
+        ]
+    data = place._mapped(place.data_path) if not place.contained else place.data_path
+    assert place.ran(["python", "-c", WRITE, *places]) == data
+    kept = place.ran(["python", "-c", CACHE])
+    assert Path(kept).is_relative_to(data)
+    assert "written" in os.listdir(place.volume)
+
+
+def test_it_serves_decides_observes_and_survives_a_kill_as_that_user(place):
+    before = {path for path in place.folder.rglob("*") if place.volume not in path.parents}
+    server = Server(place)
+    try:
+        server.ask("PUT", "/v1/sessions/lisbon", LISBON)
+        first = server.ask("POST", "/v1/sessions/lisbon/decisions", {})
+        assert sum(first["decision"].values()) == pytest.approx(1.0)
+        seen = {"round": 1, "costs": [3.0, 1.0, 2.0]}
+        answer = server.ask("POST", "/v1/sessions/lisbon/observations", seen)
+        assert answer["rounds"] == 1
+        if place.contained:
+            status = Path(f"/proc/{server.process.pid}/status").read_text()
+            assert re.search(rf"(?m)^Uid:\s+{place.said.user[0]}\s", status)
+            assert re.search(r"(?m)^CapEff:\s+0+$", status)
+        port = server.address.rpartition(":")[2]
+        place.ran([each.replace(":8000", f":{port}") for each in place.said.health])
+    finally:
+        assert server.end(signal.SIGKILL) == -signal.SIGKILL
+
+    again = Server(place)
+    try:
+        assert again.ask("POST", "/v1/sessions/lisbon/observations", seen) == answer
+        assert again.ask("GET", "/v1/sessions/lisbon/decisions/1")["decision"] == first["decision"]
+        assert again.ask("POST", "/v1/sessions/lisbon/decisions", {})["round"] == 2
+    finally:
+        assert again.end(signal.SIGTERM) == 0
+
+    after = {path for path in place.folder.rglob("*") if place.volume not in path.parents}
+    assert after - before == {again.errors}
+    owners = {path.stat().st_uid for path in place.volume.rglob("*")}
+    assert owners == {place.said.user[0] if place.contained else os.getuid()}
+    assert "Warning" not in again.errors.read_text()

@@ -1,0 +1,468 @@
+"""The service over HTTP, end to end: what each address answers, and how the process begins and
+ends.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import signal
+import socket
+import sys
+import threading
+import time
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import serving
+import tidewolf as tw
+from serving import SIMPLEX, call, ended, fresh, in_thread, start
+from tidewolf.core import errors
+from tidewolf.core.errors import InvalidInput, TidewolfError
+from tidewolf.service.problems import Refused, problem_of, status_of
+from tidewolf.service.queries import read_query, whole
+from tidewolf.service.quotas import Bucket
+from tidewolf.service.strict_json import dumps, loads
+
+served = serving.served
+COSTS = [1.0, 0.2, 0.5]
+
+
+@pytest.fixture
+def session(served):
+    """The address of a new session."""
+    path = f"/v1/sessions/{fresh()}"
+    assert call(served.url, "PUT", path, SIMPLEX).status == 201
+    return path
+
+
+# --- the contract ---------------------------------------------------------------------------------
+
+
+def test_a_session_is_made_once_and_only_as_it_is_described(served, session):
+    made = call(served.url, "GET", session)
+    assert made.status == 200
+    assert made.body["name"] == session.rpartition("/")[2]
+    assert (made.body["rounds"], made.body["round"], made.body["pending"]) == (0, 1, [])
+    assert (made.body["mode"], made.body["learner"]) == ("live", "LyapunovDescent")
+    again = call(served.url, "PUT", session, SIMPLEX)
+    assert (again.status, again.body) == (200, made.body)
+    other = call(served.url, "PUT", session, {"set": {"kind": "Simplex", "n": 4}})
+    assert other.status == 409
+    assert other.body["detail"].endswith(".")
+
+
+def test_rounds_are_decided_and_observed_as_in_python(served, session):
+    mirror = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3)))
+    for number in range(1, 4):
+        decided = call(served.url, "POST", f"{session}/decisions", {}).body
+        assert (decided["round"], decided["mode"], decided["source"]) == (number, "live", "learner")
+        assert decided["paths"] is None
+        np.testing.assert_array_equal(list(decided["decision"].values()), mirror.play())
+        seen = call(served.url, "POST", f"{session}/observations", {"costs": COSTS})
+        assert seen.status == 200
+        assert (seen.body["round"], seen.body["rounds"]) == (number, number)
+        cost = np.dot(COSTS, list(decided["decision"].values()))
+        assert seen.body["cost"] == pytest.approx(cost)
+        mirror.observe(loss=tw.functions.Linear(np.array([COSTS])), constraint=None)
+        past = call(served.url, "GET", f"{session}/decisions/{number}").body
+        assert past["decision"] == decided["decision"]
+    history = call(served.url, "GET", f"{session}/history?first=2&most=1").body["rounds"]
+    assert [row["round"] for row in history] == [2]
+
+
+def test_the_same_observation_gets_the_first_answer_and_another_is_refused(served, session):
+    path = f"{session}/observations"
+    call(served.url, "POST", f"{session}/decisions")
+    first = call(served.url, "POST", path, {"round": 1, "costs": COSTS})
+    call(served.url, "POST", path, {"costs": [0.0, 0.0, 1.0]})
+    again = call(served.url, "POST", path, {"round": 1, "costs": COSTS})
+    assert (again.status, again.body) == (200, {**first.body, "rounds": 2})
+    other = call(served.url, "POST", path, {"round": 1, "costs": [9.0, 9.0, 9.0]})
+    assert other.status == 409
+    assert call(served.url, "GET", session).body["rounds"] == 2
+
+
+def test_many_observations_stop_at_the_first_that_is_refused(served, session):
+    rows = [{"costs": COSTS}, {"costs": COSTS}, {"costs": [1.0]}, {"costs": COSTS}]
+    answer = call(served.url, "POST", f"{session}/observations", {"observations": rows})
+    assert answer.status == 200
+    assert [row.get("round") for row in answer.body["observations"][:2]] == [1, 2]
+    problem = answer.body["observations"][2]["error"]
+    assert (problem["status"], len(answer.body["observations"])) == (422, 3)
+    assert answer.body["rounds"] == 2
+
+
+def test_what_operators_do_is_done_and_audited(served, session):
+    point = [0.5, 0.25, 0.25]
+    pinned = call(served.url, "POST", f"{session}/pin", {"decision": point, "why": "noon"})
+    assert (pinned.status, pinned.body["pinned"]) == (200, True)
+    decided = call(served.url, "POST", f"{session}/decisions").body
+    assert (decided["source"], list(decided["decision"].values())) == ("pinned", point)
+    assert len(decided["proposal"]) == 3
+    call(served.url, "POST", f"{session}/pin", {"decision": None, "why": "it is over"})
+    call(served.url, "POST", f"{session}/observations", {"costs": COSTS})
+    frozen = call(served.url, "POST", f"{session}/mode", {"mode": "frozen", "why": "a freeze"})
+    assert frozen.body["mode"] == "frozen"
+    back = call(served.url, "POST", f"{session}/rollback", {"round": 1, "why": "wrong unit"})
+    assert (back.status, back.body["rounds"]) == (200, 0)
+    entries = call(served.url, "GET", f"{session}/audit").body["entries"]
+    assert {"noon", "it is over", "a freeze", "wrong unit"} <= {each["why"] for each in entries}
+    assert {each["who"] for each in entries} == {"anonymous"}
+    everything = call(served.url, "GET", "/v1/audit?most=1000").body["entries"]
+    assert [each for each in everything if each["session"] == session.rpartition("/")[2]] == entries
+
+
+def test_a_learner_is_replaced_and_a_session_deleted(served, session):
+    asked = {"learners": [{"name": "DriftPlusPenalty", "horizon": 100}], "why": "to compare"}
+    moved = call(served.url, "POST", f"{session}/migrate", asked)
+    assert moved.status in (200, 422), moved.raw
+    assert call(served.url, "DELETE", f"{session}?why=done").status == 200
+    assert call(served.url, "GET", session).status == 404
+    assert call(served.url, "DELETE", session).status == 404
+
+
+def test_looking_at_a_session(served, session):
+    call(served.url, "POST", f"{session}/observations", {"costs": COSTS})
+    assert call(served.url, "GET", f"{session}/members").body["members"] == []
+    assert call(served.url, "GET", f"{session}/explanation").status == 200
+    report = call(served.url, "GET", f"{session}/report")
+    assert report.headers["content-type"] == "text/html; charset=utf-8"
+    assert report.raw.startswith(b"<!doctype html>")
+
+
+def test_sessions_are_listed_by_name(served):
+    prefix = fresh("list")
+    names = [f"{prefix}-{letter}" for letter in "abc"]
+    for name in names:
+        call(served.url, "PUT", f"/v1/sessions/{name}", SIMPLEX)
+    found = call(served.url, "GET", f"/v1/sessions?prefix={prefix}").body["sessions"]
+    assert [each["name"] for each in found] == names
+    rest = call(served.url, "GET", f"/v1/sessions?prefix={prefix}&after={names[0]}&most=1").body
+    assert [each["name"] for each in rest["sessions"]] == [names[1]]
+
+
+def test_pages_metrics_and_descriptions_load_nothing(served, session):
+    for path in ("/", "/docs", f"{session}/report"):
+        answer = call(served.url, "GET", path)
+        assert (answer.status, answer.headers["x-frame-options"]) == (200, "DENY")
+        assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+        assert b"<script" not in answer.raw
+        assert b"http://" not in answer.raw.replace(b"http://www.w3.org", b"")
+        assert b"https://" not in answer.raw
+    metrics = call(served.url, "GET", "/metrics")
+    assert metrics.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert b"tidewolf_" in metrics.raw
+    described = call(served.url, "GET", "/openapi.json").body
+    assert described["openapi"] == "3.1.0"
+    docs = call(served.url, "GET", "/docs").raw.decode()
+    assert all(path in docs for path in described["paths"])
+
+
+def test_examples_of_the_description_fit_it(served):
+    from jsonschema import Draft202012Validator
+
+    described = call(served.url, "GET", "/openapi.json").body
+    checked = 0
+    for methods in described["paths"].values():
+        for operation in (methods[key] for key in methods if key != "parameters"):
+            assert operation["summary"].endswith(".")
+            contents = [answer.get("content", {}) for answer in operation["responses"].values()]
+            contents.append(operation.get("requestBody", {}).get("content", {}))
+            for body in (one for content in contents for one in content.values()):
+                whole_schema = {**body["schema"], "components": described["components"]}
+                Draft202012Validator.check_schema(whole_schema)
+                if "example" in body:
+                    Draft202012Validator(whole_schema).validate(body["example"])
+                    checked += 1
+    assert checked > 20
+
+
+def test_every_answer_says_the_version_and_is_not_kept(served, session):
+    for method, path in (
+        ("GET", session),
+        ("GET", "/v1/sessions"),
+        ("GET", "/healthz"),
+        ("GET", "/readyz"),
+        ("GET", "/nowhere"),
+        ("GET", "/v1/sessions/"),
+        ("PATCH", session),
+        ("POST", "/healthz"),
+        ("POST", f"{session}/decisions"),
+        ("GET", f"{session}/decisions/99"),
+        ("GET", f"{session}/decisions/0"),
+        ("GET", f"{session}/decisions/x"),
+        ("GET", f"{session}/history?most=0"),
+        ("GET", f"{session}/history?mots=1"),
+        ("GET", f"{session}/history?most=1&most=2"),
+        ("GET", f"{session}/history?most=%ff"),
+    ):
+        answer = call(served.url, method, path)
+        assert answer.body["version"] == tw.__version__
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        if answer.status >= 400:
+            assert answer.headers["content-type"] == "application/problem+json"
+            assert answer.body["status"] == answer.status
+            assert answer.body["detail"].endswith(".")
+
+
+def test_methods_that_an_address_has_not_are_named(served, session):
+    answer = call(served.url, "PATCH", session)
+    assert (answer.status, answer.headers["allow"]) == (405, "DELETE, GET, PUT")
+    assert call(served.url, "OPTIONS", session).status == 405
+    head = call(served.url, "HEAD", session)
+    assert (head.status, head.raw) == (200, b"")
+
+
+def test_requests_behind_each_other_on_one_connection_are_answered_in_order(served, session):
+    one = f"POST {session}/decisions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{{}}"
+    last = f"GET {session} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    with socket.create_connection(_where(served.url), timeout=30) as connection:
+        connection.sendall((one * 20 + last).encode())
+        with connection.makefile("rb") as answers:
+            said = answers.read()
+    assert said.count(b"HTTP/1.1 200 OK") == 21
+    assert said.rindex(b'"pending"') > said.rindex(b'"decision"')
+
+
+def _where(url: str) -> tuple[str, int]:
+    parts = urlsplit(url)
+    return parts.hostname, parts.port
+
+
+# --- strict JSON ----------------------------------------------------------------------------------
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**17), 10**17)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0")),
+    lambda inside: (
+        st.lists(inside)
+        | st.dictionaries(
+            st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0")), inside
+        )
+    ),
+    max_leaves=20,
+)
+
+
+@given(VALUES, st.booleans())
+def test_what_is_written_is_read_back(value, in_ascii):
+    assert loads(dumps(value)) == value
+    assert loads(json.dumps(value, ensure_ascii=in_ascii).encode()) == value
+
+
+@given(st.binary(max_size=200))
+def test_bytes_are_read_as_json_reads_them_or_refused(raw):
+    with contextlib.suppress(InvalidInput):
+        assert loads(raw) == json.loads(raw)
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b"[NaN]", "NaN is no finite number"),
+        (b"[-Infinity]", "-Infinity is no finite number"),
+        (b"1e999", "1e999 is beyond the largest number"),
+        (b"-1e999", "-1e999 is beyond the largest number"),
+        (b"9" * 400, "is beyond the largest number"),
+        (b"9" * 100_000, "is beyond the largest number"),
+        (b"[" * 65 + b"]" * 65, "nested deeper than 64"),
+        (b'{"a":' * 65 + b"1" + b"}" * 65, "nested deeper than 64"),
+        (b"[" * 1_000_000, "nested deeper than 64"),
+        (b'{"a": 1, "b": 2, "a": 1}', "says 'a' twice"),
+        (b'"\\ud800"', "one half of a character"),
+        (b'{"\\udfff": 1}', "one half of a character"),
+        (b'"\\u0000"', "U\\+0000"),
+        (b'"\\\\\\u0000"', "U\\+0000"),
+        (b'"\xff"', "no text in UTF-8"),
+        (b'"\xed\xa0\x80"', "no text in UTF-8"),
+        (b"\xef\xbb\xbf{}", "no JSON"),
+        (b"", "no JSON"),
+        (b"{} {}", "no JSON"),
+        (b"'a'", "no JSON"),
+        (b'"\t"', "no JSON"),
+    ],
+)
+def test_what_can_be_read_in_two_ways_is_refused(raw, said):
+    with pytest.raises(InvalidInput, match=said) as caught:
+        loads(raw)
+    assert len(str(caught.value)) < 200
+
+
+def test_what_looks_odd_and_is_not():
+    assert loads(b"[" * 64 + b"]" * 64)
+    assert loads(b'"\\ud83d\\ude00 \\\\ud800 \\\\u0000"') == "\U0001f600 \\ud800 \\u0000"
+    assert loads(b"123456789012345678901") == 123456789012345678901.0
+    assert loads(b"[1e308, 1e-999, -0.0]") == [1e308, 0.0, 0.0]
+    assert loads(b'{"a": {"b": 1}, "b": 1}') == {"a": {"b": 1}, "b": 1}
+
+
+@given(st.floats())
+def test_numbers_that_are_not_finite_are_null(number):
+    (found,) = json.loads(dumps([number]))
+    assert found == number if np.isfinite(number) else found is None
+
+
+# --- problems, queries and quotas -----------------------------------------------------------------
+
+
+def _made(kind):
+    return kind("A sentence.", ("a",)) if kind is errors.CyclicGraph else kind("A sentence.")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [kind for kind in vars(errors).values() if isinstance(kind, type)],
+    ids=lambda kind: kind.__name__,
+)
+def test_every_error_of_the_library_is_a_problem_with_its_sentence(kind):
+    if not issubclass(kind, TidewolfError):
+        return
+    answer = problem_of(_made(kind))
+    assert answer.status == status_of(_made(kind)) != 500
+    assert json.loads(answer.body)["detail"] == "A sentence."
+    assert (b"retry-after" in dict(answer.headers)) == (answer.status in (429, 503))
+
+
+def test_a_mistake_of_ours_says_nothing_of_itself_but_on_stderr(capsys):
+    answer = problem_of(ZeroDivisionError("secret"))
+    assert answer.status == 500
+    assert b"secret" not in answer.body
+    assert b"Traceback" not in answer.body
+    assert "ZeroDivisionError: secret" in capsys.readouterr().err
+    assert problem_of(Refused(418, "No.")).status == 418
+
+
+@given(st.binary(max_size=60))
+def test_queries_are_read_or_refused(raw):
+    with contextlib.suppress(InvalidInput):
+        assert set(read_query(raw, "after", "most")) <= {"after", "most"}
+
+
+@given(st.text(max_size=20))
+def test_whole_numbers_are_digits(text):
+    found = whole(text)
+    assert found is None or str(found) == (text.lstrip("0") or "0")
+
+
+@given(
+    st.floats(0.5, 50.0),
+    st.lists(st.tuples(st.floats(0.0, 3.0), st.integers(1, 30)), max_size=40),
+)
+def test_a_bucket_gives_no_more_than_its_rate_and_what_it_holds(rate, asked):
+    now, taken = 0.0, 0
+    bucket = Bucket(rate, lambda: now)
+    largest = 0
+    for wait, amount in asked:
+        now += wait
+        rest = bucket.take(amount)
+        if rest == 0.0:
+            taken, largest = taken + amount, max(largest, amount)
+        else:
+            now += rest
+            assert bucket.take(1) == pytest.approx(0.0, abs=1e-9)
+            taken += 1
+    assert taken <= max(1.0, 2.0 * rate) + rate * now + largest + 1e-6
+
+
+# --- the process ----------------------------------------------------------------------------------
+
+
+def test_it_does_not_start_where_it_must_not(served, tmp_path):
+    from tidewolf.cli import main
+
+    def said(*options):
+        with pytest.MonkeyPatch.context() as patch:
+            lines = []
+            patch.setattr(sys.stderr, "write", lines.append)
+            assert main(["serve", *options]) == 2
+        return "".join(lines)
+
+    data = ("--data", str(tmp_path / "data"))
+    assert "--token-file" in said(*data, "--host", "0.0.0.0")
+    assert "--data DIR, or --database URL" in said()
+    assert "--data DIR, or --database URL" in said(*data, "--database", "postgresql://x/y")
+    assert "postgresql://" in said("--database", "mysql://x/y")
+    assert "port" in said(*data, "--port", str(_where(served.url)[1]))
+    assert "0 to 65535" in said(*data, "--port", "65536")
+    assert "no address" in said(*data, "--host", "no.such.host.invalid", "--insecure")
+    assert "--max-body" in said(*data, "--max-body", "0")
+    assert "at least 0" in said(*data, "--commit-within", "-1")
+    assert "cannot be read" in said(*data, "--token-file", str(tmp_path / "none"))
+    assert "above 0" in said(*data, "--rate", "0")
+    assert str(served.data) in said("--data", str(served.data), "--port", "0")
+
+
+def test_a_server_says_one_line_and_drains_and_goes_on(tmp_path):
+    server = start(tmp_path / "data", "--log")
+    path = f"/v1/sessions/{fresh()}"
+    call(server.url, "PUT", path, SIMPLEX, {"Authorization": "Bearer secret"})
+    with socket.create_connection(_where(server.url), timeout=30) as slow:
+        head = f"POST {path}/observations HTTP/1.1\r\nHost: localhost\r\nContent-Length: 24\r\n\r\n"
+        slow.sendall(head.encode() + b'{"costs": [')
+        time.sleep(0.2)
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.4)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(_where(server.url), timeout=1)
+        slow.sendall(b"1.0, 2, 3.0]}")
+        with slow.makefile("rb") as answer:
+            assert b"200 OK" in answer.readline()
+    code, said, logged = ended(server)
+    assert (code, said) == (0, "")
+    lines = [json.loads(line) for line in logged.splitlines()]
+    assert [line["status"] for line in lines] == [201, 200]
+    assert {"at", "who", "method", "path", "status", "ms"} == set(lines[0])
+    assert "secret" not in logged
+
+    with in_thread(tmp_path / "data") as url:
+        assert call(url, "GET", path).body["rounds"] == 1
+
+
+def test_a_thousand_sessions_are_ready_within_a_second(tmp_path):
+    from tidewolf.durable.shelf import Shelf
+    from tidewolf.service.modes import Settings
+
+    shelf, settings = Shelf.open(tmp_path), Settings("LyapunovDescent").text
+    for kept in [shelf.create(f"s{i:04d}", json.dumps(SIMPLEX), settings) for i in range(1000)]:
+        kept.result()
+    shelf.close()
+    began = time.perf_counter()
+    with in_thread(tmp_path) as url:
+        assert call(url, "GET", "/readyz").status == 200
+        assert time.perf_counter() - began < 1.0
+        assert len(call(url, "GET", "/v1/sessions?most=1000").body["sessions"]) == 1000
+
+
+def test_basic_is_for_pages(tmp_path):
+    secret = base64.b64encode(b"anybody:T").decode()
+    with in_thread(tmp_path, tokens="writer T") as url:
+        assert call(url, "GET", "/", headers={"Authorization": f"Basic {secret}"}).status == 200
+        answer = call(url, "GET", "/v1/sessions", headers={"Authorization": f"Basic {secret}"})
+        assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer")
+        assert call(url, "GET", "/").headers["www-authenticate"].startswith("Basic")
+
+
+def test_callers_at_once_are_all_answered(served, session):
+    answers = []
+
+    def ask():
+        for _ in range(5):
+            answers.append(call(served.url, "POST", f"{session}/decisions", {"round": 1}))  # noqa: PERF401
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {answer.status for answer in answers} == {200}
+    assert len({answer.raw for answer in answers}) == 1

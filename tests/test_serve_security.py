@@ -1,0 +1,453 @@
+"""Nobody gets in who does not belong, and nobody who does can wear the service out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import stat
+import threading
+import time
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import serving
+from serving import SIMPLEX, call, fresh, in_thread
+from tidewolf.core.errors import InvalidInput
+from tidewolf.service.overload import Traffic
+from tidewolf.service.quotas import Quotas
+from tidewolf.service.server import require_closed_door
+from tidewolf.service.tokens import NAME, Tokens
+
+served = serving.served
+TOKENS = """
+# who      which    token         name
+writer     *        all-writes    operator
+reader     *        all-reads     dashboard
+writer     a-       a-writes      controller
+reader     a-       a-reads
+"""
+WRITES = (
+    ("PUT", "", SIMPLEX),
+    ("DELETE", "", None),
+    ("POST", "/decisions", {}),
+    ("POST", "/observations", {"costs": [1, 2, 3]}),
+    ("POST", "/mode", {"mode": "live"}),
+    ("POST", "/pin", {"decision": None}),
+    ("POST", "/rollback", {"round": 1}),
+    ("POST", "/migrate", {"learners": [{"name": "LyapunovDescent"}]}),
+)
+READS = ("", "/decisions/1", "/history", "/members", "/explanation", "/report", "/audit")
+
+
+def bearer(token):
+    return {"Authorization": f"Bearer {token}"}
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    """A server with tokens and two sessions."""
+    with in_thread(tmp_path_factory.mktemp("guarded"), tokens=TOKENS) as url:
+        for name in ("a-one", "b-one"):
+            made = call(url, "PUT", f"/v1/sessions/{name}", SIMPLEX, bearer("all-writes"))
+            assert made.status == 201
+        yield url
+
+
+# --- tokens ---------------------------------------------------------------------------------------
+
+
+def test_without_a_token_there_is_nothing_but_health_and_descriptions(guarded):
+    everything = [("GET", f"/v1/sessions/a-one{part}") for part in READS]
+    everything += [(method, f"/v1/sessions/a-one{part}") for method, part, _ in WRITES]
+    everything += [("GET", path) for path in ("/", "/metrics", "/v1/sessions", "/v1/audit", "/no")]
+    for method, path in everything:
+        for headers in ({}, bearer("guess"), {"Authorization": "Bearer"}, {"Authorization": ""}):
+            answer = call(guarded, method, path, headers=headers)
+            assert answer.status == 401, path
+            assert answer.headers["www-authenticate"].split()[0] in ("Bearer", "Basic")
+            assert answer.headers["content-type"] == "application/problem+json"
+    for path in ("/healthz", "/readyz", "/docs", "/openapi.json"):
+        assert call(guarded, "GET", path).status == 200
+
+
+def test_readers_change_nothing(guarded):
+    before = call(guarded, "GET", "/v1/sessions/a-one", headers=bearer("all-reads")).body
+    for token in ("all-reads", "a-reads"):
+        for method, part, body in WRITES:
+            path = f"/v1/sessions/a-one{part}"
+            assert call(guarded, method, path, body, bearer(token)).status == 403
+    assert call(guarded, "GET", "/v1/sessions/a-one", headers=bearer("a-reads")).body == before
+
+
+def test_a_prefix_hides_what_does_not_begin_with_it(guarded):
+    for method, path, body in [
+        *[("GET", part, None) for part in READS if part != "/audit"],
+        *[each for each in WRITES if each[0] != "PUT"],
+    ]:
+        hidden = call(guarded, method, f"/v1/sessions/b-one{path}", body, bearer("a-writes"))
+        absent = call(guarded, method, f"/v1/sessions/a-not{path}", body, bearer("a-writes"))
+        assert hidden.status == absent.status == 404
+        assert hidden.body == {
+            **absent.body,
+            "detail": absent.body["detail"].replace("a-not", "b-one"),
+        }
+    for name in ("b-one", "b-not"):  # an audit log outlives its session
+        path = f"/v1/sessions/{name}/audit"
+        assert call(guarded, "GET", path, headers=bearer("a-writes")).status == 404
+    assert call(guarded, "PUT", "/v1/sessions/b-two", SIMPLEX, bearer("a-writes")).status == 404
+
+    def names(query, token):
+        found = call(guarded, "GET", f"/v1/sessions{query}", headers=bearer(token)).body
+        return [each["name"] for each in found["sessions"]]
+
+    assert names("", "a-reads") == names("?prefix=a", "a-reads") == ["a-one"]
+    assert names("?prefix=b", "a-reads") == names("?prefix=a-two", "a-reads") == []
+    assert names("", "all-reads") == ["a-one", "b-one"]
+    page = call(guarded, "GET", "/", headers=bearer("a-reads")).raw
+    assert b"a-one" in page
+    assert b"b-one" not in page
+    for path in ("/metrics", "/v1/audit"):
+        assert call(guarded, "GET", path, headers=bearer("a-writes")).status == 403
+        assert call(guarded, "GET", path, headers=bearer("all-reads")).status == 200
+
+
+def test_the_audit_names_the_token_and_never_says_it(guarded):
+    entries = call(guarded, "GET", "/v1/sessions/a-one/audit", headers=bearer("a-reads"))
+    assert entries.body["entries"][0]["who"] == "operator"
+    assert b"all-writes" not in entries.raw
+
+
+WORD = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=12)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["reader", "writer"]), WORD), unique_by=lambda x: x[1]))
+def test_every_token_of_a_file_is_known_and_no_other(pairs):
+    text = "".join(f"{role} {token}\n" for role, token in pairs)
+    if not pairs:
+        with pytest.raises(InvalidInput, match="no token"):
+            Tokens.parse(text)
+        return
+    tokens = Tokens.parse(text)
+    for role, token in pairs:
+        caller = tokens.caller(f"Bearer {token}".encode())
+        assert caller is not None
+        assert (caller.role, caller.prefix) == (role, "")
+        assert token not in caller.who or len(token) < 5
+        for other in (token[:-1], token + "x", token.swapcase()):
+            if other not in [known for _, known in pairs]:
+                assert tokens.caller(f"Bearer {other}".encode()) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no token"),
+        ("# nothing\n\n", "no token"),
+        ("reader", "role without a token"),
+        ("owner secret", "reader or writer"),
+        ("secret secret2", "reader or writer"),
+        ("reader /etc/ secret", "prefix"),
+        ("reader * secret <b>", "name"),
+        ("reader * secret a b", "more words"),
+        ("writer caf\N{LATIN SMALL LETTER E WITH ACUTE}", "printable"),
+        ("one\none", "twice"),
+        ("reader * one me\nwriter * two me", "twice"),
+    ],
+)
+def test_a_wrong_line_is_named_and_its_token_is_not(text, said):
+    with pytest.raises(InvalidInput, match=said) as caught:
+        Tokens.parse(text, "tokens.txt")
+    assert "secret" not in str(caught.value)
+    assert str(caught.value).startswith("tokens.txt")
+
+
+def test_a_file_that_others_can_read_is_a_warning(tmp_path, capsys):
+    path = tmp_path / "tokens"
+    path.write_text("writer * s3cret\n")
+    path.chmod(0o644)
+    assert Tokens.read(path)
+    assert "chmod 600" in capsys.readouterr().err
+    path.chmod(stat.S_IRUSR | stat.S_IWUSR)
+    assert Tokens.read(path)
+    assert capsys.readouterr().err == ""
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(InvalidInput, match="UTF-8"):
+        Tokens.read(path)
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        Tokens.read(tmp_path)
+
+
+@given(st.binary(max_size=40))
+@example(b"Basic ")
+@example(b"Basic OnRva2Vu")
+@example(b"bearer  token ")
+def test_no_header_is_more_than_a_wrong_token(raw):
+    tokens = Tokens.parse("writer token")
+    for basic in (False, True):
+        caller = tokens.caller(raw, basic=basic)
+        assert caller is None or b"token" in raw or (basic and b"OnRva2Vu" in raw)
+
+
+# --- where it listens, and to whom ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com", "", "127.0.0.1.nip"])
+def test_off_loopback_a_token_is_needed_or_words(host):
+    with pytest.raises(InvalidInput, match=r"--token-file.*--insecure"):
+        require_closed_door(host, has_tokens=False, insecure=False)
+    require_closed_door(host, has_tokens=True, insecure=False)
+    require_closed_door(host, has_tokens=False, insecure=True)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost", "LOCALHOST"])
+def test_on_loopback_none_is_needed(host):
+    require_closed_door(host, has_tokens=False, insecure=False)
+
+
+def test_pages_of_the_web_reach_nothing(served):
+    path = f"/v1/sessions/{fresh()}"
+    for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "localhost@x"):
+        assert call(served.url, "GET", "/v1/sessions", headers={"Host": host}).status == 403
+    for origin in ("http://evil.example", "null", "http://127.0.0.1", "https://localhost:1"):
+        answer = call(served.url, "PUT", path, SIMPLEX, {"Origin": origin})
+        assert answer.status == 403
+        assert not any(name.startswith("access-control") for name in answer.headers)
+    for host in ("localhost", "LOCALHOST:8000", "127.0.0.1", "[::1]:8000"):
+        assert call(served.url, "GET", "/v1/sessions", headers={"Host": host}).status == 200
+    own = {"Origin": served.url}
+    assert call(served.url, "PUT", path, SIMPLEX, own).status == 201
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+HOSTILE = (
+    "%3Cscript%3Ealert(1)%3C%2Fscript%3E",
+    "..",
+    "%2e%2e",
+    "..%2f..%2fetc%2fpasswd",
+    "a%00b",
+    "a%0d%0aSet-Cookie:x",
+    "%ff%fe",
+    "a%20b",
+    "-a",
+    "_a",
+    "a" * 101,
+    "%22;drop%20table",
+    "caf%C3%A9",
+    "a%0A",
+)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_reach_nothing(served, name):
+    for method, part, body in (("PUT", "", SIMPLEX), ("GET", "", None), ("POST", "/pin", {})):
+        answer = call(served.url, method, f"/v1/sessions/{name}{part}", body)
+        assert answer.status in (404, 422)
+        assert b"<script" not in answer.raw
+        assert "set-cookie" not in answer.headers
+    for page in ("/", "/metrics"):
+        assert b"alert(1)" not in call(served.url, "GET", page).raw
+
+
+@given(st.text(max_size=110))
+def test_names_are_plain(name):
+    plain = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+    expected = 0 < len(name) <= 100 and set(name) <= plain and name[0] not in "._-"
+    assert bool(NAME.fullmatch(name)) == expected
+
+
+# --- load -----------------------------------------------------------------------------------------
+
+
+def connected(url):
+    parts = urlsplit(url)
+    return socket.create_connection((parts.hostname, parts.port), timeout=30)
+
+
+def everything(connection):
+    """All that comes until the other side closes."""
+    found = b""
+    with contextlib.suppress(ConnectionError):
+        while piece := connection.recv(65536):
+            found += piece
+    return found
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A server that takes little of anything; its address and its traffic."""
+    traffic = Traffic(most=2)
+    with in_thread(
+        tmp_path_factory.mktemp("small"),
+        traffic=traffic,
+        longest_body=1000,
+        body_seconds=0.4,
+        connections={"seconds": 0.4, "longest": 5000, "most": 12},
+    ) as url:
+        call(url, "PUT", "/v1/sessions/one", SIMPLEX)
+        yield url, traffic
+
+
+def test_long_bodies_are_refused_as_they_come(small):
+    url, _ = small
+    path = "/v1/sessions/one/observations"
+    assert call(url, "POST", path, b" " * 999 + b"{").status == 400
+    for body in (b"x" * 1001, b"x" * 200_000):
+        answer = call(url, "POST", path, body)
+        assert (answer.status, answer.body["title"]) == (413, "Content Too Large")
+    with connected(url) as connection:
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+        connection.sendall(head.encode())
+        for _ in range(20):
+            connection.sendall(b"64\r\n" + b"x" * 100 + b"\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 413 ")
+    packed = call(url, "POST", path, b"{}", {"Content-Encoding": "gzip"})
+    assert packed.status == 415
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        (b"", b""),
+        (b"GET / HT", b""),
+        (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: ", b""),
+        (b"GET / HTTP/1.1\r\n" + b"X-A: " + b"x" * 200_000, b"HTTP/1.1 400 "),
+        (b"GET /" + b"x" * 100_000, b"HTTP/1.1 4"),
+        (b"\x16\x03\x01\x02\x00\x01\x00", b"HTTP/1.1 400 "),
+        (b"GET  /healthz HTTP/9.9\r\n\r\n", b"HTTP/1.1 400 "),
+        (
+            b"POST /v1/sessions/one/pin HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
+            b"HTTP/1.1 408 ",
+        ),
+        (
+            b"POST /v1/sessions/one/pin HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n"
+            b"Content-Length: 3\r\n\r\n{}",
+            b"HTTP/1.1 400 ",
+        ),
+    ],
+    ids=range(9),
+)
+def test_who_sends_slowly_or_nonsense_is_let_go(small, sent, expected):
+    url, _ = small
+    began = time.monotonic()
+    with connected(url) as connection:
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(sent)
+        found = everything(connection)
+    assert time.monotonic() - began < 5.0
+    assert found.startswith(expected) or (expected and not found)
+    if b"\r\n\r\n" in found:
+        assert b"application/problem+json" in found
+    assert call(url, "GET", "/healthz").status == 200
+
+
+def test_connections_are_counted(small):
+    url, _ = small
+    with contextlib.ExitStack() as stack:
+        for _ in range(30):
+            stack.enter_context(connected(url))
+        time.sleep(0.6)
+    assert call(url, "GET", "/healthz").status == 200
+
+
+def test_more_than_can_be_answered_is_refused_at_once(small):
+    url, traffic = small
+    head = (
+        "POST /v1/sessions/one/decisions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n"
+    )
+    with connected(url) as first, connected(url) as second:
+        for connection in (first, second):
+            connection.sendall(head.encode())
+        _until(lambda: traffic.in_flight == 2)
+        answer = call(url, "GET", "/v1/sessions")
+        assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+        assert answer.body["detail"].endswith("come again.")
+        for path in ("/healthz", "/readyz", "/metrics"):
+            assert call(url, "GET", path).status == 200
+        for connection in (first, second):
+            connection.sendall(b"{}")
+            assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
+    _until(lambda: traffic.in_flight == 0)
+    assert traffic.refused["overload"] == 1
+    assert call(url, "GET", "/v1/sessions").status == 200
+
+
+def _until(holds):
+    for _ in range(500):
+        if holds():
+            return
+        time.sleep(0.01)
+    raise AssertionError("It does not come to that.")
+
+
+def test_quotas_are_of_each_token(tmp_path):
+    quotas = Quotas(requests=5.0, observations=3.0, sessions=1, clock=lambda: 0.0)
+    tokens = "writer * one\nwriter * two\nwriter c- three\nwriter d- four"
+    with in_thread(tmp_path, tokens=tokens, quotas=quotas) as url:
+        for _ in range(10):
+            assert call(url, "GET", "/v1/sessions", headers=bearer("one")).status == 200
+        answer = call(url, "GET", "/v1/sessions", headers=bearer("one"))
+        assert (answer.status, answer.headers["retry-after"]) == (429, "1")
+        assert call(url, "GET", "/metrics", headers=bearer("one")).status == 200
+        assert call(url, "PUT", "/v1/sessions/c-1", SIMPLEX, bearer("three")).status == 201
+        assert call(url, "PUT", "/v1/sessions/c-1", SIMPLEX, bearer("three")).status == 200
+        assert call(url, "PUT", "/v1/sessions/c-2", SIMPLEX, bearer("three")).status == 429
+        assert call(url, "PUT", "/v1/sessions/d-1", SIMPLEX, bearer("four")).status == 201
+        many = {"observations": [{"costs": [1, 2, 3]}] * 8}
+        path = "/v1/sessions/d-1/observations"
+        assert call(url, "POST", path, many, bearer("four")).status == 200
+        assert call(url, "POST", path, many, bearer("four")).status == 429
+        assert call(url, "POST", path, {"costs": [1, 2, 3]}, bearer("two")).status == 200
+
+
+def test_memory_is_flat_under_requests_that_are_refused(small):
+    url, traffic = small
+    with open("/proc/self/statm") as file:
+        before = int(file.read().split()[1])
+    body = b'{"costs": "' + b"x" * 900 + b'"}'
+    for _ in range(150):
+        call(url, "POST", "/v1/sessions/one/observations", body)
+    with open("/proc/self/statm") as file:
+        grown = (int(file.read().split()[1]) - before) * os.sysconf("SC_PAGE_SIZE")
+    assert grown < 8 << 20
+    assert traffic.in_flight == 0
+    assert threading.active_count() < 60
+    assert len(traffic.requests) < 100
+
+
+def test_a_mistake_of_ours_is_a_problem_without_its_cause(tmp_path, capfd):
+    from tidewolf.service.app import make_app
+
+    class Broken:
+        """Sessions that fail in a way nobody expected."""
+
+        def __getattr__(self, name):
+            raise ZeroDivisionError("the cause")
+
+    app = make_app(Broken())
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    async def receive():
+        return {"type": "http.request", "body": b"{}", "more_body": False}
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v1/sessions/one/decisions",
+        "headers": [(b"host", b"localhost")],
+        "query_string": b"",
+    }
+    asyncio.run(app(scope, receive, send))
+    for pool in app.state.pools:
+        pool.shutdown()
+    assert sent[0]["status"] == 500
+    assert b"the cause" not in sent[1]["body"]
+    assert "ZeroDivisionError: the cause" in capfd.readouterr().err

@@ -1,0 +1,55 @@
+"""Databases of services of earlier versions, which stay here for ever: every session opens, says
+where it stands, and goes on as it would have.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tools.service_fixture import ROUNDS, SESSIONS, goes_on, kept, opened
+
+from tidewolf.core.errors import OtherVersions
+
+FIXTURES = sorted((Path(__file__).parent / "fixtures").glob("*/sessions"))
+VERSIONS = [folder.parent.name for folder in FIXTURES]
+
+
+@pytest.fixture(params=FIXTURES, ids=VERSIONS)
+def copied(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    shutil.copytree(request.param, tmp_path / "sessions")
+    return tmp_path / "sessions"
+
+
+def test_a_database_of_this_version_opens_in_the_next(copied: Path) -> None:
+    expected: dict[str, Any] = json.loads((copied / "expected.json").read_text())
+    assert expected.pop("tidewolf")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OtherVersions)
+        with opened(copied) as sessions:
+            listed = kept(sessions.list())["sessions"]
+            assert {each["name"]: each["rounds"] for each in listed} == {
+                name: expected[name]["rounds"] for name in SESSIONS
+            }
+            past = {name: kept(sessions.history(name))["rounds"] for name in SESSIONS}
+            who = {entry["who"] for entry in kept(sessions.audit(None))["entries"]}
+            found = goes_on(sessions)
+        with opened(copied) as sessions:
+            for name in SESSIONS:
+                assert kept(sessions.get(name))["rounds"] == ROUNDS + len(found[name]["decisions"])
+    assert who == {"fixture"}
+    assert [len(past[name]) for name in SESSIONS] == [expected[n]["rounds"] for n in SESSIONS]
+    assert list(found) == list(expected)
+    for name, shown in expected.items():
+        decisions = shown.pop("decisions")
+        np.testing.assert_allclose(found[name].pop("decisions"), decisions, atol=1e-9)
+        assert found[name] == shown
+
+
+def test_this_version_has_one() -> None:
+    assert "format2" in VERSIONS
