@@ -19,6 +19,12 @@ from tidewolf.durable.lock import locked
 from tidewolf.durable.shelf_schema import APPLICATION, make, require_format
 
 NAME = "tidewolf.db"
+_PRAGMAS = (
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "fullfsync = ON",
+    "wal_autocheckpoint = 4000",  # pages: each time takes syncs beside those of commits
+)
 
 
 @final
@@ -107,7 +113,7 @@ def opened(path: Path, *, made: bool = False) -> SQLite:
         )
         if tables and kind != APPLICATION:
             raise BrokenFile(f"{path} is a file, but not one that a service keeps sessions in.")
-        for pragma in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON"):
+        for pragma in _PRAGMAS:
             db.execute(f"PRAGMA {pragma}")
         if not tables:
             with db.transaction():
