@@ -160,7 +160,7 @@ def serve(settings: Settings) -> None:
 
 
 def _ignore_warnings() -> None:
-    """Of what callers send: each text would be kept, and shown, for as long as the process lives."""
+    """Of what callers send: each text would be kept, and shown, as long as the process lives."""
     warnings.simplefilter("ignore")
     warnings.simplefilter("default", NotCached)
 
