@@ -15,7 +15,6 @@ from tidewolf.core.feedback import Bandit
 from tidewolf.service.description import Made
 from tidewolf.session import Session
 
-
 _WARM: set[tuple[type, type]] = set()
 """Kinds of learners and sets that have played here."""
 
