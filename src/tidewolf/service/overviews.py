@@ -78,7 +78,7 @@ class Overviews:
             found = Overview(
                 card.name,
                 served.session.rounds,
-                pending=len(served.session.pending),
+                pending=len(waits),
                 limits=dict(served.counts.broken),
             )
         age = max(0.0, now - min(waits)) if waits else None
