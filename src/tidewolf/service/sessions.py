@@ -462,7 +462,7 @@ class Sessions:
     def _open(self, name: str, place: _Place, made: Made | None) -> Served:
         self._let_go(name, place)
         if place.broken is not None and time.monotonic() < place.broken[0]:
-            raise place.broken[1]
+            raise type(place.broken[1])(str(place.broken[1]))
         card = self.shelf.card(name)
         if card is None:
             self._forget(name, place)
