@@ -13,6 +13,7 @@ import pytest
 
 EXTRA = {
     "cvxpy": "cvx",
+    "fastapi": "serve",
     "highspy": "app",
     "httpx": "serve",
     "jax": "jax",
@@ -105,6 +106,9 @@ NEEDS = {
     "test_report_sections.py::test_matrices_and_several_runs_have_pages": "jinja2",
     "test_sdp.py::test_the_shell_runs_it_and_writes_a_page": "typer",
     "test_service_docs.py": "httpx",
+    "test_serve_fuzz.py": "fastapi",
+    "test_serve_http.py": "fastapi",
+    "test_serve_security.py": "fastapi",
     "test_sweep.py": "joblib",
     "test_tournament.py": "typer",
     "test_arrays.py::test_a_column_of_a_setting_is_as_wide_as_its_values": "pyarrow",
