@@ -113,10 +113,10 @@ class Server:
         words = "".join(f"&{name}={value}" for name, value in more.items())
         return f"postgresql:///{database}?host={self.folder}&user=tidewolf{words}"
 
-    def fresh(self) -> str:
-        """The address of a new, empty database."""
+    def fresh(self, how: str = "") -> str:
+        """The address of a new, empty database; `how` is what stands after its name."""
         name = f"fresh_{next(self._count)}"
-        self.execute(f"CREATE DATABASE {name}")
+        self.execute(f"CREATE DATABASE {name} {how}")
         return self.url(name)
 
     def execute(self, sql: str, database: str = "postgres") -> list[tuple[Any, ...]]:

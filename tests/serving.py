@@ -134,7 +134,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     yield _shared[0]
     _users.pop()
     if not _users:
-        code, said, errors = stop(_shared.pop())
+        code, said, errors = stop(_shared.pop(), signal.SIGINT)
         assert (code, said, errors) == (0, "", "")
 
 

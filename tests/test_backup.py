@@ -5,6 +5,7 @@ the bit.
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
+from servers import PATIENCE
 from tidewolf.cli import main
 
 EXPERIMENT = {"set": {"kind": "Simplex", "n": 3}, "learners": [{"name": "LyapunovDescent"}]}
@@ -109,6 +111,10 @@ def test_one_session_goes_back_while_the_server_runs(served, tmp_path, capsys):
         assert command(*words, "--replace") == 0
         assert capsys.readouterr().out == "1 session is restored.\n"
     with client(served, "a") as a, client(served, "b") as b:
+        until = time.monotonic() + PATIENCE
+        while a.rounds != 4:  # it looks now and then
+            assert time.monotonic() < until
+            time.sleep(0.01)
         goes_on(a, "a", 4)
         goes_on(b, "b", 7)
     served.kill()

@@ -159,7 +159,7 @@ def test_points_are_read_only_and_of_the_shape_of_the_set(url):
         client.observe(played=[[1.0, 0.0], [0.0, 0.0]], costs=np.eye(2))
         assert client.rounds == 1
         assert client.mode == "live"
-        assert client.explain()["round"] == 1
+        assert client.explain()["round"] == 2
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=20))

@@ -404,14 +404,17 @@ def test_a_killed_server_is_gone_at_once_and_a_live_one_never(
 
 
 def test_a_server_that_lost_its_connection_stops_until_it_is_back(
-    prepared: Postgres, postgres_url: str, postgres_server: Server
+    prepared: Postgres, postgres_url: str, wire: Wire
 ) -> None:
-    presence = Presence(postgres_url, "a")
+    presence = Presence(through(wire, postgres_url), "a")
     assert presence.lease() == presence.lease() == 1
-    cut_off(postgres_server)
+    wire.down = True
+    wire.cut()
+    until(lambda: is_gone(prepared, "a"))
     with pytest.raises(CheckpointError, match="server a has lost its connection"):
         presence.lease()
     assert is_gone(prepared, "a")
+    wire.down = False
 
     def lease() -> int:
         try:

@@ -9,7 +9,6 @@ import contextlib
 import json
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -22,7 +21,7 @@ from hypothesis import strategies as st
 
 import serving
 import tidewolf as tw
-from serving import SIMPLEX, call, ended, fresh, in_thread, start, stop
+from serving import SIMPLEX, call, ended, fresh, in_thread, start
 from tidewolf.core import errors
 from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.service.problems import Refused, problem_of, status_of
@@ -83,7 +82,7 @@ def test_the_same_observation_gets_the_first_answer_and_another_is_refused(serve
     first = call(served.url, "POST", path, {"round": 1, "costs": COSTS})
     call(served.url, "POST", path, {"costs": [0.0, 0.0, 1.0]})
     again = call(served.url, "POST", path, {"round": 1, "costs": COSTS})
-    assert (again.status, again.body) == (200, first.body)
+    assert (again.status, again.body) == (200, {**first.body, "rounds": 2})
     other = call(served.url, "POST", path, {"round": 1, "costs": [9.0, 9.0, 9.0]})
     assert other.status == 409
     assert call(served.url, "GET", session).body["rounds"] == 2
@@ -378,14 +377,6 @@ def test_a_bucket_gives_no_more_than_its_rate_and_what_it_holds(rate, asked):
 # --- the process ----------------------------------------------------------------------------------
 
 
-def refused(*options: str) -> str:
-    """What the command says on stderr when it ends with 2."""
-    command = [sys.executable, "-m", "tidewolf", "serve", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (2, "")
-    return done.stderr
-
-
 def test_it_does_not_start_where_it_must_not(served, tmp_path):
     from tidewolf.cli import main
 
@@ -433,16 +424,16 @@ def test_a_server_says_one_line_and_drains_and_goes_on(tmp_path):
     assert {"at", "who", "method", "path", "status", "ms"} == set(lines[0])
     assert "secret" not in logged
 
-    again = start(tmp_path / "data")
-    assert call(again.url, "GET", path).body["rounds"] == 1
-    assert stop(again, signal.SIGINT) == (0, "", "")
+    with in_thread(tmp_path / "data") as url:
+        assert call(url, "GET", path).body["rounds"] == 1
 
 
 def test_a_thousand_sessions_are_ready_within_a_second(tmp_path):
     from tidewolf.durable.shelf import Shelf
+    from tidewolf.service.modes import Settings
 
-    shelf = Shelf.open(tmp_path)
-    for kept in [shelf.create(f"s{i:04d}", json.dumps(SIMPLEX), "{}") for i in range(1000)]:
+    shelf, settings = Shelf.open(tmp_path), Settings("LyapunovDescent").text
+    for kept in [shelf.create(f"s{i:04d}", json.dumps(SIMPLEX), settings) for i in range(1000)]:
         kept.result()
     shelf.close()
     began = time.perf_counter()

@@ -20,7 +20,7 @@ import pytest
 import tidewolf as tw
 
 PAGE = Path(__file__).parent.parent / "docs" / "service.md"
-TOKEN = "7c1f0e8a2b94"
+TOKEN, READER = "7c1f0e8a2b94", "55e09d1b7ac3"
 END = "<end of a block>"
 
 
@@ -59,7 +59,10 @@ def agrees(shown: Any, found: Any) -> bool:
 @pytest.fixture
 def url(servers: Any, tmp_path: Path) -> Any:
     tokens = tmp_path / "tokens"
-    tokens.write_text(f"writer lisbon- {TOKEN} controller\n")
+    (shown,) = re.findall(r"\$ cat tokens\n(.*?)\$", PAGE.read_text(), flags=re.DOTALL)
+    assert TOKEN in shown
+    assert READER in shown
+    tokens.write_text(shown)
     tokens.chmod(0o600)
     server = servers.start(tmp_path / "sessions", "--token-file", str(tokens))
     yield f"http://127.0.0.1:{server.port}"
@@ -72,7 +75,7 @@ def shell(code: list[str], url: str, folder: Path) -> list[str]:
     ended = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
         cwd=folder,
-        env={**os.environ, "URL": url, "TOKEN": TOKEN, "no_proxy": "127.0.0.1"},
+        env={**os.environ, "URL": url, "TOKEN": TOKEN, "READER": READER, "no_proxy": "127.0.0.1"},
         capture_output=True,
         text=True,
         check=False,
@@ -117,7 +120,7 @@ def require(part: Block, came: str) -> None:
 def apart(line: str) -> list[str]:
     """Objects that stand on one line, for curl ends none."""
     found, decoder, at = [], json.JSONDecoder(), 0
-    while at < len(line):
+    while line[at : at + 1] == "{":
         _, end = decoder.raw_decode(line, at)
         found.append(line[at:end])
         at = end

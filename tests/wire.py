@@ -6,13 +6,13 @@ import itertools
 import select
 import socket
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 SOCKET = ".s.PGSQL.5432"
 """PostgreSQL's name for it."""
-Judge = Callable[[int, bytes], bool]
+BEAT = b"pg_backend_pid"
+"""In what a server asks each second, which counts as no message."""
 
 
 def never(number: int, said: bytes) -> bool:
@@ -21,13 +21,14 @@ def never(number: int, said: bytes) -> bool:
 
 class Wire:
     """Forwards what clients say at a socket in `folder` to that in `to`. `before` and `after` judge
-    each message with its number: where one says True every connection ends, with the message not
-    delivered, or delivered, done, and not answered.
+    each message with its number: where one says True its connection ends, with the message not
+    delivered, or delivered, done, and not answered. While it is `down` nobody is connected.
     """
 
     def __init__(self, folder: Path, to: Path) -> None:
         self.folder, self._to = folder, to
         self.before = self.after = never
+        self.down = False
         self.count = itertools.count()
         self._door = socket.socket(socket.AF_UNIX)
         self._door.bind(str(folder / SOCKET))
@@ -51,6 +52,9 @@ class Wire:
         with suppress(OSError):
             while True:
                 client, _ = self._door.accept()
+                if self.down:
+                    client.close()
+                    continue
                 threading.Thread(target=self._forward, args=(client,), daemon=True).start()
 
     def _forward(self, client: socket.socket) -> None:
@@ -63,9 +67,9 @@ class Wire:
                 for one in select.select(pair, [], [])[0]:
                     said = one.recv(1 << 20)
                     if one is client:
-                        number = next(self.count)
+                        number = -1 if BEAT in said else next(self.count)
                         if self.before(number, said):
-                            self.cut()
+                            return
                         is_last = is_last or self.after(number, said)
                         server.sendall(said)
                     elif not is_last:

@@ -51,11 +51,13 @@ WAITING = (3, 7)
 @contextmanager
 def opened(folder: Path) -> Iterator[Sessions]:
     """The sessions of a folder."""
-    sessions = Sessions(Shelf.open(folder))
+    shelf = Shelf.open(folder)
+    sessions = Sessions(shelf)
     try:
         yield sessions
     finally:
         sessions.close()
+        shelf.close()
 
 
 def kept(reply: Reply) -> dict[str, Any]:

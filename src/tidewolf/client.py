@@ -118,7 +118,11 @@ class Client:
                     f'An experiment is keys and values, such as {{"set": {{"kind": "Simplex", '
                     f'"n": 3}}}}, not {shown(experiment)}.'
                 )
-            self._keep_entries(self._ask("PUT", "", experiment))
+            try:
+                self._keep_entries(self._ask("PUT", "", experiment))
+            except BaseException:
+                self.close()
+                raise
 
     @property
     def url(self) -> str:
@@ -346,7 +350,7 @@ class Client:
         Returns
         -------
         dict
-            Plain data.
+            Plain data, as the service says it: rounds count from 1 there.
         """
         return self._ask("GET", "/explanation")
 

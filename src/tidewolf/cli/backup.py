@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -52,19 +52,18 @@ def backup_command(
       tidewolf backup --data sessions routing.db --session routing
       tidewolf backup --database postgresql://db/tidewolf monday.db
     """
-    from tidewolf.durable.shelf import backup
+    from tidewolf.durable.copies import backup
 
     where = _where(data, database, to_be_there=True)
     if file.exists() and not force:
         raise InvalidInput(f"{file} is there already: give another name, or --force.")
+    if not file.parent.is_dir():
+        raise InvalidInput(f"There is no folder {file.parent}: make it first.")
     part = file.with_name(f"{file.name}.part")
     part.unlink(missing_ok=True)
-    try:
-        with _working(f"copying to {file}"):
-            copied = backup(where, part, session or None)
-        os.replace(part, file)
-    finally:
-        part.unlink(missing_ok=True)
+    with _progress("copying") as seen:
+        copied = backup(where, part, session or None, seen)
+    os.replace(part, file)
     typer.echo(f"{_sessions(copied)} in {file}.")
 
 
@@ -89,13 +88,13 @@ def restore_command(
       tidewolf restore monday.db --data sessions --session routing --replace
       tidewolf restore monday.db --database postgresql://db/tidewolf
     """
-    from tidewolf.durable.shelf import restore
+    from tidewolf.durable.copies import restore
 
     where = _where(data, database)
     if not file.is_file():
         raise InvalidInput(f"There is no file {file}: give what `tidewolf backup` wrote.")
-    with _working(f"restoring from {file}"):
-        restored = restore(file, where, session or None, replace)
+    with _progress("restoring") as seen:
+        restored = restore(file, where, session or None, replace, seen)
     typer.echo(f"{_sessions(restored)} restored.")
 
 
@@ -116,12 +115,12 @@ def _sessions(count: int) -> str:
 
 
 @contextmanager
-def _working(what: str) -> Iterator[None]:
-    """A line that moves while something is done; nothing where stderr is not a terminal."""
+def _progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """What keeps a line moving; nothing is shown where stderr is not a terminal."""
     if not sys.stderr.isatty():
-        yield
+        yield None
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(what):
-        yield
+    with Console(stderr=True).status(f"{what} ...") as line:
+        yield lambda done, of: line.update(f"{what}: {done:,} of {of:,} sessions")

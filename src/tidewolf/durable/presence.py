@@ -45,9 +45,13 @@ seconds.
 """
 
 
-def own_name() -> str:
-    """A name for a server that has none: no other has it."""
-    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+def own_name(shown: str = "") -> str:
+    """A name that no other server has: what it is called, or its machine and process, and #...
+
+    >>> own_name("http://db.example:8000").partition("#")[0]
+    'http://db.example:8000'
+    """
+    return f"{shown or f'{socket.gethostname()}-{os.getpid()}'}#{secrets.token_hex(4)}"
 
 
 @final
@@ -65,7 +69,7 @@ class Presence:
     def __init__(self, url: str, name: str) -> None:
         self._driver = driver()
         self._url, self.where, self.name = url, without_password(url), name
-        self._over, self._mutex = threading.Event(), threading.Lock()
+        self._mutex, self._wake, self._over = threading.Lock(), threading.Event(), False
         self._now: Connection[Any] | None = None
         self._lease, self._seen = 0, 0.0
         self._arrive()
@@ -94,8 +98,9 @@ class Presence:
 
     def close(self) -> None:
         """Be gone. Twice does no harm."""
-        self._over.set()
         with self._mutex:
+            self._over = True
+            self._wake.set()
             if self._now is not None:
                 with suppress(self._driver.Error):
                     self._now.execute("DELETE FROM servers WHERE id = $1", (number(self.name),))
@@ -104,11 +109,13 @@ class Presence:
                 self._now = None
 
     def _stay(self) -> None:
-        while not self._over.wait(BEAT):
+        while not self._over:
+            self._wake.wait(BEAT)
+            self._wake.clear()
             with self._mutex, suppress(self._driver.Error, CheckpointError):
                 if self._now is not None:
                     self._beat(self._now)
-                elif not self._over.is_set():
+                elif not self._over:
                     self._arrive()
 
     def _beat(self, connection: Connection[Any]) -> None:
@@ -121,6 +128,7 @@ class Presence:
         else:
             connection.close()
             self._now = None
+            self._wake.set()
 
     def _arrive(self) -> None:
         """Take the lock of this name, on a connection of its own."""

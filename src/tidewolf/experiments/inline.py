@@ -19,9 +19,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, final
 
+import numpy as np
+
 from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import LARGEST_COUNT
-from tidewolf.core.errors import InvalidInput, TidewolfError
+from tidewolf.core.errors import InvalidInput
 from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Count, Names, Number, Numbers, Seed, Text
 from tidewolf.core.types import NDArray
@@ -51,7 +53,6 @@ from tidewolf.experiments.toml_tables import (
 )
 from tidewolf.methods.base import Learner
 from tidewolf.networks import Network
-from tidewolf.sets import ConvexSet
 
 USUAL = Choice.of("Ensemble", {"advice": ["last"]})
 """Who decides where nobody is named."""
@@ -186,12 +187,8 @@ class Inline:
         RoundReader
             With the set `K`, its `names`, its `network` and `functions`.
         """
-        try:
+        with np.errstate(all="ignore"):  # sets refuse what is not finite
             return RoundReader.of_set(self.hard_set, Place(self.body, ("set",)), self.names)
-        except TidewolfError:
-            raise
-        except (ArithmeticError, ValueError, MemoryError) as error:
-            raise self.body.refused(f"no set can be made of it: {error}.", "set") from None
 
     def decider(self, reader: RoundReader) -> Learner[Any]:
         """The learner, for the set of a reader.
@@ -206,20 +203,18 @@ class Inline:
         Learner
             Its horizon is `rounds`, and its seed `seed`, unless its settings say otherwise.
         """
-        return self._decider(reader.K, reader.network)
-
-    def _decider(self, K: ConvexSet, network: Network | None) -> Learner[Any]:
         known = learner_keys(self.learner.name)
         given = {"seed": self.seed, **self.learner.given}
         if self.rounds is not None:
             given.setdefault("horizon", self.rounds)
-        learner: Learner[Any] = build(
-            maker(self.learner, K, network),
-            {name: value for name, value in given.items() if name in known},
-            known,
-            Place(self.body, ("learners", 0)),
-            _no_table,
-        )
+        with np.errstate(all="ignore"):
+            learner: Learner[Any] = build(
+                maker(self.learner, reader.K, reader.network),
+                {name: value for name, value in given.items() if name in known},
+                known,
+                Place(self.body, ("learners", 0)),
+                _no_table,
+            )
         return learner
 
 
@@ -354,7 +349,8 @@ def _plain(table: Any, body: Body, path: tuple[str | int, ...]) -> Any:
     plain = dict(table)
     if "graph" in plain:
         kind = plain.get("kind", implied_kind(plain, set_kinds()))
-        known = kind_keys(set_kinds()[kind]) if kind in set_kinds() else {}
+        named = isinstance(kind, str) and kind in set_kinds()
+        known = kind_keys(set_kinds()[kind]) if named else {}
         links, columns = links_of(plain["graph"], body, (*path, "graph"), _columns(plain, known))
         if plain.get("directed") is False:
             columns = {name: numbers * 2 for name, numbers in columns.items()}

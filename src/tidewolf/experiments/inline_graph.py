@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 from tidewolf.core.arguments import shown
 from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Number
+from tidewolf.experiments.sizes import MOST_LINKS
 from tidewolf.experiments.toml import Document
 from tidewolf.networks.from_files import CAPACITY, LENGTH
 
@@ -89,7 +90,9 @@ def commodity_rows(given: Any, body: Document, path: KeyPath) -> Any:
         _require_known(row, ("source", "target", "demand"), "a commodity", body, (*path, i))
         for end in ("source", "target"):
             if end not in row:
-                raise body.refused(f"a commodity has a source and a target; {end} is missing.", i)
+                raise body.refused(
+                    f"a commodity has a source and a target; {end} is missing.", *path, i
+                )
         demand = [] if row.get("demand") is None else [row["demand"]]
         found.append([row["source"], row["target"], *demand])
     return found
@@ -125,6 +128,10 @@ def _links(
     _require_no_file(given, body, path)
     if not isinstance(given, list) or not given:
         raise body.refused(f"a graph is a list of links such as {_SUCH}.", *path)
+    if len(given) > MOST_LINKS:
+        raise body.refused(
+            f"there are {len(given):,} links; here there may be at most {MOST_LINKS:,}.", *path
+        )
     return [_link(row, body, (*path, i), by_key, behind) for i, row in enumerate(given)]
 
 

@@ -22,8 +22,12 @@ MOST_ENTRIES = 100_000
 """Entries of a point."""
 MOST_LINKS = 200_000
 """Links of a graph, a link that leads both ways counted twice."""
-MOST_SEARCHED = 20_000_000
-"""Commodities times paths times links, where the shortest paths are looked for."""
+MOST_SEARCHED = 200_000_000
+"""Commodities times paths times links times nodes, where the shortest paths are looked for: no
+search takes more steps.
+"""
+MOST_QUEUED = 20_000_000
+"""Links times nodes there: no search keeps more."""
 MOST_MEMBERS = 100
 """Items of a list of a learner's settings, each of which keeps a point, or more."""
 MOST_KEPT = 20_000_000
@@ -133,12 +137,13 @@ def require_modest_learner(given: Mapping[str, Any], entries: int, place: Place)
 
 def _require_quick(given: Mapping[str, Any], links: int, place: Place) -> None:
     """Refuse a search for paths that would not end soon."""
-    work = _commodities(given) * int(given.get("k", 3)) * links
-    if work > MOST_SEARCHED:
+    k, commodities = int(given.get("k", 3)), _commodities(given)
+    nodes = len({end for link in given["graph"] for end in link[:2]})
+    if links * nodes > MOST_QUEUED or commodities * k * links * nodes > MOST_SEARCHED:
         raise InvalidInput(
-            f"{place.words()}the {_rounded(int(given.get('k', 3)))} shortest paths of "
-            f"{_commodities(given):,} commodities over {links:,} links are too many to be looked "
-            "for here; take fewer of them."
+            f"{place.words()}the {_rounded(k)} shortest paths of {commodities:,} commodities over "
+            f"{links:,} links and {nodes:,} nodes are too many to be looked for here; take fewer "
+            "of them."
         )
 
 

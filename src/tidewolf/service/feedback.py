@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,6 @@ from tidewolf.core.arguments import shown
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.types import Array
-from tidewolf.functions.limit_names import limit_names
 from tidewolf.live.entries import Entries, value_at, violation_at
 from tidewolf.live.lines import NUMBERS
 from tidewolf.service.description import Made
@@ -57,8 +56,8 @@ class Seen(NamedTuple):
             return max(0.0, float(np.max(self.told["constraint_value"])))
         return violation_at(self.functions[1], x)
 
-    def broken(self, x: Array, K: Any) -> dict[str, float]:
-        """By how much it broke each limit that it did break."""
+    def broken(self, x: Array, called: Callable[[Batch], Sequence[str]]) -> dict[str, float]:
+        """By how much it broke each limit that it did break; `called` says what limits are."""
         if self.functions is None:
             values = np.atleast_1d(self.told["constraint_value"])
             names = [f"limit {i}" for i in range(1, len(values) + 1)]
@@ -66,7 +65,7 @@ class Seen(NamedTuple):
             limits = self.functions[1]
             pieces = limits.pieces(x)
             values = limits.values(x) if pieces is None else np.asarray(pieces)[0]
-            names = list(limit_names(K, limits))
+            names = list(called(limits))
         if len(values) == 1 and names[0].startswith("limit "):
             names = [ONLY_LIMIT]
         return {names[i]: float(values[i]) for i in np.flatnonzero(values > BROKEN).tolist()}

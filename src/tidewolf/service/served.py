@@ -11,7 +11,7 @@ Rounds count from 0 here, as sessions have them, and from 1 in requests, answers
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -21,6 +21,7 @@ import numpy as np
 
 from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import to_numpy
+from tidewolf.core.batch import Batch
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import (
     CheckpointError,
@@ -35,6 +36,8 @@ from tidewolf.core.errors import (
 from tidewolf.core.known import Known
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.durable.shelf import Card, Round, Shelf
+from tidewolf.functions.capacity import Capacity
+from tidewolf.functions.limit_names import limit_names
 from tidewolf.live.entries import said_demands
 from tidewolf.methods.available import entries_out
 from tidewolf.methods.turns import takes_late
@@ -49,8 +52,8 @@ from tidewolf.service.replies import Limits
 from tidewolf.session import Session
 
 DECISION_KEYS = ("round", "time", "context", "advice", "unavailable", "deadline")
-RECENT = 64
-"""Rounds that were observed last and are remembered."""
+RECENT, FEWEST, ROOM = 64, 4, 100_000
+"""Rounds that were observed last and are remembered: at most, at least, and entries of points."""
 TO_DISK = 30.0
 """How long what is read waits for what is being written. Unit: seconds."""
 
@@ -126,6 +129,8 @@ class Served:
         """what was noted of rounds that are not over"""
         self.recent: dict[int, Observed] = {}
         """the rounds that were observed last, in the order of their observation"""
+        self._fresh: dict[int, dict[str, Any]] = {}
+        """observations of the request that is being answered, which are nowhere but here"""
         self._demands: list[float] | None = None
         self.goes_on_as(made)
         self._remember()
@@ -133,14 +138,16 @@ class Served:
     def goes_on_as(self, made: Made) -> None:
         """With this learner, and these names, from now on."""
         self.made, self.entries, self.K = made, made.entries, made.K
+        self._kept = max(FEWEST, min(RECENT, ROOM // len(made.names)))
         self._clock = made.follows_clock
+        self._capacities: tuple[str, ...] | None = None
         self._late = takes_late(made.learner)
 
     def _remember(self) -> None:
         """What the shelf knows of the last rounds, and of those that wait."""
         waiting = self.session.pending
         first = min(waiting, default=self.session.round) + 1
-        last = self.shelf.last_rounds(self.name, RECENT)
+        last = self.shelf.last_rounds(self.name, self._kept)
         found = {one.round: one for one in last}
         found |= {r.round: r for r in self.shelf.rounds_of(self.name, first, self.coming + 1)}
         for number in sorted(found):
@@ -209,7 +216,7 @@ class Served:
         body = as_body(given, DECISION_KEYS, "A request for a decision")
         number = as_round(body["round"]) if "round" in body else self.session.round
         if self._is_over(number):
-            return self.decision(number)
+            return self._decision_again(number)
         asked = self._asked(number, body)
         self._require_room(number)
         before = self._answers.get(number)
@@ -227,6 +234,15 @@ class Served:
         self.counts.decisions += 1
         self.fell = note.fell
         return self._answer(number, note)
+
+    def _decision_again(self, number: int) -> dict[str, Any]:
+        found = self.observed(number)
+        if found is None:
+            raise OtherContent(
+                f"Round {number + 1} is over, and its decision is not known: it expired, or was "
+                f"not noted. Round {self.session.round + 1} stands."
+            )
+        return self._answer(number, found.note)
 
     def _stands(self, number: int, note: Note) -> bool:
         """Whether what was answered of a round still is: the one that stands follows the mode."""
@@ -309,6 +325,8 @@ class Served:
         }
         if want.source == INCUMBENT and want.point is None:
             return Note(None, source=INCUMBENT, reason=want.reason, proposal=own, **common)  # type: ignore[arg-type]
+        if want.is_learners and own is not None and asked.out is None:
+            return Note(own, reason=self._said(), **common)  # type: ignore[arg-type]
         rungs = [] if want.is_learners else [_wanted_rung(want)]
         rungs += self._rungs(asked.number, own, failure)
         found: Chosen = descend(rungs, asked.out, self.entries.names)
@@ -324,13 +342,15 @@ class Served:
 
     def _rungs(self, number: int, own: Floats | None, failure: str) -> list[Rung]:
         """The ladder from the learner down."""
-        rounds = self.session.rounds
-        said = f"Decided by {self.settings.learner} after {rounds:,} round{'s' * (rounds != 1)}."
         return [
-            Rung("learner", lambda: own, said, failure),
+            Rung("learner", lambda: own, self._said(), failure),
             Rung("last", lambda: self._good_before(number), without="There is no decision before."),
             Rung("static", self.static),
         ]
+
+    def _said(self) -> str:
+        rounds = self.session.rounds
+        return f"Decided by {self.settings.learner} after {rounds:,} round{'s' * (rounds != 1)}."
 
     def static(self) -> Floats:
         """What is played where nothing else can be."""
@@ -474,10 +494,13 @@ class Served:
                 f"Round {number + 1} was not asked for yet, so nothing can be observed of it: ask "
                 f"for its decision first. Round {self.session.round + 1} stands."
             )
-        if self._is_over(number):
+        if number in self._fresh:
+            found = self._observe_fresh(number, body)
+        elif self._is_over(number):
             found = self._observe_again(number, seen, played)
         else:
             found = self._observe(number, seen, played, body)
+            self._fresh[number] = {**body, "round": number + 1}
         return {"round": number + 1, "cost": found.cost, "violation": found.violation}
 
     def _observe_again(self, number: int, seen: Seen, played: Array | None) -> Observed:
@@ -488,6 +511,13 @@ class Served:
         with counted_from_one():
             self.session.observe(round=number, played=played, **seen.told)
         return found or Observed(0.0, None, None, Note(None))
+
+    def _observe_fresh(self, number: int, body: dict[str, Any]) -> Observed:
+        if {**body, "round": number + 1} != self._fresh[number]:
+            raise OtherContent(
+                f"Round {number + 1} is in the request twice, with other content: the first stands."
+            )
+        return self.recent[number]
 
     def _observe(
         self, number: int, seen: Seen, played: Array | None, body: dict[str, Any]
@@ -518,8 +548,9 @@ class Served:
         return found
 
     def trim(self) -> None:
-        """Let go of rounds that are remembered for nothing."""
-        for number in list(islice(self.recent, max(0, len(self.recent) - RECENT))):
+        """Let go of rounds that are remembered for nothing, at the end of a request."""
+        self._fresh = {}
+        for number in list(islice(self.recent, max(0, len(self.recent) - self._kept))):
             del self.recent[number]
         if len(self.asked_at) > len(self.session.pending) + 1:
             self._forget_expired()
@@ -570,8 +601,16 @@ class Served:
         counts.observations += 1
         if found.violation is not None and found.violation > BROKEN:
             counts.breaches += 1
-            for name, by in seen.broken(x, self.K).items():
+            for name, by in seen.broken(x, self._limit_names).items():
                 counts.broken[name] = counts.broken.get(name, 0.0) + by
+
+    def _limit_names(self, limits: Batch) -> Sequence[str]:
+        """What the limits of a round are called; capacities are called alike in every round."""
+        if not isinstance(limits, Capacity):
+            return limit_names(self.K, limits)
+        if self._capacities is None:
+            self._capacities = limit_names(self.K, limits)
+        return self._capacities
 
     # --- what operators do ------------------------------------------------------------------------
 

@@ -12,11 +12,12 @@ import ipaddress
 import os
 import socket
 import sys
+import warnings
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tidewolf.core.errors import InvalidInput, MissingExtra
+from tidewolf.core.errors import InvalidInput, MissingExtra, NotCached
 
 if TYPE_CHECKING:
     import uvicorn
@@ -146,6 +147,7 @@ def serve(settings: Settings) -> None:
                     timeout_graceful_shutdown=DRAIN,
                 )
                 sys.setswitchinterval(SWITCH)
+                _ignore_warnings()
                 _server(config, traffic, address).run([listener])
                 for pool in app.state.pools:
                     pool.shutdown()
@@ -155,6 +157,12 @@ def serve(settings: Settings) -> None:
             shelf.close()
     finally:
         listener.close()
+
+
+def _ignore_warnings() -> None:
+    """Of what callers send: each text would be kept, and shown, for as long as the process lives."""
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("default", NotCached)
 
 
 def _require_extra() -> None:

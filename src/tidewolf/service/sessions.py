@@ -242,9 +242,11 @@ class Sessions:
             items = self._items(given) if several else [given]
             with self._held(name) as served, self.shelf.bundle(name) as bundle:
                 before, broken = served.counts.observations, served.counts.breaches
-                body = self._observed(served, items) if several else served.observe(given)
+                try:
+                    body = self._observed(served, items) if several else served.observe(given)
+                finally:
+                    served.trim()
                 body["rounds"] = served.session.rounds
-                served.trim()
                 new = served.counts.observations - before
                 broken = served.counts.breaches - broken
             again = int(not several and not new)
@@ -604,6 +606,7 @@ def _from_one(found: dict[str, Any]) -> dict[str, Any]:
     for key in ("round", "since"):
         if found.get(key) is not None:
             found[key] += 1
+    found["pending"] = [number + 1 for number in found.get("pending") or ()]
     outlook = found.get("outlook")
     if isinstance(outlook, dict) and outlook.get("round") is not None:
         outlook["round"] += 1

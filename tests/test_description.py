@@ -1,0 +1,168 @@
+"""What a session of the service is: one text for one session, and the same learner from it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.hostile_bodies import NETWORKS, SETS, WHOLE, bodies
+
+from tidewolf.core.errors import InvalidInput, NotAMember, TidewolfError
+from tidewolf.live.entries import said_demands
+from tidewolf.service.description import Description
+from tidewolf.session import Session
+
+SIMPLEX = {"kind": "Simplex", "n": 3}
+
+
+def shuffled(value, random):
+    """The same JSON with the keys of objects in another order."""
+    if isinstance(value, dict):
+        items = list(value.items())
+        random.shuffle(items)
+        return {key: shuffled(part, random) for key, part in items}
+    return [shuffled(part, random) for part in value] if isinstance(value, list) else value
+
+
+@given(st.sampled_from(list(bodies())), st.randoms(use_true_random=False))
+def test_the_same_session_is_the_same_text_whatever_the_order_of_keys(body, random):
+    asked = Description.of(body)
+    again = Description.of(
+        {**shuffled(body, random), "why": "another reason", "rounds": body.get("rounds")}
+    )
+    assert again.canonical == asked.canonical
+    assert again == asked
+    assert Description.read(asked.canonical) == asked
+    assert Description.read(asked.canonical).canonical == asked.canonical
+    assert "why" not in json.loads(asked.canonical)
+
+
+def decisions(made, rounds):
+    """What its learner plays on rows that follow from the round alone."""
+    session, rng = Session(made.learner), np.random.default_rng(0)
+    links = made.names if made.network is None else made.network.link_names
+    for _ in range(rounds):
+        yield session.play().tobytes()
+        row = {
+            "costs": rng.random(len(links)).tolist(),
+            "capacities": rng.random(len(links)).tolist(),
+        }
+        loss, limit = made.functions(row)
+        session.observe(loss=loss, constraint=limit)
+
+
+@pytest.mark.parametrize("body", [WHOLE, {"set": NETWORKS["one"]}, {"set": NETWORKS["tunnels"]}])
+def test_the_text_makes_the_same_learner_bit_for_bit(body):
+    asked = Description.of(body)
+    one, other = asked.made(), Description.read(asked.canonical).made()
+    assert one.learner == other.learner
+    assert one.names == other.names
+    assert list(decisions(one, 8)) == list(decisions(other, 8))
+
+
+def test_the_keys_of_the_service():
+    asked = Description.of(WHOLE)
+    assert (asked.expire_after, asked.deadline, asked.stale_after) == (10, 0.5, 60.0)
+    assert asked.why == "a trial"
+    assert asked.learner == "Ensemble"
+    made = asked.made()
+    assert made.fallback.tolist() == [1.0, 0.0, 0.0]
+    assert made.learner.horizon == 100
+    assert made.names == ["a", "b", "c"]
+    assert not made.follows_clock
+    daily = {"name": "Ensemble", "season": "1d"}
+    assert Description.of({"set": SIMPLEX, "learners": [daily]}).made().follows_clock
+
+
+@pytest.mark.parametrize(
+    ("own", "sentence"),
+    [
+        ({"deadlien": 1}, "deadlien: a request has no key 'deadlien'; it takes"),
+        ({"deadline": 0}, "deadline: deadline must be greater than 0, not 0."),
+        ({"deadline": "soon"}, "deadline: deadline is a number, not 'soon'."),
+        ({"deadline": True}, "deadline: deadline is a number, not true."),
+        ({"expire_after": 0}, "expire_after: expire_after must be at least 1, not 0."),
+        ({"expire_after": 1.5}, "expire_after: expire_after is a whole number, not 1.5."),
+        ({"stale_after": -1}, "stale_after: stale_after must be greater than 0, not -1."),
+        ({"why": 5}, "why: why is text, not 5."),
+        ({"fallback": "now.csv"}, "fallback: a point is numbers by name, or a list"),
+        ({"fallback": [1.0]}, "The fallback is a number for each of 3 entries"),
+        ({"fallback": {"entry 7": 1.0}}, "The fallback has no entry called 'entry 7': the nearest"),
+        ({"fallback": [1.0, 1.0, 1.0]}, "The fallback is no member of the set: it exceeds"),
+        ({"learners": ["Ensemble", "Resolve"]}, "learners: one learner decides, not 2"),
+        ({"stream": {"costs": "c.csv"}}, "stream: a request names no files"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(own, sentence):
+    with pytest.raises(TidewolfError) as refused:
+        Description.of({"set": SIMPLEX, **own}).made()
+    assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "null", '{"set": NaN}', "[" * 10**5])
+def test_what_is_no_description_is_refused(text):
+    with pytest.raises(InvalidInput):
+        Description.read(text)
+
+
+def test_changes_keep_the_rest():
+    asked = Description.of({**WHOLE, "fallback": None})
+    wider = {"kind": "CappedSimplex", "n": 3, "cap": 0.5}
+    changed = asked.with_changes(set=wider)
+    assert changed.data == {**asked.data, "set": wider}
+    assert changed.with_changes(set=asked.data["set"]) == asked
+    assert asked.with_changes(learners=["Resolve"]).learner == "Resolve"
+    assert asked.with_changes() == asked
+    with pytest.raises(InvalidInput, match="3 names were given for points of 4 entries"):
+        asked.with_changes(set={"kind": "Simplex", "n": 4}).made()
+    with pytest.raises(InvalidInput, match="one learner decides, not 2"):
+        asked.with_changes(learners=["Resolve", "Ensemble"])
+
+
+@pytest.mark.parametrize("kind", SETS)
+def test_points_by_name_and_back(kind):
+    made = Description.of({"set": {"kind": kind, **SETS[kind]}}).made()
+    x = made.K.center
+    by_name = json.loads(json.dumps(made.named(x)))
+    assert made.member(by_name, "It").tobytes() == (x + 0.0).tobytes()
+    assert made.point(list(by_name.values()), "It").shape == made.K.shape
+    assert (made.paths(x) is not None) == (kind in ("FlowPolytope", "MultiFlow"))
+
+
+def test_a_point_outside_is_no_member():
+    with pytest.raises(NotAMember, match="What is pinned is no member of the set"):
+        Description.of({"set": SIMPLEX}).made().member([1.0, 1.0, 0.0], "What is pinned")
+
+
+def test_rows_are_said_without_lines():
+    made = Description.of({"set": NETWORKS["one"]}).made()
+    with pytest.raises(InvalidInput) as refused:
+        made.functions({"costs": {"SEA > DNE": 1.0}})
+    assert str(refused.value).startswith("The row, costs: the column 'SEA > DNE' names the node")
+    loss, _ = made.functions({"demands": {"SEA > NYC": 6.0}})
+    assert (
+        loss.values(made.K.center)[0]
+        == 2.0 * made.functions({"demands": [3.0]})[0].values(made.K.center)[0]
+    )
+    one = Description.of({"set": SIMPLEX}).made()
+    budget = {"costs": [1, 2, 3], "weights": [1, 1, 1]}
+    assert one.functions({**budget, "budget": 1.0}) == one.functions({**budget, "budgets": [1.0]})
+
+
+@pytest.mark.parametrize(
+    ("network", "said", "sent"),
+    [
+        ("one", 6.0, [6.0]),
+        ("one", [6.0], [6.0]),
+        ("one", {"volume": 6.0}, [6.0]),
+        ("many", {"SEA->NYC": 6.0, "DEN > NYC": 1}, [6.0, 1.0]),
+        ("many", [6.0, 1.0], [6.0, 1.0]),
+    ],
+)
+def test_demands_are_understood_alike_by_functions_and_by_paths(network, said, sent):
+    made = Description.of({"set": NETWORKS[network]}).made()
+    assert made.functions({"demands": said}) == made.functions({"demands": sent})
+    assert said_demands(made.reader, {"demands": said}, None) == sent

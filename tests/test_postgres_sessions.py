@@ -1,0 +1,453 @@
+"""Sessions in PostgreSQL go on to the bit: whoever is killed, stopped, cut off or restarted, all
+that was acknowledged is there, and nothing is there twice.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from killed import LEARNERS, observe
+from postgres import Server
+from postgres_killed import patiently
+from servers import LOST, Caller, Servers
+from test_postgres import through, until, wire  # noqa: F401  (a fixture)
+from tidewolf.core.errors import AlreadyThere, CheckpointError, HeldElsewhere, UnknownSession
+from tidewolf.durable import Shelf
+from tidewolf.durable.shelf import Round
+from wire import Wire, never
+
+SCRIPT = str(Path(__file__).with_name("postgres_killed.py"))
+LEARNER = LEARNERS["LyapunovDescent"]
+ROUNDS = 60
+
+
+def run_of(rounds: int) -> list[bytes]:
+    """What a session in memory would save, before the first round and after each."""
+    session, saved = tw.Session(LEARNER), []
+    for t in range(rounds):
+        saved.append(LEARNER.save(session.state))
+        observe(session, t)
+    return [*saved, LEARNER.save(session.state)]
+
+
+EXPECTED = run_of(ROUNDS)
+
+
+def opened(shelf: Shelf, name: str) -> tw.Session[Any]:
+    return patiently(lambda: tw.Session.open(shelf, LEARNER, name=name, snapshot_every=9))
+
+
+def is_as_expected(session: tw.Session[Any]) -> bool:
+    return LEARNER.save(session.state) == EXPECTED[session.rounds]
+
+
+def go_on(shelf: Shelf, name: str, rounds: int) -> None:
+    """Up to so many rounds, each acknowledged; the bits are those of a session in memory."""
+    session = opened(shelf, name)
+    assert is_as_expected(session)
+    for t in range(session.rounds, rounds):
+        observe(session, t)
+        shelf.flushed(name).result()
+    assert is_as_expected(session)
+
+
+@contextmanager
+def serving_here(url: str, holder: str) -> Iterator[Shelf]:
+    shelf = Shelf.open(url, holder=holder)
+    yield shelf
+    shelf.close()
+
+
+@contextmanager
+def serving(url: str, holder: str, sessions: int) -> Iterator[subprocess.Popen[str]]:
+    """A server in a process of its own, under load."""
+    command = [sys.executable, SCRIPT, "serve", url, holder, str(sessions)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def heard(process: subprocess.Popen[str], lines: int) -> dict[str, int]:
+    """How many observations of each session were acknowledged in its next lines."""
+    assert process.stdout is not None
+    said: dict[str, int] = {}
+    for _ in range(lines):
+        name, _, what = process.stdout.readline().strip().partition(" ")
+        said[name] = int(what)
+    return said
+
+
+# --- one process ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "kills"),
+    [
+        ("Follower", 4),
+        ("late", 4),
+        *(
+            pytest.param(name, 40, marks=pytest.mark.soak)
+            for name in ("LyapunovDescent", "BanditPrimalDual", "Ensemble", "late Ensemble")
+        ),
+    ],
+)
+def test_killed_at_any_moment_it_goes_on_to_the_bit(
+    postgres_url: str, tmp_path: Path, name: str, kills: int
+) -> None:
+    command = [sys.executable, SCRIPT, "forks", postgres_url, name, str(kills), "1", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) >= kills // 4
+
+
+def test_cut_at_any_message_of_an_observation_it_goes_on_to_the_bit(
+    postgres_url: str,
+    wire: Wire,  # noqa: F811
+) -> None:
+    url, t = through(wire, postgres_url), 0
+    shelf = Shelf.open(url, commit_within=0.0, holder="cut")
+    shelf.create("one", "{}").result()
+    session, failed, kept = opened(shelf, "one"), 0, 0
+    for cut in range(2 * 10):
+        began = next(wire.count)
+        judge = lambda number, said, last=began + 1 + cut // 2: number == last  # noqa: E731
+        wire.before, wire.after = (judge, never) if cut % 2 else (never, judge)
+        try:
+            observe(session, t)
+            shelf.flushed("one").result()
+        except CheckpointError:
+            wire.before = wire.after = never
+            until(lambda: shelf.is_well() is None)
+            session, failed = opened(shelf, "one"), failed + 1
+            assert session.rounds in (t, t + 1)
+            kept += session.rounds - t
+        assert is_as_expected(session)
+        t = session.rounds
+        wire.before = wire.after = never
+    assert failed > kept
+    shelf.close()
+
+
+def test_one_name_is_one_session(postgres_url: str) -> None:
+    with tw.Session.open(postgres_url, LEARNER, name="routing") as session:
+        observe(session, 0)
+        with pytest.raises(HeldElsewhere, match="The session routing is held by the server "):
+            tw.Session.open(postgres_url, LEARNER, name="routing")
+        with tw.Session.open(postgres_url, LEARNER, name="pricing") as other:
+            assert other.rounds == 0
+    with tw.Session.open(postgres_url, LEARNER, name="routing") as session:
+        assert session.rounds == 1
+        assert is_as_expected(session)
+
+
+# --- two servers ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pair(postgres_url: str) -> Iterator[tuple[Shelf, Shelf]]:
+    """Two servers of one database, and a session that the first holds."""
+    shelves = Shelf.open(postgres_url, holder="first"), Shelf.open(postgres_url, holder="second")
+    shelves[0].create("one", "{}").result()
+    go_on(shelves[0], "one", 3)
+    yield shelves
+    for shelf in shelves:
+        shelf.close()
+
+
+def test_while_its_holder_is_there_nobody_else_gets_a_session(pair: tuple[Shelf, Shelf]) -> None:
+    first, second = pair
+    with pytest.raises(HeldElsewhere, match="held by the server first: ask that one") as caught:
+        tw.Session.open(second, LEARNER, name="one")
+    assert caught.value.holder == "first"
+    with pytest.raises(HeldElsewhere):
+        second.delete("one").result()
+    assert second.card("one").holder.startswith("first#")
+    first.close()
+    go_on(second, "one", 6)
+    assert second.card("one").holder == second.holder
+
+
+def test_what_was_taken_is_written_to_by_nobody_else(
+    postgres_url: str,
+    wire: Wire,  # noqa: F811
+) -> None:
+    first = Shelf.open(through(wire, postgres_url), holder="first")
+    second = Shelf.open(postgres_url, holder="second")
+    first.create("one", "{}").result()
+    go_on(first, "one", 3)
+    session, wire.down = opened(first, "one"), True
+    wire.cut()
+    go_on(second, "one", 4)  # the first is gone as long as it has no connection
+    until(first.is_well)
+    wire.down = False
+    until(lambda: first.is_well() is None)
+    with pytest.raises(CheckpointError, match="may have been taken by another server"):
+        observe(session, 3)
+    assert not first.holds("one")
+    for write in (
+        lambda: first.set("one", '{"mode": "frozen"}'),
+        lambda: first.note("one", Round(9, 0.0, None, None, b"")),
+    ):
+        write()
+        with pytest.raises(HeldElsewhere) as caught:
+            first.flushed("one").result()
+        assert caught.value.holder == "second"
+    with pytest.raises(HeldElsewhere):
+        tw.Session.open(first, LEARNER, name="one")
+    go_on(second, "one", 6)
+    assert (second.card("one").settings, second.rounds_of("one", 9, 9)) == ("{}", [])
+    first.close()
+    second.close()
+
+
+def cut_all(server: Server) -> None:
+    """End the connections of every server, as an administrator may."""
+    server.execute(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE "
+        "application_name = 'tidewolf'"
+    )
+
+
+def test_names_are_given_once_and_numbers_never_again(pair: tuple[Shelf, Shelf]) -> None:
+    made: list[str] = []
+
+    def make(shelf: Shelf) -> None:
+        for number in range(8):
+            with suppress(AlreadyThere):
+                with shelf.bundle(f"x{number}") as bundle:
+                    shelf.create(f"x{number}", shelf.holder)
+                    shelf.audit("ada", f"x{number}", "put")
+                bundle.future.result()
+                made.append(f"x{number}")
+
+    threads = [threading.Thread(target=make, args=(shelf,)) for shelf in pair]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(made) == [card.name for card in pair[0].cards("x")]
+    assert sorted(made) == [f"x{number}" for number in range(8)]
+    entries = pair[1].entries()
+    assert [entry.number for entry in entries] == list(range(1, 9))
+    assert sorted(entry.session for entry in entries) == sorted(made)
+
+    first, second = pair
+    session = opened(first, made[-1])
+    observe(session, 0)
+    first.delete(made[-1]).result()
+    second.create(made[-1], "anew").result()
+    assert opened(second, made[-1]).rounds == 0
+    assert not first.holds(made[-1])
+    with pytest.raises(HeldElsewhere):
+        tw.Session.open(first, LEARNER, name=made[-1])
+    second.delete(made[-1]).result()
+    with pytest.raises(UnknownSession):
+        tw.Session.open(first, LEARNER, name=made[-1])
+
+
+def test_what_the_database_cannot_keep_fails_alone(pair: tuple[Shelf, Shelf]) -> None:
+    first, _ = pair
+    with first.bundle("one") as good:
+        first.audit("ada", "one", "pin", "a reason")
+    with first.bundle("one") as bad:
+        first.audit("ada", "one", "pin", "a reason\0")
+    good.future.result()
+    with pytest.raises(CheckpointError, match="cannot keep this"):
+        bad.future.result()
+    assert [entry.why for entry in first.entries("one")] == ["a reason"]
+    assert first.is_well() is None
+
+
+def test_the_audit_is_never_changed(pair: tuple[Shelf, Shelf], postgres_server: Server) -> None:
+    first, _ = pair
+    first.audit("ada", "one", "pin", "a reason")
+    first.flushed("one").result()
+    name = first.where.partition("?")[0].rpartition("/")[2]
+    for statement in ("UPDATE audit SET who = 'eve'", "DELETE FROM audit", "TRUNCATE audit"):
+        with pytest.raises(Exception, match="rows of audit are never changed"):
+            postgres_server.execute(statement, name)
+
+
+def test_names_are_in_the_order_of_their_characters_in_every_language(
+    postgres_server: Server,
+) -> None:
+    try:
+        url = postgres_server.fresh("TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'")
+    except Exception:
+        url = postgres_server.fresh()  # built without other languages
+    shelf = Shelf.open(url)
+    names = ["B", "a", "a-b", "a.b", "aB", "a_b", "aa", "ab", "b"]
+    for name in reversed(names):
+        shelf.create(name, "{}").result()
+    assert [card.name for card in shelf.cards()] == names
+    assert [card.name for card in shelf.cards("a", after="a.b", most=2)] == ["aB", "a_b"]
+    assert len(shelf.cards("a")) == 7
+    shelf.close()
+
+
+# --- servers that are killed, stopped, restarted --------------------------------------------------
+
+
+def test_when_a_server_is_killed_under_load_another_goes_on_to_the_bit(postgres_url: str) -> None:
+    count = 3
+    with serving(postgres_url, "first", count) as process:
+        acknowledged = heard(process, 40)
+        shelf = Shelf.open(postgres_url, holder="second")
+        with pytest.raises(HeldElsewhere):
+            tw.Session.open(shelf, LEARNER, name="s0")
+        process.kill()
+        killed = time.monotonic()
+        assert process.stdout is not None
+        for line in process.stdout:
+            name, _, what = line.strip().partition(" ")
+            acknowledged[name] = int(what)
+        for name, told in acknowledged.items():
+            session = opened(shelf, name)
+            assert told <= session.rounds <= told + 1
+            if session.rounds <= ROUNDS:
+                go_on(shelf, name, min(ROUNDS, session.rounds + 3))
+        assert time.monotonic() < killed + 5
+    shelf.close()
+
+
+def test_a_server_that_slept_through_a_takeover_acknowledges_nothing_more(
+    postgres_url: str, postgres_server: Server
+) -> None:
+    with serving(postgres_url, "first", 1) as process:
+        told = heard(process, 10)["s0"]
+        os.kill(process.pid, signal.SIGSTOP)
+        cut_all(postgres_server)
+        with serving_here(postgres_url, "second") as shelf:
+            session = opened(shelf, "s0")
+            assert session.rounds >= told
+            go_on(shelf, "s0", session.rounds + 2)
+            taken = session.rounds
+            os.kill(process.pid, signal.SIGCONT)
+            lines = process.communicate(timeout=30)[0].split("\n")
+            *more, last = [line for line in lines if line]
+            assert all(int(line.split()[1]) <= taken for line in more)  # said before it slept
+            assert "refused" in last
+            go_on(shelf, "s0", taken + 3)
+
+
+def test_when_postgres_is_restarted_under_load_nothing_is_lost_or_doubled(
+    postgres_url: str, postgres_server: Server
+) -> None:
+    for statement in ("ALTER SYSTEM SET fsync = on", "SELECT pg_reload_conf()"):
+        postgres_server.execute(statement)
+    shelf, failures, rounds = Shelf.open(postgres_url, holder="first"), [], 40
+    acknowledged = {f"s{n}": 0 for n in range(3)}
+
+    def work(name: str) -> None:
+        end, session = time.monotonic() + 60, opened(shelf, name)
+        while acknowledged[name] < rounds and time.monotonic() < end:
+            try:
+                if session is None:
+                    session = tw.Session.open(shelf, LEARNER, name=name, snapshot_every=9)
+                    assert acknowledged[name] <= session.rounds <= acknowledged[name] + 1
+                    assert is_as_expected(session)
+                    acknowledged[name] = session.rounds
+                    continue
+                observe(session, acknowledged[name])
+                shelf.flushed(name).result()
+                acknowledged[name] += 1
+                time.sleep(0.02)
+            except CheckpointError as error:
+                failures.append(error)
+                session = None
+                time.sleep(0.02)
+
+    for name in acknowledged:
+        shelf.create(name, "{}").result()
+    threads = [threading.Thread(target=work, args=(name,)) for name in acknowledged]
+    for thread in threads:
+        thread.start()
+    until(lambda: min(acknowledged.values()) > 5, 30)
+    postgres_server.control("stop", "-m", "immediate")
+    until(lambda: failures)
+    postgres_server.control("start")
+    for thread in threads:
+        thread.join()
+    assert set(acknowledged.values()) == {rounds}
+    assert shelf.is_well() is None
+    for name in acknowledged:
+        session = opened(shelf, name)
+        assert session.rounds == rounds
+        assert is_as_expected(session)
+        assert len(list(session.history())) == rounds
+    shelf.close()
+    for statement in ("ALTER SYSTEM RESET fsync", "SELECT pg_reload_conf()"):
+        postgres_server.execute(statement)
+
+
+# --- over HTTP ------------------------------------------------------------------------------------
+
+SIMPLEX = {"set": {"kind": "Simplex", "n": 4}, "learners": [{"name": "LyapunovDescent"}]}
+
+
+def test_when_one_of_two_servers_is_killed_under_load_the_other_goes_on_to_the_bit(
+    servers: Servers, postgres_url: str, tmp_path: Path
+) -> None:
+    first, second = (
+        servers.start(tmp_path / name, "--database", postgres_url) for name in ("first", "second")
+    )
+    costs = np.random.default_rng(8).random((24, 4)).tolist()
+    names, address = [f"s{n}" for n in range(3)], f"http://127.0.0.1:{first.port}"
+    answers: dict[str, list[Any]] = {name: [] for name in names}
+
+    def work(name: str) -> None:
+        """Ask the first server, and the second once the first is gone."""
+        one, other = Caller(first), Caller(second)
+        one.insist("PUT", f"/v1/sessions/{name}", SIMPLEX)
+        status, answer = other.ask("GET", f"/v1/sessions/{name}")
+        assert (status, answer["holder"]) == (409, address)
+        for t, cost in enumerate(costs):
+            body = {"round": t + 1, "costs": cost, "capacities": [0.4] * 4}
+            for path, given in (("decisions", {"round": t + 1}), ("observations", body)):
+                path, status = f"/v1/sessions/{name}/{path}", 0
+                while status != 200:
+                    try:
+                        status, answer = one.ask("POST", path, given)
+                    except LOST:
+                        status, answer = other.insist("POST", path, given)
+                    if status != 200:
+                        assert (status, answer["holder"]) == (409, address)
+                answers[name].append(answer)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    until(lambda: min(map(len, answers.values())) > 10, 30)
+    first.kill()
+    for thread in threads:
+        thread.join()
+    session, expected = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(4))), []
+    for t, cost in enumerate(costs):
+        expected.append(session.play().tolist())
+        session.observe(round=t, costs=cost, capacities=np.full(4, 0.4))
+    for name in names:
+        given = [list(answer["decision"].values()) for answer in answers[name][::2]]
+        assert given == expected
+        assert [answer["rounds"] for answer in answers[name][1::2]] == list(range(1, 25))
+        _, said = Caller(second).ask("GET", f"/v1/sessions/{name}/history")
+        assert [row["round"] for row in said["rounds"]] == list(range(1, 25))
+    assert second.terminate() == 0
