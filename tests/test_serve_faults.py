@@ -307,11 +307,11 @@ def test_a_session_whose_rows_were_changed_is_refused_and_others_go_on(servers, 
         if status != 200:
             assert answer["detail"].endswith("."), answer
     status, answer = caller.ask("POST", "/v1/sessions/a/decisions", {})
-    assert status in (200, 503), answer
-    if status == 200:
+    assert status in (200, 404, 503), answer
+    if status == 200 and answer["source"] == "learner":
         assert list(answer["decision"].values()) == twin(3)
     status, answer = observe(caller, "a", 2)
-    assert status in (200, 409, 503), answer
+    assert status in (200, 404, 409, 503), answer
     assert observe(caller, "b", 4)[0] == 200
     assert decide(caller, "b") == twin(4)
     assert caller.ask("GET", "/v1/sessions")[0] == 200
