@@ -180,7 +180,7 @@ def main() -> int:
                 str(error)
             except Exception as error:
                 seen.append(f"{type(error).__name__}: {error} ({hostile})")
-    del sys.modules["os"].watched  # type: ignore[attr-defined]
+    del sys.modules["os"].watched
     sys.stdout.write("\n".join([*seen, f"{count} bodies"]))
     return len(seen)
 

@@ -132,7 +132,8 @@ class Server:
     def start(self, *, ready: bool = True) -> None:
         """Start it and, unless told otherwise, wait until it says that it serves."""
         self._before = self.log.stat().st_size if self.log.exists() else 0
-        arguments = ["serve", "--data", str(self.folder), "--port", "0", *self._options]
+        kept = [] if "--database" in self._options else ["--data", str(self.folder)]
+        arguments = ["serve", *kept, "--port", "0", *self._options]
         self.pid = self._servers.ask("fork", arguments, str(self.log), self.environment, self._user)
         if ready:
             self.wait_until_ready()

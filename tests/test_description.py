@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.hostile_bodies import NETWORKS, SETS, WHOLE, bodies
 
 from tidewolf.core.errors import InvalidInput, NotAMember, TidewolfError
+from tidewolf.live.entries import said_demands
 from tidewolf.service.description import Description
 from tidewolf.session import Session
 
@@ -149,3 +150,19 @@ def test_rows_are_said_without_lines():
     one = Description.of({"set": SIMPLEX}).made()
     budget = {"costs": [1, 2, 3], "weights": [1, 1, 1]}
     assert one.functions({**budget, "budget": 1.0}) == one.functions({**budget, "budgets": [1.0]})
+
+
+@pytest.mark.parametrize(
+    ("network", "said", "sent"),
+    [
+        ("one", 6.0, [6.0]),
+        ("one", [6.0], [6.0]),
+        ("one", {"volume": 6.0}, [6.0]),
+        ("many", {"SEA->NYC": 6.0, "DEN > NYC": 1}, [6.0, 1.0]),
+        ("many", [6.0, 1.0], [6.0, 1.0]),
+    ],
+)
+def test_demands_are_understood_alike_by_functions_and_by_paths(network, said, sent):
+    made = Description.of({"set": NETWORKS[network]}).made()
+    assert made.functions({"demands": said}) == made.functions({"demands": sent})
+    assert said_demands(made.reader, {"demands": said}, None) == sent

@@ -15,12 +15,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tidewolf as tw
 from killed import LEARNERS, observe
 from postgres import Server
 from postgres_killed import patiently
+from servers import LOST, Caller, Servers
 from test_postgres import through, until, wire  # noqa: F401  (a fixture)
 from tidewolf.core.errors import AlreadyThere, CheckpointError, HeldElsewhere, UnknownSession
 from tidewolf.durable import Shelf
@@ -178,10 +180,10 @@ def test_while_its_holder_is_there_nobody_else_gets_a_session(pair: tuple[Shelf,
     assert caught.value.holder == "first"
     with pytest.raises(HeldElsewhere):
         second.delete("one").result()
-    assert second.card("one").holder == "first"
+    assert second.card("one").holder.startswith("first#")
     first.close()
     go_on(second, "one", 6)
-    assert second.card("one").holder == "second"
+    assert second.card("one").holder == second.holder
 
 
 def test_what_was_taken_is_written_to_by_nobody_else(
@@ -395,3 +397,57 @@ def test_when_postgres_is_restarted_under_load_nothing_is_lost_or_doubled(
     shelf.close()
     for statement in ("ALTER SYSTEM RESET fsync", "SELECT pg_reload_conf()"):
         postgres_server.execute(statement)
+
+
+# --- over HTTP ------------------------------------------------------------------------------------
+
+SIMPLEX = {"set": {"kind": "Simplex", "n": 4}, "learners": [{"name": "LyapunovDescent"}]}
+
+
+def test_when_one_of_two_servers_is_killed_under_load_the_other_goes_on_to_the_bit(
+    servers: Servers, postgres_url: str, tmp_path: Path
+) -> None:
+    first, second = (
+        servers.start(tmp_path / name, "--database", postgres_url) for name in ("first", "second")
+    )
+    costs = np.random.default_rng(8).random((24, 4)).tolist()
+    names, address = [f"s{n}" for n in range(3)], f"http://127.0.0.1:{first.port}"
+    answers: dict[str, list[Any]] = {name: [] for name in names}
+
+    def work(name: str) -> None:
+        """Ask the first server, and the second once the first is gone."""
+        one, other = Caller(first), Caller(second)
+        one.insist("PUT", f"/v1/sessions/{name}", SIMPLEX)
+        status, answer = other.ask("GET", f"/v1/sessions/{name}")
+        assert (status, answer["holder"]) == (409, address)
+        for t, cost in enumerate(costs):
+            body = {"round": t + 1, "costs": cost, "capacities": [0.4] * 4}
+            for path, given in (("decisions", {"round": t + 1}), ("observations", body)):
+                path, status = f"/v1/sessions/{name}/{path}", 0
+                while status != 200:
+                    try:
+                        status, answer = one.ask("POST", path, given)
+                    except LOST:
+                        status, answer = other.insist("POST", path, given)
+                    if status != 200:
+                        assert (status, answer["holder"]) == (409, address)
+                answers[name].append(answer)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    until(lambda: min(map(len, answers.values())) > 10, 30)
+    first.kill()
+    for thread in threads:
+        thread.join()
+    session, expected = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(4))), []
+    for t, cost in enumerate(costs):
+        expected.append(session.play().tolist())
+        session.observe(round=t, costs=cost, capacities=np.full(4, 0.4))
+    for name in names:
+        given = [list(answer["decision"].values()) for answer in answers[name][::2]]
+        assert given == expected
+        assert [answer["rounds"] for answer in answers[name][1::2]] == list(range(1, 25))
+        _, said = Caller(second).ask("GET", f"/v1/sessions/{name}/history")
+        assert [row["round"] for row in said["rounds"]] == list(range(1, 25))
+    assert second.terminate() == 0

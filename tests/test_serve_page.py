@@ -15,8 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from tidewolf.durable.shelf import Shelf
+from tidewolf.service.metrics import exposition
+from tidewolf.service.overload import Traffic
 from tidewolf.service.overview import Overview
 from tidewolf.service.page import MOST, content_policy, page, session_page
+from tidewolf.service.replies import Caller
+from tidewolf.service.sessions import Sessions
 from tidewolf.service.sparkline import MOST as MOST_POINTS
 from tidewolf.service.sparkline import line, sticks
 
@@ -164,8 +169,8 @@ def test_the_page_of_a_session_says_its_facts():
         "1,234",
         "1,235",
         "Who is trusted",
-        "> 99 %",
-        "0.04 %",
+        "100.0 %",
+        "< 0.1 %",
         "20 limits broken",
         "learner 888, last 112",
         "20 smaller entries left out, 19 of them not 0.",
@@ -178,6 +183,56 @@ def test_a_session_of_which_nothing_is_known_has_a_page():
     text = " ".join(Elements(session_page({"name": "new"})).words)
     assert "new" in text
     assert "Who is trusted" not in text
+
+
+@pytest.fixture
+def served(tmp_path):
+    """Three sessions that were really served: one observed, one pinned, one that nobody asked."""
+    sessions, caller = Sessions(Shelf.open(tmp_path)), Caller("ops", "writer", "")
+    for name in ("lisbon", "madrid", "porto"):
+        body = {
+            "set": {"kind": "Simplex", "n": 3},
+            "rounds": 100,
+            "learners": [{"name": "DriftPlusPenalty"}],
+            "why": HOSTILE,
+        }
+        sessions.put(name, body, caller).after.result()
+    for _ in range(4):
+        sessions.decide("lisbon", {}, caller).after.result()
+        seen = {"costs": [3.0, 1.0, 2.0], "capacities": [0.1, 0.2, 0.2]}
+        sessions.observe("lisbon", seen, caller).after.result()
+    sessions.decide("madrid", {}, caller).after.result()
+    yield sessions, caller
+    sessions.close()
+
+
+def test_sessions_that_are_served_are_shown_as_they_are(served):
+    sessions, caller = served
+    html = page(sessions, caller)
+    text = " ".join(" ".join(Elements(html).words).split())
+    assert "sessions 3 rounds observed 4 decisions pending 1" in text
+    assert "A limit was broken in the last round of lisbon ." in text
+    assert html.count('class="spark"') == 2
+    text = " ".join(" ".join(Elements(sessions.report("lisbon").body["html"]).words).split())
+    for words in ("Every limit was kept in 0 of 4 rounds.", "3 limits broken", "entry 1", HOSTILE):
+        assert words in text, words
+
+
+def test_what_was_served_is_measured(served):
+    sessions, _ = served
+    got = exposition(sessions, Traffic()).decode()
+    for said in (
+        "tidewolf_sessions 3.0",
+        "tidewolf_rounds_total 4.0",
+        "tidewolf_observations_total 4.0",
+        "tidewolf_breaches_total 4.0",
+        "tidewolf_sessions_breached 1.0",
+        "tidewolf_pending 1.0",
+        'tidewolf_decisions_total{source="learner"} 5.0',
+        "tidewolf_commits_failing 0.0",
+    ):
+        assert f"\n{said}\n" in got, said
+    assert got.count("\ntidewolf_limit_violation_total{") == 3
 
 
 # --- nothing given becomes markup -----------------------------------------------------------------

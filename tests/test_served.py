@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,12 @@ from tidewolf.core.errors import (
     UnknownSession,
 )
 from tidewolf.durable.shelf import Shelf
+from tidewolf.methods.advice.base import Adviser, Proposals
+from tidewolf.service.description import Description, Made
 from tidewolf.service.modes import Settings
 from tidewolf.service.notes import Note
 from tidewolf.service.replies import Caller, Limits, Reply
+from tidewolf.service.served import Served
 from tidewolf.service.sessions import Sessions
 
 ME = Caller("me")
@@ -382,14 +386,99 @@ LINKS = [["s", "a"], ["a", "t"], ["s", "b"], ["b", "t"]]
 
 
 def network(links: list[list[str]]) -> dict[str, Any]:
-    return {
-        "set": {
-            "graph": {"links": [{"tail": t, "head": h} for t, h in links]},
-            "source": "s",
-            "target": "t",
-        },
-        "learners": [{"name": "LyapunovDescent"}],
-    }
+    return {"graph": links, "source": "s", "target": "t"}
+
+
+def test_a_network_that_changes_goes_on_by_name(door):
+    learners = [{"name": "LyapunovDescent"}]
+    door.put("net", {"set": network(LINKS), "learners": learners}, ME)
+    first = door.decide("net", None, ME)
+    assert [path["path"] for path in first["paths"]] == ["s > a > t", "s > b > t"]
+    door.observe("net", {"round": 1, "costs": dict.fromkeys(first["decision"], 1.0)}, ME)
+    upper, lower = {"s > a": 1.0, "a > t": 1.0}, {"s > b": 1.0, "b > t": 1.0}
+    door.mode("net", {"mode": "shadow", "incumbent": lower}, ME)
+    door.pin("net", {"decision": upper}, ME)
+    pinned = door.decide("net", {"round": 3}, ME)
+    assert pinned["source"] == "pinned"
+    changed = door.migrate("net", {"set": network([*LINKS, ["s", "t"]]), "why": "a link"}, ME)
+    assert changed["settings"]["pin"] == {name: upper.get(name, 0.0) for name in changed["names"]}
+    assert changed["rounds"] == 1
+    assert changed["pending"] == [2, 3]
+    again = door.decide("net", {"round": 3}, ME)
+    assert again["decision"] == {**pinned["decision"], "s > t": 0.0}
+    assert door.decision("net", 1)["decision"] == first["decision"]  # by the names of then
+    costs = dict.fromkeys(changed["names"], 1.0)
+    assert door.observe("net", {"round": 3, "costs": costs}, ME)["cost"] == 2.0
+    door.reopen()
+    assert door.decision("net", 1)["decision"] == first["decision"]
+    assert door.decision("net", 3)["decision"] == again["decision"]
+    gone = door.migrate("net", {"set": network([["s", "b"], ["b", "t"], ["s", "t"]])}, ME)
+    assert not gone["pinned"]
+    assert gone["settings"]["incumbent"] == {"s > b": 1.0, "b > t": 1.0, "s > t": 0.0}
+    entry = door.audit("net")["entries"][-1]
+    assert "its pin used what is gone" in entry["what"]
+    with pytest.raises(InvalidInput):
+        door.migrate("net", {"learners": [{"name": "Ensemble"}]}, ME)
+    with pytest.raises(InvalidInput, match="a set, or learners"):
+        door.migrate("net", {"why": "nothing"}, ME)
+
+
+def test_a_learner_that_follows_the_clock_is_told_the_time(door):
+    learners = [{"name": "Ensemble", "season": "1d"}]
+    door.put("day", {"set": {"kind": "Simplex", "n": 2}, "learners": learners}, ME)
+    day = [{"time": f"2026-03-01T{hour:02}:00", "costs": [hour % 2, 1.0]} for hour in range(8)]
+    door.observe("day", {"observations": day}, ME)
+    answer = door.decide("day", {"round": 9, "time": "2026-03-01T08:00"}, ME)
+    assert answer["source"] == "learner"
+    assert door.decide("day", {"round": 9, "time": "2026-03-01T08:00"}, ME) == answer
+    with pytest.raises(OtherContent, match="Round 9 was decided"):
+        door.decide("day", {"round": 9, "time": "2026-03-01T20:00"}, ME)
+
+
+GATE = threading.Event()
+"""Shut: nobody who waits for it gets through."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Planner(Adviser):
+    """Proposes the first vertex, unless it hangs, or fails."""
+
+    hangs: bool = False
+    waits: bool = False  # type: ignore[assignment]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("planner",)
+
+    def start(self, K: Any) -> tuple[()]:
+        return ()
+
+    def observe(self, K: Any, state: tuple[()], seen: Any, x: Any) -> tuple[()]:
+        return state
+
+    def propose(self, K: Any, state: tuple[()], *_: Any) -> Proposals:
+        if threading.current_thread() is not threading.main_thread():
+            if self.hangs:
+                GATE.wait()
+            raise RuntimeError("the planner's server is down")
+        return Proposals((np.eye(3)[0],), state, found=())
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+def test_advisers_that_hang_or_fail_sleep_and_the_decision_comes(door, hangs):
+    made = Description.of(THREE).made()
+    learner = tw.Ensemble(made.K, advice=[Planner(hangs)])
+    shelf = door.sessions.shelf
+    shelf.create("planned", "", Settings("Ensemble").text).result()
+    card = shelf.card("planned")
+    served = Served(shelf, card, Made(made.reader, learner), Limits(), lambda: 0.0)
+    try:
+        with shelf.bundle("planned"):
+            answer = served.decide({"deadline": 0.05})
+        assert answer["source"] == "learner"
+        assert served.description()["notes"]
+    finally:
+        GATE.set()
 
 
 def test_pending_limits_and_numbers_of_observations(tmp_path):
@@ -527,7 +616,7 @@ def asked(door: Door, what: str, body: Any) -> Any:
     return {key: value for key, value in found.items() if key != "made"}
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(requests=REQUESTS, kills=st.sets(st.integers(0, 13), min_size=1))
 def test_a_kill_between_any_two_requests_changes_no_answer(tmp_path_factory, requests, kills):
     doors = [Door(tmp_path_factory.mktemp("shelf")) for _ in range(2)]

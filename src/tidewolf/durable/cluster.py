@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import final
 
-from tidewolf.core.errors import HeldElsewhere, UnknownSession
+from tidewolf.core.errors import CheckpointError, HeldElsewhere, UnknownSession
 from tidewolf.durable.database import Database
 from tidewolf.durable.postgres import Postgres
 from tidewolf.durable.presence import Presence, is_gone, own_name
@@ -26,6 +26,10 @@ _SERVERS = (
 )
 _MAKING = int.from_bytes(b"tidewolf", signed=True)
 """The advisory lock of those who make tables."""
+_BRIEF, _LOCKED = 250, "55P03"
+"""How long a row is waited for that should be free (milliseconds), and PostgreSQL's code for a row
+that was not.
+"""
 
 
 @final
@@ -37,11 +41,11 @@ class Cluster:
     url : str
         postgresql://USER:PASSWORD@HOST/DATABASE
     holder : str, default ""
-        What this server is called; no two have the same name. Empty: one of its own.
+        What this server is called. Empty: its machine and process.
     """
 
     def __init__(self, url: str, holder: str = "") -> None:
-        self.holder = holder or own_name()
+        self.holder = own_name(holder)
         self.writer = Postgres(url)
         self.where = self.writer.where
         self.reader, self._opener = Postgres(url, lazy=True), Postgres(url, lazy=True)
@@ -56,25 +60,45 @@ class Cluster:
         """Hold a session, within a transaction: its epoch is one more. Refused while another server
         that holds it is there.
         """
-        sql = (
-            "SELECT name, holder FROM sessions JOIN head ON head.session = number WHERE "
-            f"number = ?{db.locking}"
-        )
-        row = db.execute(sql, (number,)).fetchone()
+        sql = "SELECT name, holder FROM sessions WHERE number = ?"
+        self._require_free(db, db.execute(sql, (number,)).fetchone(), holder)
+        with self._briefly(db):
+            row = db.execute(f"{sql}{db.locking}", (number,)).fetchone()
+            db.execute(f"SELECT 1 FROM head WHERE session = ?{db.locking}", (number,))
+        self._require_free(db, row, holder)
+        db.execute("UPDATE head SET epoch = epoch + 1 WHERE session = ?", (number,))
+        db.execute("UPDATE sessions SET holder = ? WHERE number = ?", (holder, number))
+
+    def _require_free(self, db: Database, row: tuple[str, str] | None, holder: str) -> None:
         if row is None:
-            raise UnknownSession("There is no such session any more: another server deleted it.")
+            raise _gone()
         name, other = row
         if other not in ("", holder) and not is_gone(db, other):
             raise _held_elsewhere(name, other)
-        db.execute("UPDATE head SET epoch = epoch + 1 WHERE session = ?", (number,))
-        db.execute("UPDATE sessions SET holder = ? WHERE number = ?", (holder, number))
+
+    @contextmanager
+    def _briefly(self, db: Database) -> Iterator[None]:
+        """Wait for rows no longer than it takes a connection that was lost to end: all that is
+        written waits meanwhile.
+        """
+        (before,) = db.execute("SHOW lock_timeout").fetchone()
+        db.execute(f"SET LOCAL lock_timeout = {_BRIEF}")
+        try:
+            yield
+        except db.errors as error:
+            if getattr(error, "sqlstate", "") != _LOCKED:
+                raise
+            raise CheckpointError(
+                "The last commit of the session is still under way: try again in a moment."
+            ) from None
+        db.execute(f"SET LOCAL lock_timeout = '{before}'")
 
     def require_held(self, db: Database, number: int, holder: str) -> None:
         """Refuse to write, within a transaction, where another server has the session by now."""
         sql = f"SELECT name, holder FROM sessions WHERE number = ?{db.locking}"
         row = db.execute(sql, (number,)).fetchone()
         if row is None:
-            raise UnknownSession("There is no such session any more: another server deleted it.")
+            raise _gone()
         if row[1] != holder:
             raise _held_elsewhere(*row)
 
@@ -90,6 +114,7 @@ class Cluster:
     def reading(self) -> Iterator[Database]:
         """As it was at one moment, whoever writes."""
         with self._opener.transaction("ISOLATION LEVEL REPEATABLE READ, READ ONLY"):
+            self._opener.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
             yield self._opener
 
     def close(self) -> None:
@@ -112,7 +137,12 @@ def prepare(db: Postgres) -> None:
     require_format(db, db.where)
 
 
+def _gone() -> UnknownSession:
+    return UnknownSession("There is no such session any more: another server deleted it.")
+
+
 def _held_elsewhere(name: str, holder: str) -> HeldElsewhere:
+    holder = holder.partition("#")[0]
     return HeldElsewhere(
         f"The session {name} is held by the server {holder}: ask that one, or wait until it is "
         "gone.",

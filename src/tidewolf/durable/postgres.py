@@ -40,8 +40,8 @@ _CONNECTION = {
 _SETTINGS = {
     "application_name": "tidewolf",
     "default_transaction_isolation": "read committed",
-    "idle_in_transaction_session_timeout": "30s",
-    "lock_timeout": "10s",
+    "idle_in_transaction_session_timeout": "10s",
+    "lock_timeout": "5s",
     "statement_timeout": "60s",
     "synchronous_commit": "on",
     "tcp_keepalives_idle": str(_IDLE),

@@ -45,9 +45,13 @@ seconds.
 """
 
 
-def own_name() -> str:
-    """A name for a server that has none: no other has it."""
-    return f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+def own_name(shown: str = "") -> str:
+    """A name that no other server has: what it is called, or its machine and process, and #...
+
+    >>> own_name("http://db.example:8000").partition("#")[0]
+    'http://db.example:8000'
+    """
+    return f"{shown or f'{socket.gethostname()}-{os.getpid()}'}#{secrets.token_hex(4)}"
 
 
 @final

@@ -18,6 +18,7 @@ as its session left it, under the epoch of its holder, or fails.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -470,22 +471,26 @@ class Slot:
         self._shelf, self._name, self._number, self._alone = shelf, name, number, alone
         self.where = f"the session {name} in {shelf.where}"
         self._epoch: int | None = None
-        self._lease = 0
+        self._lease, self._process = 0, os.getpid()
         self._lost: CheckpointError | None = None
 
     def open(self, learner: Learner[Any]) -> Content:
         """All there is, checked, and held by this server from now on."""
         shelf, number = self._shelf, self._number
         self._lease = shelf._backing.lease()
+        begun: tuple[bytes, bytes] | None = None
+        sql = "SELECT base FROM head WHERE session = ?"
+        if shelf._backing.reader.execute(sql, (number,)).fetchone() == (b"",):
+            begun = digest(identity(learner).encode()), learner.save(learner.begin())
 
         def claim(db: Database) -> None:
             shelf._backing.claim(db, number, shelf.holder)
             tables = Tables(db, number)
-            if not tables.read_head().base:
-                link, state = digest(identity(learner).encode()), learner.save(learner.begin())
-                head = tables.read_head()._replace(base=link, link=link)
+            head = tables.read_head()
+            if begun is not None and not head.base:
+                head = head._replace(base=begun[0], link=begun[0])
                 tables.write_head(head)
-                tables.add_snapshot(head, state, 1)
+                tables.add_snapshot(head, begun[1], 1)
 
         shelf._submit(self._name, claim).result()
         with shelf._backing.reading() as db:
@@ -514,6 +519,10 @@ class Slot:
         return Tables(self._shelf._backing.reader, self._number)
 
     def require_writable(self) -> None:
+        if self._process != os.getpid():
+            raise CheckpointError(
+                f"{self.where} belongs to the process that opened it, and this is a fork of that."
+            )
         self._require_held()
         self._shelf._backing.require_there()
 

@@ -21,6 +21,7 @@ from tidewolf.methods.advice import Resolve
 from tidewolf.methods.base import Learner
 from tidewolf.methods.context import Categories, Season
 from tidewolf.networks import Network
+from tidewolf.networks.columns import plain_name
 from tidewolf.sets import ConvexSet, FlowPolytope, MultiFlow
 
 SMALLEST_SHARE = 1e-9
@@ -133,9 +134,12 @@ def said_demands(
     said, network = row.get("demands"), reader.network
     if said is None or network is None:
         return before
-    if isinstance(said, Mapping):
-        return [float(said.get(one.name, one.volume)) for one in network.demands]
-    return [float(one) for one in said]
+    if not isinstance(said, Mapping):
+        return [float(one) for one in (said if isinstance(said, list | tuple) else [said])]
+    if len(said) == len(network.demands) == 1:  # whatever it is called
+        return [float(one) for one in said.values()]
+    plain = {plain_name(str(name)): value for name, value in said.items()}
+    return [float(plain.get(plain_name(one.name), one.volume)) for one in network.demands]
 
 
 def paths_of(

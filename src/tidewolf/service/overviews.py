@@ -72,12 +72,13 @@ class Overviews:
             last, waits = self._read(card)
             found = Overview(card.name, card.rounds, pending=len(waits))
         else:
+            self._seen.pop(card.name, None)
             settings, last = served.settings, list(served.recent.values())[-SHOWN:]
             waits = list(served.asked_at.values())
             found = Overview(
                 card.name,
                 served.session.rounds,
-                pending=len(served.session.pending),
+                pending=len(waits),
                 limits=dict(served.counts.broken),
             )
         age = max(0.0, now - min(waits)) if waits else None

@@ -52,8 +52,8 @@ from tidewolf.service.replies import Limits
 from tidewolf.session import Session
 
 DECISION_KEYS = ("round", "time", "context", "advice", "unavailable", "deadline")
-RECENT = 64
-"""Rounds that were observed last and are remembered."""
+RECENT, FEWEST, ROOM = 64, 4, 100_000
+"""Rounds that were observed last and are remembered: at most, at least, and entries of points."""
 TO_DISK = 30.0
 """How long what is read waits for what is being written. Unit: seconds."""
 
@@ -138,6 +138,7 @@ class Served:
     def goes_on_as(self, made: Made) -> None:
         """With this learner, and these names, from now on."""
         self.made, self.entries, self.K = made, made.entries, made.K
+        self._kept = max(FEWEST, min(RECENT, ROOM // len(made.names)))
         self._clock = made.follows_clock
         self._capacities: tuple[str, ...] | None = None
         self._late = takes_late(made.learner)
@@ -146,7 +147,7 @@ class Served:
         """What the shelf knows of the last rounds, and of those that wait."""
         waiting = self.session.pending
         first = min(waiting, default=self.session.round) + 1
-        last = self.shelf.last_rounds(self.name, RECENT)
+        last = self.shelf.last_rounds(self.name, self._kept)
         found = {one.round: one for one in last}
         found |= {r.round: r for r in self.shelf.rounds_of(self.name, first, self.coming + 1)}
         for number in sorted(found):
@@ -215,7 +216,7 @@ class Served:
         body = as_body(given, DECISION_KEYS, "A request for a decision")
         number = as_round(body["round"]) if "round" in body else self.session.round
         if self._is_over(number):
-            return self.decision(number)
+            return self._decision_again(number)
         asked = self._asked(number, body)
         self._require_room(number)
         before = self._answers.get(number)
@@ -233,6 +234,15 @@ class Served:
         self.counts.decisions += 1
         self.fell = note.fell
         return self._answer(number, note)
+
+    def _decision_again(self, number: int) -> dict[str, Any]:
+        found = self.observed(number)
+        if found is None:
+            raise OtherContent(
+                f"Round {number + 1} is over, and its decision is not known: it expired, or was "
+                f"not noted. Round {self.session.round + 1} stands."
+            )
+        return self._answer(number, found.note)
 
     def _stands(self, number: int, note: Note) -> bool:
         """Whether what was answered of a round still is: the one that stands follows the mode."""
@@ -540,7 +550,7 @@ class Served:
     def trim(self) -> None:
         """Let go of rounds that are remembered for nothing, at the end of a request."""
         self._fresh = {}
-        for number in list(islice(self.recent, max(0, len(self.recent) - RECENT))):
+        for number in list(islice(self.recent, max(0, len(self.recent) - self._kept))):
             del self.recent[number]
         if len(self.asked_at) > len(self.session.pending) + 1:
             self._forget_expired()

@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
-from tidewolf.evaluation.formatting import number, percent
+from tidewolf.evaluation.formatting import number
+from tidewolf.evaluation.members import weight_text
 from tidewolf.service.rendering import render
 from tidewolf.service.sparkline import Spark, line, sticks
 from tidewolf.service.words import counted, marks, moment
@@ -129,7 +130,9 @@ def _cut(text: object) -> str:
 def _setting(value: object) -> str:
     """A setting: a number, a text, or a point by name."""
     if isinstance(value, Mapping):
-        return _cut(", ".join(f"{name} {each}" for name, each in value.items()))
+        return _cut(", ".join(f"{name} {_setting(each)}" for name, each in value.items()))
+    if isinstance(value, float):
+        return number(value)
     return "none" if value is None else _cut(value)
 
 
@@ -204,6 +207,7 @@ def _chart(
         "title": title,
         "about": about,
         "kind": kind,
+        "flat": same and kind == "curve",
         "top": "" if same else high,
         "bottom": low,
         "words": f"{title} by round, from {low} to {high}",
@@ -265,7 +269,7 @@ def _size(value: float) -> float:
 
 def _bar(name: str, value: float, longest: float, share: bool) -> dict[str, Any]:
     wide = 100.0 * (_size(value) / longest) if longest else 0.0
-    text = percent(value) if share and 0.0 <= value <= 1.0 else number(value)
+    text = weight_text(value) if share else number(value)
     return {
         "name": _cut(name),
         "neg": value < 0,
