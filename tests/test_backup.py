@@ -4,6 +4,8 @@ the bit.
 
 from __future__ import annotations
 
+import io
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -292,7 +294,24 @@ def test_a_copy_that_was_cut_short_is_refused_and_restores_nothing(tmp_path, kee
         assert shelf.count() == 0
 
 
-def test_a_copy_that_cannot_be_finished_leaves_nothing(tmp_path, monkeypatch):
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_sees_how_far_it_is(tmp_path, monkeypatch, capsys):
+    with shelf_at(tmp_path / "first") as shelf:
+        play(shelf, "a", [True])
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr("rich.status.Status.update", lambda _, text: shown.write(f"{text}\n"))
+    assert command("backup", tmp_path / "copy", "--data", tmp_path / "first") == 0
+    assert command("restore", tmp_path / "copy", "--data", tmp_path / "second") == 0
+    assert "copying: 1 of 1 sessions\n" in shown.getvalue()
+    assert "restoring: 1 of 1 sessions\n" in shown.getvalue()
+
+
+def test_a_copy_that_cannot_be_finished_leaves_nothing(tmp_path):
     with shelf_at(tmp_path / "first") as shelf:
         play(shelf, "a", [True] * 5)
     with pytest.raises(TidewolfError, match="already"):

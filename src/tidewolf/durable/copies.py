@@ -284,6 +284,8 @@ def _new_file(path: Path) -> Iterator[Database]:
     """
     if path.exists():
         raise AlreadyThere(f"{path} is there already: give another name.")
+    journal = Path(f"{path}-journal")
+    journal.unlink(missing_ok=True)  # of a copy that was killed
     try:
         db = SQLite(path, "rwc")
         try:
@@ -296,7 +298,7 @@ def _new_file(path: Path) -> Iterator[Database]:
             db.close()
     except BaseException:
         path.unlink(missing_ok=True)
-        Path(f"{path}-journal").unlink(missing_ok=True)
+        journal.unlink(missing_ok=True)
         raise
 
 
