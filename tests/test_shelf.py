@@ -290,8 +290,11 @@ def test_a_file_that_is_gone_takes_nothing_more(shelf, tmp_path):
     observe(session, 0)
     shelf.flushed("one").result()
     Path(shelf.where).rename(tmp_path / "away")
+    observe(session, 1)
     with pytest.raises(CheckpointError, match="deleted or replaced"):
-        observe(session, 1)
+        shelf.flushed("one").result()
+    with pytest.raises(CheckpointError, match="deleted or replaced"):
+        observe(session, 2)
 
 
 # --- groups ---------------------------------------------------------------------------------------
@@ -363,6 +366,13 @@ def test_a_single_caller_waits_for_nobody():
     assert callers(commits, 1, 20) < 2.5
     commits.close()
     assert list(map(len, db.kept)) == [1] * 20
+
+
+def test_nobody_is_waited_for_longer_than_a_group_takes_to_write():
+    commits = Commits(Slow(0.001), 10.0, "here")  # type: ignore[arg-type]
+    callers(commits, 16, 4)
+    assert callers(commits, 1, 20) < 5.0  # the sixteen are not coming
+    commits.close()
 
 
 def test_each_by_itself_where_that_is_asked_for():
