@@ -56,6 +56,7 @@ from tidewolf.service.overviews import Overviews
 from tidewolf.service.problems import problem, status_of
 from tidewolf.service.replies import Caller, Limits, Reply
 from tidewolf.service.served import DECISION_KEYS, TO_DISK, Observed, Served
+from tidewolf.service.warming import warm_up
 
 LONGEST_LIST = 10_000
 SHOWN_ENTRIES = 20
@@ -153,6 +154,7 @@ class Sessions:
                 expire_after=description.expire_after,
             )
             if self._create(name, text, settings, why, caller):
+                warm_up(made)
                 return self._described(name, 201, made)
             card = self.shelf.card(name)
         if card is None or card.description != text:
