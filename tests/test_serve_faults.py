@@ -11,6 +11,7 @@ import resource
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import threading
 import time
@@ -267,6 +268,55 @@ def test_a_database_that_is_none_is_refused_at_the_start(servers, tmp_path):
     database.write_bytes(RNG.bytes(20_000))
     server.start(ready=False)
     require_no_start(server, str(database))
+
+
+CHANGED = {
+    "an observation": "UPDATE observations SET feedback = x'00ff' WHERE session = ?",
+    "an observation's round": "UPDATE observations SET round = round + 1 WHERE session = ?",
+    "an observation is gone": "DELETE FROM observations WHERE session = ? AND arrived = 2",
+    "the head": "UPDATE head SET link = x'00' WHERE session = ?",
+    "the head is gone": "DELETE FROM head WHERE session = ?",
+    "what was observed": "UPDATE head SET observed = 7 WHERE session = ?",
+    "a content": "UPDATE contents SET content = 'x' WHERE session = ?",
+    "notes": "UPDATE rounds SET note = x'ff00' WHERE session = ?",
+    "notes are gone": "DELETE FROM rounds WHERE session = ?",
+    "settings": "UPDATE sessions SET settings = '{]' WHERE number = ?",
+    "other settings": "UPDATE sessions SET settings = '[1]' WHERE number = ?",
+    "the description": "UPDATE sessions SET description = '{}' WHERE number = ?",
+}
+
+
+@pytest.mark.parametrize("what", CHANGED)
+def test_a_session_whose_rows_were_changed_is_refused_and_others_go_on(servers, tmp_path, what):
+    server = servers.start(tmp_path / "data")
+    caller = Caller(server)
+    put(caller, "a", "b")
+    for number in (1, 2, 3):
+        for name in "ab":
+            assert observe(caller, name, number)[0] == 200
+    server.kill()
+    db = sqlite3.connect(server.folder / "tidewolf.db")
+    with db:
+        (number,) = db.execute("SELECT number FROM sessions WHERE name = 'a'").fetchone()
+        assert db.execute(CHANGED[what], (number,)).rowcount
+    db.close()
+    server.start()
+    for path in ("", "/decisions/2", "/history", "/members", "/explanation", "/audit"):
+        status, answer = caller.ask("GET", f"/v1/sessions/a{path}")
+        assert status in (200, 404, 503), (path, answer)
+        if status != 200:
+            assert answer["detail"].endswith("."), answer
+    status, answer = caller.ask("POST", "/v1/sessions/a/decisions", {})
+    assert status in (200, 404, 503), answer
+    if status == 200 and answer["source"] == "learner":
+        assert list(answer["decision"].values()) == twin(3)
+    status, answer = observe(caller, "a", 2)
+    assert status in (200, 404, 409, 503), answer
+    assert observe(caller, "b", 4)[0] == 200
+    assert decide(caller, "b") == twin(4)
+    assert caller.ask("GET", "/v1/sessions")[0] == 200
+    assert caller.ask("GET", "/readyz")[0] == 200
+    server.kill()
 
 
 # --- callers that stall ---------------------------------------------------------------------------
