@@ -518,6 +518,27 @@ def test_stale_and_breached(tmp_path):
     door.sessions.shelf.close()
 
 
+def test_rounds_that_expired_are_waited_for_no_more(tmp_path):
+    door = Door(tmp_path)
+    door.put("a", dict(THREE, stale_after=60, expire_after=2), ME)
+    door.pin("a", {"decision": [1.0, 0.0, 0.0]}, ME)
+    door.decide("a", {"round": 1}, ME)
+    door.now += 61.0
+    assert door.decide("a", {"round": 4}, ME)["round"] == 4
+    assert door.get("a")["pending"] == [3, 4]
+    assert not door.get("a")["stale"]
+    with pytest.raises(OtherContent, match="Round 1 is over"):
+        door.decide("a", {"round": 1}, ME)
+    with pytest.raises(OtherContent, match="Round 1 expired"):
+        door.observe("a", {"round": 1, "costs": COSTS}, ME)
+    with pytest.raises(UnknownSession):
+        door.decision("a", 1)
+    door.reopen()
+    assert not door.sessions.overview()[0].stale
+    assert not door.get("a")["stale"]
+    door.sessions.shelf.close()
+
+
 def test_sessions_that_were_not_used_for_longest_are_let_go_of(tmp_path):
     door = Door(tmp_path, open=2)
     for name in "abcd":

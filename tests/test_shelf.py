@@ -290,8 +290,11 @@ def test_a_file_that_is_gone_takes_nothing_more(shelf, tmp_path):
     observe(session, 0)
     shelf.flushed("one").result()
     Path(shelf.where).rename(tmp_path / "away")
+    observe(session, 1)
     with pytest.raises(CheckpointError, match="deleted or replaced"):
-        observe(session, 1)
+        shelf.flushed("one").result()
+    with pytest.raises(CheckpointError, match="deleted or replaced"):
+        observe(session, 2)
 
 
 # --- groups ---------------------------------------------------------------------------------------
@@ -365,6 +368,13 @@ def test_a_single_caller_waits_for_nobody():
     assert list(map(len, db.kept)) == [1] * 20
 
 
+def test_nobody_is_waited_for_longer_than_a_group_takes_to_write():
+    commits = Commits(Slow(0.001), 10.0, "here")  # type: ignore[arg-type]
+    callers(commits, 16, 4)
+    assert callers(commits, 1, 20) < 5.0  # the sixteen are not coming
+    commits.close()
+
+
 def test_each_by_itself_where_that_is_asked_for():
     db = Slow(0.0)
     commits = Commits(db, 0.0, "here")
@@ -420,3 +430,28 @@ def test_a_disk_that_keeps_nothing_acknowledges_nothing_and_recovers(tmp_path):
     with pytest.raises(CheckpointError, match="closed"):
         note(10)
     db.close()
+
+
+def test_threads_open_sessions_while_others_are_written(shelf):
+    """What one thread reads must not keep the others in the past."""
+    failed: list[BaseException] = []
+
+    def work(name: str) -> None:
+        try:
+            shelf.create(name, "{}").result()
+            for first in (0, 5):
+                session = tw.Session.open(shelf, LEARNERS["LyapunovDescent"], name=name)
+                assert session.rounds == first
+                for t in range(first, first + 5):
+                    observe(session, t)
+                    assert shelf.card(name) is not None
+                shelf.flushed(name).result()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(f"s{n}",)) for n in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed

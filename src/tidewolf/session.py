@@ -45,6 +45,7 @@ from tidewolf.core.arrays import (
     as_point,
     like,
     norm,
+    require_finite,
 )
 from tidewolf.core.batch import Batch, Stream, as_constraints
 from tidewolf.core.conforming import allowed_excess
@@ -70,7 +71,7 @@ from tidewolf.core.feedback import (
     told_apart,
 )
 from tidewolf.core.known import Known
-from tidewolf.core.types import Array
+from tidewolf.core.types import Array, Shape
 from tidewolf.core.values import identity
 from tidewolf.deadline import Absent, Bench
 from tidewolf.explanation import (
@@ -1207,9 +1208,9 @@ class Session(Generic[S]):
     ) -> FullInformation:
         """The functions of a round, whichever way they were given."""
         if costs is not None:
-            loss = Linear.one(self._point(costs, "costs"))
+            loss = Linear._unchecked(C=self._point(costs, "costs")[None, ...])
         if capacities is not None:
-            constraint = Capacity.one(self._point(capacities, "capacities"))
+            constraint = Capacity._unchecked(c=self._point(capacities, "capacities")[None, ...])
         if isinstance(loss, Batch):
             constraint = as_constraints(constraint, loss)
         return FullInformation(loss, constraint)  # type: ignore[arg-type]
@@ -1247,21 +1248,19 @@ class Session(Generic[S]):
                     f"The {name} is a function such as functions.Linear.one(costs), not a "
                     f"{type(batch).__name__}."
                 )
-        stream, shape, most = (
-            Stream(*seen),
-            self.learner.hard_set.shape,
-            self.learner.rounds_at_once(self._now),
-        )
-        if stream.shape != shape:
-            raise WrongShape(
-                f"The functions take points of shape {stream.shape}; the learner's set has points "
-                f"of shape {shape}."
-            )
-        if not 1 <= len(stream) <= most:
-            raise InvalidInput(
-                f"Functions of {len(stream)} rounds were given where "
-                f"{'1 is' if most == 1 else f'1 to {most} are'} due."
-            )
+        shape, most = self.learner.hard_set.shape, self.learner.rounds_at_once(self._now)
+        if not (_is_one(seen.losses, shape) and _is_one(seen.constraints, shape) and most >= 1):
+            stream = Stream(*seen)
+            if stream.shape != shape:
+                raise WrongShape(
+                    f"The functions take points of shape {stream.shape}; the learner's set has "
+                    f"points of shape {shape}."
+                )
+            if not 1 <= len(stream) <= most:
+                raise InvalidInput(
+                    f"Functions of {len(stream)} rounds were given where "
+                    f"{'1 is' if most == 1 else f'1 to {most} are'} due."
+                )
         warn_of_negative_capacities(
             self.learner.hard_set, seen.constraints, self._asked, self._now.t, stacklevel=6
         )
@@ -1302,12 +1301,22 @@ class Session(Generic[S]):
     def _point(self, x: Any, what: str) -> Array:
         """`x` where the learner's set lives."""
         K = self.learner.hard_set
-        return like(as_point(x, K.shape, what), K.center)
+        center = K.center
+        plain = type(x) is type(center) is np.ndarray and x.dtype is center.dtype is _DOUBLE
+        if plain and x.shape == K.shape:
+            require_finite(x, what)
+            return x
+        return like(as_point(x, K.shape, what), center)
 
 
 def _is_vector(x: object, n: int) -> bool:
     """Whether it is numbers as kernels read them, one for each entry of a point."""
     return type(x) is np.ndarray and x.dtype == _DOUBLE and x.shape == (n,)
+
+
+def _is_one(batch: Batch, shape: Shape) -> bool:
+    """Whether it is a single function of such points."""
+    return len(batch) == 1 and batch.shape == shape
 
 
 def _content(seen: Feedback, played: Array | None) -> str:

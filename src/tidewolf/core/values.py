@@ -23,6 +23,7 @@ from tidewolf.core.types import NDArray
 
 IDENTITY = 2
 """The version of `identity`; another one gives other digests, and old files are refused."""
+_PLAIN, _SEQUENCES = (bool, int, float, str), (tuple, list)
 
 
 class Value:
@@ -40,12 +41,8 @@ class Value:
 
     def fields(self) -> dict[str, Any]:
         """The settings by name, in the order of the constructor."""
-        if not dataclasses.is_dataclass(self):
-            raise NotSupported(
-                f"{type(self).__name__} must be a dataclass(frozen=True, eq=False, repr=False): "
-                "its fields say what it is."
-            )
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}
+        kind: Any = type(self)
+        return {name: getattr(self, name) for name in _names(kind)}
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -94,12 +91,18 @@ def identity(value: object) -> str:
 def _feed(digest: Any, value: object) -> None:
     if type(value) is np.ndarray:
         _feed_array(digest, value)
+    elif isinstance(value, Value):
+        said = _said(value)
+        digest.update(f"{_kind_name(type(value))} {len(said)}:".encode())
+        for name, part in said.items():
+            digest.update(f"{name}=".encode())
+            _feed(digest, part)
     elif isinstance(value, np.generic):
         _feed(digest, value.item())
-    elif value is None or isinstance(value, bool | int | float | str):
+    elif value is None or isinstance(value, _PLAIN):
         value = value + 0.0 if isinstance(value, float) else value  # -0.0 equals 0.0
         digest.update(f"{type(value).__name__}:{value!r};".encode())
-    elif isinstance(value, tuple | list):
+    elif isinstance(value, _SEQUENCES):
         digest.update(f"sequence {len(value)}:".encode())
         for item in value:
             _feed(digest, item)
@@ -114,12 +117,6 @@ def _feed(digest: Any, value: object) -> None:
         rows: Any = value
         digest.update(f"sparse {rows.shape}:".encode())
         for part in (rows.data, rows.indices.astype(np.int64), rows.indptr.astype(np.int64)):
-            _feed(digest, part)
-    elif isinstance(value, Value):
-        said = _said(value)
-        digest.update(f"{_kind_name(type(value))} {len(said)}:".encode())
-        for name, part in said.items():
-            digest.update(f"{name}=".encode())
             _feed(digest, part)
     else:
         raise NotSupported(
@@ -137,14 +134,27 @@ def _feed_array(digest: Any, array: NDArray) -> None:
 
 def _said(value: Value) -> dict[str, Any]:
     """The settings that say something, by name: neither labels nor at their default."""
-    fields = value.fields()  # refuses what is no dataclass, in a sentence
     kind: Any = type(value)
-    defaults, labels = _defaults(kind), _labels(kind)
+    fields, labels, defaults = value.fields(), _labels(kind), _defaults(kind)
+    parts = {name: fields[name] for name in sorted(fields) if name not in labels}
+    if not defaults:
+        return parts
     return {
         name: part
-        for name, part in sorted(fields.items())
-        if name not in labels and not (name in defaults and same(part, defaults[name]))
+        for name, part in parts.items()
+        if not (name in defaults and same(part, defaults[name]))
     }
+
+
+@cache
+def _names(kind: type[Value]) -> tuple[str, ...]:
+    """The settings of a class, in the order of the constructor."""
+    if not dataclasses.is_dataclass(kind):
+        raise NotSupported(
+            f"{kind.__name__} must be a dataclass(frozen=True, eq=False, repr=False): "
+            "its fields say what it is."
+        )
+    return tuple(f.name for f in dataclasses.fields(kind) if f.init)
 
 
 @cache

@@ -8,8 +8,12 @@ all of it is kept or nothing. Where one cannot be kept, the others of its group 
 where the disk cannot keep anything, all of them fail and nothing was acknowledged.
 
 A group is waited for as long as it pays: until as many items have come as were on their way lately
-(those of the last group and those that came while it was written), or `within` is over. A single
-caller never waits for others. With `within` 0 every item has a sync of its own.
+(those of the last group and those that came while it was written), or `within` is over, or twice
+the time that groups took to write lately. N callers who come again once they are answered, c apart,
+and a sync of S give N/(S + N c) items a second where all are waited for, and N/2 a sync where half
+of them come while the others are written; so all are waited for while N c is of the order of S, and
+where a sync takes next to no time nobody waits for one. A single caller never waits for others.
+With `within` 0 every item has a sync of its own.
 """
 
 from __future__ import annotations
@@ -65,6 +69,9 @@ class Commits:
         self._waiting: deque[_Item] = deque()
         self._some = threading.Condition(threading.Lock())
         self._lately: deque[int] = deque([1], maxlen=_LATELY)
+        self._took: deque[float] = deque([0.0], maxlen=_LATELY)
+        self._enough = 1
+        """so many waiting items wake the writer"""
         self._closing = False
         self.syncs = self.items = 0
         """groups written so far, and what was in them"""
@@ -80,7 +87,8 @@ class Commits:
             if self._closing:
                 raise CheckpointError(f"{self.where} is closed: nothing more is kept there.")
             self._waiting.append(_Item(write, future))
-            self._some.notify()
+            if len(self._waiting) >= self._enough:
+                self._some.notify()
         return future
 
     def close(self) -> None:
@@ -130,19 +138,21 @@ class Commits:
                 return []
             if self._within <= 0.0:
                 return [self._waiting.popleft()]
-            end, expected = monotonic() + self._within, max(self._lately)
-            while len(self._waiting) < expected and not self._closing:
+            end = monotonic() + min(self._within, 2.0 * max(self._took))
+            self._enough = max(self._lately)
+            while len(self._waiting) < self._enough and not self._closing:
                 left = end - monotonic()
                 if left <= 0.0:
                     break
                 self._some.wait(left)
+            self._enough = 1
             group = list(self._waiting)
             self._waiting.clear()
             return group
 
     def _write(self, group: list[_Item]) -> None:
         failed: dict[int, Exception] = {}
-        self.trouble = None
+        self.trouble, began = None, monotonic()
         try:
             self._look()
             try:
@@ -156,6 +166,7 @@ class Commits:
             failed = {i: CheckpointError(self.trouble) for i in range(len(group))}
         self.syncs, self.items = self.syncs + 1, self.items + len(group)
         self._lately.append(len(group) + len(self._waiting))
+        self._took.append(monotonic() - began)
         for i, item in enumerate(group):
             if i in failed:
                 item.future.set_exception(failed[i])

@@ -202,13 +202,9 @@ def _cards(db: Database, names: Sequence[str] | None, where: str) -> list[Any]:
 def _copy_rows(source: Database, target: Database, old: int, new: int) -> None:
     """All that belongs to a session, a few rows at a time."""
     for table in OF_A_SESSION:
-        key = _KEYS.get(table, "round")
-        places: dict[int, str] = {}
-        for rows in _pages(source, table, key, old):
-            marks = places.setdefault(len(rows[0]), ", ".join("?" * len(rows[0])))
-            target.executemany(
-                f"INSERT INTO {table} VALUES ({marks})", [(new, *row[1:]) for row in rows]
-            )
+        for rows in _pages(source, table, _KEYS.get(table, "round"), old):
+            sql = f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})"
+            target.executemany(sql, [(new, *row[1:]) for row in rows])
 
 
 def _pages(db: Database, table: str, key: str, session: int) -> Iterator[list[Any]]:
@@ -218,7 +214,7 @@ def _pages(db: Database, table: str, key: str, session: int) -> Iterator[list[An
         yield rows
         if len(rows) < _AT_ONCE:
             return
-        last = rows[-1][1]
+        last = rows[-1][0 if key == "session" else 1]
         rows = db.execute(f"{sql} AND {key} > ? {end}", (session, last)).fetchall()
 
 
@@ -288,6 +284,8 @@ def _new_file(path: Path) -> Iterator[Database]:
     """
     if path.exists():
         raise AlreadyThere(f"{path} is there already: give another name.")
+    journal = Path(f"{path}-journal")
+    journal.unlink(missing_ok=True)  # of a copy that was killed
     try:
         db = SQLite(path, "rwc")
         try:
@@ -300,7 +298,7 @@ def _new_file(path: Path) -> Iterator[Database]:
             db.close()
     except BaseException:
         path.unlink(missing_ok=True)
-        Path(f"{path}-journal").unlink(missing_ok=True)
+        journal.unlink(missing_ok=True)
         raise
 
 

@@ -21,10 +21,10 @@ import numpy as np
 from tidewolf.core import checkpoint
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.conforming import allowed_excess
-from tidewolf.core.feedback import Arrival
+from tidewolf.core.feedback import Arrival, Feedback
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
-from tidewolf.durable.feedback import decode, decode_checked, encode
+from tidewolf.durable.feedback import decode_checked, kept
 from tidewolf.durable.known import decode_known, encode_known
 from tidewolf.durable.played import How, decode_played, encode_played
 from tidewolf.durable.records import Decision, Pending, Row
@@ -81,8 +81,9 @@ class Course(Generic[S]):
                 case Decide():
                     place = self._decided(place)
                 case _:
-                    rows.append(self._row(place, turn, epoch))
-                    place = self._met(place, rows[-1], self._turn(rows[-1], checked=False))
+                    row, turn = self._kept(place, turn, epoch)
+                    rows.append(row)
+                    place = self._met(place, row, turn)
         return place, rows
 
     def settled(self, place: Place) -> Place:
@@ -91,20 +92,20 @@ class Course(Generic[S]):
         observed = state if place.observed is place.state else place.observed
         return place._replace(state=state, observed=observed)
 
-    def _row(self, place: Place, turn: Expire | Meet, epoch: int) -> Row:
+    def _kept(self, place: Place, turn: Expire | Meet, epoch: int) -> tuple[Row, Turn]:
+        """A turn as it is kept, and as it is read again."""
         number = turn.round if isinstance(turn, Expire) else turn.arrival.round
         own = place.pending.get(number + 1)
         late = None if own is None or own.decision is None else own.decision.after
-        if isinstance(turn, Expire):
-            rounds, feedback, played = 0, b"", How(late)
-        else:
-            _, seen, point, instead = turn.arrival
-            how = How(late, point, instead, None if turn.settled else True)
-            rounds, feedback, played = seen.rounds, encode(seen), how
         known = None if own is None else own.known
-        return Row(
-            place.last + 1, number + 1, rounds, epoch, feedback, known, encode_played(played)
-        )
+        if isinstance(turn, Expire):
+            played = encode_played(How(late))
+            return Row(place.last + 1, number + 1, 0, epoch, b"", known, played), turn
+        _, seen, point, instead = turn.arrival
+        feedback, told = kept(seen, self._center)
+        played = encode_played(How(late, point, instead, None if turn.settled else True))
+        row = Row(place.last + 1, number + 1, seen.rounds, epoch, feedback, known, played)
+        return row, self._met_as(row, told)
 
     def _told(self, place: Place, data: bytes) -> Place:
         coming, known = coming_round(place.state), decode_known(data, self._center)
@@ -133,10 +134,12 @@ class Course(Generic[S]):
             {one: said for one, said in place.told.items() if one != number},
         )
 
-    def _turn(self, row: Row, *, checked: bool) -> Turn:
+    def _turn(self, row: Row) -> Turn:
         if row.rounds == 0:
             return Expire(row.round - 1)
-        seen = (decode_checked if checked else decode)(row.feedback, self._center)
+        return self._met_as(row, decode_checked(row.feedback, self._center))
+
+    def _met_as(self, row: Row, seen: Feedback) -> Meet:
         if seen.rounds != row.rounds:
             raise ValueError(f"{row.rounds} rounds are told of {seen.rounds}")
         how = self._how(row)
@@ -185,7 +188,7 @@ class Course(Generic[S]):
                 told = (Tell(decode_known(row.known, self._center)),)
             if row.round not in (place.pending if waiting(place.state) else (_next(place),)):
                 raise ValueError(f"round {row.round} was observed and had not been decided")
-            turn = self._turn(row, checked=True)
+            turn = self._turn(row)
             if isinstance(turn, Meet) and turn.settled:
                 place = self.settled(place)
             before, place = place.state, self._met(place, row, turn)

@@ -11,14 +11,16 @@ from dataclasses import fields
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from tidewolf import functions
 from tidewolf.core import checkpoint
-from tidewolf.core.arrays import is_array, require_finite
+from tidewolf.core.arrays import frozen, is_array, require_finite
 from tidewolf.core.batch import Batch
 from tidewolf.core.checkpoint import SavedRecord
 from tidewolf.core.errors import NewerFormat, NotSupported
 from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, Limits
-from tidewolf.core.types import Array
+from tidewolf.core.types import Array, NDArray
 
 _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (FirstOrder, Bandit, FullInformation)}
 _OF_PARTS = (functions.Chain, functions.Max, functions.Sum)
@@ -35,6 +37,15 @@ _FIELDS_1 = {
     "FullInformation": ("losses", "constraints"),
 }
 """The fields as tidewolf 0.1 wrote them, in order and without names."""
+_DOUBLE = np.dtype(np.float64)
+_ARRAYS = ",".join([f'["{_DOUBLE.str}",[%s]]'] * 2)
+_LINE = (
+    '[{"list":["FirstOrder",{"record":{"loss_gradient":{"array":"a0","numpy":true},'
+    '"violation":{"float":"%s"},"constraint_gradient":{"array":"a1","numpy":true},'
+    '"loss_slope":{"float":"%s"},"constraint_slope":{"float":"%s"},"rounds":%d}}]},'
+    f"[{_ARRAYS}]]\n"
+)
+"""What stands before the arrays of plain feedback, as `encode` writes it."""
 
 
 def encode(seen: Feedback) -> bytes:
@@ -46,6 +57,36 @@ def encode(seen: Feedback) -> bytes:
         if name not in usual or (part is not usual[name] and part != usual[name])
     }
     return checkpoint.packed((type(seen).__name__, SavedRecord.of(parts)))
+
+
+def kept(seen: Feedback, center: Array) -> tuple[bytes, Feedback]:
+    """An observation as bytes, and as `decode` reads them again: at once where it is numbers and
+    two arrays of doubles, which are written and read as every other is.
+    """
+    if type(seen) is FirstOrder and _is_plain(seen):
+        f, g = frozen(seen.loss_gradient.copy()), frozen(seen.constraint_gradient.copy())
+        told = FirstOrder(f, seen.violation, g, seen.loss_slope, seen.constraint_slope, seen.rounds)
+        numbers = (told.violation.hex(), told.loss_slope.hex(), told.constraint_slope.hex())
+        line = _LINE % (*numbers, told.rounds, _shape(f), _shape(g))
+        return b"".join((line.encode(), f.tobytes(), g.tobytes())), told
+    data = encode(seen)
+    return data, decode(data, center)
+
+
+def _is_plain(seen: FirstOrder) -> bool:
+    f, violation, g, loss_slope, constraint_slope, rounds, *offsets, limits = seen
+    return (
+        type(f) is type(g) is np.ndarray
+        and f.dtype is g.dtype is _DOUBLE
+        and type(violation) is type(loss_slope) is type(constraint_slope) is float
+        and type(rounds) is int
+        and limits is None
+        and all(type(offset) is float and offset == 0.0 for offset in offsets)
+    )
+
+
+def _shape(array: NDArray) -> str:
+    return ",".join(map(str, array.shape))
 
 
 def decode(data: bytes, center: Array) -> Feedback:

@@ -44,7 +44,8 @@ class Folder:
         except (OSError, sqlite3.Error) as error:
             raise self._sentence(error) from None
         try:
-            self.writer, self.reader = opened(self.path, made=True), SQLite(self.path, "rw")
+            self.writer = opened(self.path, made=True)
+            self.reader = SQLite(self.path, "rw", shared=True)
             self._files = {path: _inode(path) for path in self._beside()}
         except BaseException as error:
             self._lock.close()
@@ -66,8 +67,13 @@ class Folder:
 
     @contextmanager
     def reading(self) -> Iterator[Database]:
-        """What stands there; its one writer waits."""
-        yield self.reader
+        """As it is at this moment, whatever is written meanwhile."""
+        db = SQLite(self.path, "rw")
+        try:
+            db.execute("BEGIN")
+            yield db
+        finally:
+            db.close()
 
     def require_there(self) -> None:
         """Refuse to go on where the file was deleted or replaced."""

@@ -289,14 +289,13 @@ class Journal(Generic[S]):
         note = f"{datetime.now(UTC).isoformat(timespec='seconds')} {said[1]}"
 
         def write(tables: Tables) -> None:
-            self._require_unchanged(tables, before)
+            self._require_unchanged(tables.move_head(before, head))
             tables.cut(head.last, coming, place.pending)
             tables.forget(head.first)
             if contents:
                 tables.write_contents(contents)
             tables.write_pending(was, place.pending, head.link)
             tables.add_snapshot(head, state, self._every)
-            tables.write_head(head)
             tables.note(said[0], note)
 
         try:
@@ -402,7 +401,10 @@ class Journal(Generic[S]):
             state = self.learner.save(place.observed)
 
         def write(tables: Tables) -> None:
-            self._require_unchanged(tables, before)
+            if head == before:
+                self._require_unchanged(tables.held_head() == before)
+            else:
+                self._require_unchanged(tables.move_head(before, head))
             for row in rows:
                 tables.add(row)
             if was is not place.pending:
@@ -414,14 +416,12 @@ class Journal(Generic[S]):
             if head.first != before.first:
                 tables.forget(head.first)
                 tables.forget_contents(coming_round(place.state) - REMEMBERED)
-            if head != before:
-                tables.write_head(head)
 
         self._home.write(write)
 
-    def _require_unchanged(self, tables: Tables, before: Head) -> None:
+    def _require_unchanged(self, unchanged: bool) -> None:
         """Refuse to write where another writer has been here meanwhile."""
-        if tables.held_head() != before:
+        if not unchanged:
             raise CheckpointError(
                 f"{self._home.where} was changed while this session had it open: close it and open "
                 "it again."

@@ -33,6 +33,8 @@ class How(NamedTuple):
 
 def encode_played(how: How) -> bytes | None:
     """As bytes; None where there is nothing to say."""
+    if all(part is None for part in how):
+        return None
     given = {name: part for name, part in how._asdict().items() if part is not None}
     if how.instead is not None:
         given["instead"] = tuple(how.instead)

@@ -470,6 +470,7 @@ class Slot:
     def __init__(self, shelf: Shelf, name: str, number: int, alone: bool) -> None:
         self._shelf, self._name, self._number, self._alone = shelf, name, number, alone
         self.where = f"the session {name} in {shelf.where}"
+        self._tables = Tables(shelf._backing.writer, number)
         self._epoch: int | None = None
         self._lease, self._process = 0, os.getpid()
         self._lost: CheckpointError | None = None
@@ -519,12 +520,12 @@ class Slot:
         return Tables(self._shelf._backing.reader, self._number)
 
     def require_writable(self) -> None:
+        """Whether the database is still there is looked at before every group."""
         if self._process != os.getpid():
             raise CheckpointError(
                 f"{self.where} belongs to the process that opened it, and this is a fork of that."
             )
         self._require_held()
-        self._shelf._backing.require_there()
 
     def _require_held(self) -> None:
         if not self.is_written:
@@ -548,8 +549,7 @@ class Slot:
         return False  # whatever was interrupted is read again from the database
 
     def write(self, do: Callable[[Tables], None]) -> None:
-        number = self._number
-        future = self._shelf._queue(self._name, lambda db: do(Tables(db, number)))
+        future = self._shelf._queue(self._name, lambda _: do(self._tables))
         if self._alone:
             future.result()
 

@@ -35,10 +35,13 @@ from tidewolf.durable.records import SEAL, Content, Decision, Head, Pending, Row
 
 _AT_ONCE = 256
 """Rows read at a time, so that no reader holds up the writer."""
+_ANY = 2**62
+"""More than any number of an observation."""
 _SNAPSHOTS = 8
 """States kept for going back, at most."""
 _HEAD = ", ".join(Head._fields)
 _SET_HEAD = ", ".join(f"{name} = ?" for name in Head._fields)
+_IS_HEAD = " AND ".join(f"{name} = ?" for name in Head._fields)
 _ROW = ", ".join(Row._fields)
 CONTENTS = "CREATE TABLE contents (round INTEGER PRIMARY KEY, content TEXT)"
 """In a file of one session it is made when the first round is given by its number."""
@@ -56,6 +59,14 @@ class Tables:
         self._mine = "0 = 0" if session is None else "session = ?"
         self._key = "" if session is None else "session, "
         self._value = "" if session is None else "?, "
+        # what every observation takes, written once
+        self._write_head = f"UPDATE head SET {_SET_HEAD} WHERE {self._mine}"
+        self._move_head = f"{self._write_head} AND {_IS_HEAD}"
+        self._add = f"INSERT INTO observations VALUES ({self._value}?, ?, ?, ?, ?, ?, ?)"
+        self._write_contents = (
+            f"INSERT INTO contents VALUES ({self._value}?, ?) ON CONFLICT ({self._key}round) "
+            "DO UPDATE SET content = excluded.content"
+        )
 
     # --- the head ---------------------------------------------------------------------------------
 
@@ -68,8 +79,11 @@ class Tables:
         return Head(*self._found(sql).fetchone())
 
     def write_head(self, head: Head) -> None:
-        sql = f"UPDATE head SET {_SET_HEAD} WHERE {self._mine}"
-        self.db.execute(sql, (*head, *self._id))
+        self.db.execute(self._write_head, (*head, *self._id))
+
+    def move_head(self, before: Head, head: Head) -> bool:
+        """The next head in place of this one; whether it was this one."""
+        return self.db.execute(self._move_head, (*head, *self._id, *before)).rowcount == 1
 
     def _found(self, sql: str, *values: Any) -> Any:
         """What is found of this session, whose number is the first value of every statement."""
@@ -78,7 +92,7 @@ class Tables:
     # --- observations -----------------------------------------------------------------------------
 
     def add(self, row: Row) -> None:
-        self._found(f"INSERT INTO observations VALUES ({self._value}?, ?, ?, ?, ?, ?, ?)", *row)
+        self.db.execute(self._add, (*self._id, *row))
 
     def some_rows(self, after: int, last: int) -> list[Row]:
         """The next few observations after number `after`, up to number `last`."""
@@ -209,12 +223,8 @@ class Tables:
     def write_contents(self, contents: Mapping[int, str | None]) -> None:
         if not self.has_contents:
             self.db.execute(CONTENTS)
-        sql = (
-            f"INSERT INTO contents VALUES ({self._value}?, ?) ON CONFLICT ({self._key}round) "
-            "DO UPDATE SET content = excluded.content"
-        )
         for number, content in contents.items():
-            self._found(sql, number, content)
+            self.db.execute(self._write_contents, (*self._id, number, content))
 
     def forget_contents(self, last: int) -> None:
         """Without what was observed of the rounds up to this one."""
@@ -271,6 +281,8 @@ class Tables:
         return Content(head, states[head.snapshot][0], links[head.snapshot], left), True
 
     def _all_rows(self) -> Iterator[Row]:
+        if not self._alone:  # PostgreSQL would send all of them at once
+            return self.rows_after(-_ANY, _ANY)
         sql = f"SELECT {_ROW} FROM observations WHERE {self._mine} ORDER BY arrived"
         return (Row(*row) for row in self._found(sql))
 

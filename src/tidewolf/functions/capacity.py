@@ -62,7 +62,10 @@ class Capacity(ArrayBatch, PiecewiseLinear):
         return tuple(self.c.shape[1:])
 
     def values(self, x: Array) -> Array:
-        return namespace(self.c).max(self.pieces(x), axis=1)
+        pieces = self.pieces(x)
+        if type(pieces) is np.ndarray:
+            return np.maximum.reduce(pieces, axis=1)
+        return namespace(self.c).max(pieces, axis=1)
 
     def pieces(self, x: Array) -> Array:
         """x_i - c_ti as (rounds, entries)."""

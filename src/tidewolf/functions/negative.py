@@ -40,6 +40,8 @@ def negative_capacities(K: HasLMO, constraints: Batch, asked: set[int]) -> list[
     """The first such capacity of each entry that was not asked about before; `asked` takes note of
     those that are now.
     """
+    if _has_none(constraints):
+        return []
     found = []
     for start, part in _limits(constraints):
         if isinstance(part, Capacity) and len(part) and float(namespace(part.c).min(part.c)) < 0.0:
@@ -51,6 +53,13 @@ def negative_capacities(K: HasLMO, constraints: Batch, asked: set[int]) -> list[
                         row = int(np.argmax(c[:, entry] < 0))
                         found.append(Negative(entry, start + row, float(c[row, entry])))
     return found
+
+
+def _has_none(constraints: Batch) -> bool:
+    """Whether that is plain: capacities alone, all at least 0."""
+    if type(constraints) is not Capacity or type(constraints.c) is not np.ndarray:
+        return False
+    return bool(np.minimum.reduce(constraints.c, axis=None, initial=np.inf) >= 0.0)
 
 
 def _limits(constraints: Batch, start: int = 0) -> Iterator[tuple[int, Batch]]:

@@ -222,6 +222,8 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
         return capped(x, state.last, self.max_move) if held else x
 
     def update(self, state: State, seen: FirstOrder) -> State:
+        if state.coming is state.last is None and not state.pending and self.compiled is not None:
+            return self.taken(state, seen)  # as below, with nothing that holds the decision back
         after = super().update(state, seen)
         moves = after.open.rounds == 0 or state.coming is not None
         return after._replace(last=self.act(state)) if state.last is not None and moves else after

@@ -231,6 +231,7 @@ class Served:
         else:
             note = self._decided(asked, before)
         self.asked_at.setdefault(number, self.clock())
+        self._forget_expired()
         self.counts.decisions += 1
         self.fell = note.fell
         return self._answer(number, note)
@@ -278,8 +279,10 @@ class Served:
         }
 
     def _require_room(self, number: int) -> None:
+        if number <= self.session.round:
+            return
         waiting = len(self.session.pending) + number + 1 - self.coming
-        if number > self.session.round and waiting > self.limits.pending:
+        if waiting > self.limits.pending:
             raise TooMany(
                 f"Round {number + 1} would leave {waiting:,} rounds waiting for their feedback; at "
                 f"most {self.limits.pending:,} do. Observe some of them first."
@@ -550,20 +553,24 @@ class Served:
     def trim(self) -> None:
         """Let go of rounds that are remembered for nothing, at the end of a request."""
         self._fresh = {}
-        for number in list(islice(self.recent, max(0, len(self.recent) - self._kept))):
-            del self.recent[number]
-        if len(self.asked_at) > len(self.session.pending) + 1:
-            self._forget_expired()
+        if (over := len(self.recent) - self._kept) > 0:
+            for number in list(islice(self.recent, over)):
+                del self.recent[number]
+        self._forget_expired()
 
     def _forget_expired(self) -> None:
+        """Without rounds that are waited for no more."""
+        if self.settings.expire_after is None:
+            return
         for number in [one for one in self.asked_at if self._is_over(one)]:
             del self.asked_at[number]
             self._answers.pop(number, None)
 
     def _tell_time(self, number: int, time: Any) -> None:
         """When the round is, for a learner that goes by the clock and was not asked before."""
-        is_new = number == self.session.round and not self._waits(number)
-        if time is None or not self._clock or not is_new or number in self._answers:
+        if time is None or not self._clock or number in self._answers:
+            return
+        if number != self.session.round or self._waits(number):
             return
         with suppress(OtherContent):  # it was asked without, and the decision stands
             self.session.play(time=time)
@@ -655,6 +662,8 @@ class Served:
         """What was answered in rounds that wait, in the entries of the set now."""
         for number, note in list(self._answers.items()):
             del self._answers[number]
+            if self._is_over(number):
+                self.asked_at.pop(number, None)
             point = None if note.decision is None else moved(note.decision)
             if self._is_over(number) or point is None:
                 continue

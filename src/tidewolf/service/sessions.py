@@ -55,6 +55,7 @@ from tidewolf.service.overviews import Overviews
 from tidewolf.service.problems import problem, status_of
 from tidewolf.service.replies import Caller, Limits, Reply
 from tidewolf.service.served import DECISION_KEYS, TO_DISK, Observed, Served
+from tidewolf.service.warming import warm_up
 
 LONGEST_LIST = 10_000
 SHOWN_ENTRIES = 20
@@ -152,6 +153,7 @@ class Sessions:
                 expire_after=description.expire_after,
             )
             if self._create(name, text, settings, why, caller):
+                warm_up(made)
                 return self._described(name, 201, made)
             card = self.shelf.card(name)
         if card is None or card.description != text:
@@ -460,7 +462,7 @@ class Sessions:
     def _open(self, name: str, place: _Place, made: Made | None) -> Served:
         self._let_go(name, place)
         if place.broken is not None and time.monotonic() < place.broken[0]:
-            raise place.broken[1]
+            raise type(place.broken[1])(str(place.broken[1]))
         card = self.shelf.card(name)
         if card is None:
             self._forget(name, place)

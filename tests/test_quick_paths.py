@@ -1,0 +1,173 @@
+"""What is done at once where numbers are plain is what the general way does: bytes, bits, words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+import tidewolf as tw
+from tidewolf.core.arrays import SILENCE, as_point, like
+from tidewolf.core.batch import Stream
+from tidewolf.core.errors import TidewolfError
+from tidewolf.core.feedback import FirstOrder, FullInformation
+from tidewolf.core.values import _defaults, _labels, _said, same
+from tidewolf.durable.feedback import decode, decode_checked, encode, kept
+from tidewolf.durable.played import How, encode_played
+from tidewolf.functions import Capacity, Linear, Unlimited
+from tidewolf.functions.negative import _limits, negative_capacities
+
+NUMBERS = st.floats(allow_nan=False)
+DOUBLES = arrays(np.float64, array_shapes(max_dims=3, max_side=4), elements=NUMBERS)
+ANY = st.one_of(
+    DOUBLES,
+    DOUBLES.map(np.asfortranarray),
+    DOUBLES.map(lambda x: x[::-1]),
+    arrays(np.float32, array_shapes(max_dims=2, max_side=3), elements=st.floats(width=32)),
+    DOUBLES.map(lambda x: x.astype(">f8")),
+)
+PARTS = st.one_of(NUMBERS, NUMBERS.map(np.float64), st.integers(0, 3), st.just(float("nan")))
+OFFSETS = st.sampled_from([0.0, -0.0, 0, 1.5, np.float64(0.0)])
+
+
+@st.composite
+def feedback(draw: st.DrawFn) -> FirstOrder:
+    rounds = draw(st.sampled_from([1, 7, np.int64(2), True]))
+    return FirstOrder(
+        draw(ANY),
+        draw(PARTS),
+        draw(ANY),
+        draw(PARTS),
+        draw(PARTS),
+        rounds,
+        draw(OFFSETS),
+        draw(OFFSETS),
+    )
+
+
+def bits(seen: FirstOrder) -> list[object]:
+    """All that can be told of it."""
+    return [
+        (part.dtype.str, part.shape, part.tobytes(), part.flags.writeable, part.flags.c_contiguous)
+        if isinstance(part, np.ndarray)
+        else (type(part), part.hex() if isinstance(part, float) else part)
+        for part in seen
+    ]
+
+
+@given(feedback())
+@settings(max_examples=200, deadline=None)
+def test_what_is_kept_at_once_is_what_is_written_and_read(seen):
+    data, told = kept(seen, np.zeros(1))
+    assert data == encode(seen)
+    assert bits(told) == bits(decode(data, np.zeros(1)))
+
+
+@given(DOUBLES.filter(lambda x: bool(np.isfinite(x).all())), st.floats(0, 1e300))
+def test_what_is_kept_at_once_is_read_again_with_every_check(x, value):
+    data, told = kept(FirstOrder(x, value, -x, 1.0, 2.0, 1), np.zeros(1))
+    assert bits(told) == bits(decode_checked(data, np.zeros(1)))
+
+
+def test_what_is_kept_is_nobodys_to_change():
+    x = np.ones(2)
+    data, told = kept(FirstOrder(x, 0.0, x, 1.0, 0.0, 1), x)
+    x[0] = 7.0
+    assert bits(told) == bits(decode(data, x))
+
+
+@pytest.mark.parametrize(
+    "how",
+    [How(), How(3), How(None, np.ones(2)), How(unsettled=True)],
+    ids=["next", "late", "played", "unsettled"],
+)
+def test_only_a_round_that_was_simply_the_next_one_says_nothing(how):
+    assert (encode_played(how) is None) == all(part is None for part in how)
+
+
+# --- identities -----------------------------------------------------------------------------------
+
+
+def said_slowly(value: tw.functions.Batch) -> dict[str, object]:
+    fields, defaults, labels = value.fields(), _defaults(type(value)), _labels(type(value))
+    return {
+        name: part
+        for name, part in sorted(fields.items())
+        if name not in labels and not (name in defaults and same(part, defaults[name]))
+    }
+
+
+@pytest.mark.parametrize("kind", tw.functions.every(), ids=lambda kind: kind.__name__)
+def test_what_counts_of_a_value_is_said_in_order(kind):
+    for value in kind.examples():
+        found, due = _said(value), said_slowly(value)
+        assert list(found) == list(due)
+        assert all(same(found[name], due[name]) for name in due)
+
+
+# --- what a session looks at ----------------------------------------------------------------------
+
+GIVEN = st.one_of(
+    arrays(np.float64, st.sampled_from([(3,), (2,), (3, 1), ()]), elements=st.floats()),
+    arrays(np.float32, (3,), elements=st.floats(width=32)),
+    arrays(np.int64, (3,)),
+    st.lists(st.floats(), min_size=2, max_size=4),
+    st.sampled_from(["abc", None, np.ma.masked_array([1.0, 2.0, 3.0], [0, 1, 0]), {}]),
+)
+
+
+def answer(do):
+    """What comes of it: an array to the bit, or a sentence."""
+    try:
+        found = do()
+    except TidewolfError as error:
+        return type(error), str(error)
+    return found.dtype, found.shape, found.tobytes()
+
+
+@given(GIVEN)
+@settings(max_examples=200, deadline=None)
+def test_a_point_is_looked_at_as_every_other(x):
+    session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3)))
+    K = session.learner.hard_set
+    due = answer(lambda: like(as_point(x, K.shape, "costs"), K.center))
+    assert answer(lambda: session._point(x, "costs")) == due
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+@pytest.mark.parametrize("sides", [2, 3])
+@pytest.mark.parametrize("limits", [1, 2])
+def test_functions_are_looked_at_as_every_stream(rounds, sides, limits):
+    session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3)))
+    seen = FullInformation(Linear(np.ones((rounds, sides))), Unlimited(3, limits))
+
+    def found():
+        session._require_functions(seen)
+        return np.ones(1)
+
+    def due():
+        stream = Stream(*seen)
+        assert stream.shape == (3,)
+        if rounds != 1:
+            session._require_functions(seen)  # the sentence is its own
+        return np.ones(1)
+
+    assert answer(found) == answer(due)
+
+
+@given(arrays(np.float64, (2, 3), elements=st.floats(-1.0, 1.0)), st.sets(st.integers(0, 2)))
+def test_negative_capacities_are_found_whichever_way(c, asked):
+    K, found = tw.sets.Simplex(3), set(asked)
+    listed = negative_capacities(K, Capacity(c), found)
+    entries = [i for i in range(3) if i not in asked and (c[:, i] < 0).any()]
+    assert [one.entry for one in listed] == entries
+    assert found == asked | set(entries)
+    assert [part for _, part in _limits(Capacity(c))] == [Capacity(c)]
+
+
+@given(arrays(np.float64, (2, 3), elements=NUMBERS), arrays(np.float64, 3, elements=NUMBERS))
+def test_the_fullest_entry_is_the_largest_piece(c, x):
+    with SILENCE:
+        assert Capacity._unchecked(c=c).values(x).tobytes() == (x - c).max(axis=1).tobytes()
