@@ -596,10 +596,14 @@ class Glance:
         self.where = f"the session {name} in {shelf.where}"
 
     def open(self, learner: Learner[Any]) -> Content:
-        """All there is, checked."""
+        """All there is, checked; also from a file that was deleted and is still open."""
+        backing = self._shelf._backing
         self._shelf.flushed(self._name).exception()  # waits
-        with self._shelf._backing.reading() as db:
-            return Tables(db, self._number).read_content(self.where)
+        try:
+            with backing.reading() as db:
+                return Tables(db, self._number).read_content(self.where)
+        except backing.reader.errors:
+            return self.tables.read_content(self.where)
 
     def epoch_after(self, head: Head) -> int:
         return head.epoch

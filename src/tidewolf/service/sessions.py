@@ -473,9 +473,8 @@ class Sessions:
         if card is None:
             self._forget(name, place)
             raise UnknownSession(f"There is no session called {name!r}.")
-        if made is None:
-            made = Description.read(card.description).made()
         try:
+            made = _made(card) if made is None else made
             place.served = Served(self.shelf, card, made, self.limits, self.clock)
         except UNREADABLE as error:
             place.broken = (time.monotonic() + BROKEN_FOR, error)
@@ -485,6 +484,7 @@ class Sessions:
         except CheckpointError:
             if not looks:
                 raise
+            assert made is not None
             return Served(self.shelf, card, made, self.limits, self.clock, looks=True)
         place.broken = None
         self._count(opened=1)
@@ -554,7 +554,7 @@ class Sessions:
             raise UnknownSession(f"There is no session called {name!r}.")
         body = as_body(given, DECISION_KEYS, "A request for a decision")
         number = as_round(body["round"]) if "round" in body else card.rounds
-        settings, made = Settings.of(card.settings), Description.read(card.description).made()
+        settings, made = Settings.shown(card.settings), _made(card)
         entries = made.entries
         said = entries.unavailable(body["unavailable"]) if "unavailable" in body else None
         out = entries_out(made.K, Known(unavailable=said))
@@ -600,8 +600,19 @@ def _most(given: int) -> int:
     return given
 
 
+def _made(card: Card) -> Made:
+    """What a session's description makes, as it is on disk."""
+    try:
+        return Description.read(card.description).made()
+    except InvalidInput as error:
+        raise BrokenFile(
+            f"What the session {card.name} is made of was changed on disk: {error} Go back to an "
+            "earlier copy."
+        ) from None
+
+
 def _in_list(card: Card) -> dict[str, Any]:
-    settings = Settings.of(card.settings)
+    settings = Settings.shown(card.settings)
     return {
         "name": card.name,
         "rounds": card.rounds,
