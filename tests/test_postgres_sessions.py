@@ -26,6 +26,7 @@ from servers import LOST, Caller, Servers
 from test_postgres import through, until, wire  # noqa: F401  (a fixture)
 from tidewolf.core.errors import AlreadyThere, CheckpointError, HeldElsewhere, UnknownSession
 from tidewolf.durable import Shelf
+from tidewolf.durable.copies import backup, restore
 from tidewolf.durable.shelf import Round
 from wire import Wire, never
 
@@ -302,6 +303,34 @@ def test_names_are_in_the_order_of_their_characters_in_every_language(
     assert [card.name for card in shelf.cards("a", after="a.b", most=2)] == ["aB", "a_b"]
     assert len(shelf.cards("a")) == 7
     shelf.close()
+
+
+def test_what_is_restored_is_what_its_server_goes_on_from(
+    pair: tuple[Shelf, Shelf], postgres_url: str, tmp_path: Path
+) -> None:
+    first, second = pair
+    assert backup(postgres_url, tmp_path / "copy.db") == 1
+    go_on(first, "one", 5)
+    session = opened(first, "one")
+    with pytest.raises(AlreadyThere):
+        restore(tmp_path / "copy.db", postgres_url)
+    assert restore(tmp_path / "copy.db", postgres_url, replace=True) == 1
+    with suppress(CheckpointError):  # until the server has looked
+        observe(session, 5)
+        first.flushed("one").result()
+    assert not first.holds("one")
+    assert opened(first, "one").rounds == 3
+    go_on(first, "one", 6)
+    assert restore(tmp_path / "copy.db", postgres_url, replace=True) == 1
+    until(lambda: not first.holds("one"))  # nobody has to write
+    go_on(second, "one", 4)
+    assert restore(tmp_path / "copy.db", tmp_path / "folder") == 1
+    folder = Shelf.open(tmp_path / "folder")
+    go_on(folder, "one", 6)
+    folder.close()
+    with pytest.raises(UnknownSession) as caught:
+        backup(f"{postgres_url}&password=secret", tmp_path / "other.db", ["two"])
+    assert "secret" not in str(caught.value)
 
 
 # --- servers that are killed, stopped, restarted --------------------------------------------------

@@ -179,10 +179,9 @@ def test_a_small_disk_that_is_full_recovers_when_there_is_room(servers, small_di
     caller = Caller(server)
     put(caller, "a")
     acknowledged = 0
-    with ballast.open("wb") as file, contextlib.suppress(OSError):
+    with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while True:
             file.write(bytes(4096))
-            file.flush()
     while (found := observe(caller, "a", acknowledged + 1))[0] == 200:
         acknowledged += 1
         assert acknowledged < 40

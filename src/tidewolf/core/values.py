@@ -41,7 +41,8 @@ class Value:
 
     def fields(self) -> dict[str, Any]:
         """The settings by name, in the order of the constructor."""
-        return {name: getattr(self, name) for name in _names(type(self))}
+        kind: Any = type(self)
+        return {name: getattr(self, name) for name in _names(kind)}
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):

@@ -99,6 +99,8 @@ class Cluster:
         row = db.execute(sql, (number,)).fetchone()
         if row is None:
             raise _gone()
+        if not row[1]:
+            raise CheckpointError(f"The session {row[0]} was restored: open it again.")
         if row[1] != holder:
             raise _held_elsewhere(*row)
 
@@ -113,8 +115,7 @@ class Cluster:
     @contextmanager
     def reading(self) -> Iterator[Database]:
         """As it was at one moment, whoever writes."""
-        with self._opener.transaction("ISOLATION LEVEL REPEATABLE READ, READ ONLY"):
-            self._opener.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        with self._opener.snapshot():
             yield self._opener
 
     def close(self) -> None:

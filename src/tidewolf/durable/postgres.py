@@ -173,9 +173,17 @@ class Postgres:
             "FOR EACH STATEMENT EXECUTE FUNCTION tidewolf_never()"
         )
 
-    def changes(self) -> int | None:
-        """Not known: PostgreSQL does not count what others write."""
-        return None
+    def changes(self) -> int:
+        """How often sessions were restored, by whomever."""
+        row = self.execute("SELECT value FROM shelf WHERE name = 'restored'").fetchone()
+        return 0 if row is None else int(row[0])
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """A transaction that reads all as it was at one moment, and takes as long as it takes."""
+        with self.transaction("ISOLATION LEVEL REPEATABLE READ, READ ONLY"):
+            self.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            yield
 
     # --- the connection ---------------------------------------------------------------------------
 
