@@ -21,9 +21,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar, final
 
@@ -142,10 +142,12 @@ class Backing(Protocol):
 
 
 class Bundle:
-    """What is written together.
+    """What is written together: all that this thread writes of a session within a `with`.
 
     Parameters
     ----------
+    shelf : Shelf
+        Where it is kept.
     name : str
         The session that it is of.
     """
@@ -153,9 +155,26 @@ class Bundle:
     future: Future[None]
     """done when it is on disk"""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, shelf: Shelf, name: str) -> None:
+        self._shelf, self.name = shelf, name
         self.writes: list[Write] = []
+
+    def __enter__(self) -> Bundle:
+        self._shelf._local.bundle = self
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        shelf, name = self._shelf, self.name
+        shelf._local.bundle = None
+        if kind is not None:
+            if self.writes:  # the session may be ahead of what is kept
+                shelf.let_go(name)
+        else:
+            self.future = shelf._submit(name, self._write) if self.writes else shelf.flushed(name)
+
+    def _write(self, db: Database) -> None:
+        for write in self.writes:
+            write(db)
 
 
 @final
@@ -403,23 +422,9 @@ class Shelf:
 
     # --- writing ----------------------------------------------------------------------------------
 
-    @contextmanager
-    def bundle(self, name: str) -> Iterator[Bundle]:
+    def bundle(self, name: str) -> Bundle:
         """All that this thread writes of a session within it is one item."""
-        bundle = self._local.bundle = Bundle(name)
-        try:
-            yield bundle
-        except BaseException:
-            if bundle.writes:  # the session may be ahead of what is kept
-                self.let_go(name)
-            raise
-        finally:
-            self._local.bundle = None
-        writes = bundle.writes
-        if not writes:
-            bundle.future = self.flushed(name)
-        else:
-            bundle.future = self._submit(name, lambda db: [write(db) for write in writes].clear())
+        return Bundle(self, name)
 
     def flushed(self, name: str) -> Future[None]:
         """Done when all that was written of a session is on disk."""
