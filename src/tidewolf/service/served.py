@@ -107,16 +107,30 @@ class Served:
         How much is allowed.
     clock : callable
         The time now. Unit: seconds since 1970.
+    looks : bool, default False
+        Whether to look only, at what it is on disk, where nothing can be written.
     """
 
     def __init__(
-        self, shelf: Shelf, card: Card, made: Made, limits: Limits, clock: Callable[[], float]
+        self,
+        shelf: Shelf,
+        card: Card,
+        made: Made,
+        limits: Limits,
+        clock: Callable[[], float],
+        *,
+        looks: bool = False,
     ) -> None:
+        self.looks = looks
         self.shelf, self.card, self.limits, self.clock = shelf, card, limits, clock
         self.name = card.name
         self.settings = Settings.of(card.settings)
         self.session: Session[Any] = Session.open(
-            shelf, made.learner, name=card.name, expire_after=self.settings.expire_after
+            shelf,
+            made.learner,
+            name=card.name,
+            expire_after=self.settings.expire_after,
+            read_only=looks,
         )
         self.counts = Counts()
         self.fell = False
