@@ -25,7 +25,7 @@ from postgres import Server
 from postgres_killed import patiently
 from servers import LOST, Caller, Servers
 from servers import Server as HttpServer
-from test_postgres import through, until, wire  # noqa: F401  (a fixture)
+from test_postgres import is_commit, through, until, wire  # noqa: F401  (a fixture)
 from tidewolf.core.errors import AlreadyThere, CheckpointError, HeldElsewhere, UnknownSession
 from tidewolf.durable import Shelf
 from tidewolf.durable.copies import backup, restore
@@ -147,6 +147,22 @@ def test_cut_at_any_message_of_an_observation_it_goes_on_to_the_bit(
         t = session.rounds
         wire.before = wire.after = never
     assert failed > kept
+    shelf.close()
+
+
+def test_a_commit_of_unknown_fate_is_not_tried_again(
+    postgres_url: str,
+    wire: Wire,  # noqa: F811
+) -> None:
+    shelf = Shelf.open(through(wire, postgres_url))
+    shelf.create("one", "{}").result()
+    wire.after = is_commit
+    shelf.audit("ada", "one", "pin", "a reason")
+    with pytest.raises(CheckpointError, match="whether it was kept is not known"):
+        shelf.flushed("one").result()
+    wire.after = never
+    until(lambda: shelf.is_well() is None)
+    assert [entry.why for entry in shelf.entries()] == ["a reason"]
     shelf.close()
 
 
