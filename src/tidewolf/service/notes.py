@@ -45,6 +45,8 @@ class Note(NamedTuple):
         it was the decision.
     demands : list of float, optional
         What each commodity sent, as far as it was said.
+    rounds : int, default 0
+        How many rounds had been observed with this one.
     saved : list of float, optional
         Loss and violation that the learner's decisions would have saved so far, and over how many
         rounds; None where they were played in all of them.
@@ -62,6 +64,7 @@ class Note(NamedTuple):
     fell: bool = False
     played: Literal["", "given", "answered"] = ""
     demands: list[float] | None = None
+    rounds: int = 0
     saved: list[float] | None = None
 
     def encode(self) -> bytes:
