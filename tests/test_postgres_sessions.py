@@ -290,6 +290,13 @@ def test_the_audit_is_never_changed(pair: tuple[Shelf, Shelf], postgres_server: 
             postgres_server.execute(statement, name)
 
 
+def test_who_may_make_no_tables_is_told_so(postgres_server: Server, postgres_url: str) -> None:
+    with suppress(Exception):  # by an earlier test of this server
+        postgres_server.execute("CREATE ROLE guest LOGIN")
+    with pytest.raises(CheckpointError, match=r"kept in .*: permission denied"):
+        Shelf.open(postgres_url.replace("user=tidewolf", "user=guest"))
+
+
 def test_names_are_in_the_order_of_their_characters_in_every_language(
     postgres_server: Server,
 ) -> None:
@@ -415,6 +422,8 @@ def test_when_postgres_is_restarted_under_load_nothing_is_lost_or_doubled(
     until(lambda: min(acknowledged.values()) > 5, 30)
     postgres_server.control("stop", "-m", "immediate")
     until(lambda: failures)
+    with pytest.raises(CheckpointError, match="does not answer"):
+        shelf.count()
     postgres_server.control("start")
     for thread in threads:
         thread.join()

@@ -52,8 +52,13 @@ class Cluster:
         try:
             prepare(self.writer)
             self._presence = Presence(url, self.holder)
-        except BaseException:
+        except BaseException as error:
             self.writer.close()
+            if isinstance(error, self.writer.errors):
+                raise CheckpointError(
+                    f"No sessions can be kept in {self.where}: {self.writer.sentence(error)}. Give "
+                    "a database, and a user who may make tables there."
+                ) from None
             raise
 
     def claim(self, db: Database, number: int, holder: str) -> None:
@@ -115,8 +120,11 @@ class Cluster:
     @contextmanager
     def reading(self) -> Iterator[Database]:
         """As it was at one moment, whoever writes."""
-        with self._opener.snapshot():
-            yield self._opener
+        try:
+            with self._opener.snapshot():
+                yield self._opener
+        except self._opener.errors as error:
+            raise self._opener.unreadable(error) from None
 
     def close(self) -> None:
         """Be gone: what this server held is anybody's."""
