@@ -40,13 +40,13 @@ class Note(NamedTuple):
         Whether the round is over.
     fell : bool, default False
         Whether something wanted more failed, or could not be played.
+    rounds : int, default 0
+        How many had been observed, this one among them; 0 where it was not.
     played : "", "given" or "answered", default ""
         Whether what was played was given, or was the answer in place of the decision; empty where
         it was the decision.
     demands : list of float, optional
         What each commodity sent, as far as it was said.
-    rounds : int, default 0
-        How many rounds had been observed with this one.
     saved : list of float, optional
         Loss and violation that the learner's decisions would have saved so far, and over how many
         rounds; None where they were played in all of them.
@@ -62,9 +62,9 @@ class Note(NamedTuple):
     era: int = 0
     observed: bool = False
     fell: bool = False
+    rounds: int = 0
     played: Literal["", "given", "answered"] = ""
     demands: list[float] | None = None
-    rounds: int = 0
     saved: list[float] | None = None
 
     def encode(self) -> bytes:

@@ -498,7 +498,7 @@ class Served:
         Returns
         -------
         dict
-            The `round`, its `cost` and `violation`, and how many `rounds` had been observed.
+            The `round`, its `cost` and `violation`, and how many `rounds` were observed then.
         """
         body = as_body(given, feedback.KEYS, "An observation")
         number = as_round(body["round"]) if "round" in body else self.session.round
@@ -558,9 +558,9 @@ class Served:
         self._demands = said_demands(self.made.reader, body, self._demands)
         note = answer._replace(
             observed=True,
+            rounds=self.session.rounds,
             played=how,
             demands=self._demands,
-            rounds=self.session.rounds,
             saved=self._saved(),
         )
         found = Observed(self.clock(), seen.cost(x), seen.violation(x), note)
@@ -677,7 +677,9 @@ class Served:
             note = Note.decode(row.note)
             if note is not None and self._waits(row.round - 1):
                 self.asked_at[row.round - 1] = row.at
-                self._note(row.round - 1, note._replace(observed=False, played="", saved=None))
+                self._note(
+                    row.round - 1, note._replace(observed=False, rounds=0, played="", saved=None)
+                )
         before = self.observed(number - 1)
         self._demands = None if before is None else before.note.demands
 

@@ -250,6 +250,7 @@ class Sessions:
                     body = self._observed(served, items) if several else served.observe(given)
                 finally:
                     served.trim()
+                body.setdefault("rounds", served.session.rounds)
                 new = served.counts.observations - before
                 broken = served.counts.breaches - broken
             again = int(not several and not new)
@@ -272,12 +273,14 @@ class Sessions:
         found: list[dict[str, Any]] = []
         for item in items:
             try:
-                found.append(served.observe(item))
+                answer = served.observe(item)
+                del answer["rounds"]
+                found.append(answer)
             except (InvalidInput, NotSupported) as error:
                 status, title = status_of(error), type(error).__name__
                 found.append({"error": problem(status, str(error), title=title)})
                 break
-        return {"observations": found, "rounds": served.session.rounds}
+        return {"observations": found}
 
     # --- looking ----------------------------------------------------------------------------------
 
