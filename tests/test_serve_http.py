@@ -82,7 +82,7 @@ def test_the_same_observation_gets_the_first_answer_and_another_is_refused(serve
     first = call(served.url, "POST", path, {"round": 1, "costs": COSTS})
     call(served.url, "POST", path, {"costs": [0.0, 0.0, 1.0]})
     again = call(served.url, "POST", path, {"round": 1, "costs": COSTS})
-    assert (again.status, again.body) == (200, {**first.body, "rounds": 2})
+    assert (again.status, again.body) == (200, first.body)
     other = call(served.url, "POST", path, {"round": 1, "costs": [9.0, 9.0, 9.0]})
     assert other.status == 409
     assert call(served.url, "GET", session).body["rounds"] == 2

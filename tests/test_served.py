@@ -511,7 +511,7 @@ def test_pending_limits_and_numbers_of_observations(tmp_path):
     door.decide("a", {"round": 3}, ME)
     with pytest.raises(TooMany, match="leave 4 rounds waiting"):
         door.decide("a", {"round": 4}, ME)
-    with pytest.raises(TooMany, match="3 observations were given"):
+    with pytest.raises(InvalidInput, match="3 observations were given"):
         door.observe("a", {"observations": [{}] * 3}, ME)
     with pytest.raises(TooMany, match="at most 1 are kept"):
         door.put("b", THREE, ME)

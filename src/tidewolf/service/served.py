@@ -498,7 +498,7 @@ class Served:
         Returns
         -------
         dict
-            The `round`, and its `cost` and `violation`.
+            The `round`, its `cost` and `violation`, and how many `rounds` were observed then.
         """
         body = as_body(given, feedback.KEYS, "An observation")
         number = as_round(body["round"]) if "round" in body else self.session.round
@@ -518,7 +518,12 @@ class Served:
         else:
             found = self._observe(number, seen, played, body)
             self._fresh[number] = {**body, "round": number + 1}
-        return {"round": number + 1, "cost": found.cost, "violation": found.violation}
+        return {
+            "round": number + 1,
+            "cost": found.cost,
+            "violation": found.violation,
+            "rounds": found.note.rounds or self.session.rounds,
+        }
 
     def _observe_again(self, number: int, seen: Seen, played: Array | None) -> Observed:
         found = self.observed(number)
@@ -552,7 +557,11 @@ class Served:
             answer = answer._replace(decision=_array(x))
         self._demands = said_demands(self.made.reader, body, self._demands)
         note = answer._replace(
-            observed=True, played=how, demands=self._demands, saved=self._saved()
+            observed=True,
+            rounds=self.session.rounds,
+            played=how,
+            demands=self._demands,
+            saved=self._saved(),
         )
         found = Observed(self.clock(), seen.cost(x), seen.violation(x), note)
         row = Round(number + 1, found.at, found.cost, found.violation, note.encode())
@@ -668,7 +677,9 @@ class Served:
             note = Note.decode(row.note)
             if note is not None and self._waits(row.round - 1):
                 self.asked_at[row.round - 1] = row.at
-                self._note(row.round - 1, note._replace(observed=False, played="", saved=None))
+                self._note(
+                    row.round - 1, note._replace(observed=False, rounds=0, played="", saved=None)
+                )
         before = self.observed(number - 1)
         self._demands = None if before is None else before.note.demands
 

@@ -250,7 +250,7 @@ class Sessions:
                     body = self._observed(served, items) if several else served.observe(given)
                 finally:
                     served.trim()
-                body["rounds"] = served.session.rounds
+                body.setdefault("rounds", served.session.rounds)
                 new = served.counts.observations - before
                 broken = served.counts.breaches - broken
             again = int(not several and not new)
@@ -262,7 +262,7 @@ class Sessions:
         if not isinstance(items, list) or not items:
             raise InvalidInput(f"Observations are a list of one at least, not {shown(items)}.")
         if len(items) > self.limits.observations:
-            raise TooMany(
+            raise InvalidInput(
                 f"{len(items):,} observations were given; a request has at most "
                 f"{self.limits.observations:,}. Send them in parts."
             )
@@ -273,7 +273,9 @@ class Sessions:
         found: list[dict[str, Any]] = []
         for item in items:
             try:
-                found.append(served.observe(item))
+                answer = served.observe(item)
+                del answer["rounds"]
+                found.append(answer)
             except (InvalidInput, NotSupported) as error:
                 status, title = status_of(error), type(error).__name__
                 found.append({"error": problem(status, str(error), title=title)})
