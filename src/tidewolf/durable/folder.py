@@ -18,6 +18,12 @@ from tidewolf.durable.lock import inode, locked
 from tidewolf.durable.shelf_schema import APPLICATION, make, require_format
 
 NAME = "tidewolf.db"
+_PRAGMAS = (
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "fullfsync = ON",
+    "wal_autocheckpoint = 4000",  # pages: each time takes syncs beside those of commits
+)
 
 
 @final
@@ -112,7 +118,7 @@ def opened(path: Path, *, made: bool = False) -> SQLite:
         )
         if tables and kind != APPLICATION:
             raise BrokenFile(f"{path} is a file, but not one that a service keeps sessions in.")
-        for pragma in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON"):
+        for pragma in _PRAGMAS:
             db.execute(f"PRAGMA {pragma}")
         if not tables:
             with db.transaction():
