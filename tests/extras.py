@@ -13,6 +13,7 @@ import pytest
 
 EXTRA = {
     "cvxpy": "cvx",
+    "fastapi": "serve",
     "highspy": "app",
     "httpx": "serve",
     "jax": "jax",
@@ -106,6 +107,9 @@ NEEDS = {
     "test_report_sections.py::test_matrices_and_several_runs_have_pages": "jinja2",
     "test_sdp.py::test_the_shell_runs_it_and_writes_a_page": "typer",
     "test_service_docs.py": "httpx",
+    "test_serve_fuzz.py": "fastapi",
+    "test_serve_http.py": "fastapi",
+    "test_serve_security.py": "fastapi",
     "test_container.py": "prometheus_client",
     "test_serve_metrics.py": "prometheus_client",
     "test_serve_page.py": "prometheus_client",

@@ -179,7 +179,12 @@ class Server:
         return self.wait()
 
     def wait(self) -> int:
-        """Its exit code, once it has ended."""
+        """Its exit code, once it has ended; one that does not is killed."""
+        until = time.monotonic() + PATIENCE
+        while self.is_alive and time.monotonic() < until:
+            time.sleep(2e-3)
+        if self.is_alive:
+            os.kill(self.pid, signal.SIGKILL)
         pid, self.pid, self.port = self.pid, 0, 0
         return self._servers.ask("wait", pid)
 

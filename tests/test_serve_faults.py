@@ -11,6 +11,7 @@ import resource
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import threading
 import time
@@ -21,7 +22,7 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
-from servers import PATIENCE, Caller, Server
+from servers import LOST, PATIENCE, Caller, Server
 
 SIMPLEX = {"set": {"kind": "Simplex", "n": 3}, "learners": [{"name": "LyapunovDescent"}]}
 RNG = np.random.default_rng(5)
@@ -178,10 +179,9 @@ def test_a_small_disk_that_is_full_recovers_when_there_is_room(servers, small_di
     caller = Caller(server)
     put(caller, "a")
     acknowledged = 0
-    with ballast.open("wb") as file, contextlib.suppress(OSError):
+    with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while True:
             file.write(bytes(4096))
-            file.flush()
     while (found := observe(caller, "a", acknowledged + 1))[0] == 200:
         acknowledged += 1
         assert acknowledged < 40
@@ -269,6 +269,55 @@ def test_a_database_that_is_none_is_refused_at_the_start(servers, tmp_path):
     require_no_start(server, str(database))
 
 
+CHANGED = {
+    "an observation": "UPDATE observations SET feedback = x'00ff' WHERE session = ?",
+    "an observation's round": "UPDATE observations SET round = round + 1 WHERE session = ?",
+    "an observation is gone": "DELETE FROM observations WHERE session = ? AND arrived = 2",
+    "the head": "UPDATE head SET link = x'00' WHERE session = ?",
+    "the head is gone": "DELETE FROM head WHERE session = ?",
+    "what was observed": "UPDATE head SET observed = 7 WHERE session = ?",
+    "a content": "UPDATE contents SET content = 'x' WHERE session = ?",
+    "notes": "UPDATE rounds SET note = x'ff00' WHERE session = ?",
+    "notes are gone": "DELETE FROM rounds WHERE session = ?",
+    "settings": "UPDATE sessions SET settings = '{]' WHERE number = ?",
+    "other settings": "UPDATE sessions SET settings = '[1]' WHERE number = ?",
+    "the description": "UPDATE sessions SET description = '{}' WHERE number = ?",
+}
+
+
+@pytest.mark.parametrize("what", CHANGED)
+def test_a_session_whose_rows_were_changed_is_refused_and_others_go_on(servers, tmp_path, what):
+    server = servers.start(tmp_path / "data")
+    caller = Caller(server)
+    put(caller, "a", "b")
+    for number in (1, 2, 3):
+        for name in "ab":
+            assert observe(caller, name, number)[0] == 200
+    server.kill()
+    db = sqlite3.connect(server.folder / "tidewolf.db")
+    with db:
+        (number,) = db.execute("SELECT number FROM sessions WHERE name = 'a'").fetchone()
+        assert db.execute(CHANGED[what], (number,)).rowcount
+    db.close()
+    server.start()
+    for path in ("", "/decisions/2", "/history", "/members", "/explanation", "/audit"):
+        status, answer = caller.ask("GET", f"/v1/sessions/a{path}")
+        assert status in (200, 404, 503), (path, answer)
+        if status != 200:
+            assert answer["detail"].endswith("."), answer
+    status, answer = caller.ask("POST", "/v1/sessions/a/decisions", {})
+    assert status in (200, 404, 503), answer
+    if status == 200 and answer["source"] == "learner":
+        assert list(answer["decision"].values()) == twin(3)
+    status, answer = observe(caller, "a", 2)
+    assert status in (200, 404, 409, 503), answer
+    assert observe(caller, "b", 4)[0] == 200
+    assert decide(caller, "b") == twin(4)
+    assert caller.ask("GET", "/v1/sessions")[0] == 200
+    assert caller.ask("GET", "/readyz")[0] == 200
+    server.kill()
+
+
 # --- callers that stall ---------------------------------------------------------------------------
 
 
@@ -313,9 +362,13 @@ def test_thousands_of_idle_connections_keep_nobody_waiting(server):
 
 
 def test_asked_to_end_it_answers_whom_it_heard_and_exits_0(servers, tmp_path):
-    server = servers.start(tmp_path / "data", sync_ms=150)
+    assert servers.syncs >= 0
+    server = servers.start(tmp_path / "data")
     names = [f"s{i}" for i in range(4)]
     put(Caller(server), *names)
+    server.kill()
+    server.environment["TIDEWOLF_SYNC_MS"] = "150"
+    server.start()
     found: dict[str, Any] = {}
 
     def work(name: str) -> None:
@@ -332,11 +385,45 @@ def test_asked_to_end_it_answers_whom_it_heard_and_exits_0(servers, tmp_path):
     assert {name: status for name, (status, _) in found.items()} == dict.fromkeys(names, 200)
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port))
+    server.environment["TIDEWOLF_SYNC_MS"] = "0"
     server.start()
     caller = Caller(server)
     for name in names:
         assert caller.ask("GET", f"/v1/sessions/{name}")[1]["rounds"] == 1
     assert server.terminate() == 0
+
+
+def test_asked_to_end_under_load_it_answers_for_all_that_it_kept(server):
+    """Nobody is cut off whose observation is on disk: what is there was acknowledged."""
+    names = [f"s{i}" for i in range(6)]
+    put(Caller(server), *names)
+    acknowledged, refused = dict.fromkeys(names, 0), []
+
+    def work(name: str) -> None:
+        caller = Caller(server)
+        with contextlib.suppress(*LOST):
+            while acknowledged[name] < 40:
+                status, answer = observe(caller, name, acknowledged[name] + 1)
+                if status != 200:
+                    refused.append((caller.retry_after, status, answer))
+                    break
+                acknowledged[name] += 1
+        caller.hang_up()
+
+    work_of = [threading.Thread(target=work, args=(name,)) for name in names]
+    for one in work_of:
+        one.start()
+    while sum(acknowledged.values()) < 12:
+        time.sleep(1e-3)
+    assert server.terminate() == 0, server.said()
+    for one in work_of:
+        one.join()
+    assert all(status == 503 and after for after, status, _ in refused), refused
+    server.start()
+    caller = Caller(server)
+    for name in names:
+        assert caller.ask("GET", f"/v1/sessions/{name}")[1]["rounds"] == acknowledged[name]
+        assert decide(caller, name) == twin(acknowledged[name])
 
 
 def test_asked_to_end_it_does_not_wait_for_callers_that_stall(server):

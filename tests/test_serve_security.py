@@ -310,6 +310,11 @@ def test_long_bodies_are_refused_as_they_come(small):
     assert packed.status == 415
 
 
+POST = b"POST /v1/sessions/one/pin HTTP/1.1\r\nHost: localhost\r\n"
+REFUSED = POST + b"Content-Length: 1001\r\n\r\n" + b"x" * 1001
+CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
 @pytest.mark.parametrize(
     ("sent", "expected"),
     [
@@ -318,6 +323,9 @@ def test_long_bodies_are_refused_as_they_come(small):
         (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: ", b""),
         (b"GET / HTTP/1.1\r\n" + b"X-A: " + b"x" * 200_000, b"HTTP/1.1 400 "),
         (b"GET /" + b"x" * 100_000, b"HTTP/1.1 4"),
+        (REFUSED + b"GET / HTTP/1.1\r\nX-A: " + b"x" * 900_000, b"HTTP/1.1 413 "),
+        (CHUNKED + b"2\r\n{}\r\n0\r\nX-A: " + b"x" * 900_000, b"HTTP/1.1 4"),
+        (CHUNKED + b"2;" + b"x" * 900_000, b"HTTP/1.1 4"),
         (b"\x16\x03\x01\x02\x00\x01\x00", b"HTTP/1.1 400 "),
         (b"GET  /healthz HTTP/9.9\r\n\r\n", b"HTTP/1.1 400 "),
         (
@@ -330,7 +338,7 @@ def test_long_bodies_are_refused_as_they_come(small):
             b"HTTP/1.1 400 ",
         ),
     ],
-    ids=range(9),
+    ids=range(12),
 )
 def test_who_sends_slowly_or_nonsense_is_let_go(small, sent, expected):
     url, _ = small
@@ -375,6 +383,31 @@ def test_more_than_can_be_answered_is_refused_at_once(small):
     _until(lambda: traffic.in_flight == 0)
     assert traffic.refused["overload"] == 1
     assert call(url, "GET", "/v1/sessions").status == 200
+
+
+def test_bodies_are_bounded_in_all(tmp_path):
+    traffic = Traffic(most_held=100)
+    head = POST + b"Content-Length: 90\r\n\r\n"
+    with in_thread(tmp_path, traffic=traffic) as url:
+        with connected(url) as first, connected(url) as second:
+            first.sendall(head + b"x" * 80)
+            _until(lambda: traffic.held == 80)
+            second.sendall(head + b"x" * 80)
+            assert second.recv(100).startswith(b"HTTP/1.1 503 ")
+            first.sendall(b"x" * 10)
+            assert first.recv(100).startswith(b"HTTP/1.1 400 ")
+        assert call(url, "POST", "/v1/sessions/a/pin", b"x" * 500).status == 400
+        _until(lambda: traffic.held == 0)
+
+
+def test_readiness_follows_the_traffic_and_the_disk(tmp_path):
+    traffic = Traffic()
+    with in_thread(tmp_path, traffic=traffic) as url:
+        assert call(url, "GET", "/readyz").status == 200
+        traffic.ready = False
+        answer = call(url, "GET", "/readyz")
+        assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+        assert call(url, "GET", "/healthz").status == 200
 
 
 def _until(holds):

@@ -353,6 +353,30 @@ def test_a_commit_that_fails_acknowledges_nothing_and_the_session_goes_on(door):
     assert door.sessions.counters["failed_commits"] == 1
 
 
+def test_where_nothing_can_be_written_sessions_are_looked_at(door):
+    door.observe("a", {"round": 1, "costs": COSTS}, ME)
+    before = door.decide("a", None, ME)
+    writer = door.sessions.shelf._backing.writer
+    writer.execute("PRAGMA query_only = ON")
+    reply = door.sessions.observe("a", {"round": 2, "costs": COSTS}, ME)
+    with pytest.raises(CheckpointError):
+        reply.after.result(30)
+    for _ in range(2):
+        assert door.decide("a", None, ME) == before
+        assert door.decision("a", 2) == before
+        assert door.get("a")["rounds"] == 1
+        assert door.members("a")["members"] == []
+        with pytest.raises(CheckpointError):
+            door.observe("a", {"round": 2, "costs": COSTS}, ME)
+        with pytest.raises(CheckpointError):
+            door.decide("a", {"round": 3}, ME)
+        with pytest.raises(CheckpointError):
+            door.pin("a", {"decision": None}, ME)
+    writer.execute("PRAGMA query_only = OFF")
+    assert door.decide("a", {"round": 3}, ME)["round"] == 3
+    assert door.observe("a", {"round": 2, "costs": COSTS}, ME)["rounds"] == 2
+
+
 def test_going_back_forgets_what_was_answered_since(door):
     for number in range(1, 5):
         door.observe("a", {"round": number, "costs": COSTS}, ME)
@@ -487,7 +511,7 @@ def test_pending_limits_and_numbers_of_observations(tmp_path):
     door.decide("a", {"round": 3}, ME)
     with pytest.raises(TooMany, match="leave 4 rounds waiting"):
         door.decide("a", {"round": 4}, ME)
-    with pytest.raises(TooMany, match="3 observations were given"):
+    with pytest.raises(InvalidInput, match="3 observations were given"):
         door.observe("a", {"observations": [{}] * 3}, ME)
     with pytest.raises(TooMany, match="at most 1 are kept"):
         door.put("b", THREE, ME)
@@ -515,6 +539,27 @@ def test_stale_and_breached(tmp_path):
     assert not one.stale
     assert one.limits["limit 1"] == pytest.approx(2 * (1 / 3 - 0.1))
     assert door.sessions.counters["breaches"] == 2
+    door.sessions.shelf.close()
+
+
+def test_rounds_that_expired_are_waited_for_no_more(tmp_path):
+    door = Door(tmp_path)
+    door.put("a", dict(THREE, stale_after=60, expire_after=2), ME)
+    door.pin("a", {"decision": [1.0, 0.0, 0.0]}, ME)
+    door.decide("a", {"round": 1}, ME)
+    door.now += 61.0
+    assert door.decide("a", {"round": 4}, ME)["round"] == 4
+    assert door.get("a")["pending"] == [3, 4]
+    assert not door.get("a")["stale"]
+    with pytest.raises(OtherContent, match="Round 1 is over"):
+        door.decide("a", {"round": 1}, ME)
+    with pytest.raises(OtherContent, match="Round 1 expired"):
+        door.observe("a", {"round": 1, "costs": COSTS}, ME)
+    with pytest.raises(UnknownSession):
+        door.decision("a", 1)
+    door.reopen()
+    assert not door.sessions.overview()[0].stale
+    assert not door.get("a")["stale"]
     door.sessions.shelf.close()
 
 

@@ -430,3 +430,28 @@ def test_a_disk_that_keeps_nothing_acknowledges_nothing_and_recovers(tmp_path):
     with pytest.raises(CheckpointError, match="closed"):
         note(10)
     db.close()
+
+
+def test_threads_open_sessions_while_others_are_written(shelf):
+    """What one thread reads must not keep the others in the past."""
+    failed: list[BaseException] = []
+
+    def work(name: str) -> None:
+        try:
+            shelf.create(name, "{}").result()
+            for first in (0, 5):
+                session = tw.Session.open(shelf, LEARNERS["LyapunovDescent"], name=name)
+                assert session.rounds == first
+                for t in range(first, first + 5):
+                    observe(session, t)
+                    assert shelf.card(name) is not None
+                shelf.flushed(name).result()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(f"s{n}",)) for n in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed

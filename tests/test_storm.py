@@ -71,12 +71,19 @@ CALLERS = {"mode": "closed", "decisions": 0, "sessions": 16, "connections": 16, 
 
 
 def test_sixteen_callers_share_their_syncs(servers, tmp_path):
+    """At 60 ms a sync, so that it holds on a busy machine; the benchmark has 5 ms and 8 times."""
     rates = {}
     for within in ("0", "0.01"):
-        server = servers.start(tmp_path / within, "--commit-within", within, sync_ms=5)
+        server = servers.start(tmp_path / within, "--commit-within", within)
         put(server, 16)
+        assert server.terminate() == 0
+        server.environment["TIDEWOLF_SYNC_MS"] = "60"
+        server.start()
+        caller = Caller(server)
+        for i in range(16):  # they are opened
+            assert caller.ask("POST", f"/v1/sessions/s{i}/decisions", {})[0] == 200
         before = servers.syncs
-        found = load(server, seconds=0.7, **CALLERS)
+        found = load(server, seconds=1.2, **CALLERS)
         observations, syncs = found["observations"]["answered"], servers.syncs - before
         assert found["status"] == {"200": observations}, found
         rates[within] = found["rate"]
@@ -85,7 +92,7 @@ def test_sixteen_callers_share_their_syncs(servers, tmp_path):
         else:
             assert 8 * syncs <= observations, (syncs, observations)
         assert server.terminate() == 0
-    assert rates["0.01"] >= 4 * rates["0"], rates  # 8 in the benchmark, on a quiet machine
+    assert rates["0.01"] >= 4 * rates["0"], rates
 
 
 @pytest.mark.soak

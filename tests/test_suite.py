@@ -28,7 +28,8 @@ TESTS = {
 
 def suite(folder, *names, ci="true", options=(), table=None):
     """What pytest says of tests with these bodies, and what it leaves of skips."""
-    shutil.copy(HERE / "conftest.py", folder)
+    for name in ("conftest.py", "postgres.py", "servers.py"):
+        shutil.copy(HERE / name, folder)
     (folder / "extras.py").write_text(table or (HERE / "extras.py").read_text())
     for name in names:
         (folder / f"test_{name}.py").write_text(
@@ -40,6 +41,7 @@ def suite(folder, *names, ci="true", options=(), table=None):
         "CI": ci,
         "TIDEWOLF_SKIPPED": str(told),
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "PYTHONPATH": os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")]),
     }
     command = [
         sys.executable,

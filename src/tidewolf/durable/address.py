@@ -50,10 +50,8 @@ def hide_password(url: str, said: str) -> str:
 def check_address(url: str) -> str:
     """The address; refused where a part of its password could be taken for something else.
 
-    >>> check_address("postgresql://ada:s@cret@db.example/sessions")
-    Traceback (most recent call last):
-    ...
-    tidewolf.core.errors.InvalidInput: postgresql://ada:***@db.example/sessions cannot be read: ...
+    >>> check_address("postgresql://ada:s%40cret@db.example/sessions")
+    'postgresql://ada:s%40cret@db.example/sessions'
     """
     if not is_address(url):
         raise InvalidInput(

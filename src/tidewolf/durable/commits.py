@@ -127,8 +127,8 @@ class Commits:
         if isinstance(error, FateUnknown):
             return str(error)
         return (
-            f"Nothing more can be kept in {self.where}: {str(error).rstrip('.')}. All that was "
-            "acknowledged is there; mend that and try again."
+            f"Nothing more can be kept in {self.where}: {' '.join(str(error).split()).rstrip('.')}."
+            " All that was acknowledged is there; mend that and try again."
         )
 
     def _group(self) -> list[_Item]:

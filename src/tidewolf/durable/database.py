@@ -8,6 +8,7 @@ A transaction that was left without an error survives the machine.
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -97,8 +98,29 @@ class Database(Protocol):
 
 
 @final
+class _Fetched:
+    """Rows of a statement that is over."""
+
+    def __init__(self, cursor: sqlite3.Cursor) -> None:
+        self._left, self.rowcount = iter(cursor.fetchall()), cursor.rowcount
+
+    def fetchone(self) -> Any:
+        return next(self._left, None)
+
+    def fetchall(self) -> list[Any]:
+        return list(self._left)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._left
+
+
+@final
 class SQLite:
-    """A connection to a file of SQLite."""
+    """A connection to a file of SQLite.
+
+    One that is `shared` is read from by threads, and each statement is over before the next begins:
+    one that was still read from would show the file to all of them as it was when it began.
+    """
 
     errors: tuple[type[Exception], ...] = (sqlite3.Error,)
     blob = "BLOB"
@@ -106,7 +128,10 @@ class SQLite:
     keyed = " WITHOUT ROWID"
     locking = ""
 
-    def __init__(self, path: Path, mode: str, timeout: float = 5.0) -> None:
+    def __init__(
+        self, path: Path, mode: str, timeout: float = 5.0, *, shared: bool = False
+    ) -> None:
+        self._turn = threading.Lock() if shared else None
         self.connection = sqlite3.connect(
             f"{path.as_uri()}?mode={mode}",
             timeout,
@@ -115,8 +140,11 @@ class SQLite:
             check_same_thread=False,
         )
 
-    def execute(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
-        return self.connection.execute(sql, values)
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        if self._turn is None:
+            return self.connection.execute(sql, values)
+        with self._turn:
+            return _Fetched(self.connection.execute(sql, values))
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         self.connection.executemany(sql, rows)

@@ -6,7 +6,6 @@ session.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from typing import final
 
 from tidewolf.core.errors import BrokenFile, CheckpointError
 from tidewolf.durable.database import Database, SQLite
-from tidewolf.durable.lock import locked
+from tidewolf.durable.lock import inode, locked
 from tidewolf.durable.shelf_schema import APPLICATION, make, require_format
 
 NAME = "tidewolf.db"
@@ -50,8 +49,9 @@ class Folder:
         except (OSError, sqlite3.Error) as error:
             raise self._sentence(error) from None
         try:
-            self.writer, self.reader = opened(self.path, made=True), SQLite(self.path, "rw")
-            self._files = {path: _inode(path) for path in self._beside()}
+            self.writer = opened(self.path, made=True)
+            self.reader = SQLite(self.path, "rw", shared=True)
+            self._files = {path: inode(path) for path in self._beside()}
         except BaseException as error:
             self._lock.close()
             if isinstance(error, OSError | sqlite3.Error):
@@ -72,12 +72,17 @@ class Folder:
 
     @contextmanager
     def reading(self) -> Iterator[Database]:
-        """What stands there; its one writer waits."""
-        yield self.reader
+        """As it is at this moment, whatever is written meanwhile."""
+        db = SQLite(self.path, "rw")
+        try:
+            db.execute("BEGIN")
+            yield db
+        finally:
+            db.close()
 
     def require_there(self) -> None:
         """Refuse to go on where the file was deleted or replaced."""
-        if any(_inode(path) != was for path, was in self._files.items()):
+        if any(inode(path) != was for path, was in self._files.items()):
             raise CheckpointError(
                 f"{self.where}, or its log, was deleted or replaced while it was served: put it "
                 "back from a backup, and start again."
@@ -124,11 +129,3 @@ def opened(path: Path, *, made: bool = False) -> SQLite:
         db.close()
         raise
     return db
-
-
-def _inode(path: Path) -> tuple[int, int] | None:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino

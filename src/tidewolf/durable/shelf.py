@@ -323,6 +323,10 @@ class Shelf:
             self._slots[name] = slot
         return slot
 
+    def glance(self, name: str) -> Glance:
+        """Where a session is kept, to be looked at."""
+        return Glance(self, name, self._number(name))
+
     def let_go(self, name: str) -> None:
         """Forget what is open of a session; what it had queued is still kept."""
         with self._mutex:
@@ -583,6 +587,53 @@ class Slot:
     def lose(self, why: str | CheckpointError) -> None:
         if self._lost is None:
             self._lost = CheckpointError(why) if isinstance(why, str) else why
+
+
+@final
+class Glance:
+    """A session of many as it is on disk, to be looked at, whoever holds it: a home."""
+
+    errors: tuple[type[Exception], ...] = ()
+    is_written = False
+
+    def __init__(self, shelf: Shelf, name: str, number: int) -> None:
+        self._shelf, self._name, self._number = shelf, name, number
+        self.where = f"the session {name} in {shelf.where}"
+
+    def open(self, learner: Learner[Any]) -> Content:
+        """All there is, checked; also from a file that was deleted and is still open."""
+        backing = self._shelf._backing
+        self._shelf.flushed(self._name).exception()  # waits
+        try:
+            with backing.reading() as db:
+                return Tables(db, self._number).read_content(self.where)
+        except backing.reader.errors:
+            return self.tables.read_content(self.where)
+
+    def epoch_after(self, head: Head) -> int:
+        return head.epoch
+
+    def begin(self) -> None:
+        """Nothing is written."""
+
+    @property
+    def tables(self) -> Tables:
+        return Tables(self._shelf._backing.reader, self._number)
+
+    def require_writable(self) -> None:
+        raise CheckpointError(f"{self.where} was opened to look: it observes nothing.")
+
+    def is_in_place(self) -> bool:
+        return False
+
+    def write(self, do: Callable[[Tables], None]) -> None:
+        self.require_writable()
+
+    def acknowledge(self, count: int) -> None:
+        """Nothing is."""
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
 
 
 def _taken(name: str) -> TidewolfError:

@@ -35,6 +35,8 @@ from tidewolf.durable.records import SEAL, Content, Decision, Head, Pending, Row
 
 _AT_ONCE = 256
 """Rows read at a time, so that no reader holds up the writer."""
+_ANY = 2**62
+"""More than any number of an observation."""
 _SNAPSHOTS = 8
 """States kept for going back, at most."""
 _HEAD = ", ".join(Head._fields)
@@ -279,6 +281,8 @@ class Tables:
         return Content(head, states[head.snapshot][0], links[head.snapshot], left), True
 
     def _all_rows(self) -> Iterator[Row]:
+        if not self._alone:  # PostgreSQL would send all of them at once
+            return self.rows_after(-_ANY, _ANY)
         sql = f"SELECT {_ROW} FROM observations WHERE {self._mine} ORDER BY arrived"
         return (Row(*row) for row in self._found(sql))
 

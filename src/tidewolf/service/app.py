@@ -92,7 +92,7 @@ def make_app(
     description, docs = Answer(200, dumps(document())), docs_page(document())
     endpoints: list[Endpoint | _Plain] = [
         *(
-            Endpoint(path, operations, longest_body, body_seconds)
+            Endpoint(path, operations, traffic, longest_body, body_seconds)
             for path, operations in _routes(Handlers(sessions, quotas, traffic), *pools).items()
         ),
         _Plain("/openapi.json", lambda: description),

@@ -1,10 +1,10 @@
 """Connections that cannot be used to wear a server out.
 
 uvicorn waits for the head of a request for as long as it takes, and takes as much of it as comes.
-Here a head has SECONDS to arrive and at most LONGEST bytes; a connection that goes on sending a
-body which nobody reads any more is closed after the same time, and so is one whose client does not
-read what it is sent. There are at most MOST connections; one more is closed at once. What is no
-HTTP is answered with a problem.
+Here a head has SECONDS to arrive and at most LONGEST bytes, and so has what may come behind a body;
+a connection that goes on sending a body which nobody reads any more is closed after the same time,
+and so is one whose client does not read what it is sent. There are at most MOST connections; one
+more is closed at once. What is no HTTP is answered with a problem.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ LONGEST = 1 << 16
 """Bytes of the head of a request, at most."""
 MOST = 2000
 """Connections, at most."""
+_FRAMING = 8
+"""Bytes around each byte of a body that comes in the smallest of pieces."""
 
 
 def careful_protocol(
@@ -52,8 +54,10 @@ def careful_protocol(
 
         _alarm: asyncio.TimerHandle | None = None
         _stuck: asyncio.TimerHandle | None = None
-        _waiting = 0
-        """Bytes that came since the last request was taken in."""
+        _open = False
+        """Whether a request has begun, and not all of it has come."""
+        _came = _body = 0
+        """Bytes of it after the piece that it began in, and those that are its body."""
 
         def connection_made(self, transport: asyncio.Transport) -> None:
             super().connection_made(transport)
@@ -63,17 +67,26 @@ def careful_protocol(
                 self._alarm = self.loop.call_later(seconds, self._give_up)
 
         def data_received(self, data: bytes) -> None:
-            before = self.cycle
+            self._came += len(data)
             super().data_received(data)
             if self._is_answering():
-                self._waiting = 0
                 self._cancel_alarm()
-                return
-            self._waiting = 0 if self.cycle is not before else self._waiting + len(data)
-            if self._alarm is None:
+            elif self._alarm is None:
                 self._alarm = self.loop.call_later(seconds, self._give_up)
-            if self._waiting > longest and self._reads_head():
-                self.send_400_response(f"The head of a request has at most {longest:,} bytes.")
+            if self._open and self._came - self._body > longest + _FRAMING * self._body:
+                self._refuse_head()
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            self._open, self._came, self._body = True, 0, 0
+
+        def on_body(self, body: bytes) -> None:
+            self._body += len(body)
+            super().on_body(body)
+
+        def on_message_complete(self) -> None:
+            self._open = False
+            super().on_message_complete()
 
         def pause_writing(self) -> None:
             super().pause_writing()
@@ -101,9 +114,11 @@ def careful_protocol(
         def _is_answering(self) -> bool:
             return self.cycle is not None and not self.cycle.response_complete
 
-        def _reads_head(self) -> bool:
-            """Whether it is a head that comes, not the rest of a body that nobody reads."""
-            return self.cycle is None or not self.cycle.more_body
+        def _refuse_head(self) -> None:
+            if self._is_answering():  # it comes behind a body, and an answer is on its way
+                self.transport.abort()
+            elif not self.transport.is_closing():
+                self.send_400_response(f"The head of a request has at most {longest:,} bytes.")
 
         def _cancel_alarm(self) -> None:
             if self._alarm is not None:

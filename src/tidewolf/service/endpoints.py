@@ -26,6 +26,8 @@ from tidewolf.service.tokens import NAME
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
+    from tidewolf.service.overload import Traffic
+
 
 class Asked(NamedTuple):
     """A request whose address, caller and role are fine.
@@ -87,6 +89,8 @@ class Endpoint:
         The template of the address.
     operations : dict
         What each method does.
+    traffic : Traffic
+        What is under way.
     longest : int
         Bytes of a body, at most.
     seconds : float
@@ -94,10 +98,16 @@ class Endpoint:
     """
 
     def __init__(
-        self, path: str, operations: dict[str, Operation], longest: int, seconds: float
+        self,
+        path: str,
+        operations: dict[str, Operation],
+        traffic: Traffic,
+        longest: int,
+        seconds: float,
     ) -> None:
         self.path = path
-        self._operations, self._longest, self._seconds = operations, longest, seconds
+        self._operations, self._traffic = operations, traffic
+        self._longest, self._seconds = longest, seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -120,11 +130,14 @@ class Endpoint:
         name, number = _address(scope["path_params"], caller, method)
         if operation.writes and caller.role != "writer":
             raise Refused(403, "This token is a reader's: it looks, and changes nothing.")
-        raw = b""
-        if operation.has_body:
-            raw = await read_body(scope, receive, self._longest, self._seconds)
-        asked = Asked(caller, name, number, scope["query_string"], raw)
-        return await _in_pool(operation.pool, operation.handler, asked)
+        asked = Asked(caller, name, number, scope["query_string"], b"")
+        if not operation.has_body:
+            return await _in_pool(operation.pool, operation.handler, asked)
+        raw = await read_body(scope, receive, self._traffic, self._longest, self._seconds)
+        try:
+            return await _in_pool(operation.pool, operation.handler, asked._replace(body=raw))
+        finally:
+            self._traffic.held -= len(raw)
 
 
 def _address(params: dict[str, str], caller: Caller, method: str) -> tuple[str, int]:

@@ -107,16 +107,30 @@ class Served:
         How much is allowed.
     clock : callable
         The time now. Unit: seconds since 1970.
+    looks : bool, default False
+        Whether to look only, at what it is on disk, where nothing can be written.
     """
 
     def __init__(
-        self, shelf: Shelf, card: Card, made: Made, limits: Limits, clock: Callable[[], float]
+        self,
+        shelf: Shelf,
+        card: Card,
+        made: Made,
+        limits: Limits,
+        clock: Callable[[], float],
+        *,
+        looks: bool = False,
     ) -> None:
+        self.looks = looks
         self.shelf, self.card, self.limits, self.clock = shelf, card, limits, clock
         self.name = card.name
         self.settings = Settings.of(card.settings)
         self.session: Session[Any] = Session.open(
-            shelf, made.learner, name=card.name, expire_after=self.settings.expire_after
+            shelf,
+            made.learner,
+            name=card.name,
+            expire_after=self.settings.expire_after,
+            read_only=looks,
         )
         self.counts = Counts()
         self.fell = False
@@ -231,6 +245,7 @@ class Served:
         else:
             note = self._decided(asked, before)
         self.asked_at.setdefault(number, self.clock())
+        self._forget_expired()
         self.counts.decisions += 1
         self.fell = note.fell
         return self._answer(number, note)
@@ -278,8 +293,10 @@ class Served:
         }
 
     def _require_room(self, number: int) -> None:
+        if number <= self.session.round:
+            return
         waiting = len(self.session.pending) + number + 1 - self.coming
-        if number > self.session.round and waiting > self.limits.pending:
+        if waiting > self.limits.pending:
             raise TooMany(
                 f"Round {number + 1} would leave {waiting:,} rounds waiting for their feedback; at "
                 f"most {self.limits.pending:,} do. Observe some of them first."
@@ -481,7 +498,7 @@ class Served:
         Returns
         -------
         dict
-            The `round`, and its `cost` and `violation`.
+            The `round`, its `cost` and `violation`, and how many `rounds` were observed then.
         """
         body = as_body(given, feedback.KEYS, "An observation")
         number = as_round(body["round"]) if "round" in body else self.session.round
@@ -501,7 +518,12 @@ class Served:
         else:
             found = self._observe(number, seen, played, body)
             self._fresh[number] = {**body, "round": number + 1}
-        return {"round": number + 1, "cost": found.cost, "violation": found.violation}
+        return {
+            "round": number + 1,
+            "cost": found.cost,
+            "violation": found.violation,
+            "rounds": found.note.rounds or self.session.rounds,
+        }
 
     def _observe_again(self, number: int, seen: Seen, played: Array | None) -> Observed:
         found = self.observed(number)
@@ -535,7 +557,11 @@ class Served:
             answer = answer._replace(decision=_array(x))
         self._demands = said_demands(self.made.reader, body, self._demands)
         note = answer._replace(
-            observed=True, played=how, demands=self._demands, saved=self._saved()
+            observed=True,
+            rounds=self.session.rounds,
+            played=how,
+            demands=self._demands,
+            saved=self._saved(),
         )
         found = Observed(self.clock(), seen.cost(x), seen.violation(x), note)
         row = Round(number + 1, found.at, found.cost, found.violation, note.encode())
@@ -550,20 +576,24 @@ class Served:
     def trim(self) -> None:
         """Let go of rounds that are remembered for nothing, at the end of a request."""
         self._fresh = {}
-        for number in list(islice(self.recent, max(0, len(self.recent) - self._kept))):
-            del self.recent[number]
-        if len(self.asked_at) > len(self.session.pending) + 1:
-            self._forget_expired()
+        if (over := len(self.recent) - self._kept) > 0:
+            for number in list(islice(self.recent, over)):
+                del self.recent[number]
+        self._forget_expired()
 
     def _forget_expired(self) -> None:
+        """Without rounds that are waited for no more."""
+        if self.settings.expire_after is None:
+            return
         for number in [one for one in self.asked_at if self._is_over(one)]:
             del self.asked_at[number]
             self._answers.pop(number, None)
 
     def _tell_time(self, number: int, time: Any) -> None:
         """When the round is, for a learner that goes by the clock and was not asked before."""
-        is_new = number == self.session.round and not self._waits(number)
-        if time is None or not self._clock or not is_new or number in self._answers:
+        if time is None or not self._clock or number in self._answers:
+            return
+        if number != self.session.round or self._waits(number):
             return
         with suppress(OtherContent):  # it was asked without, and the decision stands
             self.session.play(time=time)
@@ -647,7 +677,9 @@ class Served:
             note = Note.decode(row.note)
             if note is not None and self._waits(row.round - 1):
                 self.asked_at[row.round - 1] = row.at
-                self._note(row.round - 1, note._replace(observed=False, played="", saved=None))
+                self._note(
+                    row.round - 1, note._replace(observed=False, rounds=0, played="", saved=None)
+                )
         before = self.observed(number - 1)
         self._demands = None if before is None else before.note.demands
 
@@ -655,6 +687,8 @@ class Served:
         """What was answered in rounds that wait, in the entries of the set now."""
         for number, note in list(self._answers.items()):
             del self._answers[number]
+            if self._is_over(number):
+                self.asked_at.pop(number, None)
             point = None if note.decision is None else moved(note.decision)
             if self._is_over(number) or point is None:
                 continue

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import resource
 import socket
 import sys
 import warnings
@@ -18,6 +19,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidewolf.core.errors import InvalidInput, MissingExtra, NotCached
+from tidewolf.service.connections import MOST
 
 if TYPE_CHECKING:
     import uvicorn
@@ -28,6 +30,8 @@ DRAIN = 8
 """How long what is under way may take once it is told to stop. Unit: seconds."""
 KEEP_ALIVE = 75
 """How long a connection may be idle; longer than clients keep theirs. Unit: seconds."""
+SPARE = 200
+"""Files that are no connections."""
 SWITCH = 0.001
 """How long a thread computes before another one may. Unit: seconds."""
 
@@ -135,7 +139,7 @@ def serve(settings: Settings) -> None:
                 )
                 config = uvicorn.Config(
                     app,
-                    http=careful_protocol(),
+                    http=careful_protocol(most=_connections()),
                     ws="none",
                     lifespan="off",
                     log_config=None,
@@ -159,8 +163,18 @@ def serve(settings: Settings) -> None:
         listener.close()
 
 
+def _connections() -> int:
+    """How many there may be, with files to spare for what is kept."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST + SPARE if hard == resource.RLIM_INFINITY else min(hard, MOST + SPARE)
+    if 0 <= soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = wanted
+    return MOST if soft < 0 else max(1, min(MOST, soft - SPARE))
+
+
 def _ignore_warnings() -> None:
-    """Of what callers send: each text would be kept, and shown, for as long as the process lives."""
+    """Of what callers send: each text would be kept for as long as the process lives."""
     warnings.simplefilter("ignore")
     warnings.simplefilter("default", NotCached)
 
