@@ -71,12 +71,15 @@ class Operation(NamedTuple):
         Whether what was sent is read.
     writes : bool
         Whether readers are refused.
+    at_once : callable, optional
+        Whether a request takes less time than handing it to a thread and back. None: no.
     """
 
     handler: Handler
     pool: ThreadPoolExecutor
     has_body: bool = False
     writes: bool = False
+    at_once: Callable[[Asked], bool] | None = None
 
 
 @final
@@ -132,10 +135,10 @@ class Endpoint:
             raise Refused(403, "This token is a reader's: it looks, and changes nothing.")
         asked = Asked(caller, name, number, scope["query_string"], b"")
         if not operation.has_body:
-            return await _in_pool(operation.pool, operation.handler, asked)
+            return await _answered(operation, asked)
         raw = await read_body(scope, receive, self._traffic, self._longest, self._seconds)
         try:
-            return await _in_pool(operation.pool, operation.handler, asked._replace(body=raw))
+            return await _answered(operation, asked._replace(body=raw))
         finally:
             self._traffic.held -= len(raw)
 
@@ -180,8 +183,10 @@ def unknown(name: str) -> UnknownSession:
     return UnknownSession(f"There is no session called {name!r}.")
 
 
-async def _in_pool(pool: ThreadPoolExecutor, handler: Handler, asked: Asked) -> Answer:
-    """The answer of a handler, once what it wrote is on disk; the loop is woken up once."""
+async def _answered(operation: Operation, asked: Asked) -> Answer:
+    """The answer of a handler, once what it wrote is on disk; in a thread, unless it takes less
+    time than going there. The loop is woken up once.
+    """
     loop = asyncio.get_running_loop()
     done = loop.create_future()
 
@@ -199,7 +204,7 @@ async def _in_pool(pool: ThreadPoolExecutor, handler: Handler, asked: Asked) -> 
 
     def work() -> None:
         try:
-            answer, after = handler(asked)
+            answer, after = operation.handler(asked)
         except BaseException as error:
             wake(None, error)
             return
@@ -208,6 +213,12 @@ async def _in_pool(pool: ThreadPoolExecutor, handler: Handler, asked: Asked) -> 
         else:
             after.add_done_callback(lambda kept: wake(answer, kept.exception()))
 
-    pool.submit(work)
+    if operation.at_once is None or not operation.at_once(asked):
+        operation.pool.submit(work)
+    else:
+        answer, after = operation.handler(asked)
+        if after is None or (after.done() and after.exception() is None):
+            return answer
+        after.add_done_callback(lambda kept: wake(answer, kept.exception()))
     found: Answer = await done
     return found

@@ -10,6 +10,7 @@ Rounds count from 0 here, as sessions have them, and from 1 in requests, answers
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -54,6 +55,8 @@ from tidewolf.session import Session
 DECISION_KEYS = ("round", "time", "context", "advice", "unavailable", "deadline")
 RECENT, FEWEST, ROOM = 64, 4, 100_000
 """Rounds that were observed last and are remembered: at most, at least, and entries of points."""
+SNAPSHOT_EVERY = 500
+"""Observations from one kept state to the next: opening a session observes so many again."""
 TO_DISK = 30.0
 """How long what is read waits for what is being written. Unit: seconds."""
 
@@ -131,8 +134,11 @@ class Served:
             name=card.name,
             expire_after=self.settings.expire_after,
             read_only=looks,
+            snapshot_every=SNAPSHOT_EVERY,
         )
         self.counts = Counts()
+        self.seconds = math.inf
+        """what requests have taken lately"""
         self.fell = False
         """whether the last decision is what was left when something failed"""
         self.lost = False
@@ -148,6 +154,11 @@ class Served:
         self._demands: list[float] | None = None
         self.goes_on_as(made)
         self._remember()
+
+    def took(self, seconds: float) -> None:
+        """A request took so long: a mean that forgets, and goes up at once."""
+        known = self.seconds if math.isfinite(self.seconds) else seconds
+        self.seconds = max(seconds, known + 0.2 * (seconds - known))
 
     def goes_on_as(self, made: Made) -> None:
         """With this learner, and these names, from now on."""

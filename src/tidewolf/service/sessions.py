@@ -64,6 +64,8 @@ UNREADABLE = (BrokenFile, OtherSettings, NewerFormat, OlderFormat)
 """Errors of a session that cannot be opened as it is on disk."""
 BROKEN_FOR = 5.0
 """How long one that cannot be opened is not tried again. Unit: seconds."""
+QUICK = 0.003
+"""What a request may take where others wait for it. Unit: seconds."""
 OVERVIEW_FOR = 1.0
 """How long an overview is good. Unit: seconds."""
 COUNTED = ("observations", "repeated", "refused", "breaches", "failed_commits", "opened")
@@ -85,33 +87,32 @@ class _Place:
 class Sessions:
     """All sessions of a shelf, for requests from many threads.
 
-        Parameters
-        ----------
-        shelf : Shelf
-            Where they are kept.
-        limits : Limits, optional
-            How much is allowed.
-        clock : callable, optional
-            The time now. Unit: seconds since 1970.
+    Parameters
+    ----------
+    shelf : Shelf
+        Where they are kept.
+    limits : Limits, optional
+        How much is allowed.
+    clock : callable, optional
+        The time now. Unit: seconds since 1970.
 
-        Examples
-        --------
-        >>> import tempfile
-        >>> from tidewolf.durable.shelf import Shelf
-        >>> from tidewolf.service.problems import problem, status_of
-    from tidewolf.service.replies import Caller
-        >>> from tidewolf.service.sessions import Sessions
-        >>> sessions, me = Sessions(Shelf.open(tempfile.mkdtemp())), Caller()
-        >>> body = {"set": {"kind": "Simplex", "n": 2}, "learners": [{"name": "LyapunovDescent"}]}
-        >>> sessions.put("two", body, me).status
-        201
-        >>> sessions.decide("two", None, me).body["decision"]
-        {'entry 0': 0.5, 'entry 1': 0.5}
-        >>> reply = sessions.observe("two", {"round": 1, "costs": [1.0, 0.0]}, me)
-        >>> reply.after.result()  # it is on disk
-        >>> reply.body["cost"], reply.body["rounds"]
-        (0.5, 1)
-        >>> sessions.close()
+    Examples
+    --------
+    >>> import tempfile
+    >>> from tidewolf.durable.shelf import Shelf
+    >>> from tidewolf.service.replies import Caller
+    >>> from tidewolf.service.sessions import Sessions
+    >>> sessions, me = Sessions(Shelf.open(tempfile.mkdtemp())), Caller()
+    >>> body = {"set": {"kind": "Simplex", "n": 2}, "learners": [{"name": "LyapunovDescent"}]}
+    >>> sessions.put("two", body, me).status
+    201
+    >>> sessions.decide("two", None, me).body["decision"]
+    {'entry 0': 0.5, 'entry 1': 0.5}
+    >>> reply = sessions.observe("two", {"round": 1, "costs": [1.0, 0.0]}, me)
+    >>> reply.after.result()  # it is on disk
+    >>> reply.body["cost"], reply.body["rounds"]
+    (0.5, 1)
+    >>> sessions.close()
     """
 
     def __init__(
@@ -220,6 +221,12 @@ class Sessions:
             self._decided(body["source"], fell)
             after = bundle.future if bundle.writes else self._after(served)
             return Reply(200, _versioned(body), self._watched(served, after))
+
+    def is_quick(self, name: str) -> bool:
+        """Whether a session is open, free, and has computed little for its last requests."""
+        place = self._places.get(name)
+        served = None if place is None or place.lock.locked() else place.served
+        return served is not None and not served.lost and served.seconds < QUICK
 
     def _decided(self, source: str, fell: bool) -> None:
         with self._mutex:
@@ -454,8 +461,10 @@ class Sessions:
             served = place.served
             if served is None or served.lost or not self.shelf.holds(name):
                 served = self._open(name, place, made, looks)
+            began = time.thread_time()
             try:
                 yield served
+                served.took(time.thread_time() - began)
             except CheckpointError:
                 self._let_go(name, place)
                 raise
