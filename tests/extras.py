@@ -108,7 +108,7 @@ NEEDS = {
     "test_sdp.py::test_the_shell_runs_it_and_writes_a_page": "typer",
     "test_service_docs.py": "httpx",
     "test_serve_fuzz.py": "fastapi",
-    "test_serve_http.py": "fastapi",
+    "test_service.py": "fastapi",
     "test_serve_security.py": "fastapi",
     "test_container.py": "prometheus_client",
     "test_serve_metrics.py": "prometheus_client",
