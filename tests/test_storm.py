@@ -26,9 +26,9 @@ def rage(servers, folder, seed, kills, sync_ms=0.0, synced=None, **how):
     return storm
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_killed_under_load_it_loses_nothing_acknowledged(servers, tmp_path, seed):
-    storm = rage(servers, tmp_path / "data", seed, kills=8)
+    storm = rage(servers, tmp_path / "data", seed, kills=9)
     assert storm.lives >= 3
 
 

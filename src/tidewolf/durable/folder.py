@@ -125,6 +125,9 @@ def opened(path: Path, *, made: bool = False) -> SQLite:
                 db.execute(f"PRAGMA application_id = {APPLICATION}")
                 make(db)
         require_format(db, str(path))
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("UPDATE shelf SET value = value")  # a file that cannot be written says so now
+        db.execute("ROLLBACK")
     except BaseException:
         db.close()
         raise
