@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -20,6 +20,7 @@ from tidewolf.core.errors import (
 )
 from tidewolf.service.description import Description
 from tidewolf.service.served import on_disk
+from tidewolf.service.server import ended
 
 __all__ = ["door"]
 
@@ -141,3 +142,13 @@ def test_a_disk_that_does_not_come_back_is_said_in_a_sentence(monkeypatch):
     monkeypatch.setattr("tidewolf.service.served.TO_DISK", 0.01)
     with pytest.raises(Overloaded, match="busy"):
         on_disk(Future())
+
+
+def test_a_server_does_not_wait_for_who_computes_for_long():
+    gate = threading.Event()
+    with ThreadPoolExecutor(2, "hostile-pool") as pool:
+        pool.submit(gate.wait, 30)
+        assert not ended(0.01, "hostile-pool")
+        gate.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+        assert ended(30.0, "hostile-pool")
