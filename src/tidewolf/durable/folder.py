@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import final
 
-from tidewolf.core.errors import BrokenFile, CheckpointError
+from tidewolf.core.errors import BrokenFile, CheckpointError, UnknownSession
 from tidewolf.durable.database import Database, SQLite
 from tidewolf.durable.lock import inode, locked
 from tidewolf.durable.shelf_schema import APPLICATION, make, require_format
@@ -60,8 +60,10 @@ class Folder:
 
     def claim(self, db: Database, number: int, holder: str) -> None:
         """Hold a session, within a transaction: its epoch is one more."""
+        sql = "UPDATE sessions SET holder = ? WHERE number = ?"
+        if db.execute(sql, (holder, number)).rowcount != 1:
+            raise UnknownSession("There is no such session any more: it was deleted.")
         db.execute("UPDATE head SET epoch = epoch + 1 WHERE session = ?", (number,))
-        db.execute("UPDATE sessions SET holder = ? WHERE number = ?", (holder, number))
 
     def require_held(self, db: Database, number: int, holder: str) -> None:
         """Nobody else writes to the file."""

@@ -40,6 +40,8 @@ from tidewolf.methods.base import Learner, Progress
 
 S = TypeVar("S", bound=Progress)
 _CARD = "name, description, settings, made, observed, holder"
+_IN_LIST = _CARD.replace("description", "''")
+"""The same without what may be long."""
 
 
 class Card(NamedTuple):
@@ -253,10 +255,12 @@ class Shelf:
     # --- names ------------------------------------------------------------------------------------
 
     def cards(self, prefix: str = "", after: str = "", most: int = 1000) -> list[Card]:
-        """Those whose names begin so, in the order of their names."""
+        """Those whose names begin so, in the order of their names; without their descriptions,
+        each of which may be long.
+        """
         sql = (
-            f"SELECT {_CARD} FROM sessions JOIN head ON head.session = number WHERE name > ? AND "
-            "name >= ? AND name < ? ORDER BY name LIMIT ?"
+            f"SELECT {_IN_LIST} FROM sessions JOIN head ON head.session = number WHERE name > ? "
+            "AND name >= ? AND name < ? ORDER BY name LIMIT ?"
         )
         values = (after, prefix, f"{prefix}\U0010ffff", most)
         return [Card(*row) for row in self._backing.reader.execute(sql, values).fetchall()]
@@ -302,13 +306,18 @@ class Shelf:
         return self._queue(name, write)
 
     def _number(self, name: str) -> int:
+        """Its number, for whoever has it open."""
         if name not in self._numbers:
-            sql = "SELECT number FROM sessions WHERE name = ?"
-            row = self._backing.reader.execute(sql, (name,)).fetchone()
-            if row is None:
-                raise UnknownSession(f"There is no session called {name!r}.")
-            self._numbers[name] = row[0]
+            self._numbers[name] = self._number_now(name)
         return self._numbers[name]
+
+    def _number_now(self, name: str) -> int:
+        """Its number, for whoever looks: it may have been deleted, and made anew."""
+        sql = "SELECT number FROM sessions WHERE name = ?"
+        row = self._backing.reader.execute(sql, (name,)).fetchone()
+        if row is None:
+            raise UnknownSession(f"There is no session called {name!r}.")
+        return int(row[0])
 
     # --- sessions ---------------------------------------------------------------------------------
 
@@ -400,7 +409,7 @@ class Shelf:
             "SELECT round, at, cost, violation, note FROM rounds WHERE session = ? AND round >= ? "
             "AND round <= ? ORDER BY round"
         )
-        return self._rounds(sql, self._number(name), first, last)
+        return self._rounds(sql, self._number_now(name), first, last)
 
     def last_rounds(self, name: str, most: int) -> list[Round]:
         """The same of the last ones that were observed, in order."""
@@ -408,7 +417,7 @@ class Shelf:
             "SELECT round, at, cost, violation, note FROM rounds WHERE session = ? AND (cost IS "
             "NOT NULL OR violation IS NOT NULL) ORDER BY round DESC LIMIT ?"
         )
-        return self._rounds(sql, self._number(name), most)[::-1]
+        return self._rounds(sql, self._number_now(name), most)[::-1]
 
     def _rounds(self, sql: str, *values: int) -> list[Round]:
         return [Round(*row) for row in self._backing.reader.execute(sql, values).fetchall()]
@@ -418,6 +427,12 @@ class Shelf:
         where, values = ("AND session = ? ", (session,)) if session is not None else ("", ())
         sql = f"SELECT * FROM audit WHERE number > ? {where}ORDER BY number LIMIT ?"
         found = self._backing.reader.execute(sql, (after, *values, most)).fetchall()
+        return [Entry(*row) for row in found]
+
+    def last_entries(self, session: str, most: int) -> list[Entry]:
+        """The same of one session, newest first."""
+        sql = "SELECT * FROM audit WHERE session = ? ORDER BY number DESC LIMIT ?"
+        found = self._backing.reader.execute(sql, (session, most)).fetchall()
         return [Entry(*row) for row in found]
 
     # --- writing ----------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from tidewolf.service.overload import Traffic
 from tidewolf.service.problems import Refused, problem_of, retry_after
 from tidewolf.service.quotas import Quotas
 from tidewolf.service.schemas import document
+from tidewolf.service.server import POOL
 from tidewolf.service.sessions import Sessions
 from tidewolf.service.strict_json import dumps
 from tidewolf.service.tokens import Tokens
@@ -86,8 +87,8 @@ def make_app(
         exception_handlers={HTTPException: _http_problem},
     )
     app.state.pools = pools = (
-        ThreadPoolExecutor(THREADS, "tidewolf-quick"),
-        ThreadPoolExecutor(SLOW_THREADS, "tidewolf-slow"),
+        ThreadPoolExecutor(THREADS, f"{POOL}quick"),
+        ThreadPoolExecutor(SLOW_THREADS, f"{POOL}slow"),
     )
     description, docs = Answer(200, dumps(document())), docs_page(document())
     endpoints: list[Endpoint | _Plain] = [

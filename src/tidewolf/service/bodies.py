@@ -28,7 +28,7 @@ def as_body(given: Any, keys: Sequence[str], what: str) -> dict[str, Any]:
     for key in given:
         if key not in keys:
             near = nearest_names(str(key), keys) or f"it has {', '.join(keys)}"
-            raise InvalidInput(f"{what} has no {key!r}: {near}.")
+            raise InvalidInput(f"{what} has no {shown(key)}: {near}.")
     return {key: value for key, value in given.items() if value is not None}
 
 

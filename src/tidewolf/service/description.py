@@ -340,25 +340,20 @@ class Description:
         """The name of the learner."""
         return self.inline.learner.name
 
-    def with_changes(self, set: Any = None, learners: Any = None) -> Description:
-        """The same with another set or another learner, as a migration asks for.
+    def with_changes(self, **changes: Any) -> Description:
+        """The same with another set, learner, or fallback, as a migration asks for.
 
         Parameters
         ----------
-        set : mapping, optional
-            The new set. None: as it was.
-        learners : list, optional
-            The new learner, in a list. None: as it was.
+        changes : object
+            What is new, by key; None: no more.
 
         Returns
         -------
         Description
-            A new one. Names and a fallback stay; `made` refuses them where they fit no more.
+            A new one. What is not given stays; `made` refuses it where it fits no more.
         """
-        changes = {"set": set, "learners": learners}
-        return Description.of(
-            self.data | {name: value for name, value in changes.items() if value is not None}
-        )
+        return Description.of(self.data | changes)
 
     def made(self) -> Made:
         """The set, the reader and the learner, built.

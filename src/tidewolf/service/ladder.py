@@ -16,6 +16,7 @@ import numpy as np
 from tidewolf.core.errors import NotSupported
 from tidewolf.core.names import listed
 from tidewolf.core.types import Bools, Floats
+from tidewolf.service.modes import Wanted
 
 CALLED = {
     "pinned": "the pinned point",
@@ -46,6 +47,30 @@ class Rung(NamedTuple):
     point: Callable[[], Floats | None]
     reason: str = ""
     without: str = ""
+
+
+def wanted_rung(want: Wanted) -> Rung:
+    """The point that a mode, or a pin, asks for.
+
+    Parameters
+    ----------
+    want : Wanted
+        With a point.
+
+    Returns
+    -------
+    Rung
+        It.
+
+    Examples
+    --------
+    >>> from tidewolf.service.ladder import wanted_rung
+    >>> from tidewolf.service.modes import Settings, wanted
+    >>> wanted_rung(wanted(Settings("Ensemble", pin=(1.0, 0.0)))).reason
+    'It is pinned at this point.'
+    """
+    point = np.array(want.point)
+    return Rung(want.source, lambda: point, want.reason)
 
 
 class Chosen(NamedTuple):

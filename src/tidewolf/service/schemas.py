@@ -273,7 +273,15 @@ def _schemas() -> dict[str, Schema]:
             ("entries", "version"),
         ),
         "Migration": _object(
-            {"set": {"type": "object"}, "learners": _list(learner, maxItems=1), "why": WHY}
+            {
+                "set": {"type": "object"},
+                "learners": _list(learner, maxItems=1),
+                "fallback": _said(
+                    {"oneOf": [_ref("Numbers"), {"type": "null"}]},
+                    "The static point from now on; null: the center of the set.",
+                ),
+                "why": WHY,
+            }
         ),
         "ModeChange": _object(
             {

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -30,6 +31,7 @@ from tidewolf.core.errors import (
     NotAMember,
     NotSupported,
     OtherContent,
+    Overloaded,
     TidewolfError,
     TooMany,
     UnknownSession,
@@ -46,7 +48,7 @@ from tidewolf.service import feedback, modes
 from tidewolf.service.bodies import as_body, as_round, as_seconds, counted_from_one
 from tidewolf.service.description import Made
 from tidewolf.service.feedback import BROKEN, Seen
-from tidewolf.service.ladder import Chosen, Rung, descend
+from tidewolf.service.ladder import Chosen, Rung, descend, wanted_rung
 from tidewolf.service.modes import INCUMBENT, Settings, Wanted, wanted
 from tidewolf.service.notes import Note
 from tidewolf.service.replies import Limits
@@ -59,6 +61,25 @@ SNAPSHOT_EVERY = 500
 """Observations from one kept state to the next: opening a session observes so many again."""
 TO_DISK = 30.0
 """How long what is read waits for what is being written. Unit: seconds."""
+
+
+def on_disk(future: Future[None]) -> None:
+    """Wait until something is on disk.
+
+    Parameters
+    ----------
+    future : Future
+        Of the shelf.
+
+    Raises
+    ------
+    Overloaded
+        Where that takes too long.
+    """
+    try:
+        future.result(TO_DISK)
+    except TimeoutError:
+        raise Overloaded(f"The disk has been busy for {TO_DISK:g} s: try again later.") from None
 
 
 class Observed(NamedTuple):
@@ -216,7 +237,7 @@ class Served:
         found = self.recent.get(number)
         if found is not None or not self._is_over(number):
             return found
-        self.shelf.flushed(self.name).result(TO_DISK)
+        on_disk(self.shelf.flushed(self.name))
         for one in self.shelf.rounds_of(self.name, number + 1, number + 1):
             if (note := Note.decode(one.note)) is not None and note.observed:
                 return Observed(one.at, one.cost, one.violation, note)
@@ -320,6 +341,8 @@ class Served:
         own, failure = self._ask_learner(asked, is_plain)
         incumbent = asked.known.get("advice", {}).get(INCUMBENT)
         want = wanted(self.settings, None if incumbent is None else _flat(incumbent))
+        if want.source == INCUMBENT and incumbent is not None:
+            self._require_member(incumbent, "The incumbent's point")
         note = self._chosen(asked, want, own, failure)
         if not is_plain or before is not None or note.source != "learner" or failure:
             self._note(asked.number, note)
@@ -355,7 +378,7 @@ class Served:
             return Note(None, source=INCUMBENT, reason=want.reason, proposal=own, **common)  # type: ignore[arg-type]
         if want.is_learners and own is not None and asked.out is None:
             return Note(own, reason=self._said(), **common)  # type: ignore[arg-type]
-        rungs = [] if want.is_learners else [_wanted_rung(want)]
+        rungs = [] if want.is_learners else [wanted_rung(want)]
         rungs += self._rungs(asked.number, own, failure)
         found: Chosen = descend(rungs, asked.out, self.entries.names)
         differs = own is not None and found.source != "learner"
@@ -392,7 +415,9 @@ class Served:
             found = self.decision_of(number - 1)
             if found is not None:
                 return found
-            return next((one.note.decision for one in reversed(self.recent.values())), None)
+            era = len(self.settings.eras)
+            known = (one.note for one in reversed(self.recent.values()) if one.note.era == era)
+            return next((note.decision for note in known), None)
         return None
 
     def decision_of(self, number: int) -> Floats | None:
@@ -713,13 +738,15 @@ class Served:
     def member(self, given: Any, what: str) -> modes.Point:
         """A point of the set, as settings keep it."""
         x = self.entries.point(given, what)
-        K = self.K
-        if not is_member(K, x):
-            raise NotAMember(
-                f"{what} is no member of the set: it exceeds its limits by {K.excess(x):g}. Give a "
-                "point of the set."
-            )
+        self._require_member(x, what)
         return _flat(x)
+
+    def _require_member(self, x: Array, what: str) -> None:
+        if not is_member(self.K, x):
+            raise NotAMember(
+                f"{what} is no member of the set: it exceeds its limits by {self.K.excess(x):g}. "
+                "Give a point of the set."
+            )
 
     def require_overrides(self) -> None:
         """Refuse to play other points where the learner can only be told of its own."""
@@ -780,12 +807,6 @@ class Served:
 
     def _point_by_name(self, point: modes.Point | None) -> dict[str, float] | None:
         return None if point is None else dict(zip(self.entries.names, point, strict=True))
-
-
-def _wanted_rung(want: Wanted) -> Rung:
-    assert want.point is not None
-    point = np.array(want.point)
-    return Rung(want.source, lambda: point, want.reason)
 
 
 def _failed(error: BaseException) -> str:

@@ -13,6 +13,8 @@ import os
 import resource
 import socket
 import sys
+import threading
+import time
 import warnings
 from pathlib import Path
 from types import FrameType
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
 
 DRAIN = 8
 """How long what is under way may take once it is told to stop. Unit: seconds."""
+GRACE = 1.0
+"""How long threads have after that. Unit: seconds."""
+POOL = "tidewolf-"
+"""How the names of threads begin that answer requests."""
 KEEP_ALIVE = 75
 """How long a connection may be idle; longer than clients keep theirs. Unit: seconds."""
 SPARE = 200
@@ -122,7 +128,7 @@ def serve(settings: Settings) -> None:
     quotas = Quotas(settings.rate, settings.observation_rate, settings.token_sessions)
     traffic = Traffic(settings.max_waiting)
     listener = listen(settings.host, settings.port)
-    address = _address(settings.host, listener)
+    address, is_over = _address(settings.host, listener), True
     try:
         shelf = Shelf.open(settings.where, commit_within=settings.commit_within, holder=address)
         try:
@@ -154,13 +160,41 @@ def serve(settings: Settings) -> None:
                 _ignore_warnings()
                 _server(config, traffic, address).run([listener])
                 for pool in app.state.pools:
-                    pool.shutdown()
+                    pool.shutdown(wait=False, cancel_futures=True)
+                is_over = ended(GRACE)
             finally:
-                sessions.close()
+                if is_over:
+                    sessions.close()
         finally:
             shelf.close()
     finally:
         listener.close()
+    if not is_over:  # who computes for long was told to come again, and would keep the process
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+
+def ended(seconds: float, name: str = POOL) -> bool:
+    """Whether all threads that answer requests came to their end within this time.
+
+    Parameters
+    ----------
+    seconds : float
+        How long they have.
+    name : str
+        How their names begin.
+
+    Returns
+    -------
+    bool
+        False where one still computes.
+    """
+    last = time.monotonic() + seconds
+    for thread in threading.enumerate():
+        if thread.name.startswith(name):
+            thread.join(max(0.0, last - time.monotonic()))
+    return not any(thread.name.startswith(name) for thread in threading.enumerate())
 
 
 def _connections() -> int:

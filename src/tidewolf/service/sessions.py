@@ -48,14 +48,14 @@ from tidewolf.service import operating
 from tidewolf.service.bodies import as_body, as_name, as_reason, as_round
 from tidewolf.service.description import Description, Made
 from tidewolf.service.feedback import BROKEN
-from tidewolf.service.ladder import Rung, descend
-from tidewolf.service.modes import Settings
+from tidewolf.service.ladder import Rung, descend, wanted_rung
+from tidewolf.service.modes import Settings, wanted
 from tidewolf.service.notes import Note
 from tidewolf.service.overview import Overview
 from tidewolf.service.overviews import Overviews
 from tidewolf.service.problems import problem, status_of
 from tidewolf.service.replies import Caller, Limits, Reply
-from tidewolf.service.served import DECISION_KEYS, TO_DISK, Observed, Served
+from tidewolf.service.served import DECISION_KEYS, Observed, Served, on_disk
 from tidewolf.service.warming import warm_up
 
 LONGEST_LIST = 10_000
@@ -68,6 +68,8 @@ QUICK = 0.003
 """What a request may take where others wait for it. Unit: seconds."""
 OVERVIEW_FOR = 1.0
 """How long an overview is good. Unit: seconds."""
+_New = tuple[str, Made]
+"""What was just made, and of which description."""
 COUNTED = ("observations", "repeated", "refused", "breaches", "failed_commits", "opened")
 
 
@@ -144,7 +146,6 @@ class Sessions:
         name = as_name(name)
         description = Description.of(given)
         why, text = as_reason(description.why), description.canonical
-        made = None
         if (card := self.shelf.card(name)) is None:
             made = description.made()
             settings = Settings(
@@ -156,14 +157,17 @@ class Sessions:
             )
             if self._create(name, text, settings, why, caller):
                 warm_up(made)
-                return self._described(name, 201, made)
+                return self._described(name, 201, (text, made))
             card = self.shelf.card(name)
-        if card is None or card.description != text:
+        if card is not None and card.description != text:
             raise AlreadyThere(
                 f"There is a session called {name!r} already, of another description: migrate it, "
                 "delete it, or choose another name."
             )
-        return self._described(name, 200, made)
+        try:
+            return self._described(name, 200)
+        except UnknownSession:  # deleted meanwhile
+            return self.put(name, given, caller)
 
     def _create(
         self, name: str, description: str, settings: Settings, why: str, caller: Caller
@@ -178,7 +182,7 @@ class Sessions:
             with self.shelf.bundle(name) as bundle:
                 self.shelf.create(name, description, settings.text)
                 self.shelf.audit(caller.who, name, "put", why)
-            bundle.future.result(TO_DISK)
+            on_disk(bundle.future)
         except AlreadyThere:
             return False
         return True
@@ -187,8 +191,8 @@ class Sessions:
         """What is said of a session."""
         return self._described(name, 200)
 
-    def _described(self, name: str, status: int, made: Made | None = None) -> Reply:
-        with self._held(name, made, looks=True) as served:
+    def _described(self, name: str, status: int, new: _New | None = None) -> Reply:
+        with self._held(name, new, looks=True) as served:
             body, after = served.description(), self._after(served)
         return Reply(status, _versioned(body), after)
 
@@ -200,12 +204,14 @@ class Sessions:
     def delete(self, name: str, why: Any, caller: Caller) -> Reply:
         """Without a session and all that was kept of it, but the audit."""
         why = as_reason(why)
-        with self._locked(name) as place, self.shelf.bundle(name) as bundle:
-            self.shelf.delete(name)
-            self.shelf.audit(caller.who, name, "delete", why)
-            place.served = None
-        self._forget(name, place)
-        return Reply(200, _versioned({"name": name, "deleted": True}), bundle.future)
+        with self._locked(name) as place:
+            with self.shelf.bundle(name) as bundle:
+                self.shelf.delete(name)
+                self.shelf.audit(caller.who, name, "delete", why)
+                place.served = None
+            on_disk(bundle.future)  # nobody finds it half gone
+            self._forget(name, place)
+        return Reply(200, _versioned({"name": name, "deleted": True}))
 
     # --- decisions and observations ---------------------------------------------------------------
 
@@ -294,7 +300,7 @@ class Sessions:
     def history(self, name: str, first: int = 1, most: int = 1000) -> Reply:
         """What was observed of rounds, in order."""
         first = as_round(first) + 1
-        self.shelf.flushed(name).result(TO_DISK)
+        on_disk(self.shelf.flushed(name))
         rows = self.shelf.rounds_of(name, first, first + _most(most) - 1)
         rounds = [
             _in_history(row.round, Observed(row.at, row.cost, row.violation, note))
@@ -340,8 +346,7 @@ class Sessions:
 
     def _last_entries(self, name: str) -> Sequence[Entry]:
         """The newest first."""
-        found = self.shelf.entries(name, 0, LONGEST_LIST)
-        return found[: -SHOWN_ENTRIES - 1 : -1]
+        return self.shelf.last_entries(name, SHOWN_ENTRIES)
 
     def audit(
         self, name: str | None = None, after: int = 0, most: int = 100, prefix: str = ""
@@ -387,10 +392,12 @@ class Sessions:
 
     def migrate(self, name: str, given: Any, caller: Caller) -> Reply:
         """With another learner of the same kind, such as over a network that changed."""
-        body = as_body(given, ("set", "learners", "why"), "A migration")
+        body = as_body(given, ("set", "learners", "fallback", "why"), "A migration")
         changes = {key: value for key, value in body.items() if key != "why"}
+        if isinstance(given, Mapping) and "fallback" in given:
+            changes["fallback"] = given["fallback"]  # null is none
         if not changes:
-            raise InvalidInput("A migration has a set, or learners, to go on with.")
+            raise InvalidInput("A migration has a set, or learners, or a fallback, to go on with.")
 
         def go_on(served: Served) -> str:
             description = Description.read(served.card.description).with_changes(**changes)
@@ -451,16 +458,14 @@ class Sessions:
             return self._places.setdefault(name, _Place())
 
     @contextmanager
-    def _held(
-        self, name: str, made: Made | None = None, *, looks: bool = False
-    ) -> Iterator[Served]:
+    def _held(self, name: str, new: _New | None = None, *, looks: bool = False) -> Iterator[Served]:
         """A session, opened, alone; let go of where the disk fails it. `looks`: as it is on disk
         will do, where nothing can be written.
         """
         with self._locked(name) as place:
             served = place.served
             if served is None or served.lost or not self.shelf.holds(name):
-                served = self._open(name, place, made, looks)
+                served = self._open(name, place, new, looks)
             began = time.thread_time()
             try:
                 yield served
@@ -476,7 +481,7 @@ class Sessions:
                 self._let_go(name, place)
                 raise
 
-    def _open(self, name: str, place: _Place, made: Made | None, looks: bool) -> Served:
+    def _open(self, name: str, place: _Place, new: _New | None, looks: bool) -> Served:
         self._let_go(name, place)
         if place.broken is not None and time.monotonic() < place.broken[0]:
             raise type(place.broken[1])(str(place.broken[1]))
@@ -484,6 +489,7 @@ class Sessions:
         if card is None:
             self._forget(name, place)
             raise UnknownSession(f"There is no session called {name!r}.")
+        made = new[1] if new is not None and new[0] == card.description else None
         try:
             made = _made(card) if made is None else made
             place.served = Served(self.shelf, card, made, self.limits, self.clock)
@@ -569,10 +575,11 @@ class Sessions:
         entries = made.entries
         said = entries.unavailable(body["unavailable"]) if "unavailable" in body else None
         out = entries_out(made.K, Known(unavailable=said))
-        fallback = settings.fallback
+        fallback, want = settings.fallback, wanted(settings)
         static = to_numpy(made.K.center) if fallback is None else np.array(fallback)
         rungs = [
             Rung("learner", lambda: None, without=f"The session cannot be opened: {error}"),
+            *([] if want.point is None else [wanted_rung(want)]),
             Rung("last", lambda: self._last_noted(name, settings)),
             Rung("static", lambda: static.reshape(-1)),
         ]

@@ -1,0 +1,154 @@
+"""Several who ask for the same at once, or for what the service must not do."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+import tidewolf as tw
+from test_served import COSTS, LINKS, ME, THREE, door, network
+from tidewolf.core.errors import (
+    InvalidInput,
+    NotAMember,
+    Overloaded,
+    TidewolfError,
+    UnknownSession,
+)
+from tidewolf.service.description import Description
+from tidewolf.service.served import on_disk
+from tidewolf.service.server import ended
+
+__all__ = ["door"]
+
+
+def test_who_deletes_a_session_leaves_nothing_half_gone(door, monkeypatch):
+    gate, writing = threading.Event(), threading.Event()
+    commits = door.sessions.shelf.commits
+    write = commits._write
+
+    def slow(group):
+        writing.set()
+        assert gate.wait(30)
+        write(group)
+
+    monkeypatch.setattr(commits, "_write", slow)
+    found: list[Any] = []
+
+    def ask(what: str, *given: Any) -> None:
+        try:
+            found.append((what, getattr(door, what)(*given)))
+        except TidewolfError as error:
+            found.append((what, type(error)))
+
+    deleting = threading.Thread(target=ask, args=("delete", "a", "", ME))
+    deleting.start()
+    assert writing.wait(30)  # it is being deleted, and not yet gone
+    others = [
+        threading.Thread(target=ask, args=call)
+        for call in (
+            ("decide", "a", None, ME),
+            ("observe", "a", {"costs": COSTS}, ME),
+            ("get", "a"),
+            ("delete", "a", "", ME),
+        )
+    ]
+    for thread in others:
+        thread.start()
+    door.sessions.shelf.rounds_of("a", 1, 9)  # who only looks remembers nothing
+    gate.set()
+    for thread in (deleting, *others):
+        thread.join(30)
+    assert found[0] == ("delete", {"name": "a", "deleted": True, "version": tw.__version__})
+    assert [kind for _, kind in found[1:]] == [UnknownSession] * 4
+    with pytest.raises(UnknownSession):
+        door.history("a")
+    assert door.put("a", {**THREE, "rounds": 9}, ME)["rounds"] == 0
+    assert door.observe("a", {"costs": COSTS}, ME)["round"] == 1
+
+
+def test_a_session_that_another_process_deleted_is_not_there(door):
+    door.served("a")
+    number = door.sessions.shelf._number("a")
+    shelf = door.sessions.shelf
+    with sqlite3.connect(door.folder / "tidewolf.db") as db:
+        db.execute("DELETE FROM sessions")
+        db.execute("DELETE FROM head")
+    db.close()
+    with pytest.raises(UnknownSession, match="it was deleted"):
+        shelf.commits.submit(lambda db: shelf._backing.claim(db, number, "")).result(30)
+    with pytest.raises(UnknownSession):
+        door.decide("a", None, ME)
+
+
+def test_what_was_made_is_opened_under_its_own_description_alone(door):
+    made = Description.of({**THREE, "set": {"kind": "Simplex", "n": 4}}).made()
+    door.sessions.shelf.let_go("a")
+    with door.sessions._held("a", ("another", made)) as served:
+        assert served.K.shape == (3,)
+
+
+def test_a_pin_holds_where_the_session_cannot_be_opened(door):
+    door.observe("a", {"costs": COSTS}, ME)
+    door.pin("a", {"decision": [0.0, 1.0, 0.0], "why": "a test"}, ME)
+    door.sessions.shelf.close()
+    with sqlite3.connect(door.folder / "tidewolf.db") as db:
+        db.execute("UPDATE observations SET feedback = zeroblob(9)")
+    db.close()
+    door.open()
+    answer = door.decide("a", None, ME)
+    assert answer["source"] == "pinned"
+    assert answer["decision"]["entry 1"] == 1.0
+    assert "cannot be opened" in answer["reason"]
+    assert "pinned point is played" in answer["reason"]
+
+
+def test_an_incumbent_outside_of_the_set_is_refused_when_it_is_said(door):
+    door.mode("a", {"mode": "shadow"}, ME)
+    with pytest.raises(NotAMember, match="exceeds its limits by 2"):
+        door.decide("a", {"round": 1, "advice": {"incumbent": [0.0, 3.0, 0.0]}}, ME)
+    right = {"round": 1, "advice": {"incumbent": [0.0, 1.0, 0.0]}}
+    assert door.decide("a", right, ME)["source"] == "incumbent"
+    assert door.observe("a", {"round": 1, "costs": COSTS}, ME)["cost"] == 0.0
+
+
+def test_a_fallback_that_fits_no_more_is_changed_with_the_set(door):
+    learners = [{"name": "LyapunovDescent"}]
+    body = {"set": network(LINKS), "learners": learners, "fallback": {"s > a": 1.0, "a > t": 1.0}}
+    door.put("net", body, ME)
+    less = network([["s", "b"], ["b", "t"], ["s", "t"]])
+    with pytest.raises(InvalidInput, match="The fallback has no entry called"):
+        door.migrate("net", {"set": less, "why": "a is gone"}, ME)
+    new = {"s > b": 0.0, "b > t": 0.0, "s > t": 1.0}
+    said = door.migrate("net", {"set": less, "fallback": new, "why": "a is gone"}, ME)
+    assert said["settings"]["fallback"] == new
+    assert door.migrate("net", {"fallback": None}, ME)["settings"]["fallback"] is None
+    door.reopen()
+    assert door.get("net")["settings"]["fallback"] is None
+
+
+def test_the_last_entries_of_the_audit_are_the_newest(door):
+    for number in range(30):
+        door.pin("a", {"decision": None, "why": str(number)}, ME)
+    shelf = door.sessions.shelf
+    assert [one.why for one in shelf.last_entries("a", 2)] == ["29", "28"]
+    assert shelf.cards()[0].description == "" != shelf.card("a").description
+
+
+def test_a_disk_that_does_not_come_back_is_said_in_a_sentence(monkeypatch):
+    monkeypatch.setattr("tidewolf.service.served.TO_DISK", 0.01)
+    with pytest.raises(Overloaded, match="busy"):
+        on_disk(Future())
+
+
+def test_a_server_does_not_wait_for_who_computes_for_long():
+    gate = threading.Event()
+    with ThreadPoolExecutor(2, "hostile-pool") as pool:
+        pool.submit(gate.wait, 30)
+        assert not ended(0.01, "hostile-pool")
+        gate.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+        assert ended(30.0, "hostile-pool")
