@@ -108,6 +108,7 @@ NEEDS = {
     "test_sdp.py::test_the_shell_runs_it_and_writes_a_page": "typer",
     "test_service_docs.py": "httpx",
     "test_serve_faults.py": "fastapi",
+    "test_storm.py": "fastapi",
     "test_serve_fuzz.py": "fastapi",
     "test_service.py": "fastapi",
     "test_serve_security.py": "fastapi",
