@@ -396,9 +396,8 @@ class Journal(Generic[S]):
         """One transaction from the head as it is to the next: observations, rounds that wait, a
         snapshot. It fails where another writer, of a later epoch, has been here meanwhile.
         """
-        before, was, state = self._head, self._place.pending, b""
-        if head.snapshot == head.last != before.snapshot:
-            state = self.learner.save(place.observed)
+        before, was, learner = self._head, self._place.pending, self.learner
+        has_snapshot = head.snapshot == head.last != before.snapshot
 
         def write(tables: Tables) -> None:
             if head == before:
@@ -411,8 +410,8 @@ class Journal(Generic[S]):
                 tables.write_pending(was, place.pending, head.link)
             if contents:
                 tables.write_contents(contents)
-            if state:
-                tables.add_snapshot(head, state, self._every)
+            if has_snapshot:
+                tables.add_snapshot(head, learner.save(place.observed), self._every)
             if head.first != before.first:
                 tables.forget(head.first)
                 tables.forget_contents(coming_round(place.state) - REMEMBERED)

@@ -111,6 +111,7 @@ def make_app(
         traffic=traffic,
         loopback_only=loopback_only,
         log=log,
+        busiest={each.path.rpartition("/")[2]: each for each in endpoints[:2]},
     )
     return app
 

@@ -35,6 +35,7 @@ ALWAYS = frozenset(("/healthz", "/readyz", "/metrics"))
 OPEN = frozenset(("/healthz", "/readyz", "/docs", "/openapi.json"))
 LOOPBACK = frozenset((b"localhost", b"127.0.0.1", b"[::1]"))
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"))
+_SESSIONS = "/v1/sessions/"
 _READS = frozenset(("GET", "HEAD", "OPTIONS"))
 
 
@@ -56,6 +57,9 @@ class Gate:
         Whether it answers to names of loopback alone.
     log : bool
         Whether every request is a line of JSON on stderr.
+    busiest : dict
+        Who answers /v1/sessions/NAME/WORD, by that word, for the words that are asked most: they
+        are found without asking the router.
     """
 
     def __init__(
@@ -66,8 +70,9 @@ class Gate:
         traffic: Traffic,
         loopback_only: bool,
         log: bool,
+        busiest: dict[str, ASGIApp],
     ) -> None:
-        self.app = app
+        self.app, self._busiest = app, busiest
         self._tokens, self._quotas, self._traffic = tokens, quotas, traffic
         self._loopback_only, self._log = loopback_only, log
 
@@ -86,7 +91,7 @@ class Gate:
         entered = False
         try:
             entered = self._admit(scope)
-            await self.app(scope, receive, sent)
+            await self._inside(scope)(scope, receive, sent)
         except asyncio.CancelledError:
             if status == 0:
                 await problem_of(Overloaded("The server is stopping: come again.")).send(sent)
@@ -99,6 +104,16 @@ class Gate:
             if entered:
                 self._traffic.in_flight -= 1
             self._note(scope, status, time.perf_counter() - began)
+
+    def _inside(self, scope: Scope) -> ASGIApp:
+        """Who answers a request."""
+        path: str = scope["path"]
+        name, _, word = path.removeprefix(_SESSIONS).partition("/")
+        found = self._busiest.get(word)
+        if found is None or not name or not path.startswith(_SESSIONS):
+            return self.app
+        scope["path_params"], scope[ENDPOINT] = {"name": name}, found
+        return found
 
     def _admit(self, scope: Scope) -> bool:
         """Who asks goes into the scope; whether the request counts as one under way."""
