@@ -18,7 +18,9 @@ from tidewolf.core.errors import (
     TidewolfError,
     UnknownSession,
 )
+from tidewolf.service.app import _readiness
 from tidewolf.service.description import Description
+from tidewolf.service.overload import Traffic
 from tidewolf.service.served import on_disk
 from tidewolf.service.server import ended
 
@@ -152,3 +154,21 @@ def test_a_server_does_not_wait_for_who_computes_for_long():
         gate.set()
         pool.shutdown(wait=False, cancel_futures=True)
         assert ended(30.0, "hostile-pool")
+
+
+def test_notes_count_rounds_from_one(door):
+    door.put("late", {**THREE, "expire_after": 2}, ME)
+    door.decide("late", {"round": 6}, ME)
+    (note,) = door.get("late")["notes"]
+    assert note.endswith("expired, with nothing told of them: 1, 2, 3, 4.")
+
+
+def test_who_has_no_token_is_not_told_where_things_are_kept(door):
+    shelf = door.sessions.shelf
+    shelf.commits.trouble = f"Nothing more can be kept in {shelf.where}."
+    traffic = Traffic()
+    traffic.ready = True
+    for has_tokens in (False, True):
+        answer = _readiness(door.sessions, traffic, has_tokens)
+        assert answer.status == 503
+        assert (shelf.where.encode() in answer.body) is not has_tokens

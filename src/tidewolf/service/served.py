@@ -44,7 +44,13 @@ from tidewolf.live.entries import said_demands
 from tidewolf.methods.available import entries_out
 from tidewolf.methods.turns import takes_late
 from tidewolf.service import feedback, modes
-from tidewolf.service.bodies import as_body, as_round, as_seconds, counted_from_one
+from tidewolf.service.bodies import (
+    as_body,
+    as_round,
+    as_seconds,
+    counted_from_one,
+    noted_from_one,
+)
 from tidewolf.service.description import Made
 from tidewolf.service.feedback import BROKEN, Seen
 from tidewolf.service.ladder import Chosen, Rung, descend, wanted_rung
@@ -764,7 +770,7 @@ class Served:
                 "violation": saved.saved_violation,
                 "rounds": saved.rounds,
             },
-            "notes": list(session.notes),
+            "notes": [noted_from_one(note) for note in session.notes],
             "pinned": settings.pin is not None,
             "stale": self.is_stale,
         }
