@@ -7,6 +7,7 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tidewolf as tw
@@ -172,3 +173,29 @@ def test_who_has_no_token_is_not_told_where_things_are_kept(door):
         answer = _readiness(door.sessions, traffic, has_tokens)
         assert answer.status == 503
         assert (shelf.where.encode() in answer.body) is not has_tokens
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_who_was_not_told_of_a_pin_did_not_play_it(door, kill):
+    told = door.decide("a", None, ME)
+    door.pin("a", {"decision": [1.0, 0.0, 0.0], "why": "between a decision and its feedback"}, ME)
+    if kill:
+        door.reopen()
+    cost = np.dot(list(told["decision"].values()), COSTS)
+    assert door.observe("a", {"round": 1, "costs": COSTS}, ME)["cost"] == pytest.approx(cost)
+    assert door.get("a")["saved"]["rounds"] == 0
+    assert door.observe("a", {"round": 1, "costs": COSTS}, ME)["cost"] == pytest.approx(cost)
+    assert (
+        door.observe("a", {"round": 2, "costs": COSTS}, ME)["cost"] == 1.0
+    )  # from now on
+    door.decide("a", None, ME)
+    door.pin("a", {"decision": [0.0, 1.0, 0.0]}, ME)
+    if kill:
+        door.reopen()
+    assert door.observe("a", {"round": 3, "costs": COSTS}, ME)["cost"] == 1.0  # the pin before
+    door.pin("a", {"decision": [1.0, 0.0, 0.0]}, ME)
+    door.decide("a", None, ME)
+    assert door.observe("a", {"round": 4, "costs": COSTS}, ME)["cost"] == 1.0  # asked again
+    door.rollback("a", {"round": 2}, ME)
+    for number in (2, 3, 4):
+        assert door.observe("a", {"round": number, "costs": COSTS}, ME)["cost"] == 1.0

@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Literal, NamedTuple, final
 
@@ -607,13 +607,16 @@ class Served:
             self.session.play(time=time)
 
     def _standing_answer(self, number: int, own: Array) -> Note:
-        """What was answered of a round that is not over, or would be."""
+        """What was answered of a round that is not over, or would be. In the round in which what is
+        played was changed by hand, nobody who did not ask again knows of that.
+        """
         note = self._answers.get(number)
-        if note is not None and self._stands(number, note):
+        if note is not None and (self._stands(number, note) or number == self.settings.since):
             return note
+        is_older = number == self.settings.since
+        want = Wanted("learner", None, "") if is_older else wanted(self.settings)
         told = "" if note is None else note.told
-        asked = _Asked(number, {}, told, None, None)
-        return self._chosen(asked, wanted(self.settings), _array(own), "")
+        return self._chosen(_Asked(number, {}, told, None, None), want, _array(own), "")
 
     def _answered(
         self, number: int, answer: Note
@@ -654,8 +657,8 @@ class Served:
 
     def operate(self, settings: Settings) -> None:
         """Be operated so from now on."""
-        self.settings = settings
-        self.shelf.set(self.name, settings.text)
+        self.settings = replace(settings, since=self.session.round)
+        self.shelf.set(self.name, self.settings.text)
 
     def standing(self) -> Floats:
         """The decision that stands, whoever made it."""
@@ -675,6 +678,9 @@ class Served:
         waiting = self.session.pending
         first = min(waiting, default=number) + 1
         self.shelf.forget_rounds(self.name, number + 1, self.session.rounds)
+        if self.settings.since >= number:  # that round is another one
+            self.settings = replace(self.settings, since=-1)
+            self.shelf.set(self.name, self.settings.text)
         self._answers, self.asked_at = {}, {}
         self.recent = {
             one: found
