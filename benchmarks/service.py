@@ -62,10 +62,11 @@ def load(learner: str, seconds: float = SECONDS) -> Iterator[Bar]:
     with TemporaryDirectory() as place, Served(Path(place) / "data") as server:
         server.put(SESSIONS, N, learner)
         asked = {"sessions": SESSIONS, "n": N, "rate": RATE, "connections": 64}
-        opening = server.load(seconds=6 * SESSIONS / RATE, grace=30, **asked)
+        slowly = asked | {"rate": RATE / 5}  # every session's first round, and no more
+        opening = server.load(seconds=10 * SESSIONS / RATE, grace=30, **slowly)
         before, spent = server.memory, server.cpu
         peak = Peak(server)
-        found = server.load(seconds=seconds, first=4, **asked)
+        found = server.load(seconds=seconds, first=2, **asked)
         most, spent = peak.end(), server.cpu - spent
         _say(f"{learner}, sessions being opened", opening)
         _say(learner, found)

@@ -49,7 +49,8 @@ def prepare() -> None:
     from tidewolf.service.sessions import Caller, Sessions
 
     with TemporaryDirectory() as folder:
-        sessions, caller = Sessions(Shelf.open(folder)), Caller("anonymous", "writer", "")
+        shelf, caller = Shelf.open(folder), Caller("anonymous", "writer", "")
+        sessions = Sessions(shelf)
         for learner in ("LyapunovDescent", "Ensemble"):
             for n in (3, 4):
                 name, learners = f"{learner}.{n}", [{"name": learner}]
@@ -62,6 +63,7 @@ def prepare() -> None:
                     sessions.decide(name, {"round": number + ahead}, caller)
                     sessions.observe(name, {"round": number, **told}, caller)
         sessions.close()
+        shelf.close()
 
 
 def fork(arguments: list[str], file: str, environment: dict[str, str], user: int | None) -> int:

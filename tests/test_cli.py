@@ -476,7 +476,9 @@ def test_help_teaches(capsys):
     assert "tidewolf run routing --rounds 2000 --seed 7 --out results" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", ["run", "resume", "report", "new", "compare", "list"])
+@pytest.mark.parametrize(
+    "command", ["run", "resume", "report", "new", "compare", "list", "serve", "backup", "restore"]
+)
 def test_every_command_shows_examples(command, capsys):
     assert main([command, "--help"]) == 0
     assert f"Examples:\n    tidewolf {command}" in capsys.readouterr().out
@@ -485,7 +487,7 @@ def test_every_command_shows_examples(command, capsys):
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("re", ["resume", "report"]),
+        ("re", ["resume", "report", "restore"]),
         ("run rou", ["routing"]),
         ("run routing --learner Lya", ["LyapunovDescent", "LyapunovFrankWolfe"]),
     ],

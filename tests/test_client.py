@@ -23,6 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from tidewolf.client.wire import AGAIN, as_json, error_of
 from tidewolf.core import errors
 from tidewolf.core.errors import (
     AlreadyThere,
@@ -42,7 +43,6 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.functions import Affine, Capacity, Linear
-from tidewolf.wire import AGAIN, as_json, error_of
 
 DESCENT = [{"name": "LyapunovDescent"}]
 SIMPLEX = {"set": {"kind": "Simplex", "n": 3}, "learners": DESCENT}
@@ -234,7 +234,7 @@ def between(url: str, fate: Callable[[], str]) -> Iterator[str]:
 def at_once(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Nobody waits; the pauses that would have been."""
     pauses: list[float] = []
-    monkeypatch.setattr("tidewolf.wire.time.sleep", pauses.append)
+    monkeypatch.setattr("tidewolf.client.wire.time.sleep", pauses.append)
     return pauses
 
 

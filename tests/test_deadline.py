@@ -240,7 +240,7 @@ def test_who_slept_sleeps_again_when_the_file_is_opened(tmp_path: Any, every: in
             observed(session, t)
         x = session.play(deadline=0.05)
         bits = saved(session)
-        session._journal._release()  # type: ignore[union-attr]  # as a kill leaves it
+        session._journal._home.close()  # type: ignore[union-attr]  # as a kill leaves it
     CALLS.clear()
     with tw.Session.open(path, learner) as again:
         assert "slow" not in CALLS
@@ -264,7 +264,7 @@ def test_late_rounds_with_deadlines_come_to_the_same_bits_again(tmp_path: Any, e
         session.play(round=8, deadline=0.05)
         points = [session.play(round=r) for r in session.pending]
         bits = learner.save(session._now)
-        session._journal._release()  # type: ignore[union-attr]
+        session._journal._home.close()  # type: ignore[union-attr]
     with tw.Session.open(path, learner) as again:
         assert all(map(np.array_equal, points, (again.play(round=r) for r in again.pending)))
         assert learner.save(again._now) == bits
@@ -322,7 +322,7 @@ def test_knowledge_may_follow_where_the_round_was_looked_at_and_somebody_slept(
         assert np.array_equal(session.play(advice=point), x)
         with pytest.raises(InvalidInput, match="when something else was known"):
             session.play(advice={"incumbent": [0.0, 1.0, 0.0]})
-        session._journal._release()  # type: ignore[union-attr]
+        session._journal._home.close()  # type: ignore[union-attr]
     with tw.Session.open(path, learner) as again:
         assert np.array_equal(again.play(), x)
 
@@ -354,7 +354,7 @@ def test_an_observation_is_kept_where_an_adviser_of_the_next_round_fails(
             observed(one, 4)
         bits = saved(session)
         assert bits == saved(memory)
-        session._journal._release()  # type: ignore[union-attr]
+        session._journal._home.close()  # type: ignore[union-attr]
     with tw.Session.open(path, learner) as again:
         assert saved(again) == bits
 
@@ -365,7 +365,7 @@ def test_a_session_that_is_opened_where_an_adviser_fails_goes_on(tmp_path: Any) 
         with tw.Session.open(tmp_path / "a.db", learner) as session:
             if session.rounds == 0:
                 observed(session, 0)
-            session._journal._release()  # type: ignore[union-attr]
+            session._journal._home.close()  # type: ignore[union-attr]
     with tw.Session.open(tmp_path / "a.db", learner) as session:
         assert np.isfinite(session.play()).all()
         assert "planner failed" in session.notes[0]

@@ -395,6 +395,8 @@ def test_a_killed_server_is_gone_at_once_and_a_live_one_never(
         assert [name for (name,) in prepared.execute("SELECT holder FROM servers")] == ["a"]
         process.send_signal(signal.SIGKILL)
     assert until(lambda: is_gone(prepared, "a")) < 1
+    Presence(postgres_url, "b").close()
+    assert prepared.execute("SELECT count(*) FROM servers").fetchone() == (0,)
     presence = Presence(postgres_url, "a")
     assert not is_gone(prepared, "a")
     presence.close()

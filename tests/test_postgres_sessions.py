@@ -10,7 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,11 @@ from killed import LEARNERS, observe
 from postgres import Server
 from postgres_killed import patiently
 from servers import LOST, Caller, Servers
-from test_postgres import through, until, wire  # noqa: F401  (a fixture)
+from servers import Server as HttpServer
+from test_postgres import is_commit, through, until, wire  # noqa: F401  (a fixture)
 from tidewolf.core.errors import AlreadyThere, CheckpointError, HeldElsewhere, UnknownSession
 from tidewolf.durable import Shelf
+from tidewolf.durable.copies import backup, restore
 from tidewolf.durable.shelf import Round
 from wire import Wire, never
 
@@ -144,6 +147,22 @@ def test_cut_at_any_message_of_an_observation_it_goes_on_to_the_bit(
         t = session.rounds
         wire.before = wire.after = never
     assert failed > kept
+    shelf.close()
+
+
+def test_a_commit_of_unknown_fate_is_not_tried_again(
+    postgres_url: str,
+    wire: Wire,  # noqa: F811
+) -> None:
+    shelf = Shelf.open(through(wire, postgres_url))
+    shelf.create("one", "{}").result()
+    wire.after = is_commit
+    shelf.audit("ada", "one", "pin", "a reason")
+    with pytest.raises(CheckpointError, match="whether it was kept is not known"):
+        shelf.flushed("one").result()
+    wire.after = never
+    until(lambda: shelf.is_well() is None)
+    assert [entry.why for entry in shelf.entries()] == ["a reason"]
     shelf.close()
 
 
@@ -287,6 +306,13 @@ def test_the_audit_is_never_changed(pair: tuple[Shelf, Shelf], postgres_server: 
             postgres_server.execute(statement, name)
 
 
+def test_who_may_make_no_tables_is_told_so(postgres_server: Server, postgres_url: str) -> None:
+    with suppress(Exception):  # by an earlier test of this server
+        postgres_server.execute("CREATE ROLE guest LOGIN")
+    with pytest.raises(CheckpointError, match=r"kept in .*: permission denied"):
+        Shelf.open(postgres_url.replace("user=tidewolf", "user=guest"))
+
+
 def test_names_are_in_the_order_of_their_characters_in_every_language(
     postgres_server: Server,
 ) -> None:
@@ -302,6 +328,34 @@ def test_names_are_in_the_order_of_their_characters_in_every_language(
     assert [card.name for card in shelf.cards("a", after="a.b", most=2)] == ["aB", "a_b"]
     assert len(shelf.cards("a")) == 7
     shelf.close()
+
+
+def test_what_is_restored_is_what_its_server_goes_on_from(
+    pair: tuple[Shelf, Shelf], postgres_url: str, tmp_path: Path
+) -> None:
+    first, second = pair
+    assert backup(postgres_url, tmp_path / "copy.db") == 1
+    go_on(first, "one", 5)
+    session = opened(first, "one")
+    with pytest.raises(AlreadyThere):
+        restore(tmp_path / "copy.db", postgres_url)
+    assert restore(tmp_path / "copy.db", postgres_url, replace=True) == 1
+    with suppress(CheckpointError):  # until the server has looked
+        observe(session, 5)
+        first.flushed("one").result()
+    assert not first.holds("one")
+    assert opened(first, "one").rounds == 3
+    go_on(first, "one", 6)
+    assert restore(tmp_path / "copy.db", postgres_url, replace=True) == 1
+    until(lambda: not first.holds("one"))  # nobody has to write
+    go_on(second, "one", 4)
+    assert restore(tmp_path / "copy.db", tmp_path / "folder") == 1
+    folder = Shelf.open(tmp_path / "folder")
+    go_on(folder, "one", 6)
+    folder.close()
+    with pytest.raises(UnknownSession) as caught:
+        backup(f"{postgres_url}&password=secret", tmp_path / "other.db", ["two"])
+    assert "secret" not in str(caught.value)
 
 
 # --- servers that are killed, stopped, restarted --------------------------------------------------
@@ -384,6 +438,8 @@ def test_when_postgres_is_restarted_under_load_nothing_is_lost_or_doubled(
     until(lambda: min(acknowledged.values()) > 5, 30)
     postgres_server.control("stop", "-m", "immediate")
     until(lambda: failures)
+    with pytest.raises(CheckpointError, match="does not answer"):
+        shelf.count()
     postgres_server.control("start")
     for thread in threads:
         thread.join()
@@ -404,50 +460,70 @@ def test_when_postgres_is_restarted_under_load_nothing_is_lost_or_doubled(
 SIMPLEX = {"set": {"kind": "Simplex", "n": 4}, "learners": [{"name": "LyapunovDescent"}]}
 
 
+class Balancer:
+    """Asks the server that answered last, and the other where it is gone or does not hold it."""
+
+    def __init__(self, servers: Iterable[HttpServer]) -> None:
+        self._callers = deque(Caller(server) for server in servers)
+
+    def insist(self, method: str, path: str, body: Any = None) -> Any:
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            try:
+                status, answer = self._callers[0].ask(method, path, body)
+            except LOST:
+                status, answer = 503, None
+            if status in (200, 201):
+                return answer
+            assert status == 503 or (status == 409 and answer["holder"]), answer
+            self._callers.rotate()
+            time.sleep(2e-3)
+        raise AssertionError(f"{method} {path}: nobody answers")
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(12, marks=pytest.mark.soak)])
 def test_when_one_of_two_servers_is_killed_under_load_the_other_goes_on_to_the_bit(
-    servers: Servers, postgres_url: str, tmp_path: Path
+    servers: Servers, postgres_url: str, tmp_path: Path, kills: int
 ) -> None:
-    first, second = (
+    both = [
         servers.start(tmp_path / name, "--database", postgres_url) for name in ("first", "second")
-    )
-    costs = np.random.default_rng(8).random((24, 4)).tolist()
-    names, address = [f"s{n}" for n in range(3)], f"http://127.0.0.1:{first.port}"
+    ]
+    rounds, names = 12 * (kills + 1), [f"s{n}" for n in range(3)]
+    costs = np.random.default_rng(8).random((rounds, 4)).tolist()
     answers: dict[str, list[Any]] = {name: [] for name in names}
 
     def work(name: str) -> None:
-        """Ask the first server, and the second once the first is gone."""
-        one, other = Caller(first), Caller(second)
-        one.insist("PUT", f"/v1/sessions/{name}", SIMPLEX)
-        status, answer = other.ask("GET", f"/v1/sessions/{name}")
-        assert (status, answer["holder"]) == (409, address)
-        for t, cost in enumerate(costs):
-            body = {"round": t + 1, "costs": cost, "capacities": [0.4] * 4}
-            for path, given in (("decisions", {"round": t + 1}), ("observations", body)):
-                path, status = f"/v1/sessions/{name}/{path}", 0
-                while status != 200:
-                    try:
-                        status, answer = one.ask("POST", path, given)
-                    except LOST:
-                        status, answer = other.insist("POST", path, given)
-                    if status != 200:
-                        assert (status, answer["holder"]) == (409, address)
-                answers[name].append(answer)
+        balancer, path = Balancer(both), f"/v1/sessions/{name}"
+        balancer.insist("PUT", path, SIMPLEX)
+        status, answer = Caller(both[1]).ask("GET", path)
+        assert (status, answer["holder"]) == (409, f"http://127.0.0.1:{both[0].port}")
+        for t, cost in enumerate(costs, 1):
+            body = {"round": t, "costs": cost, "capacities": [0.4] * 4}
+            decided = balancer.insist("POST", f"{path}/decisions", {"round": t})
+            answers[name].append((decided, balancer.insist("POST", f"{path}/observations", body)))
 
     threads = [threading.Thread(target=work, args=(name,)) for name in names]
     for thread in threads:
         thread.start()
-    until(lambda: min(map(len, answers.values())) > 10, 30)
-    first.kill()
+    for kill in range(kills):
+        done = 10 * (kill + 1)
+        until(lambda done=done: min(map(len, answers.values())) >= done, 60)
+        killed = both[kill % 2]
+        killed.kill()
+        if kill < kills - 1:
+            killed.start()
     for thread in threads:
         thread.join()
-    session, expected = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(4))), []
+    session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(4)))
     for t, cost in enumerate(costs):
-        expected.append(session.play().tolist())
+        expected = session.play().tolist()
         session.observe(round=t, costs=cost, capacities=np.full(4, 0.4))
+        for name in names:
+            decided, observed = answers[name][t]
+            assert list(decided["decision"].values()) == expected
+            assert observed["rounds"] == t + 1
+    balancer = Balancer(both)
     for name in names:
-        given = [list(answer["decision"].values()) for answer in answers[name][::2]]
-        assert given == expected
-        assert [answer["rounds"] for answer in answers[name][1::2]] == list(range(1, 25))
-        _, said = Caller(second).ask("GET", f"/v1/sessions/{name}/history")
-        assert [row["round"] for row in said["rounds"]] == list(range(1, 25))
-    assert second.terminate() == 0
+        said = balancer.insist("GET", f"/v1/sessions/{name}/history?most=1000")
+        assert [row["round"] for row in said["rounds"]] == list(range(1, rounds + 1))
+    assert both[kills % 2].terminate() == 0

@@ -13,11 +13,13 @@ from tidewolf.core.arrays import SILENCE, as_point, like
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import TidewolfError
 from tidewolf.core.feedback import FirstOrder, FullInformation
-from tidewolf.core.values import _defaults, _labels, _said, same
+from tidewolf.core.values import _defaults, _labels, _said, identity, same
 from tidewolf.durable.feedback import decode, decode_checked, encode, kept
 from tidewolf.durable.played import How, encode_played
+from tidewolf.durable.records import Row, digest
 from tidewolf.functions import Capacity, Linear, Unlimited
 from tidewolf.functions.negative import _limits, negative_capacities
+from tidewolf.session import _content
 
 NUMBERS = st.floats(allow_nan=False)
 DOUBLES = arrays(np.float64, array_shapes(max_dims=3, max_side=4), elements=NUMBERS)
@@ -105,6 +107,27 @@ def test_what_counts_of_a_value_is_said_in_order(kind):
         found, due = _said(value), said_slowly(value)
         assert list(found) == list(due)
         assert all(same(found[name], due[name]) for name in due)
+
+
+@given(
+    array_shapes(min_dims=2, max_dims=3, max_side=4).flatmap(
+        lambda shape: st.tuples(*[arrays(np.float64, shape, elements=st.floats())] * 2)
+    ),
+    st.booleans(),
+)
+def test_a_content_is_the_identity_of_what_was_given(given_arrays, turned):
+    C, c = (x[::-1] if turned else x for x in given_arrays)
+    seen = FullInformation(Linear._unchecked(C=C), Capacity._unchecked(c=c))
+    assert _content(seen, None) == identity(("FullInformation", tuple(seen), None))
+    assert _content(seen, c) == identity(("FullInformation", tuple(seen), c))
+
+
+@given(st.integers(1, 2**40), st.integers(0, 3), st.binary(), st.none() | st.binary())
+def test_a_link_is_that_of_all_its_parts(number, rounds, feedback, played):
+    row, before = Row(number, number + 1, rounds, 2, feedback, None, played), b"before"
+    sizes = [len(feedback), -1, -1 if played is None else len(played)]
+    numbers = " ".join(map(str, (*row[:4], *sizes))).encode()
+    assert row.link(before) == digest(before, numbers, feedback, played or b"")
 
 
 # --- what a session looks at ----------------------------------------------------------------------

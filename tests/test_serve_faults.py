@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
-from servers import PATIENCE, Caller, Server
+from servers import LOST, PATIENCE, Caller, Server
 
 SIMPLEX = {"set": {"kind": "Simplex", "n": 3}, "learners": [{"name": "LyapunovDescent"}]}
 RNG = np.random.default_rng(5)
@@ -179,10 +179,9 @@ def test_a_small_disk_that_is_full_recovers_when_there_is_room(servers, small_di
     caller = Caller(server)
     put(caller, "a")
     acknowledged = 0
-    with ballast.open("wb") as file, contextlib.suppress(OSError):
+    with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while True:
             file.write(bytes(4096))
-            file.flush()
     while (found := observe(caller, "a", acknowledged + 1))[0] == 200:
         acknowledged += 1
         assert acknowledged < 40
@@ -363,9 +362,13 @@ def test_thousands_of_idle_connections_keep_nobody_waiting(server):
 
 
 def test_asked_to_end_it_answers_whom_it_heard_and_exits_0(servers, tmp_path):
-    server = servers.start(tmp_path / "data", sync_ms=150)
+    assert servers.syncs >= 0
+    server = servers.start(tmp_path / "data")
     names = [f"s{i}" for i in range(4)]
     put(Caller(server), *names)
+    server.kill()
+    server.environment["TIDEWOLF_SYNC_MS"] = "150"
+    server.start()
     found: dict[str, Any] = {}
 
     def work(name: str) -> None:
@@ -382,11 +385,45 @@ def test_asked_to_end_it_answers_whom_it_heard_and_exits_0(servers, tmp_path):
     assert {name: status for name, (status, _) in found.items()} == dict.fromkeys(names, 200)
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port))
+    server.environment["TIDEWOLF_SYNC_MS"] = "0"
     server.start()
     caller = Caller(server)
     for name in names:
         assert caller.ask("GET", f"/v1/sessions/{name}")[1]["rounds"] == 1
     assert server.terminate() == 0
+
+
+def test_asked_to_end_under_load_it_answers_for_all_that_it_kept(server):
+    """Nobody is cut off whose observation is on disk: what is there was acknowledged."""
+    names = [f"s{i}" for i in range(6)]
+    put(Caller(server), *names)
+    acknowledged, refused = dict.fromkeys(names, 0), []
+
+    def work(name: str) -> None:
+        caller = Caller(server)
+        with contextlib.suppress(*LOST):
+            while acknowledged[name] < 40:
+                status, answer = observe(caller, name, acknowledged[name] + 1)
+                if status != 200:
+                    refused.append((caller.retry_after, status, answer))
+                    break
+                acknowledged[name] += 1
+        caller.hang_up()
+
+    work_of = [threading.Thread(target=work, args=(name,)) for name in names]
+    for one in work_of:
+        one.start()
+    while sum(acknowledged.values()) < 12:
+        time.sleep(1e-3)
+    assert server.terminate() == 0, server.said()
+    for one in work_of:
+        one.join()
+    assert all(status == 503 and after for after, status, _ in refused), refused
+    server.start()
+    caller = Caller(server)
+    for name in names:
+        assert caller.ask("GET", f"/v1/sessions/{name}")[1]["rounds"] == acknowledged[name]
+        assert decide(caller, name) == twin(acknowledged[name])
 
 
 def test_asked_to_end_it_does_not_wait_for_callers_that_stall(server):

@@ -385,6 +385,31 @@ def test_more_than_can_be_answered_is_refused_at_once(small):
     assert call(url, "GET", "/v1/sessions").status == 200
 
 
+def test_bodies_are_bounded_in_all(tmp_path):
+    traffic = Traffic(most_held=100)
+    head = POST + b"Content-Length: 90\r\n\r\n"
+    with in_thread(tmp_path, traffic=traffic) as url:
+        with connected(url) as first, connected(url) as second:
+            first.sendall(head + b"x" * 80)
+            _until(lambda: traffic.held == 80)
+            second.sendall(head + b"x" * 80)
+            assert second.recv(100).startswith(b"HTTP/1.1 503 ")
+            first.sendall(b"x" * 10)
+            assert first.recv(100).startswith(b"HTTP/1.1 400 ")
+        assert call(url, "POST", "/v1/sessions/a/pin", b"x" * 500).status == 400
+        _until(lambda: traffic.held == 0)
+
+
+def test_readiness_follows_the_traffic_and_the_disk(tmp_path):
+    traffic = Traffic()
+    with in_thread(tmp_path, traffic=traffic) as url:
+        assert call(url, "GET", "/readyz").status == 200
+        traffic.ready = False
+        answer = call(url, "GET", "/readyz")
+        assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+        assert call(url, "GET", "/healthz").status == 200
+
+
 def _until(holds):
     for _ in range(500):
         if holds():

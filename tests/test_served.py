@@ -353,6 +353,30 @@ def test_a_commit_that_fails_acknowledges_nothing_and_the_session_goes_on(door):
     assert door.sessions.counters["failed_commits"] == 1
 
 
+def test_where_nothing_can_be_written_sessions_are_looked_at(door):
+    door.observe("a", {"round": 1, "costs": COSTS}, ME)
+    before = door.decide("a", None, ME)
+    writer = door.sessions.shelf._backing.writer
+    writer.execute("PRAGMA query_only = ON")
+    reply = door.sessions.observe("a", {"round": 2, "costs": COSTS}, ME)
+    with pytest.raises(CheckpointError):
+        reply.after.result(30)
+    for _ in range(2):
+        assert door.decide("a", None, ME) == before
+        assert door.decision("a", 2) == before
+        assert door.get("a")["rounds"] == 1
+        assert door.members("a")["members"] == []
+        with pytest.raises(CheckpointError):
+            door.observe("a", {"round": 2, "costs": COSTS}, ME)
+        with pytest.raises(CheckpointError):
+            door.decide("a", {"round": 3}, ME)
+        with pytest.raises(CheckpointError):
+            door.pin("a", {"decision": None}, ME)
+    writer.execute("PRAGMA query_only = OFF")
+    assert door.decide("a", {"round": 3}, ME)["round"] == 3
+    assert door.observe("a", {"round": 2, "costs": COSTS}, ME)["rounds"] == 2
+
+
 def test_going_back_forgets_what_was_answered_since(door):
     for number in range(1, 5):
         door.observe("a", {"round": number, "costs": COSTS}, ME)
@@ -487,7 +511,7 @@ def test_pending_limits_and_numbers_of_observations(tmp_path):
     door.decide("a", {"round": 3}, ME)
     with pytest.raises(TooMany, match="leave 4 rounds waiting"):
         door.decide("a", {"round": 4}, ME)
-    with pytest.raises(TooMany, match="3 observations were given"):
+    with pytest.raises(InvalidInput, match="3 observations were given"):
         door.observe("a", {"observations": [{}] * 3}, ME)
     with pytest.raises(TooMany, match="at most 1 are kept"):
         door.put("b", THREE, ME)

@@ -26,9 +26,9 @@ def rage(servers, folder, seed, kills, sync_ms=0.0, synced=None, **how):
     return storm
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_killed_under_load_it_loses_nothing_acknowledged(servers, tmp_path, seed):
-    storm = rage(servers, tmp_path / "data", seed, kills=8)
+    storm = rage(servers, tmp_path / "data", seed, kills=9)
     assert storm.lives >= 3
 
 
@@ -92,7 +92,7 @@ def test_sixteen_callers_share_their_syncs(servers, tmp_path):
         else:
             assert 8 * syncs <= observations, (syncs, observations)
         assert server.terminate() == 0
-    assert rates["0.01"] >= 6 * rates["0"], rates
+    assert rates["0.01"] >= 4 * rates["0"], rates
 
 
 @pytest.mark.soak

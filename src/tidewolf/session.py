@@ -29,6 +29,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import lru_cache
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 
@@ -72,7 +73,7 @@ from tidewolf.core.feedback import (
 )
 from tidewolf.core.known import Known
 from tidewolf.core.types import Array, Shape
-from tidewolf.core.values import identity
+from tidewolf.core.values import around_arrays, identity, identity_around
 from tidewolf.deadline import Absent, Bench
 from tidewolf.explanation import (
     BEGUN,
@@ -1015,36 +1016,46 @@ class Session(Generic[S]):
         >>> session.pending, session.state.overrides.rounds
         ((21,), 1)
         """
+        seen: Feedback
         if (
             costs is not None
             and feedback is None
-            and round is None
-            and played is None
             and loss is None
             and constraint is None
             and loss_gradient is None
             and constraint_value is None
             and constraint_gradient is None
             and loss_value is None
-            and self._observe_arrays(costs, capacities)
         ):
-            return
-        keywords = {
-            "costs": costs,
-            "capacities": capacities,
-            "loss": loss,
-            "constraint": constraint,
-            "loss_gradient": loss_gradient,
-            "constraint_value": constraint_value,
-            "constraint_gradient": constraint_gradient,
-            "loss_value": loss_value,
-        }
+            if round is None and played is None and self._observe_arrays(costs, capacities):
+                return
+            seen = self._functions(costs, capacities, None, None)
+        else:
+            seen = self._given(
+                feedback,
+                costs=costs,
+                capacities=capacities,
+                loss=loss,
+                constraint=constraint,
+                loss_gradient=loss_gradient,
+                constraint_value=constraint_value,
+                constraint_gradient=constraint_gradient,
+                loss_value=loss_value,
+            )
+        number = None if round is None else as_count(round, "The round", least=0)
+        if played is not None:
+            played = as_own(self._point(played, "What was played"), "What was played")
+        with self._turn, SILENCE:
+            self._observe(number, seen, played)
+
+    def _given(self, feedback: Feedback | None, **keywords: Any) -> Feedback:
+        """What was observed, whichever way it was given; refused where that makes no feedback."""
         given = [] if feedback is None else [f"a {type(feedback).__name__}"]
         given += [name for name, value in keywords.items() if value is not None]
-        seen: Feedback
+        of = keywords.__getitem__
         match given:
             case [_] if isinstance(feedback, Feedback):
-                seen = feedback
+                return feedback
             case (
                 ["costs"]
                 | ["costs", "capacities"]
@@ -1053,27 +1064,23 @@ class Session(Generic[S]):
                 | ["loss", "constraint"]
                 | ["capacities", "loss"]
             ):
-                seen = self._functions(costs, capacities, loss, constraint)
+                return self._functions(of("costs"), of("capacities"), of("loss"), of("constraint"))
             case ["loss_gradient", "constraint_value"] | [
                 "loss_gradient",
                 "constraint_value",
                 "constraint_gradient",
             ]:
-                seen = self._one_round(loss_gradient, constraint_value, constraint_gradient)
+                return self._one_round(
+                    of("loss_gradient"), of("constraint_value"), of("constraint_gradient")
+                )
             case ["constraint_value", "loss_value"]:
-                seen = Bandit(
-                    as_array([loss_value], "loss_value"),
-                    as_array([constraint_value], "constraint_value"),
+                return Bandit(
+                    as_array([of("loss_value")], "loss_value"),
+                    as_array([of("constraint_value")], "constraint_value"),
                 )
-            case _:
-                raise InvalidInput(
-                    f"observe was given {' and '.join(given) or 'nothing'}; {self._accepted}"
-                )
-        number = None if round is None else as_count(round, "The round", least=0)
-        if played is not None:
-            played = as_own(self._point(played, "What was played"), "What was played")
-        with self._turn, SILENCE:
-            self._observe(number, seen, played)
+        raise InvalidInput(
+            f"observe was given {' and '.join(given) or 'nothing'}; {self._accepted}"
+        )
 
     def _observe_arrays(self, costs: Any, capacities: Any) -> bool:
         """A round of costs and capacities through the learner's kernel, in memory, where rounds
@@ -1319,10 +1326,31 @@ def _is_one(batch: Batch, shape: Shape) -> bool:
     return len(batch) == 1 and batch.shape == shape
 
 
+def _are_plain(one: Any, other: Any) -> bool:
+    """Whether both are arrays of doubles of one shape."""
+    return (
+        type(one) is type(other) is np.ndarray
+        and one.dtype is other.dtype is _DOUBLE
+        and one.shape == other.shape
+    )
+
+
+@lru_cache(maxsize=256)
+def _around(shape: Shape) -> tuple[bytes, ...]:
+    """What stands around such costs and capacities in the identity of an observation."""
+    none = np.zeros(shape)
+    seen = FullInformation(Linear._unchecked(C=none), Capacity._unchecked(c=none))
+    return around_arrays((type(seen).__name__, tuple(seen), None))
+
+
 def _content(seen: Feedback, played: Array | None) -> str:
     """The identity of an observation as it was given; empty where it has none, such as that of a
     function of Python.
     """
+    if played is None and type(seen) is FullInformation:
+        f, g = seen
+        if type(f) is Linear and type(g) is Capacity and _are_plain(f.C, g.c):
+            return identity_around(_around(f.C.shape), f.C, g.c)
     try:
         return identity((type(seen).__name__, tuple(seen), played))
     except NotSupported:

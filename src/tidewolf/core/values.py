@@ -88,6 +88,36 @@ def identity(value: object) -> str:
     return f"{IDENTITY}:{digest.hexdigest()[:32]}"
 
 
+class _Heard:
+    """What a digest is fed, text and arrays apart."""
+
+    def __init__(self) -> None:
+        self.texts = [b""]
+
+    def update(self, part: bytes | memoryview) -> None:
+        if isinstance(part, bytes):
+            self.texts[-1] += part
+        else:
+            self.texts.append(b"")
+
+
+def around_arrays(value: object) -> tuple[bytes, ...]:
+    """What `identity` reads of a value before, between and after its arrays: the same for all
+    whose arrays differ in their entries alone.
+    """
+    heard = _Heard()
+    _feed(heard, value)
+    return tuple(heard.texts)
+
+
+def identity_around(texts: tuple[bytes, ...], *arrays: NDArray) -> str:
+    """The `identity` of a value with these arrays of doubles between such texts."""
+    parts: list[Any] = [texts[0]]
+    for array, text in zip(arrays, texts[1:], strict=True):
+        parts += [(np.ascontiguousarray(array) + 0.0).data, text]
+    return f"{IDENTITY}:{hashlib.sha256(b''.join(parts)).hexdigest()[:32]}"
+
+
 def _feed(digest: Any, value: object) -> None:
     if type(value) is np.ndarray:
         _feed_array(digest, value)
@@ -147,7 +177,7 @@ def _said(value: Value) -> dict[str, Any]:
 
 
 @cache
-def _names(kind: type[Value]) -> tuple[str, ...]:
+def _names(kind: Any) -> tuple[str, ...]:
     """The settings of a class, in the order of the constructor."""
     if not dataclasses.is_dataclass(kind):
         raise NotSupported(

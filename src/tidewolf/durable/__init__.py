@@ -33,6 +33,9 @@ nowhere to keep it.
     course      the same, done to a state, and done again
     file        the file of one session, locked by its one writer
     shelf       many sessions in one database, a folder's or PostgreSQL's
+    folder      the file of SQLite in a folder, and its one server
+    cluster     a database of PostgreSQL, and its many: who holds which session
+    postgres    a connection to it; address: where it is; presence: which servers are there
     commits     what they write, in groups that share a sync
     tables      what stands in it (docs/formats.md), and how it is checked
     records     observations, rounds that wait, the head, and their seals

@@ -52,8 +52,13 @@ class Cluster:
         try:
             prepare(self.writer)
             self._presence = Presence(url, self.holder)
-        except BaseException:
+        except BaseException as error:
             self.writer.close()
+            if isinstance(error, self.writer.errors):
+                raise CheckpointError(
+                    f"No sessions can be kept in {self.where}: {self.writer.sentence(error)}. Give "
+                    "a database, and a user who may make tables there."
+                ) from None
             raise
 
     def claim(self, db: Database, number: int, holder: str) -> None:
@@ -99,6 +104,8 @@ class Cluster:
         row = db.execute(sql, (number,)).fetchone()
         if row is None:
             raise _gone()
+        if not row[1]:
+            raise CheckpointError(f"The session {row[0]} was restored: open it again.")
         if row[1] != holder:
             raise _held_elsewhere(*row)
 
@@ -113,9 +120,11 @@ class Cluster:
     @contextmanager
     def reading(self) -> Iterator[Database]:
         """As it was at one moment, whoever writes."""
-        with self._opener.transaction("ISOLATION LEVEL REPEATABLE READ, READ ONLY"):
-            self._opener.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-            yield self._opener
+        try:
+            with self._opener.snapshot():
+                yield self._opener
+        except self._opener.errors as error:
+            raise self._opener.unreadable(error) from None
 
     def close(self) -> None:
         """Be gone: what this server held is anybody's."""

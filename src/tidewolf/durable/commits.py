@@ -32,6 +32,8 @@ Write: TypeAlias = Callable[[Database], None]
 
 _LATELY = 8
 """Groups that are remembered."""
+_PATIENCE = 2.0
+"""How long a group is waited for at most, in parts of what groups took to write lately."""
 _IDLE = 0.5
 """How long the writer sleeps at most, to look whether anybody else wrote. Unit: seconds."""
 
@@ -125,8 +127,8 @@ class Commits:
         if isinstance(error, FateUnknown):
             return str(error)
         return (
-            f"Nothing more can be kept in {self.where}: {str(error).rstrip('.')}. All that was "
-            "acknowledged is there; mend that and try again."
+            f"Nothing more can be kept in {self.where}: {' '.join(str(error).split()).rstrip('.')}."
+            " All that was acknowledged is there; mend that and try again."
         )
 
     def _group(self) -> list[_Item]:
@@ -138,7 +140,7 @@ class Commits:
                 return []
             if self._within <= 0.0:
                 return [self._waiting.popleft()]
-            end = monotonic() + min(self._within, 2.0 * max(self._took))
+            end = monotonic() + min(self._within, _PATIENCE * max(self._took))
             self._enough = max(self._lately)
             while len(self._waiting) < self._enough and not self._closing:
                 left = end - monotonic()

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import (
@@ -26,7 +26,7 @@ from tidewolf.core.errors import (
     InvalidInput,
     UnknownSession,
 )
-from tidewolf.durable.address import is_address
+from tidewolf.durable.address import is_address, without_password
 from tidewolf.durable.database import Database, SQLite
 from tidewolf.durable.folder import NAME, opened
 from tidewolf.durable.shelf_schema import (
@@ -37,6 +37,9 @@ from tidewolf.durable.shelf_schema import (
     require_format,
 )
 
+if TYPE_CHECKING:
+    from tidewolf.durable.postgres import Postgres
+
 _AT_ONCE = 256
 """Rows that are copied at a time."""
 _PATIENCE = 60.0
@@ -44,6 +47,11 @@ _PATIENCE = 60.0
 _KEYS = {"head": "session", "observations": "arrived", "snapshots": "arrived", "meta": "name"}
 """By what the rows of a session are told apart in each table; in the others by their round."""
 _WHO = "tidewolf restore"
+_RESTORED = (
+    "INSERT INTO shelf VALUES ('restored', '1') ON CONFLICT (name) DO UPDATE SET value = "
+    "CAST(CAST(shelf.value AS BIGINT) + 1 AS TEXT)"
+)
+"""What tells the servers of a PostgreSQL to look whether they lost a session."""
 
 Seen = Callable[[int, int], None]
 """Told how many sessions are done, and of how many."""
@@ -96,7 +104,7 @@ def backup(
     """
     path = Path(file).resolve()
     with _sentences(f"The copy {file}"), _source(where) as source, _new_file(path) as copy:
-        cards = _cards(source, names, str(where))
+        cards = _cards(source, names, without_password(str(where)))
         for done, card in enumerate(cards, 1):
             copy.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, '')", card)
             _copy_rows(source, copy, card[0], card[0])
@@ -235,17 +243,12 @@ def _copy_audit(source: Database, target: Database, names: Sequence[str] | None)
 def _source(where: str | Path) -> Iterator[Database]:
     """What is kept there, as it was at one moment."""
     if is_address(where):
-        from tidewolf.durable.postgres import Postgres
-
-        remote = Postgres(str(where))
-        try:
+        with _remote(str(where)) as remote:
             if not remote.has_table("shelf"):
                 raise InvalidInput(f"{remote.where} keeps no sessions.")
             require_format(remote, remote.where)
-            with remote.transaction("ISOLATION LEVEL REPEATABLE READ, READ ONLY"):
+            with remote.snapshot():
                 yield remote
-        finally:
-            remote.close()
         return
     path = Path(where).resolve() / NAME
     if not path.is_file():
@@ -307,15 +310,12 @@ def _target(where: str | Path) -> Iterator[Database]:
     """Where sessions are restored to; all that is written is kept, or nothing."""
     if is_address(where):
         from tidewolf.durable.cluster import prepare
-        from tidewolf.durable.postgres import Postgres
 
-        remote = Postgres(str(where))
-        try:
+        with _remote(str(where)) as remote:
             prepare(remote)
             with remote.transaction():
                 yield remote
-        finally:
-            remote.close()
+                remote.execute(_RESTORED)
         return
     folder = Path(where).resolve()
     folder.mkdir(parents=True, exist_ok=True)
@@ -324,6 +324,20 @@ def _target(where: str | Path) -> Iterator[Database]:
         db.execute(f"PRAGMA busy_timeout = {int(1000 * _PATIENCE)}")
         with db.transaction():
             yield db
+    finally:
+        db.close()
+
+
+@contextmanager
+def _remote(url: str) -> Iterator[Postgres]:
+    """A database of PostgreSQL, whose errors are ours."""
+    from tidewolf.durable.postgres import Postgres
+
+    db = Postgres(url)
+    try:
+        yield db
+    except db.errors as error:
+        raise CheckpointError(f"{db.where} cannot be used: {db.sentence(error)}.") from None
     finally:
         db.close()
 

@@ -22,7 +22,7 @@ from tidewolf.core.errors import BrokenFile, CheckpointError
 from tidewolf.core.values import identity
 from tidewolf.durable.database import SQLite
 from tidewolf.durable.file_schema import DATABASE_FORMAT, make, version_of
-from tidewolf.durable.lock import locked
+from tidewolf.durable.lock import inode, locked
 from tidewolf.durable.records import Content, Head
 from tidewolf.durable.tables import Tables
 from tidewolf.durable.upgrade import upgrade
@@ -210,7 +210,7 @@ class File:
 
     def is_in_place(self) -> bool:
         """Whether the file and its log are still those that this session has open."""
-        return all(_inode(path) == inode for path, inode in self._files.items())
+        return all(inode(path) == was for path, was in self._files.items())
 
     def require_in_place(self) -> None:
         if not self.is_in_place():
@@ -220,8 +220,8 @@ class File:
                 "this session knows, and open a session again."
             )
         for path in (self.path, self._log):  # the log is made by the first commit
-            if path not in self._files and (inode := _inode(path)) is not None:
-                self._files[path] = inode
+            if path not in self._files and (found := inode(path)) is not None:
+                self._files[path] = found
 
     def _require_acknowledged(self, head: Head) -> None:
         """Refuse a file that holds less than its writer was told it does."""
@@ -276,11 +276,3 @@ def _changed(path: Path) -> tuple[int, int, int] | None:
     except FileNotFoundError:
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _inode(path: Path) -> tuple[int, int] | None:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino

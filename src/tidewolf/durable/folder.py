@@ -6,7 +6,6 @@ session.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,10 +14,16 @@ from typing import final
 
 from tidewolf.core.errors import BrokenFile, CheckpointError, UnknownSession
 from tidewolf.durable.database import Database, SQLite
-from tidewolf.durable.lock import locked
+from tidewolf.durable.lock import inode, locked
 from tidewolf.durable.shelf_schema import APPLICATION, make, require_format
 
 NAME = "tidewolf.db"
+_PRAGMAS = (
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "fullfsync = ON",
+    "wal_autocheckpoint = 4000",  # pages: each time takes syncs beside those of commits
+)
 
 
 @final
@@ -46,7 +51,7 @@ class Folder:
         try:
             self.writer = opened(self.path, made=True)
             self.reader = SQLite(self.path, "rw", shared=True)
-            self._files = {path: _inode(path) for path in self._beside()}
+            self._files = {path: inode(path) for path in self._beside()}
         except BaseException as error:
             self._lock.close()
             if isinstance(error, OSError | sqlite3.Error):
@@ -79,7 +84,7 @@ class Folder:
 
     def require_there(self) -> None:
         """Refuse to go on where the file was deleted or replaced."""
-        if any(_inode(path) != was for path, was in self._files.items()):
+        if any(inode(path) != was for path, was in self._files.items()):
             raise CheckpointError(
                 f"{self.where}, or its log, was deleted or replaced while it was served: put it "
                 "back from a backup, and start again."
@@ -115,22 +120,17 @@ def opened(path: Path, *, made: bool = False) -> SQLite:
         )
         if tables and kind != APPLICATION:
             raise BrokenFile(f"{path} is a file, but not one that a service keeps sessions in.")
-        for pragma in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON"):
+        for pragma in _PRAGMAS:
             db.execute(f"PRAGMA {pragma}")
         if not tables:
             with db.transaction():
                 db.execute(f"PRAGMA application_id = {APPLICATION}")
                 make(db)
         require_format(db, str(path))
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("UPDATE shelf SET value = value")  # a file that cannot be written says so now
+        db.execute("ROLLBACK")
     except BaseException:
         db.close()
         raise
     return db
-
-
-def _inode(path: Path) -> tuple[int, int] | None:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino

@@ -18,7 +18,8 @@ def home(where: str | os.PathLike[str] | Shelf, name: str, *, read_only: bool = 
     and nobody else describes it.
     """
     if isinstance(where, Shelf):
-        return where.slot(as_text(name, "The name of a session"))
+        name = as_text(name, "The name of a session")
+        return where.glance(name) if read_only else where.slot(name)
     if not is_address(where):
         return File(where, read_only=read_only)
     if read_only:

@@ -4,6 +4,7 @@ of when the process ends, however that comes.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -32,3 +33,14 @@ def locked(path: Path, in_use: str) -> SQLite:
             ) from None
         raise InUse(in_use) from None
     return lock
+
+
+def inode(path: Path) -> tuple[int, int] | None:
+    """The device and the number of a file, which another in its place has not; None where there is
+    none.
+    """
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -85,13 +85,21 @@ class Postgres:
     def execute(self, sql: str, values: Sequence[Any] = ()) -> Cursor[Any]:
         """One statement; outside a transaction it is one of its own."""
         with self._lock:
+            if self._depth or not sql.startswith("SELECT"):
+                return self._executed(sql, values)
             try:
-                return self._executed(sql, values)
-            except self._driver.OperationalError:
-                # to read twice does no harm
-                if self._depth or not self._is_lost() or not sql.startswith("SELECT"):
-                    raise
-                return self._executed(sql, values)
+                try:
+                    return self._executed(sql, values)
+                except self._driver.OperationalError:
+                    if not self._is_lost():
+                        raise
+                    return self._executed(sql, values)  # to read twice does no harm
+            except self._driver.Error as error:
+                raise self.unreadable(error) from None
+
+    def unreadable(self, error: Exception) -> CheckpointError:
+        """What a failure to read is answered with."""
+        return CheckpointError(f"{self.where} cannot be read: {self.sentence(error)}.")
 
     def _executed(self, sql: str, values: Sequence[Any]) -> Cursor[Any]:
         connection = self._connection()
@@ -173,9 +181,17 @@ class Postgres:
             "FOR EACH STATEMENT EXECUTE FUNCTION tidewolf_never()"
         )
 
-    def changes(self) -> int | None:
-        """Not known: PostgreSQL does not count what others write."""
-        return None
+    def changes(self) -> int:
+        """How often sessions were restored, by whomever."""
+        row = self.execute("SELECT value FROM shelf WHERE name = 'restored'").fetchone()
+        return 0 if row is None else int(row[0])
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """A transaction that reads all as it was at one moment, and takes as long as it takes."""
+        with self.transaction("ISOLATION LEVEL REPEATABLE READ, READ ONLY"):
+            self.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            yield
 
     # --- the connection ---------------------------------------------------------------------------
 

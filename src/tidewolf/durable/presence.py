@@ -43,6 +43,8 @@ _PATIENCE = 2.0
 """How long a server waits for a lock of its own name: a killed one may just be going. Unit:
 seconds.
 """
+_SWEEP = "DELETE FROM servers WHERE id <> $1 AND pg_try_advisory_xact_lock_shared(id)"
+"""Without the rows of those who were killed."""
 
 
 def own_name(shown: str = "") -> str:
@@ -141,6 +143,7 @@ class Presence:
                 "holder = excluded.holder, since = excluded.since",
                 (number(self.name), self.name, time.time()),
             )
+            connection.execute(_SWEEP, (number(self.name),))
         except self._driver.errors.LockNotAvailable:
             connection.close()
             raise InUse(

@@ -50,6 +50,10 @@ class Row(NamedTuple):
 
     def link(self, before: bytes) -> bytes:
         """The link of this observation, after that of the one before."""
+        if self.known is self.played is None:
+            arrived, number, rounds, epoch, feedback, _, _ = self
+            line = f"{arrived} {number} {rounds} {epoch} {len(feedback)} -1 -1"
+            return digest(before, line.encode(), feedback)
         blobs = (self.feedback, self.known, self.played)
         sizes = [-1 if blob is None else len(blob) for blob in blobs]
         numbers = " ".join(map(str, (*self[:4], *sizes))).encode()

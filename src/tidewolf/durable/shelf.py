@@ -21,9 +21,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar, final
 
@@ -144,10 +144,12 @@ class Backing(Protocol):
 
 
 class Bundle:
-    """What is written together.
+    """What is written together: all that this thread writes of a session within a `with`.
 
     Parameters
     ----------
+    shelf : Shelf
+        Where it is kept.
     name : str
         The session that it is of.
     """
@@ -155,9 +157,26 @@ class Bundle:
     future: Future[None]
     """done when it is on disk"""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, shelf: Shelf, name: str) -> None:
+        self._shelf, self.name = shelf, name
         self.writes: list[Write] = []
+
+    def __enter__(self) -> Bundle:
+        self._shelf._local.bundle = self
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        shelf, name = self._shelf, self.name
+        shelf._local.bundle = None
+        if kind is not None:
+            if self.writes:  # the session may be ahead of what is kept
+                shelf.let_go(name)
+        else:
+            self.future = shelf._submit(name, self._write) if self.writes else shelf.flushed(name)
+
+    def _write(self, db: Database) -> None:
+        for write in self.writes:
+            write(db)
 
 
 @final
@@ -313,6 +332,10 @@ class Shelf:
             self._slots[name] = slot
         return slot
 
+    def glance(self, name: str) -> Glance:
+        """Where a session is kept, to be looked at."""
+        return Glance(self, name, self._number(name))
+
     def let_go(self, name: str) -> None:
         """Forget what is open of a session; what it had queued is still kept."""
         with self._mutex:
@@ -414,23 +437,9 @@ class Shelf:
 
     # --- writing ----------------------------------------------------------------------------------
 
-    @contextmanager
-    def bundle(self, name: str) -> Iterator[Bundle]:
+    def bundle(self, name: str) -> Bundle:
         """All that this thread writes of a session within it is one item."""
-        bundle = self._local.bundle = Bundle(name)
-        try:
-            yield bundle
-        except BaseException:
-            if bundle.writes:  # the session may be ahead of what is kept
-                self.let_go(name)
-            raise
-        finally:
-            self._local.bundle = None
-        writes = bundle.writes
-        if not writes:
-            bundle.future = self.flushed(name)
-        else:
-            bundle.future = self._submit(name, lambda db: [write(db) for write in writes].clear())
+        return Bundle(self, name)
 
     def flushed(self, name: str) -> Future[None]:
         """Done when all that was written of a session is on disk."""
@@ -593,6 +602,53 @@ class Slot:
     def lose(self, why: str | CheckpointError) -> None:
         if self._lost is None:
             self._lost = CheckpointError(why) if isinstance(why, str) else why
+
+
+@final
+class Glance:
+    """A session of many as it is on disk, to be looked at, whoever holds it: a home."""
+
+    errors: tuple[type[Exception], ...] = ()
+    is_written = False
+
+    def __init__(self, shelf: Shelf, name: str, number: int) -> None:
+        self._shelf, self._name, self._number = shelf, name, number
+        self.where = f"the session {name} in {shelf.where}"
+
+    def open(self, learner: Learner[Any]) -> Content:
+        """All there is, checked; also from a file that was deleted and is still open."""
+        backing = self._shelf._backing
+        self._shelf.flushed(self._name).exception()  # waits
+        try:
+            with backing.reading() as db:
+                return Tables(db, self._number).read_content(self.where)
+        except backing.reader.errors:
+            return self.tables.read_content(self.where)
+
+    def epoch_after(self, head: Head) -> int:
+        return head.epoch
+
+    def begin(self) -> None:
+        """Nothing is written."""
+
+    @property
+    def tables(self) -> Tables:
+        return Tables(self._shelf._backing.reader, self._number)
+
+    def require_writable(self) -> None:
+        raise CheckpointError(f"{self.where} was opened to look: it observes nothing.")
+
+    def is_in_place(self) -> bool:
+        return False
+
+    def write(self, do: Callable[[Tables], None]) -> None:
+        self.require_writable()
+
+    def acknowledge(self, count: int) -> None:
+        """Nothing is."""
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
 
 
 def _taken(name: str) -> TidewolfError:

@@ -140,6 +140,11 @@ class Trail:
     ) -> None:
         """From one state to the next by these turns, where something was told."""
         number, rounds = coming_round(before), [one.round for one in waiting(after)]
+        plain = told is not None and len(turns) == 1 and not rounds and not waiting(before)
+        if plain and coming_round(after) == number + 1 and learner.is_settled(before):
+            assert told is not None
+            self.go_on_plainly(number, before, told)
+            return
         if told is not None:
             self.earlier.append(self._way())
             self.at = coming_round(after)

@@ -68,7 +68,8 @@ def waiting(state: Any) -> tuple[Any, ...]:
 
 def decision(state: Any, number: int) -> Any:
     """What was decided of a round that waits; None where it does not."""
-    return next((one for one in waiting(state) if one.round == number), None)
+    rounds = waiting(state)
+    return next((one for one in rounds if one.round == number), None) if rounds else None
 
 
 def standing_round(state: Any) -> int:

@@ -35,7 +35,7 @@ from tidewolf.service.tokens import Tokens
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-THREADS, SLOW_THREADS = 16, 4
+THREADS, SLOW_THREADS = 8, 4
 """Threads that decide and observe, and threads for what takes long."""
 
 
@@ -93,7 +93,7 @@ def make_app(
     description, docs = Answer(200, dumps(document())), docs_page(document())
     endpoints: list[Endpoint | _Plain] = [
         *(
-            Endpoint(path, operations, longest_body, body_seconds)
+            Endpoint(path, operations, traffic, longest_body, body_seconds)
             for path, operations in _routes(Handlers(sessions, quotas, traffic), *pools).items()
         ),
         _Plain("/openapi.json", lambda: description),
@@ -127,16 +127,19 @@ def _routes(
 ) -> dict[str, dict[str, Operation]]:
     """Every address of the contract that asks the sessions; the busiest come first."""
 
-    def write(handler: Handler, pool: ThreadPoolExecutor = slow) -> dict[str, Operation]:
-        return {"POST": Operation(handler, pool, has_body=True, writes=True)}
+    def write(handler: Handler) -> dict[str, Operation]:
+        return {"POST": Operation(handler, slow, has_body=True, writes=True)}
+
+    def busy(handler: Handler) -> dict[str, Operation]:
+        return {"POST": Operation(handler, quick, has_body=True, writes=True, at_once=of.at_once)}
 
     def read(handler: Handler, pool: ThreadPoolExecutor = slow) -> dict[str, Operation]:
         return {"GET": Operation(handler, pool)}
 
     one = "/v1/sessions/{name}"
     return {
-        f"{one}/decisions": write(of.decide, quick),
-        f"{one}/observations": write(of.observe, quick),
+        f"{one}/decisions": busy(of.decide),
+        f"{one}/observations": busy(of.observe),
         f"{one}/decisions/{{round}}": read(of.decision, quick),
         one: {
             **read(of.get, quick),

@@ -3,8 +3,9 @@
 uvicorn waits for the head of a request for as long as it takes, and takes as much of it as comes.
 Here a head has SECONDS to arrive and at most LONGEST bytes, and so has what may come behind a body;
 a connection that goes on sending a body which nobody reads any more is closed after the same time,
-and so is one whose client does not read what it is sent. There are at most MOST connections; one
-more is closed at once. What is no HTTP is answered with a problem.
+and so is one whose client does not read what it is sent. There are at most MOST connections:
+for one more, that which has been idle for longest is closed, or the new one where none is idle.
+What is no HTTP is answered with a problem.
 """
 
 from __future__ import annotations
@@ -58,15 +59,26 @@ def careful_protocol(
         """Whether a request has begun, and not all of it has come."""
         _came = _body = 0
         """Bytes of it after the piece that it began in, and those that are its body."""
+        _heard = 0.0
+        """When something came last."""
 
         def connection_made(self, transport: asyncio.Transport) -> None:
             super().connection_made(transport)
+            self._heard = self.loop.time()
             if len(self.connections) > most:
-                transport.close()
-            else:
+                self._make_room()
+            if not transport.is_closing():
                 self._alarm = self.loop.call_later(seconds, self._give_up)
 
+        def _make_room(self) -> None:
+            """Close who has been idle for longest; this one, which is the newest, at last."""
+            there = [one for one in self.connections if not one.transport.is_closing()]
+            if len(there) > most:
+                idle = (one for one in there if not one._is_answering())
+                min(idle, key=lambda one: one._heard).transport.close()
+
         def data_received(self, data: bytes) -> None:
+            self._heard = self.loop.time()
             self._came += len(data)
             super().data_received(data)
             if self._is_answering():

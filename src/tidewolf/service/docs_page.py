@@ -24,8 +24,9 @@ code, pre { font: .875rem/1.4 ui-monospace, monospace; }
 pre { overflow-x: auto; padding: .5rem; border-radius: .3rem;
       background: color-mix(in srgb, currentColor 7%, transparent); }
 table { border-collapse: collapse; width: 100%; }
-th, td { text-align: left; vertical-align: top; padding: .15rem .75rem .15rem 0;
-         overflow-wrap: anywhere; }
+th, td { text-align: left; vertical-align: top; padding: .15rem .75rem .15rem 0; }
+td:last-child { overflow-wrap: anywhere; width: 100%; }
+td:not(:last-child) { white-space: nowrap; }
 .method { display: inline-block; font-weight: 700; min-width: 4.5rem; }
 """
 

@@ -26,6 +26,8 @@ from tidewolf.service.tokens import NAME
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
+    from tidewolf.service.overload import Traffic
+
 
 class Asked(NamedTuple):
     """A request whose address, caller and role are fine.
@@ -69,12 +71,15 @@ class Operation(NamedTuple):
         Whether what was sent is read.
     writes : bool
         Whether readers are refused.
+    at_once : callable, optional
+        Whether a request takes less time than handing it to a thread and back. None: no.
     """
 
     handler: Handler
     pool: ThreadPoolExecutor
     has_body: bool = False
     writes: bool = False
+    at_once: Callable[[Asked], bool] | None = None
 
 
 @final
@@ -87,6 +92,8 @@ class Endpoint:
         The template of the address.
     operations : dict
         What each method does.
+    traffic : Traffic
+        What is under way.
     longest : int
         Bytes of a body, at most.
     seconds : float
@@ -94,10 +101,16 @@ class Endpoint:
     """
 
     def __init__(
-        self, path: str, operations: dict[str, Operation], longest: int, seconds: float
+        self,
+        path: str,
+        operations: dict[str, Operation],
+        traffic: Traffic,
+        longest: int,
+        seconds: float,
     ) -> None:
         self.path = path
-        self._operations, self._longest, self._seconds = operations, longest, seconds
+        self._operations, self._traffic = operations, traffic
+        self._longest, self._seconds = longest, seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -120,11 +133,14 @@ class Endpoint:
         name, number = _address(scope["path_params"], caller, method)
         if operation.writes and caller.role != "writer":
             raise Refused(403, "This token is a reader's: it looks, and changes nothing.")
-        raw = b""
-        if operation.has_body:
-            raw = await read_body(scope, receive, self._longest, self._seconds)
-        asked = Asked(caller, name, number, scope["query_string"], raw)
-        return await _in_pool(operation.pool, operation.handler, asked)
+        asked = Asked(caller, name, number, scope["query_string"], b"")
+        if not operation.has_body:
+            return await _answered(operation, asked)
+        raw = await read_body(scope, receive, self._traffic, self._longest, self._seconds)
+        try:
+            return await _answered(operation, asked._replace(body=raw))
+        finally:
+            self._traffic.held -= len(raw)
 
 
 def _address(params: dict[str, str], caller: Caller, method: str) -> tuple[str, int]:
@@ -167,8 +183,10 @@ def unknown(name: str) -> UnknownSession:
     return UnknownSession(f"There is no session called {name!r}.")
 
 
-async def _in_pool(pool: ThreadPoolExecutor, handler: Handler, asked: Asked) -> Answer:
-    """The answer of a handler, once what it wrote is on disk; the loop is woken up once."""
+async def _answered(operation: Operation, asked: Asked) -> Answer:
+    """The answer of a handler, once what it wrote is on disk; in a thread, unless it takes less
+    time than going there. The loop is woken up once.
+    """
     loop = asyncio.get_running_loop()
     done = loop.create_future()
 
@@ -186,7 +204,7 @@ async def _in_pool(pool: ThreadPoolExecutor, handler: Handler, asked: Asked) -> 
 
     def work() -> None:
         try:
-            answer, after = handler(asked)
+            answer, after = operation.handler(asked)
         except BaseException as error:
             wake(None, error)
             return
@@ -195,6 +213,12 @@ async def _in_pool(pool: ThreadPoolExecutor, handler: Handler, asked: Asked) -> 
         else:
             after.add_done_callback(lambda kept: wake(answer, kept.exception()))
 
-    pool.submit(work)
+    if operation.at_once is None or not operation.at_once(asked):
+        operation.pool.submit(work)
+    else:
+        answer, after = operation.handler(asked)
+        if after is None or (after.done() and after.exception() is None):
+            return answer
+        after.add_done_callback(lambda kept: wake(answer, kept.exception()))
     found: Answer = await done
     return found

@@ -22,6 +22,8 @@ from tidewolf.service.request_bodies import as_object
 from tidewolf.service.sessions import Sessions
 from tidewolf.service.strict_json import dumps
 
+_SHORT = 1 << 14
+"""Bytes of a body that is read at once."""
 _METRICS = b"text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -47,6 +49,10 @@ class Handlers:
     def __init__(self, sessions: Sessions, quotas: Quotas, traffic: Traffic) -> None:
         self._sessions, self._quotas, self._traffic = sessions, quotas, traffic
         self._making = threading.Lock()
+
+    def at_once(self, asked: Asked) -> bool:
+        """Whether a request of a session that is open takes less time than a thread would."""
+        return len(asked.body) <= _SHORT and self._sessions.is_quick(asked.name)
 
     def decide(self, asked: Asked) -> Answered:
         body = as_object(asked.body, may_be_empty=True)

@@ -17,6 +17,8 @@ import json
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple, Self, final
 
+from tidewolf.core.errors import BrokenFile
+
 MODES = ("live", "shadow", "frozen")
 INCUMBENT = "incumbent"
 """What a request's advice calls the incumbent's point."""
@@ -86,10 +88,35 @@ class Settings:
     @classmethod
     def of(cls, text: str) -> Self:
         """What JSON says; keys that a later version wrote are left out."""
-        said: dict[str, Any] = json.loads(text)
         known = {one.name for one in fields(cls)}
-        given = {key: _tuples(value) for key, value in said.items() if key in known}
-        return cls(**given)
+        try:
+            said = json.loads(text).items()
+            found = cls(**{key: _tuples(value) for key, value in said if key in known})
+        except (ValueError, AttributeError, TypeError):
+            found = None
+        if found is None or found.mode not in MODES or not found._has_points:
+            raise BrokenFile(
+                "How the session is operated was changed on disk, and cannot be read: go back to "
+                "an earlier copy."
+            )
+        return found
+
+    @classmethod
+    def shown(cls, text: str) -> Self:
+        """The same for who only shows it: nothing is known of what cannot be read."""
+        try:
+            return cls.of(text)
+        except BrokenFile:
+            return cls("unknown")
+
+    @property
+    def _has_points(self) -> bool:
+        """Whether what should be points is numbers, and what should be names is text."""
+        points = (self.pin, self.incumbent, self.frozen, self.fallback)
+        return all(
+            one is None or (isinstance(one, tuple) and all(type(x) in (int, float) for x in one))
+            for one in points
+        ) and isinstance(self.learner, str)
 
     def changed(self, **to: Any) -> Self:
         """With another point to be played."""

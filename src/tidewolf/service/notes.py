@@ -40,6 +40,8 @@ class Note(NamedTuple):
         Whether the round is over.
     fell : bool, default False
         Whether something wanted more failed, or could not be played.
+    rounds : int, default 0
+        How many had been observed, this one among them; 0 where it was not.
     played : "", "given" or "answered", default ""
         Whether what was played was given, or was the answer in place of the decision; empty where
         it was the decision.
@@ -60,6 +62,7 @@ class Note(NamedTuple):
     era: int = 0
     observed: bool = False
     fell: bool = False
+    rounds: int = 0
     played: Literal["", "given", "answered"] = ""
     demands: list[float] | None = None
     saved: list[float] | None = None

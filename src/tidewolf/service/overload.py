@@ -1,8 +1,8 @@
 """How much is under way, and what was: plain counts.
 
-At most `most` requests are answered at a time, wherever they wait (for a thread, for the disk). One
-more is refused at once, with a time to come again: a queue that grows helps nobody. Requests of one
-connection are answered one after the other.
+At most `most` requests are answered at a time, wherever they wait (for a thread, for the disk), and
+their bodies have at most `most_held` bytes in all. One more is refused at once, with a time to come
+again: a queue that grows helps nobody. Requests of one connection are answered one after the other.
 
 Times are counted in buckets (seconds, upper ends): EDGES, and one for what took longer.
 """
@@ -68,11 +68,15 @@ class Traffic:
     ----------
     most : int, default 256
         How many may be under way.
+    most_held : int, default 134217728
+        Bytes that their bodies may have in all.
 
     Attributes
     ----------
     in_flight : int
         Requests under way.
+    held : int
+        Bytes of their bodies.
     requests : dict of (str, str, int) to int
         How many were answered, by route (its template), method and status.
     timings : dict of str to Timing
@@ -97,11 +101,11 @@ class Traffic:
     {('/v1/sessions', 'GET', 200): 1}
     """
 
-    def __init__(self, most: int = 256) -> None:
+    def __init__(self, most: int = 256, most_held: int = 1 << 27) -> None:
         if most < 1:
             raise InvalidInput(f"At least one request must be answered at a time, not {most}.")
-        self.most = most
-        self.in_flight = 0
+        self.most, self.most_held = most, most_held
+        self.in_flight = self.held = 0
         self.requests = dict[tuple[str, str, int], int]()
         self.timings = {OTHER: Timing()}
         self.refused = dict.fromkeys(REASONS, 0)
@@ -130,6 +134,26 @@ class Traffic:
                 f"{self.in_flight} requests are under way already, as many as may be: come again."
             )
         self.in_flight += 1
+
+    def hold(self, bytes_more: int) -> None:
+        """Make room for so much of a body; who did gives it back to `held` in the end.
+
+        Parameters
+        ----------
+        bytes_more : int
+            How much.
+
+        Raises
+        ------
+        Overloaded
+            Where all bodies together would be larger than may be.
+        """
+        if self.held and self.held + bytes_more > self.most_held:
+            raise Overloaded(
+                f"Bodies of {self.held:,} bytes are being read already, as many as may be: come "
+                "again."
+            )
+        self.held += bytes_more
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count a request that was answered.

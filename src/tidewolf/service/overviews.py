@@ -68,7 +68,7 @@ class Overviews:
 
     def _one(self, card: Card, served: Served | None, now: float) -> Overview:
         if served is None or served.lost:
-            settings = Settings.of(card.settings)
+            settings = Settings.shown(card.settings)
             last, waits = self._read(card)
             found = Overview(card.name, card.rounds, pending=len(waits))
         else:
@@ -117,7 +117,7 @@ class Overviews:
         observed = [
             Observed(row.at, row.cost, row.violation, note) for row, note in noted if note.observed
         ]
-        expire, newest = Settings.of(card.settings).expire_after, rows[-1].round if rows else 0
+        expire, newest = Settings.shown(card.settings).expire_after, rows[-1].round if rows else 0
         waits = [
             row.at
             for row, note in noted

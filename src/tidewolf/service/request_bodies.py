@@ -13,6 +13,8 @@ from tidewolf.service.strict_json import loads
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope
 
+    from tidewolf.service.overload import Traffic
+
 LONGEST = 16 << 20
 """Bytes of a body, at most."""
 SECONDS = 30.0
@@ -20,9 +22,13 @@ SECONDS = 30.0
 
 
 async def read_body(
-    scope: Scope, receive: Receive, longest: int = LONGEST, seconds: float = SECONDS
+    scope: Scope,
+    receive: Receive,
+    traffic: Traffic,
+    longest: int = LONGEST,
+    seconds: float = SECONDS,
 ) -> bytes:
-    """The body of a request.
+    """The body of a request; its bytes are held in `traffic`, and who asked gives them back.
 
     Parameters
     ----------
@@ -30,6 +36,8 @@ async def read_body(
         The request, as ASGI has it.
     receive : callable
         Where its pieces come from.
+    traffic : Traffic
+        What is under way.
     longest : int, default 16777216
         Bytes that it may have.
     seconds : float, default 30.0
@@ -44,36 +52,44 @@ async def read_body(
     ------
     Refused
         Where it is longer, takes longer, is compressed, or does not come to its end.
+    Overloaded
+        Where too much is being read already.
     """
     for header, value in scope["headers"]:
         if header == b"content-length" and value.isdigit() and int(value) > longest:
             raise _too_long(longest)
         if header == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
             raise Refused(415, "Bodies are sent as they are, without a Content-Encoding.")
+    pieces: list[bytes] = []
     try:
         async with asyncio.timeout(seconds):
-            return await _pieces(receive, longest)
-    except TimeoutError:
-        raise Refused(
-            408, f"The body did not arrive within {seconds:g} seconds.", (b"connection", b"close")
-        ) from None
+            await _read(receive, traffic, longest, pieces)
+    except BaseException as error:
+        traffic.held -= sum(map(len, pieces))
+        if isinstance(error, TimeoutError):
+            raise Refused(
+                408,
+                f"The body did not arrive within {seconds:g} seconds.",
+                (b"connection", b"close"),
+            ) from None
+        raise
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-async def _pieces(receive: Receive, longest: int) -> bytes:
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    if message.get("more_body", False):
-        pieces, length = [body], len(body)
-        while message.get("more_body", False) and length <= longest:
-            message = await receive()
-            pieces.append(message.get("body", b""))
-            length += len(pieces[-1])
-        body = b"".join(pieces)
-    if message["type"] == "http.disconnect":
-        raise Refused(400, "The body ends in the middle.")
-    if len(body) > longest:
-        raise _too_long(longest)
-    return body
+async def _read(receive: Receive, traffic: Traffic, longest: int, pieces: list[bytes]) -> None:
+    """All pieces of a body, each held as it comes."""
+    length, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Refused(400, "The body ends in the middle.")
+        piece: bytes = message.get("body", b"")
+        length += len(piece)
+        if length > longest:
+            raise _too_long(longest)
+        traffic.hold(len(piece))
+        pieces.append(piece)
+        more = message.get("more_body", False)
 
 
 def _too_long(longest: int) -> Refused:

@@ -164,9 +164,10 @@ def _schemas() -> dict[str, Schema]:
             {
                 "set": _said({"type": "object"}, "As [set] of an experiment file; graphs inline."),
                 "rounds": _said(ROUND, "The horizon, where it is known."),
-                "learners": _list(learner, maxItems=1),
-                "seeds": _list(COUNT),
-                "cautions": _list(NUMBER),
+                "learners": _said(_list(learner, maxItems=1), "Who decides; Ensemble by default."),
+                "names": _said(_list(TEXT), "Names of the entries, in order."),
+                "seeds": _said(_list(COUNT, maxItems=1), "The seed of everything random."),
+                "cautions": _said(_list(NUMBER, maxItems=1), "How much limits count."),
                 "expire_after": _said(ROUND, "Rounds after which a decision is no longer pending."),
                 "deadline": _said(NUMBER, "How long a decision may take. Unit: seconds."),
                 "fallback": _said(_ref("Numbers"), "The point where all else fails."),

@@ -10,6 +10,7 @@ Rounds count from 0 here, as sessions have them, and from 1 in requests, answers
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -62,6 +63,8 @@ from tidewolf.session import Session
 DECISION_KEYS = ("round", "time", "context", "advice", "unavailable", "deadline")
 RECENT, FEWEST, ROOM = 64, 4, 100_000
 """Rounds that were observed last and are remembered: at most, at least, and entries of points."""
+SNAPSHOT_EVERY = 500
+"""Observations from one kept state to the next: opening a session observes so many again."""
 TO_DISK = 30.0
 """How long what is read waits for what is being written. Unit: seconds."""
 
@@ -134,18 +137,35 @@ class Served:
         How much is allowed.
     clock : callable
         The time now. Unit: seconds since 1970.
+    looks : bool, default False
+        Whether to look only, at what it is on disk, where nothing can be written.
     """
 
     def __init__(
-        self, shelf: Shelf, card: Card, made: Made, limits: Limits, clock: Callable[[], float]
+        self,
+        shelf: Shelf,
+        card: Card,
+        made: Made,
+        limits: Limits,
+        clock: Callable[[], float],
+        *,
+        looks: bool = False,
     ) -> None:
+        self.looks = looks
         self.shelf, self.card, self.limits, self.clock = shelf, card, limits, clock
         self.name = card.name
         self.settings = Settings.of(card.settings)
         self.session: Session[Any] = Session.open(
-            shelf, made.learner, name=card.name, expire_after=self.settings.expire_after
+            shelf,
+            made.learner,
+            name=card.name,
+            expire_after=self.settings.expire_after,
+            read_only=looks,
+            snapshot_every=SNAPSHOT_EVERY,
         )
         self.counts = Counts()
+        self.seconds = math.inf
+        """what requests have taken lately"""
         self.fell = False
         """whether the last decision is what was left when something failed"""
         self.lost = False
@@ -161,6 +181,11 @@ class Served:
         self._demands: list[float] | None = None
         self.goes_on_as(made)
         self._remember()
+
+    def took(self, seconds: float) -> None:
+        """A request took so long: a mean that forgets, and goes up at once."""
+        known = self.seconds if math.isfinite(self.seconds) else seconds
+        self.seconds = max(seconds, known + 0.2 * (seconds - known))
 
     def goes_on_as(self, made: Made) -> None:
         """With this learner, and these names, from now on."""
@@ -515,7 +540,7 @@ class Served:
         Returns
         -------
         dict
-            The `round`, and its `cost` and `violation`.
+            The `round`, its `cost` and `violation`, and how many `rounds` were observed then.
         """
         body = as_body(given, feedback.KEYS, "An observation")
         number = as_round(body["round"]) if "round" in body else self.session.round
@@ -535,7 +560,12 @@ class Served:
         else:
             found = self._observe(number, seen, played, body)
             self._fresh[number] = {**body, "round": number + 1}
-        return {"round": number + 1, "cost": found.cost, "violation": found.violation}
+        return {
+            "round": number + 1,
+            "cost": found.cost,
+            "violation": found.violation,
+            "rounds": found.note.rounds or self.session.rounds,
+        }
 
     def _observe_again(self, number: int, seen: Seen, played: Array | None) -> Observed:
         found = self.observed(number)
@@ -569,7 +599,11 @@ class Served:
             answer = answer._replace(decision=_array(x))
         self._demands = said_demands(self.made.reader, body, self._demands)
         note = answer._replace(
-            observed=True, played=how, demands=self._demands, saved=self._saved()
+            observed=True,
+            rounds=self.session.rounds,
+            played=how,
+            demands=self._demands,
+            saved=self._saved(),
         )
         found = Observed(self.clock(), seen.cost(x), seen.violation(x), note)
         row = Round(number + 1, found.at, found.cost, found.violation, note.encode())
@@ -691,7 +725,9 @@ class Served:
             note = Note.decode(row.note)
             if note is not None and self._waits(row.round - 1):
                 self.asked_at[row.round - 1] = row.at
-                self._note(row.round - 1, note._replace(observed=False, played="", saved=None))
+                self._note(
+                    row.round - 1, note._replace(observed=False, rounds=0, played="", saved=None)
+                )
         before = self.observed(number - 1)
         self._demands = None if before is None else before.note.demands
 

@@ -29,6 +29,7 @@ from tidewolf.core.errors import (
     AlreadyThere,
     BrokenFile,
     CheckpointError,
+    HeldElsewhere,
     InvalidInput,
     NewerFormat,
     NotSupported,
@@ -63,6 +64,8 @@ UNREADABLE = (BrokenFile, OtherSettings, NewerFormat, OlderFormat)
 """Errors of a session that cannot be opened as it is on disk."""
 BROKEN_FOR = 5.0
 """How long one that cannot be opened is not tried again. Unit: seconds."""
+QUICK = 0.003
+"""What a request may take where others wait for it. Unit: seconds."""
 OVERVIEW_FOR = 1.0
 """How long an overview is good. Unit: seconds."""
 _New = tuple[str, Made]
@@ -189,8 +192,8 @@ class Sessions:
         return self._described(name, 200)
 
     def _described(self, name: str, status: int, new: _New | None = None) -> Reply:
-        with self._held(name, new) as served:
-            body, after = served.description(), self.shelf.flushed(name)
+        with self._held(name, new, looks=True) as served:
+            body, after = served.description(), self._after(served)
         return Reply(status, _versioned(body), after)
 
     def list(self, prefix: str = "", after: str = "", most: int = 1000) -> Reply:
@@ -216,13 +219,20 @@ class Sessions:
         """The decision of a round: the learner's, or what is played in place of it."""
         with self._refusals():
             try:
-                with self._held(name) as served, self.shelf.bundle(name) as bundle:
+                with self._held(name, looks=True) as served, self.shelf.bundle(name) as bundle:
                     body = served.decide(given)
                     fell = served.fell
             except UNREADABLE as error:
                 return self._without_session(name, given, error)
             self._decided(body["source"], fell)
-            return Reply(200, _versioned(body), self._watched(served, bundle.future))
+            after = bundle.future if bundle.writes else self._after(served)
+            return Reply(200, _versioned(body), self._watched(served, after))
+
+    def is_quick(self, name: str) -> bool:
+        """Whether a session is open, free, and has computed little for its last requests."""
+        place = self._places.get(name)
+        served = None if place is None or place.lock.locked() else place.served
+        return served is not None and not served.lost and served.seconds < QUICK
 
     def _decided(self, source: str, fell: bool) -> None:
         with self._mutex:
@@ -238,8 +248,8 @@ class Sessions:
     def decision(self, name: str, round: int) -> Reply:
         """The decision of a round that is over, waits, or stands."""
         number = as_round(round)
-        with self._held(name) as served:
-            body, after = served.decision(number), self.shelf.flushed(name)
+        with self._held(name, looks=True) as served:
+            body, after = served.decision(number), self._after(served)
         return Reply(200, _versioned(body), after)
 
     def observe(self, name: str, given: Any, caller: Caller) -> Reply:
@@ -253,7 +263,7 @@ class Sessions:
                     body = self._observed(served, items) if several else served.observe(given)
                 finally:
                     served.trim()
-                body["rounds"] = served.session.rounds
+                body.setdefault("rounds", served.session.rounds)
                 new = served.counts.observations - before
                 broken = served.counts.breaches - broken
             again = int(not several and not new)
@@ -265,7 +275,7 @@ class Sessions:
         if not isinstance(items, list) or not items:
             raise InvalidInput(f"Observations are a list of one at least, not {shown(items)}.")
         if len(items) > self.limits.observations:
-            raise TooMany(
+            raise InvalidInput(
                 f"{len(items):,} observations were given; a request has at most "
                 f"{self.limits.observations:,}. Send them in parts."
             )
@@ -276,7 +286,9 @@ class Sessions:
         found: list[dict[str, Any]] = []
         for item in items:
             try:
-                found.append(served.observe(item))
+                answer = served.observe(item)
+                del answer["rounds"]
+                found.append(answer)
             except (InvalidInput, NotSupported) as error:
                 status, title = status_of(error), type(error).__name__
                 found.append({"error": problem(status, str(error), title=title)})
@@ -299,25 +311,25 @@ class Sessions:
 
     def members(self, name: str) -> Reply:
         """Who is trusted, where the learner mixes members."""
-        with self._held(name) as served:
+        with self._held(name, looks=True) as served:
             found = Members(served.session.learner.members(served.session.state)).plain()
-            after = self.shelf.flushed(name)
+            after = self._after(served)
         return Reply(200, _versioned({"members": found}), after)
 
     def explanation(self, name: str) -> Reply:
         """Why the learner's decision is what it is."""
-        with self._held(name) as served:
+        with self._held(name, looks=True) as served:
             found = served.session.explain(names=served.entries.names).to_dict()
-            after = self.shelf.flushed(name)
+            after = self._after(served)
         return Reply(200, _versioned(_from_one(found)), after)
 
     def report(self, name: str) -> Reply:
         """A page of one session, as HTML."""
         from tidewolf.service.session_page import Facts, session_page
 
-        with self._held(name) as served:
+        with self._held(name, looks=True) as served:
             facts: Facts = {**served.description(), **self._facts(served)}  # type: ignore[typeddict-item]
-            after = self.shelf.flushed(name)
+            after = self._after(served)
         return Reply(200, {"html": session_page(facts, now=self.clock())}, after)
 
     def _facts(self, served: Served) -> dict[str, Any]:
@@ -446,14 +458,18 @@ class Sessions:
             return self._places.setdefault(name, _Place())
 
     @contextmanager
-    def _held(self, name: str, new: _New | None = None) -> Iterator[Served]:
-        """A session, opened, alone; let go of where the disk fails it."""
+    def _held(self, name: str, new: _New | None = None, *, looks: bool = False) -> Iterator[Served]:
+        """A session, opened, alone; let go of where the disk fails it. `looks`: as it is on disk
+        will do, where nothing can be written.
+        """
         with self._locked(name) as place:
             served = place.served
             if served is None or served.lost or not self.shelf.holds(name):
-                served = self._open(name, place, new)
+                served = self._open(name, place, new, looks)
+            began = time.thread_time()
             try:
                 yield served
+                served.took(time.thread_time() - began)
             except CheckpointError:
                 self._let_go(name, place)
                 raise
@@ -465,7 +481,7 @@ class Sessions:
                 self._let_go(name, place)
                 raise
 
-    def _open(self, name: str, place: _Place, new: _New | None) -> Served:
+    def _open(self, name: str, place: _Place, new: _New | None, looks: bool) -> Served:
         self._let_go(name, place)
         if place.broken is not None and time.monotonic() < place.broken[0]:
             raise type(place.broken[1])(str(place.broken[1]))
@@ -473,15 +489,20 @@ class Sessions:
         if card is None:
             self._forget(name, place)
             raise UnknownSession(f"There is no session called {name!r}.")
-        if new is not None and new[0] == card.description:
-            made = new[1]
-        else:
-            made = Description.read(card.description).made()
+        made = new[1] if new is not None and new[0] == card.description else None
         try:
+            made = _made(card) if made is None else made
             place.served = Served(self.shelf, card, made, self.limits, self.clock)
         except UNREADABLE as error:
             place.broken = (time.monotonic() + BROKEN_FOR, error)
             raise
+        except HeldElsewhere:
+            raise
+        except CheckpointError:
+            if not looks:
+                raise
+            assert made is not None
+            return Served(self.shelf, card, made, self.limits, self.clock, looks=True)
         place.broken = None
         self._count(opened=1)
         self._make_room()
@@ -516,8 +537,14 @@ class Sessions:
                     place.lock.release()
                 most -= 1
 
-    def _watched(self, served: Served, future: Future[None]) -> Future[None]:
+    def _after(self, served: Served) -> Future[None] | None:
+        """What an answer that was looked up waits for."""
+        return None if served.looks else self.shelf.flushed(served.name)
+
+    def _watched(self, served: Served, future: Future[None] | None) -> Future[None] | None:
         """The same; where it fails, the session is opened again before its next use."""
+        if future is None:
+            return None
 
         def done(one: Future[None]) -> None:
             if one.cancelled() or one.exception() is not None:
@@ -544,7 +571,7 @@ class Sessions:
             raise UnknownSession(f"There is no session called {name!r}.")
         body = as_body(given, DECISION_KEYS, "A request for a decision")
         number = as_round(body["round"]) if "round" in body else card.rounds
-        settings, made = Settings.of(card.settings), Description.read(card.description).made()
+        settings, made = Settings.shown(card.settings), _made(card)
         entries = made.entries
         said = entries.unavailable(body["unavailable"]) if "unavailable" in body else None
         out = entries_out(made.K, Known(unavailable=said))
@@ -591,8 +618,19 @@ def _most(given: int) -> int:
     return given
 
 
+def _made(card: Card) -> Made:
+    """What a session's description makes, as it is on disk."""
+    try:
+        return Description.read(card.description).made()
+    except InvalidInput as error:
+        raise BrokenFile(
+            f"What the session {card.name} is made of was changed on disk: {error} Go back to an "
+            "earlier copy."
+        ) from None
+
+
 def _in_list(card: Card) -> dict[str, Any]:
-    settings = Settings.of(card.settings)
+    settings = Settings.shown(card.settings)
     return {
         "name": card.name,
         "rounds": card.rounds,

@@ -14,11 +14,12 @@ What is written has no NaN either: null stands where a number is not finite.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NoReturn
+
+import orjson
 
 from tidewolf.core.arguments import shown
 from tidewolf.core.errors import InvalidInput, NotFinite
@@ -27,6 +28,8 @@ DEEPEST = 64
 """Levels of lists and objects inside each other."""
 _LONGEST = 18
 """Digits of a whole number that is kept as one."""
+_LARGE = re.compile(rb"\d[eE]\+?\d{3}|\d{19}")
+"""Numbers that may be beyond the largest, or have many digits; the others are read as they are."""
 _ODD = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
 """Escapes of what may be no text."""
 
@@ -60,7 +63,7 @@ def loads(raw: bytes) -> Any:
     tidewolf.core.errors.InvalidInput: The body says 'round' twice.
     """
     try:
-        found = _DECODER.decode(raw.decode())
+        found = (_CAREFUL if _LARGE.search(raw) else _PLAIN).decode(raw.decode())
     except UnicodeDecodeError as error:
         raise InvalidInput(
             f"The body is no text in UTF-8: {error.reason} at byte {error.start + 1}."
@@ -90,27 +93,15 @@ def dumps(body: Any) -> bytes:
     Returns
     -------
     bytes
-        The text, in ASCII.
+        The text, in UTF-8.
 
     Examples
     --------
     >>> from tidewolf.service.strict_json import dumps
     >>> dumps({"cost": 1.5, "violation": float("inf")})
-    b'{"cost": 1.5, "violation": null}'
+    b'{"cost":1.5,"violation":null}'
     """
-    try:
-        return _ENCODER.encode(body).encode("ascii")
-    except ValueError:
-        return _ENCODER.encode(_finite(body)).encode("ascii")
-
-
-def _finite(value: Any) -> Any:
-    """The same, with None where a number is not finite."""
-    if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return orjson.dumps(body)
 
 
 def _too_deep() -> InvalidInput:
@@ -173,10 +164,10 @@ def _whole(text: str) -> int | float:
     return int(text) if len(text) <= _LONGEST else _number(text)
 
 
-_DECODER = json.JSONDecoder(
+_PLAIN = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_once)
+_CAREFUL = json.JSONDecoder(
     parse_float=_number,
     parse_int=_whole,
     parse_constant=_refuse,
     object_pairs_hook=_once,
 )
-_ENCODER = json.JSONEncoder(allow_nan=False)

@@ -72,14 +72,17 @@ def asked(name: str, adviser: Adviser, *args: Any) -> Proposals | None:
     return adviser.propose(*args) if ask is None else ask(name, adviser, args)
 
 
-@contextmanager
-def asking(ask: Ask | None) -> Iterator[None]:
+class asking:
     """Advisers are asked like this."""
-    token = _ASK.set(ask)
-    try:
-        yield
-    finally:
-        _ASK.reset(token)
+
+    def __init__(self, ask: Ask | None) -> None:
+        self._ask = ask
+
+    def __enter__(self) -> None:
+        self._token = _ASK.set(self._ask)
+
+    def __exit__(self, *error: object) -> None:
+        _ASK.reset(self._token)
 
 
 @contextmanager

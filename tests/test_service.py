@@ -82,7 +82,7 @@ def test_the_same_observation_gets_the_first_answer_and_another_is_refused(serve
     first = call(served.url, "POST", path, {"round": 1, "costs": COSTS})
     call(served.url, "POST", path, {"costs": [0.0, 0.0, 1.0]})
     again = call(served.url, "POST", path, {"round": 1, "costs": COSTS})
-    assert (again.status, again.body) == (200, {**first.body, "rounds": 2})
+    assert (again.status, again.body) == (200, first.body)
     other = call(served.url, "POST", path, {"round": 1, "costs": [9.0, 9.0, 9.0]})
     assert other.status == 409
     assert call(served.url, "GET", session).body["rounds"] == 2
@@ -426,6 +426,33 @@ def test_a_server_says_one_line_and_drains_and_goes_on(tmp_path):
 
     with in_thread(tmp_path / "data") as url:
         assert call(url, "GET", path).body["rounds"] == 1
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("signals", [1, 2])
+def test_who_never_sends_the_rest_holds_up_nothing_for_long(tmp_path, signals):
+    server = start(tmp_path / "data")
+    with socket.create_connection(_where(server.url), timeout=30) as slow:
+        slow.sendall(b"POST /v1/sessions/a/pin HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9")
+        slow.sendall(b"\r\n\r\n{")
+        time.sleep(0.3)
+        began = time.monotonic()
+        for _ in range(signals):
+            server.process.send_signal(signal.SIGTERM)
+            time.sleep(0.3)
+        if signals == 1:
+            assert slow.recv(100).startswith(b"HTTP/1.1 503 ")
+    code, said, errors = ended(server)
+    assert (code, said, errors) == (0 if signals == 1 else 128 + signal.SIGTERM, "", "")
+    assert time.monotonic() - began < (15.0 if signals == 1 else 3.0)
+
+
+def test_without_the_extra_it_says_what_to_install(tmp_path, monkeypatch, capsys):
+    from tidewolf.cli import main
+
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    assert main(["serve", "--data", str(tmp_path)]) == 2
+    assert 'pip install "tidewolf[serve]"' in capsys.readouterr().err
 
 
 def test_a_thousand_sessions_are_ready_within_a_second(tmp_path):

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
+from tidewolf.client.wire import Wire
 from tidewolf.core.arguments import as_text, shown
 from tidewolf.core.arrays import as_array, as_count, as_number, frozen, to_numpy
 from tidewolf.core.batch import Batch
@@ -31,7 +32,6 @@ from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
-from tidewolf.wire import Wire
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _TOKEN = re.compile(r"[!-~]{1,1000}")
