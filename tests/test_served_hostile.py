@@ -13,6 +13,7 @@ import pytest
 import tidewolf as tw
 from test_served import COSTS, LINKS, ME, THREE, door, network
 from tidewolf.core.errors import (
+    CheckpointError,
     InvalidInput,
     NotAMember,
     Overloaded,
@@ -185,9 +186,7 @@ def test_who_was_not_told_of_a_pin_did_not_play_it(door, kill):
     assert door.observe("a", {"round": 1, "costs": COSTS}, ME)["cost"] == pytest.approx(cost)
     assert door.get("a")["saved"]["rounds"] == 0
     assert door.observe("a", {"round": 1, "costs": COSTS}, ME)["cost"] == pytest.approx(cost)
-    assert (
-        door.observe("a", {"round": 2, "costs": COSTS}, ME)["cost"] == 1.0
-    )  # from now on
+    assert door.observe("a", {"round": 2, "costs": COSTS}, ME)["cost"] == 1.0  # from now on
     door.decide("a", None, ME)
     door.pin("a", {"decision": [0.0, 1.0, 0.0]}, ME)
     if kill:
@@ -199,3 +198,15 @@ def test_who_was_not_told_of_a_pin_did_not_play_it(door, kill):
     door.rollback("a", {"round": 2}, ME)
     for number in (2, 3, 4):
         assert door.observe("a", {"round": number, "costs": COSTS}, ME)["cost"] == 1.0
+
+
+def test_a_commit_that_failed_hides_nothing_of_what_was_kept(door):
+    door.observe("a", {"round": 1, "costs": COSTS}, ME)
+    writer = door.sessions.shelf._backing.writer
+    writer.execute(
+        "CREATE TEMP TRIGGER full BEFORE INSERT ON rounds "
+        "BEGIN SELECT RAISE(FAIL, 'disk full'); END"
+    )
+    with pytest.raises(CheckpointError, match="disk full"):
+        door.observe("a", {"round": 2, "costs": COSTS}, ME)
+    assert [one["round"] for one in door.history("a")["rounds"]] == [1]

@@ -298,9 +298,8 @@ class Sessions:
     # --- looking ----------------------------------------------------------------------------------
 
     def history(self, name: str, first: int = 1, most: int = 1000) -> Reply:
-        """What was observed of rounds, in order."""
+        """What was observed of rounds, in order; nothing that is not on disk is found there."""
         first = as_round(first) + 1
-        on_disk(self.shelf.flushed(name))
         rows = self.shelf.rounds_of(name, first, first + _most(most) - 1)
         rounds = [
             _in_history(row.round, Observed(row.at, row.cost, row.violation, note))
