@@ -22,7 +22,10 @@ from tidewolf.core.errors import (
 )
 from tidewolf.service.app import _readiness
 from tidewolf.service.description import Description
+from tidewolf.service.endpoints import Asked
+from tidewolf.service.handlers import Handlers
 from tidewolf.service.overload import Traffic
+from tidewolf.service.quotas import Quotas
 from tidewolf.service.served import on_disk
 from tidewolf.service.server import ended
 
@@ -210,3 +213,21 @@ def test_a_commit_that_failed_hides_nothing_of_what_was_kept(door):
     with pytest.raises(CheckpointError, match="disk full"):
         door.observe("a", {"round": 2, "costs": COSTS}, ME)
     assert [one["round"] for one in door.history("a")["rounds"]] == [1]
+
+
+def test_what_takes_long_is_not_done_where_everybody_waits(door):
+    for _ in range(3):
+        door.decide("a", None, ME)
+    handlers = Handlers(door.sessions, Quotas(), Traffic())
+
+    def at_once(body: bytes) -> bool:
+        return handlers.at_once(Asked(ME, "a", 1, b"", body))
+
+    door.served("a").seconds = 0.0
+    assert at_once(b"")
+    assert at_once(b'{"round": 1}')
+    assert not at_once(b'{"round": 10000}')
+    assert not at_once(b'{"\\u0072ound": 10000}')
+    assert not at_once(b'{"observations": [{"round": 1}]}')
+    door.sessions.shelf.let_go("a")
+    assert not at_once(b"")
