@@ -7,18 +7,25 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tidewolf as tw
 from test_served import COSTS, LINKS, ME, THREE, door, network
 from tidewolf.core.errors import (
+    CheckpointError,
     InvalidInput,
     NotAMember,
     Overloaded,
     TidewolfError,
     UnknownSession,
 )
+from tidewolf.service.app import _readiness
 from tidewolf.service.description import Description
+from tidewolf.service.endpoints import Asked
+from tidewolf.service.handlers import Handlers
+from tidewolf.service.overload import Traffic
+from tidewolf.service.quotas import Quotas
 from tidewolf.service.served import on_disk
 from tidewolf.service.server import ended
 
@@ -152,3 +159,75 @@ def test_a_server_does_not_wait_for_who_computes_for_long():
         gate.set()
         pool.shutdown(wait=False, cancel_futures=True)
         assert ended(30.0, "hostile-pool")
+
+
+def test_notes_count_rounds_from_one(door):
+    door.put("late", {**THREE, "expire_after": 2}, ME)
+    door.decide("late", {"round": 6}, ME)
+    (note,) = door.get("late")["notes"]
+    assert note.endswith("expired, with nothing told of them: 1, 2, 3, 4.")
+
+
+def test_who_has_no_token_is_not_told_where_things_are_kept(door):
+    shelf = door.sessions.shelf
+    shelf.commits.trouble = f"Nothing more can be kept in {shelf.where}."
+    traffic = Traffic()
+    traffic.ready = True
+    for has_tokens in (False, True):
+        answer = _readiness(door.sessions, traffic, has_tokens)
+        assert answer.status == 503
+        assert (shelf.where.encode() in answer.body) is not has_tokens
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_who_was_not_told_of_a_pin_did_not_play_it(door, kill):
+    told = door.decide("a", None, ME)
+    door.pin("a", {"decision": [1.0, 0.0, 0.0], "why": "between a decision and its feedback"}, ME)
+    if kill:
+        door.reopen()
+    cost = np.dot(list(told["decision"].values()), COSTS)
+    assert door.observe("a", {"round": 1, "costs": COSTS}, ME)["cost"] == pytest.approx(cost)
+    assert door.get("a")["saved"]["rounds"] == 0
+    assert door.observe("a", {"round": 1, "costs": COSTS}, ME)["cost"] == pytest.approx(cost)
+    assert door.observe("a", {"round": 2, "costs": COSTS}, ME)["cost"] == 1.0  # from now on
+    door.decide("a", None, ME)
+    door.pin("a", {"decision": [0.0, 1.0, 0.0]}, ME)
+    if kill:
+        door.reopen()
+    assert door.observe("a", {"round": 3, "costs": COSTS}, ME)["cost"] == 1.0  # the pin before
+    door.pin("a", {"decision": [1.0, 0.0, 0.0]}, ME)
+    door.decide("a", None, ME)
+    assert door.observe("a", {"round": 4, "costs": COSTS}, ME)["cost"] == 1.0  # asked again
+    door.rollback("a", {"round": 2}, ME)
+    for number in (2, 3, 4):
+        assert door.observe("a", {"round": number, "costs": COSTS}, ME)["cost"] == 1.0
+
+
+def test_a_commit_that_failed_hides_nothing_of_what_was_kept(door):
+    door.observe("a", {"round": 1, "costs": COSTS}, ME)
+    writer = door.sessions.shelf._backing.writer
+    writer.execute(
+        "CREATE TEMP TRIGGER full BEFORE INSERT ON rounds "
+        "BEGIN SELECT RAISE(FAIL, 'disk full'); END"
+    )
+    with pytest.raises(CheckpointError, match="disk full"):
+        door.observe("a", {"round": 2, "costs": COSTS}, ME)
+    assert [one["round"] for one in door.history("a")["rounds"]] == [1]
+
+
+def test_what_takes_long_is_not_done_where_everybody_waits(door):
+    for _ in range(3):
+        door.decide("a", None, ME)
+    handlers = Handlers(door.sessions, Quotas(), Traffic())
+
+    def at_once(body: bytes) -> bool:
+        return handlers.at_once(Asked(ME, "a", 1, b"", body))
+
+    door.served("a").seconds = 0.0
+    assert at_once(b"")
+    assert at_once(b'{"round": 1}')
+    assert not at_once(b'{"round": 10000}')
+    assert not at_once(b'{"\\u0072ound": 10000}')
+    assert not at_once(b'{"observations": [{"round": 1}]}')
+    door.sessions.shelf.let_go("a")
+    assert not at_once(b"")

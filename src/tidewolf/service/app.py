@@ -99,7 +99,7 @@ def make_app(
         _Plain("/openapi.json", lambda: description),
         _Plain("/docs", lambda: docs),
         _Plain("/healthz", _alive),
-        _Plain("/readyz", lambda: _readiness(sessions, traffic)),
+        _Plain("/readyz", lambda: _readiness(sessions, traffic, bool(tokens))),
     ]
     for endpoint in endpoints:
         app.router.routes.append(Route(endpoint.path, endpoint))
@@ -183,11 +183,15 @@ def _alive() -> Answer:
     return Answer(200, dumps({"status": "ok", "version": __version__}))
 
 
-def _readiness(sessions: Sessions, traffic: Traffic) -> Answer:
-    """Whether requests are taken and what they write is kept."""
+def _readiness(sessions: Sessions, traffic: Traffic, has_tokens: bool) -> Answer:
+    """Whether requests are taken and what they write is kept; where there are tokens, nobody
+    without one is told where that is.
+    """
     why = sessions.shelf.is_well() if traffic.ready else "The server is starting, or stopping."
     if why is None:
         return _alive()
+    if has_tokens and traffic.ready:
+        why = "What is written cannot be kept at the moment: / and refused requests say why."
     return problem_of(Refused(503, why, retry_after(1.0)))
 
 

@@ -16,6 +16,7 @@ LONGEST_REASON = 500
 LARGEST_ROUND = 2**53
 """Rounds are smaller: every number of JSON holds them."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_LISTED = re.compile(r"(expired, with nothing told of (?:them|it)(?::|, last) )([\d, ]+)")
 _ROUND = re.compile(r"(\b[Rr]ound |\bround=|\brollback\()(\d+)")
 
 
@@ -68,6 +69,15 @@ def as_reason(given: Any) -> str:
             f"{shown(given)}."
         )
     return given
+
+
+def noted_from_one(note: str) -> str:
+    """A note of a session in the numbers that requests have."""
+
+    def more(found: re.Match[str]) -> str:
+        return f"{found[1]}{', '.join(str(int(one) + 1) for one in found[2].split(', '))}"
+
+    return _LISTED.sub(more, note)
 
 
 @contextmanager

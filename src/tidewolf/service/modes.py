@@ -54,6 +54,8 @@ class Settings:
         For how many more rounds a round waits for its feedback. Unit: rounds.
     serial : int, default 0
         How often what is played was changed by hand.
+    since : int, default -1
+        In which round, from 0, that was done last.
     eras : tuple of tuple of str, default ()
         What the entries were called before the set was changed, each time.
 
@@ -75,6 +77,7 @@ class Settings:
     stale_after: float | None = None
     expire_after: int | None = None
     serial: int = 0
+    since: int = -1
     eras: tuple[tuple[str, ...], ...] = ()
 
     @property

@@ -15,7 +15,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Literal, NamedTuple, final
 
@@ -45,7 +45,13 @@ from tidewolf.live.entries import said_demands
 from tidewolf.methods.available import entries_out
 from tidewolf.methods.turns import takes_late
 from tidewolf.service import feedback, modes
-from tidewolf.service.bodies import as_body, as_round, as_seconds, counted_from_one
+from tidewolf.service.bodies import (
+    as_body,
+    as_round,
+    as_seconds,
+    counted_from_one,
+    noted_from_one,
+)
 from tidewolf.service.description import Made
 from tidewolf.service.feedback import BROKEN, Seen
 from tidewolf.service.ladder import Chosen, Rung, descend, wanted_rung
@@ -635,13 +641,16 @@ class Served:
             self.session.play(time=time)
 
     def _standing_answer(self, number: int, own: Array) -> Note:
-        """What was answered of a round that is not over, or would be."""
+        """What was answered of a round that is not over, or would be. In the round in which what is
+        played was changed by hand, nobody who did not ask again knows of that.
+        """
         note = self._answers.get(number)
-        if note is not None and self._stands(number, note):
+        if note is not None and (self._stands(number, note) or number == self.settings.since):
             return note
+        is_older = number == self.settings.since
+        want = Wanted("learner", None, "") if is_older else wanted(self.settings)
         told = "" if note is None else note.told
-        asked = _Asked(number, {}, told, None, None)
-        return self._chosen(asked, wanted(self.settings), _array(own), "")
+        return self._chosen(_Asked(number, {}, told, None, None), want, _array(own), "")
 
     def _answered(
         self, number: int, answer: Note
@@ -682,8 +691,8 @@ class Served:
 
     def operate(self, settings: Settings) -> None:
         """Be operated so from now on."""
-        self.settings = settings
-        self.shelf.set(self.name, settings.text)
+        self.settings = replace(settings, since=self.session.round)
+        self.shelf.set(self.name, self.settings.text)
 
     def standing(self) -> Floats:
         """The decision that stands, whoever made it."""
@@ -703,6 +712,9 @@ class Served:
         waiting = self.session.pending
         first = min(waiting, default=number) + 1
         self.shelf.forget_rounds(self.name, number + 1, self.session.rounds)
+        if self.settings.since >= number:  # that round is another one
+            self.settings = replace(self.settings, since=-1)
+            self.shelf.set(self.name, self.settings.text)
         self._answers, self.asked_at = {}, {}
         self.recent = {
             one: found
@@ -800,7 +812,7 @@ class Served:
                 "violation": saved.saved_violation,
                 "rounds": saved.rounds,
             },
-            "notes": list(session.notes),
+            "notes": [noted_from_one(note) for note in session.notes],
             "pinned": settings.pin is not None,
             "stale": self.is_stale,
         }

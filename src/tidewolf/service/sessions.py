@@ -228,11 +228,15 @@ class Sessions:
             after = bundle.future if bundle.writes else self._after(served)
             return Reply(200, _versioned(body), self._watched(served, after))
 
-    def is_quick(self, name: str) -> bool:
-        """Whether a session is open, free, and has computed little for its last requests."""
+    def is_quick(self, name: str, round: int = 1) -> bool:
+        """Whether a session is open, free, and has computed little for its last requests; and has
+        no rounds to decide on the way to this one, from 1.
+        """
         place = self._places.get(name)
         served = None if place is None or place.lock.locked() else place.served
-        return served is not None and not served.lost and served.seconds < QUICK
+        if served is None or served.lost or served.seconds >= QUICK:
+            return False
+        return round <= served.coming + 1 and self.shelf.holds(name)
 
     def _decided(self, source: str, fell: bool) -> None:
         with self._mutex:
@@ -298,9 +302,8 @@ class Sessions:
     # --- looking ----------------------------------------------------------------------------------
 
     def history(self, name: str, first: int = 1, most: int = 1000) -> Reply:
-        """What was observed of rounds, in order."""
+        """What was observed of rounds, in order; nothing that is not on disk is found there."""
         first = as_round(first) + 1
-        on_disk(self.shelf.flushed(name))
         rows = self.shelf.rounds_of(name, first, first + _most(most) - 1)
         rounds = [
             _in_history(row.round, Observed(row.at, row.cost, row.violation, note))
