@@ -211,13 +211,14 @@ class Coordinates:
 
 
 def _by_name(table: Table, names: Sequence[str], path: Path, first: Path) -> list[int]:
+    known, places = set(names), {name: i for i, name in enumerate(table.columns)}
     for name in table.columns:
-        if name not in names:
+        if name not in known:
             raise InvalidInput(
                 f"{path}, line 1: {first} has no column {name!r}, which this one "
                 f"has.{did_you_mean(name, names)}"
             )
     for name in names:
-        if name not in table.columns:
+        if name not in places:
             raise InvalidInput(f"{path}, line 1: there is no column {name!r}, which {first} has.")
-    return [table.columns.index(name) for name in names]
+    return [places[name] for name in names]

@@ -72,14 +72,15 @@ class Operation(NamedTuple):
     writes : bool
         Whether readers are refused.
     at_once : callable, optional
-        Whether a request takes less time than handing it to a thread and back. None: no.
+        Gives what a request needs, held, where it takes less time than handing it to a thread and
+        back; else None.
     """
 
     handler: Handler
     pool: ThreadPoolExecutor
     has_body: bool = False
     writes: bool = False
-    at_once: Callable[[Asked], bool] | None = None
+    at_once: Callable[[Asked], contextlib.AbstractContextManager[object] | None] | None = None
 
 
 @final
@@ -213,10 +214,12 @@ async def _answered(operation: Operation, asked: Asked) -> Answer:
         else:
             after.add_done_callback(lambda kept: wake(answer, kept.exception()))
 
-    if operation.at_once is None or not operation.at_once(asked):
+    held = None if operation.at_once is None else operation.at_once(asked)
+    if held is None:
         operation.pool.submit(work)
     else:
-        answer, after = operation.handler(asked)
+        with held:
+            answer, after = operation.handler(asked)
         if after is None or (after.done() and after.exception() is None):
             return answer
         after.add_done_callback(lambda kept: wake(answer, kept.exception()))

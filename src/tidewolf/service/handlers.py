@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
+from contextlib import AbstractContextManager
 from typing import final
 
 from tidewolf import __version__
@@ -54,13 +55,13 @@ class Handlers:
         self._sessions, self._quotas, self._traffic = sessions, quotas, traffic
         self._making = threading.Lock()
 
-    def at_once(self, asked: Asked) -> bool:
-        """Whether a request of a session that is open takes less time than a thread would."""
+    def at_once(self, asked: Asked) -> AbstractContextManager[object] | None:
+        """The session of a request, held, where it takes less time than a thread would."""
         body = asked.body
         if len(body) > _SHORT or any(word in body for word in _LONG):
-            return False
+            return None
         found = _ROUND.search(body)
-        return self._sessions.is_quick(asked.name, int(found[1]) if found else 1)
+        return self._sessions.held_at_once(asked.name, int(found[1]) if found else 1)
 
     def decide(self, asked: Asked) -> Answered:
         body = as_object(asked.body, may_be_empty=True)

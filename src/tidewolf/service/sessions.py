@@ -16,7 +16,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -77,7 +77,7 @@ COUNTED = ("observations", "repeated", "refused", "breaches", "failed_commits", 
 class _Place:
     """Where a session is, or will be."""
 
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: threading.RLock = field(default_factory=threading.RLock)
     served: Served | None = None
     gone: bool = False
     """whether another place has taken over from it"""
@@ -228,15 +228,21 @@ class Sessions:
             after = bundle.future if bundle.writes else self._after(served)
             return Reply(200, _versioned(body), self._watched(served, after))
 
-    def is_quick(self, name: str, round: int = 1) -> bool:
-        """Whether a session is open, free, and has computed little for its last requests; and has
-        no rounds to decide on the way to this one, from 1.
+    def held_at_once(self, name: str, round: int = 1) -> AbstractContextManager[object] | None:
+        """A session, alone, to be left again: where it is open, free, has computed little for its
+        last requests, and has no rounds to decide on the way to this one, from 1. Else None.
         """
         place = self._places.get(name)
-        served = None if place is None or place.lock.locked() else place.served
-        if served is None or served.lost or served.seconds >= QUICK:
-            return False
-        return round <= served.coming + 1 and self.shelf.holds(name)
+        if place is None or not place.lock.acquire(blocking=False):
+            return None
+        with ExitStack() as held:
+            held.callback(place.lock.release)
+            served = place.served
+            if served is None or served.lost or served.seconds >= QUICK:
+                return None
+            if round > served.coming + 1 or not self.shelf.holds(name):
+                return None
+            return held.pop_all()
 
     def _decided(self, source: str, fell: bool) -> None:
         with self._mutex:
