@@ -116,6 +116,18 @@ def test_a_prefix_hides_what_does_not_begin_with_it(guarded):
         assert call(guarded, "GET", path, headers=bearer("all-reads")).status == 200
 
 
+def test_who_asks_is_said_once(guarded):
+    parts = urlsplit(guarded)
+    with socket.create_connection((parts.hostname, parts.port), timeout=10) as wire:
+        wire.sendall(
+            b"GET /v1/sessions HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+            b"Authorization: Bearer a-reads\r\nAuthorization: Bearer all-writes\r\n\r\n"
+        )
+        answer = b"".join(iter(lambda: wire.recv(4096), b""))
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert b"one Authorization header" in answer
+
+
 def test_the_audit_names_the_token_and_never_says_it(guarded):
     entries = call(guarded, "GET", "/v1/sessions/a-one/audit", headers=bearer("a-reads"))
     assert entries.body["entries"][0]["who"] == "operator"

@@ -119,6 +119,8 @@ class Gate:
         """Who asks goes into the scope; whether the request counts as one under way."""
         path, refused = scope["path"], self._traffic.refused
         found = dict(scope["headers"])
+        if len(found) < len(scope["headers"]) and _says_twice(scope["headers"], b"authorization"):
+            raise Refused(400, "The request says who asks twice: send one Authorization header.")
         try:
             self._require_own_site(scope["method"], found)
         except Refused:
@@ -184,6 +186,10 @@ class Gate:
                 "ms": round(1000.0 * seconds, 2),
             }
             sys.stderr.write(f"{json.dumps(line)}\n")
+
+
+def _says_twice(headers: list[tuple[bytes, bytes]], name: bytes) -> bool:
+    return sum(key == name for key, _ in headers) > 1
 
 
 def _hostname(host: bytes) -> bytes:
