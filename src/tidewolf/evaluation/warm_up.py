@@ -13,6 +13,7 @@ clock does not count that either (`core.jit.compiling`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator
 from inspect import isabstract
 from typing import Any
@@ -75,7 +76,18 @@ def small_example(K: Any) -> ConvexSet | None:
         several = len(parts) == 1 < len(K.parts)  # factors have steps of their own
         return Product(*parts, *parts) if several else Product(*parts)
     examples = [example for example in kind.examples() if example.dimension and example.radius]
-    return max(examples, key=lambda example: (_alike(example, K), example.dimension), default=None)
+
+    def fits(example: ConvexSet) -> tuple[int, bool, int]:
+        return _alike(example, K), _layout(example) == _layout(K), example.dimension
+
+    return max(examples, key=fits, default=None)
+
+
+def _layout(K: ConvexSet) -> tuple[int, bool]:
+    """How many axes points have, and whether they have one entry: one factor at most, whatever the
+    set is a product of.
+    """
+    return len(K.shape), math.prod(K.shape) == 1
 
 
 def _same_image(K: Image, inside: ConvexSet) -> ConvexSet:
@@ -109,7 +121,9 @@ def _kind(K: Any) -> Hashable:
     if isinstance(K, Product):
         return own_class(K), frozenset(map(_kind, K.parts))
     kind = own_class(K)
-    return kind or type(K), () if kind is None else tuple(map(_switch, K.fields().values()))
+    if kind is None:
+        return type(K), ()
+    return kind, (_layout(K), *map(_switch, K.fields().values()))
 
 
 def _numbers(center: Any) -> tuple[type, float]:
