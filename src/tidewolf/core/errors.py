@@ -24,7 +24,7 @@
     |-- LawBroken (AssertionError)      a user's class breaks a law of tidewolf.testing
     |-- UnknownSession (LookupError)    a name that no session has
     |-- TooMany                         more than a quota allows
-    |-- Overloaded                      more than can be answered now
+    |   `-- Overloaded                  more than can be answered now
     |-- NoAnswer                        a service that cannot be reached, or is none
     `-- CheckpointError
         |-- BrokenFile                  truncated, tampered with, or not ours
@@ -157,8 +157,8 @@ class UnknownSession(TidewolfError, LookupError):
     """A name that no session has."""
 
 
-class _Later(TidewolfError):
-    """What may be tried again.
+class TooMany(TidewolfError):
+    """More than a quota allows.
 
     Parameters
     ----------
@@ -166,18 +166,18 @@ class _Later(TidewolfError):
         A sentence.
     retry_after : float, default 1.0
         When to try again. Unit: seconds.
+    setting : str, optional
+        The name of the setting that it speaks of.
     """
 
-    def __init__(self, *message: object, retry_after: float = 1.0) -> None:
-        super().__init__(*message)
+    def __init__(
+        self, *message: object, retry_after: float = 1.0, setting: str | None = None
+    ) -> None:
+        super().__init__(*message, setting=setting)
         self.retry_after = retry_after
 
 
-class TooMany(_Later):
-    """More than a quota allows."""
-
-
-class Overloaded(_Later):
+class Overloaded(TooMany):
     """More than can be answered now."""
 
 
@@ -218,10 +218,12 @@ class HeldElsewhere(CheckpointError):
         A sentence.
     holder : str
         Who holds it.
+    setting : str, optional
+        The name of the setting that it speaks of.
     """
 
-    def __init__(self, *message: object, holder: str = "") -> None:
-        super().__init__(*message)
+    def __init__(self, *message: object, holder: str = "", setting: str | None = None) -> None:
+        super().__init__(*message, setting=setting)
         self.holder = holder
 
 

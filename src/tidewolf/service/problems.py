@@ -44,8 +44,8 @@ _STATUS: tuple[tuple[type[BaseException], int], ...] = (
     (OtherContent, 409),
     (AlreadyThere, 409),
     (HeldElsewhere, 409),
-    (TooMany, 429),
     (Overloaded, 503),
+    (TooMany, 429),
     (CheckpointError, 503),
     (MissingExtra, 501),
     (TidewolfError, 422),
@@ -207,7 +207,7 @@ def log_unexpected(error: BaseException) -> None:
 
 
 def _seconds(error: BaseException) -> float:
-    return error.retry_after if isinstance(error, TooMany | Overloaded) else 1.0
+    return error.retry_after if isinstance(error, TooMany) else 1.0
 
 
 def _answer(body: dict[str, Any], headers: tuple[tuple[bytes, bytes], ...] = ()) -> Answer:
