@@ -91,6 +91,7 @@ class Gate:
         entered = False
         try:
             entered = self._admit(scope)
+            await asyncio.sleep(0)  # all that have come are counted before one is answered
             await self._inside(scope)(scope, receive, sent)
         except asyncio.CancelledError:
             if status == 0:

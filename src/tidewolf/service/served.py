@@ -61,7 +61,7 @@ from tidewolf.service.replies import Limits
 from tidewolf.session import Session
 
 DECISION_KEYS = ("round", "time", "context", "advice", "unavailable", "deadline")
-RECENT, FEWEST, ROOM = 64, 4, 100_000
+RECENT, FEWEST, ROOM = 32, 4, 100_000
 """Rounds that were observed last and are remembered: at most, at least, and entries of points."""
 SNAPSHOT_EVERY = 500
 """Observations from one kept state to the next: opening a session observes so many again."""
