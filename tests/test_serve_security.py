@@ -397,6 +397,39 @@ def test_more_than_can_be_answered_is_refused_at_once(small):
     assert call(url, "GET", "/v1/sessions").status == 200
 
 
+def test_of_those_that_come_at_once_as_many_are_answered_as_may_be(tmp_path):
+    """Also where each is answered faster than the next is looked at."""
+    from tidewolf.durable.shelf import Shelf
+    from tidewolf.service.app import make_app
+    from tidewolf.service.replies import Caller
+    from tidewolf.service.sessions import Sessions
+
+    sessions = Sessions(Shelf.open(tmp_path))
+    sessions.put("one", SIMPLEX, Caller())
+    app, statuses = make_app(sessions, traffic=Traffic(most=4)), []
+
+    async def ask() -> None:
+        scope = {"type": "http", "method": "POST", "path": "/v1/sessions/one/decisions"}
+        scope |= {"headers": [(b"host", b"localhost")], "query_string": b"", "root_path": ""}
+
+        async def receive() -> dict[str, object]:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: dict[str, object]) -> None:
+            statuses.append(message.get("status"))
+
+        await app(scope, receive, send)
+
+    async def all_at_once() -> None:
+        for _ in range(2):
+            await asyncio.gather(*(ask() for _ in range(10)))
+
+    asyncio.run(all_at_once())
+    assert sorted(one for one in statuses if one) == [200] * 8 + [503] * 12
+    sessions.close()
+    sessions.shelf.close()
+
+
 def test_bodies_are_bounded_in_all(tmp_path):
     traffic = Traffic(most_held=100)
     head = POST + b"Content-Length: 90\r\n\r\n"
