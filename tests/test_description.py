@@ -126,9 +126,9 @@ def test_changes_keep_the_rest():
 def test_points_by_name_and_back(kind):
     made = Description.of({"set": {"kind": kind, **SETS[kind]}}).made()
     x = made.K.center
-    by_name = json.loads(json.dumps(made.named(x)))
+    by_name = json.loads(json.dumps(made.entries.named(x)))
     assert made.member(by_name, "It").tobytes() == (x + 0.0).tobytes()
-    assert made.point(list(by_name.values()), "It").shape == made.K.shape
+    assert made.entries.point(list(by_name.values()), "It").shape == made.K.shape
     assert (made.paths(x) is not None) == (kind in ("FlowPolytope", "MultiFlow"))
 
 

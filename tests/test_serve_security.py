@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 import serving
 from serving import SIMPLEX, call, fresh, in_thread
 from tidewolf.core.errors import InvalidInput
+from tidewolf.service.bodies import NAME
 from tidewolf.service.overload import Traffic
 from tidewolf.service.quotas import Quotas
 from tidewolf.service.server import require_closed_door
-from tidewolf.service.tokens import NAME, Tokens
+from tidewolf.service.tokens import Tokens
 
 served = serving.served
 TOKENS = """

@@ -15,7 +15,8 @@ LONGEST_REASON = 500
 """Characters of a reason, at most."""
 LARGEST_ROUND = 2**53
 """Rounds are smaller: every number of JSON holds them."""
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+"""What a session, or a token, may be called."""
 _LISTED = re.compile(r"(expired, with nothing told of (?:them|it)(?::|, last) )([\d, ]+)")
 _ROUND = re.compile(r"(\b[Rr]ound |\bround=|\brollback\()(\d+)")
 
@@ -35,7 +36,7 @@ def as_body(given: Any, keys: Sequence[str], what: str) -> dict[str, Any]:
 
 def as_name(given: Any) -> str:
     """The name of a session."""
-    if isinstance(given, str) and _NAME.fullmatch(given):
+    if isinstance(given, str) and NAME.fullmatch(given):
         return given
     raise InvalidInput(
         "The name of a session is 1 to 100 letters, digits, dots, dashes and underscores, and "

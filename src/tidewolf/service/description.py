@@ -65,7 +65,7 @@ class Made:
     --------
     >>> from tidewolf.service.description import Description
     >>> made = Description.of({"set": {"kind": "Simplex", "n": 2}}).made()
-    >>> made.names, made.named(made.K.center)
+    >>> made.names, made.entries.named(made.K.center)
     (['entry 0', 'entry 1'], {'entry 0': 0.5, 'entry 1': 0.5})
     >>> loss, limit = made.functions({"costs": [1.0, 0.0], "capacities": [0.5, 0.25]})
     >>> loss.values(made.K.center), limit.values(made.K.center)
@@ -128,23 +128,6 @@ class Made:
         except InvalidInput as error:  # it reads a row as it does a table, which has lines
             raise type(error)(str(error).replace(", line 1:", ":")) from None
 
-    def point(self, given: Any, what: str) -> Array:
-        """A point by name, 0 where a name is not given, or as a list of all entries.
-
-        Parameters
-        ----------
-        given : mapping or list
-            The numbers.
-        what : str
-            What sentences call it.
-
-        Returns
-        -------
-        array
-            Of the shape of the set's points; whether it is a member is not asked.
-        """
-        return self.entries.point(given, what)
-
     def member(self, given: Any, what: str) -> Array:
         """A point that is a member of the set, by name or as a list.
 
@@ -173,21 +156,6 @@ class Made:
             )
         return x
 
-    def named(self, x: Array) -> dict[str, float]:
-        """The numbers of a point by name.
-
-        Parameters
-        ----------
-        x : array
-            The point.
-
-        Returns
-        -------
-        dict
-            A number for every entry.
-        """
-        return self.entries.named(x)
-
     def paths(
         self, x: Array, demands: Sequence[float] | None = None
     ) -> list[dict[str, Any]] | None:
@@ -206,21 +174,6 @@ class Made:
             Nodes, share and volume of each.
         """
         return paths_of(self.reader, x, demands)
-
-    def unavailable(self, given: Any) -> list[str | int]:
-        """What is unavailable, as a session is told it.
-
-        Parameters
-        ----------
-        given : list or str
-            Names of entries, or one.
-
-        Returns
-        -------
-        list of str or int
-            Names of the set's own, or places.
-        """
-        return self.entries.unavailable(given)
 
 
 @final

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from tidewolf.core.errors import UnknownSession
 from tidewolf.service.answers import Answer
+from tidewolf.service.bodies import NAME
 from tidewolf.service.gate import CALLER
 from tidewolf.service.problems import Refused, problem_of
 from tidewolf.service.queries import whole
 from tidewolf.service.replies import Caller
 from tidewolf.service.request_bodies import read_body
-from tidewolf.service.tokens import NAME
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send

@@ -374,27 +374,29 @@ class Served:
             return None, _failed(error)
 
     def _chosen(self, asked: _Asked, want: Wanted, own: Floats | None, failure: str) -> Note:
-        common = {
-            "mode": self.settings.mode,
-            "told": asked.told,
-            "serial": self.settings.serial,
-            "era": len(self.settings.eras),
-        }
+        settings = self.settings
+        note = Note(
+            own,
+            mode=settings.mode,
+            reason=self._said(),
+            told=asked.told,
+            serial=settings.serial,
+            era=len(settings.eras),
+        )
         if want.source == INCUMBENT and want.point is None:
-            return Note(None, source=INCUMBENT, reason=want.reason, proposal=own, **common)  # type: ignore[arg-type]
+            return note._replace(decision=None, source=INCUMBENT, reason=want.reason, proposal=own)
         if want.is_learners and own is not None and asked.out is None:
-            return Note(own, reason=self._said(), **common)  # type: ignore[arg-type]
+            return note
         rungs = [] if want.is_learners else [wanted_rung(want)]
         rungs += self._rungs(asked.number, own, failure)
         found: Chosen = descend(rungs, asked.out, self.entries.names)
         differs = own is not None and found.source != "learner"
-        return Note(
-            found.point,
+        return note._replace(
+            decision=found.point,
             source=found.source,
             reason=found.reason,
             proposal=own if differs else None,
             fell=found.fell,
-            **common,  # type: ignore[arg-type]
         )
 
     def _rungs(self, number: int, own: Floats | None, failure: str) -> list[Rung]:

@@ -24,11 +24,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Self, final
 
 from tidewolf.core.errors import InvalidInput
+from tidewolf.service.bodies import NAME
 from tidewolf.service.replies import Caller
 
 ROLES = ("reader", "writer")
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-"""What a session, or a token, may be called."""
 _PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}|\*")
 _TOKEN = re.compile(r"[!-~]{1,1000}")
 _LONGEST = 1 << 20
