@@ -7,13 +7,14 @@
 # make lowest the suite with the lowest versions that pyproject.toml declares, in a folder of its own (.venv-lowest)
 # make bare   the suite without any extra (.venv-bare); tests that need one are skipped, and say which
 # make mutants  puts known mistakes into a scratch copy, one at a time, and shows the law that fails
+# make docs   the site, out/docs/index.html, which needs no network; a warning or a link to nowhere fails it
 # make readme the tables in README.md, from real runs
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint format bench soak lowest bare mutants readme clean
+.PHONY: run test lint format bench soak lowest bare mutants docs readme clean
 
 run: $(VENV)/.run
 	$(BIN)/tidewolf run routing --out out --force
@@ -47,6 +48,9 @@ bare: .venv-bare/.done
 mutants: $(VENV)/.dev
 	$(BIN)/python -m mutants
 
+docs: $(VENV)/.dev
+	$(BIN)/sphinx-build -q -W --keep-going -d out/doctrees docs out/docs
+
 readme: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.readme
 
@@ -56,14 +60,14 @@ $(VENV)/.run: pyproject.toml
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.run
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[app,graph,serve,sweep,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[app,graph,serve,sweep,docs,dev]"
 	touch $@
 
 .venv-lowest/.done: pyproject.toml tools/lowest.py
 	rm -rf .venv-lowest
 	$(PYTHON) -m venv .venv-lowest
 	$(PYTHON) tools/lowest.py app graph sweep > .venv-lowest/constraints.txt
-	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-lowest/constraints.txt -e ".[app,graph,serve,sweep,dev]"
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-lowest/constraints.txt -e ".[app,graph,serve,sweep,docs,dev]"
 	touch $@
 
 .venv-bare/.done: pyproject.toml

@@ -1,5 +1,5 @@
-"""The picture of docs/performance.md, from the times that `floor` has left in out/bench/floor.json
-and two floors that are measured here.
+"""The picture of docs/benchmarks/performance.md, from the times that `floor` has left in
+out/bench/floor.json and two floors that are measured here.
 
     reading      both rows of a round, costs and capacities, once: their product, of all rounds
     correcting   the corrective steps of a round, on tables and targets of a real run: they move
@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.bars import OUT
 from benchmarks.commits import BASE, ROOT, drive
 
-PAGE, IMAGES = ROOT / "docs" / "performance.md", ROOT / "docs" / "images"
+PAGE, IMAGES = ROOT / "docs/benchmarks/performance.md", ROOT / "docs/benchmarks/images"
 BEGIN, END = "<!-- rounds -->", "<!-- rounds end -->"
 """The table on that page stands between these."""
 HEAD = """| case | reading | corrective steps | a whole round, recorded | at 7f2d03d |

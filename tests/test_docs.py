@@ -19,7 +19,7 @@ from tidewolf.cli import main
 from tidewolf.sets.calculus.composed import Composed
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -37,7 +37,7 @@ def test_blocks_run_and_print_what_is_shown(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_files_and_tests_that_are_named_exist(page: Path) -> None:
     for path, test in re.findall(
-        r"`((?:tests|benchmarks|docs|src)/[\w/]+\.(?:py|md))(?:::(\w+))?`", page.read_text()
+        r"`((?:tests|benchmarks|docs|src)/[\w/-]+\.(?:py|md))(?:::(\w+))?`", page.read_text()
     ):
         assert (ROOT / path).exists(), path
         assert not test or f"def {test}(" in (ROOT / path).read_text(), f"{path}::{test}"
@@ -51,7 +51,7 @@ def test_files_and_tests_that_are_named_exist(page: Path) -> None:
 def test_the_shell_says_of_your_own_set_what_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = (ROOT / "docs" / "sets.md").read_text()
+    text = (ROOT / "docs" / "reference" / "sets.md").read_text()
     ((name, shown),) = re.findall(
         r"```console\n\$ tidewolf check (\S+)\n(.*?)```", text, flags=re.DOTALL
     )
@@ -73,7 +73,7 @@ CAPABILITIES = {
 }
 LINES = [
     [cell.strip() for cell in line.strip("|").split("|")]
-    for line in (ROOT / "docs" / "sets.md").read_text().splitlines()
+    for line in (ROOT / "docs" / "reference" / "sets.md").read_text().splitlines()
     if line.startswith("| `")
 ]
 

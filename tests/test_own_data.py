@@ -489,7 +489,7 @@ def test_live_goes_on_after_a_kill(
 
 # the pages about it
 
-PAGES = {"own-data": "docs/own-data.md", "README": "README.md"}
+PAGES = {"own-data": "docs/how-to/own-data.md", "README": "README.md"}
 
 
 def commands(page: str) -> list[tuple[str, str]]:

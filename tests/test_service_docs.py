@@ -1,5 +1,5 @@
-"""docs/service.md is true: its commands run against a real server, in their order, and what it
-shows is what comes back.
+"""docs/how-to/service.md is true: its commands run against a real server, in their order, and what
+it shows is what comes back.
 
 An answer that is shown as JSON may be shortened: every key that is shown must be there, numbers
 agree to nine digits, and "..." stands for anything.
@@ -19,7 +19,7 @@ import pytest
 
 import tidewolf as tw
 
-PAGE = Path(__file__).parent.parent / "docs" / "service.md"
+PAGE = Path(__file__).parent.parent / "docs" / "how-to" / "service.md"
 TOKEN, READER = "7c1f0e8a2b94", "55e09d1b7ac3"
 END = "<end of a block>"
 

@@ -37,7 +37,7 @@ nowhere to keep it.
     cluster     a database of PostgreSQL, and its many: who holds which session
     postgres    a connection to it; address: where it is; presence: which servers are there
     commits     what they write, in groups that share a sync
-    tables      what stands in it (docs/formats.md), and how it is checked
+    tables      what stands in it (docs/reference/formats.md), and how it is checked
     records     observations, rounds that wait, the head, and their seals
     feedback    an observation as bytes
     known       what is known before a round as bytes

@@ -1,7 +1,7 @@
 """The file of one session: locked by its one writer, and noticed when it is gone.
 
 `PATH-lock` is held from opening to closing, and says how many observations were acknowledged;
-`docs/formats.md` has the rest.
+`docs/reference/formats.md` has the rest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What stands in the database of a session, and whether it holds together (docs/formats.md).
+"""What stands in the database of a session, and whether it holds together
+(docs/reference/formats.md).
 
     head            one row: which observations there are, their links, the last snapshot, the epoch
     observations    one row for each, in the order in which they came

@@ -59,7 +59,7 @@ _TEXT = """\
 # A network with data of its own: tidewolf run {file}
 # It runs as it is: put your files in place of those in {data}/, and change what they say.
 # What stands behind a # may be left out; the values there are the defaults, or examples.
-# Paths are seen from this file's folder. docs/own-data.md tells the whole story.
+# Paths are seen from this file's folder. docs/how-to/own-data.md tells the whole story.
 
 format = {format}                      # of this file; a tidewolf that is too old says so
 name = {quoted}                # in tables and on the page

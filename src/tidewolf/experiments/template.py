@@ -70,7 +70,7 @@ seeds = [0]                     # one run a seed; of everything random
 
 
 # The set, where the stream is no built-in problem (adversarial takes one too). A network
-# (tidewolf new network writes one with data; docs/own-data.md):
+# (tidewolf new network writes one with data; docs/how-to/own-data.md):
 #
 # [set]
 # kind = "Network"              # may be left out where there is a graph with ends, as here
