@@ -49,7 +49,9 @@ mutants: $(VENV)/.dev
 	$(BIN)/python -m mutants
 
 docs: $(VENV)/.dev
+	rm -rf out/docs
 	$(BIN)/sphinx-build -q -W --keep-going -d out/doctrees docs out/docs
+	$(BIN)/python -m tools.links out/docs
 
 readme: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.readme

@@ -36,6 +36,19 @@ def public() -> Iterator[tuple[str, Any]]:
                 yield f"{package}.{name}", thing
 
 
+def aliases() -> dict[str, str]:
+    """The shortest path of each thing that other public paths lead to, by those paths."""
+    shortest = {thing: path for path, thing in public()}
+    found = {}
+    for package in PACKAGES:
+        module = import_module(package)
+        for name in module.__all__:
+            path, thing = f"{package}.{name}", getattr(module, name)
+            if (inspect.isclass(thing) or inspect.isroutine(thing)) and shortest[thing] != path:
+                found[path] = shortest[thing]
+    return found
+
+
 def methods(kind: type) -> Iterator[tuple[str, Any]]:
     """Name and function of each public method that a class itself defines; properties are left
     out.
