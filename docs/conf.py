@@ -38,12 +38,14 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "tools.docstring_markup",
+    "tools.members",
     "tools.name_links",
     "tools.source_pages",
 ]
 exclude_patterns = ["gallery/**/*.ipynb", "gallery/**/*.py", "gallery/**/*.md5"]
 suppress_warnings = ["config.cache"]  # sphinx_gallery_conf holds functions
 default_role = "literal"
+toc_object_entries_show_parents = "hide"
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
@@ -74,6 +76,8 @@ html_css_files = ["site.css"]
 html_favicon = "_static/favicon.svg"
 html_copy_source = False
 html_show_sourcelink = False
+html_show_search_summary = False  # a page from the disk may not fetch others
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"image_light": "_static/wordmark.svg", "image_dark": "_static/wordmark-dark.svg"},
     "navbar_end": ["theme-switcher"],

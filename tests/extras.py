@@ -29,6 +29,7 @@ EXTRA = {
     "prometheus_client": "serve",
     "psycopg": "serve",
     "pyarrow": "app",
+    "sphinx": "docs",
     "torch": "torch",
     "typer": "app",
 }
@@ -119,6 +120,7 @@ NEEDS = {
     "test_container.py": "prometheus_client",
     "test_serve_metrics.py": "prometheus_client",
     "test_serve_page.py": "prometheus_client",
+    "test_site.py": "sphinx",
     "test_sweep.py": "joblib",
     "test_tournament.py": "typer",
     "test_arrays.py::test_a_column_of_a_setting_is_as_wide_as_its_values": "pyarrow",

@@ -5,7 +5,7 @@ that is indented is a formula or a table, |x - y| is a length, (rounds, *shape) 
 `weights_` a name. In reStructuredText these mean other things, so that each is said in its words:
 
     `name`                          ``name``, which name_links.py turns into a link where it can
-    an indented block               a literal block, with :: before it
+    an indented block               a block of text, shown as it is
     * | _ and \\ between words        the same with a backslash
     >>> and what follows            left alone, as are *emphasis* and what stands in ``twice two``
 """
@@ -60,7 +60,7 @@ def _parts(lines: list[str]) -> Iterator[list[str]]:
             yield part
         elif after_blank and _indent(line) > margin:
             part = _block(lines[at:], margin)
-            yield [" " * margin + "::", "", *part]
+            yield [" " * margin + ".. code-block:: text", "", *part]
         else:
             part = list(takewhile(str.strip, lines[at:]))
             part = part[: _first_heading(lines, at, len(part))]

@@ -35,7 +35,7 @@ LOADS = {
 """What a browser fetches without being asked, by element."""
 ONLY_SAID = frozenset(("alternate", "author", "canonical", "help", "license", "next", "prev"))
 """What a <link> may be to another page without loading it."""
-_STYLE_ADDRESS = re.compile(r"""(?:url\(\s*|@import\s+)["']?([^"')\s;]+)""")
+_STYLE_ADDRESS = re.compile(r"""(?:url\(\s*|@import\s+(?!url\())["']?([^"')\s;]+)""")
 _COMMENT = re.compile(r"/\*.*?\*/", flags=re.DOTALL)
 
 

@@ -19,7 +19,7 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 
-from tools.public import aliases, methods, public
+from tools.public import aliases, methods, parts, public
 
 _CALL = re.compile(r"(?:tw\.|tidewolf\.)?[A-Za-z_]\w*(?:\.\w+)*(?:\(.*\))?", flags=re.DOTALL)
 
@@ -29,7 +29,7 @@ def targets() -> dict[str, str]:
     """The path in the reference that each way of writing a name leads to."""
     found: dict[str, str] = {}
     bare: dict[str, set[str]] = defaultdict(set)
-    for path, thing in public():
+    for path, thing in (*public(), *parts()):
         found[path] = path
         bare[path.rpartition(".")[2]].add(path)
         if inspect.isclass(thing):

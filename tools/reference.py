@@ -7,26 +7,14 @@ They are written before Sphinx looks which pages there are, into a folder that g
 from __future__ import annotations
 
 import inspect
+import re
 from importlib import import_module
 from pathlib import Path
 
 from tools import commands
 from tools.docstring_markup import as_rst
-from tools.public import PACKAGES, aliases, public
-
-PARTS = {
-    "tidewolf.core.errors": None,
-    "tidewolf.core.oracle": ("Answer", "HasLMO"),
-    "tidewolf.core.vertices": ("Vertex", "Dense", "Sparse", "LowRank", "Outer", "Moved", "Joined"),
-    "tidewolf.core.settings": (
-        *("Check", "Count", "Number", "Magnitude", "Seed", "Flag", "Text", "Names", "Size"),
-        *("Numbers", "PointNumbers"),
-    ),
-    "tidewolf.durable": ("Shelf",),
-}
-"""Modules below the public packages that users meet, each on one page, and which names are shown:
-errors that they catch, and what their own sets are built with. None: all of them.
-"""
+from tools.members import shown
+from tools.public import PACKAGES, PARTS, aliases, parts, public
 
 _PACKAGE = """\
 {title}
@@ -52,9 +40,7 @@ _CLASS = """\
 
 .. currentmodule:: {package}
 
-.. autoclass:: {name}
-   :members:
-   :show-inheritance:
+{text}
 """
 
 _FUNCTION = """\
@@ -69,9 +55,17 @@ _PART = """\
 {title}
 
 .. automodule:: {module}
-   :members: {names}
+   :no-members:
+
+.. currentmodule:: {module}
+
+{classes}
+"""
+
+_ONE = """\
+.. autoclass:: {name}
+   :members: {members}
    :show-inheritance:
-   :member-order: bysource
 """
 
 
@@ -83,8 +77,12 @@ def pages() -> dict[str, str]:
     for path, thing in public():
         package, _, name = path.rpartition(".")
         listed[package].append(path)
-        template = _CLASS if inspect.isclass(thing) else _FUNCTION
-        found[files[path]] = template.format(title=_title(name), package=package, name=name)
+        said = {"title": _title(name), "package": package, "name": name}
+        found[files[path]] = (
+            _CLASS.format(text=_one(name, thing), **said)
+            if inspect.isclass(thing)
+            else _FUNCTION.format(**said)
+        )
     elsewhere = aliases()
     for package, paths in listed.items():
         assert inspect.getdoc(import_module(package)), f"{package} says nothing of itself"
@@ -95,9 +93,15 @@ def pages() -> dict[str, str]:
             pages="\n".join(f"   {files[path].removesuffix('.rst')}" for path in sorted(paths)),
             lines="\n".join(_line(path, elsewhere.get(path)) for path in sorted(paths + others)),
         )
-    for module, names in PARTS.items():
+    for module in PARTS:
         found[f"{module}.rst"] = _PART.format(
-            title=_title(module), module=module, names=", ".join(names or ())
+            title=_title(module),
+            module=module,
+            classes="\n".join(
+                _one(path.removeprefix(f"{module}."), thing)
+                for path, thing in parts()
+                if path.startswith(f"{module}.")
+            ),
         )
     return found
 
@@ -128,7 +132,7 @@ def write(folder: Path) -> None:
 def said_first(thing: object) -> str:
     """The first sentence of a docstring, on one line."""
     first = (inspect.getdoc(thing) or "").partition("\n\n")[0].replace("\n", " ")
-    return first.partition(". ")[0].rstrip(".") + "."
+    return re.split(r"(?<!\.)\. ", first)[0].rstrip(".") + "."
 
 
 def _line(path: str, elsewhere: str | None) -> str:
@@ -139,6 +143,12 @@ def _line(path: str, elsewhere: str | None) -> str:
     if elsewhere:
         said = f"{said} Also :py:obj:`{elsewhere}`."
     return f"   * - :py:obj:`{name} <{elsewhere or path}>`\n     - {said}"
+
+
+def _one(name: str, kind: type) -> str:
+    """A class with the members that are shown; `:members:` without names would be all of them."""
+    text = _ONE.format(name=name, members=", ".join(shown(kind)))
+    return text if shown(kind) else text.replace("   :members: \n", "")
 
 
 def _title(text: str) -> str:
