@@ -76,6 +76,7 @@ NEEDS = {
     "test_notebook.py": "nbclient",
     "test_orders.py::test_a_warm_basis_saves_all_exchanges_and_a_wrong_one_does_no_harm": "highspy",
     "test_from_jax.py": "jax",
+    "test_gallery.py": "nbclient",
     "test_from_torch.py": "torch",
     "test_orders.py::test_blocks_agree_with_networkx": "networkx",
     "test_orders.py::test_trees_are_as_light_as_networkx_finds": "networkx",
