@@ -30,6 +30,8 @@ EXTRA = {
     "psycopg": "serve",
     "pyarrow": "app",
     "sphinx": "docs",
+    "polars": "dev",
+    "skfolio": "dev",
     "torch": "torch",
     "typer": "app",
 }
@@ -66,6 +68,7 @@ NEEDS = {
     "test_experiments.py::test_what_is_wrong_with_a_network_is_said_with_its_place": "typer",
     "test_files_in_experiments.py": "typer",
     "test_folder.py": "typer",
+    "test_frames.py": "polars",
     "test_front_doors.py::test_every_public_callable_has_a_door": "networkx",
     "test_front_doors.py::test_front_doors_show_no_foreign_exception_on_a_slice": "networkx",
     "test_graph_tools.py::test_every_network_of_the_zoo_is_read_alike_from_gml_and_csv": "networkx",
