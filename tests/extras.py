@@ -14,6 +14,7 @@ import pytest
 EXTRA = {
     "cvxpy": "cvx",
     "fastapi": "serve",
+    "hatchling": "dev",
     "highspy": "app",
     "httpx": "serve",
     "jax": "jax",
@@ -111,6 +112,7 @@ NEEDS = {
     "test_report_sections.py::test_a_run_shows_itself_in_notebooks": "matplotlib",
     "test_report_sections.py::test_every_figure_is_written_as_png_and_svg": "matplotlib",
     "test_report_sections.py::test_matrices_and_several_runs_have_pages": "jinja2",
+    "test_release.py": "hatchling",
     "test_sdp.py::test_the_shell_runs_it_and_writes_a_page": "typer",
     "test_service_docs.py": "httpx",
     "test_serve_faults.py": "fastapi",
