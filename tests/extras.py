@@ -103,6 +103,7 @@ NEEDS = {
     "test_files.py::test_parquet_tables": "pyarrow",
     "test_files.py::test_what_is_wrong_with_a_graph_is_said": "networkx",
     "test_files.py::test_what_stands_in_comments_and_text_of_gml_is_no_structure": "networkx",
+    "test_outputs_page.py": "pandas",
     "test_own_data.py": "pandas",
     "test_report.py": "matplotlib",
     "test_report_network.py": "jinja2",
