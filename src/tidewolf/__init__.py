@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from tidewolf.loop import play
     from tidewolf.session import Session
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 _HOME = {
     "BanditPrimalDual": "tidewolf.learners",
