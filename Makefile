@@ -9,7 +9,7 @@
 # make mutants  puts known mistakes into a scratch copy, one at a time, and shows the law that fails
 # make docs   the site, out/docs/index.html, which needs no network; a warning or a link to nowhere fails it
 # make dist   wheel and sdist in dist/, built twice in different places and the same to the bit
-# make readme the tables in README.md, from real runs
+# make readme the tables of docs/start/first-run.md, from real runs
 
 PYTHON ?= python3
 VENV ?= .venv

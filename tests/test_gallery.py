@@ -1,5 +1,6 @@
 """The gallery: every story of examples/ runs at small size, draws pictures that say what they show,
 and asserts its certificate; every notebook runs from top to bottom, and is stored without outputs.
+A kernel of its own, which takes some seconds to start, plays them in soak.
 
 A story's sizes are lines such as `ROUNDS = 2_000  # 60 in the tests`: the second number replaces
 the first here. At full size all of them are played by `make docs`.
@@ -26,6 +27,7 @@ STORIES = {"late_feedback", "max_cut"}
 """What the gallery tells."""
 SIZE = re.compile(r"^(\w+) = ([\d_]+)  # ([\d_]+) in the tests$", re.MULTILINE)
 story = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
 def small(source: str) -> str:
@@ -38,6 +40,16 @@ def asserted(tree: ast.Module) -> list[str]:
     return [ast.unparse(node.test) for node in ast.walk(tree) if isinstance(node, ast.Assert)]
 
 
+def code_cells(found):
+    """The cells of a notebook that run."""
+    return [cell for cell in found.cells if cell.cell_type == "code"]
+
+
+def plain(cell) -> str:
+    """A cell without what only a notebook understands."""
+    return "".join(line for line in cell.source.splitlines(True) if not line.startswith("%")) + "\n"
+
+
 @pytest.fixture
 def pictures(monkeypatch):
     """Whatever is drawn, without a window; closed afterwards."""
@@ -47,6 +59,21 @@ def pictures(monkeypatch):
     yield lambda: [plt.figure(number) for number in plt.get_fignums()]
     plt.close("all")
     plt.switch_backend(before)
+
+
+@pytest.fixture
+def as_module(monkeypatch, tmp_path):
+    """Runs source as a module of its own, in an empty folder where it leaves nothing."""
+
+    def run(name: str, source: str, path: Path) -> None:
+        module = ModuleType(name)
+        module.__file__ = str(path)
+        monkeypatch.setitem(sys.modules, name, module)
+        monkeypatch.chdir(tmp_path)
+        exec(compile(source, str(path), "exec"), module.__dict__)
+        assert not list(tmp_path.iterdir())
+
+    return run
 
 
 def titles(figure):
@@ -61,20 +88,15 @@ def test_the_gallery_tells_every_story():
 
 
 @story
-def test_a_story_runs_at_small_size_and_draws(path, pictures, monkeypatch, tmp_path):
-    """Warnings are errors, as everywhere in the suite; nothing is written where it runs."""
-    module = ModuleType(f"story_{path.stem}")
-    module.__file__ = str(path)
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.chdir(tmp_path)
-    exec(compile(small(path.read_text()), str(path), "exec"), module.__dict__)
+def test_a_story_runs_at_small_size_and_draws(path, pictures, as_module):
+    """Warnings are errors, as everywhere in the suite."""
+    as_module(f"story_{path.stem}", small(path.read_text()), path)
     drawn = pictures()
     assert drawn
     for figure in drawn:
         figure.canvas.draw()
         assert titles(figure)
         assert any(ax.get_xlabel() or ax.get_ylabel() for ax in figure.axes)
-    assert not list(tmp_path.iterdir())
 
 
 @story
@@ -97,23 +119,30 @@ def test_a_story_has_sizes_that_the_tests_make_smaller(path):
     assert path.read_text().count(" in the tests") == len(sizes)
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs_from_top_to_bottom(path, tmp_path):
-    notebook = nbformat.read(path, as_version=4)
-    nbformat.validate(notebook)
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
-    assert any("certificate.holds" in cell.source for cell in code)
+@notebook
+def test_a_notebook_is_stored_without_outputs_and_asserts_its_certificate(path):
+    found = nbformat.read(path, as_version=4)
+    nbformat.validate(found)
+    cells = code_cells(found)
+    assert all(cell.outputs == [] and cell.execution_count is None for cell in cells)
+    tree = ast.parse("\n".join(map(plain, cells)))
+    assert any("certificate.holds" in each for each in asserted(tree))
+
+
+@notebook
+def test_the_cells_of_a_notebook_run_from_top_to_bottom(path, pictures, as_module):
+    cells = code_cells(nbformat.read(path, as_version=4))
+    as_module(f"notebook_{path.stem}", "\n".join(map(plain, cells)), path)
+
+
+@pytest.mark.soak
+@notebook
+def test_a_kernel_runs_a_notebook_from_top_to_bottom(path, tmp_path):
+    """With pictures, and nothing on the error stream."""
+    found = nbformat.read(path, as_version=4)
     NotebookClient(
-        notebook,
-        timeout=120,
-        kernel_name="python3",
-        resources={"metadata": {"path": str(tmp_path)}},
+        found, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
     ).execute()
-    kinds = {kind for cell in code for output in cell.outputs for kind in output.get("data", ())}
-    assert "image/png" in kinds
-    assert not [output for cell in code for output in cell.outputs if output.output_type == "error"]
-    said = [
-        output.text for cell in code for output in cell.outputs if output.get("name") == "stderr"
-    ]
-    assert not said
+    outputs = [output for cell in code_cells(found) for output in cell.outputs]
+    assert "image/png" in {kind for output in outputs for kind in output.get("data", ())}
+    assert not [output.text for output in outputs if output.get("name") == "stderr"]

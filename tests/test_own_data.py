@@ -548,7 +548,6 @@ def alike(shown: str, printed: str) -> bool:
         ("own-data", "run .*before"),
         ("own-data", "compare"),
         ("README", "new|run"),
-        pytest.param("README", "compare", marks=pytest.mark.soak),
     ],
 )
 def test_the_commands_of_a_page_do_what_is_shown(

@@ -48,10 +48,10 @@ NOTES = {
 HEAD = """# Licences
 
 tidewolf itself is under the BSD 3-Clause licence (`LICENSE`). Its wheel holds its own code,
-templates and style sheets, and no code of any other project. Libraries are installed beside it by pip, each
-under its own licence; this page names those that `pyproject.toml` asks for, as they describe
-themselves. What they bring along in turn is theirs to say: `pip install pip-licenses` and then
-`pip-licenses` lists an environment.
+templates and style sheets, and no code of any other project. Libraries are installed beside it by
+pip, each under its own licence; this page names those that `pyproject.toml` asks for, as they
+describe themselves. What they bring along in turn is theirs to say: `pip install pip-licenses` and
+then `pip-licenses` lists an environment.
 
 Written by `python -m tools.licences`.
 """

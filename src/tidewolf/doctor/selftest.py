@@ -26,7 +26,7 @@ def check_run(asked: Asked, moving: Moving) -> Iterator[Finding]:
     import tidewolf as tw
     from tidewolf.core.jit import compiling
 
-    moving(f"a run of {_ROUNDS} rounds")
+    moving(f"a run of {_ROUNDS} rounds (the first one compiles its kernels, for up to a minute)")
     began, waited = perf_counter(), compiling()
     problem = _game()
     run = tw.run(tw.LyapunovDescent(problem.K), problem.stream)

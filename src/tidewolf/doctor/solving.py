@@ -30,7 +30,7 @@ def check_highs(asked: Asked, moving: Moving) -> Iterator[Finding]:
     cold = program.solve_cold(costs)
     yield _answered("HiGHS in SciPy", cold and cold.x, [3.0, 1.0], "scipy")
     if find_spec("highspy") is None:
-        said = f"programs are solved by SciPy, slower: {install('app', '')} starts from the last"
+        said = f"not installed, SciPy's stands in and is slower: {install('app', '')}"
         yield Finding(_GROUP, "HiGHS in highspy", "absent", said)
         return
     warm = program(costs)
