@@ -15,7 +15,7 @@ import tidewolf as tw
 
 PUBLIC = dict(public())
 DECLARED = dict(documented())
-NEEDS = {"from_jax": "jax", "from_torch": "torch"}
+NEEDS = {"OnlineAllocator": "sklearn", "from_jax": "jax", "from_torch": "torch"}
 """Examples that need an extra, and which."""
 
 
