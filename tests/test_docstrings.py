@@ -17,6 +17,8 @@ PUBLIC = dict(public())
 DECLARED = dict(documented())
 NEEDS = {"from_cvxpy": "cvxpy", "from_jax": "jax", "from_torch": "torch"}
 """Examples that need a package of an extra, and which."""
+NEEDS = {"OnlineAllocator": "sklearn", "from_jax": "jax", "from_torch": "torch"}
+"""Examples that need an extra, and which."""
 
 
 @pytest.mark.parametrize("path", PUBLIC)
