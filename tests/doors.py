@@ -684,6 +684,20 @@ def _evaluations(folder: Path) -> Iterator[Door]:
     yield Door("Session", tw.Session, {"learner": learner, "state": state})
     asked = {"url": "http://127.0.0.1:8000", "session": "routing", "token": "a"}
     yield Door("Client", tw.Client, {**asked, "timeout": 1.0, "attempts": 2})
+    if find_spec("sklearn") is not None:
+        split = {
+            "min_weights": 0.1, "max_weights": 0.8, "groups": ["a", "b", "b"],
+            "group_limits": {"b": 0.8}, "max_loss": 0.1, "loss": "linear", "caution": 3.0,
+            "max_move": 0.5, "limits": {"b": [0.5, 0.6]},
+        }  # fmt: skip
+        returns = np.array([[0.0, 0.1, 0.2], [0.1, 0.0, -0.1]])
+        yield Door(
+            "OnlineAllocator",
+            lambda limits=None, **given: tw.OnlineAllocator(**given).fit(returns, limits=limits),
+            split,
+        )
+    else:
+        yield Door("OnlineAllocator", dict, {})
     yield Door("Session.open", opened, {"path": folder / "kept", "learner": learner})
     for name, value in (("snapshot_every", 10), ("keep_history", True), ("read_only", False)):
         yield Door("Session.open", opened, {name: value})

@@ -39,6 +39,7 @@ EXTRA = {
 """The extra that brings each package."""
 
 NEEDS = {
+    "test_allocator.py": "skfolio",
     "test_archive.py::test_a_graph_of_too_much_text_is_refused": "networkx",
     "test_archive.py::test_no_bomb_takes_more_than_it_may": "pyarrow",
     "test_backup.py": "httpx",

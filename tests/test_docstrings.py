@@ -15,15 +15,21 @@ import tidewolf as tw
 
 PUBLIC = dict(public())
 DECLARED = dict(documented())
-NEEDS = {"from_cvxpy": "cvxpy", "from_jax": "jax", "from_torch": "torch"}
-"""Examples that need a package of an extra, and which."""
+NEEDS = {
+    "OnlineAllocator": ("sklearn", "sklearn"),
+    "from_cvxpy": ("cvxpy", "cvx"),
+    "from_jax": ("jax", "jax"),
+    "from_torch": ("torch", "torch"),
+}
+"""Examples that need a package, and its extra."""
 
 
 @pytest.mark.parametrize("path", PUBLIC)
 def test_every_public_name_has_a_docstring_with_an_example_that_runs(path: str) -> None:
     thing = PUBLIC[path]
-    if package := NEEDS.get(path.rpartition(".")[2]):
-        said_of_it = f'{package} is not installed; pip install "tidewolf[{package}]" runs this'
+    if needed := NEEDS.get(path.rpartition(".")[2]):
+        package, extra = needed
+        said_of_it = f'{package} is not installed; pip install "tidewolf[{extra}]" runs this'
         pytest.importorskip(package, reason=said_of_it)
     tests = doctest.DocTestParser().get_doctest(
         inspect.cleandoc(thing.__doc__ or ""), {"tw": tw, "np": np}, path, None, None

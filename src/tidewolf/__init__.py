@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         sets,
         testing,
     )
+    from tidewolf.allocator import OnlineAllocator
     from tidewolf.client import Client
     from tidewolf.core.batch import Stream
     from tidewolf.core.known import Known
@@ -64,6 +65,7 @@ _HOME = {
     "Known": "tidewolf.core.known",
     "LyapunovDescent": "tidewolf.learners",
     "LyapunovFrankWolfe": "tidewolf.learners",
+    "OnlineAllocator": "tidewolf.allocator",
     "PrimalDual": "tidewolf.learners",
     "Rates": "tidewolf.evaluation.rates",
     "Run": "tidewolf.evaluation.run",
@@ -104,6 +106,7 @@ __all__ = [
     "Known",
     "LyapunovDescent",
     "LyapunovFrankWolfe",
+    "OnlineAllocator",
     "PrimalDual",
     "Rates",
     "Run",
