@@ -30,9 +30,9 @@ plt.rcParams.update({"figure.figsize": (8, 4.5), "figure.constrained_layout.use"
 # What moves
 # ----------
 #
-# The attention that a place gets falls with its rank. How much an offer is wanted has a level of its
-# own, an hour of its own and noise. Brands are wanted more than locals, locals more than newcomers;
-# a group's promise is a part of its share of the stock.
+# The attention that a place gets falls with its rank. How much an offer is wanted has a level of
+# its own, an hour of its own and noise. Brands are wanted more than locals, locals more than
+# newcomers; a group's promise is a part of its share of the stock.
 
 attention = 1 / np.arange(1, OFFERS + 1)
 attention /= attention.sum()
@@ -79,8 +79,8 @@ stream = tw.Stream(losses, limits)
 # What one would do otherwise
 # ---------------------------
 #
-# Sort by what was wanted half an hour ago. Show rankings at random, which is fair and dull. The best
-# fixed matrix in hindsight that keeps every promise. Re-solve with the last half hour, with
+# Sort by what was wanted half an hour ago. Show rankings at random, which is fair and dull. The
+# best fixed matrix in hindsight that keeps every promise. Re-solve with the last half hour, with
 # headroom.
 
 sorted_last = np.array([K.center, *(K.lmo(losses.C[t]) for t in range(ROUNDS - 1))])
@@ -120,21 +120,22 @@ for name, run in (
 ):
     outcome[name] = (-run.losses, run.violations, run.churn.mean())
 for name, (clicks, short, moved) in outcome.items():
+    missed = 100 * short.mean()
     print(
-        f"{name:30s} clicks {clicks.mean():.3f}, short by {100 * short.mean():5.2f} %, {moved:5.2f} offers moved"
+        f"{name:30s} {clicks.mean():.3f} clicks, short by {missed:5.2f} %, {moved:.2f} offers moved"
     )
 assert advised.violations.sum() < resolved[0.0].violations.sum()
 assert by_hour.churn.mean() < advised.churn.mean()
 
 # %%
 # Sorting gets most clicks and breaks its promises. Re-solving keeps nearly all of the clicks; how
-# well it keeps promises depends on the headroom, which the advised Ensemble finds by itself: it ends
-# where re-solving with the right one does, and no higher.
+# well it keeps promises depends on the headroom, which the advised Ensemble finds by itself: it
+# ends where re-solving with the right one does, and no higher.
 #
 # All of these turn the page over every half hour: more than half of the offers change their place.
 # The Ensemble that only knows the hour moves about one. It has more clicks than the best fixed
-# matrix, and about a tenth fewer than those who follow the last half hour. Whether a page that keeps
-# still is worth that is for you to say.
+# matrix, and about a tenth fewer than those who follow the last half hour. Whether a page that
+# keeps still is worth that is for you to say.
 
 looks = {
     "sorted by the last half hour": ("s", PINK),
@@ -178,8 +179,8 @@ axes.legend(ncols=3)
 # What the page shows
 # -------------------
 #
-# A matrix of chances is a mix of rankings (Birkhoff, 1946). Take out one ranking after another, each
-# as often as its rarest place allows, until nothing is left; then draw one for each visitor.
+# A matrix of chances is a mix of rankings (Birkhoff, 1946). Take out one ranking after another,
+# each as often as its rarest place allows, until nothing is left; then draw one for each visitor.
 
 
 def rankings(chances):
@@ -218,10 +219,10 @@ plt.show()
 # Attention alone
 # ---------------
 #
-# Here clicks and promises depend on the attention that an offer gets, not on its place as such. Then
-# a decision may be that attention: twelve numbers in place of a hundred and forty-four, somewhere
-# between the orderings of ``attention``. The oracle is a sort. The same learner, by the hour, learns
-# faster in fewer dimensions, and has more clicks.
+# Here clicks and promises depend on the attention that an offer gets, not on its place as such.
+# Then a decision may be that attention: twelve numbers in place of a hundred and forty-four,
+# somewhere between the orderings of ``attention``. The oracle is a sort. The same learner, by the
+# hour, learns faster in fewer dimensions, and has more clicks.
 
 short_K = tw.sets.Permutahedron(attention)
 short_rows = np.array(
