@@ -8,13 +8,14 @@
 # make bare   the suite without any extra (.venv-bare); tests that need one are skipped, and say which
 # make mutants  puts known mistakes into a scratch copy, one at a time, and shows the law that fails
 # make docs   the site, out/docs/index.html, which needs no network; a warning or a link to nowhere fails it
-# make readme the tables in README.md, from real runs
+# make dist   wheel and sdist in dist/, built twice in different places and the same to the bit
+# make readme the tables of docs/start/first-run.md, from real runs
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint format bench soak lowest bare mutants docs readme clean
+.PHONY: run test lint format bench soak lowest bare mutants docs dist readme clean
 
 run: $(VENV)/.run
 	$(BIN)/tidewolf run routing --out out --force
@@ -49,7 +50,12 @@ mutants: $(VENV)/.dev
 	$(BIN)/python -m mutants
 
 docs: $(VENV)/.dev
+	rm -rf out/docs
 	$(BIN)/sphinx-build -q -W --keep-going -d out/doctrees docs out/docs
+	$(BIN)/python -m tools.links out/docs
+
+dist: .venv-dist/.done
+	.venv-dist/bin/python -m tools.dist
 
 readme: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.readme
@@ -76,5 +82,11 @@ $(VENV)/.dev: $(VENV)/.run
 	.venv-bare/bin/python -m pip install --quiet --disable-pip-version-check -e . pytest pytest-xdist hypothesis array-api-strict
 	touch $@
 
+.venv-dist/.done: pyproject.toml
+	rm -rf .venv-dist
+	$(PYTHON) -m venv .venv-dist
+	.venv-dist/bin/python -m pip install --quiet --disable-pip-version-check "hatchling>=1.26"
+	touch $@
+
 clean:
-	rm -rf $(VENV) .venv-lowest .venv-bare out
+	rm -rf $(VENV) .venv-lowest .venv-bare .venv-dist out dist

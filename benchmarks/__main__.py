@@ -49,12 +49,22 @@ KNOWN = {
     "cores": "cores",
     "gpu": "gpu",
     "service": "service",
+    "headline": "headline",
     "picture": "picture",
 }
 """name on the command line -> file; a file is imported when its turn comes"""
-DRAWING = ("frontier", "tournament", "rates", "intervals", "members", "operating", "service")
+DRAWING = (
+    "frontier",
+    "tournament",
+    "rates",
+    "intervals",
+    "members",
+    "operating",
+    "service",
+    "headline",
+)
 """These take the folder of their pictures."""
-WITH_ARGUMENTS = ("members", "operating", "service")
+WITH_ARGUMENTS = ("members", "operating", "service", "headline")
 
 
 def main(words: list[str]) -> int:

@@ -1,5 +1,5 @@
-"""The tables that README.md shows, from the commands that print them: `make readme` writes them
-anew.
+"""The tables of docs/start/first-run.md, from the commands that print them: `make readme` writes
+them anew.
 
 A block of text whose first line is that of a run (`routing: 2,000 rounds, seed 0`) becomes what
 `tidewolf run` prints today on 80 columns, but for the lines that say where files are.
@@ -17,14 +17,14 @@ from pathlib import Path
 
 from tidewolf.cli import main
 
-README = Path(__file__).parent.parent / "README.md"
+PAGE = Path(__file__).parent.parent / "docs" / "start" / "first-run.md"
 PROBLEMS = ("routing", "sdp")
 _FILES = ("decisions: ", "report: ")
 """How lines begin that say where files are."""
 
 
 def block(problem: str) -> re.Pattern[str]:
-    """Where README shows the run of a problem."""
+    """Where the page shows the run of a problem."""
     return re.compile(
         rf"(?<=```text\n){problem}: [^\n]* rounds, seed 0\n.*?(?=```)", flags=re.DOTALL
     )
@@ -42,16 +42,16 @@ def printed(problem: str) -> str:
 
 
 def write() -> None:
-    """README with the tables of today."""
+    """The page with the tables of today."""
     os.environ["COLUMNS"] = "80"
-    text = README.read_text(encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
     for problem in PROBLEMS:
         table = printed(problem)
         text, count = block(problem).subn(lambda _, table=table: table, text)
         if count != 1:
-            raise SystemExit(f"README.md shows {count} runs of {problem}; it is to show one.")
+            raise SystemExit(f"{PAGE} shows {count} runs of {problem}; it is to show one.")
         print(table)
-    README.write_text(text, encoding="utf-8")
+    PAGE.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -477,7 +477,19 @@ def test_help_teaches(capsys):
 
 
 @pytest.mark.parametrize(
-    "command", ["run", "resume", "report", "new", "compare", "list", "serve", "backup", "restore"]
+    "command",
+    [
+        "run",
+        "resume",
+        "report",
+        "new",
+        "compare",
+        "list",
+        "serve",
+        "backup",
+        "restore",
+        "doctor",
+    ],
 )
 def test_every_command_shows_examples(command, capsys):
     assert main([command, "--help"]) == 0
@@ -488,6 +500,7 @@ def test_every_command_shows_examples(command, capsys):
     ("line", "offered"),
     [
         ("re", ["resume", "report", "restore"]),
+        ("doc", ["doctor"]),
         ("run rou", ["routing"]),
         ("run routing --learner Lya", ["LyapunovDescent", "LyapunovFrankWolfe"]),
     ],

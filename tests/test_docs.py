@@ -51,12 +51,14 @@ def test_files_and_tests_that_are_named_exist(page: Path) -> None:
 def test_the_shell_says_of_your_own_set_what_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = (ROOT / "docs" / "reference" / "sets.md").read_text()
+    text = (ROOT / "docs" / "how-to" / "own-set.md").read_text()
     ((name, shown),) = re.findall(
         r"```console\n\$ tidewolf check (\S+)\n(.*?)```", text, flags=re.DOTALL
     )
-    (code,) = re.findall(r"```python\n(from dataclasses.*?)\n\n\nfor K in", text, flags=re.DOTALL)
-    (tmp_path / "mymodule.py").write_text(f"import numpy as np\nimport tidewolf as tw\n{code}\n")
+    (code,) = re.findall(r"```python\n([^`]*class Windows.*?)\n\n\nfor K in", text, re.DOTALL)
+    imports = re.findall(r"^(?:from|import) .*$", text[: text.index("\n@")], re.MULTILINE)
+    assert len(imports) == 3
+    (tmp_path / "mymodule.py").write_text("\n".join((*imports, code, "")))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     assert main(["check", name]) == 0

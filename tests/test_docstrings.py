@@ -11,19 +11,28 @@ import pytest
 from tools.docstrings import declared, documented, entries, parameters, sections
 from tools.public import public
 
+import extras
 import tidewolf as tw
 
 PUBLIC = dict(public())
 DECLARED = dict(documented())
-NEEDS = {"from_jax": "jax", "from_torch": "torch"}
-"""Examples that need an extra, and which."""
+NEEDS = {
+    "OnlineAllocator": ("sklearn", "sklearn"),
+    "from_cvxpy": ("cvxpy", "cvx"),
+    "from_jax": ("jax", "jax"),
+    "from_torch": ("torch", "torch"),
+}
+"""Examples that need a package, and its extra."""
 
 
 @pytest.mark.parametrize("path", PUBLIC)
 def test_every_public_name_has_a_docstring_with_an_example_that_runs(path: str) -> None:
     thing = PUBLIC[path]
+    if needed := NEEDS.get(path.rpartition(".")[2]):
+        package, extra = needed
     if package := NEEDS.get(path.rpartition(".")[2]):
-        said_of_it = f'{package} is not installed; pip install "tidewolf[{package}]" runs this'
+        extra = extras.EXTRA[package]
+        said_of_it = f'{package} is not installed; pip install "tidewolf[{extra}]" runs this'
         pytest.importorskip(package, reason=said_of_it)
     tests = doctest.DocTestParser().get_doctest(
         inspect.cleandoc(thing.__doc__ or ""), {"tw": tw, "np": np}, path, None, None

@@ -489,7 +489,11 @@ def test_live_goes_on_after_a_kill(
 
 # the pages about it
 
-PAGES = {"own-data": "docs/how-to/own-data.md", "README": "README.md"}
+PAGES = {
+    "own-data": "docs/how-to/own-data.md",
+    "start": "docs/start/files.md",
+    "README": "README.md",
+}
 
 
 def commands(page: str) -> list[tuple[str, str]]:
@@ -544,7 +548,6 @@ def alike(shown: str, printed: str) -> bool:
         ("own-data", "run .*before"),
         ("own-data", "compare"),
         ("README", "new|run"),
-        pytest.param("README", "compare", marks=pytest.mark.soak),
     ],
 )
 def test_the_commands_of_a_page_do_what_is_shown(
@@ -559,6 +562,26 @@ def test_the_commands_of_a_page_do_what_is_shown(
             more = ["--force"] if " new " in command else []
             printed = said(*shlex.split(command)[1:], *more)
             assert is_shown(shown, printed), f"{command}:\n{printed}"
+
+
+def test_the_first_page_shows_what_the_whole_path_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = dict(commands("own-data"))
+    for command, shown in commands("start"):
+        for part in filter(None, shown.split("...\n")):
+            assert part in whole[command], command
+    monkeypatch.chdir(tmp_path)
+    said("new", "network")
+    text = (Path(__file__).parent.parent / PAGES["start"]).read_text()
+    first, second = re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL)
+    Path("network.toml").write_text(first)
+    assert "limits_a_round" in said("run", "network.toml", "--dry-run", "--json", "--rounds", "30")
+    Path("shares.toml").write_text(second)
+    for name in ("prices.csv", "room.csv"):
+        Path(name).write_text("time,lisbon,porto,faro\n1,0.5,0.4,0.6\n2,0.4,0.6,0.5\n")
+    said("run", "shares.toml", "--learner", "LyapunovDescent", "--out", "out")
+    assert list(pd.read_csv("out/decisions.csv").columns) == ["time", "lisbon", "porto", "faro"]
 
 
 def test_the_live_commands_of_the_page_run(

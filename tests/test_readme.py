@@ -1,5 +1,5 @@
-"""The README's Python runs as it stands, top to bottom, and its tables are those of the runs they
-show (`make readme` writes them).
+"""The README's Python runs as it stands, its links lead somewhere, and the tables of the first run
+are those of the runs they show (`make readme` writes them).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from benchmarks.readme import PROBLEMS, README, block
+from benchmarks.readme import PAGE, PROBLEMS, block
 
 from tidewolf.evaluation.run import run
 from tidewolf.experiments import Experiment
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent
 
 def test_the_readme_runs() -> None:
     parts = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
-    assert len(parts) >= 3
+    assert parts
     names: dict[str, object] = {}
     for part in parts:
         exec(compile(part, "README.md", "exec"), names)
@@ -36,9 +36,30 @@ def test_the_readme_names_both_commands() -> None:
     assert "make test" in (ROOT / ".ci" / "run").read_text()
 
 
+def test_the_readme_leads_somewhere() -> None:
+    text = (ROOT / "README.md").read_text()
+    places = re.findall(r"\]\(([^)]+)\)", text) + re.findall(r"`((?:docs|examples)/[^`]*)`", text)
+    assert len(places) > 20
+    missing = [place for place in places if not (ROOT / place).exists()]
+    assert not missing
+
+
+def test_the_readme_is_short() -> None:
+    """What it is, a picture, how to install, two commands, two examples, links."""
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 120
+    assert re.findall(r"^## (.*)$", text, flags=re.MULTILINE) == [
+        "Install",
+        "Two commands",
+        "Two examples",
+        "Where to go",
+    ]
+    assert text.count("![") == 1
+
+
 def shown(example: str) -> str:
-    """The run of a problem as README has it."""
-    (found,) = block(example).findall(README.read_text(encoding="utf-8"))
+    """The run of a problem as the page has it."""
+    (found,) = block(example).findall(PAGE.read_text(encoding="utf-8"))
     return found
 
 

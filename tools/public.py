@@ -22,6 +22,21 @@ PACKAGES = (
     "tidewolf.sets.graph_tools",
     "tidewolf.testing",
 )
+PARTS: dict[str, tuple[str, ...] | None] = {
+    "tidewolf.core.errors": None,
+    "tidewolf.core.oracle": ("Answer", "HasLMO"),
+    "tidewolf.core.vertices": ("Vertex", "Dense", "Sparse", "LowRank", "Outer", "Moved", "Joined"),
+    "tidewolf.core.settings": (
+        *("Check", "Count", "Number", "Magnitude", "Seed", "Flag", "Text", "Names", "Size"),
+        *("Numbers", "PointNumbers"),
+    ),
+    "tidewolf.core.feedback": ("FullInformation", "FirstOrder", "Bandit"),
+    "tidewolf.methods.base": ("Learner", "Bound", "LimitBound", "Member", "Guard", "Record"),
+    "tidewolf.durable": ("Shelf",),
+}
+"""Modules below the public packages that users meet, and which of their names: errors that they
+catch, and what their own sets and learners are built with. None: all classes that a module defines.
+"""
 
 
 def public() -> Iterator[tuple[str, Any]]:
@@ -34,6 +49,32 @@ def public() -> Iterator[tuple[str, Any]]:
             if (inspect.isclass(thing) or inspect.isroutine(thing)) and thing not in seen:
                 seen.add(thing)
                 yield f"{package}.{name}", thing
+
+
+def aliases() -> dict[str, str]:
+    """The shortest path of each thing that other public paths lead to, by those paths."""
+    shortest = {thing: path for path, thing in public()}
+    found = {}
+    for package in PACKAGES:
+        module = import_module(package)
+        for name in module.__all__:
+            path, thing = f"{package}.{name}", getattr(module, name)
+            if (inspect.isclass(thing) or inspect.isroutine(thing)) and shortest[thing] != path:
+                found[path] = shortest[thing]
+    return found
+
+
+def parts() -> Iterator[tuple[str, Any]]:
+    """Path and object of each name of `PARTS`."""
+    for path, names in PARTS.items():
+        module = import_module(path)
+        own = (name for name, thing in vars(module).items() if _is_defined_in(module, thing))
+        for name in own if names is None else names:
+            yield f"{path}.{name}", getattr(module, name)
+
+
+def _is_defined_in(module: Any, thing: Any) -> bool:
+    return inspect.isclass(thing) and thing.__module__ == module.__name__
 
 
 def methods(kind: type) -> Iterator[tuple[str, Any]]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         sets,
         testing,
     )
+    from tidewolf.allocator import OnlineAllocator
     from tidewolf.client import Client
     from tidewolf.core.batch import Stream
     from tidewolf.core.known import Known
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from tidewolf.loop import play
     from tidewolf.session import Session
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 _HOME = {
     "BanditPrimalDual": "tidewolf.learners",
@@ -64,6 +65,7 @@ _HOME = {
     "Known": "tidewolf.core.known",
     "LyapunovDescent": "tidewolf.learners",
     "LyapunovFrankWolfe": "tidewolf.learners",
+    "OnlineAllocator": "tidewolf.allocator",
     "PrimalDual": "tidewolf.learners",
     "Rates": "tidewolf.evaluation.rates",
     "Run": "tidewolf.evaluation.run",
@@ -104,6 +106,7 @@ __all__ = [
     "Known",
     "LyapunovDescent",
     "LyapunovFrankWolfe",
+    "OnlineAllocator",
     "PrimalDual",
     "Rates",
     "Run",

@@ -170,8 +170,9 @@ def _feed(
 
 def _one_by_one(learner: Learner[S], items: Iterator[Any], state: S) -> Iterator[Played]:
     t, stale, center = 0, False, learner.hard_set.center
+    names = getattr(learner.hard_set, "names", None)
     for item in items:
-        one = as_round(item, t, center)
+        one = as_round(item, t, center, names)
         _require_playable(learner, one)
         for played in _stream_rounds(learner, one, state, 0, stale):
             state = played.state

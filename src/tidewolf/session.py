@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 import numpy as np
 
 from tidewolf.core import checkpoint
-from tidewolf.core.arguments import as_items, as_path, as_text
+from tidewolf.core.arguments import as_items, as_path, as_text, shown
 from tidewolf.core.arrays import (
     SILENCE,
     as_array,
@@ -71,6 +71,7 @@ from tidewolf.core.feedback import (
     first_order,
     told_apart,
 )
+from tidewolf.core.frames import in_order
 from tidewolf.core.known import Known
 from tidewolf.core.types import Array, Shape
 from tidewolf.core.values import around_arrays, identity, identity_around
@@ -780,7 +781,8 @@ class Session(Generic[S]):
         context : int or array, optional
             What kind of round it is, as the learner's context reads it.
         advice : mapping, optional
-            Points that others propose, by name. None, or a point that holds a NaN: absent.
+            Points that others propose, by name, each an array or given as costs are. None, or a
+            point that holds a NaN: absent.
         forecast : FullInformation or (loss, constraint), optional
             The functions that are predicted for the round.
         unavailable : sequence of str or int, optional
@@ -824,6 +826,11 @@ class Session(Generic[S]):
         ):
             self._shown = arrays  # the state, once it is made
             return arrays.x
+        if isinstance(advice, Mapping):
+            advice = {
+                name: self._by_name(x, f"The advice {shown(name)}", gaps=True)
+                for name, x in advice.items()
+            }
         if not time is context is advice is forecast is unavailable is None:
             known = Known(time, context, advice, forecast, unavailable)
             self._require_fitting(known)
@@ -967,9 +974,10 @@ class Session(Generic[S]):
         played : array, optional
             The member of the set that was played, where it was not the decision; gradients are
             those there, and functions are looked at there. None: the decision.
-        costs : array, optional
-            A linear loss: the cost of every entry of a point.
-        capacities : array, optional
+        costs : array, Series or mapping, optional
+            A linear loss: the cost of every entry of a point. What is given by name, {name: number}
+            or a pandas Series with an index of names, is put in the order of the set's `names`.
+        capacities : array, Series or mapping, optional
             The most that every entry of a point should have.
         loss, constraint : Batch, optional
             The functions of one round, or of several that shared the point (or, where the learner
@@ -1017,6 +1025,10 @@ class Session(Generic[S]):
         ((21,), 1)
         """
         seen: Feedback
+        if type(costs) is not np.ndarray:
+            costs = self._by_name(costs, "costs")
+        if type(capacities) is not np.ndarray:
+            capacities = self._by_name(capacities, "capacities")
         if (
             costs is not None
             and feedback is None
@@ -1313,7 +1325,12 @@ class Session(Generic[S]):
         if plain and x.shape == K.shape:
             require_finite(x, what)
             return x
-        return like(as_point(x, K.shape, what), center)
+        return like(as_point(self._by_name(x, what), K.shape, what), center)
+
+    def _by_name(self, x: Any, what: str, *, gaps: bool = False) -> Any:
+        """Numbers that are given by name, in the order of the set's entries; others as they are."""
+        K = self.learner.hard_set
+        return in_order(x, getattr(K, "names", None), what, K.shape, gaps=gaps)
 
 
 def _is_vector(x: object, n: int) -> bool:

@@ -1,6 +1,7 @@
 """The `tidewolf` command.
 
-It needs the extra `app`, and says so in one sentence where that is missing.
+It needs the extra `app`, and says so in one sentence where that is missing; `tidewolf doctor` needs
+nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with these arguments (those of the shell by default); the answer is the exit
     code.
     """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["doctor"] and not {"-h", "--help"} & set(words):
+        from tidewolf.cli.doctor import doctor
+
+        return doctor(words[1:])
     missing = [
         package
         for package in ("typer", "rich", "matplotlib", "pyarrow")
@@ -29,4 +35,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     from tidewolf.cli.app import invoke
 
-    return invoke(arguments)
+    return invoke(words)

@@ -31,9 +31,9 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 app = typer.Typer(rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
 
 
-def invoke(arguments: Sequence[str] | None) -> int:
+def invoke(arguments: Sequence[str]) -> int:
     """Run one command line; every error meant for the user becomes a sentence on stderr."""
-    words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    words = list(arguments) or ["--help"]
     try:
         with _warnings_as_sentences():
             code = get_command(app).main(args=words, prog_name="tidewolf", standalone_mode=False)
@@ -109,6 +109,7 @@ def tidewolf(
       tidewolf sweep routing      many runs at once, in a table that a kill does not lose
       tidewolf live network.toml --db routing.db    rows in, decisions out, one by one
       tidewolf serve --data sessions                many sessions over HTTP
+      tidewolf doctor             whether everything here works, and what to do where it does not
     """
 
 
@@ -173,6 +174,32 @@ def check(
     for number, each in enumerate(outcomes, start=1):
         if each.broken is not None:
             raise LawBroken(f"Example {number} of {len(outcomes)}: {each.broken}")
+
+
+@app.command("doctor")
+def doctor_command(
+    quick: Annotated[bool, typer.Option("--quick", help="Leave the self-test out.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the findings as JSON, and nothing else.")
+    ] = False,
+    out: Annotated[str, typer.Option(metavar="DIR", help="Where results would go.")] = "out",
+) -> None:
+    """Look at this installation: what is there, what works, and what to do where it does not.
+
+    Versions of Python and of every library, kernels, solvers, folders, databases, devices; then ten
+    seconds of the real thing: a run with its certificate, projections, a session that is killed and
+    goes on. Each line is ok, a warning or FAILS, and says what to do. The exit code is 1 where a
+    line FAILS, else 0.
+
+    \b
+    Examples:
+      tidewolf doctor
+      tidewolf doctor --quick --out /data/results
+      tidewolf doctor --json | jq '.findings[] | select(.status == "fails")'
+    """
+    from tidewolf.cli.doctor import examine_and_show
+
+    raise typer.Exit(examine_and_show(quick=quick, as_json=as_json, out=out))
 
 
 @app.command("list")

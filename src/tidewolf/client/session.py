@@ -26,6 +26,7 @@ from tidewolf.core.arrays import as_array, as_count, as_number, frozen, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, WrongShape, WrongType
 from tidewolf.core.feedback import Feedback, FullInformation
+from tidewolf.core.frames import by_name, in_order, is_table
 from tidewolf.core.known import Known
 from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Floats, Shape
@@ -174,6 +175,8 @@ class Client:
         """
         if forecast is not None:
             raise NotSupported("A service takes no forecast: leave it out, or play in process.")
+        if isinstance(advice, Mapping):
+            advice = {name: self._in_order(x, name) for name, x in advice.items()}
         body = _known_body(Known(time, context, advice, None, unavailable))
         if "unavailable" in body:
             body["unavailable"] = [self._called(entry) for entry in body["unavailable"]]
@@ -410,6 +413,13 @@ class Client:
     def _keep_entries(self, card: Mapping[str, Any]) -> None:
         self._known_entries = _Entries(dict.fromkeys(card["names"]), tuple(card["shape"]))
 
+    def _in_order(self, x: Any, name: Any) -> Any:
+        """Advice that is given by name, in the order of the entries."""
+        if not (isinstance(x, Mapping) or is_table(x)):
+            return x
+        shape = self._entries.shape
+        return in_order(x, self.names, f"The advice {shown(name)}", shape, gaps=True)
+
     def _called(self, entry: int | str) -> str:
         """The name of an entry that may be given by its place."""
         if isinstance(entry, str):
@@ -464,6 +474,7 @@ def _known_body(known: Known) -> dict[str, Any]:
 
 def _numbers(x: Any, what: str) -> Any:
     """Numbers by name, one number, or a list of them in C order."""
+    x = by_name(x, what)
     if isinstance(x, Mapping):
         names = [as_text(name, f"A name in {what}") for name in x]
         return {name: as_number(x[name], f"{what} of {name!r}") for name in names}

@@ -17,6 +17,7 @@ import numpy as np
 
 from tidewolf.core.arguments import shown
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
+from tidewolf.core.frames import is_table, not_finite, numbers_of
 from tidewolf.core.types import Array, NDArray, Shape
 
 A = TypeVar("A")
@@ -67,11 +68,13 @@ def is_array(x: object) -> bool:
 
 def as_array(x: object, what: str) -> Array:
     """`x` as a finite floating-point array: arrays stay where they are, lists and integers are
-    promoted.
+    promoted; of a table of pandas or polars, its numbers.
     """
-    x = as_numbers(x, what)
-    require_finite(x, what)
-    return x
+    array = as_numbers(x, what)
+    if array is not x and is_table(x) and not np.isfinite(array).all():
+        raise not_finite(x, array, what)
+    require_finite(array, what)
+    return array
 
 
 def as_numbers(x: object, what: str) -> Array:
@@ -79,7 +82,7 @@ def as_numbers(x: object, what: str) -> Array:
     if type(x) is not np.ndarray:
         require_no_mask(x, what)
     if not is_array(x):
-        x = _from_sequence(x, what)
+        x = numbers_of(x, what) if is_table(x) else _from_sequence(x, what)
     return _floating(x, what)
 
 

@@ -30,6 +30,7 @@ from tidewolf.core.arrays import (
     zeros,
 )
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
+from tidewolf.core.frames import is_frame, numbers_of
 from tidewolf.core.known import (
     Known,
     NamedPoints,
@@ -381,6 +382,7 @@ class Stream(Value):
             object.__setattr__(self, "played", self._overrides(self.played))
 
     def _outages(self, given: Any) -> tuple[tuple[int | str, ...] | None, ...] | None:
+        given = numbers_of(given, "What is unavailable") if is_frame(given) else given
         if isinstance(given, np.ndarray) and given.dtype == np.bool_:
             if given.shape != (shape := (len(self), *self.shape)):
                 raise WrongShape(

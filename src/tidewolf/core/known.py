@@ -21,6 +21,7 @@ import numpy as np
 from tidewolf.core.arguments import as_items, as_text, shown
 from tidewolf.core.arrays import as_array, as_number, as_numbers, frozen, is_array, namespace
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongType
+from tidewolf.core.frames import is_table, times_of
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.core.values import identity, same
 
@@ -197,12 +198,17 @@ def as_time(x: object, what: str) -> float:
     if isinstance(x, datetime.date) and not isinstance(x, datetime.datetime):
         x = datetime.datetime(x.year, x.month, x.day)
     if isinstance(x, datetime.datetime):
+        if x != x:  # the NaT of pandas
+            raise NotFinite(f"{what} is no time: {x!s}.")
         x = (x if x.tzinfo is not None else x.replace(tzinfo=datetime.UTC)).timestamp()
     return as_number(x, what)
 
 
 def as_times(x: object, what: str) -> Floats:
-    """The times of many rounds as seconds since 1970; NaN, NaT and None: not known."""
+    """The times of many rounds as seconds since 1970; NaN, NaT and None: not known. Of a frame,
+    those it has.
+    """
+    x = times_of(x, what) if is_table(x) else x
     times = np.asarray(x, dtype=None if is_array(x) else object) if not _is_numbers(x) else x
     if isinstance(times, np.ndarray) and times.dtype.kind == "M":
         seconds = times.astype("datetime64[us]").astype(np.int64) / _SECOND
@@ -218,6 +224,7 @@ def as_stamps(x: object, seconds: Floats) -> NDArray:
     """Times as they were given, for people to know rounds by: datetime64 where they are dates, one
     without an offset as it stands, others in UTC; whole numbers with every digit; else `seconds`.
     """
+    x = times_of(x, "time") if is_table(x) else x
     given = np.asarray(x, dtype=None if is_array(x) else object) if not _is_numbers(x) else x
     if not isinstance(given, np.ndarray) or given.dtype.kind == "f":
         return seconds
@@ -236,7 +243,7 @@ def _is_numbers(x: object) -> bool:
 
 
 def _is_missing(x: Any) -> bool:
-    return x is None or (isinstance(x, float | np.floating) and bool(np.isnan(x)))
+    return x is None or (isinstance(x, float | np.floating | datetime.datetime) and bool(x != x))
 
 
 def _context(x: Any) -> Any:

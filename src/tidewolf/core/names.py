@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+from functools import lru_cache
 from itertools import islice
 
+ARROW = re.compile(r"\s*(?:->|>|\u2192)\s*")
+"""What stands between the ends of a link, in any spelling."""
 MOST_SEARCHED = 5000
 """Names that are held against one that is unknown; beyond them likeness takes too long."""
 
@@ -42,3 +46,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     lower = {each.lower(): each for each in islice(known, MOST_SEARCHED)}
     near = get_close_matches(word.lower(), lower, n=1, cutoff=0.5)
     return f" Did you mean {lower[near[0]]}?" if near else ""
+
+
+@lru_cache(1 << 14)
+def plain_name(name: str) -> str:
+    """A name with its arrows all alike; remembered, for rows that arrive have the same ones."""
+    return ARROW.sub(">", name.strip())

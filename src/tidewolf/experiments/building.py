@@ -14,7 +14,7 @@ import numpy as np
 
 from tidewolf.core.archive import read_arrays
 from tidewolf.core.errors import InvalidInput, TidewolfError
-from tidewolf.core.names import did_you_mean
+from tidewolf.core.names import did_you_mean, plain_name
 from tidewolf.core.settings import Numbers, Setting, constructor_of
 from tidewolf.core.types import NDArray
 from tidewolf.experiments.choice import Choice
@@ -26,7 +26,6 @@ from tidewolf.experiments.keys import (
 )
 from tidewolf.experiments.toml_tables import Place, with_location
 from tidewolf.files import Table, file_of, read_table
-from tidewolf.networks.columns import plain_name
 
 Reader: TypeAlias = Callable[[Path, Place], NDArray]
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NegativeCapacity
-from tidewolf.core.names import did_you_mean
+from tidewolf.core.names import did_you_mean, plain_name
 from tidewolf.core.types import Floats, NDArray
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.experiments.building import build_choice, read_numbers
@@ -30,7 +30,6 @@ from tidewolf.files import Table
 from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.functions.negative import breaks, negative_capacities
 from tidewolf.networks import Network
-from tidewolf.networks.columns import plain_name
 from tidewolf.networks.from_files import NetworkFiles, one_column
 from tidewolf.sets import ConvexSet
 

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tidewolf.core.errors import InvalidInput
+from tidewolf.core.frames import TIMES
 from tidewolf.core.types import Floats
-
-TIMES = ("time", "date", "datetime", "timestamp")
-"""What a first column of times is called, in any case of letters."""
 
 
 class Columns(NamedTuple):

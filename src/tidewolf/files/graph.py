@@ -1,4 +1,5 @@
-"""Graphs from files, as links for flows: edge lists (CSV, Excel, Parquet), GraphML, GML.
+"""Graphs as links for flows: edge lists (CSV, Excel, Parquet, frames of pandas and polars),
+GraphML, GML, graphs of networkx.
 
 Parallel links are links of their own; a link from a node to itself carries nothing and is left out.
 A graph that is not directed has every link in both directions, the ways back after the ways there.
@@ -21,6 +22,7 @@ import numpy as np
 
 from tidewolf.core.arguments import as_flag, as_items, as_path, as_text, is_text, shown
 from tidewolf.core.arrays import as_number
+from tidewolf.core.edges import ENDS, Edge, Edges, edges_of
 from tidewolf.core.errors import EmptyGraph, InvalidInput, MissingExtra, TidewolfError
 from tidewolf.core.types import Floats, Link
 from tidewolf.files.excel import file_of
@@ -29,8 +31,9 @@ from tidewolf.files.numbers import number_in
 from tidewolf.files.records import ENDINGS, Record, read_cells
 from tidewolf.sets.graph_tools import away
 
-ENDS = (("tail", "head"), ("source", "target"), ("from", "to"), ("u", "v"))
 NAMES = ("name", "link", "id")
+GIVEN = Path("The graph")
+"""What sentences call a graph that comes from no file."""
 LARGEST_TEXT = 64 << 20
 """Bytes of GraphML or GML, whose parsers take some 40 times as much memory; edge lists in CSV have
 no such limit.
@@ -106,7 +109,7 @@ class Graph(NamedTuple):
 
 
 def read_graph(
-    path: str | PathLike[str],
+    path: str | PathLike[str] | Any,
     *,
     numbers: Sequence[str] = (),
     optional: Sequence[str] = (),
@@ -114,12 +117,14 @@ def read_graph(
     directed: bool | None = None,
     format: FileFormat = PLAIN,
 ) -> Graph:
-    r"""The graph in an edge list (CSV, Excel, Parquet), GraphML or GML, by the ending of its name.
+    r"""The graph in an edge list (CSV, Excel, Parquet), GraphML or GML, by the ending of its name;
+    or of networkx, or in a frame.
 
     Parameters
     ----------
-    path : str or path
+    path : str, path, networkx graph or DataFrame
         The file: .csv, .csv.gz, .tsv, .xlsx (also "book.xlsx#Sheet"), .parquet, .graphml or .gml.
+        Or a graph of networkx, or an edge list in a frame of pandas or polars.
     numbers : sequence of str, default ()
         What to read of every link, such as its length.
     optional : sequence of str, default ()
@@ -156,7 +161,8 @@ def read_graph(
     >>> graph.links
     (('SEA', 'DEN'), ('DEN', 'NYC'))
     """
-    path = as_path(path, "The path of a graph")
+    graph = edges_of(path, "The graph")
+    path = GIVEN if graph is not None else as_path(path, "The path of a graph")
     numbers = [
         as_text(name, "The name of a number to read")
         for name in as_items(numbers, "The numbers to read", '["length"]')
@@ -168,11 +174,13 @@ def read_graph(
     directed = None if directed is None else as_flag(directed, "directed")
     if missing is not None:
         missing = as_number(missing, "What stands for a missing number")
-    if not file_of(path).is_file():
+    format = as_format(format)
+    if graph is None and not file_of(path).is_file():
         raise InvalidInput(f"There is no graph at {path}.")
     name = file_of(path).name.lower()
-    format = as_format(format)
-    if name.endswith(ENDINGS):
+    if graph is not None:
+        found, said = _from_edges(graph, numbers), graph.directed
+    elif name.endswith(ENDINGS):
         found, said = _from_edge_list(path, numbers, format), True
     elif name.endswith((".graphml", ".gml")):
         found, said = _from_networkx(path)
@@ -181,6 +189,7 @@ def read_graph(
             f"{path} is none of the graphs that can be read: .csv, .csv.gz, .tsv, .xlsx, .parquet, "
             ".graphml, .gml."
         )
+    is_listed = name.endswith(ENDINGS) or (graph is not None and graph.columns is not None)
     kept = [link for link in found if link.tail != link.head]
     if not kept:
         raise EmptyGraph(f"{path} has no link between two nodes.")
@@ -200,7 +209,7 @@ def read_graph(
         names=tuple(map(_name, kept)) * ways,
         places=tuple(link.where for link in kept) * ways,
         both_ways=ways == 2,
-        unread=_unread(kept[0], (*numbers, *optional)) if name.endswith(ENDINGS) else (),
+        unread=_unread(kept[0], (*numbers, *optional)) if is_listed else (),
     )
 
 
@@ -267,6 +276,29 @@ def _from_edge_list(path: Path, numbers: Sequence[str], format: FileFormat) -> l
         known, record = dict(zip(header, texts, strict=True)), Record(cells, row)
         found.append(_Link(texts[i], texts[j], known, record.where, record.number))
     return found
+
+
+def _from_edges(graph: Edges, numbers: Sequence[str]) -> list[_Link]:
+    """The links of a graph of networkx, or of an edge list in a frame."""
+    for name in numbers:
+        if graph.columns is not None and name not in graph.columns:
+            raise InvalidInput(
+                f"{GIVEN} has no column called {name!r}; it has {', '.join(graph.columns)}."
+            )
+    return [_edge_link(i, edge, graph.columns is not None) for i, edge in enumerate(graph.edges)]
+
+
+def _edge_link(i: int, edge: Edge, is_row: bool) -> _Link:
+    tail, head, known = edge
+    where = f"{GIVEN}, row {i + 1}" if is_row else f"{GIVEN}, link {tail} - {head}"
+
+    def number(name: str) -> float:
+        value = known[name]
+        if isinstance(value, str):
+            return number_in(value.strip(), f"{where}, {name}")
+        return as_number(value, f"{where}: {name}")
+
+    return _Link(tail, head, known, where, number)
 
 
 def _from_networkx(path: Path) -> tuple[list[_Link], bool]:

@@ -1,4 +1,5 @@
-"""Tables of numbers from files, one row a round: CSV (also .csv.gz), Excel, NPZ, Parquet.
+"""Tables of numbers, one row a round: CSV (also .csv.gz), Excel, NPZ, Parquet, and frames of pandas
+and polars.
 
 A first column called time, date, datetime or timestamp holds numbers or dates that increase from
 row to row (dates.py); every other column holds a finite number in every row. What does not is
@@ -13,16 +14,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tidewolf.core.arguments import as_flag, as_path
 from tidewolf.core.errors import InvalidInput
+from tidewolf.core.frames import TIMES, is_frame, read_frame
+from tidewolf.core.known import as_stamps, as_times
 from tidewolf.core.types import Floats, NDArray
 from tidewolf.files import npz, parquet
 from tidewolf.files.cells import FILL, Cells
-from tidewolf.files.columns import TIMES, Columns, is_time, named
+from tidewolf.files.columns import Columns, is_time, named, row_places
 from tidewolf.files.dates import (
     clock_text,
     clocks_went_back,
@@ -68,15 +71,16 @@ class Table(NamedTuple):
 
 
 def read_table(
-    path: str | PathLike[str], *, gaps: bool = False, format: FileFormat = PLAIN
+    path: str | PathLike[str] | Any, *, gaps: bool = False, format: FileFormat = PLAIN
 ) -> Table:
-    r"""The table in a CSV, Excel, NPZ or Parquet file, by the ending of its name.
+    r"""The table in a CSV, Excel, NPZ or Parquet file, by the ending of its name; or in a frame.
 
     Parameters
     ----------
-    path : str or path
+    path : str, path or DataFrame
         The file: .csv, .csv.gz, .tsv, .xlsx (its first sheet, or "book.xlsx#Sheet"), .npz or
-        .parquet.
+        .parquet. Or a frame of pandas or polars, whose times are its column of dates, else its
+        index.
     gaps : bool, default False
         Whether cells may be empty, or NaN: what is not known is NaN.
     format : FileFormat
@@ -104,10 +108,31 @@ def read_table(
     >>> table.columns, table.values.tolist()
     (('night', 'day'), [[20.0, 30.0], [22.0, 28.0]])
     """
-    path, gaps = as_path(path, "The path of a table"), as_flag(gaps, "gaps")
+    gaps = as_flag(gaps, "gaps")
+    if is_frame(path):
+        return _whole(frame_columns(path), gaps, as_format(format))
+    path = as_path(path, "The path of a table")
     if not file_of(path).is_file():
         raise InvalidInput(f"There is no table at {path}.")
     return _whole(_columns(path, gaps, as_format(format)), gaps, format)
+
+
+def frame_columns(frame: Any, name: str = "The frame") -> Columns:
+    """The columns of a frame of pandas or polars, which sentences call `name`."""
+    found = read_frame(frame, name)
+    rows, width = found.values.shape
+    called = tuple(map(str, range(width))) if found.names is None else found.names
+    if not width:
+        raise InvalidInput(f"{name} has no column of numbers.")
+    places = row_places(name, rows)
+    times, utc = found.times, False
+    if times is not None:
+        kind = times.dtype
+        utc = getattr(kind, "tz", None) is not None or getattr(kind, "time_zone", None) is not None
+        seconds = as_times(times, f"{name}: a time")
+        times = as_stamps(times, seconds)
+    values = np.asarray(found.values, dtype=np.float64)
+    return Columns(name, times, called, values, places, places if times is not None else (), utc)
 
 
 def _columns(path: Path, gaps: bool, format: FileFormat) -> Columns:

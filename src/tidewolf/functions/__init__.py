@@ -16,6 +16,7 @@
                                        by how much the most overloaded link is over its capacity
     Custom(value, subgradient, shape)  value(t, x)
     from_torch(value, shape, data=..)  value(x, *row), gradients by torch; from_jax by jax
+    from_cvxpy(expression, x, values)  a convex expression of cvxpy, as the kind above that it is
     Unlimited(shape, rounds)           -1: what a stream has where no constraints are given
     Sum(f, g, ..), Max(f, g, ..)       their sum, weighted, or the largest, round by round
     Chain(parts)                       those of the first part, then those of the second, ..
@@ -35,6 +36,7 @@ from tidewolf.functions.base import Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.chain import Chain
 from tidewolf.functions.custom import Custom
+from tidewolf.functions.from_cvxpy import from_cvxpy
 from tidewolf.functions.from_jax import from_jax
 from tidewolf.functions.from_torch import from_torch
 from tidewolf.functions.linear import Linear
@@ -71,6 +73,7 @@ __all__ = [
     "Sum",
     "Unlimited",
     "every",
+    "from_cvxpy",
     "from_jax",
     "from_torch",
 ]

@@ -1,6 +1,7 @@
 """Rounds one at a time, in whatever form a feed has them, as streams.
 
-    loss                            a batch, or an array: costs, one for each entry of a point
+    loss                            a batch, or an array: costs, one for each entry of a point, or
+                                    by name (core/frames.py)
     (loss, constraint)              constraint: a batch, a list of several, an array of capacities
     FullInformation, Stream         as they are
     {"costs": .., "capacities": .., "time": ..}
@@ -12,8 +13,8 @@ A batch may have several rounds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import as_numbers, as_point, is_array, like
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
+from tidewolf.core.frames import in_order, is_table
 from tidewolf.core.types import Array
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
@@ -30,16 +32,30 @@ _LOSS, _LIMIT = ("costs", "loss"), ("capacities", "constraint")
 _WITH = ("time", "context", "advice", "unavailable", "seen", "played")
 
 
-def as_round(item: Any, t: int, center: Array) -> Stream:
-    """What a feed gives as round t, counted from 0, on a set with this center."""
+class _Points(NamedTuple):
+    """The points of a set, as numbers of a round are read for it."""
+
+    center: Array
+    names: Sequence[str] | None
+
+    def row(self, x: Any, what: str, *, gaps: bool = False) -> Any:
+        """Numbers in the order of the entries, where they are given by name."""
+        return in_order(x, self.names, what, tuple(self.center.shape), gaps=gaps)
+
+
+def as_round(item: Any, t: int, center: Array, names: Sequence[str] | None = None) -> Stream:
+    """What a feed gives as round t, counted from 0, on a set with this center, whose entries have
+    these names.
+    """
+    points = _Points(center, names)
     if isinstance(item, Stream):
         found = item
     elif isinstance(item, Mapping):
-        found = _named(item, t, center)
-    elif isinstance(item, Batch) or is_array(item):
-        found = _stream(item, None, t, center)
+        found = _named(item, t, points)
+    elif isinstance(item, Batch) or is_array(item) or is_table(item):
+        found = _stream(item, None, t, points)
     elif isinstance(item, tuple | list) and len(item) == 2:
-        found = _stream(item[0], item[1], t, center)
+        found = _stream(item[0], item[1], t, points)
     else:
         raise WrongType(f"Round {t} of those to be played is {SUCH}, not {shown(item)}.")
     if found.shape != tuple(center.shape):
@@ -50,11 +66,11 @@ def as_round(item: Any, t: int, center: Array) -> Stream:
     return found
 
 
-def _stream(loss: Any, limit: Any, t: int, center: Array, **more: Any) -> Stream:
+def _stream(loss: Any, limit: Any, t: int, points: _Points, **more: Any) -> Stream:
     if not isinstance(loss, Batch):
-        loss = Linear.one(_point(loss, f"The array of costs of round {t}", center))
+        loss = Linear.one(_point(loss, f"The array of costs of round {t}", points))
     if not isinstance(limit, Batch | None) and not _batches(limit):
-        limit = Capacity.one(_point(limit, f"The array of capacities of round {t}", center))
+        limit = Capacity.one(_point(limit, f"The array of capacities of round {t}", points))
     return Stream(loss, limit, **more)
 
 
@@ -62,16 +78,17 @@ def _batches(limit: Any) -> bool:
     return isinstance(limit, list | tuple) and any(isinstance(one, Batch) for one in limit)
 
 
-def _point(x: Any, what: str, center: Array) -> Array:
+def _point(x: Any, what: str, points: _Points) -> Array:
     if callable(x):
         raise WrongType(
             f"{what} has a number for each entry of a point, and {shown(x)} is a callable: "
             "functions.from_torch, from_jax and Custom make a batch of it."
         )
-    return like(as_point(x, tuple(center.shape), what), center)
+    center = points.center
+    return like(as_point(points.row(x, what), tuple(center.shape), what), center)
 
 
-def _named(item: Mapping[Any, Any], t: int, center: Array) -> Stream:
+def _named(item: Mapping[Any, Any], t: int, points: _Points) -> Stream:
     unknown = [key for key in item if key not in (*_LOSS, *_LIMIT, *_WITH)]
     losses = [item[key] for key in _LOSS if item.get(key) is not None]
     limits = [item[key] for key in _LIMIT if item.get(key) is not None]
@@ -80,17 +97,19 @@ def _named(item: Mapping[Any, Any], t: int, center: Array) -> Stream:
             f"Round {t} has costs or a loss, and capacities, a constraint or neither, with "
             f"{', '.join(_WITH[:-1])} and {_WITH[-1]} where known; {shown(list(item))} was given."
         )
-    more = {key: _one(key, item[key], t) for key in _WITH if item.get(key) is not None}
-    return _stream(losses[0], limits[0] if limits else None, t, center, **more)
+    more = {key: _one(key, item[key], t, points) for key in _WITH if item.get(key) is not None}
+    return _stream(losses[0], limits[0] if limits else None, t, points, **more)
 
 
-def _one(key: str, value: Any, t: int) -> Any:
+def _one(key: str, value: Any, t: int, points: _Points) -> Any:
     """What is said of one round, as a stream of one round says it."""
     if key == "advice" and isinstance(value, Mapping):
         what = f"Advice of round {t}"
-        return {name: as_numbers(point, what)[None, ...] for name, point in value.items()}
+        rows = {name: points.row(point, what, gaps=True) for name, point in value.items()}
+        return {name: as_numbers(row, what)[None, ...] for name, row in rows.items()}
     if key == "played":
-        return as_numbers(value, f"What was played in round {t}")[None, ...]
+        what = f"What was played in round {t}"
+        return as_numbers(points.row(value, what), what)[None, ...]
     if key == "unavailable" and isinstance(value, np.ndarray):
         return value[None]
     return [value]

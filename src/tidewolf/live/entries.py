@@ -14,14 +14,13 @@ from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput
-from tidewolf.core.names import nearest_names
+from tidewolf.core.names import nearest_names, plain_name
 from tidewolf.core.types import Array
 from tidewolf.explanation.parts import namer
 from tidewolf.methods.advice import Resolve
 from tidewolf.methods.base import Learner
 from tidewolf.methods.context import Categories, Season
 from tidewolf.networks import Network
-from tidewolf.networks.columns import plain_name
 from tidewolf.sets import ConvexSet, FlowPolytope, MultiFlow
 
 SMALLEST_SHARE = 1e-9

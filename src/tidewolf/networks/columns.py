@@ -8,21 +8,28 @@ their order.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from tidewolf.core.errors import InvalidInput
-from tidewolf.core.names import did_you_mean
+from tidewolf.core.names import ARROW, did_you_mean, plain_name
 from tidewolf.files import Graph, Table
-
-_ARROW = re.compile(r"\s*(?:->|>|\u2192)\s*")
 
 
 def link_name(link: Sequence[Any]) -> str:
     """What a link without a name of its own is called."""
     return f"{link[0]} > {link[1]}"
+
+
+def header(source: object) -> str:
+    """Where the names of the columns of a table stand: in the first line of a file."""
+    return str(source) if isinstance(source, InMemory) else f"{source}, line 1"
+
+
+class InMemory(str):
+    """What sentences call a table that is in no file."""
+
+    __slots__ = ()
 
 
 class LinkColumns(NamedTuple):
@@ -58,7 +65,7 @@ class LinkColumns(NamedTuple):
         known = self._known()
         for plain, i in places.items():
             if plain not in known and not self._is_loop(plain):
-                raise InvalidInput(f"{source}, line 1: {self._unknown(table.columns[i])}")
+                raise InvalidInput(f"{header(source)}: {self._unknown(table.columns[i])}")
         found: list[int | None] = []
         for i in range(len(links)):
             back = [plain_name(link_name(links[i][::-1]))] if self.graph.both_ways else []
@@ -74,7 +81,7 @@ class LinkColumns(NamedTuple):
             if place is None:
                 called = self.graph.names[i] or link_name(self.graph.links[i])
                 raise InvalidInput(
-                    f"{source}, line 1: there is no column {called!r} for the link of "
+                    f"{header(source)}: there is no column {called!r} for the link of "
                     f"{self.graph.places[i]}."
                 )
             found.append(place)
@@ -95,7 +102,7 @@ class LinkColumns(NamedTuple):
 
     def _unknown(self, column: str) -> str:
         nodes = {str(node) for link in self.graph.links for node in link}
-        ends = [end.strip() for end in _ARROW.split(column)]
+        ends = [end.strip() for end in ARROW.split(column)]
         known = [
             name or link_name(link)
             for name, link in zip(self.graph.names, self.graph.links, strict=True)
@@ -124,9 +131,3 @@ class LinkColumns(NamedTuple):
                     "of their own in a column called name."
                 )
             seen.setdefault(called, i)
-
-
-@lru_cache(1 << 14)
-def plain_name(name: str) -> str:
-    """A name with its arrows all alike; remembered, for rows that arrive have the same ones."""
-    return _ARROW.sub(">", name.strip())

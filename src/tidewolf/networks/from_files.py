@@ -1,5 +1,5 @@
-"""A network from files: an edge list or a graph, commodities, and tables of costs, capacities and
-demands with a row a round.
+"""A network from files, or from frames and graphs in memory: an edge list or a graph, commodities,
+and tables of costs, capacities and demands with a row a round.
 
     links         tail, head, and perhaps length, capacity and name; `lengths` names another column
     commodities   source, target, and perhaps demand
@@ -20,18 +20,22 @@ import numpy as np
 
 from tidewolf.core.arguments import as_path
 from tidewolf.core.batch import Batch, Stream
+from tidewolf.core.edges import is_graph
 from tidewolf.core.errors import InvalidInput, UnknownNode
-from tidewolf.core.names import did_you_mean, listed
+from tidewolf.core.frames import is_frame
+from tidewolf.core.names import did_you_mean, listed, plain_name
 from tidewolf.core.settings import Text
 from tidewolf.core.types import Floats
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, read_table
 from tidewolf.files.format import PLAIN
 from tidewolf.files.gaps import GAPS, align, require_seen
+from tidewolf.files.graph import GIVEN
 from tidewolf.functions.affine import Affine
 from tidewolf.functions.max import Max
-from tidewolf.networks.columns import LinkColumns, plain_name
+from tidewolf.networks.columns import InMemory, LinkColumns, header
 from tidewolf.networks.network import Network, is_pairs
+from tidewolf.sets.graphs.settings import commodities_of
 
 LENGTH, CAPACITY = "length", "capacity"
 """Columns of an edge list that are read where they are there."""
@@ -110,7 +114,7 @@ class NetworkFiles(NamedTuple):
         for plain, i in places.items():
             if plain not in map(plain_name, names):
                 raise InvalidInput(
-                    f"{source}, line 1: no commodity is called as the column "
+                    f"{header(source)}: no commodity is called as the column "
                     f"{table.columns[i]!r} is; there "
                     f"{'is' if len(names) == 1 else 'are'} {listed(names)}."
                     f"{did_you_mean(table.columns[i], names)}"
@@ -118,7 +122,7 @@ class NetworkFiles(NamedTuple):
         for name in names:
             if plain_name(name) not in places:
                 raise InvalidInput(
-                    f"{source}, line 1: there is no column {name!r} for the commodity."
+                    f"{header(source)}: there is no column {name!r} for the commodity."
                 )
         return self._at_least_0(table, [places[plain_name(name)] for name in names])
 
@@ -175,7 +179,7 @@ def one_column(table: Table, source: object, what: str) -> Floats:
     """The numbers of a table of one column."""
     if len(table.columns) != 1:
         raise InvalidInput(
-            f"{source}, line 1: {what} are one column beside the time, not {len(table.columns)}."
+            f"{header(source)}: {what} are one column beside the time, not {len(table.columns)}."
         )
     return table.values[:, 0]
 
@@ -204,34 +208,35 @@ class NetworkStream(NamedTuple):
 
 
 def from_files(
-    graph: str | PathLike[str],
+    graph: str | PathLike[str] | Any,
     *,
     source: Any = None,
     target: Any = None,
-    commodities: str | PathLike[str] | Sequence[tuple[Any, ...]] | None = None,
+    commodities: str | PathLike[str] | Sequence[tuple[Any, ...]] | Any | None = None,
     demand: float = 1.0,
     paths: str = "away",
     k: int = 3,
     lengths: str | None = None,
     directed: bool | None = None,
-    costs: str | PathLike[str] | None = None,
-    capacities: str | PathLike[str] | None = None,
-    demands: str | PathLike[str] | None = None,
+    costs: str | PathLike[str] | Any | None = None,
+    capacities: str | PathLike[str] | Any | None = None,
+    demands: str | PathLike[str] | Any | None = None,
     gaps: str = "refuse",
     format: FileFormat = PLAIN,
 ) -> NetworkStream:
-    r"""The network and the rounds in files: what `tidewolf run network.toml` plays.
+    r"""The network and the rounds in files: what `tidewolf run network.toml` plays. Frames of
+    pandas and polars, and a graph of networkx, are taken in place of files.
 
     Parameters
     ----------
-    graph : str or path
-        The links: an edge list (.csv, .xlsx, .parquet) with columns tail and head, and perhaps
-        length, capacity and name; or .graphml, .gml.
+    graph : str, path, networkx graph or DataFrame
+        The links: an edge list (.csv, .xlsx, .parquet, a frame) with columns tail and head, and
+        perhaps length, capacity and name; or .graphml, .gml, or a graph of networkx.
     source : hashable or mapping, optional
         Where the one commodity starts: a node, or shares by node that sum to 1.
     target : hashable or mapping, optional
         Where it ends, likewise.
-    commodities : str, path or sequence of tuple, optional
+    commodities : str, path, DataFrame or sequence of tuple, optional
         Or many: a table with columns source, target and perhaps demand, or such tuples.
     demand : float, default 1.0
         How much the one commodity sends, in the unit of the capacities.
@@ -244,11 +249,11 @@ def from_files(
         The column of the edge list with the lengths. None: `length`, where it is there.
     directed : bool, optional
         Whether links lead one way only. None: what the file says; an edge list is directed.
-    costs : str or path, optional
+    costs : str, path or DataFrame, optional
         The table of what a unit costs, a column a link. None: the lengths.
-    capacities : str or path, optional
+    capacities : str, path or DataFrame, optional
         The table of what links may carry, a column a link. None: those of the edge list.
-    demands : str or path, optional
+    demands : str, path or DataFrame, optional
         The table of what commodities send, a column each. None: the static demands.
     gaps : str, default "refuse"
         What becomes of empty cells: "refuse", "unseen" or "last".
@@ -276,13 +281,16 @@ def from_files(
     >>> found.network.K.names, len(found.stream)
     (('SEA > DEN', 'DEN > NYC', 'SEA > NYC'), 2)
     """
-    path, gaps = as_path(graph, "The path of a graph"), Text(choices=GAPS)(gaps, "gaps")
-    numbers = [] if lengths is None else [lengths]
+    in_memory = is_frame(graph) or is_graph(graph)
+    path = GIVEN if in_memory else as_path(graph, "The path of a graph")
+    gaps, numbers = Text(choices=GAPS)(gaps, "gaps"), [] if lengths is None else [lengths]
     read = read_graph(
-        path, numbers=numbers, optional=(LENGTH, CAPACITY), directed=directed, format=format
+        graph, numbers=numbers, optional=(LENGTH, CAPACITY), directed=directed, format=format
     )
     if isinstance(commodities, str | PathLike):
         commodities = read_commodities(as_path(commodities, "The path of commodities"), format)
+    elif is_frame(commodities):
+        commodities = commodities_of(commodities, "The commodities")
     files = of_graph(
         read,
         str(path),
@@ -296,7 +304,9 @@ def from_files(
     )
     given = {"costs": costs, "capacities": capacities, "demands": demands}
     sources = {
-        name: as_path(each, f"The table of {name}")
+        name: InMemory(f"The frame of {name}")
+        if is_frame(each)
+        else as_path(each, f"The table of {name}")
         for name, each in given.items()
         if each is not None
     }
@@ -307,7 +317,7 @@ def from_files(
     aligned = align(
         {
             name: files.of_used_links(
-                name, read_table(each, gaps=gaps != "refuse", format=format), each
+                name, read_table(given[name], gaps=gaps != "refuse", format=format), each
             )
             for name, each in sources.items()
         },

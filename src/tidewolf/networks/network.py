@@ -44,6 +44,7 @@ from tidewolf.core.errors import (
     UnknownNode,
     WrongShape,
 )
+from tidewolf.core.frames import columns_in_order, in_order
 from tidewolf.core.names import all_different, did_you_mean, listed
 from tidewolf.core.settings import Check, Count, Number, Text
 from tidewolf.core.types import Array, Floats, Int64s, Link
@@ -214,14 +215,16 @@ class Network(Value):
         The links, (tail, head), (tail, head, length), (tail, head, length, capacity) or with a
         name behind those, each in its direction; lengths are 1 where none are given, and a
         capacity of None is none. Or a networkx graph, with `length` (else `weight`) and
-        `capacity` as attributes; an undirected edge is a link each way.
+        `capacity` as attributes, an undirected edge a link each way; or a frame of pandas or
+        polars with such columns beside tail and head.
     source : array, optional
         Where the one commodity starts: a node, or shares by node that sum to 1. None where
         `commodities` are given.
     target : array, optional
         Where it ends, likewise.
     commodities : iterable of Commodity or tuple, optional
-        Or what must go from where to where, each (source, target, demand).
+        Or what must go from where to where, each (source, target, demand); or a frame with such
+        columns.
     demand : float, default 1.0
         How much the one commodity sends, in the unit of the capacities.
     paths : str, default 'away'
@@ -250,7 +253,8 @@ class Network(Value):
             "The links, (tail, head), (tail, head, length), (tail, head, length, capacity) or with "
             "a name behind those, each in its direction; lengths are 1 where none are given, and a "
             "capacity of None is none. Or a networkx graph, with `length` (else `weight`) and "
-            "`capacity` as attributes; an undirected edge is a link each way."
+            "`capacity` as attributes, an undirected edge a link each way; or a frame of pandas or "
+            "polars with such columns beside tail and head."
         ),
     ]
     source: Annotated[
@@ -263,7 +267,10 @@ class Network(Value):
     target: Annotated[Any, _Ends("Where it ends, likewise.")] = None
     commodities: Annotated[
         Iterable[Commodity | tuple[Any, ...]] | None,
-        Commodities("Or what must go from where to where, each (source, target, demand)."),
+        Commodities(
+            "Or what must go from where to where, each (source, target, demand); or a frame with "
+            "such columns."
+        ),
     ] = None
     demand: Annotated[
         float,
@@ -429,11 +436,12 @@ class Network(Value):
 
         Parameters
         ----------
-        costs : array
-            What a unit costs on each link, of shape (rounds, links).
-        demands : array, optional
-            What each commodity sends, of shape (rounds, commodities). None: `volumes` in every
-            round.
+        costs : array or DataFrame
+            What a unit costs on each link, of shape (rounds, links). The columns of a frame are
+            found by name, those of `link_names`.
+        demands : array or DataFrame, optional
+            What each commodity sends, of shape (rounds, commodities), or by name. None: `volumes`
+            in every round.
 
         Returns
         -------
@@ -461,11 +469,12 @@ class Network(Value):
 
         Parameters
         ----------
-        capacities : array
+        capacities : array or DataFrame
             What each link may carry, of shape (rounds, links); infinite where nothing limits it.
-        demands : array, optional
-            What each commodity sends, of shape (rounds, commodities). None: `volumes` in every
-            round.
+            The columns of a frame are found by name, those of `link_names`.
+        demands : array or DataFrame, optional
+            What each commodity sends, of shape (rounds, commodities), or by name. None: `volumes`
+            in every round.
 
         Returns
         -------
@@ -616,6 +625,8 @@ class Network(Value):
         return Counter(self.links)
 
     def _rows(self, given: Array, what: str, columns: int, *, infinite: bool = False) -> Floats:
+        called = [each.name for each in self.demands] if what == "demands" else self.link_names
+        given = columns_in_order(given, called, f"The {what} of a network")
         array = _numbers(given, f"The {what} of a network")
         if array.ndim != 2 or array.shape[1] != columns:
             raise WrongShape(
@@ -638,6 +649,8 @@ class Network(Value):
         """What each commodity sends in one round."""
         if demands is None:
             return self.volumes
+        names = [each.name for each in self.demands]
+        demands = in_order(demands, names, "demands", (len(names),))
         sent = to_numpy(as_array(demands, "demands"))
         if sent.shape != (len(self.demands),):
             raise WrongShape(

@@ -19,7 +19,9 @@ import numpy as np
 
 from tidewolf.core.arguments import as_items, as_text, shown
 from tidewolf.core.arrays import as_number, frozen
+from tidewolf.core.edges import Edges, edges_of
 from tidewolf.core.errors import InvalidInput, UnreachableTarget, WrongShape, WrongType
+from tidewolf.core.frames import columns_in_order
 from tidewolf.core.names import all_different
 from tidewolf.core.settings import Check, Count
 from tidewolf.core.types import Array, Floats, Int64s, Link
@@ -65,7 +67,9 @@ class Cable(NamedTuple):
 
 
 class Cables(Check):
-    """Links with lengths and capacities, as tuples or of a networkx graph."""
+    """Links with lengths and capacities, as tuples, of a networkx graph or of an edge list in a
+    frame.
+    """
 
     words: ClassVar[str] = (
         "the name of a graph's file, or a list of [tail, head, length, capacity], the last two "
@@ -74,8 +78,8 @@ class Cables(Check):
 
     def __call__(self, value: Any, what: str) -> tuple[Cable, ...]:
         rows: Iterable[Any]
-        if hasattr(value, "is_directed") and hasattr(value, "edges"):
-            rows = _of_networkx(value)
+        if (graph := edges_of(value, what)) is not None:
+            rows = _of_graph(graph)
         else:
             rows = as_items(value, what, "[('SEA', 'DEN', 1640.0, 10.0)]")
         cables = tuple(_as_cable(i, row, what) for i, row in enumerate(rows))
@@ -97,6 +101,8 @@ class _Pairs(Check):
 
     def __call__(self, value: Any, what: str) -> tuple[Link, ...]:
         pairs = dict[Link, int]()
+        if (graph := edges_of(value, what)) is not None:
+            value = graph.links()
         for i, pair in enumerate(as_items(value, what, "[('SEA', 'NYC')]")):
             try:
                 source, target = tuple(() if isinstance(pair, str) else pair)
@@ -131,9 +137,11 @@ class Tunnels(Value):
     graph : iterable of tuple
         The links, (tail, head), (tail, head, length) or (tail, head, length, capacity), each in
         its direction; lengths are 1 where none are given. Or a networkx graph, with `length`
-        (else `weight`) and `capacity` as attributes; an undirected edge is a link each way.
+        (else `weight`) and `capacity` as attributes, an undirected edge a link each way; or a
+        frame of pandas or polars with such columns beside tail and head.
     pairs : iterable of tuple of Hashable
-        Between which nodes traffic goes: (source, target), each once.
+        Between which nodes traffic goes: (source, target), each once; or a frame with columns
+        source and target.
     k : int, default 3
         How many paths a pair has at most.
 
@@ -155,13 +163,16 @@ class Tunnels(Value):
         Cables(
             "The links, (tail, head), (tail, head, length) or (tail, head, length, capacity), each "
             "in its direction; lengths are 1 where none are given. Or a networkx graph, with "
-            "`length` (else `weight`) and `capacity` as attributes; an undirected edge is a link "
-            "each way."
+            "`length` (else `weight`) and `capacity` as attributes, an undirected edge a link each "
+            "way; or a frame of pandas or polars with such columns beside tail and head."
         ),
     ]
     pairs: Annotated[
         Iterable[Link],
-        _Pairs("Between which nodes traffic goes: (source, target), each once."),
+        _Pairs(
+            "Between which nodes traffic goes: (source, target), each once; or a frame with "
+            "columns source and target."
+        ),
     ]
     k: Annotated[int, Count("How many paths a pair has at most.")] = 3
 
@@ -231,8 +242,9 @@ class Tunnels(Value):
 
         Parameters
         ----------
-        demands : array
-            What each pair sends, of shape (rounds, pairs).
+        demands : array or DataFrame
+            What each pair sends, of shape (rounds, pairs); the columns of a frame are found by the
+            names of the pairs, such as "SEA > NYC".
         capacities : array, optional
             The capacity of each link, above 0. None: those of the graph.
 
@@ -255,6 +267,7 @@ class Tunnels(Value):
                 "capacities=, one for each link, or links as (tail, head, length, capacity).",
                 setting="capacities",
             )
+        demands = columns_in_order(demands, [f"{s} > {t}" for s, t in self.pairs], "demands")
         of_pairs = MaxUtilization(self.incidence, demands, capacities, self.path_pair)
         columns, pairs = int(of_pairs.demands.shape[1]), len(self._ways)
         if columns != pairs:
@@ -310,14 +323,16 @@ def _plain_name(path: Tunnel) -> str:
     return f"{ends} via {', '.join(map(str, between))}" if between else ends
 
 
-def _of_networkx(graph: Any) -> list[Cable]:
-    """The edges of a networkx graph, in their order; undirected ones both ways."""
+def _of_graph(graph: Edges) -> list[Cable]:
+    """The edges of a graph, in their order; undirected ones both ways."""
     cables = []
-    for tail, head, said in graph.edges(data=True):
-        length = said.get("length", said.get("weight", 1.0))
-        cables.append(Cable(tail, head, length, said.get("capacity")))
-        if not graph.is_directed():
-            cables.append(cables[-1]._replace(tail=head, head=tail))
+    for edge in graph.edges:
+        length = edge.get("length", "weight")
+        name = "" if graph.columns is None else str(edge.get("name") or "")
+        length = 1.0 if length is None else length
+        cables.append(Cable(edge.tail, edge.head, length, edge.get("capacity"), name))
+        if not graph.directed:
+            cables.append(cables[-1]._replace(tail=edge.head, head=edge.tail))
     return cables
 
 

@@ -41,7 +41,8 @@ def away(
     ----------
     links : iterable of tuple of Hashable
         The links of the graph, pairs (tail, head) of any hashable names; parallel links are
-        separate.
+        separate. Or a networkx graph, whose undirected edges are a link each way, or a frame of
+        pandas or polars with columns tail and head.
     source : Hashable
         The node to lead away from.
     target : Hashable
@@ -87,7 +88,8 @@ def leading_away(
     ----------
     links : iterable of tuple of Hashable
         The links of the graph, pairs (tail, head) of any hashable names; parallel links are
-        separate.
+        separate. Or a networkx graph, whose undirected edges are a link each way, or a frame of
+        pandas or polars with columns tail and head.
     source : Hashable
         The node to lead away from.
     lengths : sequence of float or array, optional
@@ -131,7 +133,8 @@ def useful(
     ----------
     links : iterable of tuple of Hashable
         The links of the graph, pairs (tail, head) of any hashable names; parallel links are
-        separate.
+        separate. Or a networkx graph, whose undirected edges are a link each way, or a frame of
+        pandas or polars with columns tail and head.
     source : Hashable
         The node where walks start.
     target : Hashable
@@ -173,7 +176,8 @@ def count_paths(
     ----------
     links : iterable of tuple of Hashable
         The links of the graph, pairs (tail, head) of any hashable names; parallel links are
-        separate.
+        separate. Or a networkx graph, whose undirected edges are a link each way, or a frame of
+        pandas or polars with columns tail and head.
     source : Hashable
         The node where paths start.
     target : Hashable
@@ -220,7 +224,8 @@ def shortest(
     ----------
     links : iterable of tuple of Hashable
         The links of the graph, pairs (tail, head) of any hashable names; parallel links are
-        separate.
+        separate. Or a networkx graph, whose undirected edges are a link each way, or a frame of
+        pandas or polars with columns tail and head.
     lengths : sequence of float or array
         How long each link is, above 0. None: each is 1 long.
     source : Hashable

@@ -133,7 +133,8 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
         ----------
         edges : iterable of tuple of Hashable
             The links of the graph, pairs (tail, head) of any hashable names; parallel links are
-            separate.
+            separate. Or a networkx graph, whose undirected edges are a link each way, or a frame of
+            pandas or polars with columns tail and head.
         supplies : mapping of Hashable or float
             What nodes send; negative, what they draw. A node that is left out does neither.
         upper : float or sequence of float or array

@@ -124,7 +124,8 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, CompiledGeometry):
         ----------
         edges : iterable of tuple of Hashable
             The links of the graph, pairs (tail, head) of any hashable names; parallel links are
-            separate.
+            separate. Or a networkx graph, whose undirected edges are a link each way, or a frame of
+            pandas or polars with columns tail and head.
         source : Hashable
             The node where the flow starts.
         target : Hashable

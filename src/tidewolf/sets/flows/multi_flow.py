@@ -159,7 +159,8 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         ----------
         edges : iterable of tuple of Hashable
             The links of the graph, pairs (tail, head) of any hashable names; parallel links are
-            separate.
+            separate. Or a networkx graph, whose undirected edges are a link each way, or a frame of
+            pandas or polars with columns tail and head.
         commodities : iterable of Commodity or tuple
             What must go from where to where, each a Commodity or (source, target, demand).
         lengths : sequence of float or array, optional

@@ -8,13 +8,19 @@ from typing import Any
 import numpy as np
 
 from tidewolf.core.arguments import shown
+from tidewolf.core.edges import edges_of
 from tidewolf.core.errors import InvalidInput, UnknownNode, WrongType
 from tidewolf.core.names import all_different
 from tidewolf.core.types import Int32s, Link
 
 
-def as_links(links: object, what: str = "The edges") -> list[Link]:
-    """Links as a list of pairs of names; anything else is refused."""
+def as_links(links: object, what: str = "The edges", *, both_ways: bool = True) -> list[Link]:
+    """Links as a list of pairs of names, also those of a graph of networkx or of an edge list in a
+    frame; anything else is refused. An edge without a direction is a link each way, or, unless
+    `both_ways`, one.
+    """
+    if (graph := edges_of(links, what)) is not None:
+        links = graph.links(both_ways=both_ways)
     if isinstance(links, np.ndarray):
         links = links.tolist()
     if not isinstance(links, Iterable) or isinstance(links, str):

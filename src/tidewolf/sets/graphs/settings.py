@@ -7,14 +7,17 @@ puts the one in place of the other (`read` keeps such a name as text) before a s
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
 from tidewolf.core.arguments import as_items, shown
 from tidewolf.core.arrays import as_array, as_number, frozen, is_array, to_numpy
+from tidewolf.core.edges import ENDS, edges_of
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
+from tidewolf.core.frames import is_frame
+from tidewolf.core.names import listed
 from tidewolf.core.settings import Check, Number, Numbers
 from tidewolf.core.types import Floats, Int32s, Lengths, Link
 from tidewolf.sets.graphs.nodes import as_links
@@ -54,13 +57,18 @@ class Commodity(NamedTuple):
 
 @dataclass(frozen=True)
 class Links(Check):
-    """The links of a graph: pairs (tail, head) of hashable names."""
+    """The links of a graph: pairs (tail, head) of hashable names, a graph of networkx, or an edge
+    list in a frame.
+    """
+
+    directed: bool = field(default=True, kw_only=True)
+    """whether an edge of a graph that is not directed is a link each way"""
 
     words: ClassVar[str] = "the name of a graph's file, or a list of [tail, head] pairs"
     key: ClassVar[str] = "graph"
 
     def __call__(self, value: Any, what: str) -> list[Link]:
-        return as_links(value, what)
+        return as_links(value, what, both_ways=self.directed)
 
     def read(self, value: Any) -> str | tuple[Link, ...] | None:
         if isinstance(value, str):
@@ -107,6 +115,8 @@ class Commodities(Check):
     key: ClassVar[str] = "commodities"
 
     def __call__(self, value: Any, what: str) -> tuple[Commodity, ...]:
+        if is_frame(value):
+            value = commodities_of(value, what)
         if not isinstance(value, Iterable) or isinstance(value, str):
             raise WrongType(
                 f"{what} must be an iterable of (source, target, demand), not {shown(value)}."
@@ -121,6 +131,26 @@ class Commodities(Check):
             return value or None
         listed = isinstance(value, list) and value and all(map(_is_commodity, value))
         return tuple(map(tuple, value)) if listed else None
+
+
+def commodities_of(frame: Any, what: str) -> list[tuple[Any, ...]]:
+    """(source, target, demand) of each row of a frame; without a column demand, or where it is
+    empty, the demand is 1.
+    """
+    found = edges_of(frame, what)
+    assert found is not None
+    assert found.columns is not None
+    others = [name for name in found.columns if name.lower() not in {"demand", *sum(ENDS, ())}]
+    if "demand" not in map(str.lower, found.columns) and others:
+        raise InvalidInput(
+            f"{what}: how much each commodity sends is read from a column called demand, and there "
+            f"are {listed(others)}; call it so, or leave others out, and each sends 1."
+        )
+    demands = [edge.get("demand") for edge in found.edges]
+    return [
+        (edge.tail, edge.head, 1.0 if demand is None else demand)
+        for edge, demand in zip(found.edges, demands, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -229,7 +259,8 @@ GraphLinks: TypeAlias = Annotated[
     Iterable[Link],
     Links(
         "The links of the graph, pairs (tail, head) of any hashable names; parallel links are "
-        "separate."
+        "separate. Or a networkx graph, whose undirected edges are a link each way, or a frame of "
+        "pandas or polars with columns tail and head."
     ),
 ]
 """The links of a directed graph."""

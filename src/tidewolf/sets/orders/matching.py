@@ -63,7 +63,8 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
     ----------
     edges : iterable of tuple of Hashable
         The edges of a bipartite graph, pairs (left, right) of any hashable names; parallel
-        edges are separate entries of a point.
+        edges are separate entries of a point. Or a networkx graph whose edges go from left to
+        right, or a frame with columns tail and head.
     perfect : bool, default False
         Whether a matching must touch every node, not at most once but once.
     lefts : sequence of Hashable, default ()
@@ -90,7 +91,9 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
             Iterable[Link],
             Links(
                 "The edges of a bipartite graph, pairs (left, right) of any hashable names; "
-                "parallel edges are separate entries of a point."
+                "parallel edges are separate entries of a point. Or a networkx graph whose edges "
+                "go from left to right, or a frame with columns tail and head.",
+                directed=False,
             ),
         ],
         perfect: Annotated[

@@ -97,7 +97,8 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, CostlyMembership):
     Parameters
     ----------
     edges : iterable of tuple of Hashable
-        The edges of a connected graph, pairs of hashable names; loops stay at 0.
+        The edges of a connected graph, pairs of hashable names; loops stay at 0. Or a networkx
+        graph, or a frame with columns tail and head.
     nodes : sequence of Hashable, default ()
         What the nodes are called. None given: as the edges call them.
 
@@ -116,7 +117,11 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, CostlyMembership):
         self,
         edges: Annotated[
             Iterable[Link],
-            Links("The edges of a connected graph, pairs of hashable names; loops stay at 0."),
+            Links(
+                "The edges of a connected graph, pairs of hashable names; loops stay at 0. Or a "
+                "networkx graph, or a frame with columns tail and head.",
+                directed=False,
+            ),
         ],
         nodes: Annotated[
             Sequence[Hashable],

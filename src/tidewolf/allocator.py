@@ -1,0 +1,579 @@
+"""Money, or anything else that is split into shares, allocated row after row, as scikit-learn has
+estimators and skfolio portfolios.
+
+    x_t    weights before row t, in K = { lower <= x <= upper, sum x = 1, groups within limits }
+    r_t    the returns of row t, shown after x_t is decided
+    f_t    -log(1 + <r_t, x>)   ("log_wealth"),   or   -<r_t, x>   ("linear")
+    g_t    max( -<r_t, x>/max_loss - 1,  sum_{i in group} x_i - limit_t )       soft, on average
+
+What holds always is hard: weights and static limits of groups are in K. What only shows itself
+afterwards is soft: the loss of a row, and limits that move. A `Session` does the work.
+
+skfolio takes only its own optimisers for portfolios: `BaseOptimization.register` makes an allocator
+one of them, when the first is made, where skfolio is installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from importlib.util import find_spec
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from tidewolf.core.arguments import shown
+from tidewolf.core.arrays import as_array, as_number, frozen
+from tidewolf.core.batch import Batch
+from tidewolf.core.errors import EmptySet, InvalidInput, MissingExtra, WrongShape, WrongType
+from tidewolf.core.frames import is_frame, read_frame
+from tidewolf.core.names import did_you_mean, listed
+from tidewolf.core.settings import Text
+from tidewolf.core.types import Array, Floats
+from tidewolf.evaluation.members import Members
+from tidewolf.explanation.record import Proved
+from tidewolf.functions.linear import Linear
+from tidewolf.functions.log_wealth import LogWealth
+from tidewolf.functions.max_affine import MaxAffine
+from tidewolf.learners.ensemble import Ensemble
+from tidewolf.methods.base import Learner
+from tidewolf.session import Session
+from tidewolf.sets.base import ConvexSet
+from tidewolf.sets.generic.polytope import Polytope
+from tidewolf.sets.simplices.capped_simplex import CappedSimplex
+from tidewolf.sets.simplices.simplex import Simplex
+
+try:
+    from sklearn.base import BaseEstimator
+except ImportError:
+    BaseEstimator = object
+
+LOSSES = ("log_wealth", "linear")
+_ROUNDING = 1e-9
+
+
+class _Estimator(BaseEstimator):  # type: ignore[misc]  # of a library without types
+    """An estimator that skfolio takes for one of its own."""
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        if BaseEstimator is object:
+            raise MissingExtra(
+                'OnlineAllocator needs scikit-learn: pip install "tidewolf[sklearn]".'
+            )
+        if find_spec("skfolio") is not None:
+            from skfolio.optimization import BaseOptimization
+
+            BaseOptimization.register(cls)
+        made: Self = super().__new__(cls)
+        return made
+
+
+class _Rule(NamedTuple):
+    """How rows are read, once settings are."""
+
+    loss: str
+    max_loss: float | None
+    owners: dict[str, Floats]
+    """the members of each group, 1 for those in it"""
+
+
+class OnlineAllocator(_Estimator):
+    """Weights of a portfolio, decided row after row: an estimator of scikit-learn that fits
+    skfolio's pipelines.
+
+    `fit` starts over, `partial_fit` goes on; both decide before each row is shown, so
+    `weights_history_` is what would have been held, and `weights_` is for the coming row. Settings
+    are read by `fit`, or by the first `partial_fit`.
+
+    Parameters
+    ----------
+    min_weights : float, mapping or array, default 0.0
+        What each asset has at least: one number, one for each, or by name (others 0).
+    max_weights : float, mapping or array, default 1.0
+        What each asset has at most: one number, one for each, or by name (others 1).
+    groups : mapping or sequence, optional
+        The group of each asset, or several: by name, or one for each column. Assets that a
+        mapping names and the table lacks are left out, so that columns may be selected before.
+    group_limits : mapping, optional
+        What groups have at most, {group: most}, or between, {group: (least, most)}; always kept.
+    max_loss : float, optional
+        What a row should lose at most, as a share of wealth: a soft limit, kept on average.
+    loss : str, default "log_wealth"
+        What is kept small: "log_wealth" for minus the logarithm of growth, or "linear" for minus
+        the return.
+    caution : float, default 10.0
+        How much soft limits weigh against the loss.
+    max_move : float, optional
+        How far weights may move from row to row, as half the sum of all changes. None: any way.
+    learner : callable, optional
+        Who decides: learner(K) on the set of weights, such as `tw.LyapunovDescent`. None: an
+        `Ensemble` with this caution.
+    portfolio_params : dict, optional
+        Settings of the portfolios that `predict` makes, as skfolio's optimisers take them.
+    previous_weights : float, mapping or array, optional
+        What is held now, from which those portfolios count turnover and costs.
+
+    Attributes
+    ----------
+    weights_ : array
+        The weights for the coming row.
+    weights_history_ : array
+        What was decided before each row of the last call.
+    wealth_ : float
+        What a unit has become over all rows.
+    n_rounds_ : int
+        Rows seen so far.
+    session_ : Session
+        The learner at work.
+    proved_ : Proved
+        What is proved of the rows so far: the most that was lost to the best fixed weights.
+    members_ : Members
+        Whom the learner mixed, and the most that was lost to each.
+    n_features_in_ : int
+        How many assets there are.
+    feature_names_in_ : array
+        What they are called, where the table says it.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = 0.01 * rng.standard_normal((60, 4)) + [0.0, 0.001, 0.002, 0.004]
+    >>> allocator = tw.OnlineAllocator(
+    ...     max_weights=0.5, groups=["a", "a", "b", "b"], group_limits={"b": 0.8}
+    ... )
+    >>> allocator.fit(X[:40]).partial_fit(X[40:]).n_rounds_
+    60
+    >>> w = allocator.weights_
+    >>> bool(w.max() <= 0.5 + 1e-9), bool(w[2:].sum() <= 0.8 + 1e-9), float(w.sum().round(9))
+    (True, True, 1.0)
+    """
+
+    session_: Session[Any]
+    weights_: Array
+    weights_history_: Floats
+    wealth_: float
+    n_rounds_: int
+    _rule: _Rule
+
+    def __init__(
+        self,
+        *,
+        min_weights: Any = 0.0,
+        max_weights: Any = 1.0,
+        groups: Any = None,
+        group_limits: Mapping[str, Any] | None = None,
+        max_loss: float | None = None,
+        loss: str = "log_wealth",
+        caution: float = 10.0,
+        max_move: float | None = None,
+        learner: Callable[[ConvexSet], Learner[Any]] | None = None,
+        portfolio_params: dict[str, Any] | None = None,
+        previous_weights: Any = None,
+    ) -> None:
+        self.min_weights = min_weights
+        self.max_weights = max_weights
+        self.groups = groups
+        self.group_limits = group_limits
+        self.max_loss = max_loss
+        self.loss = loss
+        self.caution = caution
+        self.max_move = max_move
+        self.learner = learner
+        self.portfolio_params = portfolio_params
+        self.previous_weights = previous_weights
+
+    # ---------------------------------------------------------------- learning
+
+    def fit(self, X: Any, y: Any = None, limits: Any = None) -> Self:
+        """Start over, and go through these rows.
+
+        Parameters
+        ----------
+        X : array or DataFrame
+            Returns, such as 0.01 for one percent: a row a round, oldest first; a column an asset.
+        y : None
+            Of no use.
+        limits : DataFrame or mapping, optional
+            Limits that move: for each row what a group, or an asset, may have at most, by its name.
+            Soft: they show themselves after the row is decided.
+
+        Returns
+        -------
+        OnlineAllocator
+            Itself.
+        """
+        return self._learn(X, limits, anew=True)
+
+    def partial_fit(self, X: Any, y: Any = None, limits: Any = None) -> Self:
+        """Go on with new rows; those of earlier calls are not given again.
+
+        Parameters
+        ----------
+        X : array or DataFrame
+            Returns, a row a round, oldest first.
+        y : None
+            Of no use.
+        limits : DataFrame or mapping, optional
+            Limits that move, as in `fit`.
+
+        Returns
+        -------
+        OnlineAllocator
+            Itself.
+        """
+        return self._learn(X, limits, anew=not hasattr(self, "session_"))
+
+    def _learn(self, X: Any, limits: Any, *, anew: bool) -> Self:
+        from sklearn.utils.validation import validate_data
+
+        returns = validate_data(self, _as_pandas(X), dtype=np.float64, reset=anew)
+        names, count = getattr(self, "feature_names_in_", None), returns.shape[1]
+        assets = tuple(f"x{i}" for i in range(count)) if names is None else tuple(map(str, names))
+        session, rule = self._begin(assets) if anew else (self.session_, self._rule)
+        loss = _loss(rule.loss, returns, assets)
+        moving = _moving(limits, assets, rule.owners, len(returns))
+        rows = _rows(returns, rule.max_loss, moving)
+        history = np.empty_like(returns)
+        state = session.state
+        try:
+            for t, row in enumerate(returns):
+                history[t] = session.play()
+                session.observe(loss=loss(row), constraint=rows(t))
+        except BaseException:
+            if not anew:  # all rows, or none
+                self.session_ = Session(session.learner, state)
+            raise
+        wealth = 1.0 if anew else self.wealth_
+        self.session_, self._rule = session, rule
+        self.wealth_ = wealth * float(np.prod(1.0 + np.vecdot(returns, history)))
+        self.n_rounds_ = session.rounds
+        self.weights_history_ = frozen(history)
+        self.weights_ = session.play()
+        return self
+
+    # ---------------------------------------------------------------- the set of weights
+
+    def _begin(self, assets: tuple[str, ...]) -> tuple[Session[Any], _Rule]:
+        """A new session, and how rows are read for it."""
+        loss = Text(choices=LOSSES)(self.loss, "loss of OnlineAllocator")
+        most = self.max_loss
+        if most is not None:
+            most = as_number(most, "max_loss of OnlineAllocator", above=0.0, least=_ROUNDING)
+        owners = _owners(self.groups, assets)
+        K = self._set(assets, owners)
+        if self.learner is None:
+            learner: Any = Ensemble(K, caution=self.caution, max_move=self.max_move)
+        elif callable(self.learner):
+            learner = self.learner(K)
+        else:
+            learner = self.learner
+        if not isinstance(learner, Learner):
+            raise WrongType(
+                "learner of OnlineAllocator is a callable that makes a learner of a set, such as "
+                f"tw.LyapunovDescent, or None; it made {shown(learner)}."
+            )
+        return Session(learner), _Rule(loss, most, owners)
+
+    def _set(self, assets: tuple[str, ...], owners: Mapping[str, Floats]) -> ConvexSet:
+        count = len(assets)
+        low = _of_each(self.min_weights, 0.0, assets, "min_weights")
+        high = np.minimum(1.0, _of_each(self.max_weights, 1.0, assets, "max_weights"))
+        for name, total, wrong in (
+            ("min_weights", float(low.sum()), low.sum() > 1.0 + _ROUNDING),
+            ("max_weights", float(high.sum()), high.sum() < 1.0 - _ROUNDING),
+        ):
+            if wrong:
+                raise EmptySet(
+                    f"{name} of {count} assets sum to {total:g}, and weights sum to 1: "
+                    f"{'lower' if name == 'min_weights' else 'raise'} them.",
+                    setting=name,
+                )
+        if (low > high).any():
+            i = int(np.argmax(low > high))
+            raise EmptySet(
+                f"{assets[i]} has at least {low[i]:g} and at most {high[i]:g}: lower min_weights, "
+                "or raise max_weights.",
+                setting="min_weights",
+            )
+        rows, most = _group_rows(self.group_limits, owners)
+        if len(rows) == 0 and not low.any() and (high == high[0]).all():
+            return Simplex(count) if high[0] == 1.0 else CappedSimplex(count, float(high[0]))
+        limited = {"A_ub": rows, "b_ub": most} if len(rows) else {}
+        bounds = np.column_stack([low, high])
+        try:
+            return Polytope(A_eq=np.ones((1, count)), b_eq=[1.0], bounds=bounds, **limited)
+        except EmptySet:
+            raise EmptySet(
+                f"No weights of the {count} assets {listed(assets)} sum to 1 and keep min_weights, "
+                "max_weights and group_limits together: loosen one of them.",
+                setting="group_limits",
+            ) from None
+
+    # ---------------------------------------------------------------- what is known
+
+    @property
+    def proved_(self) -> Proved | None:
+        """What is proved of the rows so far; None where nothing is."""
+        proved: Proved | None = self.session_.explain().proved
+        return proved
+
+    @property
+    def members_(self) -> Members:
+        """Whom the learner mixed; prints as a table."""
+        return Members(self.session_.learner.members(self.session_.state))
+
+    @property
+    def needs_previous_weights(self) -> bool:
+        """Whether skfolio hands on what is held from one fold to the next: where weights drift."""
+        return bool((self.portfolio_params or {}).get("weight_drift", False))
+
+    def predict(self, X: Any) -> Any:
+        """The portfolio that holds `weights_` over these rows, as skfolio has it.
+
+        Parameters
+        ----------
+        X : array or DataFrame
+            Returns, with the columns that were learned from.
+
+        Returns
+        -------
+        skfolio.Portfolio
+            With its returns, ratios and risks.
+
+        Raises
+        ------
+        MissingExtra
+            Where skfolio is not installed.
+        """
+        from sklearn.utils.validation import check_is_fitted, validate_data
+
+        check_is_fitted(self, "weights_")
+        try:
+            from skfolio import Portfolio
+        except ImportError:
+            raise MissingExtra(
+                "predict makes a portfolio of skfolio: pip install skfolio. The weights are in "
+                "weights_."
+            ) from None
+        X = _as_pandas(X)
+        validate_data(self, X, dtype=np.float64, reset=False)
+        held = self.previous_weights
+        held = np.full(len(self.weights_), held) if np.isscalar(held) else held
+        params = self.portfolio_params or {}
+        settings = {"name": type(self).__name__, "previous_weights": held, **params}
+        return Portfolio(X=X, weights=np.array(self.weights_), **settings)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The Sharpe ratio of `predict(X)`, as skfolio's optimisers have it.
+
+        Parameters
+        ----------
+        X : array or DataFrame
+            Returns.
+        y : None
+            Of no use.
+
+        Returns
+        -------
+        float
+            The mean return over its standard deviation.
+        """
+        return float(self.predict(X).sharpe_ratio)
+
+    def fit_predict(self, X: Any, y: Any = None) -> Any:
+        """Start over with these rows, and hold the weights after them over the same rows.
+
+        Parameters
+        ----------
+        X : array or DataFrame
+            Returns.
+        y : None
+            Of no use.
+
+        Returns
+        -------
+        skfolio.Portfolio
+            That of `fit(X).predict(X)`.
+        """
+        return self.fit(X).predict(X)
+
+
+def _as_pandas(X: Any) -> Any:
+    """A frame of polars as one of pandas, its dates as the index; anything else as it is."""
+    if not is_frame(X) or hasattr(X, "iloc"):
+        return X
+    frame = read_frame(X, "X")
+    try:
+        from pandas import DataFrame, Index
+    except ImportError:
+        return frame.values
+    index = None if frame.times is None else Index(np.asarray(frame.times))
+    return DataFrame(frame.values, columns=frame.names, index=index)
+
+
+def _of_each(given: Any, default: float, assets: tuple[str, ...], name: str) -> Floats:
+    """A number for each asset, at least 0: of one for all, of an array, or by name. Weights are at
+    most 1, so 2 stands for whatever is more.
+    """
+    what = f"{name} of OnlineAllocator"
+    if given is None:
+        return np.full(len(assets), default)
+    if isinstance(given, Mapping):
+        numbers = {
+            str(asset): as_number(number, f"{what}: that of {shown(asset)}", least=0.0)
+            for asset, number in given.items()
+        }
+        return np.minimum([numbers.get(asset, default) for asset in assets], 2.0)
+    array = np.asarray(as_array(given, what), dtype=np.float64)
+    if array.shape not in ((), (len(assets),)):
+        raise WrongShape(
+            f"{what} is one number, or one for each of {len(assets)} assets; shape {array.shape} "
+            "was given.",
+            setting=name,
+        )
+    if (array < 0.0).any():
+        raise InvalidInput(
+            f"{what} must be at least 0, not {array.min():g}: nothing is sold short.", setting=name
+        )
+    return np.broadcast_to(np.minimum(array, 2.0), (len(assets),)).astype(np.float64)
+
+
+def _owners(groups: Any, assets: tuple[str, ...]) -> dict[str, Floats]:
+    """The members of each group, 1 for those in it."""
+    if groups is None:
+        return {}
+    what = "groups of OnlineAllocator"
+    if isinstance(groups, Mapping):
+        of_asset = {str(asset): _labels(labels, what) for asset, labels in groups.items()}
+        if not set(of_asset) & set(assets):
+            raise InvalidInput(
+                f"{what} name {listed(map(repr, of_asset))}, and the assets are called "
+                f"{listed(map(repr, assets))}; name them as the columns of X are.",
+                setting="groups",
+            )
+    elif isinstance(groups, list | tuple) or (isinstance(groups, np.ndarray) and groups.ndim):
+        if len(groups) != len(assets):
+            raise WrongShape(
+                f"{what} are one for each of {len(assets)} assets, or a mapping; {len(groups)} "
+                "were given.",
+                setting="groups",
+            )
+        of_asset = dict(zip(assets, (_labels(each, what) for each in groups), strict=True))
+    else:
+        raise WrongType(
+            f"{what} are {{asset: group}}, or a list with one for each asset, not {shown(groups)}.",
+            setting="groups",
+        )
+    found = dict[str, Floats]()
+    for asset, labels in of_asset.items():
+        for label in labels:
+            members = found.setdefault(label, np.zeros(len(assets)))
+            if asset in assets:
+                members[assets.index(asset)] = 1.0
+    return found
+
+
+def _labels(given: Any, what: str) -> tuple[str, ...]:
+    """The group of an asset, or several; none where it is in none."""
+    if given is None:
+        return ()
+    if isinstance(given, list | tuple | np.ndarray):
+        return tuple(str(label) for label in given if label is not None)
+    if isinstance(given, Hashable):
+        return (str(given),)
+    raise WrongType(f"{what}: a group is a name, not {shown(given)}.", setting="groups")
+
+
+def _group_rows(
+    limits: Mapping[str, Any] | None, owners: Mapping[str, Floats]
+) -> tuple[Floats, Floats]:
+    """A x <= b of the groups that are limited for good."""
+    rows, most = list[Floats](), list[float]()
+    if limits is None:
+        return np.empty((0, 0)), np.empty(0)
+    what = "group_limits of OnlineAllocator"
+    if not isinstance(limits, Mapping):
+        raise WrongType(
+            f"{what} are {{group: most}} or {{group: (least, most)}}, not {shown(limits)}.",
+            setting="group_limits",
+        )
+    for group, limit in limits.items():
+        members = _members(str(group), owners, what)
+        pair = limit if isinstance(limit, tuple | list) else (None, limit)
+        if len(pair) != 2:
+            raise WrongType(
+                f"{what}: that of {group!r} is one number, or (least, most), not {shown(limit)}.",
+                setting="group_limits",
+            )
+        for sign, number in zip((-1.0, 1.0), pair, strict=True):
+            if number is not None:
+                rows.append(sign * members)
+                most.append(sign * as_number(number, f"{what}: that of {group!r}", least=0.0))
+    return np.array(rows), np.array(most)
+
+
+def _members(name: str, owners: Mapping[str, Floats], what: str) -> Floats:
+    if name not in owners:
+        known = f"there are {listed(map(repr, owners))}" if owners else "groups= says who is in one"
+        raise InvalidInput(
+            f"{what}: no group is called {name!r}; {known}.{did_you_mean(name, owners)}",
+            setting="group_limits",
+        )
+    return owners[name]
+
+
+def _loss(kind: str, returns: Floats, assets: tuple[str, ...]) -> Callable[[Floats], Batch]:
+    """What a row costs, as a function of the weights."""
+    if kind == "linear":
+        return lambda row: Linear.one(-row)
+    for t, i in np.argwhere(returns <= -1.0)[:1]:
+        raise InvalidInput(
+            f"The return of {assets[i]} is {returns[t, i]:g} in row {t + 1} of X: an asset loses "
+            'at most all it is worth, -1, and "log_wealth" needs more than that. Give returns such '
+            'as 0.01 for one percent, or loss="linear".'
+        )
+    return lambda row: LogWealth.one(1.0 + row)
+
+
+def _moving(
+    limits: Any, assets: tuple[str, ...], owners: Mapping[str, Floats], rows: int
+) -> tuple[Floats, Floats]:
+    """A and b_t of A x <= b_t, for limits that move; an asset is a group of its own."""
+    if limits is None:
+        return np.empty((0, len(assets))), np.empty((rows, 0))
+    if is_frame(limits):
+        frame = read_frame(limits, "limits")
+        columns = dict(zip(frame.names or (), frame.values.T, strict=True))
+    elif isinstance(limits, Mapping):
+        columns = {str(name): column for name, column in limits.items()}
+    else:
+        raise WrongType(
+            f"limits are a DataFrame, or {{group: numbers}}, a number a row; not {shown(limits)}."
+        )
+    single = {asset: np.eye(len(assets))[i] for i, asset in enumerate(assets)}
+    A = [_members(name, {**single, **owners}, "limits") for name in columns]
+    b = np.empty((rows, len(columns)))
+    for j, (name, column) in enumerate(columns.items()):
+        numbers = np.asarray(as_array(column, f"limits: those of {name!r}"))
+        if numbers.shape not in ((), (rows,)):
+            raise WrongShape(
+                f"limits: those of {name!r} are one for each of {rows} rows; shape "
+                f"{numbers.shape} was given."
+            )
+        b[:, j] = numbers
+    return np.array(A).reshape(len(columns), len(assets)), b
+
+
+def _rows(
+    returns: Floats, max_loss: float | None, moving: tuple[Floats, Floats]
+) -> Callable[[int], MaxAffine | None]:
+    """The soft limits of each row."""
+    A, b = moving
+
+    def row(t: int) -> MaxAffine | None:
+        pieces, most = A, b[t]
+        if max_loss is not None:
+            pieces = np.vstack([A, -returns[t : t + 1] / max_loss])
+            most = np.append(most, 1.0)
+        return MaxAffine.one(pieces, most) if len(pieces) else None
+
+    return row

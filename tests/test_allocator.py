@@ -1,0 +1,301 @@
+"""OnlineAllocator: a session behind scikit-learn's manners, and a portfolio that skfolio takes."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import skfolio.model_selection
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from skfolio import Portfolio, RatioMeasure
+from skfolio.metrics import make_scorer
+from skfolio.model_selection import WalkForward, cross_val_predict
+from skfolio.optimization import BaseOptimization
+from skfolio.pre_selection import SelectKExtremes
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+import tidewolf as tw
+from tidewolf.core.errors import EmptySet, InvalidInput, TidewolfError, WrongShape, WrongType
+
+ASSETS = ["cash", "bonds", "gold", "tech"]
+
+
+def returns(rows: int = 40, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    drift = np.array([0.0, 0.001, 0.002, 0.004])
+    return drift + np.array([1e-5, 0.005, 0.01, 0.02]) * rng.standard_normal((rows, 4))
+
+
+def frame(rows: int = 40, seed: int = 0) -> pd.DataFrame:
+    days = pd.bdate_range("2026-01-01", periods=rows)
+    return pd.DataFrame(returns(rows, seed), columns=ASSETS, index=days)
+
+
+# ---------------------------------------------------------------- what it does
+
+
+def test_it_is_a_session_of_an_ensemble():
+    X, K = returns(), tw.sets.CappedSimplex(4, 0.5)
+    session = tw.Session(tw.Ensemble(K, caution=3.0))
+    held = []
+    for row in X:
+        held.append(session.play())
+        session.observe(loss=tw.functions.LogWealth.one(1.0 + row))
+    found = tw.OnlineAllocator(max_weights=0.5, caution=3.0).fit(X)
+    np.testing.assert_array_equal(found.weights_history_, held)
+    np.testing.assert_array_equal(found.weights_, session.play())
+    assert found.wealth_ == pytest.approx(np.prod(1.0 + (X * held).sum(axis=1)), rel=1e-12)
+    assert found.proved_ == session.explain().proved
+    assert [member.name for member in found.members_] == list(session.learner.names)
+
+
+@given(cuts=st.lists(st.integers(1, 29), max_size=3), seed=st.integers(0, 9))
+@settings(max_examples=6, deadline=None)
+def test_batches_of_any_size_are_one(cuts, seed):
+    X = returns(30, seed)
+    whole, parts = tw.OnlineAllocator(max_loss=0.01).fit(X), tw.OnlineAllocator(max_loss=0.01)
+    batches = np.split(X, sorted(set(cuts)))
+    held = [parts.partial_fit(batch).weights_history_ for batch in batches]
+    np.testing.assert_array_equal(np.vstack(held), whole.weights_history_)
+    np.testing.assert_array_equal(parts.weights_, whole.weights_)
+    assert parts.n_rounds_ == whole.n_rounds_ == 30
+    assert parts.wealth_ == pytest.approx(whole.wealth_, rel=1e-12)
+    np.testing.assert_array_equal(parts.fit(X).weights_, whole.weights_)  # starts over
+
+
+def test_a_row_is_decided_before_it_is_shown():
+    X, other = returns(30), returns(30)
+    other[20:] = returns(30, seed=1)[20:]
+    one, two = (tw.OnlineAllocator().fit(each).weights_history_ for each in (X, other))
+    np.testing.assert_array_equal(one[:21], two[:21])
+    assert (one[21] != two[21]).any()
+
+
+@given(
+    low=st.floats(0.0, 0.2),
+    high=st.floats(0.3, 1.0),
+    least=st.floats(0.0, 0.4),
+    most=st.floats(0.5, 0.9),
+    by_name=st.booleans(),
+)
+@settings(max_examples=10, deadline=None)
+def test_hard_limits_hold_in_every_row(low, high, least, most, by_name):
+    groups = {"gold": "real", "tech": ["real", "risky"]} if by_name else [[], [], "real", "real"]
+    found = tw.OnlineAllocator(
+        min_weights=low,
+        max_weights={"tech": high} if by_name else high,
+        groups=groups,
+        group_limits={"real": (least, most)},
+    ).fit(frame(12))
+    held = np.vstack([found.weights_history_, found.weights_])
+    slack = 1e-7
+    np.testing.assert_allclose(held.sum(axis=1), 1.0, atol=slack)
+    assert (held >= low - slack).all()
+    assert (held[:, 3 if by_name else slice(None)] <= high + slack).all()
+    together = held[:, 2:].sum(axis=1)
+    assert (together >= least - slack).all()
+    assert (together <= most + slack).all()
+
+
+def test_soft_limits_are_kept_on_average_and_the_more_the_more_caution():
+    X = frame(150)
+    limits = pd.DataFrame({"real": 0.2 + 0.1 * np.sin(np.arange(150.0))}, index=X.index)
+    groups = {"gold": "real", "tech": "real"}
+
+    def over(caution: float, given=None) -> float:
+        made = tw.OnlineAllocator(groups=groups, caution=caution).fit(X, limits=given)
+        together = made.weights_history_[:, 2:].sum(axis=1)
+        return float(np.maximum(together - limits["real"], 0.0).mean())
+
+    free, kept, strict = over(10.0), over(1.0, limits), over(1000.0, limits)
+    assert strict < kept < free
+    found = tw.OnlineAllocator().fit(X, limits={"tech": 0.25})  # of an asset, and one number
+    assert found.weights_[3] < tw.OnlineAllocator().fit(X).weights_[3]
+    losses = [
+        np.maximum(0.0, -(X.to_numpy() * made.fit(X).weights_history_).sum(axis=1) - 0.005).sum()
+        for made in (tw.OnlineAllocator(max_loss=0.005), tw.OnlineAllocator())
+    ]
+    assert losses[0] < losses[1]
+
+
+def test_moves_are_held_and_anybody_may_decide():
+    X = returns()
+    held = tw.OnlineAllocator(max_move=0.01).fit(X).weights_history_
+    assert 0.5 * np.abs(np.diff(held, axis=0)).sum(axis=1).max() <= 0.01 + 1e-9
+    found = tw.OnlineAllocator(learner=tw.LyapunovDescent, loss="linear").fit(X)
+    assert isinstance(found.session_.learner, tw.LyapunovDescent)
+
+
+# ---------------------------------------------------------------- scikit-learn
+
+
+def test_it_has_scikit_learns_manners():
+    why = "predict gives a portfolio over all rows, not a number a row"
+    checks = check_estimator(
+        tw.OnlineAllocator(loss="linear"),
+        expected_failed_checks={"check_methods_sample_order_invariance": why},
+        on_skip=None,
+    )
+    assert sum(check["status"] == "passed" for check in checks) >= 35
+
+
+def test_copies_go_on_alike():
+    X = frame()
+    made = tw.OnlineAllocator(max_weights=0.6, groups={"tech": "a"}, group_limits={"a": 0.3})
+    bare = clone(made.fit(X[:20]))
+    assert not hasattr(bare, "weights_")
+    assert bare.get_params() == made.get_params()
+    copies = pickle.loads(pickle.dumps(made)), copy.deepcopy(made)
+    made.partial_fit(X[20:])
+    for one in copies:
+        assert one.n_rounds_ == 20
+        np.testing.assert_array_equal(one.partial_fit(X[20:]).weights_, made.weights_)
+
+
+def test_frames_of_both_libraries_are_their_arrays():
+    X = frame()
+    plain = tw.OnlineAllocator().fit(X.to_numpy())
+    assert not hasattr(plain, "feature_names_in_")
+    for table in (X, pl.from_pandas(X), pl.from_pandas(X.reset_index(names="date"))):
+        found = tw.OnlineAllocator().fit(table)
+        assert list(found.feature_names_in_) == ASSETS
+        np.testing.assert_array_equal(found.weights_, plain.weights_)
+        assert found.score(table) == plain.score(X.to_numpy())
+    with pytest.raises(ValueError, match="same order"):
+        tw.OnlineAllocator().fit(X).partial_fit(X[ASSETS[::-1]])
+
+
+WRONG = {
+    "caps": ({"max_weights": 0.2}, EmptySet, "4 assets sum to 0.8.*raise them"),
+    "floors": ({"min_weights": 0.3}, EmptySet, "sum to 1.2.*lower them"),
+    "crossed": ({"min_weights": {"gold": 0.5}, "max_weights": 0.4}, EmptySet, "gold has at least"),
+    "short": ({"min_weights": -0.1}, InvalidInput, "nothing is sold short"),
+    "too many": ({"max_weights": [1.0] * 3}, WrongShape, "each of 4 assets"),
+    "loss": ({"loss": "sharpe"}, InvalidInput, "one of log_wealth, linear"),
+    "max_loss": ({"max_loss": 0.0}, InvalidInput, "greater than 0"),
+    "caution": ({"caution": -1.0}, InvalidInput, "caution"),
+    "no group": ({"group_limits": {"real": 0.5}}, InvalidInput, "groups= says"),
+    "group": (
+        {"groups": {"gold": "real"}, "group_limits": {"rael": 0.5}},
+        InvalidInput,
+        "Did you mean real",
+    ),
+    "groups of others": ({"groups": {"a": "x"}}, InvalidInput, "name them as the columns"),
+    "groups": ({"groups": "real"}, WrongType, "one for each asset"),
+    "few groups": ({"groups": ["real"]}, WrongShape, "one for each of 4"),
+    "limits": ({"group_limits": 0.5}, WrongType, "group_limits of OnlineAllocator are"),
+    "limit": ({"groups": ["a"] * 4, "group_limits": {"a": (1, 2, 3)}}, WrongType, "least, most"),
+    "empty": ({"groups": ["a"] * 4, "group_limits": {"a": 0.5}}, EmptySet, "loosen one"),
+    "learner": ({"learner": lambda K: K}, WrongType, "makes a learner of a set"),
+}
+
+
+@pytest.mark.parametrize(("given_settings", "error", "said"), WRONG.values(), ids=WRONG)
+def test_settings_are_looked_at_by_fit_and_refused_in_sentences(given_settings, error, said):
+    made = tw.OnlineAllocator(**given_settings)
+    with pytest.raises(error, match=said):
+        made.fit(frame(3))
+    with pytest.raises(NotFittedError):
+        made.predict(frame(3))
+
+
+def test_what_is_refused_changes_nothing():
+    X = frame()
+    made, twin = (tw.OnlineAllocator(groups=["a"] * 4).fit(X[:20]) for _ in range(2))
+    lost = X[20:30].copy()
+    lost.iloc[5, 2] = -1.0
+    for table, limits, said in (
+        (lost, None, "The return of gold is -1 in row 6 of X"),
+        (X[20:30], {"b": 0.5}, "no group is called 'b'"),
+        (X[20:30], {"a": [0.5]}, "one for each of 10 rows"),
+        (X[20:30], [0.5] * 10, "limits are a DataFrame"),
+    ):
+        with pytest.raises(TidewolfError, match=said):
+            made.partial_fit(table, limits=limits)
+    np.testing.assert_array_equal(
+        made.partial_fit(X[20:]).weights_, twin.partial_fit(X[20:]).weights_
+    )
+
+
+# ---------------------------------------------------------------- skfolio
+
+
+def test_predict_holds_the_weights_as_skfolio_does():
+    X = frame()
+    made = tw.OnlineAllocator(portfolio_params={"transaction_costs": 0.01}, previous_weights=0.25)
+    found = made.fit(X[:30]).predict(X[30:])
+    assert isinstance(found, Portfolio)
+    assert isinstance(made, BaseOptimization)
+    weights = np.array(made.weights_)
+    same = Portfolio(X[30:], weights, previous_weights=[0.25] * 4, transaction_costs=0.01)
+    np.testing.assert_array_equal(found.returns, same.returns)
+    assert made.score(X[30:]) == same.sharpe_ratio
+    assert found.name == "OnlineAllocator"
+
+
+def test_walking_forward_row_by_row_is_what_was_held():
+    online_predict = getattr(skfolio.model_selection, "online_predict", None)
+    if online_predict is None:  # of an older skfolio
+        return
+    X, made = frame(), tw.OnlineAllocator(max_weights=0.6)
+    walked = online_predict(made, X, warmup_size=20, test_size=1)
+    held = made.fit(X).weights_history_[20:]
+    np.testing.assert_allclose(walked.returns, (held * X.to_numpy()[20:]).sum(axis=1), atol=1e-15)
+    drift = online_predict(
+        made, X, warmup_size=20, test_size=5, portfolio_params={"weight_drift": True}
+    )
+    assert drift.n_observations == 20
+
+
+def test_pipelines_folds_and_searches_of_skfolio_take_it():
+    X, folds = frame(60), WalkForward(train_size=20, test_size=20)
+    pipeline = make_pipeline(
+        SelectKExtremes(k=2),
+        tw.OnlineAllocator(
+            max_loss=0.002,
+            groups={"tech": "risky", "cash": "safe"},
+            group_limits={"risky": 0.7},
+        ),
+    ).set_output(transform="pandas")
+    walked = cross_val_predict(pipeline, X, cv=folds)
+    assert len(walked) == 2
+    assert all(len(portfolio.assets) == 2 for portfolio in walked)
+    search = GridSearchCV(
+        pipeline,
+        {"onlineallocator__caution": [0.1, 1000.0]},
+        scoring=make_scorer(RatioMeasure.SORTINO_RATIO),
+        cv=folds,
+    ).fit(X)
+    scores = search.cv_results_["mean_test_score"]
+    assert np.isfinite(scores).all()
+    assert scores[0] != scores[1]
+    assert search.best_estimator_.predict(X).n_observations == 60
+
+
+def test_without_scikit_learn_it_says_what_to_install():
+    code = """
+import sys
+class Nothing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "sklearn":
+            raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn")
+sys.meta_path.insert(0, Nothing())
+import tidewolf as tw
+try:
+    tw.OnlineAllocator()
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout.startswith("OnlineAllocator needs scikit-learn"), done.stderr

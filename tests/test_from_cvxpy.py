@@ -1,0 +1,514 @@
+"""Functions from expressions of cvxpy: what cvxpy says of their values, the laws of functions, and
+equality with the built-in kinds that they become.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from tidewolf.core.errors import (
+    InvalidInput,
+    MissingExtra,
+    NotConvex,
+    NotFinite,
+    NotSupported,
+    WrongShape,
+    WrongType,
+)
+from tidewolf.functions import (
+    Affine,
+    Capacity,
+    Linear,
+    LogWealth,
+    MaxAffine,
+    Quadratic,
+    Sum,
+    cvxpy_kinds,
+    from_cvxpy,
+)
+from tidewolf.functions.cvxpy_form import parameters_of
+from tidewolf.functions.from_cvxpy import FromCvxpy
+from tidewolf.testing import check_function
+
+N, ROUNDS = 3, 4
+X, Y = cp.Variable(N, name="x"), cp.Variable((2, 3), name="X")
+S = cp.Variable((3, 3), name="S")
+A, B = cp.Parameter(N, name="a"), cp.Parameter((2, 3), name="B")
+M, Q = cp.Parameter((4, N), name="M"), cp.Parameter((N, N), name="Q", PSD=True)
+R, W = cp.Parameter(name="r", nonneg=True), cp.Parameter(N, name="w", pos=True)
+T = cp.Parameter(name="t")
+SYMMETRIC = S + S.T + 20.0 * np.eye(3)
+
+EXPRESSIONS = {
+    "linear": (A @ X, X, Linear),
+    "affine": (A @ X + T, X, Affine),
+    "of matrices": (cp.trace(B.T @ Y) - 3.0, Y, Affine),
+    "parameters twice": (T * (A @ X) + cp.square(T) * cp.sum(X), X, Linear),
+    "over parameters": (cp.sum(X / W) + (A @ X) / (R + 1.0), X, Linear),
+    "of parameters alone": (cp.exp(T) + cp.sum(A), X, Affine),
+    "capacities": (cp.max(X - A), X, Capacity),
+    "capacities of matrices": (cp.max(Y - B) - T, Y, Capacity),
+    "one capacity": (cp.max(X) - R, X, Capacity),
+    "a maximum": (cp.max(M @ X - 1.0) + A @ X, X, MaxAffine),
+    "fixed pieces": (cp.max(np.arange(6.0).reshape(2, N) @ X - T), X, MaxAffine),
+    "a 1-norm": (R * cp.norm1(X - A), X, MaxAffine),
+    "a largest size": (cp.norm_inf(X - A), X, MaxAffine),
+    "what is above": (W @ cp.pos(X - A), X, MaxAffine),
+    "a minimum": (-cp.sum(cp.minimum(X, A)) - 2.0 * cp.min(X), X, MaxAffine),
+    "one in another": (
+        cp.max(cp.hstack([cp.abs(X[0]) + cp.pos(A @ X), cp.max(X), T])),
+        X,
+        MaxAffine,
+    ),
+    "largest entries": (cp.sum_largest(X - A, 2) - cp.sum_smallest(X, 1), X, MaxAffine),
+    "along an axis": (cp.sum(cp.max(Y - B, axis=1)), Y, MaxAffine),
+    "scaled maxima": (T * cp.sum(X) + cp.abs(R * (A @ X)), X, MaxAffine),
+    "weighted twice": (R * (R * cp.max(X)) - cp.exp(T) * (R * cp.min(X - A)), X, MaxAffine),
+    "squares": (cp.sum_squares(X - A) + T, X, Quadratic),
+    "weighted squares": (W @ cp.square(X) + R * cp.sum_squares(M @ X - 1.0), X, Quadratic),
+    "a quadratic form": (cp.quad_form(X - A, Q) + cp.quad_over_lin(X, R + 1.0), X, Quadratic),
+    "many pieces": (cp.norm1(cp.hstack([X, X - A, 2.0 * X + 1.0])), X, FromCvxpy),
+    "squares and a maximum": (cp.sum_squares(X) + cp.max(X - A), X, FromCvxpy),
+    "squares of matrices": (cp.sum_squares(Y - B), Y, FromCvxpy),
+    "norms": (cp.norm(X - A) + cp.norm(X, 3) + cp.norm(X, 1.5), X, FromCvxpy),
+    "exponentials": (cp.log_sum_exp(R * X) + cp.sum(cp.exp(M @ X)), X, FromCvxpy),
+    "logarithms": (-cp.log(W @ (X + 9.0)) - cp.sum(cp.log1p(X + 9.0)), X, FromCvxpy),
+    "entropies": (cp.sum(cp.kl_div(X + 9.0, W)) - cp.sum(cp.entr(X + 9.0)), X, FromCvxpy),
+    "relative entropy": (cp.sum(cp.rel_entr(X + 9.0, X[0] + 9.0)), X, FromCvxpy),
+    "logistic": (cp.sum(cp.logistic(cp.multiply(A, X))), X, FromCvxpy),
+    "huber": (cp.sum(cp.huber(X - A, R)) + cp.sum(cp.huber(X)), X, FromCvxpy),
+    "powers": (cp.sum(cp.power(X + 9.0, 3) + cp.power(X + 9.0, 1.7)), X, FromCvxpy),
+    "roots": (cp.sum(cp.inv_pos(X + 9.0) - cp.sqrt(X + 9.0)), X, FromCvxpy),
+    "means": (-cp.geo_mean(X + 9.0) - cp.harmonic_mean(X + 9.0), X, FromCvxpy),
+    "norms by row": (cp.sum(cp.norm(Y - B, 2, axis=1)) + cp.mixed_norm(Y, 2, 1), Y, FromCvxpy),
+    "singular values": (cp.norm(Y - B, "nuc") + cp.sigma_max(Y), Y, FromCvxpy),
+    "eigenvalues": (cp.lambda_max(S + S.T) + cp.lambda_sum_largest(S + S.T, 2), S, FromCvxpy),
+    "determinants": (cp.tr_inv(SYMMETRIC) - cp.log_det(SYMMETRIC), S, FromCvxpy),
+    "in order": (cp.dotsort(X, W) + cp.sum(cp.cummax(X - A)), X, FromCvxpy),
+    "one over another": (cp.quad_over_lin(X, X[0] + 9.0) + cp.std(X), X, FromCvxpy),
+    "compositions": (cp.exp(R * cp.norm(X)) + cp.max(cp.square(X - A)), X, FromCvxpy),
+    "a square of squares": (
+        cp.square(cp.sum_squares(X - A) + 1.0) + T * (T * (A @ X)),
+        X,
+        FromCvxpy,
+    ),
+    "without parameters": (cp.log_sum_exp(X), X, FromCvxpy),
+}
+"""An expression, its variable, and the kind that it is."""
+
+
+def rows_of(parameter, seed, rounds=ROUNDS):
+    """Values that are as a parameter was declared."""
+    rows = np.random.default_rng(seed).normal(size=(rounds, *parameter.shape)).round(3)
+    if parameter.attributes["PSD"]:
+        return rows @ rows.swapaxes(1, 2)
+    return np.abs(rows) + 0.1 if parameter.is_nonneg() else rows
+
+
+def values_of(expression, seed, rounds=ROUNDS):
+    """Values for each of its parameters."""
+    return {p: rows_of(p, (seed, i), rounds) for i, p in enumerate(parameters_of(expression))}
+
+
+def told_by_cvxpy(expression, variable, values, x):
+    """What cvxpy says of each round, from values set in it one after another."""
+    found = []
+    for t in range(len(next(iter(values.values()))) if values else 1):
+        variable.value = x
+        for parameter, rows in values.items():
+            parameter.value = rows[t]
+        found.append(float(np.squeeze(expression.value)))
+    for leaf in (variable, *values):
+        leaf.value = None
+    return np.array(found)
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_each_is_of_its_kind_and_keeps_the_laws(name):
+    expression, variable, kind = EXPRESSIONS[name]
+    f = from_cvxpy(expression, variable, values_of(expression, 0))
+    assert type(f).written_as() is kind
+    assert len(f) == (ROUNDS if parameters_of(expression) else 1)
+    assert f.shape == variable.shape
+    rng = np.random.default_rng(1)
+    points = [np.zeros(variable.shape), *(rng.normal(size=variable.shape) for _ in range(2))]
+    check_function(f, points=points)
+
+
+@settings(max_examples=40)
+@given(st.sampled_from(sorted(EXPRESSIONS)), st.integers(0, 10**6), st.floats(0.0, 2.0))
+def test_values_are_those_of_cvxpy_and_subgradients_lie_below(name, seed, scale):
+    expression, variable, _ = EXPRESSIONS[name]
+    values = values_of(expression, seed, 2)
+    f = from_cvxpy(expression, variable, values)
+    rng = np.random.default_rng(seed)
+    x, y = (scale * rng.normal(size=variable.shape) for _ in range(2))
+    there = told_by_cvxpy(expression, variable, values, x)
+    np.testing.assert_allclose(f.values(x), there, rtol=1e-9, atol=1e-9)
+    beyond = told_by_cvxpy(expression, variable, values, y)
+    claimed = (f.gradients(x) * (y - x)).reshape(len(f), -1).sum(axis=1)
+    assert (beyond - there - claimed >= -1e-8 * (1.0 + np.abs(there) + np.abs(claimed))).all()
+
+
+def require_equal(f, g, points):
+    """Everything a batch answers, within 1e-12."""
+    weights = np.arange(1.0, len(g) + 1)
+    for x in points:
+        np.testing.assert_allclose(f.values(x), g.values(x), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(f.gradients(x), g.gradients(x), rtol=0, atol=1e-12)
+        mine, theirs = f.subgradient(x, weights), g.subgradient(x, weights)
+        np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-11)
+    many = np.stack([points[t % len(points)] for t in range(len(g))])
+    np.testing.assert_allclose(f.values_at(many), g.values_at(many), rtol=0, atol=1e-12)
+
+
+def test_they_equal_their_built_in_twins():
+    a, b, m = rows_of(A, 1), rows_of(T, 2), rows_of(M, 3)
+    q, w = rows_of(Q, 4), rows_of(W, 5)
+    points = list(np.random.default_rng(0).dirichlet(np.ones(N), 3))
+    pieces = MaxAffine(m, np.ones((ROUNDS, 4)))
+    for made, twin in (
+        (from_cvxpy(A @ X, X, {A: a}), Linear(a)),
+        (from_cvxpy(A @ X - T, X, {A: a, T: b}), Affine(a, b)),
+        (from_cvxpy(cp.max(X - A), X, {A: a}), Capacity(a)),
+        (from_cvxpy(cp.max(M @ X - 1.0), X, {M: m}), pieces),
+        (
+            from_cvxpy(0.5 * cp.quad_form(X, Q) + A @ X + T, X, {Q: q, A: a, T: b}),
+            Quadratic(q, a, b),
+        ),
+        (from_cvxpy(0.5 * cp.sum_squares(X) + A @ X, X, {A: a}), Quadratic(np.eye(N), a)),
+    ):
+        assert type(made) is type(twin)
+        require_equal(made, twin, points)
+        assert made == twin or type(twin) is Quadratic  # up to rounding
+    wealth = from_cvxpy(-cp.log(W @ X), X, {W: w})
+    require_equal(wealth, LogWealth(w), points)
+    assert from_cvxpy(0.5 * cp.sum_squares(X) + A @ X, X, {A: a}).P.shape == (N, N)
+
+
+def test_matrices_are_in_the_order_of_points():
+    rows = rows_of(B, 0)
+    costs = from_cvxpy(cp.sum(cp.multiply(B, Y)), Y, {B: rows})
+    assert costs == Linear(rows)
+    assert costs.C is rows
+    point = np.arange(6.0).reshape(2, 3)
+    f = from_cvxpy(cp.exp(Y[0, 1]) + cp.exp(Y[1, 0]), Y)
+    slope = f.gradients(point)[0]
+    np.testing.assert_allclose(slope, np.exp(point) * np.array([[0, 1, 0], [1, 0, 0]]))
+
+
+def test_nothing_given_is_copied_or_changed():
+    a, r = rows_of(A, 0), rows_of(R, 1)
+    X.value, A.value, R.value = np.ones(N), np.full(N, 2.0), 3.0
+    try:
+        linear, limits = from_cvxpy(A @ X, X, {A: a}), from_cvxpy(cp.max(X - A), X, {A: a})
+        f = from_cvxpy(cp.norm(X - A) + R, X, {A: a, R: r})
+        for g in (linear, limits, f):
+            g.values(np.zeros(N)), g.gradients(np.zeros(N))
+        assert linear.C is a
+        assert limits.c is a
+        assert np.shares_memory(f.fields()["values"][0], a)
+        assert np.shares_memory(f[1:3].fields()["values"][0], a)
+        assert (X.value == 1.0).all()
+        assert (A.value == 2.0).all()
+        assert R.value == 3.0
+    finally:
+        X.value = A.value = R.value = None
+
+
+def test_parts_are_the_whole():
+    expression = cp.norm(X - A) + R
+    f, x = from_cvxpy(expression, X, values_of(expression, 0, 7)), np.array([0.5, -1.0, 0.25])
+    for part, where in ((f[2:5], slice(2, 5)), (f[3:][1:], slice(4, 7)), (f[:0], slice(0, 0))):
+        assert len(part) == len(f.values(x)[where])
+        np.testing.assert_allclose(part.values(x), f.values(x)[where], rtol=1e-14)
+        np.testing.assert_allclose(part.gradients(x), f.gradients(x)[where], rtol=1e-14)
+    assert FromCvxpy.joined([f[:3], f[3:]]) == f
+    assert f[:3] != f[3:6]
+    again = from_cvxpy(expression, X, values_of(expression, 0, 7))
+    assert FromCvxpy.joined([f, again]) is not None
+    other = from_cvxpy(cp.norm(X - A), X, {A: rows_of(A, 0)})
+    assert FromCvxpy.joined([f, other]) is None
+    assert repr(other) == f"FromCvxpy({cp.norm(X - A)}, shape=(3,), rounds=4)"
+    assert FromCvxpy.one(cp.exp(X[0]), X).values(np.zeros(N)) == [1.0]
+
+
+def test_rounds_given_one_by_one_are_of_one_kind():
+    """Whatever the values are: constants of 0, or matrices of one round."""
+    for expression, kind in ((A @ X + T, Affine), (R * cp.sum_squares(X), Quadratic)):
+        values = values_of(expression, 0)
+        values = {p: np.where(np.arange(ROUNDS) == 1, 0.0, v.T).T for p, v in values.items()}
+        each = [
+            from_cvxpy(expression, X, {p: v[t : t + 1] for p, v in values.items()})
+            for t in range(ROUNDS)
+        ]
+        joined = kind.joined(each)
+        assert joined == from_cvxpy(expression, X, values)
+
+
+def test_rounds_may_be_none_or_many_without_parameters():
+    assert len(from_cvxpy(cp.max(X), X, rounds=5)) == 5
+    assert len(from_cvxpy(cp.exp(X[0]), X, rounds=5).values(np.zeros(N))) == 5
+    for expression, _, kind in EXPRESSIONS.values():
+        if parameters_of(expression) and X.id in {each.id for each in expression.variables()}:
+            none = from_cvxpy(expression, X, values_of(expression, 0, 0))
+            assert len(none) == len(none.values(np.full(N, 0.5))) == 0, kind
+            assert none.gradients(np.full(N, 0.5)).shape == (0, N)
+
+
+def test_it_is_canonicalised_once(monkeypatch):
+    """Over a hundred rounds, and for every later call with the expression."""
+    from cvxpy.cvxcore.python import canonInterface
+
+    calls, own = [], canonInterface.get_problem_matrix
+
+    def counted(*args, **named):
+        calls.append(1)
+        return own(*args, **named)
+
+    monkeypatch.setattr(canonInterface, "get_problem_matrix", counted)
+    for expression in (A @ X + T, cp.max(M @ X) + cp.norm1(X - A), cp.norm(X - A) + cp.exp(A @ X)):
+        calls.clear()
+        f = from_cvxpy(expression, X, values_of(expression, 0, 100))
+        for t in range(100):
+            f[t : t + 1].values(np.full(N, 0.5))
+            f[t : t + 1].subgradient(np.full(N, 0.5), np.ones(1))
+        for t in range(10):
+            from_cvxpy(expression, X, values_of(expression, t, 1)).values(np.zeros(N))
+        assert len(calls) == 1
+
+
+def test_many_rounds_at_once_are_those_one_by_one(monkeypatch):
+    from tidewolf.functions import cvxpy_form
+
+    expression = cp.norm(M @ X - 1.0) + cp.logistic(A @ X)
+    f, x = from_cvxpy(expression, X, values_of(expression, 0, 50)), np.full(N, 0.5)
+    values, slopes = f.values(x), f.gradients(x)
+    monkeypatch.setattr(cvxpy_form, "AT_ONCE", 200)
+    np.testing.assert_allclose(f.values(x), values, rtol=1e-14)
+    np.testing.assert_allclose(f.gradients(x), slopes, rtol=1e-13)
+
+
+def test_large_tables_are_sparse_or_sums(monkeypatch):
+    """As with small limits of what is large: the same functions, in another form."""
+    base = np.diag([1.0, 0.0, 2.0])
+    several = A @ X + cp.max(base @ X - T)
+    alone = cp.max(base @ X - cp.max(A))
+    values, point = values_of(several, 0), np.array([0.5, 1.0, -0.25])
+    small = from_cvxpy(several, X, values), from_cvxpy(alone, X, {A: values[A]})
+    monkeypatch.setattr(cvxpy_kinds, "_FOLDED", 0)
+    monkeypatch.setattr(cvxpy_kinds, "_LARGE", 8)
+    large = from_cvxpy(several, X, values), from_cvxpy(alone, X, {A: values[A]})
+    assert [type(f).written_as() for f in small] == [MaxAffine, MaxAffine]
+    assert [type(f).written_as() for f in large] == [Sum, MaxAffine]
+    assert large[1].A.shape == (3, N)  # one table for all rounds
+    for one, other in zip(small, large, strict=True):
+        require_equal(one, other, [point, -point])
+        check_function(other)
+    v = cp.Variable(8)
+    sparse = from_cvxpy(T * v[1], v, {T: values[T]})
+    assert sparse.C.format == "csr"
+    np.testing.assert_allclose(sparse.values(np.arange(8.0)), values[T])
+    monkeypatch.setattr(cvxpy_kinds, "_LARGE", 3)
+    assert type(from_cvxpy(cp.sum_squares(M @ X), X, {M: rows_of(M, 0)})) is FromCvxpy
+    assert type(from_cvxpy(cp.max(Y[0]) - T, Y, {T: values[T]})) is FromCvxpy
+
+
+def test_the_best_point_in_hindsight_is_that_of_cvxpy():
+    """The whole problem, summed over the rounds, solved directly."""
+    K, rounds, x = tw.sets.Simplex(N), 6, cp.Variable(N)
+    member = [x >= 0.0, cp.sum(x) == 1.0]
+    caps = np.full((rounds, N), 0.6)
+    limits = from_cvxpy(cp.max(X - A), X, {A: caps})
+    for expression in (
+        A @ X + T,
+        cp.max(M @ X) + cp.norm1(X - A),
+        cp.sum_squares(M @ X - T) + A @ X,
+        cp.norm(X - A) + cp.logistic(T * (A @ X)),
+        cp.norm1(cp.hstack([X, X - A, 2.0 * X + 1.0])),
+        -cp.log(W @ X),
+    ):
+        values = values_of(expression, 7, rounds)
+        best = tw.best_in_hindsight(K, tw.Stream(from_cvxpy(expression, X, values), limits))
+        total = 0.0
+        for t in range(rounds):
+            total += _of_round(expression, values, x, t)
+        problem = cp.Problem(cp.Minimize(total), [*member, x <= 0.6])
+        problem.solve(solver=cp.CLARABEL)
+        slack = 1e-5 * (1.0 + abs(problem.value))
+        assert best.lower - slack <= problem.value <= best.upper + slack
+        assert best.upper - best.lower <= slack
+
+
+def _of_round(expression, values, x, t):
+    """The expression with numbers for parameters, and another variable."""
+    known = {X.id: x, **{p.id: cp.Constant(rows[t]) for p, rows in values.items()}}
+
+    def copied(e):
+        if not e.args:
+            return known.get(e.id, e) if hasattr(e, "id") else e
+        return e.copy([copied(each) for each in e.args])
+
+    return copied(expression)
+
+
+def test_runs_sessions_and_advice_take_them(tmp_path):
+    K, rounds = tw.sets.Simplex(3), 30
+    rng = np.random.default_rng(0)
+    costs, caps = rng.normal(size=(rounds, 3)), rng.uniform(0.4, 0.6, (rounds, 3))
+    losses, limits = from_cvxpy(A @ X, X, {A: costs}), from_cvxpy(cp.max(X - A), X, {A: caps})
+    ours, theirs = (
+        tw.run(tw.LyapunovDescent(K), stream)
+        for stream in (tw.Stream(losses, limits), tw.Stream(Linear(costs), Capacity(caps)))
+    )
+    np.testing.assert_array_equal(ours.losses, theirs.losses)
+    np.testing.assert_allclose(ours.regret, theirs.regret)
+    curved = from_cvxpy(cp.norm(X - A) - cp.sum(cp.entr(X + 1.0)), X, {A: costs})
+    run = tw.run(tw.LyapunovDescent(K), tw.Stream(curved, limits))
+    assert np.isfinite(run.regret).all()
+    session = tw.Session(tw.Ensemble(K, advice=[tw.advice.Resolve()]))
+    for t in range(3):
+        session.observe(loss=curved[t : t + 1], constraint=[limits[t : t + 1]])
+    assert session.rounds == 3
+    full = tw.rivals.ProximalPenalty(K, horizon=rounds)
+    with tw.Session.open(tmp_path / "kept", full) as durable:
+        durable.observe(loss=losses[:1], constraint=limits[:1])
+        assert durable.rounds == 1
+    ball = from_cvxpy(cp.norm(X) - 1.0 + 0.0 * cp.exp(X[0]), X)
+    with (
+        tw.Session.open(tmp_path / "refused", full) as durable,
+        pytest.raises(NotSupported, match="cannot be kept"),
+    ):
+        durable.observe(loss=losses[:1], constraint=ball)
+    with pytest.raises(NotSupported, match="under limits that are FromCvxpy functions"):
+        tw.best_in_hindsight(K, tw.Stream(losses[:1], ball))
+
+
+def test_where_it_is_defined_is_said():
+    f = from_cvxpy(-cp.log(A @ X) - cp.sqrt(X[0]), X, {A: np.ones((2, N))})
+    assert f.domain == "points at which log and power of cvxpy are defined"
+    assert tw.functions.Sum(f, f).domain == f.domain
+    with pytest.raises(NotFinite, match=r"no value that is finite at this point in round 1 .* log"):
+        f.values(-np.ones(N))
+    with pytest.raises(NotFinite, match="on the edge of that there may be none"):
+        f.gradients(np.array([0.0, 1.0, 0.0]))
+    assert f.values(np.array([-1e-17, 1.0, 0.0])) == pytest.approx([0.0, 0.0])
+    declared = cp.Variable(2, nonneg=True)
+    g = from_cvxpy(cp.sum(cp.power(declared, 3)), declared)
+    assert g.domain is not None
+    assert "without a negative entry" in g.domain
+    with pytest.raises(InvalidInput, match="as its variable was declared"):
+        g.values(np.array([-1.0, 1.0]))
+    assert from_cvxpy(cp.norm(X), X).domain is None
+    with pytest.raises(NotFinite, match="functions are finite on the whole set"):
+        from_cvxpy(cp.exp(X[0]), X).values(np.full(N, 1e4))
+
+
+def test_a_weight_of_zero_asks_for_no_gradient():
+    f = from_cvxpy(-cp.sqrt(A @ X), X, {A: np.eye(N)})
+    x = np.array([0.0, 1.0, 4.0])
+    np.testing.assert_allclose(f.subgradient(x, np.array([0.0, 2.0, 4.0])), [0.0, -1.0, -1.0])
+    np.testing.assert_array_equal(f.subgradient(x, np.zeros(3)), np.zeros(3))
+
+
+def test_atoms_without_gradients_have_those_of_a_program():
+    f = from_cvxpy(-cp.von_neumann_entr(cp.hermitian_wrap(SYMMETRIC)), S)
+    x, y = np.random.default_rng(0).normal(size=(2, 3, 3))
+    found = f.gradients(x)[0]
+    change = (f.values(x + 1e-4 * y) - f.values(x - 1e-4 * y))[0] / 2e-4
+    assert np.sum(found * y) == pytest.approx(change, rel=1e-5)
+
+
+def test_points_of_other_precision_keep_it():
+    f = from_cvxpy(cp.norm(X - A), X, {A: rows_of(A, 0)})
+    x = np.ones(N, dtype=np.float32)
+    assert f.values(x).dtype == f.gradients(x).dtype == np.float32
+
+
+def test_threads_do_not_meet():
+    """Atoms that cvxpy itself is asked about among them."""
+    expression = cp.quad_over_lin(X, X[0] + 9.0) + cp.norm(X - A)
+    f = from_cvxpy(expression, X, values_of(expression, 0, 20))
+    points = np.random.default_rng(0).normal(size=(4, N))
+    alone, found = [f.gradients(x) for x in points], {}
+
+    def ask(i):
+        for _ in range(3):
+            found[i] = f.gradients(points[i])
+
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for i in range(4):
+        np.testing.assert_array_equal(found[i], alone[i])
+
+
+OTHER = cp.Variable(N, name="other")
+REFUSED = [
+    ((3.0, X), WrongType, "takes an expression of cvxpy, such as price @ x, not 3.0"),
+    ((X <= 1.0, X), WrongType, "left - right"),
+    ((cp.Maximize(cp.sum(X)), X), WrongType, "not a Maximize: give what stands in it"),
+    ((X, X), WrongShape, r"has shape \(3,\): take cvxpy.sum or cvxpy.max"),
+    ((cp.sum(X), "x"), WrongType, "is a cvxpy.Variable, not 'x'"),
+    ((cp.sum(X), cp.Variable()), WrongShape, r"cvxpy.Variable\(1\)"),
+    ((cp.sum(X + OTHER), X), InvalidInput, "has other, too"),
+    ((cp.log(X[0]), X), NotConvex, "Give -expression"),
+    ((X[0] * X[1], X), NotConvex, "DCP.* UNKNOWN"),
+    ((T * cp.norm(X), X, {T: np.ones(2)}), NotConvex, r"Parameter\(nonneg=True\)"),
+    ((cp.sum(v := cp.Variable(2, boolean=True)), v), InvalidInput, "boolean=True"),
+    ((A @ X, X), InvalidInput, "parameters without values: a"),
+    ((A @ X, X, [1.0]), WrongType, "given by parameter"),
+    ((A @ X, X, {"a": np.ones((2, N))}), WrongType, "is given for 'a'"),
+    ((A @ X, X, {A: np.ones((2, N)), T: np.ones(2)}), InvalidInput, "does not have; it has a"),
+    ((A @ X, X, {A: np.ones(N)}), WrongShape, r"shape \(rounds, 3\), rounds first; .* \(3,\)"),
+    ((T * X[0], X, {T: 1.0}), WrongShape, r"have shape \(rounds,\)"),
+    ((A @ X + T, X, {A: np.ones((2, N)), T: np.ones(3)}), WrongShape, "2 for a, 3 for t|3 for t"),
+    ((A @ X, X, {A: np.full((2, N), np.nan)}), NotFinite, "values of the parameter a"),
+    ((A @ X, X, {A: "a"}), WrongType, "values of the parameter a"),
+    ((R * X[0], X, {R: np.array([1.0, -1.0])}), InvalidInput, r"nonneg=True; .* round 2 \(t = 1\)"),
+    ((cp.sum(X / W), X, {W: np.zeros((1, N))}), InvalidInput, "declared pos=True"),
+    (
+        (cp.quad_form(X, Q), X, {Q: -np.eye(N)[None]}),
+        InvalidInput,
+        "declared PSD=True",
+    ),
+    ((X[0] / T, X, {T: np.array([1.0, 0.0])}), NotFinite, r"not finite in round 2 \(t = 1\)"),
+    ((A @ X, X, {A: np.ones((2, N))}, 3), WrongShape, "3 rounds and values of 2"),
+    ((cp.sum(X), X, None, 1.5), InvalidInput, "rounds of from_cvxpy"),
+    (
+        (cp.suppfunc(OTHER, [cp.norm(OTHER) <= 1.0])(X), X),
+        NotSupported,
+        "functions.Custom",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=range(len(REFUSED)))
+def test_bad_input_is_refused_in_a_sentence(case):
+    given_, kind, said = case
+    with pytest.raises(kind, match=said):
+        from_cvxpy(*given_)
+
+
+def test_other_attributes_are_held_against_projections():
+    whole = cp.Parameter(2, integer=True)
+    x = cp.Variable(2)
+    assert type(from_cvxpy(whole @ x, x, {whole: np.array([[1.0, 2.0]])})) is Linear
+    with pytest.raises(InvalidInput, match="declared integer=True; those of round 2"):
+        from_cvxpy(whole @ x, x, {whole: np.array([[1.0, 2.0], [0.5, 1.0]])})
+
+
+def test_without_cvxpy_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cvxpy", None)
+    with pytest.raises(MissingExtra, match=r'from_cvxpy needs cvxpy: pip install "tidewolf\[cvx'):
+        from_cvxpy(None, None)

@@ -1,0 +1,283 @@
+"""docs/how-to/outputs.md is whole: every column and key of every file that small runs leave stands
+on it, and nothing else does.
+
+A section of the page is a table whose first column has names in backticks. Those of JSON are
+joined by points, `[]` stands for the items of a list, and NAME for what is called as one likes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow.parquet
+import pytest
+
+import tidewolf as tw
+from tidewolf.cli import main
+from tidewolf.doctor.findings import Finding, Report
+from tidewolf.evaluation import members
+from tidewolf.evaluation.comparison import STANDING_COLUMNS, STANDING_ROUND_COLUMNS
+from tidewolf.evaluation.metrics import METRICS, ROUND_METRICS, SPREAD_COLUMNS, TOTALS
+from tidewolf.experiments.sweep import LINE_COLUMNS
+from tidewolf.report import rendering
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "how-to" / "outputs.md").read_text()
+FREE = ("settings", "versions", "left_out", "decision", "cells")
+"""Keys that hold what has names of its own."""
+NETWORK = """
+[set]
+graph = [["A", "B"], ["A", "C"], ["B", "D"], ["C", "D"], ["B", "C"]]
+commodities = "pairs.csv"
+paths = "k-shortest"
+[stream]
+costs = "costs.csv"
+capacities = "capacities.csv"
+[[learners]]
+name = "Ensemble"
+per_limit = true
+advice = ["last"]
+"""
+
+
+def named(section: str) -> list[str]:
+    """The names in the first column of the tables under a heading."""
+    (text,) = re.findall(rf"^###? {re.escape(section)}\n(.*?)(?=^##|\Z)", PAGE, re.M | re.S)
+    cells = re.findall(r"^\| (.*?) \|", text, re.M)
+    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+
+
+def require_same(section: str, found: Iterable[str], more: Iterable[str] = ()) -> None:
+    """The page has these names and no others; `more` are those it may have beside them."""
+    shown, there = named(section), set(found)
+    assert len(shown) == len(set(shown)), f"{section} names something twice"
+    assert there - set(shown) == set(), f"not on the page under {section}"
+    assert set(shown) - there - set(more) == set(), f"in no file of {section}"
+
+
+def keys(value: Any, name: str = "") -> Iterator[str]:
+    """The names of what lies in plain data."""
+    if isinstance(value, dict) and value and name.rpartition(".")[2] not in FREE:
+        for key, part in value.items():
+            called = "NAME" if name.endswith("checks") else key
+            yield from keys(part, f"{name}.{called}" if name else key)
+    elif isinstance(value, list) and value and isinstance(value[0], dict) and name not in FREE:
+        for part in value:
+            yield from keys(part, f"{name}[]")
+    else:
+        yield name
+
+
+def leaves(*values: Any, hidden: Iterable[str] = ()) -> set[str]:
+    """Those of several, without what is empty in one and has parts in another; what lies under a
+    hidden name is left to another section.
+    """
+    found = {name for value in values for name in keys(value)}
+    for head in hidden:
+        found = {head if re.match(rf"{re.escape(head)}[.\[]", name) else name for name in found}
+    inner = {name for name in found if any(re.match(rf"{re.escape(name)}[.\[]", n) for n in found)}
+    return found - inner
+
+
+def said(*arguments: str) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert main(list(arguments)) == 0
+    return out.getvalue()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Small real runs: tunnels with an incumbent, a built-in problem, a sweep, a comparison."""
+    place = tmp_path_factory.mktemp("outputs")
+    links = ["A > B", "A > C", "B > D", "C > D", "B > C"]
+    times = [f"2026-03-02T{hour:02d}:00" for hour in range(6)]
+    costs = pd.DataFrame(1.0, index=pd.Index(times, name="time"), columns=links)
+    (costs + 0.1).to_csv(place / "costs.csv")
+    room = costs * 2.0
+    room.iloc[3] = 0.6  # what is sent then is too much for any decision
+    room.to_csv(place / "capacities.csv")
+    (place / "pairs.csv").write_text("source,target,demand\nA,D,1.5\nB,D,0.5\n")
+    (place / "net.toml").write_text(NETWORK)
+    with contextlib.chdir(place):
+        said("run", "net.toml", "--learner", "Resolve", "--out", "before", "--quiet")
+        printed = said("run", "net.toml", "--incumbent", "before/decisions.csv", "--json")
+        Path("run.json").write_text(printed)
+        plain = ("--learner", "LyapunovDescent")
+        Path("dry.json").write_text(said("run", "net.toml", *plain, "--dry-run", "--json"))
+        said("run", "routing", "--rounds", "20", *plain, "--out", "built", "--quiet")
+        few = ("--horizons", "5", "--knob", "caution=3,10", *plain)
+        said("sweep", "routing", *few, "--out", "swept", "--quiet")
+        Path("compare.txt").write_text(
+            said("compare", "net.toml", "--cautions", "3,10", "--headrooms", "0", "--out", "best")
+        )
+    return place
+
+
+def table(path: Path) -> list[str]:
+    return list(pyarrow.parquet.read_schema(path).names)
+
+
+def plain_json(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
+@pytest.mark.parametrize("name", ["decisions", "paths", "limits"])
+def test_tables_of_a_run(folder: Path, name: str) -> None:
+    files = [folder / place / name for place in ("out", "built")]
+    columns = [table(file.with_suffix(".parquet")) for file in files]
+    for file, titles in zip(files, columns, strict=True):
+        assert list(pd.read_csv(file.with_suffix(".csv"), nrows=0).columns) == titles
+    found = {title for titles in columns for title in titles}
+    shown = {each for each in named(name) if " > " not in each}
+    entries = {each for each in found if " > " in each}
+    assert (name == "decisions") == bool(entries)
+    assert found - entries == shown
+
+
+def test_tunnels_and_rounds(folder: Path) -> None:
+    require_same("tunnels", pd.read_csv(folder / "out" / "tunnels.csv").columns)
+    found = {*table(folder / "out" / "rounds.parquet"), *table(folder / "built" / "rounds.parquet")}
+    require_same("rounds.parquet", found)
+    said_last = [metric.key for metric in ROUND_METRICS if metric.kept]
+    assert table(folder / "out" / "rounds.parquet")[-len(said_last) :] == said_last
+
+
+def test_every_file_of_a_run_is_named(folder: Path) -> None:
+    shown = named("Files of a run")
+    for place in ("out", "built", "before"):
+        for file in (folder / place).iterdir():
+            name = re.sub(r"^decisions-.*", "decisions-NUMBER-LEARNER-seed-SEED.parquet", file.name)
+            assert name in shown, name
+    assert set(shown) - {file.name for file in (folder / "out").iterdir()} == {
+        "decisions-NUMBER-LEARNER-seed-SEED.parquet"
+    }
+
+
+def test_summaries(folder: Path) -> None:
+    summary, built = (plain_json(folder / each / "summary.json") for each in ("out", "built"))
+    require_same("summary.json", leaves(summary, hidden=["runs"]))
+    require_same("A run in summary.json", leaves(*summary["runs"], *built["runs"]))
+    told = plain_json(folder / "run.json")
+    require_same("tidewolf run --json", leaves(told, hidden=["runs", "incumbent"]))
+    assert leaves(*told["runs"]) <= leaves(*summary["runs"])
+    require_same("tidewolf run --dry-run --json", leaves(plain_json(folder / "dry.json")))
+    sick = Report([Finding("places", "results", "fails", "it is full", "Make room.")], 0.1)
+    require_same("tidewolf doctor --json", leaves({"tidewolf": "1", **sick.to_dict()}))
+
+
+def test_checks_of_certificates(folder: Path) -> None:
+    summaries = [plain_json(folder / each / "summary.json") for each in ("out", "built")]
+    told = [run["certificate"]["checks"] for summary in summaries for run in summary["runs"]]
+    K, costs = tw.sets.Simplex(2), tw.functions.Linear([[1.0, 2.0]] * 4)
+    stream = tw.Stream(costs, tw.functions.Capacity([[0.75, 1.0]] * 4))
+    learners = (
+        tw.Ensemble(K, per_limit=True),
+        tw.LyapunovFrankWolfe(K, horizon=4, loss_lipschitz=3.0, constraint_lipschitz=1.5),
+    )
+    told += [tw.run(own, stream).certificate.summary()["checks"] for own in learners]
+    require_same("The checks of a certificate", {name for checks in told for name in checks})
+
+
+def test_metadata(folder: Path) -> None:
+    found = set()
+    for file in (folder / "out").glob("*.parquet"):
+        told = pyarrow.parquet.read_schema(file).metadata[b"tidewolf"]
+        found |= leaves(json.loads(told))
+    require_same("Metadata of Parquet files", found)
+
+
+def test_comparisons(folder: Path) -> None:
+    best = folder / "best"
+    columns = set(pd.read_csv(best / "comparison.csv").columns)
+    require_same("comparison.csv", columns)
+    summary = plain_json(best / "comparison.json")
+    runs = {f"runs[].{c}" for c in columns} | {"runs[].regret.lower", "runs[].regret.upper"}
+    points = {f"standings[].points[].{column}" for column in columns}
+    points |= {"standings[].points[].regret"}
+    found = {
+        "runs[]" if name in runs else "standings[].points[]" if name in points else name
+        for name in leaves(summary)
+        if name != "runs[].regret"
+    }
+    require_same("comparison.json", found)
+    head = (folder / "compare.txt").read_text().splitlines()[2]
+    titles = head.replace("secs", "micro-secs").split()
+    assert titles[:2] == ["a", "round"]
+    require_same("tidewolf compare: choosing caution", titles[2:], more=["regret"])
+
+
+def test_sweeps(folder: Path) -> None:
+    swept = folder / "swept"
+    columns = {re.sub("^knob_.*", "knob_NAME", name) for name in table(swept / "results.parquet")}
+    require_same("results.parquet", columns)
+    first, *rows = map(json.loads, (swept / "sweep.jsonl").read_text().splitlines())
+    compared = map(json.loads, (folder / "best" / "compare.jsonl").read_text().splitlines())
+    whole = leaves(first, *rows, *compared)
+    run = {f"row.{name}" for name in named("A run in summary.json")}
+    run |= {f"row.{name.partition('.')[0].partition('[')[0]}" for name in named("summary.json")}
+    heads = {name.partition("[")[0] for name in run} | {"row.regret", "row.hindsight"}
+    extra = {"row" if name in run | heads else name for name in whole}
+    require_same("The journals", extra)
+
+
+def test_live_answers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        {"time": f"2026-03-02T{hour:02d}:00", "costs": dict.fromkeys(links(), 1.0 + hour)}
+        for hour in range(3)
+    ]
+    (folder / "rows").write_text("".join(f"{json.dumps(row)}\n" for row in rows) + "no row\n")
+    with contextlib.chdir(folder), open("rows") as stdin, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdin", stdin)
+        with contextlib.redirect_stderr(io.StringIO()):
+            answers = said("live", "net.toml", "--db", "net.db").splitlines()
+    require_same("Answers of tidewolf live", leaves(*map(json.loads, answers)))
+
+
+def links() -> list[str]:
+    return ["A > B", "A > C", "B > D", "C > D", "B > C"]
+
+
+# what is printed
+
+
+def headers(titles: Iterable[str]) -> list[str]:
+    """Titles of two lines as one: what stands above, also where it stands above several."""
+    found, above = list[str](), ""
+    for title in titles:
+        first, _, second = title.partition("\n")
+        above = first or above
+        found.append(f"{above} {second}".strip().replace("- ", "-"))
+    return found
+
+
+def test_printed_tables() -> None:
+    every = (column for metric in METRICS for column in (metric, *metric.beside) if column.title)
+    titles = [metric.narrow_title or metric.title for metric in every]
+    require_same("tidewolf run: totals", headers(titles))
+    require_same("tidewolf run: a round", headers(column.title for column in SPREAD_COLUMNS))
+    standings = headers(column.narrow_title for column in STANDING_COLUMNS)
+    require_same("tidewolf compare: standings", standings)
+    rounds = headers(column.narrow_title for column in STANDING_ROUND_COLUMNS)
+    require_same("tidewolf compare: a round", rounds)
+    require_same("tidewolf sweep", headers(column.narrow_title for column in LINE_COLUMNS))
+    require_same("print(run): members", (column.title for column in members.COLUMNS))
+
+
+def test_parts_of_the_report(folder: Path) -> None:
+    templates = Path(rendering.__file__).parent / "templates"
+    names = ("run", "limits", "networks")
+    texts = [(templates / f"{name}.html.j2").read_text() for name in names]
+    parts = {part for text in texts for part in re.findall(r'<h2 class="part">(.*?)</h2>', text)}
+    require_same("The report page", {*parts, *(total.title for total in TOTALS)})
+    made = (folder / "out" / "report.html").read_text()
+    for part in parts - {"The network", "Worst stretches"}:
+        assert f">{part}<" in made, part

@@ -1,0 +1,207 @@
+"""The release agrees with itself: versions, workflow, archives, licences, forms."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from hatchling.builders.sdist import SdistBuilder
+from hatchling.builders.wheel import WheelBuilder
+from tools import dist, licences
+
+import tidewolf as tw
+
+ROOT = Path(__file__).parent.parent
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = PYPROJECT["project"]
+MAKEFILE = (ROOT / "Makefile").read_text()
+TARGETS = set(re.findall(r"^([\w-]+):", MAKEFILE, re.MULTILINE))
+GITHUB = ROOT / ".github"
+WORKFLOW = yaml.safe_load((GITHUB / "workflows" / "ci.yml").read_text())
+JOBS = WORKFLOW["jobs"]
+FORMS = sorted((GITHUB / "ISSUE_TEMPLATE").glob("*.yml"))
+
+
+def steps(job):
+    return [step for step in JOBS[job]["steps"] if "run" in step]
+
+
+# --- the version ----------------------------------------------------------------------------------
+
+
+def test_changelog_citation_and_package_have_one_version_and_one_date():
+    headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    released = [heading for heading in headings if heading != "Unreleased"]
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert released[0] == f"{tw.__version__} - {cited['date-released']}"
+    assert cited["version"] == tw.__version__
+    assert cited["license"] == PROJECT["license"]
+
+
+def test_the_citation_has_what_its_format_asks_for_and_the_paper():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert cited["cff-version"] == "1.2.0"
+    assert {"message", "title", "authors"} <= set(cited)
+    (paper,) = cited["references"]
+    assert [author["family-names"] for author in paper["authors"]] == ["Garber", "Kretzu"]
+    assert paper["title"] in (ROOT / "docs" / "theory" / "errata.md").read_text()
+
+
+def test_the_version_that_is_looked_after_is_this_one():
+    major, minor, *_ = tw.__version__.split(".")
+    assert f"| {major}.{minor} | yes |" in (ROOT / "SECURITY.md").read_text()
+
+
+# --- the workflow ---------------------------------------------------------------------------------
+
+
+def test_the_suite_runs_on_every_python_that_is_named():
+    named = [
+        line.rpartition(" ")[2] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", line)
+    ]
+    assert JOBS["test"]["strategy"]["matrix"]["python"] == named
+    assert PROJECT["requires-python"] == f">={named[0]}"
+    (floor,) = [
+        step["with"]["python-version"] for step in JOBS["lowest"]["steps"] if "with" in step
+    ]
+    assert floor == named[0]
+
+
+@pytest.mark.parametrize(
+    ("job", "command"),
+    [
+        ("test", "make test"),
+        ("lowest", "make lowest"),
+        ("bare", "make bare"),
+        ("torch", ".ci/run"),
+        ("docs", "make docs"),
+        ("wheels", "make dist"),
+    ],
+)
+def test_a_job_does_what_can_be_done_at_home(job, command):
+    assert steps(job)[0]["run"] == command
+
+
+def test_jobs_are_bounded_and_call_what_is_there():
+    assert set(JOBS) == {"test", "lowest", "bare", "torch", "docs", "wheels"}
+    for name, job in JOBS.items():
+        assert 0 < job["timeout-minutes"] <= 90, name
+        for step in job["steps"]:
+            assert "uses" in step or "run" in step
+            for target in re.findall(r"\bmake ([\w-]+)", step.get("run", "")):
+                assert target in TARGETS, target
+            if "uses" in step:
+                assert re.fullmatch(r"actions/[\w-]+@v\d+\.\d+\.\d+", step["uses"])
+            if "setup-python" in step.get("uses", ""):
+                assert step["with"]["cache"] == "pip"
+    assert (ROOT / ".ci" / "run").exists()
+
+
+def test_the_workflow_may_read_and_nothing_else():
+    assert WORKFLOW["permissions"] == {"contents": "read"}
+    assert not any("permissions" in job for job in JOBS.values())
+    assert "secrets." not in (GITHUB / "workflows" / "ci.yml").read_text()
+    assert WORKFLOW["concurrency"]["group"] == "ci-${{ github.ref }}"
+
+
+def test_wheels_are_installed_alone_and_examined():
+    said = "\n".join(step["run"] for step in steps("wheels"))
+    assert 'import tidewolf; print(tidewolf.__version__)"' in said
+    assert said.count("tidewolf doctor") == 2
+
+
+def test_every_target_is_explained_and_phony():
+    told = set(re.findall(r"^# make (\w+)", MAKEFILE, re.MULTILINE))
+    (phony,) = re.findall(r"^\.PHONY: (.+)$", MAKEFILE, re.MULTILINE)
+    assert set(phony.split()) == TARGETS
+    assert told == TARGETS - {"clean"}
+
+
+# --- forms ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form.stem != "config"], ids=str)
+def test_a_form_asks_for_something_and_every_question_has_a_name(form):
+    told = yaml.safe_load(form.read_text())
+    assert {"name", "description", "labels", "body"} <= set(told)
+    asked = [part for part in told["body"] if part["type"] != "markdown"]
+    assert len({part["id"] for part in asked}) == len(asked)
+    assert any(part.get("validations", {}).get("required") for part in asked)
+    for part in asked:
+        assert part["type"] == "textarea"
+        assert part["attributes"]["label"]
+
+
+def test_there_are_three_forms():
+    assert {form.stem for form in FORMS} == {"bug", "config", "feature", "wrong-number"}
+
+
+# --- archives -------------------------------------------------------------------------------------
+
+
+def inside(builder):
+    return {file.distribution_path for file in builder.recurse_included_files()}
+
+
+def test_the_wheel_holds_the_package_and_nothing_else():
+    package = ROOT / "src" / "tidewolf"
+    there = {
+        str(path.relative_to(package.parent))
+        for path in package.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    found = inside(WheelBuilder(str(ROOT)))
+    assert found == there
+    kinds = {Path(name).suffix for name in found}
+    assert kinds <= {".py", ".typed", ".css", ".js", ".j2", ".gz", ".csv", ".json"}
+    assert "tidewolf/py.typed" in found
+
+
+def test_the_sdist_holds_what_the_tests_need():
+    found = inside(SdistBuilder(str(ROOT)))
+    assert {"Makefile", ".ci/run", ".github/workflows/ci.yml", "CITATION.cff"} <= found
+    for folder in ("tests", "tools", "docs", "benchmarks", "examples", "mutants", "deploy"):
+        assert any(name.startswith(f"{folder}/") for name in found), folder
+    assert "tests/fixtures/format1/session.db" in found
+    assert not [name for name in found if re.search(r"^out/|^dist/|\.venv|__pycache__", name)]
+
+
+@pytest.mark.soak
+def test_wheel_and_sdist_are_the_same_wherever_and_whenever_they_are_built(tmp_path):
+    command = [sys.executable, "-m", "tools.dist", "--out", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    sums = dict(
+        reversed(line.split()) for line in (tmp_path / "SHA256SUMS").read_text().splitlines()
+    )
+    assert {name: dist.digest(tmp_path / name) for name in sums} == sums
+    assert len(sums) == 2
+
+
+# --- licences -------------------------------------------------------------------------------------
+
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in (ROOT / "docs" / "licences.md").read_text().splitlines()
+    if line.startswith("| ") and not line.startswith("| library")
+]
+
+
+def test_every_library_that_is_asked_for_has_its_licence_listed():
+    every = licences.asked_for(PROJECT)
+    assert sorted(row[0] for row in ROWS) == sorted(every)
+    for name, by, licence, _ in ROWS:
+        assert by == ", ".join(f"`{extra}`" if extra else "always" for extra in every[name])
+        assert licence
+        assert licence != "see its own files", name
+
+
+def test_the_one_copyleft_library_is_spoken_of():
+    copyleft = {row[0]: row[3] for row in ROWS if re.search(r"\bL?GPL", row[2])}
+    assert set(copyleft) == {"psycopg"}
+    assert "never copied" in copyleft["psycopg"]

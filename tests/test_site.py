@@ -1,0 +1,404 @@
+"""The site: its reference lists every public name, its links lead somewhere, docstrings say in it
+what they say in the source, and, built and opened from the disk, it asks no other host for
+anything.
+"""
+
+from __future__ import annotations
+
+import html
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zlib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from docutils.core import publish_doctree
+from docutils.utils import Reporter
+from hypothesis import given
+from hypothesis import strategies as st
+from tools import commands, links, members, name_links, reference, source_pages
+from tools.docstring_markup import as_rst
+from tools.public import PACKAGES, PARTS, aliases, parts, public
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+pages = cache(reference.pages)
+
+# --- docstrings -----------------------------------------------------------------------------------
+
+WORDS = (
+    "|x",
+    "y|",
+    "|x - y|",
+    "*shape",
+    "a*b",
+    "**kwargs",
+    "weights_",
+    "_own",
+    "a_b",
+    "\\n",
+    "f_t^+",
+)
+WORDS += ("`code`", "`x_`", "<a, b>", "n.", "(rounds,", "*row)", "x:", "``twice``", "|a|_b|")
+
+
+def read(lines: list[str]) -> str:
+    """What a reader of the site sees; anything that docutils complains of fails."""
+    document = publish_doctree(
+        "\n".join(lines),
+        settings_overrides={"halt_level": Reporter.INFO_LEVEL, "report_level": 5},
+    )
+    return document.astext()
+
+
+@given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=8))
+def test_a_docstring_reads_on_the_site_as_in_the_source(words: list[str]) -> None:
+    text = "So " + " ".join(words)
+    assert read(as_rst([text])) == text.replace("`", "")
+
+
+def test_code_may_go_on_in_the_next_line_and_emphasis_stays() -> None:
+    assert read(as_rst(["It *is* `a |", "b`, *really*."])) == "It is a |\nb, really."
+    assert "*is*" in as_rst(["It *is*."])[0]
+
+
+def test_blocks_examples_and_heads_are_what_they_were() -> None:
+    given = [
+        *("A set.", "", "    { |x| <= 1 }", "", "After *shape."),
+        *("", "Parameters", "----------", "*arrays : array", "    Of |x|.", ""),
+        *("        a * b", "", "    More.", "", "Examples", "--------", ">>> 2 * 3", "6"),
+    ]
+    assert as_rst(given) == [
+        *("A set.", "", ".. code-block:: text", "", "    { |x| <= 1 }", "", r"After \*shape."),
+        *("", "Parameters", "----------", "*arrays : array", r"    Of \|x\|.", ""),
+        *("    .. code-block:: text", "", "        a * b", "", "    More."),
+        *("", "Examples", "--------", ">>> 2 * 3", "6"),
+    ]
+
+
+# --- the reference --------------------------------------------------------------------------------
+
+
+def test_every_public_name_has_a_page_under_its_path() -> None:
+    for path, thing in public():
+        page = pages()[reference.file_names()[path]]
+        package, _, name = path.rpartition(".")
+        kind = "class" if inspect.isclass(thing) else "function"
+        assert f".. currentmodule:: {package}\n\n.. auto{kind}:: {name}\n" in page
+        assert f"   * - :py:obj:`{name} <{path}>`" in pages()[f"{package}.rst"]
+    for alias, path in aliases().items():
+        package, _, name = alias.rpartition(".")
+        assert f"   * - :py:obj:`{name} <{path}>`" in pages()[f"{package}.rst"]
+    for path, _ in parts():
+        module, _, name = path.rpartition(".")
+        assert f".. autoclass:: {name}\n" in pages()[f"{module}.rst"]
+
+
+def test_no_two_pages_are_one_file_where_capitals_do_not_count() -> None:
+    assert len({name.lower() for name in pages()}) == len(pages())
+
+
+def test_the_index_has_a_line_and_an_entry_for_every_package() -> None:
+    text = (DOCS / "reference" / "index.md").read_text()
+    for package in (*PACKAGES, *PARTS):
+        assert f"| [{package}](api/{package}.rst) | " in text
+        assert f"\napi/{package}\n" in text
+
+
+def test_members_of_classes_that_are_not_public_are_not_shown() -> None:
+    from tidewolf.sets import Simplex
+
+    assert {"answer", "center", "project"} <= set(members.shown(Simplex))
+    assert "geometry" not in members.shown(Simplex)
+    assert members.is_internal(Simplex, "geometry")
+
+
+def test_every_command_and_every_option_is_on_the_page() -> None:
+    from typer.main import get_command
+
+    from tidewolf.cli.app import app
+
+    text = pages()["commands.rst"]
+    group = get_command(app)
+    for name, command in group.commands.items():  # type: ignore[attr-defined]
+        (section,) = re.findall(
+            rf"\.\. _tidewolf-{name}:\n(.*?)(?=\n\.\. _tidewolf-|\Z)", text, flags=re.DOTALL
+        )
+        for parameter in command.params:
+            for option in parameter.opts if parameter.opts[0].startswith("-") else ():
+                assert re.search(rf"(?<=[` ]){option}(?=[,` ])", section), f"{name} {option}"
+
+
+def test_keys_of_experiment_files_are_shown() -> None:
+    from tidewolf.experiments.template import template
+
+    for line in template("experiment", "routing").splitlines():
+        assert f"\n   {line}".rstrip() in commands.files()
+
+
+# --- names and files as links ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "path"),
+    [
+        ("Simplex", "tidewolf.sets.Simplex"),
+        ("Simplex(40)", "tidewolf.sets.Simplex"),
+        ("tw.run(learner, stream)", "tidewolf.run"),
+        ("tw.learners.Ensemble", "tidewolf.Ensemble"),
+        ("tidewolf.learners.Ensemble.bounds", "tidewolf.Ensemble.bounds"),
+        ("Session.open", "tidewolf.Session.open"),
+        ("NotFinite", "tidewolf.core.errors.NotFinite"),
+        ("check_set", "tidewolf.testing.check_set"),
+        ("run", None),  # a word
+        ("Resolve", None),  # an adviser, and a rival
+        ("Simplex of n", None),
+        ("tidewolf run", None),
+    ],
+)
+def test_names_that_mean_one_thing_lead_there(code: str, path: str | None) -> None:
+    assert name_links.target(code) == path
+
+
+def test_files_and_tests_are_found_where_pages_name_them() -> None:
+    found = source_pages.find(
+        "tests/test_site.py::test_files_and_tests_are_found_where_pages_name_them"
+    )
+    assert found == (
+        "tests/test_site.py",
+        "test_files_and_tests_are_found_where_pages_name_them",
+    )
+    assert source_pages.find("learners/ensemble.py") == ("src/tidewolf/learners/ensemble.py", "")
+    assert source_pages.find("tests/test_site.py::test_nothing") is None
+    assert source_pages.find("no/such_file.py") is None
+    file, anchor = source_pages.find_object("tidewolf.sets", "Simplex.center") or ("", "")
+    assert (file.startswith("src/tidewolf/sets/"), anchor) == (True, "Simplex.center")
+    assert source_pages.find_object("tidewolf", "run") == ("src/tidewolf/evaluation/run.py", "run")
+
+
+def test_a_source_page_shows_all_of_a_file_and_has_its_anchors() -> None:
+    from sphinx.highlighting import PygmentsBridge
+
+    file = ROOT / "tools" / "source_pages.py"
+    marks = source_pages.anchors(file)
+    page = source_pages.highlighted(file.read_text(), marks, PygmentsBridge().highlight_block)
+    assert html.unescape(re.sub("<[^>]*>", "", page)).strip() == file.read_text().strip()
+    assert "LinkSources.apply" in marks
+    lines = file.read_text().splitlines()
+    for name, line in marks.items():
+        assert re.match(r"\s*(?:@|def |class |async def )", lines[line])
+        assert f'id="{name}"' in page.partition("<pre>")[2].split("\n")[line]
+
+
+# --- links ----------------------------------------------------------------------------------------
+
+GOOD = {
+    "index.html": '<a href="sub/a%20b.html#here">x</a><a href="#top"></a><p id="top">'
+    '<link rel="stylesheet" href="_static/a.css?v=1"><a href="https://example.org">y</a>'
+    '<img src="data:image/png;base64,AA"><link rel="canonical" href="https://example.org/">'
+    '<script>const address = "https://example.org/x.js";</script>',
+    "sub/a b.html": '<h1 id="here"></h1><img src="../pic.svg" srcset="../pic.svg 2x, ../pic.svg">',
+    "_static/a.css": "/* url(https://example.org/f.woff) */ @font-face{src: url('f.woff2')}",
+    "_static/f.woff2": "",
+    "pic.svg": "",
+}
+FAULTS = {
+    '<a href="nowhere.html">': "index.html: nowhere.html leads to no file.",
+    '<a href="sub/a b.html#there">': (
+        "index.html: sub/a b.html#there leads to a place that its page does not have."
+    ),
+    '<a href="#gone">': "index.html: #gone leads to a place that its page does not have.",
+    '<a href="../out.html">': "index.html: ../out.html leads out of the site.",
+    '<a href="/a.html">': "index.html: /a.html begins at the root of a host, and a file has none.",
+    '<img src="no.png">': "index.html: no.png leads to no file.",
+    '<img srcset="pic.svg 1x, no.png 2x">': "index.html: no.png leads to no file.",
+    **{
+        text: f"index.html loads {address} from another host."
+        for text, address in {
+            '<script src="https://a.org/x.js"></script>': "https://a.org/x.js",
+            '<script src="//a.org/x.js"></script>': "//a.org/x.js",
+            '<link rel="stylesheet" href="http://a.org/x.css">': "http://a.org/x.css",
+            '<link rel="preload icon" href="http://a.org/i.ico">': "http://a.org/i.ico",
+            '<img src="http://a.org/x.png">': "http://a.org/x.png",
+            "<style>@import 'http://a.org/x.css';</style>": "http://a.org/x.css",
+            '<p style="background: url(http://a.org/x.png)">': "http://a.org/x.png",
+            '<iframe src="http://a.org/"></iframe>': "http://a.org/",
+        }.items()
+    },
+}
+
+
+def made(folder: Path, **files: str) -> list[str]:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    return list(links.Site(folder).broken())
+
+
+def test_a_whole_site_has_no_broken_link(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert made(tmp_path, **GOOD) == []
+    assert links.main([str(tmp_path)]) == 0
+    assert capsys.readouterr().out == "2 pages, 0 broken links.\n"
+
+
+@pytest.mark.parametrize("text", FAULTS)
+def test_every_fault_is_said(text: str, tmp_path: Path) -> None:
+    assert made(tmp_path, **GOOD | {"index.html": GOOD["index.html"] + text}) == [FAULTS[text]]
+    assert links.main([str(tmp_path)]) == 1
+
+
+def test_style_sheets_are_looked_at_and_a_folder_without_pages_is_no_site(tmp_path: Path) -> None:
+    assert links.main([str(tmp_path)]) == 1
+    style = "a{b: url(gone.png)} @import url(https://a.org/x.css);"
+    assert made(tmp_path, **GOOD | {"_static/a.css": style}) == [
+        "_static/a.css loads https://a.org/x.css from another host.",
+        "_static/a.css: gone.png leads to no file.",
+    ]
+
+
+# --- pages of this repository ---------------------------------------------------------------------
+
+MARKDOWN = sorted(DOCS.rglob("*.md"))
+
+
+def there(page: Path, name: str) -> bool:
+    """Whether a page may name this: a file, or one that `make docs` writes before it reads."""
+    path = Path(os.path.normpath(page.parent / name))
+    if path.exists():
+        return True
+    relative = path.relative_to(DOCS).as_posix() if path.is_relative_to(DOCS) else ""
+    return relative == "gallery/index.rst" or relative.removeprefix("reference/api/") in pages()
+
+
+def text_of(page: Path) -> str:
+    """Without blocks of code, where brackets are no links."""
+    return re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: str(page.relative_to(DOCS)))
+def test_links_of_a_page_lead_to_files(page: Path) -> None:
+    for name in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text_of(page)):
+        assert re.match(r"https?://|mailto:", name) or there(page, name), name
+
+
+def entries(page: Path) -> Iterator[str]:
+    for block in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text(), flags=re.DOTALL):
+        for line in block.splitlines():
+            if line.strip() and not line.startswith(":"):
+                yield re.sub(r".*<(.+)>", r"\1", line.strip())
+
+
+def test_every_page_is_in_one_table_of_contents() -> None:
+    listed = []
+    for page in MARKDOWN:
+        for entry in entries(page):
+            assert there(page, f"{entry}.md") or there(page, f"{entry}.rst"), f"{page}: {entry}"
+            listed.append(os.path.normpath(page.parent / entry))
+    pages = {str(page.with_suffix("")) for page in MARKDOWN} - {str(DOCS / "index")}
+    assert pages <= set(listed)
+    assert len(listed) == len(set(listed))
+
+
+# --- the site, built ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built as by `make docs` from what a clone has, but without running the gallery."""
+    clone = tmp_path_factory.mktemp("clone")
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for name in listed.stdout.splitlines():
+        if (ROOT / name).is_file():
+            (clone / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, clone / name)
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-D", "plot_gallery=0"]
+    done = subprocess.run(
+        [*command, "-d", "out/doctrees", "docs", "out/docs"],
+        cwd=clone,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return clone / "out" / "docs"
+
+
+@pytest.mark.soak
+def test_no_link_of_the_site_is_broken_and_no_page_asks_another_host(site: Path) -> None:
+    assert list(links.Site(site).broken()) == []
+
+
+@pytest.mark.soak
+def test_every_public_name_has_its_anchor(site: Path) -> None:
+    packed = (site / "objects.inv").read_bytes().split(b"\n", 4)[4]
+    found = {}
+    for line in zlib.decompress(packed).decode().splitlines():
+        name, _, _, address, _ = line.split(" ", 4)
+        found[name] = address.removesuffix("$") + (name if address.endswith("$") else "")
+    ids: dict[str, set[str]] = {}
+    for path in [*dict(public()), *aliases(), *dict(parts())]:
+        page, _, anchor = found[path].partition("#")
+        ids.setdefault(page, links.Page((site / page).read_text()).ids)
+        assert anchor == path
+        assert path in ids[page]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[object]:
+    playwright = pytest.importorskip(
+        "playwright.sync_api",
+        reason="The browser is driven by playwright, which is not installed here.",
+    )
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("There is no Chromium here to show the pages in.")
+    with playwright.sync_playwright() as running:
+        opened = running.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.mark.soak
+def test_from_the_disk_mathematics_is_set_search_finds_and_nothing_is_asked_for(
+    site: Path, browser: object
+) -> None:
+    page = browser.new_page()  # type: ignore[attr-defined]
+    asked: list[str] = []
+    failed: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("requestfailed", lambda request: failed.append(request.url))
+
+    page.goto(f"file://{site}/theory/method.html")
+    page.wait_for_selector("mjx-container svg, mjx-container mjx-math")
+    page.wait_for_function("document.querySelectorAll('.math mjx-container').length > 10")
+    assert page.locator("mjx-merror").count() == 0
+    assert page.evaluate(
+        "[...document.querySelectorAll('.math')].every(each => each.querySelector('mjx-container'))"
+    )
+    assert page.evaluate("document.fonts.ready.then(() => document.fonts.check('16px MJXTEX'))")
+
+    page.goto(f"file://{site}/search.html?q=Simplex")
+    first = page.locator("#search-results li a").first
+    first.wait_for()
+    first.click()
+    page.wait_for_url("**/reference/api/tidewolf.sets.Simplex.html*")
+    assert page.locator("[id='tidewolf.sets.Simplex']").count() == 1
+
+    for name in ("index.html", "gallery/index.html", "source/tests/test_hedge.html"):
+        page.goto(f"file://{site}/{name}")
+    assert all(address.startswith((f"file://{site}/", "data:")) for address in asked)
+    assert failed == []
