@@ -38,7 +38,7 @@ zone = np.array([0, 7, 8, 5, 1, 0, 6, 9])  # hours behind
 
 
 def weather(rng, memory, shape):
-    """A number that wanders between about -2 and 2, and forgets within some 1/(1 - memory) hours."""
+    """Numbers between about -2 and 2 that wander, and forget in some 1/(1 - memory) hours."""
     path = rng.standard_normal(shape)
     for t in range(1, len(path)):
         path[t] = memory * path[t - 1] + np.sqrt(1 - memory**2) * path[t]

@@ -114,20 +114,19 @@ for h, each in resolved.items():
     outcome[f"re-solving, headroom {h:g}"] = each.losses, each.violations
 outcome["Ensemble"] = run.losses, run.violations
 for name, (euros, over) in outcome.items():
-    print(
-        f"{name:24s} {euros.mean():6.2f} euros a night, worst hour over by {over.mean():6.2f} kW, at most {over.max():6.2f} kW"
-    )
+    overload = f"{over.mean():5.2f} kW, at most {over.max():5.2f} kW"
+    print(f"{name:24s} {euros.mean():5.2f} euros a night, worst hour over by {overload}")
 assert run.losses.sum() < outcome["even"][0].sum()
 assert run.violations.sum() < resolved[0.0].violations.sum()
 
 # %%
 # Charging on arrival is the dearest, and overloads the feeder night after night. The cheapest hours
-# are worse for the feeder: all cars want the same ones. Over the best fixed schedule there is little
-# to gain, one or two per cent; but nobody has that schedule in October. The Ensemble is a little
-# cheaper, and breaks the limit less than a tenth as much as plain re-solving does. Where it does not
-# win: re-solving with a headroom of four is safer still for a little more money, if you know that
-# four is right. And the even schedule, which the company trusted, was soon left: its guard says that
-# the run was better than it by as much as *lost at most* is below 0.
+# are worse for the feeder: all cars want the same ones. Over the best fixed schedule there is
+# little to gain, one or two per cent; but nobody has that schedule in October. The Ensemble is a
+# little cheaper, and breaks the limit less than a tenth as much as plain re-solving does. Where it
+# does not win: re-solving with a headroom of four is safer still for a little more money, if you
+# know that four is right. And the even schedule, which the company trusted, was soon left: its
+# guard says that the run was better than it by as much as *lost at most* is below 0.
 
 figure, axes = plt.subplots()
 axes.plot(

@@ -101,9 +101,9 @@ assert run.certificate.holds
 hard = {**advice, "Ensemble": run.decisions.points}
 for name, points in hard.items():
     print(f"{name:9s} {worth(points)[-1]:.3f}, after costs {after_costs(points):.3f}")
-print(
-    f"best fixed mix in hindsight {np.exp(-best.upper):.3f}, single stocks {returns.prod(axis=0).min():.2f} to {returns.prod(axis=0).max():.2f}"
-)
+single = returns.prod(axis=0)
+print(f"best fixed mix in hindsight {np.exp(-best.upper):.3f}")
+print(f"single stocks {single.min():.2f} to {single.max():.2f}")
 
 ends = [worth(points)[-1] for points in advice.values()]
 assert (
@@ -162,9 +162,8 @@ outcome = {**free_advice, "Ensemble": limited.decisions.points}
 over = {name: np.maximum(0.0, limits.values_at(points)) for name, points in outcome.items()}
 for name, points in outcome.items():
     mean, days = 100 * over[name].mean(), 100 * np.mean(over[name] > 1e-9)
-    print(
-        f"{name:9s} {worth(points)[-1]:.3f}, over by {mean:.2f} % of the fund, on {days:.0f} % of days"
-    )
+    breach = f"{mean:.2f} % of the fund, on {days:.0f} % of the days"
+    print(f"{name:9s} {worth(points)[-1]:.3f}, over by {breach}")
 kept_hard = 100 * np.maximum(0.0, limits.values_at(hard["Ensemble"])).mean()
 print(f"the Ensemble of above, with 40 % as a hard limit: over by {kept_hard:.2f} % of the fund")
 assert over["Ensemble"].sum() < min(over[name].sum() for name in ("momentum", "reversal", "calm"))

@@ -35,6 +35,9 @@ EXCEL, GAPS = "tests/test_excel.py", "tests/test_gaps.py"
 GROUP = "tests/test_group.py"
 ROUNDS = "tests/test_rounds.py"
 NETWORK, ROUND_READER = "tests/test_network.py", "tests/test_round_reader.py"
+CVXPY = "tests/test_from_cvxpy.py"
+CVXPY_KINDS = f"{CVXPY}::test_each_is_of_its_kind_and_keeps_the_laws"
+CVXPY_VALUES = f"{CVXPY}::test_values_are_those_of_cvxpy_and_subgradients_lie_below"
 
 
 class Patch(NamedTuple):
@@ -839,6 +842,69 @@ PATCHES = (
         "        if type(self) is not LyapunovDescent:  # a subclass may say otherwise",
         "        if False:",
         f"{ROUNDS}::test_what_somebody_made_of_a_set_or_learner_is_not_played_by_the_kernel",
+    ),
+    Patch(
+        "cvxpy: what is not computed yet is whatever stood in memory",
+        "functions/cvxpy_form.py",
+        "        z = np.zeros((self.width, p.shape[1]))",
+        "        z = np.full((self.width, p.shape[1]), np.nan)",
+        CVXPY_VALUES,
+    ),
+    Patch(
+        "cvxpy: entries of matrices are in the order of points",
+        "functions/cvxpy_form.py",
+        'columns=places.reshape(-1, order="F"),',
+        "columns=places.reshape(-1),",
+        f"{CVXPY}::test_matrices_are_in_the_order_of_points",
+    ),
+    Patch(
+        "cvxpy: an expression is taken apart at every call",
+        "functions/from_cvxpy.py",
+        "_REMEMBERED = 32",
+        "_REMEMBERED = 0",
+        f"{CVXPY}::test_it_is_canonicalised_once",
+    ),
+    Patch(
+        "cvxpy: a denominator that parameters decide is multiplied with",
+        "functions/cvxpy_form.py",
+        "    return 1.0 / found if slot.inverse else found",
+        "    return found",
+        CVXPY_VALUES,
+    ),
+    Patch(
+        "cvxpy: a constant of 0 makes another kind",
+        "functions/cvxpy_kinds.py",
+        "    if not constant.any() and not any(each.has_constants for each in maps):",
+        "    if not constant.any():",
+        f"{CVXPY}::test_rounds_given_one_by_one_are_of_one_kind",
+    ),
+    Patch(
+        "cvxpy: matrices of a single round are those of all",
+        "functions/cvxpy_kinds.py",
+        "if moves else P[0]",
+        "if rounds > 1 else P[0]",
+        f"{CVXPY}::test_rounds_given_one_by_one_are_of_one_kind",
+    ),
+    Patch(
+        "cvxpy: of values that are not as declared nothing is said",
+        "functions/from_cvxpy.py",
+        "        broken = ~kept",
+        "        broken = np.zeros(1, dtype=bool)",
+        f"{CVXPY}::test_bad_input_is_refused_in_a_sentence",
+    ),
+    Patch(
+        "cvxpy: the norm of negative entries has the slope of positive ones",
+        "functions/cvxpy_atoms.py",
+        "        return np.sign(y) * (np.abs(y) / ",
+        "        return (np.abs(y) / ",
+        CVXPY_VALUES,
+    ),
+    Patch(
+        "cvxpy: powers are defined below 0",
+        "functions/cvxpy_atoms.py",
+        "    everywhere = p > 0.0 and (p % 2.0 == 0.0 or p == 1.0)",
+        "    everywhere = True",
+        f"{CVXPY}::test_where_it_is_defined_is_said",
     ),
 )
 

@@ -2,7 +2,8 @@
 
 A skip is a hole. With CI=true one whose reason is not on the short list ALLOWED fails the session
 and is named; all of them go, one line each, into the file that TIDEWOLF_SKIPPED names, where it is
-set. Hypothesis draws the same examples on every machine and run.
+set. Hypothesis draws the same examples on every machine and run; a law with the mark
+`soak_examples(n)` is tried again in `make soak`, on n of them.
 
 Cost is the processor time of a process and of the children it waited for: on a busy machine it is
 what it is on a quiet one. A test's is that of its own call; a file's is that of all its tests with
@@ -47,6 +48,14 @@ settings.load_profile("ci")
 _BEGAN, _CALLED = pytest.StashKey[float](), pytest.StashKey[float]()
 
 
+def pytest_generate_tests(metafunc):
+    if longer := metafunc.definition.get_closest_marker("soak_examples"):
+        metafunc.fixturenames.append("soak_examples")
+        (many,) = longer.args
+        cases = [pytest.param(None, id="few"), pytest.param(many, marks=pytest.mark.soak)]
+        metafunc.parametrize("soak_examples", cases)
+
+
 def spent() -> float:
     """Processor seconds of this process and the children it has waited for."""
     return sum(os.times()[:4])
@@ -61,7 +70,13 @@ def pytest_runtest_protocol(item):
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item):
     item.stash[_CALLED] = spent()
-    return (yield)
+    many = getattr(item, "callspec", None) and item.callspec.params.get("soak_examples")
+    if many is None:
+        return (yield)
+    name, law = "_hypothesis_internal_use_settings", item.obj
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(law, name, settings(getattr(law, name), max_examples=many))
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)

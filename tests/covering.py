@@ -7,7 +7,7 @@ the first among equals, until everything that any case has is met.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import combinations, product
 from typing import Any
 
@@ -43,3 +43,26 @@ def covered(**factors: Mapping[str, Any]) -> pytest.MarkDecorator:
         for i, each in enumerate(names)
     ]
     return pytest.mark.parametrize(tuple(factors), cases)
+
+
+def thinned(every: int, **factors: Mapping[str, Any]) -> pytest.MarkDecorator:
+    """Parametrize by every combination of named values; one of `every` is quick, so that each value
+    meets some of each other factor, and the rest are soak.
+    """
+    cases = [
+        pytest.param(
+            *(value for _, (_, value) in combo),
+            id="-".join(name for _, (name, _) in combo),
+            marks=pytest.mark.soak if sum(place for place, _ in combo) % every else (),
+        )
+        for combo in product(*(enumerate(values.items()) for values in factors.values()))
+    ]
+    return pytest.mark.parametrize(tuple(factors), cases)
+
+
+def few(count: int, values: Iterable[Any]) -> list[Any]:
+    """Values to parametrize by: the first `count` are quick, the rest soak."""
+    return [
+        value if i < count else pytest.param(value, marks=pytest.mark.soak)
+        for i, value in enumerate(values)
+    ]

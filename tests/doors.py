@@ -193,6 +193,7 @@ def doors(folder: Path) -> Iterator[Door]:
     yield from _networks()
     yield from _functions()
     yield from _differentiated()
+    yield from _expressions()
     yield from _learners()
     yield from _problems(folder)
     yield from _projections()
@@ -405,6 +406,30 @@ def _differentiated() -> Iterator[Door]:
             return make(**given).values(x)
 
         yield Door(f"from_{package} evaluated", evaluated, {"value": lambda x: x.sum(), "shape": 2})
+
+
+def _expressions() -> Iterator[Door]:
+    """Functions from expressions of cvxpy; more of them where that is installed."""
+    make, rows = functions.from_cvxpy, np.arange(6.0).reshape(3, 2)
+    if find_spec("cvxpy") is None:
+        yield Door("from_cvxpy", make, {"expression": None, "variable": None})
+        return
+    import cvxpy as cp
+
+    x, a = cp.Variable(2), cp.Parameter(2)
+    for expression in (cp.sum(cp.abs(x - a)), cp.norm(x - a) + cp.square(a[0]) * x[1]):
+        given = {"expression": expression, "variable": x, "values": {a: rows}, "rounds": 3}
+        yield Door("from_cvxpy", make, given)
+
+        def told(rows: Any, expression: Any = expression) -> Any:
+            return make(expression, x, {a: rows}).values(np.full(2, 0.5))
+
+        yield Door("from_cvxpy told", told, {"rows": rows})
+    f = make(cp.norm(x - a), x, {a: rows})
+    point = {"x": np.full(2, 0.5), "weights": np.ones(3), "points": np.full((3, 2), 0.5)}
+    asked = {**point, "parts": [f, f], "rounds": slice(0, 1)}
+    asked |= {"expression": cp.norm(x), "variable": x}
+    yield from _methods(f, asked, "rounds", but=("piece_gradients",))
 
 
 def _custom() -> dict[str, Any]:

@@ -1,13 +1,16 @@
-"""The covering array that picks learners and sets covers, and is small."""
+"""The covering array that picks learners and sets covers, and is small; what else is left for the
+soak leaves something of everything.
+"""
 
 from __future__ import annotations
 
+import math
 from itertools import product
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from covering import cover, pairs
+from covering import cover, few, pairs, thinned
 
 
 @given(
@@ -27,3 +30,24 @@ def test_every_pair_that_can_meet_does(sizes, refused):
 def test_four_factors_of_five_values_take_far_fewer_than_all_cases():
     cases = [pairs(**dict(zip("abcd", v, strict=True))) for v in product(range(5), repeat=4)]
     assert 25 <= len(cover(cases)) <= 45
+
+
+@given(
+    every=st.integers(1, 6),
+    sizes=st.lists(st.integers(1, 7), min_size=1, max_size=3),
+    fewer=st.integers(0, 3),
+)
+def test_every_value_is_quick_somewhere(every, sizes, fewer):
+    """As long as some factor has as many values as one of `every` leaves out, and one."""
+    factors = {name: {str(i): i for i in range(n)} for name, n in zip("abc", sizes, strict=False)}
+    cases = thinned(every, **factors).args[1]
+    assert len(cases) == len({case.values for case in cases}) == math.prod(sizes)
+    quick = [case.values for case in cases if not case.marks]
+    assert (0,) * len(sizes) in quick
+    for place, n in enumerate(sizes):
+        rest = [size for other, size in enumerate(sizes) if other != place]
+        if sum(rest) - len(rest) >= every - 1:
+            assert {values[place] for values in quick} == set(range(n))
+    values = few(fewer, "abc")
+    assert values[:fewer] == [*"abc"][:fewer]
+    assert [value.marks[0].name for value in values[fewer:]] == ["soak"] * (3 - fewer)

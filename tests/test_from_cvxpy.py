@@ -71,6 +71,7 @@ EXPRESSIONS = {
     "largest entries": (cp.sum_largest(X - A, 2) - cp.sum_smallest(X, 1), X, MaxAffine),
     "along an axis": (cp.sum(cp.max(Y - B, axis=1)), Y, MaxAffine),
     "scaled maxima": (T * cp.sum(X) + cp.abs(R * (A @ X)), X, MaxAffine),
+    "weighted twice": (R * (R * cp.max(X)) - cp.exp(T) * (R * cp.min(X - A)), X, MaxAffine),
     "squares": (cp.sum_squares(X - A) + T, X, Quadratic),
     "weighted squares": (W @ cp.square(X) + R * cp.sum_squares(M @ X - 1.0), X, Quadratic),
     "a quadratic form": (cp.quad_form(X - A, Q) + cp.quad_over_lin(X, R + 1.0), X, Quadratic),

@@ -22,6 +22,7 @@ import pytest
 
 import tidewolf as tw
 from tidewolf.cli import main
+from tidewolf.doctor.findings import Finding, Report
 from tidewolf.evaluation import members
 from tidewolf.evaluation.comparison import STANDING_COLUMNS, STANDING_ROUND_COLUMNS
 from tidewolf.evaluation.metrics import METRICS, ROUND_METRICS, SPREAD_COLUMNS, TOTALS
@@ -169,6 +170,8 @@ def test_summaries(folder: Path) -> None:
     require_same("tidewolf run --json", leaves(told, hidden=["runs", "incumbent"]))
     assert leaves(*told["runs"]) <= leaves(*summary["runs"])
     require_same("tidewolf run --dry-run --json", leaves(plain_json(folder / "dry.json")))
+    sick = Report([Finding("places", "results", "fails", "it is full", "Make room.")], 0.1)
+    require_same("tidewolf doctor --json", leaves({"tidewolf": "1", **sick.to_dict()}))
 
 
 def test_checks_of_certificates(folder: Path) -> None:

@@ -100,6 +100,37 @@ def test_listed_skips_and_skips_elsewhere_pass(tmp_path, names, ci):
     assert len(told.splitlines()) == 1
 
 
+LAW = """
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+SEEN = {}
+
+
+@pytest.mark.soak_examples(30)
+@pytest.mark.parametrize("name", ["a", "b"])
+@given(x=st.integers())
+@settings(max_examples=4)
+def test_it(name, x):
+    SEEN.setdefault(name, []).append(x)
+
+
+@pytest.mark.parametrize("soaked", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_how_often(soaked):
+    assert {len(each) for each in SEEN.values()} == {34 if soaked else 4}
+"""
+
+
+def test_a_law_is_tried_again_in_the_soak_on_more_examples(tmp_path):
+    """In the order of the file: both in a whole run, the few alone in a quick one."""
+    (tmp_path / "test_law.py").write_text(LAW)
+    quick, _ = suite(tmp_path, options=("-m", "not soak"))
+    assert "3 passed, 3 deselected" in quick.stdout, quick.stdout
+    whole, _ = suite(tmp_path, options=("-k", "it or True"))
+    assert "5 passed, 1 deselected" in whole.stdout, whole.stdout
+
+
 def ci_run(folder, make, **tools):
     """.ci/run with a `make` of this text and nothing installed but what a shell has, in a copy of
     the tree's top.

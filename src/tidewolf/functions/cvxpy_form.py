@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
 
@@ -70,7 +71,7 @@ class AffineMap:
         self._gather = _compact(v, self._i, each, (count, len(v)))
         self._scatter = _compact(v, self._j, each, (width, len(v)))
 
-    @property
+    @cached_property
     def has_variables(self) -> bool:
         """Whether it depends on the point at all."""
         return bool((self.entries.j < self.width - 1).any())
@@ -152,8 +153,13 @@ class Form:
     @property
     def at_once(self) -> int:
         """Rounds to compute at a time."""
+        return max(1, AT_ONCE // self._numbers)
+
+    @cached_property
+    def _numbers(self) -> int:
+        """How many a round is computed of."""
         maps = [self.root, *(each for node in self.nodes for each in node.arguments)]
-        return max(1, AT_ONCE // (self.width + sum(len(each.entries.v) for each in maps)))
+        return self.width + sum(len(each.entries.v) for each in maps)
 
     def parameters(self, data: Sequence[Any]) -> Floats:
         """(p_t, 1) for each round, a column each; `data` has an array for each slot."""

@@ -38,18 +38,17 @@ _FOLDED = 1 << 12
 """Numbers a round up to which a sum of pieces is one table."""
 _LARGE = 1 << 24
 """Numbers from which on tables are sparse where they can be, and else none is made."""
-_CONVEX, _CONCAVE = 1.0, -1.0
-_CURVATURES = {
-    "abs": _CONVEX,
-    "max": _CONVEX,
-    "maximum": _CONVEX,
-    "min": _CONCAVE,
-    "minimum": _CONCAVE,
-    "norm1": _CONVEX,
-    "norm_inf": _CONVEX,
-    "sum_largest": _CONVEX,
-    "sum_smallest": _CONCAVE,
-}
+_ATOMS = (
+    "abs",
+    "max",
+    "maximum",
+    "min",
+    "minimum",
+    "norm1",
+    "norm_inf",
+    "sum_largest",
+)
+"""Atoms that are made of affine pieces."""
 
 
 class Told(NamedTuple):
@@ -240,7 +239,7 @@ def _piecewise(told: Told) -> Batch:
     form, known = told.form, list[Pieces]()
     for node in form.nodes:
         known.append(_of_atom(told, node, known))
-    base, terms = _terms(told, _coefficients(told, form.root), 0, known, _CONVEX)
+    base, terms = _terms(told, _coefficients(told, form.root), 0, known)
     several = [term for term in terms if term.size > 1]
     for term in terms:
         base = base if term.size > 1 else base.plus(term)
@@ -263,12 +262,11 @@ def _piecewise(told: Told) -> Batch:
 def _of_atom(told: Told, node: Node, known: list[Pieces]) -> Pieces:
     """The pieces of each entry of an atom."""
     if node.kind == "alias":
-        return _composed(told, node.arguments[0], known, 0.0)
-    if node.kind not in _CURVATURES:
+        return _composed(told, node.arguments[0], known)
+    if node.kind not in _ATOMS:
         raise _TooMany
-    sign = _CURVATURES[node.kind]
     shapes = [tuple(each.shape) for each in node.atom.args]
-    each = [_composed(told, argument, known, sign) for argument in node.arguments]
+    each = [_composed(told, argument, known) for argument in node.arguments]
     if node.kind in ("maximum", "minimum"):
         rule: Any = node.rule
         return _together([_spread(one, at) for one, at in zip(each, rule.places, strict=True)])
@@ -289,7 +287,7 @@ def _of_atom(told: Told, node: Node, known: list[Pieces]) -> Pieces:
     return _sums_of(own, node.atom, groups)
 
 
-def _composed(told: Told, argument: AffineMap, known: list[Pieces], sign: float) -> Pieces:
+def _composed(told: Told, argument: AffineMap, known: list[Pieces]) -> Pieces:
     """The pieces of an argument: those of each entry are one for each choice among the atoms'."""
     whole = _coefficients(told, argument)
     if not (whole.cols >= told.form.size).any():
@@ -298,7 +296,7 @@ def _composed(told: Told, argument: AffineMap, known: list[Pieces], sign: float)
         raise _TooMany
     found = []
     for entry in range(argument.count):
-        base, terms = _terms(told, whole, entry, known, sign)
+        base, terms = _terms(told, whole, entry, known)
         for term in terms:
             if base.size * term.size > MOST_PIECES:
                 raise _TooMany
@@ -308,10 +306,11 @@ def _composed(told: Told, argument: AffineMap, known: list[Pieces], sign: float)
 
 
 def _terms(
-    told: Told, whole: Pieces, entry: int, known: list[Pieces], sign: float
+    told: Told, whole: Pieces, entry: int, known: list[Pieces]
 ) -> tuple[Pieces, list[Pieces]]:
     """What is affine in x in an entry of an argument, and the atoms that are added to it, times
-    their weights; each must be convex, or concave for sign -1.
+    their weights. cvxpy's rules say that the weight of a maximum is not negative where the largest
+    is asked for, and that of a minimum not positive, which makes it a maximum.
     """
     own = whole.of(np.array([entry]), np.zeros(1, dtype=np.int64))
     inner = own.cols < told.form.size
@@ -325,9 +324,6 @@ def _terms(
         node, pieces = told.form.nodes[at], known[at]
         mine = np.flatnonzero(pieces.owner == column - node.start)
         term = pieces.of(mine, np.zeros(len(mine), dtype=np.int64)).times(weights)
-        turned = sign * _CURVATURES.get(node.kind, 0.0) * weights
-        if term.size > 1 and not (sign != 0.0 and (turned >= 0.0).all()):
-            raise _TooMany
         terms.append(term)
     return base, terms
 

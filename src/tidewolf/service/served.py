@@ -43,6 +43,7 @@ from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.limit_names import limit_names
 from tidewolf.live.entries import said_demands
 from tidewolf.methods.available import entries_out
+from tidewolf.methods.moves import distance_moved
 from tidewolf.methods.turns import takes_late
 from tidewolf.service import feedback, modes
 from tidewolf.service.bodies import (
@@ -489,7 +490,7 @@ class Served:
         before = self._previous(number) if is_today else None
         moved = None
         if before is not None and note.decision is not None:
-            moved = float(np.linalg.norm(note.decision - before))
+            moved = distance_moved(note.decision, before)
         answer = {
             "round": number + 1,
             "decision": _named(names, note.decision),
