@@ -9,13 +9,14 @@
 # make mutants  puts known mistakes into a scratch copy, one at a time, and shows the law that fails
 # make docs   the site, out/docs/index.html, which needs no network; a warning or a link to nowhere fails it
 # make dist   wheel and sdist in dist/, built twice in different places and the same to the bit
+# make tables the tables of docs/benchmarks/index.md, measured anew
 # make readme the tables of docs/start/first-run.md, from real runs
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint format bench soak lowest bare mutants docs dist readme clean
+.PHONY: run test lint format bench soak lowest bare mutants docs dist tables readme clean
 
 run: $(VENV)/.run
 	$(BIN)/tidewolf run routing --out out --force
@@ -56,6 +57,9 @@ docs: $(VENV)/.dev
 
 dist: .venv-dist/.done
 	.venv-dist/bin/python -m tools.dist
+
+tables: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.tables
 
 readme: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.readme

@@ -72,6 +72,14 @@ def chain(K: Any, method: str) -> int:
     return calls
 
 
+def measured() -> dict[str, tuple[float, ...]]:
+    """Mean calls a projection of each set: the paper's, one shot, an active set."""
+    methods = ("paper", "one shot", "active set")
+    return {
+        name: tuple(chain(K, method) / STEPS for method in methods) for name, K in sets().items()
+    }
+
+
 def report() -> None:
     """Mean calls a projection."""
     print(
@@ -79,8 +87,5 @@ def report() -> None:
         f"{STEPS}"
     )
     print(f"  {'set':28} {'paper':>8} {'one shot':>9} {'active set':>11}")
-    for name, K in sets().items():
-        paper, one_shot, active = (
-            chain(K, method) / STEPS for method in ("paper", "one shot", "active set")
-        )
+    for name, (paper, one_shot, active) in measured().items():
         print(f"  {name:28} {paper:8.1f} {one_shot:9.1f} {active:11.2f}")

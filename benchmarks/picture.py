@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import blocks
 from benchmarks.bars import OUT
 from benchmarks.commits import BASE, ROOT, drive
 
 PAGE, IMAGES = ROOT / "docs/benchmarks/performance.md", ROOT / "docs/benchmarks/images"
-BEGIN, END = "<!-- rounds -->", "<!-- rounds end -->"
-"""The table on that page stands between these."""
 HEAD = """| case | reading | corrective steps | a whole round, recorded | at 7f2d03d |
 |---|---|---|---|---|"""
 PROTOTYPE = {
@@ -110,9 +109,7 @@ def report() -> None:
     for name, both in times.items():
         us = *floors[name].values(), both["now"]["run"], both[BASE]["run"]
         rows.append(" | ".join([f"| {name}", *map(_shown, us)]) + " |")
-    text = PAGE.read_text()
-    begin, end = text.index(BEGIN) + len(BEGIN), text.index(END)
-    PAGE.write_text(f"{text[:begin]}\n" + "\n".join(rows) + f"\n{text[end:]}")
+    PAGE.write_text(blocks.replaced(PAGE.read_text(), "rounds", "\n".join(rows)))
     print("\n".join(rows))
     print(f"drawn: {IMAGES / 'rounds.svg'}; the table is in {PAGE}")
 

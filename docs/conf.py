@@ -43,7 +43,8 @@ extensions = [
     "tools.source_pages",
 ]
 exclude_patterns = ["gallery/**/*.ipynb", "gallery/**/*.py", "gallery/**/*.md5"]
-suppress_warnings = ["config.cache"]  # sphinx_gallery_conf holds functions
+suppress_warnings = ["config.cache", "misc.highlighting_failure"]
+"""sphinx_gallery_conf holds functions; sessions of a shell hold JSON over several lines."""
 default_role = "literal"
 toc_object_entries_show_parents = "hide"
 
