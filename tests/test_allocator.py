@@ -228,6 +228,19 @@ def test_what_is_refused_changes_nothing():
     )
 
 
+def test_a_batch_that_is_refused_halfway_counts_for_nothing():
+    X, steep = returns(), returns()
+    steep[30, 0] = 9.0
+    made, twin = (
+        tw.OnlineAllocator(loss="linear", learner=lambda K: tw.Ensemble(K, loss_lipschitz=1.0))
+        for _ in range(2)
+    )
+    with pytest.raises(InvalidInput, match="loss_lipschitz"):
+        made.fit(X[:20]).partial_fit(steep[20:])
+    assert made.session_.rounds == 20
+    np.testing.assert_array_equal(made.partial_fit(X[20:]).weights_, twin.fit(X).weights_)
+
+
 # ---------------------------------------------------------------- skfolio
 
 

@@ -11,7 +11,6 @@ import pytest
 from tools.docstrings import declared, documented, entries, parameters, sections
 from tools.public import public
 
-import extras
 import tidewolf as tw
 
 PUBLIC = dict(public())
@@ -30,8 +29,6 @@ def test_every_public_name_has_a_docstring_with_an_example_that_runs(path: str) 
     thing = PUBLIC[path]
     if needed := NEEDS.get(path.rpartition(".")[2]):
         package, extra = needed
-    if package := NEEDS.get(path.rpartition(".")[2]):
-        extra = extras.EXTRA[package]
         said_of_it = f'{package} is not installed; pip install "tidewolf[{extra}]" runs this'
         pytest.importorskip(package, reason=said_of_it)
     tests = doctest.DocTestParser().get_doctest(

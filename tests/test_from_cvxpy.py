@@ -309,7 +309,8 @@ def test_large_tables_are_sparse_or_sums(monkeypatch):
     large = from_cvxpy(several, X, values), from_cvxpy(alone, X, {A: values[A]})
     assert [type(f).written_as() for f in small] == [MaxAffine, MaxAffine]
     assert [type(f).written_as() for f in large] == [Sum, MaxAffine]
-    assert large[1].A.shape == (3, N)  # one table for all rounds
+    assert [type(part) for part in large[0].parts] == [Linear, MaxAffine]
+    assert large[0].parts[1].A.shape == large[1].A.shape == (3, N)  # one table for all rounds
     for one, other in zip(small, large, strict=True):
         require_equal(one, other, [point, -point])
         check_function(other)
@@ -401,6 +402,8 @@ def test_where_it_is_defined_is_said():
     with pytest.raises(NotFinite, match="on the edge of that there may be none"):
         f.gradients(np.array([0.0, 1.0, 0.0]))
     assert f.values(np.array([-1e-17, 1.0, 0.0])) == pytest.approx([0.0, 0.0])
+    with pytest.raises(NotFinite, match="at which power of cvxpy is defined"):
+        from_cvxpy(cp.power(X[0], 3), X).values(-np.ones(N))
     declared = cp.Variable(2, nonneg=True)
     g = from_cvxpy(cp.sum(cp.power(declared, 3)), declared)
     assert g.domain is not None

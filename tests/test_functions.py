@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array
 
+from covering import few, thinned
 from tidewolf import functions
 from tidewolf.core.arrays import is_array, like, to_numpy
 from tidewolf.core.batch import Batch
@@ -105,8 +106,9 @@ def test_every_lists_the_public_classes_in_order() -> None:
     assert functions.__all__ == sorted(functions.__all__)
 
 
+@pytest.mark.soak_examples(8)
 @each_example
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(seed=seeds)
 def test_examples_keep_every_law(f: Batch, seed: int) -> None:
     check_function(f, seed=seed, points=inside(f, seed))
@@ -118,8 +120,11 @@ def test_laws_hold_in_float32(f: Batch) -> None:
     check_function(f, points=inside(f))
 
 
-@pytest.mark.parametrize("f", ARRAY_EXAMPLES, ids=repr)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@thinned(
+    2,
+    f={f"{i}-{f!r}": f for i, f in enumerate(ARRAY_EXAMPLES)},
+    dtype={"float32": "float32", "float64": "float64"},
+)
 def test_laws_hold_in_another_array_library(f: Batch, dtype: str) -> None:
     f = moved(
         f, lambda part: array_api_strict.asarray(part, dtype=getattr(array_api_strict, dtype))
@@ -134,7 +139,8 @@ def test_custom_works_in_another_array_library() -> None:
     check_function(Custom.examples()[0], points=points)
 
 
-@settings(max_examples=15, deadline=None)
+@pytest.mark.soak_examples(15)
+@settings(max_examples=6, deadline=None)
 @given(
     seed=seeds, k=st.integers(1, 40), p=st.integers(1, 5), n=st.integers(1, 6), ties=st.booleans()
 )
@@ -253,8 +259,9 @@ def by_hand(f: Batch, t: int, x: np.ndarray[Any, Any]) -> tuple[float, np.ndarra
     raise AssertionError(f"{f!r} has no twin; write one.")
 
 
+@pytest.mark.soak_examples(40)
 @pytest.mark.parametrize("f", TWIN_EXAMPLES, ids=repr)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(seed=seeds, whole=st.booleans())
 def test_batches_agree_with_the_formula(f: Batch, seed: int, whole: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -1030,7 +1037,7 @@ def test_a_users_own_batch_passes() -> None:
 
 
 @pytest.mark.parametrize(("kind", "sentence"), BROKEN, ids=[kind.__name__ for kind, _ in BROKEN])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", few(1, range(3)))
 def test_a_broken_batch_is_caught(kind: type[Distance], sentence: str, seed: int) -> None:
     with pytest.raises(LawBroken, match=rf"{kind.__name__} breaks the law that .*{sentence}"):
         check_function(kind.examples()[0], seed=seed)

@@ -23,7 +23,7 @@ from nbclient import NotebookClient
 EXAMPLES = Path(__file__).parent.parent / "examples"
 FILES = sorted(EXAMPLES.glob("*.py"))
 NOTEBOOKS = sorted(EXAMPLES.glob("notebooks/*.ipynb"))
-STORIES = {"beamforming", "late_feedback", "max_cut"}
+STORIES = {"beamforming", "late_feedback", "matrix_completion", "max_cut"}
 """What the gallery tells."""
 SIZE = re.compile(r"^(\w+) = ([\d_]+)  # ([\d_]+) in the tests$", re.MULTILINE)
 story = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from covering import few, thinned
 from tidewolf import learners, rivals
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.evaluation.intervals import _family
@@ -87,8 +88,9 @@ def test_intervals_without_a_feasible_point_have_a_verdict_and_a_proof():
     assert "none" in repr(found).splitlines()[-4]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", [*PROMISING, *SILENT])
+@thinned(
+    3, name={name: name for name in (*PROMISING, *SILENT)}, kind={kind: kind for kind in KINDS}
+)
 def test_promises_for_intervals_are_kept(name, kind):
     """On a dense family, for every learner that promises something for a part of the rounds."""
     rounds = 256
@@ -102,7 +104,7 @@ def test_promises_for_intervals_are_kept(name, kind):
     assert found.holds is (None if name in SILENT else True), found.failures
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", few(1, KINDS))
 def test_bounds_of_long_intervals_say_something_and_are_kept(kind):
     """Where the bound is below what no run of members can exceed."""
     rounds = 4096
@@ -118,7 +120,10 @@ def test_bounds_of_long_intervals_say_something_and_are_kept(kind):
         assert each.bound.violation < 0.8 * K.diameter * each.length
 
 
-def test_after_a_deadlock_drift_plus_penalty_keeps_a_guarantee_that_the_others_break():
+@pytest.mark.parametrize(
+    "names", few(1, [("DriftPlusPenalty", *SILENT), (*PROMISING, *SILENT)]), ids=["few", "every"]
+)
+def test_after_a_deadlock_drift_plus_penalty_keeps_a_guarantee_that_the_others_break(names):
     """No point is common, but the second half has one. Weights that grow with all violation so far
     are too large to listen to losses by then, and a damped multiplier forgets slowly; the bound of
     DriftPlusPenalty for these rounds is below what they lose.
@@ -126,7 +131,7 @@ def test_after_a_deadlock_drift_plus_penalty_keeps_a_guarantee_that_the_others_b
     line, rounds = Box([-1.0], [1.0]), 4096
     stream = tw.problems.adversarial(rounds, kind="deadlock", K=line, phase=rounds // 2).stream
     regrets, bounds = {}, {}
-    for name in (*PROMISING, *SILENT):
+    for name in names:
         found = tw.intervals(tw.run(EVERY[name](line, horizon=rounds), stream), rounds // 4)
         assert found.every[-1].feasible is False
         (second,) = [

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import theorems
 import tidewolf as tw
+from covering import few
 from tidewolf.core.errors import FrozenRegime, InvalidInput, NotAMember, ShortHorizon
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.functions import Affine, Linear, Quadratic
@@ -49,18 +50,21 @@ SETS = [
     [PrimalDual.examples, partial(theorems.examples, PrimalDual)],
     ids=["own", "theorem"],
 )
-def test_the_laws_hold_on_every_set(examples, number):
-    for learner in examples(SETS[number], 20):
+@pytest.mark.parametrize("every", few(1, [False, True]), ids=["one", "every"])
+def test_the_laws_hold_on_every_set(examples, number, every):
+    found = examples(SETS[number], 20)
+    for learner in found if every else [found[number % len(found)]]:
         check_learner(learner, seed=number)
 
 
+@pytest.mark.soak_examples(8)
 @given(
     seed=st.integers(0, 2**32),
     horizon=st.integers(1, 60),
     block=st.sampled_from([1, 2, 5]),
     calls=st.sampled_from([0.1, 1.0, 20.0]),
 )
-@settings(max_examples=8)
+@settings(max_examples=2)
 def test_the_laws_hold_for_any_block_horizon_and_budget(seed, horizon, block, calls):
     check_learner(PrimalDual(HULL, horizon=horizon, block=block, calls_per_round=calls), seed=seed)
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from covering import few, thinned
 from polytopes import distances2, layered, random_flow_polytope, vertices_of
 from tidewolf.core.errors import (
     InvalidInput,
@@ -174,20 +175,22 @@ def most_calls(K: ConvexSet, y: np.ndarray, x0: np.ndarray, tol: float) -> float
 # --- the three promises ---------------------------------------------------------------------------
 
 
+@pytest.mark.soak_examples(6)
 @polytopes
 @pytest.mark.parametrize("where", WHERE)
 @given(seed=seeds)
-@settings(max_examples=6)
+@settings(max_examples=2)
 def test_every_projection_keeps_its_promises(K, where, seed):
     y, x0, tol = a_task(K, where, seed)
     for project in METHODS.values():
         require_promises(K, y, project(K, y, x0, tol=tol), tol)
 
 
+@pytest.mark.soak_examples(6)
 @polytopes
 @pytest.mark.parametrize("where", WHERE)
 @given(seed=seeds)
-@settings(max_examples=6)
+@settings(max_examples=2)
 def test_calls_stay_under_their_bounds_and_one_shot_never_needs_more_than_the_paper(K, where, seed):
     y, x0, tol = a_task(K, where, seed)
     calls = {name: project(K, y, x0, tol=tol).calls for name, project in METHODS.items()}
@@ -201,10 +204,11 @@ def test_calls_stay_under_their_bounds_and_one_shot_never_needs_more_than_the_pa
         assert calls == {"one shot": 0, "paper": 0, "active set": 0}
 
 
+@pytest.mark.soak_examples(6)
 @polytopes
 @pytest.mark.parametrize("where", WHERE)
 @given(seed=seeds, budget=st.sampled_from([0, 1, 2, 5]))
-@settings(max_examples=6)
+@settings(max_examples=2)
 def test_a_budget_is_kept_and_costs_nothing_but_distance(K, where, seed, budget):
     y, x0, tol = a_task(K, where, seed)
     tol *= 1e-3
@@ -220,6 +224,7 @@ def test_a_budget_is_kept_and_costs_nothing_but_distance(K, where, seed, budget)
         assert done.distance2 <= float(distances2(x0[None], y)[0]) + 1e-12 * K.radius**2
 
 
+@pytest.mark.soak_examples(10)
 @polytopes
 @given(
     seed=seeds,
@@ -227,7 +232,7 @@ def test_a_budget_is_kept_and_costs_nothing_but_distance(K, where, seed, budget)
     speed=st.sampled_from([0.05, 0.5, 5.0]),
     budget=st.sampled_from([None, 0, 1, 2]),
 )
-@settings(max_examples=10)
+@settings(max_examples=4)
 def test_a_chain_of_drifting_targets_keeps_every_promise(K, seed, tol, speed, budget):
     rng = np.random.default_rng(seed)
     tol *= K.radius**2 or 1.0
@@ -412,10 +417,11 @@ def sloppy(rank: int):
     return oracle
 
 
+@pytest.mark.soak_examples(8)
 @polytopes
 @pytest.mark.parametrize("where", ["face", "vertex", "ball"])
 @given(seed=seeds, rank=st.integers(1, 3), budget=st.sampled_from([1, 2, 5, 20]))
-@settings(max_examples=8)
+@settings(max_examples=3)
 def test_an_oracle_that_errs_and_says_so_breaks_no_promise(K, where, seed, rank, budget):
     y, x0, tol = a_task(K, where, seed)
     for name in FRUGAL:
@@ -590,6 +596,7 @@ def first_of_ties(active):
     return answer
 
 
+@pytest.mark.soak_examples(10)
 @compiled
 @given(
     seed=seeds,
@@ -597,7 +604,7 @@ def first_of_ties(active):
     speed=st.sampled_from([0.05, 0.5, 5.0]),
     budget=st.sampled_from([None, 0, 1, 2]),
 )
-@settings(max_examples=10)
+@settings(max_examples=4)
 def test_the_compiled_search_is_the_search_through_answers(K, seed, tol, speed, budget):
     tol *= K.radius**2 or 1.0
     for active, y in a_walk(K, seed, tol, speed, 12):
@@ -761,10 +768,14 @@ DENSE = {
 }
 
 
-@pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("K", DENSE.values(), ids=DENSE.keys())
-@pytest.mark.parametrize(("dtype", "eps"), [(strict.float64, 1e-13), (strict.float32, 3e-6)])
-def test_other_libraries_are_served_in_their_own_arrays(name, K, dtype, eps):
+@thinned(
+    2,
+    name={name: name for name in METHODS},
+    K=DENSE,
+    kind={"float64": (strict.float64, 1e-13), "float32": (strict.float32, 3e-6)},
+)
+def test_other_libraries_are_served_in_their_own_arrays(name, K, kind):
+    dtype, eps = kind
     moved, rng = K.to(strict.zeros(1, dtype=dtype)), np.random.default_rng(12)
     for radii in (0.0, 0.3, 1.0, 3.0):
         y = K.center + radii * K.radius * a_unit(K, rng)
@@ -1033,13 +1044,14 @@ def require_sound(active: ActiveSet, K: ConvexSet) -> None:
     [layered(3, 3), VertexHull(np.random.default_rng(0).standard_normal((40, 4))), L2Ball(3)],
     ids=["flow", "hull", "ball"],
 )
-def test_nothing_drifts_and_nothing_grows_over_ten_thousand_projections(K):
+@pytest.mark.parametrize("count", few(1, [3_000, 10_000]))
+def test_nothing_drifts_and_nothing_grows_over_ten_thousand_projections(K, count):
     rng, tol = np.random.default_rng(9), 1e-4 * K.radius**2
     active, y = ActiveSet.start(K), K.center
     steps = (
         0.1
         * K.radius
-        * np.array([K.tangent(d) for d in rng.standard_normal((10_000, *K.shape))])
+        * np.array([K.tangent(d) for d in rng.standard_normal((count, *K.shape))])
         / math.sqrt(K.dimension)
     )
     asked, longest = 0, 0

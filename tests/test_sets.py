@@ -50,12 +50,12 @@ EXAMPLES = [
     for kind in sets.every()
     for i, K in enumerate(kind.examples())
 ]
-ALTERNATE = [
-    pytest.param(K, id=f"{kind.__name__}-{i}", marks=pytest.mark.soak if i % 3 else ())
+FIRST = [
+    pytest.param(K, id=f"{kind.__name__}-{i}", marks=pytest.mark.soak if i else ())
     for kind in sets.every()
     for i, K in enumerate(kind.examples())
 ]
-"""Every third example of each kind, all of them in the long run."""
+"""The first example of each kind, all of them in the long run."""
 seeds = st.integers(0, 2**32)
 
 
@@ -69,7 +69,7 @@ def test_every_example_keeps_every_law(K, seed):
     check_set(K, seed=seed)
 
 
-@pytest.mark.parametrize("K", ALTERNATE)
+@pytest.mark.parametrize("K", FIRST)
 @pytest.mark.parametrize(
     "reference", [np.zeros(1, dtype=np.float32), strict.zeros(1)], ids=["float32", "strict"]
 )

@@ -297,7 +297,8 @@ class Stream(Value):
     seen : array, optional
         Round by round, whether feedback reaches the learner, True or False. None: always.
     time : array, optional
-        When each round is: seconds, or dates. NaN: not known. Unit: seconds since 1970.
+        When each round is: seconds, or dates; also a series or an index of pandas or polars, or a
+        frame that has one. NaN: not known. Unit: seconds since 1970.
     context : array, optional
         What kind of round each is: a category, or a row of weights. NaN: not known.
     advice : mapping, optional

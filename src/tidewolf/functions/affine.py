@@ -39,8 +39,8 @@ class Affine(ArrayBatch, LinearTotal, PiecewiseLinear):
     Parameters
     ----------
     A : array
-        The coefficients, of shape (rounds, *shape of a point); for vectors also a sparse array
-        of SciPy, (rounds, n).
+        The coefficients, of shape (rounds, *shape of a point); for vectors also a frame of
+        pandas or polars, or a sparse array of SciPy, (rounds, n).
     b : array
         The offsets, one a round.
 
@@ -56,8 +56,8 @@ class Affine(ArrayBatch, LinearTotal, PiecewiseLinear):
     A: Annotated[
         Array,
         PerRound(
-            "The coefficients, of shape (rounds, *shape of a point); for vectors also a sparse "
-            "array of SciPy, (rounds, n).",
+            "The coefficients, of shape (rounds, *shape of a point); for vectors also a frame of "
+            "pandas or polars, or a sparse array of SciPy, (rounds, n).",
             sparse=True,
         ),
     ]

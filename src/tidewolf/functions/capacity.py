@@ -37,7 +37,8 @@ class Capacity(ArrayBatch, PiecewiseLinear):
     Parameters
     ----------
     c : array
-        The capacity of every entry, of shape (rounds, *shape of a point).
+        The capacity of every entry, of shape (rounds, *shape of a point); for vectors also a
+        frame of pandas or polars.
 
     Examples
     --------
@@ -49,7 +50,11 @@ class Capacity(ArrayBatch, PiecewiseLinear):
     by_round = ("c",)
 
     c: Annotated[
-        Array, PerRound("The capacity of every entry, of shape (rounds, *shape of a point).")
+        Array,
+        PerRound(
+            "The capacity of every entry, of shape (rounds, *shape of a point); for vectors also a "
+            "frame of pandas or polars."
+        ),
     ]
 
     @classmethod

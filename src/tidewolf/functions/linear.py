@@ -36,8 +36,8 @@ class Linear(ArrayBatch, LinearTotal, PiecewiseLinear):
     Parameters
     ----------
     C : array
-        The coefficients, of shape (rounds, *shape of a point); for vectors also a sparse array
-        of SciPy, (rounds, n).
+        The coefficients, of shape (rounds, *shape of a point); for vectors also a frame of
+        pandas or polars, or a sparse array of SciPy, (rounds, n).
 
     Examples
     --------
@@ -51,8 +51,8 @@ class Linear(ArrayBatch, LinearTotal, PiecewiseLinear):
     C: Annotated[
         Array,
         PerRound(
-            "The coefficients, of shape (rounds, *shape of a point); for vectors also a sparse "
-            "array of SciPy, (rounds, n).",
+            "The coefficients, of shape (rounds, *shape of a point); for vectors also a frame of "
+            "pandas or polars, or a sparse array of SciPy, (rounds, n).",
             sparse=True,
         ),
     ]

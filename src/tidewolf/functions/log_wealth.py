@@ -29,7 +29,7 @@ class LogWealth(ArrayBatch):
     ----------
     returns : array
         What a unit put into each asset is worth after the round, of shape (rounds, *shape of a
-        point).
+        point); for vectors also a frame of pandas or polars.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class LogWealth(ArrayBatch):
         Array,
         PerRound(
             "What a unit put into each asset is worth after the round, of shape (rounds, *shape of "
-            "a point)."
+            "a point); for vectors also a frame of pandas or polars."
         ),
     ]
 

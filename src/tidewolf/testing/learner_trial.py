@@ -53,11 +53,20 @@ class LearnerTrial:
 
     def endless(self) -> Iterator[Played]:
         """The stream over and over."""
-        state = self.learner.start()
+        yield from self._thrice
+        state = self._thrice[-1].state
         while True:
             for played in play(self.learner, self.stream, state):
                 state = played.state
                 yield played
+
+    @cached_property
+    def _thrice(self) -> list[Played]:
+        """Its beginning, played once for all laws that look at it."""
+        runs = [*self.run]
+        for _ in range(2):
+            runs += self.played(runs[-1].state)
+        return runs
 
     @cached_property
     def run(self) -> list[Played]:

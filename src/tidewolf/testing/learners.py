@@ -299,10 +299,10 @@ def old_states_stay_good(trial: LearnerTrial) -> None:
         require(learner.save(old) == data, f"the state before round {t} is another after the run")
     for t, old in trial.moments:
         forward, backward = range(t, rounds), range(rounds - 1, t - 1, -1)
-        alone = [
-            trial.one_by_one(order, learner.load(learner.save(old)))
-            for order in (forward, backward)
-        ]
+        alone = (
+            trial.single[t:],
+            trial.one_by_one(backward, learner.load(learner.save(old))),
+        )
         meeting: tuple[list[Played], list[Played]] = ([], [])
         states = [old, old]
         for both in zip(forward, backward, strict=True):

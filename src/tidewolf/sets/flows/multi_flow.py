@@ -140,7 +140,8 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         commodities: Annotated[
             Iterable[Commodity | tuple[Any, ...]],
             Commodities(
-                "What must go from where to where, each a Commodity or (source, target, demand)."
+                "What must go from where to where, each a Commodity or (source, target, demand); "
+                "or a frame with such columns."
             ),
         ],
         *,
@@ -162,7 +163,8 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
             separate. Or a networkx graph, whose undirected edges are a link each way, or a frame of
             pandas or polars with columns tail and head.
         commodities : iterable of Commodity or tuple
-            What must go from where to where, each a Commodity or (source, target, demand).
+            What must go from where to where, each a Commodity or (source, target, demand); or a
+            frame with such columns.
         lengths : sequence of float or array, optional
             How long each link is, above 0: a commodity uses the links that lead away from its
             source by length, so that the network may have cycles and commodities take a cable in
