@@ -698,7 +698,16 @@ def test_wrong_settings_are_refused_in_a_sentence(make, sentence):
 
 
 @pytest.mark.parametrize(
-    ("K", "dtype"), [(K, ("float32", "float64")[i % 2]) for i, K in enumerate(EXAMPLES)], ids=repr
+    ("K", "dtype"),
+    [
+        pytest.param(
+            K,
+            ("float32", "float64")[i % 2],
+            id=f"{K!r}-{i}",
+            marks=pytest.mark.soak if i % 3 else (),
+        )
+        for i, K in enumerate(EXAMPLES)
+    ],
 )
 def test_the_laws_hold_on_torch(K, dtype):
     torch = pytest.importorskip(
