@@ -23,7 +23,20 @@ from nbclient import NotebookClient
 EXAMPLES = Path(__file__).parent.parent / "examples"
 FILES = sorted(EXAMPLES.glob("*.py"))
 NOTEBOOKS = sorted(EXAMPLES.glob("notebooks/*.ipynb"))
-STORIES = {"beamforming", "late_feedback", "matrix_completion", "max_cut"}
+STORIES = {
+    "beamforming",
+    "carbon",
+    "ev_charging",
+    "forecasts_and_headroom",
+    "late_feedback",
+    "matrix_completion",
+    "max_cut",
+    "neural_policy",
+    "own_set_and_learner",
+    "portfolio",
+    "ranking",
+    "tunnels",
+}
 """What the gallery tells."""
 SIZE = re.compile(r"^(\w+) = ([\d_]+)  # ([\d_]+) in the tests$", re.MULTILINE)
 story = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
