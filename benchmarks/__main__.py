@@ -1,7 +1,7 @@
 """`make bench`: all benchmarks, or those named, such as: python -m benchmarks calls oracles.
 
-What follows `members`, `operating` or `service` goes to it: python -m benchmarks members attacks
---streams routing. With `--strict` the exit code is 1 where a bar fails.
+What follows `members`, `operating`, `service` or `public` goes to it: python -m benchmarks members
+attacks --streams routing. With `--strict` the exit code is 1 where a bar fails.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ KNOWN = {
     "service": "service",
     "headline": "headline",
     "picture": "picture",
+    "public": "public",
 }
 """name on the command line -> file; a file is imported when its turn comes"""
 DRAWING = (
@@ -64,7 +65,7 @@ DRAWING = (
     "headline",
 )
 """These take the folder of their pictures."""
-WITH_ARGUMENTS = ("members", "operating", "service", "headline")
+WITH_ARGUMENTS = ("members", "operating", "service", "headline", "public")
 
 
 def main(words: list[str]) -> int:

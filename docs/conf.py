@@ -45,6 +45,7 @@ extensions = [
 exclude_patterns = ["gallery/**/*.ipynb", "gallery/**/*.py", "gallery/**/*.md5"]
 suppress_warnings = ["config.cache", "misc.highlighting_failure"]
 """sphinx_gallery_conf holds functions; sessions of a shell hold JSON over several lines."""
+smartquotes = False  # a prime is a prime
 default_role = "literal"
 toc_object_entries_show_parents = "hide"
 

@@ -139,9 +139,10 @@ each_polytope = pytest.mark.parametrize("make", POLYTOPES, ids=lambda make: make
 each = pytest.mark.parametrize("make", EVERY, ids=lambda make: make.__name__)
 
 
+@pytest.mark.soak_examples(4)
 @each
 @given(seed=seeds)
-@settings(max_examples=4)
+@settings(max_examples=2)
 def test_random_instances_keep_every_law(make: Callable[[Rng], ConvexSet], seed):
     check_set(make(np.random.default_rng(seed)), seed=seed)
 
@@ -218,9 +219,10 @@ def inside_by_facets(points: np.ndarray, center: np.ndarray) -> float:
     return float(-ConvexHull(along).equations[:, -1].max())
 
 
+@pytest.mark.soak_examples(30)
 @each_polytope
 @given(seed=seeds)
-@settings(max_examples=30)
+@settings(max_examples=10)
 def test_oracle_and_geometry_are_those_of_the_enumerated_vertices(make, seed):
     rng = np.random.default_rng(seed)
     K = make(rng)
@@ -249,7 +251,9 @@ def test_oracle_and_geometry_are_those_of_the_enumerated_vertices(make, seed):
     assert K.inner_radius == pytest.approx(inside_by_facets(points, K.center), rel=1e-9, abs=room)
 
 
+@pytest.mark.soak_examples(25)
 @each
+@settings(max_examples=8)
 @given(seed=seeds)
 def test_a_superset_reaches_no_farther_along_an_axis_than_the_set(make, seed):
     K = make(np.random.default_rng(seed))
@@ -330,9 +334,10 @@ def boundary(K: ConvexSet, u: np.ndarray) -> float:
 # --- projections beside slow twins ----------------------------------------------------------------
 
 
+@pytest.mark.soak_examples(15)
 @each_polytope
 @given(seed=seeds, far=st.sampled_from([0.3, 1.0, 3.0, 30.0]))
-@settings(max_examples=15)
+@settings(max_examples=6)
 def test_the_projection_on_a_polytope_is_that_of_a_quadratic_program(make, seed, far):
     rng = np.random.default_rng(seed)
     K = make(rng)
@@ -414,9 +419,10 @@ def test_the_projection_on_an_ordered_weighted_ball_agrees_with_plain_pooling_an
     np.testing.assert_allclose(K.project(y), pooled(t), atol=1e-10)
 
 
+@pytest.mark.soak_examples(20)
 @each
 @given(seed=seeds, far=st.sampled_from([1e4, 1e8, 1e12, 1e16, 1e20, 1e150]))
-@settings(max_examples=20)
+@settings(max_examples=8)
 def test_a_projection_from_far_away_is_a_member_and_nearest(make, seed, far):
     rng = np.random.default_rng(seed)
     K = make(rng)

@@ -87,7 +87,8 @@ EXPRESSIONS = {
     "huber": (cp.sum(cp.huber(X - A, R)) + cp.sum(cp.huber(X)), X, FromCvxpy),
     "powers": (cp.sum(cp.power(X + 9.0, 3) + cp.power(X + 9.0, 1.7)), X, FromCvxpy),
     "roots": (cp.sum(cp.inv_pos(X + 9.0) - cp.sqrt(X + 9.0)), X, FromCvxpy),
-    "means": (-cp.geo_mean(X + 9.0) - cp.harmonic_mean(X + 9.0), X, FromCvxpy),
+    "means": (-cp.geo_mean(X + 9.0, [2, 0, 1]) - cp.harmonic_mean(X + 9.0), X, FromCvxpy),
+    "a geometric mean": (-cp.geo_mean(X + 9.0, [2, 3, 1]), X, FromCvxpy),
     "norms by row": (cp.sum(cp.norm(Y - B, 2, axis=1)) + cp.mixed_norm(Y, 2, 1), Y, FromCvxpy),
     "singular values": (cp.norm(Y - B, "nuc") + cp.sigma_max(Y), Y, FromCvxpy),
     "eigenvalues": (cp.lambda_max(S + S.T) + cp.lambda_sum_largest(S + S.T, 2), S, FromCvxpy),
@@ -309,7 +310,8 @@ def test_large_tables_are_sparse_or_sums(monkeypatch):
     large = from_cvxpy(several, X, values), from_cvxpy(alone, X, {A: values[A]})
     assert [type(f).written_as() for f in small] == [MaxAffine, MaxAffine]
     assert [type(f).written_as() for f in large] == [Sum, MaxAffine]
-    assert large[1].A.shape == (3, N)  # one table for all rounds
+    assert [type(part) for part in large[0].parts] == [Linear, MaxAffine]
+    assert large[0].parts[1].A.shape == large[1].A.shape == (3, N)  # one table for all rounds
     for one, other in zip(small, large, strict=True):
         require_equal(one, other, [point, -point])
         check_function(other)
@@ -401,6 +403,8 @@ def test_where_it_is_defined_is_said():
     with pytest.raises(NotFinite, match="on the edge of that there may be none"):
         f.gradients(np.array([0.0, 1.0, 0.0]))
     assert f.values(np.array([-1e-17, 1.0, 0.0])) == pytest.approx([0.0, 0.0])
+    with pytest.raises(NotFinite, match="at which power of cvxpy is defined"):
+        from_cvxpy(cp.power(X[0], 3), X).values(-np.ones(N))
     declared = cp.Variable(2, nonneg=True)
     g = from_cvxpy(cp.sum(cp.power(declared, 3)), declared)
     assert g.domain is not None

@@ -203,8 +203,18 @@ def test_a_lying_solver_is_passed_over(monkeypatch):
     assert got.lower <= truth.upper
 
 
-def test_the_oracle_alone_answers_where_matrices_are_large(monkeypatch):
+def test_large_matrices_under_few_rows_are_still_a_program(monkeypatch):
+    K, stream = BoundedPSD(3), a_stream(2, 3, 5, 0.3)
+    whole = best_in_hindsight(K, stream)
+    assert whole.method == SemidefiniteProgramming.name
     monkeypatch.setattr(semidefinite, "MAX_ORDER", 2)
+    assert best_in_hindsight(K, stream).method == SemidefiniteProgramming.name
+    monkeypatch.setattr(semidefinite, "FEW", 0)
+    assert best_in_hindsight(K, stream).method == LevelBundle.name
+
+
+def test_the_oracle_alone_answers_where_matrices_are_large(monkeypatch):
+    monkeypatch.setattr(semidefinite, "MAX_LARGE", 2)
     K, stream = BoundedPSD(3), a_stream(2, 3, 5, 0.3)
     got = best_in_hindsight(K, stream)
     assert got.feasible

@@ -444,13 +444,13 @@ def test_from_the_disk_mathematics_is_set_search_finds_and_nothing_is_asked_for(
     site: Path, browser: object
 ) -> None:
     page = browser.new_page()  # type: ignore[attr-defined]
+    page.set_default_timeout(120_000)
     asked: list[str] = []
     failed: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
-    page.on("requestfailed", lambda request: failed.append(request.url))
+    page.on("requestfailed", lambda request: failed.append(f"{request.url}: {request.failure}"))
 
     page.goto(f"file://{site}/theory/method.html")
-    page.wait_for_selector("mjx-container svg, mjx-container mjx-math")
     page.wait_for_function("document.querySelectorAll('.math mjx-container').length > 10")
     assert page.locator("mjx-merror").count() == 0
     assert page.evaluate(
@@ -468,4 +468,4 @@ def test_from_the_disk_mathematics_is_set_search_finds_and_nothing_is_asked_for(
     for name in ("index.html", "gallery/index.html", "source/tests/test_hedge.html"):
         page.goto(f"file://{site}/{name}")
     assert all(address.startswith((f"file://{site}/", "data:")) for address in asked)
-    assert failed == []
+    assert [each for each in failed if "ERR_ABORTED" not in each] == []  # left before it was there

@@ -437,7 +437,7 @@ def _domain(rules: Sequence[Rule], nonneg: bool) -> str | None:
 
 
 def _brief(e: Any) -> str:
-    said = str(e)
+    said = " ".join(str(e).split())
     return said if len(said) <= 60 else f"{said[:57]}..."
 
 

@@ -176,7 +176,8 @@ def _as_affine(told: Told, A: Any, constant: Floats) -> Linear | Affine:
     """Linear where no constant stands in the expression: what its value is does not matter, so
     that rounds given one by one are of one kind.
     """
-    maps = [told.form.root, *(each for node in told.form.nodes for each in node.arguments)]
+    aliases = [node for node in told.form.nodes if node.kind == "alias"]
+    maps = [told.form.root, *(node.arguments[0] for node in aliases)]
     if not constant.any() and not any(each.has_constants for each in maps):
         return Linear._unchecked(C=A)
     return Affine._unchecked(A=A, b=_each_round(told, -constant)[:, 0].copy())
@@ -318,6 +319,8 @@ def _terms(
     terms = list[Pieces]()
     for place in np.flatnonzero(~inner).tolist():
         column, weights = int(own.cols[place]), own.numbers[:, place]
+        if len(weights) > 1 and (weights == weights[0]).all():
+            weights = weights[:1]
         if len(terms) > MOST_PIECES:
             raise _TooMany
         at = next(k for k, node in enumerate(told.form.nodes) if node.start <= column < node.stop)

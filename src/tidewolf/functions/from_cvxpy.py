@@ -63,7 +63,8 @@ def from_cvxpy(
         The point: the only variable, of the shape that points of the set have.
     values : mapping, optional
         For each parameter of the expression its values, rounds first: {price: prices}, with
-        prices of shape (rounds, *price.shape). They are not copied. None: it has no parameters.
+        prices of shape (rounds, *price.shape). Those that stand in the function as they are, as in
+        price @ x, are not copied. None: it has no parameters.
     rounds : int, optional
         How many rounds there are, where no parameters say it. None: one.
 

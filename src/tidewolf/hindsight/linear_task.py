@@ -38,6 +38,9 @@ _ACROSS = 1e-2
 """Costs of which less than this share is within aff(K) would lose digits,"""
 _ROUNDING = 1e3
 """and less than this, in eps, is rounding."""
+_LEAST_SIZE = 1e-6
+"""The least size of a row, as a share of the largest norm of a row times the largest entry: with
+FEASIBILITY_TOLERANCE the rounding of such an entry."""
 
 
 @final
@@ -130,7 +133,9 @@ class LinearTask(HindsightTask):
             carried = table.each(lambda A: abs(A) @ absolute)
         else:
             carried = abs(table) @ absolute
-        size = float((carried + np.abs(self.b)).max())
+        # rows that bound entries by 0 alone have no size but that of rounding
+        least = _LEAST_SIZE * self.norms.max() * absolute.max()
+        size = float(max((carried + np.abs(self.b)).max(), least))
         return float(to_numpy(self.constraints.values(point)).max()), size
 
     def breaches(self, x: Floats) -> Floats:

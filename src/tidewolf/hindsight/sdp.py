@@ -31,8 +31,10 @@ from tidewolf.hindsight.lifted import Lifted, order_of
 from tidewolf.hindsight.linear_task import LinearTask
 from tidewolf.hindsight.task import HindsightTask, Solution
 
-MAX_ORDER = 200
-"""Up to matrices of this order; of a nuclear ball: rows and columns together."""
+MAX_ORDER, MAX_LARGE, FEW = 200, 1000, 4
+"""Up to matrices of this order; of a nuclear ball: rows and columns together. Larger ones, up to
+`MAX_LARGE`, where losses are linear and rows at most `FEW` times the order: a max-cut relaxation
+has twice as many."""
 MAX_ENTRIES = 4000
 """Up to this many entries with squared losses."""
 _ITERATIONS, _FEW_ROWS, _MANY_ROWS = 40, 16, 300
@@ -55,13 +57,13 @@ class SemidefiniteProgramming:
 
     def supports(self, task: HindsightTask) -> bool:
         order = order_of(task.K)
-        if order is None or order > MAX_ORDER:
+        if order is None or order > MAX_LARGE:
             return False
         if isinstance(task, LinearTask):
-            return True
+            return order <= MAX_ORDER or len(task.b) <= FEW * order
         assert isinstance(task, CurvedTask)
         losses = task.part.losses
-        if task.pieces is None or not isinstance(losses, Squared):
+        if order > MAX_ORDER or task.pieces is None or not isinstance(losses, Squared):
             return False
         return len(np.unique(losses.places)) <= MAX_ENTRIES
 

@@ -1,0 +1,203 @@
+"""Where the data of `python -m benchmarks public` come from, and whether they are there.
+
+    python -m benchmarks.public_data                       says it for every file
+    python -m benchmarks.public_data --figret FOLDER       makes meta_pod_a.npz of FIGRET's folder
+
+Nothing is shipped and nothing is downloaded: fetch a file, put it into the folder that
+TIDEWOLF_DATA names, and ask again. A file counts as right when facts that papers state follow from
+it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks import public_nyse, public_portfolios, public_sdpa, public_sdplib
+from tidewolf.problems.data import VARIABLE, data_folder, recorded
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+PODS, HISTORIES = 4, ("train", "test")
+
+
+class Source(NamedTuple):
+    """A file, and where a reader gets it."""
+
+    file: str
+    subject: str
+    source: str
+    address: str
+    licence: str
+    fetch: str
+    """what to type, or to do"""
+    facts: Callable[[], Sequence[tuple[str, float, float]]]
+    """(what, the value published, the value in the file)"""
+
+
+def _nyse_facts() -> list[tuple[str, float, float]]:
+    r = public_nyse.relatives()
+    days, stocks = r.shape
+    even = np.full(stocks, 1.0 / stocks)
+    return [
+        ("days", public_nyse.DAYS, days),
+        ("stocks", public_nyse.STOCKS, stocks),
+        ("market", 14.50, public_portfolios.grown(public_portfolios.hold(r, even), r)),
+        ("best stock", 54.14, float(r.prod(axis=0).max())),
+        ("uniform constant rebalanced", 27.08, float(np.exp(np.log(r @ even).sum()))),
+    ]
+
+
+def _meta_facts() -> list[tuple[str, float, float]]:
+    demands, uses, pair, capacities, best = recorded(
+        "meta_pod_a.npz", "demands", "path_links", "path_pair", "capacities", "best_mlu"
+    )
+    load = (demands[:, pair] / 3.0) @ (uses / capacities)
+    return [
+        ("rounds", 10_000, len(demands)),
+        ("paths", 36, len(uses)),
+        ("even splits", 1.400, float((load.max(axis=1) / best)[7500:].mean())),
+    ]
+
+
+def _sdplib_facts(name: str) -> Callable[[], list[tuple[str, float, float]]]:
+    def facts() -> list[tuple[str, float, float]]:
+        program = public_sdpa.read(public_sdplib.file_of(name))
+        return [("order", public_sdplib.order_of(name), program.n)]
+
+    return facts
+
+
+SOURCES = (
+    Source(
+        "nyse_o.csv",
+        "nyse",
+        "universal/data/nyse_o.csv in the wheel of universal-portfolios 0.4.17 on PyPI",
+        "universal-portfolios 0.4.17 on the Python Package Index",
+        "the package's own (MIT with a request for feedback); prices as in Cover (1991)",
+        "pip download universal-portfolios==0.4.17 --no-deps; unzip -j universal_portfolios-*.whl "
+        "universal/data/nyse_o.csv -d $TIDEWOLF_DATA",
+        _nyse_facts,
+    ),
+    Source(
+        "meta_pod_a.npz",
+        "traffic",
+        "folder Data/Facebook_pod_a of FIGRET (SIGCOMM 2024): Meta's PoD trace",
+        "https://github.com/FIGRET/figret",
+        "MIT",
+        "git clone https://github.com/FIGRET/figret; python -m benchmarks.public_data --figret "
+        "figret/Data/Facebook_pod_a",
+        _meta_facts,
+    ),
+    *(
+        Source(
+            f"{name}.dat-s",
+            "sdplib",
+            "SDPLIB 1.2 (Borchers 1999)"
+            + {
+                "mcp100": "; also bin/mcp100.dat-s of DSDP 5.8 (Debian's source package dsdp)",
+                "theta1": "; also test/theta1.dat-s of CSDP 6.2.0 (Debian's coinor-csdp)",
+            }.get(name, ""),
+            "https://github.com/vsdp/SDPLIB",
+            "none stated; cite Borchers (1999)",
+            f"take data/{name}.dat-s",
+            _sdplib_facts(name),
+        )
+        for name in public_sdplib.PUBLISHED
+    ),
+)
+
+
+def state(source: Source) -> str:
+    """ "absent", "right: ..." or "WRONG: ...", with the facts that were checked."""
+    if not (data_folder() / source.file).is_file():
+        return "absent"
+    try:
+        facts = source.facts()
+    except Exception as error:  # a file of any content is to be told about
+        return f"WRONG: it cannot be read ({error})"
+    wrong = [
+        f"{what} {found:.6g} in place of {published:.6g}"
+        for what, published, found in facts
+        if abs(found - published) > 1e-3 * abs(published)
+    ]
+    if wrong:
+        return f"WRONG: {'; '.join(wrong)}"
+    return f"right: {', '.join(f'{what} {found:.4g}' for what, _, found in facts)}"
+
+
+def from_figret(folder: Path) -> dict[str, Any]:
+    """The arrays of meta_pod_a.npz, from FIGRET's files.
+
+    `train` and `test` have files N.hist, a traffic matrix a line, row by row, and N.opt, the least
+    possible utilisation of each; tunnels.txt the paths of each pair, `0 1:0-1,0-2-1,0-3-1`.
+    """
+    parts = sorted(
+        (path for name in HISTORIES for path in (folder / name).glob("*.hist")),
+        key=lambda path: int(path.stem),
+    )
+    if not parts:
+        raise SystemExit(
+            f"There is no train/1.hist in {folder}; name FIGRET's folder of a network."
+        )
+    full = np.vstack([np.loadtxt(path, ndmin=2) for path in parts])
+    best = np.concatenate([np.loadtxt(path.with_suffix(".opt"), ndmin=1) for path in parts])
+    nodes = round(full.shape[1] ** 0.5)
+    apart = ~np.eye(nodes, dtype=bool).ravel()
+    ends = [(i, j) for i in range(nodes) for j in range(nodes) if i != j]
+    uses, pairs = [], []
+    for line in (folder / "tunnels.txt").read_text().split("\n"):
+        if not line.strip():
+            continue
+        pair, paths = line.split(":")
+        for path in paths.split(","):
+            stops = [int(node) for node in path.split("-")]
+            used = np.zeros(len(ends), dtype=np.uint8)
+            used[[ends.index(link) for link in pairwise(stops)]] = 1
+            uses.append(used)
+            source, target = map(int, pair.split())
+            pairs.append(ends.index((source, target)))
+    return {
+        "demands": full[:, apart].astype(np.float32),
+        "path_links": np.array(uses),
+        "path_pair": np.array(pairs, dtype=np.int16),
+        "capacities": _capacities(folder, ends),
+        "best_mlu": best,
+    }
+
+
+def _capacities(folder: Path, ends: Sequence[tuple[int, int]]) -> Floats:
+    import json
+
+    network = json.loads((folder / f"{folder.name}.json").read_text())
+    told = {(link["source"], link["target"]): link["capacity"] for link in network["links"]}
+    return np.array([float(told[link]) for link in ends])
+
+
+def main(words: Sequence[str]) -> int:
+    """Print every file's source and state; 1 where one is wrong."""
+    parser = argparse.ArgumentParser("python -m benchmarks.public_data")
+    parser.add_argument("--figret", type=Path, help="FIGRET's folder Data/Facebook_pod_a")
+    given = parser.parse_args(words)
+    if given.figret is not None:
+        path = data_folder() / "meta_pod_a.npz"
+        np.savez_compressed(path, **from_figret(given.figret))
+        print(f"written: {path}")
+    print(f"Files are looked for in {data_folder()} ({VARIABLE}).\n")
+    found = [(source, state(source)) for source in SOURCES]
+    for source, words_of in found:
+        print(f"{source.file} ({source.subject}): {words_of}")
+        print(f"  from     {source.source}")
+        print(f"  at       {source.address}")
+        print(f"  licence  {source.licence}")
+        print(f"  fetch    {source.fetch}")
+    return 1 if any(words_of.startswith("WRONG") for _, words_of in found) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

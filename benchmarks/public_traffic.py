@@ -1,0 +1,159 @@
+"""Traffic engineering on Meta's PoD trace: how full the fullest link is over the least it could
+have been, in rounds 7,500 to 9,999.
+
+    re-solving      the best splits for a traffic matrix that one has: the last, the mean of the
+                    last twelve, and with headroom, which is more demand than the mean says
+    best fixed      one split for all rounds that count, by a linear program that knows them; and
+                    the one that was best in the 7,500 rounds before
+    a policy        public_policy.py
+    tidewolf        from round 0 on, no training, nothing told about the rounds to come
+
+There is no limit here to keep headroom to, and all demands times 1 + h have the same best splits
+as before: headroom has to be uneven to mean anything. It is the spread of each pair's demand, or
+its largest of the last twelve, in place of the mean.
+
+Many splits are best for a matrix, as most links are not the fullest. "Any" is the corner that a
+simplex method happens to end in; "most even" the one of them nearest to even splits,
+
+    min  fullest(x) + EVEN |x - even|^2,        EVEN small enough not to matter to the first term.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+import tidewolf as tw
+from benchmarks.members_trials import advice_of
+from benchmarks.public_policy import trained
+from benchmarks.public_tables import ABSENT, Skipped, Table
+from tidewolf.problems.data import recorded
+from tidewolf.problems.meta import COUNTED
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+HEAD = ("who decides", "mean", "p99", "worst")
+WINDOW, EVEN, SEEDS = 12, 1e-3, (0, 1)
+
+
+def any_best(losses: Any, K: Any, matrices: Floats) -> Floats:
+    """Splits that are best for each matrix, as HiGHS finds them."""
+    rows = np.vstack([matrices, matrices[-1:]])
+    demand = tw.functions.MaxUtilization(losses.incidence, rows, losses.capacities, losses.pairs)
+    return advice_of(tw.rivals.Resolve(K), tw.Stream(demand))[1:]  # played a round later
+
+
+def most_even(losses: Any, K: Any, matrices: Floats) -> Floats:
+    """Of the splits that are best for each matrix the most even ones."""
+    import piqp
+
+    owner, paths = np.asarray(losses.pairs), K.shape[0]
+    incidence = losses.incidence
+    dense = incidence.toarray() if hasattr(incidence, "toarray") else np.asarray(incidence)
+    per_link = dense / np.asarray(losses.capacities)[:, None]
+    links, even = len(per_link), np.asarray(K.center)
+    sums = np.zeros((int(owner.max()) + 1, paths + 1))
+    sums[owner, np.arange(paths)] = 1.0
+    P = np.diag(np.append(np.full(paths, 2 * EVEN), 1e-9))
+    c = np.append(-2 * EVEN * even, 1.0)
+    low, found = np.append(np.zeros(paths), -np.inf), np.empty((len(matrices), paths))
+    for t, matrix in enumerate(matrices):
+        load = per_link * matrix[owner]
+        size = float((load @ even).max())
+        if size == 0.0:
+            found[t] = even
+            continue
+        rows = np.hstack([load / size, -np.ones((links, 1))])
+        solver = piqp.DenseSolver()
+        solver.settings.eps_abs = solver.settings.eps_rel = 1e-10
+        solver.setup(P, c, sums, np.ones(len(sums)), rows, None, np.zeros(links), low, None)
+        solver.solve()
+        x = np.maximum(solver.result.x[:paths], 0.0)
+        found[t] = x / np.bincount(owner, x)[owner]
+    return found
+
+
+def windows(raw: Floats, rounds: range, length: int, of: Callable[[Floats], Floats]) -> Floats:
+    """A matrix made of the `length` before each round."""
+    return np.array([of(raw[t - length : t]) for t in rounds])
+
+
+def row(name: str, values: Floats) -> tuple[str, ...]:
+    """A row of the table."""
+    return (
+        name,
+        f"{values.mean():.4f}",
+        f"{np.quantile(values, 0.99):.3f}",
+        f"{values.max():.3f}",
+    )
+
+
+def tables() -> list[Table]:
+    """All who decide, on the record."""
+    problem = tw.problems.meta()
+    (raw,) = (array.astype(np.float64) for array in recorded("meta_pod_a.npz", "demands"))
+    losses, K = problem.stream.losses, problem.K
+    first, counted = COUNTED.start, losses[COUNTED]
+    rounds = range(first, COUNTED.stop)
+    last, mean = raw[first - 1 : -1], windows(raw, rounds, WINDOW, lambda w: w.mean(axis=0))
+    rows = [row("even splits", counted.values(K.center))]
+
+    def fixed(name: str, matrices: Floats, splits: Callable[..., Floats]) -> None:
+        rows.append(row(name, counted.values_at(splits(losses, K, matrices))))
+
+    fixed("re-solve, last matrix, any best", last, any_best)
+    fixed("re-solve, last matrix, most even", last, most_even)
+    fixed("re-solve, mean of twelve, any best", mean, any_best)
+    fixed("re-solve, mean of twelve, most even", mean, most_even)
+    for words, length, of in (
+        ("mean + 1 deviation of twelve", WINDOW, lambda w: w.mean(axis=0) + w.std(axis=0)),
+        ("mean + 2 deviations of twelve", WINDOW, lambda w: w.mean(axis=0) + 2 * w.std(axis=0)),
+        ("largest of twelve", WINDOW, lambda w: w.max(axis=0)),
+        ("mean of 1,000", 1000, lambda w: w.mean(axis=0)),
+    ):
+        fixed(f"re-solve, {words}, most even", windows(raw, rounds, length, of), most_even)
+    before = np.asarray(tw.best_in_hindsight(K, problem.stream[:first]).point)
+    rows.append(row("best fixed split of rounds 0 to 7,499", counted.values(before)))
+    hindsight = np.asarray(tw.best_in_hindsight(K, tw.Stream(counted)).point)
+    rows.append(row("best fixed split in hindsight *", counted.values(hindsight)))
+    policies = _policies(losses, raw, first)
+    if policies:
+        found = [counted.values_at(points[first:]) for points in policies]
+        rows.append(_of_seeds("trained policy, two seeds", found))
+    else:
+        rows.append(("trained policy, two seeds", f"{ABSENT}: no torch", "", ""))
+    rows.append(row("tidewolf `Ensemble`", _ensemble(problem, {})))
+    twelve = windows(raw, range(WINDOW, len(raw)), WINDOW, lambda w: w.mean(axis=0))
+    even = np.vstack([np.tile(K.center, (WINDOW, 1)), most_even(losses, K, twelve)])
+    rows.append(
+        row("tidewolf `Ensemble`, advised by re-solving", _ensemble(problem, {"even": even}))
+    )
+    name = "tidewolf `Ensemble`, advised by the first policy"
+    if policies:
+        rows.append(row(name, _ensemble(problem, {"policy": policies[0]})))
+    else:
+        rows.append((name, f"{ABSENT}: no torch", "", ""))
+    return [Table("traffic", HEAD, rows)]
+
+
+def _policies(losses: Any, raw: Floats, learnt: int) -> list[Floats]:
+    try:
+        return [trained(losses, raw, learnt, seed) for seed in SEEDS]
+    except Skipped as why:
+        print(f"  policy: skipped: {why}")
+        return []
+
+
+def _of_seeds(name: str, values: list[Floats]) -> tuple[str, ...]:
+    """The row of the seeds' average."""
+    each = [
+        np.mean([f(v) for v in values]) for f in (np.mean, lambda v: np.quantile(v, 0.99), np.max)
+    ]
+    return name, f"{each[0]:.4f}", f"{each[1]:.3f}", f"{each[2]:.3f}"
+
+
+def _ensemble(problem: tw.problems.Problem, advice: Mapping[str, Floats]) -> Floats:
+    stream = tw.Stream(problem.stream.losses, advice=dict(advice) or None)
+    named: Any = list(advice)
+    return np.asarray(tw.run(tw.Ensemble(problem.K, advice=named), stream).losses[COUNTED])

@@ -1,0 +1,415 @@
+"""`python -m benchmarks public`: its readers, its arithmetic, the table of oracles, and the page.
+
+What needs data is measured in soak, and compared with docs/benchmarks/public.md.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.public_tables import ABSENT, Skipped, Table, differences, parsed
+from benchmarks.public_traffic import any_best, most_even
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from benchmarks import (
+    blocks,
+    public,
+    public_data,
+    public_oracles,
+    public_portfolios,
+    public_sdpa,
+    public_sdplib,
+)
+
+ROOT = Path(__file__).parent.parent
+seeds = st.integers(0, 10_000)
+
+
+# ---------------------------------------------------------------- blocks and tables
+
+NAMES = ("traffic", "nyse", "sdplib", "oracles", "oracles-ours")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_has_every_block_once(name: str) -> None:
+    text = public.PAGE.read_text(encoding="utf-8")
+    body = blocks.find(text, name)
+    assert body is not None
+    table = parsed(name, body)
+    assert len(table.rows) >= 6
+    assert all(len(row) == len(table.head) for row in table.rows)
+    assert f"<!-- begin {name}: python -m benchmarks public " in text
+
+
+def test_a_block_is_found_and_replaced_alone() -> None:
+    text = (
+        "a\n<!-- begin x: cmd -->\n\n1\n\n<!-- end x -->\nb <!-- begin y: c -->\n2\n<!-- end y -->"
+    )
+    assert blocks.find(text, "x") == "1"
+    assert blocks.find(text, "z") is None
+    after = blocks.replaced(text, "x", "3\n4")
+    assert blocks.find(after, "x") == "3\n4"
+    assert blocks.find(after, "y") == "2"
+    assert blocks.replaced(after, "x", "1") == text
+    with pytest.raises(ValueError, match="0 blocks called 'z'"):
+        blocks.replaced(text, "z", "1")
+
+
+def test_tables_are_compared_cell_by_cell() -> None:
+    table = Table("t", ("who", "loss", "CPU seconds"), [("a", "1.000", "3"), ("b", "[2, 4]", "5")])
+    assert parsed("t", table.markdown()) == table
+    assert differences(table, table, 0.0) == []
+    slower = table._replace(rows=[("a", "1.005", "99"), ("b", "[2, 4]", "1")])
+    assert differences(table, slower, 0.01) == []
+    assert differences(table, slower, 0.001) == ["t: a, loss: 1.000 on the page, 1.005 now"]
+    assert differences(table, table._replace(rows=table.rows[:1]), 0.0) == [
+        "t: 'b' is on one side only"
+    ]
+    other = table._replace(rows=[("a", "many", "3"), ("b", f"{ABSENT}: file absent", "")])
+    assert differences(table, other, 0.5) == ["t: a, loss: 1.000 on the page, many now"]
+    assert differences(table, table._replace(head=("who", "gain", "CPU seconds")), 0.0)
+
+
+# ---------------------------------------------------------------- wealth
+
+
+def test_a_market_of_two_stocks_by_hand() -> None:
+    """One doubles and halves in turn, the other stays: half and half gains 9/8 in two days."""
+    r = np.array([[2.0, 1.0], [0.5, 1.0], [2.0, 1.0], [0.5, 1.0]])
+    even = np.array([0.5, 0.5])
+    assert public_portfolios.grown(public_portfolios.hold(r, even), r) == pytest.approx(1.0)
+    constant = public_portfolios.constant(r, even)
+    assert public_portfolios.grown(constant, r) == pytest.approx((9 / 8) ** 2)
+    # bought from nothing, then back from 2/3 and 1/3, from 1/3 and 2/3, and again
+    np.testing.assert_allclose(public_portfolios.turnover(constant, r), [1.0, 1 / 3, 1 / 3, 1 / 3])
+    paid = 0.99 * (1 - 0.01 / 3) ** 3
+    assert public_portfolios.grown(constant, r, 0.01) == pytest.approx((9 / 8) ** 2 * paid)
+    held = public_portfolios.hold(r, even)
+    np.testing.assert_allclose(public_portfolios.turnover(held, r)[1:], 0.0, atol=1e-15)
+
+
+@settings(max_examples=8)
+@given(seed=seeds)
+def test_strategies_hold_shares_of_the_whole_and_do_not_look_ahead(seed: int) -> None:
+    r = np.exp(np.random.default_rng(seed).normal(0.0, 0.1, (12, 4)))
+    changed = r.copy()
+    changed[7] = changed[7, ::-1]
+    for strategy in (
+        public_portfolios.exponentiated_gradient,
+        public_portfolios.online_newton,
+        public_portfolios.passive_aggressive,
+    ):
+        held = strategy(r)
+        assert held.min() >= 0.0
+        np.testing.assert_allclose(held.sum(axis=1), 1.0, atol=1e-9)
+        np.testing.assert_array_equal(strategy(changed)[:8], held[:8])
+
+
+@given(seed=seeds, n=st.integers(1, 7))
+def test_the_nearest_point_of_the_simplex(seed: int, n: int) -> None:
+    y = np.random.default_rng(seed).normal(0.0, 2.0, n)
+    np.testing.assert_allclose(
+        public_portfolios.nearest(y), tw.sets.Simplex(n).project(y), atol=1e-12
+    )
+
+
+# ---------------------------------------------------------------- semidefinite programs
+
+SAMPLE = """"a comment
+* another
+ 3 = m
+ 1 = nblocks
+ {3}
+{1.0, 1.0,
+ 1}
+0 1 1 1 0.5
+0 1 1 2 -0.25
+0, 1, 2, 3, -0.25
+1 1 1 1 1.0
+2 1 2 2 1
+3 1 3 3 1.0e0
+"""
+
+
+def test_the_sparse_format_is_read() -> None:
+    program = public_sdpa.parse(SAMPLE)
+    assert program.n == 3
+    np.testing.assert_array_equal(program.c, np.ones(3))
+    expected = [[0.5, -0.25, 0.0], [-0.25, 0.0, -0.25], [0.0, -0.25, 0.0]]
+    np.testing.assert_array_equal(program.objective(), expected)
+    again = public_sdpa.parse(public_sdpa.written(program))
+    for one, other in zip(program, again, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("1\n2\n3 3\n1\n", "one block"),
+        ("1\n1\n-3\n1\n", "one block"),
+        ("1\n1\n2\n1\n1 1 1 5 1\n", "outside its block"),
+        ("nothing\n", "does not begin"),
+        ("1\n1\n2\n1 2 3\n", "3 numbers for its 1"),
+    ],
+)
+def test_what_is_not_such_a_program_is_refused(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        public_sdpa.parse(text)
+
+
+def test_an_entry_off_the_diagonal_stands_for_two() -> None:
+    """Y_11 = Y_22 = 1 and <F_3, Y> = 2 Y_12 = 1, which <F_0, Y> = 2 Y_12 is then, too."""
+    lines = ["3", "1", "2", "1 1 1", "0 1 1 2 1", "1 1 1 1 1", "2 1 2 2 1", "3 1 1 2 1"]
+    reached, most, _ = map(float, public_sdplib.solved(public_sdpa.parse("\n".join(lines))))
+    assert reached == pytest.approx(1.0, rel=1e-6)
+    assert most == pytest.approx(1.0, rel=1e-6)
+
+
+def test_equations_on_many_entries_are_refused() -> None:
+    program = public_sdpa.parse("1\n1\n3\n1\n1 1 1 1 1\n1 1 2 3 1\n")
+    with pytest.raises(ValueError, match="single entries"):
+        public_sdpa.stream(program)
+
+
+@pytest.mark.parametrize("seed", range(1))
+def test_a_cut_in_a_file_has_the_value_of_another_solver(seed: int) -> None:
+    import cvxpy
+
+    rng, n = np.random.default_rng(seed), 9
+    W = np.triu(rng.integers(0, 3, (n, n)), 1).astype(float)
+    program = public_sdpa.parse(public_sdpa.written(public_sdpa.max_cut(W + W.T)))
+    Y = cvxpy.Variable((n, n), PSD=True)
+    task = cvxpy.Problem(cvxpy.Maximize(cvxpy.trace(program.objective() @ Y)), [cvxpy.diag(Y) == 1])
+    value = task.solve(solver="CLARABEL")
+    reached, most, _ = map(float, public_sdplib.solved(program))
+    assert reached == pytest.approx(value, rel=1e-6)
+    assert most == pytest.approx(value, rel=1e-6)
+    largest = max(
+        sum(W[i, j] for i in range(n) for j in range(n) if sides[i] != sides[j])
+        for sides in itertools.product((0, 1), repeat=n)
+    )
+    assert largest <= most + 1e-6
+
+
+def test_the_theta_function_of_a_pentagon() -> None:
+    """max <J, Y> with tr Y = 1 and Y_ij = 0 on edges is the square root of 5 (Lovasz 1979)."""
+    n, edges = 5, [(i, (i + 1) % 5) for i in range(5)]
+    lines = ["6", "1", "5", "1 0 0 0 0 0"]
+    lines += [f"0 1 {i + 1} {j + 1} 1" for i in range(n) for j in range(i, n)]
+    lines += [f"1 1 {i + 1} {i + 1} 1" for i in range(n)]
+    lines += [f"{k + 2} 1 {min(e) + 1} {max(e) + 1} 1" for k, e in enumerate(edges)]
+    reached, most, _ = map(float, public_sdplib.solved(public_sdpa.parse("\n".join(lines))))
+    assert reached == pytest.approx(math.sqrt(5), rel=1e-6)
+    assert most == pytest.approx(math.sqrt(5), rel=1e-6)
+
+
+# ---------------------------------------------------------------- splits
+
+
+@settings(max_examples=4)
+@given(seed=seeds)
+def test_the_most_even_of_the_best_splits(seed: int) -> None:
+    """As full as the other best splits make the fullest link, and no farther from even."""
+    rng = np.random.default_rng(seed)
+    nodes = range(4)
+    pairs = list(itertools.permutations(nodes, 2))
+    tunnels = tw.networks.Tunnels([(a, b, 1.0, 10.0) for a, b in pairs], pairs, k=3)
+    demands = rng.exponential(1.0, (2, len(pairs))) * (rng.random((2, len(pairs))) < 0.8)
+    losses, K = tunnels.max_utilization(demands), tunnels.splits
+    corner, even = any_best(losses, K, demands), most_even(losses, K, demands)
+    np.testing.assert_allclose(losses.values_at(even), losses.values_at(corner), rtol=1e-6)
+    farther = np.linalg.norm(corner - K.center, axis=1) - np.linalg.norm(even - K.center, axis=1)
+    assert farther.min() >= -1e-6
+    assert max(K.excess(x) for x in even) <= 1e-9
+
+
+# ---------------------------------------------------------------- oracles
+
+
+def test_every_set_is_in_the_table_of_oracles() -> None:
+    assert public_oracles.unlisted() == set()
+    names = {name for row in public_oracles.THEIRS for name in row.ours} | set(public_oracles.OURS)
+    assert names <= {kind.__name__ for kind in tw.sets.every()}
+    assert len({row.theirs for row in public_oracles.THEIRS}) == len(public_oracles.THEIRS)
+    for row in public_oracles.THEIRS:
+        assert all(name in row.words or name in ("L1Ball", "L2Ball", "Box") for name in row.ours)
+
+
+def test_the_page_shows_the_table_of_oracles() -> None:
+    text = public.PAGE.read_text(encoding="utf-8")
+    assert public.compared(text, public.measured("oracles")) == []
+
+
+def smallest(values: np.ndarray, k: int) -> float:
+    return float(np.sort(values)[:k].sum())
+
+
+def least(row: str, d: np.ndarray) -> tuple[Callable[[], tw.sets.ConvexSet], float]:
+    """Our set, and the least <d, x> over the set as FrankWolfe.jl defines it; n = 6."""
+    n, k, tau, sizes = 6, 2, 1.5, np.abs(d)
+    lower, upper = np.linspace(-2.0, -1.0, n), np.linspace(0.5, 3.0, n)
+    weights = np.linspace(2.0, 1.0, n)
+    A, c = np.diag(np.linspace(1.0, 3.0, n)), np.ones(n)
+    sums = np.cumsum(np.sort(sizes)[::-1]) / np.cumsum(weights)
+    points = np.random.default_rng(0).normal(size=(5, n))
+    S = tw.sets
+    half = (upper - lower) / 2
+    return {
+        "LpNormBallLMO": (lambda: S.LpBall(n, 3.0, tau), -tau * float(np.linalg.norm(d, 1.5))),
+        "KNormBallLMO": (lambda: S.KNormBall(n, k, tau), -tau * max(sizes.max(), sizes.sum() / k)),
+        "OrderWeightNormBallLMO": (lambda: S.OrderedWeightedBall(weights, tau), -tau * sums.max()),
+        "EllipsoidLMO": (
+            lambda: S.Ellipsoid(A / tau, center=c),
+            float(d @ c - math.sqrt(tau * (d @ np.linalg.solve(A, d)))),
+        ),
+        "UnitSimplexLMO": (lambda: S.Simplex(n, tau, at_most=True), tau * min(0.0, d.min())),
+        "ProbabilitySimplexLMO": (lambda: S.Simplex(n, tau), tau * d.min()),
+        "UnitHyperSimplexLMO": (
+            lambda: S.Knapsack(np.ones(n), k * tau, upper=tau),
+            tau * smallest(np.minimum(d, 0.0), k),
+        ),
+        "HyperSimplexLMO": (lambda: S.CappedSimplex(n, tau, total=k * tau), tau * smallest(d, k)),
+        "KSparseLMO": (lambda: S.KSparse(n, k, tau), tau * smallest(-sizes, k)),
+        "BoxLMO": (lambda: S.Box(lower, upper), float(np.minimum(d * lower, d * upper).sum())),
+        "ZeroOneHypercubeLMO": (
+            lambda: S.Box(np.zeros(n), np.ones(n)),
+            float(np.minimum(d, 0.0).sum()),
+        ),
+        "DiamondLMO": (
+            lambda: S.Translated(S.GroupBall(np.arange(n), 1.0, 1.0 / half), lower + half),
+            float(d @ (lower + half) - (half * sizes).max()),
+        ),
+        "ConvexHullLMO": (lambda: S.VertexHull(points), float((points @ d).min())),
+    }[row]
+
+
+VECTORS = tuple(
+    row.theirs
+    for row in public_oracles.THEIRS[
+        : [r.theirs for r in public_oracles.THEIRS].index("MathOptLMO")
+    ]
+    if row.theirs
+    not in (
+        "BirkhoffPolytopeLMO",
+        "NuclearNormBallLMO",
+        "SpectraplexLMO",
+        "UnitSpectrahedronLMO",
+        "FantopeLMO",
+    )
+)
+
+
+@pytest.mark.parametrize("row", VECTORS)
+@settings(max_examples=8)
+@given(seed=seeds)
+def test_our_set_is_theirs(row: str, seed: int) -> None:
+    d = np.random.default_rng(seed).normal(size=6)
+    made, value = least(row, d)
+    assert float(d @ made().lmo(d)) == pytest.approx(value, rel=1e-9, abs=1e-9)
+
+
+@settings(max_examples=8)
+@given(seed=seeds)
+def test_our_sets_of_matrices_are_theirs(seed: int) -> None:
+    D = np.random.default_rng(seed).normal(size=(4, 4))
+    D, S, tau = D + D.T, tw.sets, 1.5
+    eigenvalues = np.linalg.eigvalsh(D)
+    permutations = (sum(D[i, p[i]] for i in range(4)) for p in itertools.permutations(range(4)))
+    for K, value in (
+        (S.NuclearBall((4, 4), tau), -tau * np.abs(eigenvalues).max()),
+        (S.Spectraplex(4, tau), tau * eigenvalues[0]),
+        (S.BoundedPSD(4, tau), tau * min(0.0, eigenvalues[0])),
+        (S.Fantope(4, 2), eigenvalues[:2].sum()),
+        (S.Birkhoff(4), min(permutations)),
+    ):
+        assert float((D * K.lmo(D)).sum()) == pytest.approx(value, rel=1e-7)
+
+
+# ---------------------------------------------------------------- data
+
+
+def test_what_is_absent_is_skipped_with_its_reason(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("TIDEWOLF_DATA", str(tmp_path))
+    for subject, file in (("nyse", "nyse_o.csv"), ("traffic", "meta_pod_a.npz")):
+        with pytest.raises(Skipped, match=rf"recorded stream {file} is not in .*TIDEWOLF_DATA"):
+            public.measured(subject)
+    monkeypatch.setattr(public_sdplib, "GENERATED", (6,))
+    (table,) = public.measured("sdplib")
+    *cuts, random = table.rows
+    assert all(row[3].startswith(ABSENT) for row in cuts)
+    assert random[3] == random[4]
+    assert {public_data.state(source) for source in public_data.SOURCES} == {"absent"}
+
+
+def test_the_script_says_where_every_file_comes_from(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("TIDEWOLF_DATA", str(tmp_path))
+    assert public_data.main([]) == 0
+    told = capsys.readouterr().out
+    for source in public_data.SOURCES:
+        assert f"{source.file} ({source.subject}): absent" in told
+        assert f"  at       {source.address}\n" in told
+        assert source.subject in public.SUBJECTS
+    (tmp_path / "nyse_o.csv").write_text("a,b\n1.0,2.0\n")
+    assert public_data.main([]) == 1
+    assert "nyse_o.csv (nyse): WRONG: days 1 in place of 5651" in capsys.readouterr().out
+    (tmp_path / "nyse_o.csv").write_bytes(b"\x00")
+    assert "WRONG: it cannot be read" in public_data.state(public_data.SOURCES[0])
+
+
+def test_a_folder_of_figret_becomes_a_record(tmp_path) -> None:
+    """Two nodes apart in each direction, and a third between them."""
+    folder = tmp_path / "small"
+    (folder / "train").mkdir(parents=True)
+    (folder / "test").mkdir()
+    (folder / "train" / "1.hist").write_text("0 1 2 3 0 4 5 6 0\n0 2 2 3 0 4 5 6 0\n")
+    (folder / "train" / "1.opt").write_text("0.5\n0.25\n")
+    (folder / "test" / "2.hist").write_text("0 9 2 3 0 4 5 6 0\n")
+    (folder / "test" / "2.opt").write_text("0.75\n")
+    (folder / "tunnels.txt").write_text("0 1:0-1,0-2-1\n2 1:2-1\n")
+    ends = list(itertools.permutations(range(3), 2))
+    links = [{"source": a, "target": b, "capacity": 10.0 * a + b} for a, b in reversed(ends)]
+    (folder / "small.json").write_text(json.dumps({"links": links}))
+    got = public_data.from_figret(folder)
+    np.testing.assert_array_equal(
+        got["demands"], [[1, 2, 3, 4, 5, 6], [2, 2, 3, 4, 5, 6], [9, 2, 3, 4, 5, 6]]
+    )
+    np.testing.assert_array_equal(got["best_mlu"], [0.5, 0.25, 0.75])
+    np.testing.assert_array_equal(got["path_pair"], [0, 0, 5])
+    np.testing.assert_array_equal(np.flatnonzero(got["path_links"].ravel()), [0, 7, 11, 17])
+    np.testing.assert_array_equal(got["capacities"], [1.0, 2.0, 10.0, 12.0, 20.0, 21.0])
+
+
+def test_the_command_runs_one_subject() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", "public", "oracles", "--compare"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}"},
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "KNormBallLMO" in done.stdout
+    assert "DIFFERS" not in done.stdout
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("subject", public.SUBJECTS)
+def test_the_page_is_what_is_measured(subject: str) -> None:
+    try:
+        tables = public.measured(subject)
+    except Skipped as why:
+        pytest.skip(str(why))
+    assert public.compared(public.PAGE.read_text(encoding="utf-8"), tables) == []
