@@ -24,7 +24,7 @@ from tidewolf.methods.clock import EveryRound
 from tidewolf.methods.late import Decided, Overrides
 from tidewolf.methods.steps.slopes import Slopes, tangent_gradients
 
-ROUNDS = 1_000  # 120 in the tests
+ROUNDS = 1_000  # 60 in the tests
 WEEKS = 12  # 6 in the tests
 BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 rng = np.random.default_rng(0)
