@@ -205,6 +205,7 @@ axes[1].set(ylabel="heard too much so far\n[thousandths]", xlabel="round")
 fig.suptitle("What is heard too much is heard in few moments")
 fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 plt.show()
+# sphinx_gallery_thumbnail_number = 2
 
 # %%
 # What to change for your own data

@@ -205,6 +205,7 @@ price.plot(
 price.set_ylabel("cost [ms a round]")
 fig.legend(loc="outside lower center", ncols=2)
 plt.show()
+# sphinx_gallery_thumbnail_number = 2
 
 # %%
 # What to change for your own data

@@ -191,6 +191,7 @@ axes[1].set_xticklabels(["small"] * small.sum(), rotation=45)
 fig.colorbar(image, ax=axes, label="stars from the middle")
 fig.suptitle("The forecast keeps the tastes and lifts the small shops")
 plt.show()
+# sphinx_gallery_thumbnail_number = 3
 
 # %%
 # What to change for your own data

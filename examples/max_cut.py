@@ -125,8 +125,8 @@ assert run.certificate.holds
 print(run.members)
 
 # %%
-# *Lost at most* is the guard inequality, in units of all disturbance of a mean round, summed over
-# the rounds: whatever the re-solvers had done, the run cannot have lost more to them than that.
+# *Lost at most* is the guard inequality: what the run can have lost to each member in all, a broken
+# diagonal counted at the price that the run puts on it. The unit is all disturbance of a mean round.
 #
 # Round to real cuts
 # ------------------
@@ -149,7 +149,6 @@ def left(matrices, hyperplanes=30):
 
 every = (np.arange(2 ** (POINTS - 1))[:, None] >> np.arange(POINTS)) & 1  # the last is on side 0
 inside = (every[:, i] == every[:, j]) @ (weights / weights.sum(axis=1, keepdims=True)).mean(axis=0)
-best_cut = every[inside.argmin()]
 
 shares = {
     "a coin for every point": np.full(ROUNDS, 0.5),
@@ -231,6 +230,7 @@ ax.set(
 )
 ax.legend()
 plt.show()
+# sphinx_gallery_thumbnail_number = 2
 
 # %%
 # What to change for your own data

@@ -12,6 +12,7 @@ it, puts it through the laws, plays, and then writes a learner of its own, too.
 """
 
 from dataclasses import dataclass
+from textwrap import fill
 from typing import ClassVar, NamedTuple
 
 import matplotlib.pyplot as plt
@@ -99,7 +100,7 @@ class Slipped(NeverFalling):
 try:
     tw.testing.check_set(Slipped(7))
 except tw.core.errors.LawBroken as broken:
-    print(broken)
+    print(fill(str(broken), 88))
 
 # %%
 # Seasons
@@ -138,8 +139,8 @@ print(run)
 #           \lambda \leftarrow \lambda + \rho\, g_t^+(x),
 #
 # with :math:`\eta_t = \sqrt{\ln m / \sum_s r_s^2}`, :math:`r_s` the range of the costs of round
-# :math:`s`, so that the unit of the losses does not matter. A learner is frozen settings, a state, and
-# pure steps. ``EveryRound`` brings the clock and late feedback, ``tangent_gradients`` both gradients,
+# :math:`s`: it fits itself to their size. The rate :math:`\rho` does not, and has to be chosen. A
+# learner is frozen settings, a state, and pure steps. ``EveryRound`` brings the clock and late feedback, ``tangent_gradients`` both gradients,
 # and refuses what is no number.
 
 
@@ -273,6 +274,7 @@ ax.set(
 )
 ax.legend()
 plt.show()
+# sphinx_gallery_thumbnail_number = 2
 
 # %%
 # What to change for your own data
