@@ -78,10 +78,10 @@ def towards(v):
     return np.outer(v, v) / (v @ v)
 
 
-last = np.maximum(np.arange(ROUNDS) - 1, 0)
+last = np.maximum(np.arange(ROUNDS) - 1, 0)  # the first round is given its own
 beam = np.array([towards(v) for v in h[last]])
-deaf = [np.linalg.qr(A.T)[0] for A in a[last]]  # what the receivers hear, as a basis
-zero_forcing = np.array([towards(v - Q @ (Q.T @ v)) for v, Q in zip(h[last], deaf, strict=True)])
+heard = [np.linalg.qr(A.T)[0] for A in a[last]]  # what the receivers hear, as a basis
+zero_forcing = np.array([towards(v - Q @ (Q.T @ v)) for v, Q in zip(h[last], heard, strict=True)])
 stream = tw.Stream(losses, limits)
 resolved = tw.run(tw.rivals.Resolve(K, columns=True), stream, decisions=True)
 careful = tw.run(tw.rivals.Resolve(K, columns=True, headroom=2.0), stream, decisions=True)

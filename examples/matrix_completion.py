@@ -86,7 +86,7 @@ def fitted(rank=3, every=20):
 
 
 fit = fitted()
-known = np.concatenate([allowed[:1], allowed[:-1]])
+known = np.concatenate([allowed[:1], allowed[:-1]])  # the first round is given its own
 over = np.maximum(fit @ behind - known[:, None], 0.0)
 repaired = fit - over[..., None] * behind / (behind @ behind)
 
