@@ -78,7 +78,7 @@ SOURCES = (
         "nyse_o.csv",
         "nyse",
         "universal/data/nyse_o.csv in the wheel of universal-portfolios 0.4.17 on PyPI",
-        "https://pypi.org/project/universal-portfolios/0.4.17/",
+        "universal-portfolios 0.4.17 on the Python Package Index",
         "the package's own (MIT with a request for feedback); prices as in Cover (1991)",
         "pip download universal-portfolios==0.4.17 --no-deps; unzip -j universal_portfolios-*.whl "
         "universal/data/nyse_o.csv -d $TIDEWOLF_DATA",

@@ -112,7 +112,7 @@ THEIRS = (
     ),
     Oracle("TrackingLMO", "counts calls", (), "no set: every run counts its calls"),
     Oracle(
-        "CachedLMO and its kin",
+        "CachedLMO",
         "remember vertices",
         (),
         "no set: learners keep the vertices they know",

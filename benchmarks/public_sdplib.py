@@ -59,7 +59,7 @@ def order_of(name: str) -> int:
 
 def row(name: str) -> tuple[str, ...]:
     """A problem's row of the table."""
-    n, published, path = order_of(name), f"{PUBLISHED[name]:.7g}", file_of(name)
+    n, published, path = order_of(name), f"{PUBLISHED[name]:#.7g}", file_of(name)
     if n > LARGEST:
         return name, str(n), published, f"{ABSENT}: too large", "", ""
     if not path.is_file():
@@ -82,7 +82,7 @@ def generated(n: int) -> tuple[str, ...]:
     rng = np.random.default_rng(n)
     edges = np.triu(rng.random((n, n)) < DEGREE / n, 1).astype(np.float64)
     program = public_sdpa.max_cut(edges + edges.T)
-    return f"a random graph, n = {n}", str(n), "", *solved(program)
+    return f"random graph {n}", str(n), "", *solved(program)
 
 
 def tables() -> list[Table]:

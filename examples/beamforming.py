@@ -18,7 +18,7 @@ import numpy as np
 
 import tidewolf as tw
 
-ROUNDS = 300  # 60 in the tests
+ROUNDS = 300  # 30 in the tests
 ANTENNAS = 12  # 6 in the tests
 BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 rng = np.random.default_rng(0)

@@ -16,7 +16,7 @@ import numpy as np
 
 import tidewolf as tw
 
-ROUNDS = 1_000  # 100 in the tests
+ROUNDS = 1_000  # 60 in the tests
 CUSTOMERS = 20  # 8 in the tests
 ARTICLES = 12  # 6 in the tests
 TAU = 30.0

@@ -17,7 +17,7 @@ import numpy as np
 
 import tidewolf as tw
 
-ROUNDS = 600  # 60 in the tests
+ROUNDS = 600  # 40 in the tests
 POINTS = 16  # 8 in the tests
 DAY = 200  # 20 in the tests
 BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"

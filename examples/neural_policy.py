@@ -16,10 +16,10 @@ import numpy as np
 
 import tidewolf as tw
 
-ROUNDS = 960  # 120 in the tests
-DAY = 48  # 12 in the tests
-TRAINING = 240  # 30 in the tests
-STEPS = 600  # 60 in the tests
+ROUNDS = 960  # 60 in the tests
+DAY = 48  # 6 in the tests
+TRAINING = 240  # 18 in the tests
+STEPS = 600  # 20 in the tests
 BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 rng = np.random.default_rng(0)
 

@@ -79,13 +79,14 @@ def is_infeasible(K: S.Polyhedral, out: list[int]) -> bool:
     return linprog(0 * d.lower, A_ub, d.b_ub, A, b, bounds, method="highs").status == 2
 
 
+@pytest.mark.soak_examples(12)
 @given(
     K=st.sampled_from(SETS),
     which=st.integers(0, 5),
     seed=st.integers(0, 99),
     outages=st.lists(st.sets(st.integers(0, 12), max_size=4), min_size=7, max_size=7),
 )
-@settings(max_examples=12)
+@settings(max_examples=6)
 def test_what_is_played_is_a_member_without_the_entries_that_are_out(K, which, seed, outages):
     learner, stream = learners_on(K)[which], stream_on(K, len(outages), seed)
     state, n = learner.start(), int(np.prod(K.shape))

@@ -112,8 +112,9 @@ def honest(
         )
 
 
+@pytest.mark.soak_examples(40)
 @each_set
-@settings(max_examples=40)
+@settings(max_examples=10)
 @given(
     seed=seeds,
     b=st.sampled_from([1, 2, 7, 40]),
@@ -136,7 +137,9 @@ def test_piecewise_linear_blocks_are_solved_to_the_accuracy_asked_for(
     assert solved.looks <= 60
 
 
+@pytest.mark.soak_examples(25)
 @each_set
+@settings(max_examples=8)
 @given(seed=seeds, alpha=st.sampled_from([1e-2, 1.0, 1e2]), delta=st.sampled_from([0.1, 1.0, 1e2]))
 def test_half_a_block_and_a_block_twice_are_the_same_step(
     K: Any, seed: int, alpha: float, delta: float
@@ -155,8 +158,10 @@ def test_half_a_block_and_a_block_twice_are_the_same_step(
     assert np.linalg.norm(once.x - again.x) <= apart
 
 
+@pytest.mark.soak_examples(25)
 @pytest.mark.parametrize("kind", ["length", "loss", "constraint"])
 @pytest.mark.parametrize("by", [1e-8, 1e8])
+@settings(max_examples=8)
 @given(seed=seeds)
 def test_units_do_not_matter(kind: str, by: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -193,7 +198,9 @@ def test_units_do_not_matter(kind: str, by: float, seed: int) -> None:
     assert np.linalg.norm(ours.x - theirs.x * there) <= close
 
 
+@pytest.mark.soak_examples(25)
 @pytest.mark.parametrize("name", ["box", "matrices", "simplex", "flow"])
+@settings(max_examples=8)
 @given(seed=seeds, b=st.sampled_from([1, 5, 30]), delta=st.sampled_from([0.1, 10.0]))
 def test_capacities_are_maxima_of_coordinates(name: str, seed: int, b: int, delta: float) -> None:
     K, rng = SETS[name], np.random.default_rng(seed)
@@ -229,7 +236,9 @@ def test_linear_and_affine_blocks_are_blocks_of_one_piece(seed: int) -> None:
         assert abs(h(task, one.x) - h(task, other.x)) <= 1e-10
 
 
+@pytest.mark.soak_examples(25)
 @each_set
+@settings(max_examples=8)
 @given(
     seed=seeds,
     b=st.sampled_from([1, 6]),
@@ -275,7 +284,9 @@ def cones(K: Any, rng: np.random.Generator, b: int) -> Custom:
     return Custom(value, subgradient, K.shape, rounds=b)
 
 
+@pytest.mark.soak_examples(25)
 @each_set
+@settings(max_examples=8)
 @given(seed=seeds, budget=st.sampled_from([1, 2, 5, 12]))
 def test_unknown_functions_stop_at_the_budget_with_an_honest_gap(
     K: Any, seed: int, budget: int
@@ -351,7 +362,9 @@ def test_curved_constraints_that_cuts_alone_describe_badly_are_solved_in_few_loo
     assert solved.looks <= 50
 
 
+@pytest.mark.soak_examples(25)
 @each_set
+@settings(max_examples=8)
 @given(seed=seeds, delta=st.sampled_from([1.0, 1e8]), alpha=st.sampled_from([1e-12, 1.0, 1e12]))
 def test_without_a_breach_one_look_is_exact(K: Any, seed: int, delta: float, alpha: float) -> None:
     rng = np.random.default_rng(seed)
@@ -399,7 +412,9 @@ def test_without_drift_the_nearest_point_that_keeps_the_constraint_is_found() ->
     np.testing.assert_allclose(solve_penalty(task, 1e-12).x, [0.6, 0.8], atol=1e-9)
 
 
+@pytest.mark.soak_examples(25)
 @each_set
+@settings(max_examples=8)
 @given(seed=seeds, rounds=st.integers(1, 4), k=st.sampled_from([1e-3, 1.0, 1e3]))
 def test_multipliers_are_feasible_and_no_feasible_ones_are_better(
     K: Any, seed: int, rounds: int, k: float

@@ -100,7 +100,9 @@ def h(task: PenaltyTask, x: np.ndarray) -> float:
 # ------------------------------------------------------------------------------------- certificates
 
 
+@pytest.mark.soak_examples(25)
 @pytest.mark.parametrize("name", SETS)
+@settings(max_examples=8)
 @given(seed=seeds)
 def test_answers_are_as_good_as_certified_and_as_asked(name, seed):
     task = random_task(SETS[name], seed)
@@ -122,7 +124,9 @@ def test_answers_are_as_good_as_certified_and_as_asked(name, seed):
         )
 
 
+@pytest.mark.soak_examples(25)
 @pytest.mark.parametrize("name", SETS)
+@settings(max_examples=8)
 @given(seed=seeds)
 def test_the_gap_is_that_of_the_bound_of_the_task(name, seed):
     """What is certified is h(x) - task.lower(s, e), only summed so that nothing cancels, and the
@@ -163,8 +167,9 @@ def test_the_gap_is_that_of_the_bound_of_the_task(name, seed):
     assert all(lower <= h(task, z) + 1e-11 * sizes for z in members(task, best.x, seed, 10))
 
 
+@pytest.mark.soak_examples(12)
 @pytest.mark.parametrize("name", SETS)
-@settings(max_examples=12)
+@settings(max_examples=5)
 @given(seed=seeds)
 def test_every_stage_that_answers_gives_the_same_point(name, seed):
     task = random_task(SETS[name], seed)
@@ -208,11 +213,12 @@ def test_units_of_h_do_not_matter(seed, factor, name):
     assert np.linalg.norm(one.x - two.x) <= 2.0 * np.sqrt(2.0 * accuracy / task.alpha)
 
 
+@pytest.mark.soak_examples(8)
 @pytest.mark.parametrize(
     "name", ["a box", "a simplex", "flows", "layers", "a hull of vertices", "a ball"]
 )
 @pytest.mark.parametrize("alpha", [1e-12, 1e-6, 1e6, 1e12])
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(seed=seeds)
 def test_extreme_weights_leave_certificates_honest(name, alpha, seed):
     task = random_task(SETS[name], seed)._replace(alpha=alpha)

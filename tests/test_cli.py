@@ -12,6 +12,7 @@ import sys
 
 import pytest
 
+from covering import few
 from tidewolf import __version__, functions, learners, problems, rivals, sets
 from tidewolf.cli import main
 from tidewolf.cli.compare import _CONTESTANTS
@@ -351,7 +352,7 @@ def test_what_keeps_the_laws_is_said_to_in_a_line_each(mine, member, shown, caps
     [
         "tidewolf.rivals:SinhaVaze",
         "tidewolf.functions:LogWealth",
-        "tidewolf.learners:LyapunovFrankWolfe",
+        pytest.param("tidewolf.learners:LyapunovFrankWolfe", marks=pytest.mark.soak),
     ],
 )
 def test_classes_are_checked_by_their_examples(name, capsys):
@@ -500,8 +501,8 @@ def test_every_command_shows_examples(command, capsys):
     ("line", "offered"),
     [
         ("re", ["resume", "report", "restore"]),
-        ("doc", ["doctor"]),
-        ("run rou", ["routing"]),
+        pytest.param("doc", ["doctor"], marks=pytest.mark.soak),
+        pytest.param("run rou", ["routing"], marks=pytest.mark.soak),
         ("run routing --learner Lya", ["LyapunovDescent", "LyapunovFrankWolfe"]),
     ],
 )
@@ -554,7 +555,7 @@ def test_the_list_explains_the_settings_of_one(capsys):
     assert capsys.readouterr().err == sentence
 
 
-@pytest.mark.parametrize("package", ["typer", "rich", "matplotlib", "pyarrow"])
+@pytest.mark.parametrize("package", few(2, ["typer", "pyarrow", "rich", "matplotlib"]))
 def test_without_the_extra_one_sentence_says_so(package, short):
     program = (
         f"import sys; sys.modules[{package!r}] = None; from tidewolf.cli import main; "

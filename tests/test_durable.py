@@ -104,8 +104,9 @@ def told_again(seen: Any) -> Any:
 # --- never having stopped -------------------------------------------------------------------------
 
 
+@pytest.mark.soak_examples(12)
 @every_learner
-@settings(max_examples=12)
+@settings(max_examples=4)
 @given(
     st.lists(st.tuples(st.integers(0, ROUNDS), st.booleans()), max_size=5),
     st.integers(1, ROUNDS + 1),
@@ -134,7 +135,7 @@ def test_closed_or_killed_it_goes_on_bit_for_bit(name, stops, snapshot_every, ke
 @pytest.mark.parametrize(
     ("name", "seed"),
     [
-        *((name, 0) for name in (*LEARNERS, "Follower", "late")),
+        *((name, 0) for name in ("LyapunovDescent", "BanditPrimalDual", "Follower", "late")),
         *(pytest.param(name, 1, marks=pytest.mark.soak) for name in LEARNERS | TOLD | LATE),
     ],
 )
@@ -781,7 +782,8 @@ def test_bad_arguments_are_refused_before_a_file_is_made(tmp_path):
 # --- what is known before a round -----------------------------------------------------------------
 
 
-@settings(max_examples=10)
+@pytest.mark.soak_examples(10)
+@settings(max_examples=4)
 @given(
     st.lists(st.tuples(st.integers(0, 12), st.booleans(), st.booleans()), max_size=5),
     st.integers(1, 14),

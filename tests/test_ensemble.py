@@ -213,6 +213,7 @@ ADVISED = {
 }
 
 
+@pytest.mark.soak_examples(4)
 @pytest.mark.parametrize("given_", ADVISED.values(), ids=ADVISED)
 @given(
     seed=seeds,
@@ -220,7 +221,7 @@ ADVISED = {
     kind=st.sampled_from([*KINDS, "hopeless"]),
     stride=st.booleans(),
 )
-@settings(max_examples=4)
+@settings(max_examples=2)
 def test_its_sums_are_those_of_the_inequality_written_plainly(given_, seed, K, kind, stride):
     """Also where the ledger's units change all the time."""
     with pytest.MonkeyPatch.context() as patch:
@@ -298,9 +299,10 @@ def settings_of(K):
     ]
 
 
+@pytest.mark.soak_examples(4)
 @pytest.mark.parametrize("number", range(5))
 @given(seed=seeds, K=st.sampled_from([*PLAIN[:3], *PRODUCTS]), kind=st.sampled_from(KINDS))
-@settings(max_examples=4)
+@settings(max_examples=2)
 def test_no_total_exceeds_its_measured_bound(number, seed, K, kind):
     stream = with_knowledge(hostile(kind, K, 60, seed)[0], K, seed)
     learner = settings_of(K)[number]

@@ -21,6 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from covering import few
 from tidewolf import __version__, learners, problems, rivals
 from tidewolf.cli import main
 from tidewolf.core import checkpoint
@@ -244,7 +245,8 @@ def stop_after(rounds):
     return stopping
 
 
-@settings(max_examples=5)
+@pytest.mark.soak_examples(5)
+@settings(max_examples=2)
 @given(stops=st.lists(st.integers(0, 70), min_size=1, max_size=3))
 def test_stopping_anywhere_and_going_on_changes_nothing(tmp_path_factory, stops):
     here = tmp_path_factory.mktemp("stops")
@@ -290,7 +292,12 @@ def test_a_learner_refuses_a_stream_in_a_sentence(place, name):
 
 
 @pytest.mark.parametrize(
-    ("place", "name"), [pair for pair in itertools.product(PLACES, EVERY) if pair not in REFUSED]
+    ("place", "name"),
+    [
+        pytest.param(place, name, marks=() if (i + j) % 2 == 0 else pytest.mark.soak)
+        for (i, place), (j, name) in itertools.product(enumerate(PLACES), enumerate(EVERY))
+        if (place, name) not in REFUSED
+    ],
 )
 def test_every_learner_goes_on_from_its_recording(place, name):
     problem = problems.named(place)(rounds=24, seed=2)
@@ -328,7 +335,7 @@ def begun(here, *arguments):
 
 
 def test_a_child_that_is_killed_is_resumed_bit_for_bit(here, capsys):
-    (here / "long.toml").write_text(LONG)
+    (here / "long.toml").write_text(LONG.replace("4000", "1500"))
     with begun(here, "run", "long.toml", "--out", "cut") as child:
         child.kill()
     assert child.returncode == -signal.SIGKILL
@@ -379,7 +386,7 @@ def marks(here):
     }
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", few(1, [signal.SIGINT, signal.SIGTERM]))
 def test_an_interrupted_child_says_one_sentence_and_leaves_a_folder_to_resume(here, number):
     (here / "long.toml").write_text(LONG)
     with begun(here, "run", "long.toml", "--out", "cut") as child:

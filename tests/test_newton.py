@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from covering import few
 from tidewolf.core.errors import NotSupported
 from tidewolf.functions import Affine, Capacity, Chain, Linear, LogWealth, MaxAffine, Quadratic
 from tidewolf.hindsight.curved_task import CurvedTask
@@ -42,7 +43,9 @@ def members(K, rng, count):
     return np.einsum("ij,j...->i...", rng.dirichlet(np.ones(6), count), vertices)
 
 
+@pytest.mark.soak_examples(25)
 @pytest.mark.parametrize("K", [K for K in SETS if isinstance(K, tw.sets.Projectable)], ids=repr)
+@settings(max_examples=8)
 @given(seed=seeds, scale=st.sampled_from([0.1, 1.0, 30.0]))
 def test_the_nearest_point_is_the_projection(K, seed, scale):
     y = scale * np.random.default_rng(seed).standard_normal(K.shape)
@@ -54,8 +57,9 @@ def test_the_nearest_point_is_the_projection(K, seed, scale):
     assert best.upper - best.lower <= 2e-6 * (1.0 + least)
 
 
+@pytest.mark.soak_examples(10)
 @pytest.mark.parametrize("K", SETS, ids=repr)
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(seed=seeds)
 def test_the_bracket_holds_every_feasible_member_and_is_narrow(K, seed):
     rng = np.random.default_rng(seed)
@@ -223,7 +227,7 @@ def test_what_the_search_proposes_is_not_believed(monkeypatch):
 # portfolio
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", few(1, range(3)))
 def test_the_portfolio_has_a_certified_comparator_and_its_cap_binds(seed):
     problem = tw.problems.portfolio(seed=seed)
     best = tw.best_in_hindsight(problem.K, problem.stream)

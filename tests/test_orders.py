@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 from scipy.spatial import ConvexHull
 
 import tidewolf as tw
+from covering import few
 from tidewolf.core.errors import (
     EmptyGraph,
     EmptySet,
@@ -190,9 +191,10 @@ def test_the_oracle_is_the_best_of_all_vertices(kind, seed):
         np.testing.assert_array_equal(d, before)
 
 
+@pytest.mark.soak_examples(20)
 @every_kind
 @given(seed=seeds)
-@settings(max_examples=20)
+@settings(max_examples=8)
 def test_sizes_are_those_of_all_vertices(kind, seed):
     K = small(kind, np.random.default_rng(seed))
     rows, c = vertices_of(K).reshape(-1, math.prod(K.shape)), K.center.reshape(-1)
@@ -219,16 +221,18 @@ def test_sizes_are_those_of_all_vertices(kind, seed):
         assert K.inner_radius == pytest.approx(-hull.equations[:, -1].max(), rel=1e-6)
 
 
+@pytest.mark.soak_examples(4)
 @every_kind
 @given(seed=seeds)
-@settings(max_examples=4)
+@settings(max_examples=2)
 def test_small_ones_keep_every_law(kind, seed):
     check_set(small(kind, np.random.default_rng(seed)), seed=seed)
 
 
+@pytest.mark.soak_examples(6)
 @every_kind
 @given(seed=seeds)
-@settings(max_examples=6)
+@settings(max_examples=3)
 def test_the_description_has_the_same_minima(kind, seed):
     rng = np.random.default_rng(seed)
     K = small(kind, rng)
@@ -251,7 +255,7 @@ def test_the_description_has_the_same_minima(kind, seed):
 @pytest.mark.parametrize(
     "kind", ["transportation", "trees", "perfect", "permutahedron", "birkhoff", "polytope"]
 )
-@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("number", few(1, range(2)))
 def test_learners_play_on_them_and_resume(kind, number):
     check_learner(tw.LyapunovDescent(small(kind, np.random.default_rng(number)), horizon=60))
 
@@ -284,8 +288,9 @@ def test_weights_come_in_any_order_and_ties_go_to_the_earlier_entry():
 # --- transportation -------------------------------------------------------------------------------
 
 
+@pytest.mark.soak_examples(15)
 @given(seed=seeds, m=st.integers(1, 12), n=st.integers(1, 12), whole=st.booleans())
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_transport_is_as_cheap_as_a_linear_program_from_any_start(seed, m, n, whole):
     rng = np.random.default_rng(seed)
     plan = rng.integers(0, 3, (m, n)).astype(float) if whole else rng.random((m, n))
@@ -407,8 +412,9 @@ def test_trees_are_as_light_as_networkx_finds(seed, n):
     np.testing.assert_array_equal(np.flatnonzero(K.lmo(ties)), kruskal(ties, edges))
 
 
+@pytest.mark.soak_examples(60)
 @given(seed=seeds, far=st.sampled_from([0.0, 0.01, 0.3, 3.0]))
-@settings(max_examples=60)
+@settings(max_examples=20)
 def test_the_excess_of_trees_is_the_worst_over_all_sets_of_nodes(seed, far):
     rng = np.random.default_rng(seed)
     K = small("trees", rng)
@@ -477,8 +483,9 @@ def test_a_large_hull_of_perfect_matchings_settles_for_a_lower_bound(monkeypatch
 # --- polytopes ------------------------------------------------------------------------------------
 
 
+@pytest.mark.soak_examples(15)
 @given(seed=seeds, size=st.sampled_from([1e-8, 1.0, 1e8]), far=st.sampled_from([0.0, 1e6]))
-@settings(max_examples=15)
+@settings(max_examples=6)
 def test_neither_the_size_nor_the_place_of_a_polytope_matters(seed, size, far):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 5))
@@ -604,8 +611,9 @@ def test_what_the_solver_says_is_not_believed():
 # --- hulls of points ------------------------------------------------------------------------------
 
 
+@pytest.mark.soak_examples(60)
 @given(seed=seeds, k=st.integers(2, 9), n=st.integers(1, 4))
-@settings(max_examples=60)
+@settings(max_examples=20)
 def test_the_inner_radius_of_a_hull(seed, k, n):
     rng = np.random.default_rng(seed)
     points = rng.integers(-2, 3, (k, n)).astype(float)

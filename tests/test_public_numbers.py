@@ -168,6 +168,14 @@ def test_what_is_not_such_a_program_is_refused(text: str, words: str) -> None:
         public_sdpa.parse(text)
 
 
+def test_an_entry_off_the_diagonal_stands_for_two() -> None:
+    """Y_11 = Y_22 = 1 and <F_3, Y> = 2 Y_12 = 1, which <F_0, Y> = 2 Y_12 is then, too."""
+    lines = ["3", "1", "2", "1 1 1", "0 1 1 2 1", "1 1 1 1 1", "2 1 2 2 1", "3 1 1 2 1"]
+    reached, most, _ = map(float, public_sdplib.solved(public_sdpa.parse("\n".join(lines))))
+    assert reached == pytest.approx(1.0, rel=1e-6)
+    assert most == pytest.approx(1.0, rel=1e-6)
+
+
 def test_equations_on_many_entries_are_refused() -> None:
     program = public_sdpa.parse("1\n1\n3\n1\n1 1 1 1 1\n1 1 2 3 1\n")
     with pytest.raises(ValueError, match="single entries"):
@@ -176,7 +184,8 @@ def test_equations_on_many_entries_are_refused() -> None:
 
 @pytest.mark.parametrize("seed", range(1))
 def test_a_cut_in_a_file_has_the_value_of_another_solver(seed: int) -> None:
-    cvxpy = pytest.importorskip("cvxpy")
+    import cvxpy
+
     rng, n = np.random.default_rng(seed), 9
     W = np.triu(rng.integers(0, 3, (n, n)), 1).astype(float)
     program = public_sdpa.parse(public_sdpa.written(public_sdpa.max_cut(W + W.T)))
@@ -349,7 +358,7 @@ def test_the_script_says_where_every_file_comes_from(tmp_path, monkeypatch, caps
     told = capsys.readouterr().out
     for source in public_data.SOURCES:
         assert f"{source.file} ({source.subject}): absent" in told
-        assert source.address.startswith("https://")
+        assert f"  at       {source.address}\n" in told
         assert source.subject in public.SUBJECTS
     (tmp_path / "nyse_o.csv").write_text("a,b\n1.0,2.0\n")
     assert public_data.main([]) == 1

@@ -137,7 +137,7 @@ GIVEN = st.one_of(
     arrays(np.float32, (3,), elements=st.floats(width=32)),
     arrays(np.int64, (3,)),
     st.lists(st.floats(), min_size=2, max_size=4),
-    st.sampled_from(["abc", None, np.ma.masked_array([1.0, 2.0, 3.0], [0, 1, 0]), {}]),
+    st.sampled_from(["abc", None, np.ma.masked_array([1.0, 2.0, 3.0], [0, 1, 0]), set()]),
 )
 
 

@@ -190,6 +190,7 @@ def test_a_run_in_the_kernel_is_the_run_without(K, kind):
     )
 
 
+@pytest.mark.soak_examples(30)
 @given(
     name=st.sampled_from(["at most", "of total 3", "one entry", "simplex"]),
     kind=st.sampled_from(KINDS),
@@ -201,7 +202,7 @@ def test_a_run_in_the_kernel_is_the_run_without(K, kind):
     horizon=st.sampled_from([None, 1, 1000]),
     step=st.sampled_from([0.1, 1.0, 8.0]),
 )
-@settings(max_examples=30)
+@settings(max_examples=12)
 def test_under_any_settings(name, kind, seed, scale, caution, tolerance, calls, horizon, step):
     K, count = SETS[name], 25
     options = {"caution": caution, "tolerance": tolerance, "calls_per_round": calls}

@@ -198,12 +198,13 @@ def judged(K, D, best, size, mode):
     assert mode != "dense" or answer.error == 0.0
 
 
+@pytest.mark.soak_examples(10)
 @each_kind
 @each_mode
 @given(
     seed=seeds, n=st.sampled_from([1, 2, 3, 8, 40]), tolerance=st.sampled_from([1e-1, 1e-3, 1e-6])
 )
-@settings(max_examples=10)
+@settings(max_examples=4)
 def test_the_spectraplex_answers_like_a_dense_eigensolver(kind, mode, seed, n, tolerance):
     D = direction(kind, np.random.default_rng(seed), n, n)
     values = np.linalg.eigvalsh((D + D.T) / 2)
@@ -216,6 +217,7 @@ def test_the_spectraplex_answers_like_a_dense_eigensolver(kind, mode, seed, n, t
     )
 
 
+@pytest.mark.soak_examples(10)
 @each_kind
 @each_mode
 @given(
@@ -224,7 +226,7 @@ def test_the_spectraplex_answers_like_a_dense_eigensolver(kind, mode, seed, n, t
     k=st.integers(1, 5),
     tolerance=st.sampled_from([1e-1, 1e-3, 1e-6]),
 )
-@settings(max_examples=10)
+@settings(max_examples=4)
 def test_the_fantope_answers_like_a_dense_eigensolver(kind, mode, seed, n, k, tolerance):
     k = min(k, n)
     D = direction(kind, np.random.default_rng(seed), n, n)
@@ -238,6 +240,7 @@ def test_the_fantope_answers_like_a_dense_eigensolver(kind, mode, seed, n, k, to
     )
 
 
+@pytest.mark.soak_examples(10)
 @each_kind
 @each_mode
 @given(
@@ -246,7 +249,7 @@ def test_the_fantope_answers_like_a_dense_eigensolver(kind, mode, seed, n, k, to
     n=st.sampled_from([1, 3, 8, 30]),
     tolerance=st.sampled_from([1e-1, 1e-3, 1e-6]),
 )
-@settings(max_examples=10)
+@settings(max_examples=4)
 def test_the_nuclear_ball_answers_like_a_dense_svd(kind, mode, seed, m, n, tolerance):
     D = direction(kind, np.random.default_rng(seed), m, n)
     top = float(np.linalg.norm(D / (np.abs(D).max() or 1.0), 2)) * float(np.abs(D).max())
@@ -462,10 +465,11 @@ MATRIX_SETS = [
 ]
 
 
+@pytest.mark.soak_examples(8)
 @pytest.mark.parametrize("K", MATRIX_SETS, ids=repr)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @given(seed=seeds, scale=st.sampled_from([1e-20, 1.0, 1e20]), rank=st.integers(0, 2))
-@settings(max_examples=8)
+@settings(max_examples=4)
 def test_a_direction_known_by_its_parts_is_answered_like_its_array(K, dtype, seed, scale, rank):
     rng = np.random.default_rng(seed)
     S = sparse.random_array(K.shape, density=0.3, rng=rng, dtype=np.float64).astype(dtype) * dtype(
@@ -694,7 +698,16 @@ def test_wrong_settings_are_refused_in_a_sentence(make, sentence):
 
 
 @pytest.mark.parametrize(
-    ("K", "dtype"), [(K, ("float32", "float64")[i % 2]) for i, K in enumerate(EXAMPLES)], ids=repr
+    ("K", "dtype"),
+    [
+        pytest.param(
+            K,
+            ("float32", "float64")[i % 2],
+            id=f"{K!r}-{i}",
+            marks=pytest.mark.soak if i % 3 else (),
+        )
+        for i, K in enumerate(EXAMPLES)
+    ],
 )
 def test_the_laws_hold_on_torch(K, dtype):
     torch = pytest.importorskip(

@@ -91,6 +91,10 @@ def _known_rule(atom: Any, shapes: Sequence[Shape], free: Sequence[bool]) -> Rul
         return _LargestEigenvalues(1.0 if name == "lambda_max" else float(atom.k))
     if name in ("normNuc", "sigma_max"):
         return _SingularValues(shapes[0], np.inf if name == "normNuc" else 1.0)
+    if name in _GEOMETRIC and getattr(atom, "axis", None) is None:
+        weights = np.array([float(w) for w in atom.w])
+        if len(weights) == atom.args[0].size and (weights > 0.0).all():
+            return _GeometricMean(weights)
     if name == "huber":
         return _Huber()
     if name == "quad_over_lin" and free[1] and getattr(atom, "axis", None) is None:
@@ -393,6 +397,22 @@ class _SingularValues(Rule):
         return np.clip(self._k - np.arange(n), 0.0, 1.0)
 
 
+class _GeometricMean(Rule):
+    """prod_i y_i^w_i, y_i >= 0 and w_i > 0."""
+
+    def __init__(self, weights: Floats) -> None:
+        self._w = weights[:, None]
+
+    def value(self, arguments: Sequence[Floats]) -> Floats:
+        return np.asarray((self._base(arguments) ** self._w).prod(axis=0, keepdims=True))
+
+    def pulled_back(self, arguments: Sequence[Floats], u: Floats, weights: Floats) -> Pulled:
+        return [weights * u * self._w / self._base(arguments)]
+
+    def _base(self, arguments: Sequence[Floats]) -> Floats:
+        return _not_negative(arguments[0])
+
+
 class _SquaresOver(Rule):
     """|y|^2 / s, s > 0 of parameters alone."""
 
@@ -651,5 +671,6 @@ _CALLED = {
     "PowerApprox": "power",
 }
 """What users call atoms whose classes have other names."""
+_GEOMETRIC = ("GeoMean", "GeoMeanApprox", "geo_mean")
 _POWERS = ("power", "Power", "PowerApprox")
 _NORMS = ("Pnorm", "PnormApprox", "pnorm")

@@ -9,7 +9,7 @@ program, so that f_t >= 1 and 1 is perfect. There are no limits.
 
 The first 7,500 rounds are there to learn from, rounds COUNTED, from 7,500 to 9,999, count. Mean
 over these: even splits 1.400, re-solving with the matrix of the last round 1.394, with the mean of
-the last twelve 1.282, the best fixed split 1.133, and a neural policy trained on the others (DOTE)
+the last twelve 1.282, the best fixed split 1.123, and a neural policy trained on the others (DOTE)
 1.125. Meta's trace as prepared for FIGRET (SIGCOMM 2024).
 """
 
