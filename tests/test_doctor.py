@@ -77,7 +77,8 @@ def test_json_is_all_that_is_printed_and_quick_leaves_the_self_test_out(tmp_path
 
 def test_a_terminal_sees_what_is_looked_at():
     terminal, end = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "NO_COLOR": ""}
+    here = str(Path(tw.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": here, "TERM": "xterm", "NO_COLOR": ""}
     command = [sys.executable, "-S", "-c", DOCTOR, "--quick"]
     with subprocess.Popen(command, stdout=end, stderr=end, env=environment) as process:
         os.close(end)

@@ -69,8 +69,9 @@ def pictures(monkeypatch):
     monkeypatch.setattr(plt, "show", lambda: None)
     before = matplotlib.get_backend()
     plt.switch_backend("Agg")
-    yield lambda: [plt.figure(number) for number in plt.get_fignums()]
-    plt.close("all")
+    with matplotlib.rc_context():  # a story may set its own look
+        yield lambda: [plt.figure(number) for number in plt.get_fignums()]
+        plt.close("all")
     plt.switch_backend(before)
 
 
