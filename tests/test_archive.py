@@ -163,7 +163,7 @@ def packed_again(path: Path, start: bytes, chunk: bytes, times: int) -> Path:
 
 def sealed(body: bytes) -> bytes:
     """A state with a right checksum."""
-    return b"tidewolf state 2\n" + hashlib.sha256(body).digest() + body
+    return b"tidewolf state 3\n" + hashlib.sha256(body).digest() + body
 
 
 def lying_size(data: bytes, size: int) -> bytes:
@@ -236,7 +236,7 @@ def bombs(tmp_path_factory) -> dict[str, tuple[str, Path]]:
     )
     deep = b"[" * (4 * MEGABYTE)
     state("deep.state", zipped({"manifest.npy": npy_header((len(deep),), "|u1") + deep}))
-    (here / "nothing.state").write_bytes(b"tidewolf state 2\n")
+    (here / "nothing.state").write_bytes(b"tidewolf state 3\n")
     os.truncate(here / "nothing.state", 300 * MEGABYTE)
     files["nothing.state"] = "state", here / "nothing.state"
     laughs = "".join(f'<!ENTITY a{i + 1} "{f"&a{i};" * 10}">' for i in range(9))

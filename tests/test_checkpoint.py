@@ -219,7 +219,7 @@ SAVED = LEARNER.save(LEARNER.start())
         b"",
         b"tidewolf",
         b"PK\x03\x04",
-        b"tidewolf state 2",
+        b"tidewolf state 3",
         b"tidewolf state x\n",
         b"\n" + SAVED,
         b"\x80\x04K\x01.",
@@ -260,7 +260,7 @@ def test_a_longer_state_is_refused():
 @pytest.mark.parametrize("body", [b"", b"nonsense", b"PK\x05\x06" + 18 * b"\0"])
 def test_a_body_that_is_no_archive_is_refused(body):
     with pytest.raises(BrokenFile, match=r"The saved state cannot be read: .*\."):
-        LEARNER.load(b"tidewolf state 2\n" + hashlib.sha256(body).digest() + body)
+        LEARNER.load(b"tidewolf state 3\n" + hashlib.sha256(body).digest() + body)
 
 
 def active_set(manifest: dict[str, Any]) -> dict[str, Any]:
@@ -272,11 +272,11 @@ def test_a_newer_file_is_refused():
     with pytest.raises(
         NewerFormat,
         match=(
-            r"The saved state has format 3; this tidewolf reads up to 2\. Install a newer "
+            r"The saved state has format 4; this tidewolf reads up to 3\. Install a newer "
             r"tidewolf\."
         ),
     ):
-        LEARNER.load(SAVED.replace(b"state 2\n", b"state 3\n", 1))
+        LEARNER.load(SAVED.replace(b"state 3\n", b"state 4\n", 1))
     strange = repacked(SAVED, lambda manifest: active_set(manifest).update(stored="hypergraph"))
     with pytest.raises(
         NewerFormat,
@@ -331,7 +331,7 @@ def test_a_pickle_inside_is_never_opened():
             r"allow_pickle=False\."
         ),
     ):
-        LEARNER.load(b"tidewolf state 2\n" + hashlib.sha256(body).digest() + body)
+        LEARNER.load(b"tidewolf state 3\n" + hashlib.sha256(body).digest() + body)
 
 
 # --- files ----------------------------------------------------------------------------------------

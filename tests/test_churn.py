@@ -5,7 +5,6 @@ themselves, over blocks, single rounds, exploring learners and files.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -13,12 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.core import checkpoint
 from tidewolf.core.errors import BrokenFile
-from tidewolf.evaluation import recording as recordings
 from tidewolf.evaluation.churn import Movement
 from tidewolf.evaluation.recording import Recording
-from tidewolf.evaluation.run import finished
 
 T = 40
 PROBLEM = tw.problems.routing(rounds=T)
@@ -101,46 +97,6 @@ def test_any_cut_into_updates_and_files_measures_the_same(data, entries, counts)
             kept, movement = movement.parts(), Movement(rounds)
             movement.restore(t, kept, np.empty(0))
     np.testing.assert_allclose(movement.churn, moved(np.array(points)), rtol=1e-12, atol=1e-12)
-
-
-def test_what_nobody_measured_is_not_known():
-    """A recording of an earlier version goes on: its first rounds have no churn, nor does the first
-    after them, whose round before is not there.
-    """
-    recording = Recording(LEARNERS["every round"], PROBLEM.stream)
-    for t in recording.advance():
-        if t >= 10:
-            break
-    seen, data = recording.t, recording.save()
-    saved = checkpoint.load(
-        data, settings=recording._settings, reference=np.empty(0), source="a file"
-    )
-    assert {"movement", "solves"} <= set(saved.fields)
-    old = _without(recording, "movement", "solves")
-    gone_on = Recording.load(old, recording.learner, PROBLEM.stream, "a file")
-    for _ in gone_on.advance():
-        pass
-    whole = tw.run(recording.learner, PROBLEM.stream)
-    run = finished(gone_on)
-    assert np.isnan(run.churn[: seen + 1]).all()
-    np.testing.assert_array_equal(run.churn[seen + 1 :], whole.churn[seen + 1 :])
-    assert run.churn_spread is None
-    assert np.isnan(run.churn.p99)
-    assert run.summary()["churn"] is None
-    assert "churn" not in repr(run)
-    assert "violation" in repr(run)
-
-
-def _without(recording: Recording, *names: str) -> bytes:
-    """What a tidewolf would have saved that did not know these fields."""
-    kept = [name for name in recordings._Snapshot._fields if name not in names]
-    earlier: Any = NamedTuple("_Snapshot", [(name, Any) for name in kept])
-    original = recordings._Snapshot
-    try:
-        recordings._Snapshot = lambda **fields: earlier(**{n: fields[n] for n in kept})  # type: ignore[assignment, misc]
-        return recording.save()
-    finally:
-        recordings._Snapshot = original  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("stop", [1, 7, 39])

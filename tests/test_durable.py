@@ -722,11 +722,11 @@ def test_files_of_another_kind_are_refused(tmp_path):
 
 def test_a_newer_format_is_refused(tmp_path):
     path = kept(tmp_path / "session.db", 3)
-    changed(path, "PRAGMA user_version = 3")
+    changed(path, "PRAGMA user_version = 4")
     refused(
         path,
         NewerFormat,
-        r"session\.db has format 3; this tidewolf reads up to 2\. Install a newer tidewolf\.",
+        r"session\.db has format 4; this tidewolf reads up to 3\. Install a newer tidewolf\.",
     )
 
 

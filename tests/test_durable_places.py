@@ -5,6 +5,7 @@ databases, other versions, other hands.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -193,7 +194,7 @@ def test_a_database_deleted_before_the_first_observation_is_noticed(place):
 # --- other versions -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["python", "numpy", "numba", "scipy", "tidewolf"])
+@pytest.mark.parametrize("name", ["python", "numba", "tidewolf", "cpu", "blas"])
 def test_a_state_of_other_versions_says_so_when_it_is_opened(name, place, monkeypatch):
     here = checkpoint.writer()
     monkeypatch.setattr(checkpoint, "writer", lambda: {**here, name: "0.9.1"})
@@ -203,10 +204,7 @@ def test_a_state_of_other_versions_says_so_when_it_is_opened(name, place, monkey
     session.save(place / "state")
     data = LEARNER.save(session.state)
     monkeypatch.undo()
-    sentence = (
-        rf"was written under {name} 0\.9\.1 \(here {here[name]}\): it goes on, and its bits may "
-        r"differ\."
-    )
+    sentence = rf"was written with {name} 0\.9\.1 \(here {re.escape(here[name])}\)"
     with pytest.warns(OtherVersions, match=f"session.db {sentence}") as said:
         again = tw.Session.open(place / "session.db", LEARNER)
     assert len(said) == 1
@@ -229,10 +227,7 @@ def test_several_versions_are_one_sentence(monkeypatch):
     )
     data = LEARNER.save(LEARNER.start())
     monkeypatch.undo()
-    expected = (
-        rf"under python 2\.7 \(here {here['python']}\) and numpy 1\.0 \(here {here['numpy']}\): it "
-        r"goes on"
-    )
+    expected = rf"python 2\.7 \(here {here['python']}\) and numpy 1\.0 \(here {here['numpy']}\)"
     with pytest.warns(OtherVersions, match=expected):
         LEARNER.load(data)
 

@@ -29,6 +29,7 @@ from tidewolf.core.errors import Interrupted, InvalidInput, NotSupported, OtherV
 from tidewolf.evaluation.recording import Recording
 from tidewolf.evaluation.run import finished, run
 from tidewolf.experiments import RunFolder, load
+from tidewolf.experiments.plan import plan_run
 
 PROGRAM = "import sys; from tidewolf.cli import main; sys.exit(main())"
 SHORT = 'rounds = 60\nseeds = [0, 3]\n[stream]\nproblem = "adversarial"\nkind = "moving"\n'
@@ -45,7 +46,9 @@ FILES = [
     "limits.csv",
     "limits.parquet",
     "report-seed-3.html",
+    "report-seed-3.json",
     "report.html",
+    "report.json",
     "rounds.parquet",
     "summary.json",
 ]
@@ -104,13 +107,13 @@ def test_a_folder_holds_everything_and_every_file_its_format_and_version(folder)
     assert (
         (folder / "experiment.toml")
         .read_text()
-        .startswith(f"# tidewolf run 2, written by tidewolf {__version__}, sha256 ")
+        .startswith(f"# tidewolf run 3, written by tidewolf {__version__}, sha256 ")
     )
     summary = json.loads((folder / "summary.json").read_text())
-    assert (summary["format"], summary["rounds"], summary["seeds"]) == (2, 60, [0, 3])
+    assert (summary["format"], summary["rounds"], summary["seeds"]) == (3, 60, [0, 3])
     assert summary["versions"] == checkpoint.writer()
     table = parquet.read_table(folder / "rounds.parquet")
-    assert json.loads(table.schema.metadata[b"tidewolf"])["format"] == 2
+    assert json.loads(table.schema.metadata[b"tidewolf"])["format"] == 3
     assert table.column_names == [
         "run",
         "learner",
@@ -131,7 +134,7 @@ def test_a_folder_holds_everything_and_every_file_its_format_and_version(folder)
         assert '<meta name="tidewolf-format"' in (folder / name).read_text()
     for path in (folder / "checkpoints").iterdir():
         log = path.suffix == ".decisions"
-        head = b"tidewolf decisions 1 " if log else b"tidewolf state 2\n"
+        head = b"tidewolf decisions 1 " if log else b"tidewolf state 3\n"
         assert path.read_bytes().startswith(head)
 
 
@@ -412,6 +415,7 @@ def test_an_interrupted_child_says_one_sentence_and_leaves_a_folder_to_resume(he
                     folder.experiment.learner(entrant, problem, 0),
                     problem.stream,
                     "It",
+                    source=plan_run(folder.experiment)[0][i - 1].cell.origin,
                 ).t
             )
     assert ends[-1] == done
@@ -455,8 +459,8 @@ def edited(path, edit):
         ("checkpoints/02-SinhaVaze-seed-0", lambda data: b"", "is not a tidewolf state"),
         (
             "checkpoints/02-SinhaVaze-seed-0",
-            lambda data: data.replace(b"state 2\n", b"state 7\n", 1),
-            "has format 7; this tidewolf reads up to 2",
+            lambda data: data.replace(b"state 3\n", b"state 7\n", 1),
+            "has format 7; this tidewolf reads up to 3",
         ),
         (
             "experiment.toml",
@@ -475,18 +479,39 @@ def edited(path, edit):
         ),
         (
             "experiment.toml",
-            lambda data: data.replace(b"run 2,", b"run 7,", 1),
-            "has format 7; this tidewolf reads up to 2",
+            lambda data: data.replace(b"run 3,", b"run 7,", 1),
+            "has format 7; this tidewolf reads up to 3",
         ),
         ("experiment.toml", lambda data: b"\xff" + data, "whole/experiment.toml cannot be read"),
     ],
 )
-@pytest.mark.parametrize("command", ["resume", "report"])
-def test_files_that_were_tampered_with_are_refused_in_a_sentence(
-    folder, capsys, command, file, edit, said
-):
+def test_files_that_were_tampered_with_are_refused_in_a_sentence(folder, capsys, file, edit, said):
     edited(folder / file, edit)
-    assert said in refused(capsys, command, "whole")
+    for command in ("resume", *(["report"] if file == "experiment.toml" else [])):
+        assert said in refused(capsys, command, "whole")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda data: data[:-5],
+        lambda data: b"",
+        lambda data: b"[]",
+        lambda data: data.replace(b'"format": 3', b'"format": 7', 1),
+        lambda data: data.replace(b'"results"', b'"outcome"', 1),
+        None,
+    ],
+)
+def test_a_record_that_makes_no_page_leaves_the_page_as_it_was(folder, capsys, edit):
+    page, file = (folder / "report.html").read_bytes(), folder / "report.json"
+    if edit is None:
+        file.unlink()
+    else:
+        edited(file, edit)
+    assert "whole/report.json" in refused(capsys, "report", "whole")
+    assert (folder / "report.html").read_bytes() == page
+    assert main(["resume", "whole", "--quiet"]) == 0
+    assert main(["report", "whole", "--quiet"]) == 0
 
 
 def test_a_checkpoint_of_other_settings_or_other_data_is_refused(folder, here, capsys):
@@ -624,7 +649,5 @@ def test_two_threads_do_not_play_in_one_folder(folder):
 def test_checkpoints_of_other_versions_say_so(folder, monkeypatch):
     here = checkpoint.writer()
     monkeypatch.setattr(checkpoint, "writer", lambda: {**here, "numba": "0.0.1"})
-    with pytest.warns(
-        OtherVersions, match=r"-seed-\d was written under numba .* \(here 0\.0\.1\): it goes on"
-    ):
+    with pytest.warns(OtherVersions, match=r"-seed-\d was written with numba .* \(here 0\.0\.1\)"):
         RunFolder.open(folder).play()

@@ -605,19 +605,14 @@ def test_what_was_broken_is_said_by_name_the_most_broken_first():
     assert only.breach.worst_round == int(single.violations.argmax())
 
 
-def test_a_recording_of_before_does_not_say_when(tmp_path):
-    found = Breaches(2)
-    found.restore((), 5)
-    assert not found.known
-    found.restore((), 0)
-    assert found.known
+def test_a_recording_with_other_violations_is_refused():
     good = Breaches(2).parts()
     for broken in (
+        (),
         good[:3],
-        (*good[:5], 1),
         (good[0][:1], *good[1:]),
         (good[0] + 9, *good[1:]),
         (good[1], *good[1:]),
     ):
-        with pytest.raises(ValueError, match="it "):
+        with pytest.raises(ValueError):  # noqa: PT011  (a file that is changed names itself above)
             Breaches(2).restore(broken, 5)

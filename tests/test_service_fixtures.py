@@ -52,4 +52,4 @@ def test_a_database_of_this_version_opens_in_the_next(copied: Path) -> None:
 
 
 def test_this_version_has_one() -> None:
-    assert "format2" in VERSIONS
+    assert "format3" in VERSIONS

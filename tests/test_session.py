@@ -341,9 +341,9 @@ def test_files_that_cannot_be_resumed_are_refused_by_name(tmp_path):
     path.write_bytes(b"rounds,costs\n")
     with pytest.raises(BrokenFile, match=r"session: The saved state is not a tidewolf state"):
         tw.Session.load(path, learner)
-    path.write_bytes(data.replace(b"state 2\n", b"state 3\n", 1))
+    path.write_bytes(data.replace(b"state 3\n", b"state 4\n", 1))
     with pytest.raises(
-        NewerFormat, match=r"session: The saved state has format 3; .* Install a newer tidewolf\."
+        NewerFormat, match=r"session: The saved state has format 4; .* Install a newer tidewolf\."
     ):
         tw.Session.load(path, learner)
     path.write_bytes(data)

@@ -401,8 +401,8 @@ def test_two_sweeps_do_not_share_a_folder(tmp_path):
     [
         (lambda data: b"", BrokenFile),
         (lambda data: b"no journal\n", BrokenFile),
-        (lambda data: data.replace(b'"format": 2', b'"format": 3', 1), NewerFormat),
-        (lambda data: data.replace(b'"format": 2', b'"format": 1', 1), OlderFormat),
+        (lambda data: data.replace(b'"format": 3', b'"format": 4', 1), NewerFormat),
+        (lambda data: data.replace(b'"format": 3', b'"format": 2', 1), OlderFormat),
         (lambda data: data.replace(b'"cell": 1,', b'"cell": 2,'), BrokenFile),
         (lambda data: data.replace(b'"cell": 1,', b'"cell": 99,'), BrokenFile),
         (lambda data: data.replace(b'{"cell": 1,', b'"cell": 1,'), BrokenFile),
@@ -563,7 +563,6 @@ def test_bad_input_is_one_sentence(words, said, capsys, monkeypatch, tmp_path):
     [
         ("joblib", ["--jobs", "2"]),
         ("distributed", ["--dask", "tcp://here:9"]),
-        ("threadpoolctl", ["--jobs", "1"]),
     ],
 )
 def test_without_the_extra_one_sentence_says_so(package, words, monkeypatch, tmp_path, capsys):

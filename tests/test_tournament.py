@@ -211,7 +211,7 @@ def test_a_cell_that_is_cut_anywhere_goes_on_bit_for_bit(file, tmp_path):
         kept, calls = tmp_path / f"cut-{stop}", iter(range(stop))
         ready = Player().prepared(cell)
         learner = cell.source.learner(cell.entrant, ready.problem, cell.seed)
-        recording = begin(learner, ready.problem, kept)
+        recording = begin(learner, ready.problem, kept, cell.origin)
         assert not advance(recording, kept, stopping=lambda calls=calls: next(calls, None) is None)
         assert 0 < recording.t < ROUNDS
         again = Player().row(cell, file=kept)
@@ -226,7 +226,7 @@ def test_a_long_cell_leaves_a_recording_only_until_its_row_is_known(file, tmp_pa
         (task,) = tasks.values()
         ready = Player().prepared(task.cell)
         learner = task.cell.source.learner(task.cell.entrant, ready.problem, 0)
-        recording = begin(learner, ready.problem, task.file)
+        recording = begin(learner, ready.problem, task.file, task.cell.origin)
         stops = iter(range(3))
         advance(recording, task.file, stopping=lambda: next(stops, None) is None)
         seen.append(task.file.exists())

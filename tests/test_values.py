@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, make_dataclass
 from typing import Annotated, Any
 
@@ -15,12 +16,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 import tidewolf as tw
 from tidewolf import functions, learners, rivals, sets
 from tidewolf.core.errors import NotSupported
 from tidewolf.core.settings import Number
-from tidewolf.core.values import Value, _said, identity
+from tidewolf.core.values import Value, _said, fingerprint, identity, is_same
 from tidewolf.sets import Box, FlowPolytope, Simplex
 
 
@@ -159,11 +161,11 @@ def test_a_default_is_one_in_whatever_form_it_is_given():
 
 
 def test_identities_of_this_version_stay_what_they_are():
-    """Files hold them. Where one of these changes, every file of format 2 is orphaned."""
-    assert identity(Simplex(3)) == "2:5341899dcd65b7899ffc7551688efb83"
-    assert identity(Box([0.0, 0.0], [1.0, 2.0])) == "2:e05797a510bf1ab5091085b43f873cdf"
+    """Files hold them. If one of these changes, earlier files are refused."""
+    assert identity(Simplex(3)) == "3:5341899dcd65b7899ffc7551688efb83"
+    assert identity(Box([0.0, 0.0], [1.0, 2.0])) == "3:e05797a510bf1ab5091085b43f873cdf"
     assert (
-        identity((1, 0.5, "a", None, True, np.arange(3.0))) == "2:e9b2e92f995e84eff3d5ff69600277ba"
+        identity((1, 0.5, "a", None, True, np.arange(3.0))) == "3:e9b2e92f995e84eff3d5ff69600277ba"
     )
 
 
@@ -245,3 +247,47 @@ def test_what_an_identity_leaves_out_is_what_the_constructor_puts_in():
         labels = {f.name: getattr(value, f.name) for f in fields(kind) if f.metadata.get("label")}
         if kind.__dataclass_params__.init:
             assert kind(**_said(value), **labels) == value
+
+
+# --- fingerprints: what files compare -------------------------------------------------------------
+
+entries = st.floats(-1e3, 1e3).filter(lambda x: x == 0.0 or abs(x) > 1e-3)
+
+
+@given(
+    points=arrays(np.float64, st.tuples(st.integers(2, 40), st.integers(1, 12)), elements=entries),
+    seed=st.integers(0, 9),
+)
+def test_a_fingerprint_forgives_rounding_and_nothing_else(points, seed):
+    rng, size = np.random.default_rng(seed), float(np.abs(points).max())
+    mine = fingerprint(Thing(points))
+    for noise in (rng.uniform(-1.0, 1.0, points.shape), np.ones(points.shape)):
+        near = points + 0.99e-9 * size * noise
+        assert is_same(mine, fingerprint(Thing(near)))
+    one = np.zeros(points.shape)
+    one.flat[rng.integers(points.size)] = 1.0
+    slots = -(-(points.size + 1) // 256)
+    assert not is_same(mine, fingerprint(Thing(points + (size or 1.0) * 1.1e-8 * slots * one)))
+
+
+def test_a_fingerprint_tells_settings_apart():
+    K, hull = Simplex(3), np.exp(np.random.default_rng(0).normal(size=(9, 4)))
+    same = (tw.LyapunovDescent(K, caution=0.3), tw.LyapunovDescent(K, caution=0.1 + 0.2))
+    assert is_same(*map(fingerprint, same))
+    for one, other in (
+        (tw.LyapunovDescent(K, caution=3.0), tw.LyapunovDescent(K, caution=3.0000001)),
+        (tw.LyapunovDescent(K), tw.LyapunovDescent(Simplex(4))),
+        (tw.LyapunovDescent(K), tw.LyapunovDescent(K, horizon=10)),
+        (tw.LyapunovDescent(K), tw.LyapunovFrankWolfe(K)),
+        (Thing(hull), Thing(hull[::-1].copy())),
+        (Thing(hull), Thing(2.0 * hull)),
+        (Thing(hull), Thing(-hull)),
+        (Thing(hull), Thing(hull.astype(np.float32))),
+        (Thing(np.array([1.0, np.inf])), Thing(np.array([np.inf, 1.0]))),
+        (Thing(np.arange(3)), Thing(np.arange(1, 4))),
+    ):
+        assert not is_same(fingerprint(one), fingerprint(other)), (one, other)
+    assert is_same(fingerprint(Thing(hull)), fingerprint(Thing(np.asfortranarray(hull))))
+    for spoilt in ("", "3", "3:a", "3:a:b:c", fingerprint(Thing(hull))[:-9]):
+        with suppress(ValueError):  # which `checkpoint.load` takes for a broken file
+            assert not is_same(fingerprint(Thing(hull)), spoilt)

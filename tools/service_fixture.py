@@ -1,6 +1,6 @@
 """A database of a service of this version, to be opened by every later one.
 
-    python -m tools.service_fixture tests/fixtures/format2/sessions
+    python -m tools.service_fixture tests/fixtures/format3/sessions
 
 writes a folder with three sessions: a plain one, a network, and one that is pinned while rounds
 wait for their feedback; and beside its database, in expected.json, what whoever goes on from it has

@@ -238,7 +238,7 @@ class Session(Generic[S]):
         name: str = "session",
     ) -> Session[S]:
         """The durable session kept at `path`, a new one where there is no file: killed at any
-        instruction, it goes on bit for bit.
+        instruction, it resumes: to the bit on the same machine and versions.
 
         When `observe` returns, the observation is in the file; it survives the process and, on a
         disk that keeps its word, a power cut. One session writes at a time. A file that was
@@ -552,7 +552,7 @@ class Session(Generic[S]):
         *,
         expire_after: int | None = None,
     ) -> Session[S]:
-        """The session saved at `path`, which goes on bit for bit.
+        """The session saved at `path`, to resume from: to the bit on the same machine and versions.
 
         Parameters
         ----------

@@ -68,12 +68,12 @@ def live_command(
     played, where that was not the decision; and unavailable, what is out in the coming round. A
     line with unavailable alone has the coming round decided anew.
 
-    What was answered is kept in DB: killed at any moment, the same command goes on bit for bit. The
-    same row twice is the same row and gets the same answer; the same time with other values, or a
-    line that is no row, is answered with {"error", "line"}, changes nothing, and the next line
-    counts. --follow takes the tables of [stream] instead; a row counts once every table has it.
-    With --once it takes what is there and prints the decision that follows. The first of the file's
-    learners decides, Ensemble where it names none.
+    What was answered is kept in DB: killed at any moment, the same command resumes (to the bit on
+    the same machine). The same row twice is the same row and gets the same answer; the same time
+    with other values, or a line that is no row, is answered with {"error", "line"}, changes
+    nothing, and the next line counts. --follow takes the tables of [stream] instead; a row counts
+    once every table has it. With --once it takes what is there and prints the decision that
+    follows. The first of the file's learners decides, Ensemble if it names none.
 
     \b
     Examples:

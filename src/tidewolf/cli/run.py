@@ -167,7 +167,8 @@ def report(
         bool, typer.Option("--quiet", "-q", help="Do not say where the page is.")
     ] = False,
 ) -> None:
-    """Write the report page of a run again, from the numbers in its folder.
+    """Write the report page of a run again, from the record in its folder (report.json): the
+    data of the experiment is not needed, except for --figures.
 
     \b
     Examples:
@@ -175,7 +176,7 @@ def report(
       tidewolf report out --figures
     """
     from tidewolf.experiments import RunFolder
-    from tidewolf.report import write_figures
+    from tidewolf.report import rewrite, write_figures
 
     folder = RunFolder.open(directory)
     if not folder.complete:
@@ -184,20 +185,15 @@ def report(
             "with it."
         )
     with folder.locked():
-        for each in folder.recorded():
-            _write_page(folder, each)
-            if figures:
-                write_figures(
-                    folder.figures(each.seed),
-                    each.runs,
-                    entries=each.problem.labels,
-                    network=each.problem.network,
-                )
+        for seed in folder.experiment.seeds:
+            rewrite(folder.page(seed), datetime.now(UTC))
             if not quiet:
-                typer.echo(
-                    f"report: {folder.page(each.seed)}"
-                    + (f"\nfigures: {folder.figures(each.seed)}" if figures else "")
-                )
+                typer.echo(f"report: {folder.page(seed)}")
+        for each in folder.recorded() if figures else ():
+            to, problem = folder.figures(each.seed), each.problem
+            write_figures(to, each.runs, entries=problem.labels, network=problem.network)
+            if not quiet:
+                typer.echo(f"figures: {to}")
 
 
 def new(

@@ -59,8 +59,9 @@ def sweep_command(
     Plays every learner at every horizon and seed, and at every combination of the knobs it has, and
     writes one table of all runs, and a page with a picture for each knob. A file says which in its
     table [sweep]; what is given here counts instead. The same command goes on where a killed one
-    stopped; a run that fails is a line with the reason, and is tried again then. The numbers are
-    the same whoever plays.
+    stopped; a run that fails is a line with the reason, and is tried again then. Processes and
+    workers with the same processor and versions give the same numbers; other processors may round
+    differently.
 
     \b
     Examples:

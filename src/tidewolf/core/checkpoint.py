@@ -1,11 +1,11 @@
 """States as bytes, without pickle: versioned, and the same bits back.
 
-    tidewolf state 2\n  |  sha256 of the rest  |  npz of the arrays and a JSON manifest
+    tidewolf state 3\n  |  sha256 of the rest  |  npz of the arrays and a JSON manifest
 
 A state is a NamedTuple of numbers, text, None, arrays and `Stored` parts (an active set, its
 vertices), nested as they like.
 Floats travel as hexadecimal, arrays as they are. A file written under other settings is refused by
-their identity (core/values.py).
+their fingerprint (core/values.py).
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ import json
 import math
 import os
 import platform
+import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, ClassVar, NamedTuple, Self
 
@@ -39,10 +41,11 @@ from tidewolf.core.errors import (
 )
 from tidewolf.core.sparse import is_sparse, sparse_of
 from tidewolf.core.types import NDArray
+from tidewolf.core.values import is_same
 
-STATE_FORMAT = 2
-VERSIONS = ("tidewolf", "python", "numpy", "scipy", "numba")
-"""What a state is said to be written under, when others are here."""
+STATE_FORMAT = 3
+VERSIONS = ("tidewolf", "python", "numpy", "scipy", "numba", "cpu", "blas")
+"""What a warning names if it is not what the state was written with."""
 _MAGIC = b"tidewolf state "
 _LONGEST_LINE, _DIGEST = 64, 32
 _MANIFEST = 8 << 20
@@ -99,7 +102,7 @@ class Saved(NamedTuple):
 
 
 def dump(state: Any, *, settings: str, learner: str) -> bytes:
-    """A state as bytes; `settings` is the identity of the learner it belongs to."""
+    """A state as bytes; `settings` is the fingerprint of the learner it belongs to."""
     arrays: dict[str, NDArray] = {}
     fields = {name: _pack(value, arrays) for name, value in state._asdict().items()}
     manifest = {"settings": settings, "learner": learner, "writer": writer(), "fields": fields}
@@ -165,13 +168,13 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
     version, start = _begun(data, source)
     if version < STATE_FORMAT:
         raise OlderFormat(
-            f"{source} was written by tidewolf 0.1, whose learners remember other things: go on "
-            "with tidewolf 0.1, or start anew."
+            f"{source} has format {version}, which an earlier tidewolf wrote; this tidewolf reads "
+            f"format {STATE_FORMAT}. Start a new session."
         )
     _require_checksum(data, start, source)
     try:
         arrays, manifest = _read(data)
-        if manifest["settings"] != settings:
+        if not is_same(manifest["settings"], settings):
             raise OtherSettings(
                 f"{source} was written by {_article(manifest['learner'])} with other settings. "
                 "Make the learner as it was then, or start anew."
@@ -179,32 +182,6 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
         return _saved(arrays, manifest, reference)
     except CheckpointError:
         raise
-    except Exception as error:  # hand-made content breaks its readers in every way
-        raise BrokenFile(f"{source} cannot be read: {half_sentence(error)}.") from None
-
-
-def load_format_1(data: bytes, *, reference: Any, source: str) -> Saved:
-    """The fields of a record that tidewolf 0.1 wrote, under whatever settings: numbers to be shown,
-    nothing to go on from.
-    """
-    version, start = _begun(data, source)
-    if version != 1:
-        raise BrokenFile(f"{source} has format {version}, not the format 1 of tidewolf 0.1.")
-    _require_checksum(data, start, source)
-    try:
-        return _saved(*_read(data), reference)
-    except CheckpointError:
-        raise
-    except Exception as error:  # hand-made content breaks its readers in every way
-        raise BrokenFile(f"{source} cannot be read: {half_sentence(error)}.") from None
-
-
-def learner_of(data: bytes, source: str) -> str:
-    """The name of the learner that a state of any format says it is of."""
-    _, start = _begun(data, source)
-    _require_checksum(data, start, source)
-    try:
-        return str(_read(data)[1]["learner"])
     except Exception as error:  # hand-made content breaks its readers in every way
         raise BrokenFile(f"{source} cannot be read: {half_sentence(error)}.") from None
 
@@ -268,8 +245,8 @@ def half_sentence(error: Exception) -> str:
 
 
 def versions_elsewhere(saved: Mapping[str, str]) -> str:
-    """Under which other versions a state was written, and which are here: "numpy 2.1.0
-    (here 2.2.0)"; empty where all are the same.
+    """What a state was written with that is not here: "numpy 2.1.0 (here 2.2.0)"; empty if all is
+    the same.
     """
     here = writer()
     other = [
@@ -339,15 +316,40 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 @cache
 def writer() -> dict[str, str]:
-    """The versions that decide whether resuming gives the same bits."""
+    """The versions and the arithmetic that decide whether resuming gives the same bits."""
     packages = {name: _version(name) for name in ("tidewolf", "numpy", "scipy", "numba")}
     threads = os.environ.get("OMP_NUM_THREADS") or str(os.cpu_count())
     return {
         **packages,
         "python": platform.python_version(),
         "machine": platform.machine(),
+        "cpu": _cpu(),
+        "blas": _blas(),
         "threads": threads,
     }
+
+
+def _cpu() -> str:
+    """The processor, and the instructions that NumPy and compiled kernels use of it."""
+    umath: Any = import_module("numpy._core._multiarray_umath")
+    model = platform.processor() or platform.machine()
+    with suppress(OSError):
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+        model = found[1].strip() if found else model
+    used = [name for name in umath.__cpu_dispatch__ if umath.__cpu_features__.get(name)]
+    kernels = os.environ.get("NUMBA_CPU_NAME", "")
+    return " ".join(part for part in (model, *used[-1:], kernels) if part)
+
+
+def _blas() -> str:
+    """NumPy's BLAS, and the processor whose code it runs."""
+    from threadpoolctl import threadpool_info
+
+    found = [each for each in threadpool_info() if each["user_api"] == "blas"]
+    for each in sorted(found, key=lambda each: "numpy" not in each["filepath"])[:1]:
+        parts = (each["internal_api"], each["version"], each.get("architecture"))
+        return " ".join(str(part) for part in parts if part)
+    return "unknown"
 
 
 def _version(package: str) -> str:

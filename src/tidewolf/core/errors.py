@@ -39,7 +39,7 @@
     |   `-- FrozenRegime                so few that the theorem's settings never move
     |-- NotCached                       compiled code that cannot be kept for the next process
     |-- NegativeCapacity                a limit that no point of the set keeps
-    `-- OtherVersions                   a state written under other versions
+    `-- OtherVersions                   a state written on another machine or with other versions
 
 Each message is a sentence: what was given, what is accepted, what to do.
 """
@@ -248,4 +248,6 @@ class NegativeCapacity(TidewolfWarning):
 
 
 class OtherVersions(TidewolfWarning):
-    """A state written under other versions of Python or of the packages that compute it."""
+    """A state written on another processor, with another BLAS, or with other versions of Python or
+    of the packages that compute it.
+    """

@@ -7,6 +7,7 @@ fields say all there is to say. Derived quantities are cached properties and do 
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import hashlib
 from collections.abc import Mapping
@@ -21,8 +22,11 @@ from tidewolf.core.settings import checked, settings_of, validate
 from tidewolf.core.sparse import is_sparse, same_sparse, sparse_in_words
 from tidewolf.core.types import NDArray
 
-IDENTITY = 2
+IDENTITY = 3
 """The version of `identity`; another one gives other digests, and old files are refused."""
+_FORGIVEN = 1e-9
+"""What computed settings may differ by from one machine to another, as a part of their size."""
+_SUMS, _AT_ONCE = 256, 1 << 20
 _PLAIN, _SEQUENCES = (bool, int, float, str), (tuple, list)
 
 
@@ -76,7 +80,7 @@ def identity(value: object) -> str:
     Returns
     -------
     str
-        Such as "2:05b8a6a4c5f0e2b1...".
+        Such as "3:05b8a6a4c5f0e2b1...".
 
     Raises
     ------
@@ -86,6 +90,74 @@ def identity(value: object) -> str:
     digest = hashlib.sha256()
     _feed(digest, value)
     return f"{IDENTITY}:{digest.hexdigest()[:32]}"
+
+
+def fingerprint(value: object) -> str:
+    """What `value` is, as files keep it: compared by `is_same`, which forgives rounding.
+
+        digest : tolerance : s_0 ... s_255,      s_k = sum of w_i u_i over i = k modulo 256
+
+    The digest covers all that is exact: kinds, names, whole numbers, text, shapes. Floating-point
+    numbers, whose last digits another processor or library may compute otherwise, enter as u: each
+    setting divided by its size (its largest entry), after the logarithm of that size. The weights
+    w_i = (1 + frac(i sqrt 2)) / 2 are the same on every machine.
+
+    If entries differ by at most 1e-9 of the size of their setting, u_i differ by at most 2e-9, and
+    a sum of m of them by at most 2e-9 m: that is the tolerance, with m the most that a sum has. A
+    single u_i that differs by more than twice the tolerance is always noticed, as w_i >= 1/2.
+    """
+    found = _Fingerprint()
+    _feed(found, value)
+    sums = base64.b64encode(found.sums.astype("<f8").tobytes()).decode()
+    return f"{IDENTITY}:{found.exact.hexdigest()[:32]}:{found.tolerance:.3e}:{sums}"
+
+
+def is_same(one: str, other: str) -> bool:
+    """Whether two fingerprints are those of the same value, up to rounding."""
+    if one == other:
+        return True
+    (*mine, my_sums), (*theirs, their_sums) = one.split(":"), other.split(":")
+    if mine != theirs or len(mine) != 3:
+        return False
+    sums = [np.frombuffer(base64.b64decode(each), "<f8") for each in (my_sums, their_sums)]
+    return bool((np.abs(sums[0] - sums[1]) <= float(mine[2])).all())
+
+
+class _Fingerprint:
+    """What a fingerprint is made of, gathered piece by piece."""
+
+    def __init__(self) -> None:
+        self.exact, self.sums = hashlib.sha256(), np.zeros(_SUMS)
+        self._count, self._rounding = 0, _FORGIVEN
+
+    @property
+    def tolerance(self) -> float:
+        return 2.0 * self._rounding * -(-self._count // _SUMS)
+
+    def update(self, part: bytes | memoryview) -> None:
+        if isinstance(part, bytes) or part.format not in ("e", "f", "d"):
+            self.exact.update(part)
+        else:
+            self.numbers(np.asarray(part))
+
+    def numbers(self, given: NDArray) -> None:
+        """The floating-point numbers of one setting."""
+        self._rounding = max(self._rounding, 100.0 * float(np.finfo(given.dtype).eps))
+        entries = given.astype(np.float64).ravel()
+        known = np.isfinite(entries)
+        if not known.all():
+            self.exact.update(np.where(known, 0.0, entries).tobytes())
+            entries = np.where(known, entries, 0.0)
+        size = float(np.abs(entries).max(initial=0.0)) or 1.0
+        for start in range(-1, len(entries), _AT_ONCE):
+            terms = entries[max(start, 0) : start + _AT_ONCE] / size
+            self._add(terms if start >= 0 else np.append(np.log(size), terms))
+
+    def _add(self, terms: NDArray) -> None:
+        places = np.arange(self._count, self._count + len(terms))
+        weights = 0.5 + 0.5 * ((places * 2.0**0.5) % 1.0)
+        self.sums += np.bincount(places % _SUMS, weights * terms, minlength=_SUMS)
+        self._count += len(terms)
 
 
 class _Heard:
@@ -129,6 +201,9 @@ def _feed(digest: Any, value: object) -> None:
             _feed(digest, part)
     elif isinstance(value, np.generic):
         _feed(digest, value.item())
+    elif isinstance(value, float) and isinstance(digest, _Fingerprint):
+        digest.update(b"float:")
+        digest.numbers(np.array([value]))
     elif value is None or isinstance(value, _PLAIN):
         value = value + 0.0 if isinstance(value, float) else value  # -0.0 equals 0.0
         digest.update(f"{type(value).__name__}:{value!r};".encode())
@@ -159,7 +234,7 @@ def _feed_array(digest: Any, array: NDArray) -> None:
     array = np.ascontiguousarray(array)
     array = array + 0.0 if array.dtype.kind == "f" else array
     digest.update(f"array {array.dtype.str} {array.shape}:".encode())
-    digest.update(array.data if array.ndim else array.tobytes())
+    digest.update(np.atleast_1d(array).data)
 
 
 def _said(value: Value) -> dict[str, Any]:

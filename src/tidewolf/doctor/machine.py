@@ -40,9 +40,7 @@ def _cores() -> int:
 
 
 def _blas_threads() -> int | None:
-    """The most that a BLAS takes; None where nobody can tell."""
-    if find_spec("threadpoolctl") is None:
-        return None
+    """The most that a BLAS takes; None if it cannot be known."""
     import numpy  # noqa: F401  (loads the BLAS that is asked about)
     import threadpoolctl
 

@@ -41,7 +41,6 @@ nowhere to keep it.
     records     observations, rounds that wait, the head, and their seals
     feedback    an observation as bytes
     known       what is known before a round as bytes
-    upgrade     files of tidewolf 0.1, whose observations are observed again
 """
 
 from tidewolf.durable.file import File

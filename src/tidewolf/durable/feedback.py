@@ -24,19 +24,6 @@ from tidewolf.core.types import Array, NDArray
 
 _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (FirstOrder, Bandit, FullInformation)}
 _OF_PARTS = (functions.Chain, functions.Max, functions.Sum)
-_FIELDS_1 = {
-    "FirstOrder": (
-        "loss_gradient",
-        "violation",
-        "constraint_gradient",
-        "loss_slope",
-        "constraint_slope",
-        "rounds",
-    ),
-    "Bandit": ("loss_values", "constraint_values"),
-    "FullInformation": ("losses", "constraints"),
-}
-"""The fields as tidewolf 0.1 wrote them, in order and without names."""
 _DOUBLE = np.dtype(np.float64)
 _ARRAYS = ",".join([f'["{_DOUBLE.str}",[%s]]'] * 2)
 _LINE = (
@@ -107,14 +94,6 @@ def decode_checked(data: bytes, center: Array) -> Feedback:
     return _finite(_feedback(name, record.fields(), checked=True))
 
 
-def decode_format_1(data: bytes, center: Array) -> Feedback:
-    """An observation that tidewolf 0.1 wrote, checked as all that another hand may have written."""
-    name, *parts = checkpoint.unpacked(data, center)
-    if name == "FullInformation":
-        parts = [_function_1(part) for part in parts]
-    return _finite(_KINDS[name](**dict(zip(_FIELDS_1[name], parts, strict=True))))
-
-
 def _feedback(name: str, parts: Mapping[str, Any], *, checked: bool) -> Feedback:
     kind = _KINDS[name]
     _require_known(parts, kind._fields, name)
@@ -158,13 +137,6 @@ def decode_function(encoded: Sequence[Any], *, checked: bool) -> Batch:
     if kind in _OF_PARTS:
         own["parts"] = tuple(decode_function(part, checked=checked) for part in own["parts"])
     batch: Batch = kind(**own) if checked else kind._unchecked(**own)
-    return batch
-
-
-def _function_1(encoded: Sequence[Any]) -> Batch:
-    name, *own = encoded
-    kind = _function_kind(name)
-    batch: Batch = kind(tuple(map(_function_1, own))) if kind is functions.Chain else kind(*own)
     return batch
 
 

@@ -21,11 +21,10 @@ from tidewolf.core.arguments import as_flag, as_path
 from tidewolf.core.errors import BrokenFile, CheckpointError
 from tidewolf.core.values import identity
 from tidewolf.durable.database import SQLite
-from tidewolf.durable.file_schema import DATABASE_FORMAT, make, version_of
+from tidewolf.durable.file_schema import make, require_format
 from tidewolf.durable.lock import inode, locked
 from tidewolf.durable.records import Content, Head
 from tidewolf.durable.tables import Tables
-from tidewolf.durable.upgrade import upgrade
 from tidewolf.methods.base import Learner
 
 _ATTEMPTS = 20
@@ -63,7 +62,7 @@ class File:
     def open(self, learner: Learner[Any]) -> Content:
         """All there is, checked; made where there is no file."""
         try:
-            return self._content(self._opened(learner), learner)
+            return self._content(self._opened(learner))
         except (sqlite3.Error, OSError) as error:
             raise self._sentence(error) from None
 
@@ -142,7 +141,7 @@ class File:
             return self._look()
         if self.path.exists():
             self._db = SQLite(self.path, "rw")
-            version_of(self._db, self.path)
+            require_format(self._db, self.path)
         self._lock = locked(
             Path(f"{self.path}-lock"),
             f"Another session, of this process or of another, writes to {self.path}: close it "
@@ -155,12 +154,11 @@ class File:
             self._db = SQLite(self.path, "rw")
         return self._db
 
-    def _content(self, db: SQLite, learner: Learner[Any]) -> Content:
-        """What the file holds, as of today's format, after all of it was checked."""
+    def _content(self, db: SQLite) -> Content:
+        """What the file holds, after all of it was checked."""
         with db.connection:
             db.execute("BEGIN")
-            if version_of(db, self.path) < DATABASE_FORMAT:
-                upgrade(db, self.path, learner)
+            require_format(db, self.path)
             if db.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
                 raise BrokenFile(
                     f"{self.path} is truncated or was changed: its checksums do not match. Go back "
@@ -171,13 +169,13 @@ class File:
             return content
 
     def _look(self) -> SQLite:
-        """The file to be read; a copy where SQLite cannot read it in place, because it may write
-        nothing beside it, and where the tables are not those of today.
+        """The file to be read; a copy if SQLite cannot read it in place, because it may write
+        nothing beside it.
         """
         self._db = SQLite(self.path, "ro")
         try:
-            if version_of(self._db, self.path) == DATABASE_FORMAT:
-                return self._db
+            require_format(self._db, self.path)
+            return self._db
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF not in (
                 sqlite3.SQLITE_CANTOPEN,

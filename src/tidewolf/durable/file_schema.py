@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tidewolf.core.errors import BrokenFile, NewerFormat
+from tidewolf.core.errors import BrokenFile, NewerFormat, OlderFormat
 from tidewolf.durable.database import Database
 from tidewolf.durable.records import Head, digest
 from tidewolf.durable.tables import CONTENTS
 
-DATABASE_FORMAT = 2
+DATABASE_FORMAT = 3
 APPLICATION = int.from_bytes(b"tide")
 """SQLite's application_id of our files."""
 SCHEMA = {
@@ -29,20 +29,11 @@ SCHEMA = {
     ),
     "pending": "CREATE TABLE pending (round INTEGER PRIMARY KEY, known BLOB, decision BLOB)",
 }
-SCHEMA_1 = {
-    "head": (
-        "CREATE TABLE head (first INTEGER NOT NULL, base BLOB NOT NULL, last INTEGER NOT NULL, "
-        "link BLOB NOT NULL, snapshot INTEGER NOT NULL)"
-    ),
-    "snapshot": "CREATE TABLE snapshot (state BLOB NOT NULL, seal BLOB NOT NULL)",
-    "observations": "CREATE TABLE observations (number INTEGER PRIMARY KEY, data BLOB NOT NULL)",
-}
-"""Those of tidewolf 0.1."""
 _MOST_TABLES = 100
 
 
-def version_of(db: Database, path: Path) -> int:
-    """The format of the file; refused where it is newer, none of ours, or has other tables."""
+def require_format(db: Database, path: Path) -> None:
+    """Refuse a file of another format, one that is not ours, and one with other tables."""
     (kind,), (version,) = (
         db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
     )
@@ -56,24 +47,27 @@ def version_of(db: Database, path: Path) -> int:
             f"{path} has format {version}; this tidewolf reads up to {DATABASE_FORMAT}. Install a "
             "newer tidewolf."
         )
+    if version < DATABASE_FORMAT:
+        raise OlderFormat(
+            f"{path} has format {version}, which an earlier tidewolf wrote; this tidewolf reads "
+            f"format {DATABASE_FORMAT}. Give a new path."
+        )
     query = f"SELECT type, name, sql FROM sqlite_master LIMIT {_MOST_TABLES}"
     try:
         made = db.execute(query).fetchall()
     except UnicodeDecodeError:  # what names a table is no text
         made = []
     ours = {name: sql for _, name, sql in made}
-    tables = SCHEMA_1 if version == 1 else SCHEMA
     # views, triggers and indices could answer with anything
     if (
         any(kind != "table" for kind, _, _ in made)
-        or tables.items() - ours.items()
+        or SCHEMA.items() - ours.items()
         or ours.get("contents", CONTENTS) != CONTENTS
     ):
         raise BrokenFile(
             f"{path} is truncated or was changed: its tables are not those of a session. Go back "
             "to an earlier copy."
         )
-    return int(version)
 
 
 def make(db: Database, settings: str, state: bytes, written_by: str) -> None:

@@ -10,10 +10,10 @@ shelf           the format, and the last number that a session had
 
 from __future__ import annotations
 
-from tidewolf.core.errors import BrokenFile, NewerFormat
+from tidewolf.core.errors import BrokenFile, NewerFormat, OlderFormat
 from tidewolf.durable.database import Database
 
-SHELF_FORMAT = 1
+SHELF_FORMAT = 3
 APPLICATION = int.from_bytes(b"tws1")
 """SQLite's application_id of our files."""
 OF_A_SESSION = ("head", "observations", "snapshots", "pending", "contents", "meta", "rounds")
@@ -98,4 +98,9 @@ def require_format(db: Database, where: str) -> None:
         raise NewerFormat(
             f"{where} has format {row[0]}; this tidewolf reads up to {SHELF_FORMAT}. Install a "
             "newer tidewolf."
+        )
+    if int(row[0]) < SHELF_FORMAT:
+        raise OlderFormat(
+            f"{where} has format {row[0]}, which an earlier tidewolf wrote; this tidewolf reads "
+            f"format {SHELF_FORMAT}. Give a new folder or database."
         )

@@ -20,10 +20,10 @@ from tidewolf.evaluation.spread import RoundNumbers
 
 @final
 class Movement:
-    """What moved so far; a round that nobody measured, in a file of an earlier version, is NaN."""
+    """What moved so far."""
 
     def __init__(self, rounds: int) -> None:
-        self._values: Floats = np.full(rounds, np.nan)
+        self._values: Floats = np.zeros(rounds)
         self._t = 0
         self._last: Array | None = None
 
@@ -41,11 +41,6 @@ class Movement:
             self._values[t + 1 : t + rounds] = 0.0
         self._t, self._last = t + rounds, points[-1, ...] if each else points
 
-    @property
-    def is_known(self) -> bool:
-        """Whether the point before the coming round is known, or there is none."""
-        return self._last is not None or self._t == 0
-
     def tell(self, last: Floats) -> None:
         """That point, where there is one."""
         if self._last is not None and self._last is not last:
@@ -60,9 +55,7 @@ class Movement:
         self._t, self._last = stop, last
 
     def _from_last(self, x: Array) -> float:
-        if self._last is None:
-            return np.nan if self._t else 0.0
-        if x is self._last:
+        if self._last is None or x is self._last:
             return 0.0
         xp = namespace(x)
         return 0.5 * float(xp.sum(xp.abs(x - self._last)))
@@ -77,11 +70,7 @@ class Movement:
         return self._values[: self._t], None if self._last is None else to_numpy(self._last)
 
     def restore(self, t: int, parts: tuple[Any, ...], reference: Array) -> None:
-        """What `parts` gave of t rounds, to go on from; nothing is known where it is empty. Points
-        live where `reference` does.
-        """
-        self._t = t
-        if parts:
-            values, last = parts
-            self._values[:t] = values
-            self._last = None if last is None else like(last, reference)
+        """What `parts` gave of t rounds, to resume from. Points live where `reference` does."""
+        values, last = parts
+        self._t, self._values[:t] = t, values
+        self._last = None if last is None else like(last, reference)

@@ -84,8 +84,6 @@ class Breaches:
         self.worst: Floats = np.zeros(limits)
         """by how much, in its worst round"""
         self.rounds, self.worst_round, self.first, self.last = self.when
-        self.known = True
-        """False where a run was begun by a tidewolf that did not watch this"""
 
     def see(self, start: int, limits: Floats) -> None:
         """The limits of rounds from `start` on, (rounds, limits): positive where broken."""
@@ -120,26 +118,19 @@ class Breaches:
 
     def parts(self) -> tuple[Any, ...]:
         """Everything as arrays and numbers, for a file."""
-        return self.rounds, self.worst, self.worst_round, self.first, self.last, self.known
+        return self.rounds, self.worst, self.worst_round, self.first, self.last
 
     def restore(self, parts: tuple[Any, ...], done: int) -> None:
-        """What `parts` gave after so many rounds; files that do not have it make it unknown."""
-        if not parts:
-            self.known = done == 0
-            return
-        *arrays, known = parts
+        """What `parts` gave after so many rounds."""
         kinds = ("i", "f", "i", "i", "i")
-        if type(known) is not bool or len(arrays) != len(kinds):
-            raise ValueError("it does not say when limits were broken")
-        for array, kind in zip(arrays, kinds, strict=True):
+        for array, kind in zip(parts, kinds, strict=True):
             least, most = array.min(initial=0), array.max(initial=0)
             if array.shape != self.rounds.shape or array.dtype.kind != kind or least < -1:
                 raise ValueError("it counts breaches of other limits")
             if kind == "i" and most > done:
                 raise ValueError("it has breaches of rounds that were not played")
-        rounds, worst, *others = arrays
+        rounds, worst, *others = parts
         self.took(np.array(worst), np.array((rounds, *others)))
-        self.known = known
 
 
 def is_broken(limits: Floats, size: float = 0.0) -> NDArray:
@@ -168,8 +159,7 @@ class BrokenLimit(NamedTuple):
     name: str
     total: float
     """by how much in all"""
-    breach: Breach | None
-    """None where a run was begun by a tidewolf that did not watch it"""
+    breach: Breach
     bound: float | None
     """the most that theory allows in all; None where the learner does not tell limits apart"""
 
@@ -183,9 +173,9 @@ def broken_limits(run: Run) -> list[BrokenLimit]:
             found.see(0, run.violations[:, None])
         each = run.violations.sum(keepdims=True)
     bounds = [one.bound for one in run.limits] or [None] * len(each)
-    watched = found is not None and found.known
+    assert found is not None  # a run with several constraints has watched each
     return [
-        BrokenLimit(names[i], float(each[i]), found.of(i) if found and watched else None, bounds[i])
+        BrokenLimit(names[i], float(each[i]), found.of(i), bounds[i])
         for i in np.argsort(-each, kind="stable").tolist()
-        if each[i] > 0.0 and (found is None or not watched or found.rounds[i])
+        if each[i] > 0.0 and found.rounds[i]
     ]

@@ -1,7 +1,10 @@
 """A run on its way: what was measured so far, and the state to go on from.
 
-It can stop after any update and go on elsewhere: `save` keeps all of it as bytes, and `load` gives
-a recording that goes on bit for bit, under the same learner and stream alone.
+It can stop after any update and resume elsewhere: `save` keeps all of it as bytes, and `load` gives
+a recording that continues, with the same learner and stream only. On the same machine and versions
+it continues to the bit. A stream that was generated or read from files is the same if its recipe,
+or the bytes of the files, are (`source`): what a generator computes may differ in the last digits
+on another processor.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from tidewolf.core.errors import (
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.jit import compiling
 from tidewolf.core.types import Array, Floats, Int64s
-from tidewolf.core.values import identity
+from tidewolf.core.values import fingerprint
 from tidewolf.evaluation.certificate import Audit, Weighed
 from tidewolf.evaluation.churn import Movement
 from tidewolf.evaluation.decisions import DecisionSink
@@ -81,10 +84,10 @@ class _Snapshot(NamedTuple):
     each: Floats
     trajectory: tuple[Any, ...]
     membership: tuple[Any, ...]
-    solves: Int64s | None = None
-    movement: tuple[Any, ...] = ()
-    untold: tuple[float, ...] = (0.0, 0.0)
-    breaches: tuple[Any, ...] = ()
+    solves: Int64s
+    movement: tuple[Any, ...]
+    untold: tuple[float, ...]
+    breaches: tuple[Any, ...]
 
 
 @final
@@ -98,6 +101,7 @@ class Recording:
         *,
         warm_up: bool = True,
         decisions: DecisionSink | None = None,
+        source: str = "",
     ) -> None:
         if isinstance(learner, Learner) and not isinstance(stream, Stream):
             raise WrongType(
@@ -107,6 +111,8 @@ class Recording:
         play(learner, stream)  # refuses what cannot be played
         rounds = len(stream)
         self.learner, self.stream, self.decisions = learner, stream, decisions
+        self._source: str | Stream = source or stream
+        """what a file must agree with: the text that says where the stream comes from, or itself"""
         self.t, self.seconds, self.membership = 0, 0.0, Membership(learner.hard_set)
         self.losses, self.violations, self.distances = (
             np.empty(rounds),
@@ -142,7 +148,7 @@ class Recording:
         rounds are done.
         """
         compiled = compiled_rounds(self.learner, self.stream)
-        if compiled is not None and self.movement.is_known:
+        if compiled is not None:
             yield from self._advance_compiled(compiled)
             return
         moves = play(self.learner, self.stream, self.state, self.t)
@@ -346,18 +352,20 @@ class Recording:
         )
 
     @classmethod
-    def load(cls, data: bytes, learner: Learner[Any], stream: Stream, source: str) -> Recording:
-        """A saved recording again; `source` is what errors call it. Its decisions go nowhere until
+    def load(
+        cls, data: bytes, learner: Learner[Any], stream: Stream, file: str, *, source: str = ""
+    ) -> Recording:
+        """A saved recording again; `file` is what errors call it. Its decisions go nowhere until
         `decisions` is set.
         """
-        recording = cls(learner, stream)
+        recording = cls(learner, stream, source=source)
         saved = checkpoint.load(
-            data, settings=recording._settings, reference=np.empty(0), source=source
+            data, settings=recording._settings, reference=np.empty(0), source=file
         )
         try:
             found = _Snapshot(**saved.fields)
             recording._require_like(found)
-            recording.state = learner.load(found.state.tobytes(), source=source)
+            recording.state = learner.load(found.state.tobytes(), source=file)
             recording.audit = Audit.restored(learner, found.audit)
             recording.trajectory.restore(found.trajectory, learner.hard_set.center)
             recording.membership.restore(found.membership)
@@ -365,19 +373,17 @@ class Recording:
             recording.t, recording.seconds, recording.each = found.t, found.seconds, found.each
             recording.untold = found.untold
             recording.breaches.restore(found.breaches, found.t)
-            for name in ("losses", "violations", "distances", "calls"):
+            for name in ("losses", "violations", "distances", "calls", "solves"):
                 getattr(recording, name)[: found.t] = getattr(found, name)
-            if found.solves is not None:
-                recording.solves[: found.t] = found.solves
             recording.ends = array("q", found.ends.tolist())
             recording.measures = array("d", found.measures.reshape(-1).tolist())
         except CheckpointError as error:
-            raise type(error)(f"{source}: {error}") from None
+            raise type(error)(f"{file}: {error}") from None
         except Warning:  # where warnings are errors
             raise
         except Exception as error:  # hand-made content breaks in every way
             raise BrokenFile(
-                f"{source} is no recording of a run: {checkpoint.half_sentence(error)}."
+                f"{file} is no recording of a run: {checkpoint.half_sentence(error)}."
             ) from None
         return recording
 
@@ -391,8 +397,7 @@ class Recording:
         for name in ("losses", "violations", "distances"):
             self._require_rounds(name, getattr(found, name), t)
         self._require_counts("calls", found.calls, t)
-        if found.solves is not None:  # nobody counted them at first
-            self._require_counts("solves", found.solves, t)
+        self._require_counts("solves", found.solves, t)
         ends, measures = found.ends, found.measures
         if (
             ends.ndim != 1
@@ -427,11 +432,10 @@ class Recording:
             or not type(worst) is type(sample) is tuple
         ):
             raise ValueError("its audit counts what cannot be counted")
-        if found.movement:
-            churn, last = found.movement
-            self._require_rounds("churn", np.where(np.isnan(churn), 0.0, churn), t)
-            if last is not None and last.shape != self.trajectory.means.shape[1:]:
-                raise ValueError("the point it moved to is none of the set")
+        churn, last = found.movement
+        self._require_rounds("churn", churn, t)
+        if last is not None and last.shape != self.trajectory.means.shape[1:]:
+            raise ValueError("the point it moved to is none of the set")
         means, *counts, total = found.trajectory
         if means.shape != self.trajectory.means.shape or not (
             total is None or total.shape == means.shape[1:]
@@ -460,7 +464,7 @@ class Recording:
 
     @cached_property
     def _settings(self) -> str:
-        return identity((self.learner, self.stream))
+        return fingerprint((self.learner, self._source))
 
 
 _warm: set[Any] = set()

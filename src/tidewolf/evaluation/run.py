@@ -90,8 +90,7 @@ class Run(Record):
         The mean point of each of a bounded number of parts of the rounds.
     churn : array of float
         How far the decision moved before each round: half the L1 change from the round before, 0
-        in the first one. An array that knows its `p99` and its `worst`, too; NaN where a run was
-        begun by a tidewolf that did not measure it.
+        in the first one. An array that knows its `p99` and its `worst`, too.
     round_solves : array of int
         Linear programs that the learner solved after each round.
     untold_slopes : tuple of float, default (0.0, 0.0)
@@ -186,7 +185,7 @@ class Run(Record):
 
     @cached_property
     def churn_spread(self) -> Spread | None:
-        """Mean, p99 and worst of `churn`; None without a round, or where it is not known of all."""
+        """Mean, p99 and worst of `churn`; None without a round."""
         return spread(self.churn)
 
     @cached_property

@@ -59,7 +59,6 @@ _CONNECT_SECONDS = 10
 
 def serial(follow: CellProgress = lambda number, moment: None) -> Engine:
     """One cell after another in this process."""
-    _needs("threadpoolctl")
     return partial(_serial, follow)
 
 
@@ -75,14 +74,12 @@ def on_processes(jobs: int) -> Engine:
     jobs = as_count(jobs, "The number of jobs", most=MOST_JOBS)
     if jobs == 1:
         return serial()
-    _needs("threadpoolctl")
     _needs("joblib")
     return partial(_on_processes, jobs)
 
 
 def on_cluster(address: str) -> Engine:
     """The workers of the Dask scheduler at this address, such as tcp://10.0.0.1:8786."""
-    _needs("threadpoolctl")
     _needs("distributed")
     return partial(_on_cluster, address)
 
@@ -94,7 +91,8 @@ def processors() -> int:
 
 def versions() -> dict[str, str]:
     """What decides, beside the cell, which numbers come out."""
-    return {name: version for name, version in checkpoint.writer().items() if name != "threads"}
+    machine = ("threads", "cpu", "blas")
+    return {name: here for name, here in checkpoint.writer().items() if name not in machine}
 
 
 def _serial(follow: CellProgress, tasks: Mapping[int, Task]) -> Answers:
@@ -246,8 +244,9 @@ def _limits() -> Any:
     """
     # it brings a BLAS of its own, and one that is loaded later is not limited
     import scipy.linalg  # noqa: F401
+    from threadpoolctl import threadpool_limits
 
-    return _needs("threadpoolctl").threadpool_limits(1)
+    return threadpool_limits(1)
 
 
 _limit = cache(_limits)

@@ -1,6 +1,6 @@
 """A run folder: an experiment and all that came of it.
 
-It can be killed at any moment and goes on bit for bit.
+It can be killed at any moment and resumed: to the bit on the same machine and versions.
 
     experiment.toml      the experiment as resolved, under a line with its checksum
     checkpoints/NAME     one for each learner and seed: the recording so far, replaced whole every
@@ -14,6 +14,7 @@ It can be killed at any moment and goes on bit for bit.
     rounds.parquet       loss, violation, oracle calls, distance, churn and linear programs of every
                          round (from 1) of every run, with the caller's time where there is one
     report.html          the page; report-seed-S.html for seeds after the first
+    report.json          what that page shows, from which `tidewolf report` writes it again
     summary.json         the numbers of every run; written last, so where it is the folder is
                          complete
 
@@ -64,12 +65,12 @@ from tidewolf.experiments.incumbent import play_incumbent, read_incumbent, savin
 from tidewolf.experiments.limit_files import LIMITS, write_limits
 from tidewolf.experiments.lock import locked
 from tidewolf.experiments.plan import PlannedRun, plan_run
-from tidewolf.experiments.play import Player, advance, begin, cumulative_loss, prepare
+from tidewolf.experiments.play import Player, advance, begin, cumulative_loss
 from tidewolf.experiments.reading import read
 from tidewolf.hindsight.best import Comparator
 from tidewolf.problems import Problem
 
-RUN_FORMAT = 2
+RUN_FORMAT = 3
 EXPERIMENT_FILE = "experiment.toml"
 CHECKPOINTS_FOLDER = "checkpoints"
 ROUNDS_FILE = "rounds.parquet"
@@ -124,8 +125,6 @@ class RunFolder:
         Where it is.
     experiment : Experiment
         What is run, with nothing left open.
-    format : int, default 2
-        That of its files; folders of format 1, of tidewolf 0.1, can be reported only.
 
     Examples
     --------
@@ -143,7 +142,6 @@ class RunFolder:
 
     path: Path
     experiment: Experiment
-    format: int = RUN_FORMAT
 
     @classmethod
     def create(cls, path: Path, experiment: Experiment, *, force: bool = False) -> RunFolder:
@@ -204,8 +202,8 @@ class RunFolder:
         ------
         InvalidInput
             Where no run was begun there.
-        BrokenFile, NewerFormat
-            Where its experiment was changed, or is of a newer tidewolf.
+        BrokenFile, NewerFormat, OlderFormat
+            If its experiment was changed, or is of another format.
         """
         path = as_path(path, "The path of a run folder")
         file = path / EXPERIMENT_FILE
@@ -228,12 +226,17 @@ class RunFolder:
                 f"{file} has format {found[1]}; this tidewolf reads up to {RUN_FORMAT}. Install a "
                 "newer tidewolf."
             )
+        if int(found[1]) < RUN_FORMAT:
+            raise OlderFormat(
+                f"{file} has format {found[1]}, which an earlier tidewolf wrote; this tidewolf "
+                f"reads format {RUN_FORMAT}. Run the experiment in a new folder."
+            )
         if _digest(text) != found[3]:
             raise BrokenFile(
                 f"{file} is truncated or was changed: its checksum does not match. Run changed "
                 "copies elsewhere."
             )
-        return cls(path, read(f"\n{text}", file), int(found[1]))
+        return cls(path, read(f"\n{text}", file))
 
     def locked(self) -> AbstractContextManager[None]:
         """The folder's lock, for whoever plays and then writes what came of it; each step takes it
@@ -253,7 +256,7 @@ class RunFolder:
         stopping: Callable[[], bool] = lambda: False,
         first: Problem | None = None,
     ) -> list[Finished]:
-        """Play what is not played yet; what was played goes on bit for bit.
+        """Play what is not played yet; a run that was interrupted resumes.
 
         Parameters
         ----------
@@ -276,20 +279,12 @@ class RunFolder:
             Where `stopping` said so.
         OtherSettings
             Where the tables of the experiment were changed since.
-        OlderFormat
-            For a folder of tidewolf 0.1, which can be reported only.
         """
-        if self.format < RUN_FORMAT:
-            raise OlderFormat(
-                f"{self.path} was begun by tidewolf 0.1, and this one cannot go on with it: run "
-                "its experiment anew in another folder; `tidewolf report` shows it as it is, where "
-                "it is complete."
-            )
         with self.locked():
             return self._play(follow, stopping, first)
 
     def recorded(self) -> list[Finished]:
-        """What a complete run has recorded, also one of tidewolf 0.1.
+        """What a complete run has recorded, with the data it was played on, which is read again.
 
         Returns
         -------
@@ -306,42 +301,7 @@ class RunFolder:
                 f"{self.path} holds a run that is not complete; `tidewolf resume {self.path}` goes "
                 "on with it."
             )
-        return self.play() if self.format == RUN_FORMAT else self._recorded_by_0_1()
-
-    def _recorded_by_0_1(self) -> list[Finished]:
-        from tidewolf.experiments.recorded import run_of_format_1
-
-        summaries = self._summary()["runs"]
-        found = []
-        for cells in plan_run(self.experiment):
-            seed = cells[0].seed
-            ready, runs = prepare(self.experiment.problem(seed)), []
-            problem = ready.problem
-            for cell in cells:
-                file = self._checkpoint(cell)
-                runs.append(
-                    run_of_format_1(
-                        _bytes(file),
-                        self.experiment.learner(cell.entrant, problem, seed),
-                        problem.stream,
-                        ready.best,
-                        summaries[cell.number - 1],
-                        str(file),
-                    )
-                )
-            found.append(Finished(seed, problem, cells, tuple(runs)))
-        return found
-
-    def _summary(self) -> dict[str, Any]:
-        file = self.path / SUMMARY_FILE
-        try:
-            summary: dict[str, Any] = json.loads(_bytes(file))
-            count = len(self.experiment.seeds) * len(self.experiment.entrants())
-            if len(summary["runs"]) != count:
-                raise ValueError(f"it has {len(summary['runs'])} runs where {count} are due")
-        except (ValueError, KeyError, TypeError) as error:
-            raise BrokenFile(f"{file} cannot be read: {error}.") from None
-        return summary
+        return self.play()
 
     def _play(
         self, follow: Follow | None, stopping: Callable[[], bool], first: Problem | None
@@ -380,11 +340,11 @@ class RunFolder:
 
     def _recording(self, planned: PlannedRun, problem: Problem) -> Recording:
         learner = self.experiment.learner(planned.entrant, problem, planned.seed)
-        recording = begin(learner, problem, self._checkpoint(planned))
+        recording = begin(learner, problem, self._checkpoint(planned), planned.cell.origin)
         if self.experiment.decisions != "none":
             file = self.path / CHECKPOINTS_FOLDER / f"{planned.label}{LOG_ENDING}"
             log = DecisionLog(file, recording.stream.shape, recording.t)
-            recording.decisions = log if log.holds else None  # an earlier tidewolf wrote none
+            recording.decisions = log if log.holds else None
         return recording
 
     def _advance(
@@ -641,7 +601,7 @@ def _ours(path: Path) -> list[Path]:
     names = [path / name for name in (SUMMARY_FILE, EXPERIMENT_FILE, ROUNDS_FILE)]
     tables = (DECISIONS, f"{DECISIONS}-[0-9]*-seed-*", "paths", LIMITS)
     both = (f"{name}.{ending}" for name in tables for ending in ("csv", "parquet"))
-    patterns = ("report*.html", "tunnels.csv", *both)
+    patterns = ("report*.html", "report*.json", "tunnels.csv", *both)
     more = (file for pattern in patterns for file in sorted(path.glob(pattern)))
     return [file for file in (*names, *more) if file.exists()]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -27,6 +27,7 @@ from tidewolf.experiments.keys import format_value, learner_keys, read_plain
 from tidewolf.files import file_of
 from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
+from tidewolf.problems.data import origin
 
 Row: TypeAlias = dict[str, Any]
 
@@ -50,7 +51,10 @@ class Source(Hashable, Protocol):
 
 
 class Recipe(NamedTuple):
-    """An experiment as a source."""
+    """An experiment as a source. Its identity is what the user gave: the settings of a generator
+    with the version of the generators, or the bytes of files. What is computed from them may differ
+    in the last digits from one machine to another, and does not count.
+    """
 
     experiment: Experiment
     identity: str
@@ -63,8 +67,8 @@ class Recipe(NamedTuple):
         stream, K = experiment.stream, experiment.hard_set
         if isinstance(stream, Tables) and not read:
             experiment.problem(experiment.seeds[0])
-        files = said_format(experiment.files)  # as keys that came later
-        text = json.dumps([_contents(stream), _contents(K), *([files] if files else [])])
+        made = None if isinstance(stream, Tables) else origin(stream.name)
+        text = json.dumps([made, _contents(stream), _contents(K), said_format(experiment.files)])
         return cls(experiment, hashlib.sha256(text.encode()).hexdigest()[:16])
 
     @property
@@ -86,6 +90,13 @@ class Cell(NamedTuple):
     """None: as many as there are"""
     seed: int
     entrant: Choice
+
+    @property
+    def origin(self) -> str:
+        """Where its stream comes from, as recordings keep it: the recipe and seed of a generated
+        one, the bytes of files.
+        """
+        return f"{self.source.identity} rounds {self.rounds} seed {self.seed}"
 
     def plain(self) -> Row:
         """What it is, as plain data."""
@@ -127,7 +138,7 @@ class PlannedRun(NamedTuple):
 
 def plan_run(experiment: Experiment) -> tuple[tuple[PlannedRun, ...], ...]:
     """The runs of a resolved experiment, together those of one seed."""
-    source = Recipe(experiment, "")  # recordings know what they are of
+    source = Recipe.of(experiment, read=True)
     entrants = experiment.entrants()
     return tuple(
         tuple(
@@ -232,14 +243,7 @@ def _contents(part: Any) -> Any:
     if isinstance(part, Choice):
         part = (part.name, part.settings)
     elif isinstance(part, Tables):
-        # keys that came later count where they are given
-        later = {"losses", "constraints", "context", "advice", "demands", "gaps"}
-        defaults = {each.name: each.default for each in fields(part)}
-        part = [
-            pair
-            for pair in vars(part).items()
-            if pair[0] not in later or pair[1] != defaults[pair[0]]
-        ]
+        part = list(vars(part).items())
     if isinstance(part, tuple | list):
         return [_contents(each) for each in part]
     if isinstance(part, Path) or (

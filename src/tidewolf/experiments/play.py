@@ -4,8 +4,8 @@
 
 A row is plain data: which cell it was, the run's summary, what is known of its comparator, or the
 sentence that refused it. It is a function of the cell, of the versions installed and of the
-processor; only `seconds` depends on more. A cell that is killed half way goes on from its
-checkpoint bit for bit.
+processor; only `seconds` depends on more. A cell that is killed half way resumes from its
+checkpoint: to the bit on the same machine and versions.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Player:
             known = ready.plain()
             learner = cell.source.learner(cell.entrant, ready.problem, cell.seed)
             sees = SEES[learner.needs]
-            recording = begin(learner, ready.problem, file)
+            recording = begin(learner, ready.problem, file, cell.origin)
             warn_of_negative_capacities(learner.hard_set, ready.problem.stream.constraints, set())
             advance(recording, file, moved=moved)
             run = finished(recording, ready.best or UNKNOWN)
@@ -153,12 +153,17 @@ def prepare(problem: Problem) -> Prepared:
     return Prepared(problem, best, "" if proof is None else contradiction(proof, problem.stream))
 
 
-def begin(learner: Learner[Any], problem: Problem, file: Path | None) -> Recording:
-    """A recording of the problem, from the beginning, or from where the file has it."""
+def begin(
+    learner: Learner[Any], problem: Problem, file: Path | None, origin: str = ""
+) -> Recording:
+    """A recording of the problem, from the beginning, or from where the file has it; `origin` says
+    where its stream comes from (`Cell.origin`).
+    """
     if file is None or not file.exists():
-        return Recording(learner, problem.stream)
+        return Recording(learner, problem.stream, source=origin)
     try:
-        return Recording.load(file.read_bytes(), learner, problem.stream, str(file))
+        data = file.read_bytes()
+        return Recording.load(data, learner, problem.stream, str(file), source=origin)
     except OtherSettings:
         raise OtherSettings(
             f"{file} belongs to another learner or other data: the experiment or its tables "

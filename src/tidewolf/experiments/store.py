@@ -26,7 +26,7 @@ from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, OlderFor
 from tidewolf.experiments.lock import locked
 from tidewolf.experiments.plan import Row
 
-ROWS_FORMAT = 2
+ROWS_FORMAT = 3
 CHECKPOINTS_FOLDER = "checkpoints"
 
 
@@ -150,8 +150,9 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[int, Row], int]:
             )
         if header["format"] < ROWS_FORMAT:
             raise OlderFormat(
-                f"{path} was begun by tidewolf 0.1, and rows of this one are not to be mixed with "
-                "it: name another folder, or overwrite with --force."
+                f"{path} has format {header['format']}, which an earlier tidewolf wrote; this "
+                f"tidewolf reads format {ROWS_FORMAT}. Name another folder, or overwrite with "
+                "--force."
             )
         cells = header["cells"]
         for line in rest:

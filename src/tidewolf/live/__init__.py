@@ -4,7 +4,7 @@
 
 A decision is made before its row is known. A row is observed, kept, and answered with the decision
 that follows it; an answer that was given survives the process, and what comes after a kill is what
-would have come without it, bit for bit (`Session.open`).
+would have come without it, to the bit on the same machine (`Session.open`).
 
 clock.py       times of rows, and when the next one is expected
 lines.py       a line of JSON as a row, or as what is known of the coming round

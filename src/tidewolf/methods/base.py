@@ -14,7 +14,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any, ClassVar, Generic, NamedTuple, Never, Protocol, TypeVar
 
 from tidewolf.core import checkpoint
@@ -33,7 +33,7 @@ from tidewolf.core.feedback import Arrival, Bandit, Feedback, FirstOrder, FullIn
 from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.types import Array, Floats, Int64s
-from tidewolf.core.values import Value, identity
+from tidewolf.core.values import Value, fingerprint
 
 
 class Progress(Protocol):
@@ -650,20 +650,24 @@ class Learner(Value, ABC, Generic[S]):
         return ()
 
     def save(self, state: S) -> bytes:
-        """The state as bytes that `load` continues from, bit for bit."""
-        return checkpoint.dump(state, settings=identity(self), learner=type(self).__name__)
+        """The state as bytes that `load` continues from."""
+        return checkpoint.dump(state, settings=self._fingerprint, learner=type(self).__name__)
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        return fingerprint(self)
 
     def load(self, data: bytes, *, source: str = "The saved state") -> S:
         """A saved state again; refused when it was saved under other settings, or is none.
 
-        `source` is what a warning calls it that it was written under other versions of Python or of
-        the packages that compute.
+        `source` is what a warning calls it if it was written on another processor, or with other
+        versions of Python or of the packages that compute.
         """
         if not isinstance(data, bytes):
             raise WrongType(
                 f"A saved state is bytes, as `save` gives them, not a {type(data).__name__}."
             )
-        saved = checkpoint.load(data, settings=identity(self), reference=self.hard_set.center)
+        saved = checkpoint.load(data, settings=self._fingerprint, reference=self.hard_set.center)
         try:
             state: S = conforming(saved.fields, self.state_type, self.begin(), self.hard_set)
             self._require_whole(state)
@@ -674,7 +678,8 @@ class Learner(Value, ABC, Generic[S]):
             ) from None
         if other := checkpoint.versions_elsewhere(saved.writer):
             warnings.warn(
-                f"{source} was written under {other}: it goes on, and its bits may differ.",
+                f"{source} was written with {other}. It continues, and its numbers may differ from "
+                "those of the writer by rounding.",
                 OtherVersions,
                 stacklevel=2,
             )

@@ -67,7 +67,7 @@ def abilene(
     >>> tw.problems.named("abilene") is tw.problems.abilene  # what a file calls "abilene"
     True
     """
-    traffic, names, table = recorded("abilene_hourly.npz", "tm_mbps", "nodes", "links")
+    traffic, names, table = recorded("abilene", "tm_mbps", "nodes", "links")
     nodes = [str(name) for name in names]
     links = [(nodes[int(tail)], nodes[int(head)]) for tail, head in table[:, 1:3]]
     ospf, cap = table[:, 3], table[:, 4] / 1000

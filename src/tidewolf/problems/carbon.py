@@ -63,9 +63,7 @@ def carbon(
     >>> tw.problems.named("carbon") is tw.problems.carbon  # what a file calls "carbon"
     True
     """
-    intensity, generation, regions = recorded(
-        "carbon_ci_u16.npz", "ci_x10", "gen_gw_x100", "regions"
-    )
+    intensity, generation, regions = recorded("carbon", "ci_x10", "gen_gw_x100", "regions")
     taken = first_rounds(rounds, len(intensity), "carbon")
     full = np.percentile(generation, 99.9, axis=0)
     strain, carbon = generation[taken] / full, intensity[taken] / (10 * BUDGET)

@@ -6,6 +6,7 @@ TIDEWOLF_DATA, else from ../shared/data as seen from the current folder.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import zipfile
 from pathlib import Path
@@ -16,6 +17,21 @@ from tidewolf.core.errors import InvalidInput
 from tidewolf.core.types import NDArray
 
 VARIABLE = "TIDEWOLF_DATA"
+GENERATOR_VERSION = 1
+"""What generators make is known again by their settings, seed and this number: raise it with any
+change of what one of them makes.
+"""
+_ZOO = "zoo_edges.csv.gz"
+RECORDS = {
+    "abilene": "abilene_hourly.npz",
+    "carbon": "carbon_ci_u16.npz",
+    "freeway": "losloop_u8.npz",
+    "geant": _ZOO,
+    "meta": "meta_pod_a.npz",
+    "uunet": _ZOO,
+    "zoo": _ZOO,
+}
+"""The file that each recorded problem is read from."""
 
 
 def data_folder() -> Path:
@@ -24,8 +40,9 @@ def data_folder() -> Path:
     return Path(named) if named else Path.cwd().parent / "shared" / "data"
 
 
-def record(file: str) -> Path:
-    """Where a file of the data folder lies."""
+def record(problem: str) -> Path:
+    """Where the record of a problem lies."""
+    file = RECORDS[problem]
     path = data_folder() / file
     if not path.is_file():
         raise InvalidInput(
@@ -35,9 +52,18 @@ def record(file: str) -> Path:
     return path
 
 
-def recorded(file: str, *names: str) -> list[NDArray]:
-    """The arrays of these names in a file of the data folder."""
-    path = record(file)
+def origin(problem: str) -> str:
+    """What tells the numbers of a problem from others of the same settings and seed: the bytes of
+    its record, or the version of the generators.
+    """
+    if problem not in RECORDS:
+        return f"generator {GENERATOR_VERSION}"
+    return hashlib.sha256(record(problem).read_bytes()).hexdigest()
+
+
+def recorded(problem: str, *names: str) -> list[NDArray]:
+    """The arrays of these names in the record of a problem."""
+    path = record(problem)
     try:
         with np.load(path) as arrays:
             return [arrays[name] for name in names]

@@ -64,7 +64,7 @@ def freeway(
     >>> tw.problems.named("freeway") is tw.problems.freeway  # what a file calls "freeway"
     True
     """
-    speeds, table = recorded("losloop_u8.npz", "speed_x3p6", "edges")
+    speeds, table = recorded("freeway", "speed_x3p6", "edges")
     taken = first_rounds(rounds, len(speeds), "freeway")
     links = [(int(tail), int(head)) for tail, head in table[:, :2]]
     miles = np.maximum(table[:, 2].astype(float), SHORTEST)

@@ -67,7 +67,7 @@ def meta(
     True
     """
     demands, uses, pair, capacities, best = recorded(
-        "meta_pod_a.npz", "demands", "path_links", "path_pair", "capacities", "best_mlu"
+        "meta", "demands", "path_links", "path_pair", "capacities", "best_mlu"
     )
     taken = first_rounds(rounds, len(demands), "meta")
     relative = demands[taken].astype(np.float64) / best[taken, None]

@@ -50,7 +50,6 @@ from tidewolf.problems.noise import autoregressive_noise
 from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.graph_tools import away, shortest
 
-FILE = "zoo_edges.csv.gz"
 ROUNDS, HOUR = 2000, 4  # the usual number of rounds; rounds in an hour
 # the shortest cable, the longest being 1; standard deviation of the logarithm of a node's weight
 SHORTEST, WEIGHT = 0.1, 0.7
@@ -219,7 +218,7 @@ def _flow(name: str, rounds: int | None, seed: int, network: str) -> Problem:
 
 def cables_of(network: str) -> list[tuple[int, int]]:
     """The pairs of nodes that some link joins, each once."""
-    path = record(FILE)
+    path = record("zoo")
     try:
         with gzip.open(path, "rt", newline="", encoding="utf-8") as file:
             rows = [(row["net"], int(row["u"]), int(row["v"])) for row in csv.DictReader(file)]

@@ -45,10 +45,6 @@ def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[
     sentences = [f"{', '.join(kept)}: no limit was broken."] if kept else []
     if any(len(broken) > 1 for _, broken, _ in found):
         sentences.append(_MOST_ALONE)
-    if any(broken and broken[0].breach is None for _, broken, _ in found):
-        sentences.append(
-            "When limits were broken is not known of runs that an older tidewolf recorded."
-        )
     if network is not None:
         sentences.insert(
             0,
@@ -104,8 +100,6 @@ def _row(one: BrokenLimit, clock: Clock, unit: float | None) -> list[Cell | str]
         return Cell(number(size), () if unit is None else (f"volume {number(size * unit)}",))
 
     allowed, when = "unknown" if one.bound is None else number(one.bound), one.breach
-    if when is None:
-        return [one.name, over(one.total), *["not known"] * 4, allowed]
     return [
         one.name,
         over(one.total),

@@ -1,22 +1,26 @@
 """The report of an experiment: what was run, what came of it, pictures, and how to run it again.
 
 One HTML page that needs nothing else, no network either. Sections are functions that make plain
-data from runs; templates/ makes the markup. Its script only says at a pointer what tables and
-captions say without it. Light and dark, a phone and paper are the style sheet's business. The same
-runs give the same page, apart from the date and the seconds.
+data from runs, the record of the page; templates/ makes the markup. Its script only says at a
+pointer what tables and captions say without it. Light and dark, a phone and paper are the style
+sheet's business. The same runs give the same page, apart from the date and the seconds.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
 from urllib.parse import quote
 
+import numpy as np
+
 from tidewolf.core import checkpoint
+from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
 from tidewolf.core.feedback import SEES
 from tidewolf.evaluation.hindsight_words import hindsight_sentences
 from tidewolf.evaluation.metrics import Metric, table_metrics
@@ -25,7 +29,7 @@ from tidewolf.report.clock import Clock, clock_of
 from tidewolf.report.intervals import intervals_context, quick_intervals
 from tidewolf.report.limits import limits_context
 from tidewolf.report.names import title_of
-from tidewolf.report.rendering import document, require_extras
+from tidewolf.report.rendering import PAGE_FORMAT, document, require_extras
 from tidewolf.report.styles import RunStyle, run_styles
 from tidewolf.report.styles import learner_labels as learner_labels
 from tidewolf.report.tables import Cell, Table, table
@@ -76,47 +80,79 @@ _WORDS = (
 _PROMISED = ("promised", "What was promised was known before the first round.")
 
 
-def write(
-    path: str | os.PathLike[str],
-    runs: Sequence[Run],
-    *,
-    name: str,
-    about: str,
-    seed: int,
-    date: datetime,
-    entries: Sequence[str] = (),
-    experiment: str = "",
-    worst: Sequence[Intervals] | None = None,
-    left_out: Mapping[str, str] = MappingProxyType({}),
-    network: Network | None = None,
-    notes: Sequence[str] = (),
-    decisions: Sequence[str] | None = None,
-) -> None:
-    """The page at `path`, whole or not at all.
+class About(TypedDict, total=False):
+    """What a page says of runs beside their numbers."""
 
-    Arguments are those of `page`; without `decisions` the page links to those that lie beside it.
+    name: Required[str]
+    about: Required[str]
+    seed: Required[int]
+    date: Required[datetime]
+    entries: Sequence[str]
+    """the names of the entries of a point, one each"""
+    experiment: str
+    """the experiment as resolved, as text"""
+    worst: Sequence[Intervals]
+    """the intervals of each run; without them, they are computed if each is a linear program of
+    moderate size
     """
-    if decisions is None:
-        folder = Path(path).parent
-        decisions = [file.name for form in DECISION_FILES for file in sorted(folder.glob(form))]
-    text = page(
-        runs,
-        name=name,
-        about=about,
-        seed=seed,
-        date=date,
-        entries=entries,
-        experiment=experiment,
-        worst=worst,
-        left_out=left_out,
-        network=network,
-        notes=notes,
-        decisions=decisions,
-    )
+    left_out: Mapping[str, str]
+    """why learners that usually take part do not"""
+    network: Network | None
+    """what the set was made from"""
+    notes: Sequence[str]
+    """sentences to know of the problem"""
+    decisions: Sequence[str]
+    """the names of files beside the page that hold the decisions"""
+
+
+def write(path: str | os.PathLike[str], runs: Sequence[Run], **about: Unpack[About]) -> None:
+    """The page at `path`, and its record beside it (report.json for report.html), from which
+    `rewrite` makes the page again; each is written whole or not at all. Without `decisions` the
+    page links to those that lie beside it.
+    """
+    folder = Path(path).parent
+    beside = [file.name for form in DECISION_FILES for file in sorted(folder.glob(form))]
+    about.setdefault("decisions", beside)
+    record = _record(runs, **about)
+    checkpoint.write(Path(path).with_suffix(".json"), json.dumps(record, allow_nan=False).encode())
+    checkpoint.write(path, document("run", record["title"], record).encode())
+
+
+def rewrite(path: str | os.PathLike[str], date: datetime) -> None:
+    """The page at `path` again, from the record beside it alone: neither data nor learners are
+    needed, so it can be done on any machine.
+    """
+    file = Path(path).with_suffix(".json")
+    try:
+        record = json.loads(file.read_bytes())
+        if record["format"] != PAGE_FORMAT:
+            raise OtherSettings(
+                f"{file} has format {record['format']}; this tidewolf reads format {PAGE_FORMAT}. "
+                f"`tidewolf resume {file.parent}` writes it again."
+            )
+        text = document("run", record["title"], {**record, "written": written(date)})
+    except FileNotFoundError:
+        raise InvalidInput(
+            f"{file} is missing, from which the page is made. `tidewolf resume {file.parent}` "
+            "writes it again."
+        ) from None
+    except TidewolfError:
+        raise
+    except Exception as error:  # a changed record breaks the templates in every way
+        raise BrokenFile(
+            f"{file} was changed and cannot be read ({error}). `tidewolf resume {file.parent}` "
+            "writes it again."
+        ) from None
     checkpoint.write(path, text.encode())
 
 
-def page(
+def page(runs: Sequence[Run], **about: Unpack[About]) -> str:
+    """The whole page for runs of several learners on one stream."""
+    record = _record(runs, **about)
+    return document("run", record["title"], record)
+
+
+def _record(
     runs: Sequence[Run],
     *,
     name: str,
@@ -130,19 +166,14 @@ def page(
     network: Network | None = None,
     notes: Sequence[str] = (),
     decisions: Sequence[str] = (),
-) -> str:
-    """The whole page for runs of several learners on one stream.
-
-    `entries` names the entries of a point, one each; `experiment` is the experiment as resolved, as
-    text; `worst` holds the intervals of each run. Without them, they are worked out where that is a
-    matter of linear programs of moderate size. `left_out` says why learners that usually take part
-    do not. `network` is what the set was made from, `notes` are sentences to know of the problem;
-    `decisions` are the names of files beside the page that hold them.
-    """
+) -> dict[str, Any]:
+    """All that the page of runs shows, as plain data."""
     require_extras()
     seen, clock = run_styles(runs), clock_of(runs[0].stream, runs[0].rounds)
     labels = [style.label for style in seen]
     context = {
+        "format": PAGE_FORMAT,
+        "versions": checkpoint.writer(),
         "title": title_of(name),
         "about": about,
         "facts": _facts(runs, seed, clock),
@@ -163,7 +194,18 @@ def page(
         "settings": _settings(runs, labels, name, seed),
         "written": written(date),
     }
-    return document("run", title_of(name), context)
+    return {key: _plain(part) for key, part in context.items()}
+
+
+def _plain(part: Any) -> Any:
+    """The same as lists, mappings, text and numbers: what JSON gives back."""
+    if isinstance(part, tuple) and hasattr(part, "_asdict"):
+        part = part._asdict()
+    if isinstance(part, Mapping):
+        return {str(name): _plain(each) for name, each in part.items()}
+    if isinstance(part, list | tuple):
+        return [_plain(each) for each in part]
+    return part.item() if isinstance(part, np.generic) else part
 
 
 def written(date: datetime) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import MissingExtra
 
-PAGE_FORMAT = 2
+PAGE_FORMAT = 3
 
 
 def require_extras() -> None:
@@ -33,9 +33,7 @@ def document(template: str, name: str, context: dict[str, Any]) -> str:
         page_title=name,
         style=asset("colors.css") + asset("style.css"),
         script=asset("hover.js"),
-        format=PAGE_FORMAT,
-        versions=checkpoint.writer(),
-        **context,
+        **{"format": PAGE_FORMAT, "versions": checkpoint.writer(), **context},
     )
 
 

@@ -1,0 +1,203 @@
+"""Sessions and run folders that move to a machine with other arithmetic continue there.
+
+The other machine is a process whose BLAS and NumPy use the code of an old processor. The next
+decision agrees to 1e-9 of the diameter. Later ones may part at a tie between vertices, so totals
+over many rounds are compared: 0.1 % of the loss, 5 % of the violation.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from tidewolf.cli import main
+from tidewolf.core import checkpoint
+from tidewolf.core.errors import OtherSettings, OtherVersions
+from tidewolf.experiments import RunFolder
+from tidewolf.problems import data
+
+BEFORE, AFTER = 40, 1000
+
+
+def elsewhere(program: str, *words: str, cwd: Path | None = None) -> str:
+    """What a Python program prints on the other machine."""
+    from numpy._core import _multiarray_umath as umath
+
+    here = [name for name in umath.__cpu_dispatch__ if umath.__cpu_features__.get(name)]
+    changed = {"OPENBLAS_CORETYPE": "Prescott", "NPY_DISABLE_CPU_FEATURES": " ".join(here)}
+    if "OPENBLAS_CORETYPE" in os.environ:  # this process is such a machine: the other is plain
+        changed = {}
+    kept = {
+        k: v
+        for k, v in os.environ.items()
+        if k not in ("OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES")
+    }
+    found = subprocess.run(
+        [sys.executable, "-c", program, *words],
+        env={**kept, **changed},
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+def learner(name: str) -> tw.Learner:
+    rng = np.random.default_rng(3)
+    if name == "hull":
+        return tw.LyapunovDescent(tw.sets.VertexHull(np.exp(rng.normal(size=(12, 6)))))
+    return tw.LyapunovDescent(tw.sets.Spectraplex(4))
+
+
+def feed(session: tw.Session, rounds: range) -> tuple[list[float], float, float]:
+    """Play rounds whose costs and constraints are the same everywhere: whole numbers over 97."""
+    first = session.play().ravel().tolist()
+    loss = violation = 0.0
+    shape = session.play().shape
+    i = np.arange(int(np.prod(shape)))
+    for t in rounds:
+        x = session.play()
+        c = (((37 * t + 101 * i + 13 * t * i) % 97) / 97.0 + 0.5).reshape(shape)
+        a = (((53 * t + 11 * i + 7 * t * i) % 97) / 97.0).reshape(shape)
+        if len(shape) == 2:
+            c, a = ((m + m.T) / 8 + np.diag(np.diag(m)) for m in (c, a))  # no cost near 0
+        b = 0.6 * float(np.vdot(a, session.learner.hard_set.center))
+        loss, violation = (
+            loss + float(np.vdot(c, x)),
+            violation + max(0.0, float(np.vdot(a, x)) - b),
+        )
+        session.observe(loss=tw.functions.Linear.one(c), constraint=tw.functions.Affine.one(a, b))
+    return first, loss, violation
+
+
+RESUME = """
+import json, sys, warnings
+sys.path.insert(0, sys.argv[3])
+import tidewolf as tw
+from test_other_machine import BEFORE, AFTER, feed, learner
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    session = tw.Session.open(sys.argv[1], learner(sys.argv[2]))
+with session:
+    found = feed(session, range(BEFORE, BEFORE + AFTER))
+print(json.dumps([found, [[type(one.message).__name__, str(one.message)] for one in said]]))
+"""
+
+
+@pytest.mark.parametrize("name", ["hull", "matrices"])
+def test_a_session_continues(name, tmp_path):
+    mine = learner(name)
+    with tw.Session.open(tmp_path / "a.db", mine) as session:
+        feed(session, range(BEFORE))
+        state = session.state
+    there, said = json.loads(
+        elsewhere(RESUME, str(tmp_path / "a.db"), name, str(Path(__file__).parent))
+    )
+    assert [kind for kind, _ in said] == ["OtherVersions"]
+    assert "blas" in said[0][1]
+    here = feed(tw.Session(mine, state), range(BEFORE, BEFORE + AFTER))
+    np.testing.assert_allclose(there[0], here[0], rtol=0, atol=1e-9 * mine.hard_set.diameter)
+    assert abs(there[1] - here[1]) <= 1e-3 * abs(here[1])
+    assert abs(there[2] - here[2]) <= 5e-2 * here[2] + 1e-9 * AFTER
+
+
+COMMAND = "import sys; from tidewolf.cli import main; sys.exit(main(sys.argv[1:]))"
+
+
+@pytest.fixture
+def interrupted(tmp_path, monkeypatch):
+    """A run that was stopped, of a generated problem whose numbers depend on the arithmetic."""
+    monkeypatch.chdir(tmp_path)
+    words = ["run", "completion", "--rounds", "40", "--learner", "LyapunovDescent", "--quiet"]
+    assert main([*words, "--out", "whole"]) == 0
+    run = RunFolder.create(tmp_path / "cut", RunFolder.open(tmp_path / "whole").experiment)
+    with pytest.raises(tw.core.errors.Interrupted):
+        run.play(stopping=lambda: True)
+    return tmp_path
+
+
+def test_a_run_resumes_and_is_reported(interrupted):
+    elsewhere(COMMAND, "resume", "cut", "--quiet", cwd=interrupted)
+    elsewhere(COMMAND, "report", "whole", "--quiet", cwd=interrupted)
+    whole, cut = (
+        json.loads((interrupted / name / "summary.json").read_text())["runs"][0]
+        for name in ("whole", "cut")
+    )
+    assert abs(cut["loss"]["total"] - whole["loss"]["total"]) <= 1e-3 * abs(whole["loss"]["total"])
+
+
+def test_a_run_of_another_generator_is_refused(interrupted, monkeypatch):
+    monkeypatch.setattr(data, "GENERATOR_VERSION", data.GENERATOR_VERSION + 1)
+    with pytest.raises(OtherSettings):
+        RunFolder.open(interrupted / "cut").play()
+
+
+def test_generators_make_what_they_made():
+    """If one of these changes, raise GENERATOR_VERSION."""
+    found = {}
+    for name in ("routing", "sdp", "completion", "portfolio", "scheduling", "adversarial", "pairs"):
+        problem = tw.problems.named(name)(rounds=20, seed=1)
+        x = problem.K.center
+        loss, limits = problem.stream.losses.values(x), problem.stream.constraints.values(x)
+        found[name] = (float(np.sum(loss)), float(np.sum(limits)))
+    expected = json.loads((Path(__file__).parent / "fixtures" / "generators.json").read_text())
+    assert expected["version"] == data.GENERATOR_VERSION
+    for name, numbers in found.items():
+        np.testing.assert_allclose(numbers, expected[name], rtol=1e-6, atol=1e-9, err_msg=name)
+
+
+TABLES = """
+rounds = 30
+[set]
+kind = "Simplex"
+n = 3
+[stream]
+costs = "costs.csv"
+capacities = "capacities.csv"
+[[learners]]
+name = "LyapunovDescent"
+"""
+
+
+def test_tables_count_by_their_bytes_and_a_report_needs_none(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    for name, low in (("costs", 0.0), ("capacities", 0.4)):
+        rows = [",".join(f"{x:.3f}" for x in row) for row in low + rng.random((30, 3))]
+        Path(f"{name}.csv").write_text("\n".join(["a,b,c", *rows]) + "\n")
+    Path("tables.toml").write_text(TABLES)
+    assert main(["run", "tables.toml", "--out", "out", "--quiet"]) == 0
+    text = Path("costs.csv").read_text()
+    Path("costs.csv").write_text(text.replace("\n", "\n\n", 1))  # the same numbers, other bytes
+    assert main(["resume", "out", "--quiet"]) == 2
+    Path("costs.csv").unlink()
+    Path("capacities.csv").unlink()
+    page = Path("out/report.html").read_text()
+    Path("out/report.html").unlink()
+    assert main(["report", "out", "--quiet"]) == 0
+    assert _undated(Path("out/report.html").read_text()) == _undated(page)
+
+
+def _undated(page: str) -> str:
+    return page.partition("<dt>written</dt>")[0]
+
+
+def test_the_writer_names_processor_and_blas():
+    here = checkpoint.writer()
+    assert here["cpu"] not in ("", "unknown")
+    assert here["blas"] != "unknown"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", OtherVersions)
+        mine = learner("hull")
+        mine.load(mine.save(mine.start()))
