@@ -297,35 +297,32 @@ class _RelativeEntropy(Rule):
         return found
 
 
-class _RunningLargest(_Groups):
+class _RunningLargest(Rule):
     """The largest so far, along an axis."""
+
+    def __init__(self, groups: Int64s) -> None:
+        self._groups = groups
 
     def value(self, arguments: Sequence[Floats]) -> Floats:
         y = arguments[0]
         found = np.empty(y.shape)
-        found[self.groups] = self._of(y[self.groups])
+        found[self._groups] = np.maximum.accumulate(y[self._groups], axis=1)
         return found
 
     def pulled_back(self, arguments: Sequence[Floats], u: Floats, weights: Floats) -> Pulled:
-        y = arguments[0][self.groups]
+        y = arguments[0][self._groups]
         count = y.shape[1]
         new = np.ones(y.shape, dtype=bool)
-        new[:, 1:] = y[:, 1:] > self._of(y)[:, :-1]
+        new[:, 1:] = y[:, 1:] > np.maximum.accumulate(y, axis=1)[:, :-1]
         last = np.maximum.accumulate(np.where(new, np.arange(count)[:, None], 0), axis=1)
-        back, mine = np.zeros(y.shape), weights[self.groups]
+        back, mine = np.zeros(y.shape), weights[self._groups]
         for i in range(count):
             at = last[:, i : i + 1]
             more = np.take_along_axis(back, at, axis=1) + mine[:, i : i + 1]
             np.put_along_axis(back, at, more, axis=1)
         found = np.zeros(arguments[0].shape)
-        found[self.groups] = back
+        found[self._groups] = back
         return [found]
-
-    def _of(self, y: Floats) -> Floats:
-        return np.asarray(np.maximum.accumulate(y, axis=1))
-
-    def _slopes(self, y: Floats, u: Floats) -> Floats:
-        raise NotImplementedError  # each entry has slopes of its own
 
 
 class _SortedProduct(Rule):
