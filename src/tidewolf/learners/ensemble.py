@@ -714,7 +714,7 @@ class Ensemble(Learner[State]):
             context_bound += self._apart(met, plain, y)
             stepped = descend_together(group, push, CELL_SCALE, self._keep, self._factors)
             for j, (target, sums) in zip(cells, stepped, strict=True):
-                moved = self._moved(descents[plain + j], target, sums)
+                moved = self._moved(descents[plain + j], target, sums, rounds)
                 if rounds > 1:
                     apart = moved.y - state.pool.x(plain + j)
                     moved = moved._replace(distance=math.sqrt(inner(apart, apart)))
@@ -731,11 +731,14 @@ class Ensemble(Learner[State]):
         apart = inner(push.g, push.x - y) + push.offset
         return apart - float(met.losses[group]) if met.by_values else apart
 
-    def _moved(self, own: Descent, target: Array, sums: DescentSums) -> Descent:
+    def _moved(self, own: Descent, target: Array, sums: DescentSums, rounds: int = 1) -> Descent:
+        """The iterate moved, within the balls unless it is projected exactly before its next
+        step, as it is not if several rounds arrive together.
+        """
         K, factors = self.K, self._factors
         if factors is None:
             target = into_ball(target, K.center, K.radius)
-        elif not factors.exact:
+        elif rounds > 1 or not factors.exact:
             target = into_balls(target, K.center, factors)
         target = frozen(target)
         return Descent(target, target, own.distance, sums)
