@@ -344,6 +344,19 @@ def test_bounds_hold_with_late_feedback_and_overrides(seed, K):
         assert math.isfinite(run.final_state.overrides.price)
 
 
+@pytest.mark.parametrize("maker", [tw.LyapunovDescent, tw.Ensemble])
+def test_the_bound_of_each_constraint_counts_what_was_played_instead(maker):
+    K, T = Simplex(2), 20
+    both = MaxAffine([[[1.0, 0.0], [0.0, 1.0]]] * T, [[0.5, 2.0]] * T)
+    for constraints, violations in ((Affine([[1.0, 0.0]] * T, [0.5] * T), [10.0]), (both, [10, 0])):
+        stream = tw.Stream(Linear([[1.0, 0.0]] * T), constraints, played=[[1.0, 0.0]] * T)
+        run = tw.run(maker(K, per_limit=True), stream)
+        assert [one.violation for one in run.limits] == pytest.approx(violations)
+        for one in run.limits:  # the decisions violate nothing: all is due to what was played
+            assert one.bound == pytest.approx(one.violation)
+        assert run.certificate.holds, run.certificate.verdict
+
+
 def test_that_no_point_keeps_every_limit_is_proved_by_all_of_them_together():
     """x_1 <= 0.2 and x_2 <= 0.2 on the segment: each limit alone can be kept."""
     T = 200

@@ -167,11 +167,14 @@ class Run(Record):
             measured = [one.violation for one in found]
         else:
             measured = [float(self.violations.sum())] if each is None else each.tolist()
-        unknown = self.bound.violation is None
-        return RunLimits(
-            LimitBound(one.name, violation, None if unknown else one.bound)
-            for one, violation in zip(found, measured, strict=bool(found))
-        )
+        unknown, overridden = self.bound.violation is None, self.overrides.valued > 0
+        rows = []
+        for one, violation in zip(found, measured, strict=bool(found)):
+            bound = None if unknown else one.bound
+            if bound is not None and overridden:  # of the decisions: as in for_what_was_played
+                bound += violation - one.violation
+            rows.append(LimitBound(one.name, violation, bound))
+        return RunLimits(rows)
 
     @cached_property
     def loss_spread(self) -> Spread | None:

@@ -567,8 +567,8 @@ class Learner(Value, ABC, Generic[S]):
         """The measured bound: what theory allows this run, given what it measured."""
 
     def limit_bounds(self, record: Record) -> tuple[LimitBound, ...]:
-        """The same of each limit by itself, one row each; none where the learner does not tell
-        them apart.
+        """The violation and the bound of each limit for the decisions, one row each; none if the
+        learner does not tell limits apart. `Run.limits` has them for what was played.
         """
         return ()
 
