@@ -20,7 +20,7 @@ from tidewolf import learners, rivals
 from tidewolf.core.oracle import Answer
 from tidewolf.evaluation import certificate
 from tidewolf.evaluation.certificate import SAMPLE, Certificate, CertificateCheck
-from tidewolf.functions import Affine, Capacity, Custom, Linear
+from tidewolf.functions import Affine, Capacity, Custom, Linear, Quadratic
 from tidewolf.kernels import rounds as kernel_names
 from tidewolf.learners import primal_dual
 from tidewolf.methods import descent
@@ -363,6 +363,40 @@ def test_a_promise_was_for_its_horizon():
     assert run.learner.promise().regret is not None
     assert run.certificate.regret.promise is None
     assert "What was promised was promised for 200 rounds." in run.certificate.reasons
+
+
+SURE = {"caution": 1.0, "calls_per_round": 1e7, "tolerance": 1e-6, "constraint_lipschitz": 1.0}
+"""Settings with a guarantee that rules out most of the trivial regret within 400 rounds."""
+
+
+@pytest.mark.parametrize("maker", [tw.LyapunovDescent, tw.Ensemble])
+def test_guarantees_are_not_for_rounds_with_unavailable_entries(maker):
+    K, T = Simplex(2), 400
+    learner = maker(K, horizon=T, loss_lipschitz=1.0, **SURE)
+    losses = Linear([[0.0, 1.0]] * T)
+    run = tw.run(learner, tw.Stream(losses, unavailable=[[0]] * T))
+    assert run.regret[0] > learner.promise().regret
+    assert run.certificate.regret.promise is run.certificate.violation.promise is None
+    assert run.certificate.holds, run.certificate.verdict
+    assert any("available" in reason for reason in run.certificate.reasons)
+    none_out = tw.run(learner, tw.Stream(losses, unavailable=[None] * T))
+    assert none_out.certificate.regret.promise == learner.promise().regret
+
+
+def test_guarantees_are_not_for_losses_that_are_mixed_by_values():
+    """The declared curvature is so small that both experts keep half of the weight."""
+    K, T = Simplex(2), 400
+    curved = Quadratic([0.01 * np.eye(2)] * T, [[-0.7, 0.7]] * T, np.zeros(T), exp_concavity=1e-3)
+    slopes = {"horizon": T, "loss_lipschitz": 1.01, **SURE}
+    learner = tw.Ensemble(K, step_scales=(1e-6, 1.0), **slopes)
+    run = tw.run(learner, tw.Stream(curved))
+    assert run.regret[0] > learner.promise().regret
+    assert run.certificate.regret.promise is run.certificate.violation.promise is None
+    assert run.certificate.holds, run.certificate.verdict
+    assert any("curvature" in reason for reason in run.certificate.reasons)
+    single = tw.run(tw.LyapunovDescent(K, **slopes), tw.Stream(curved))  # mixes nothing
+    assert single.certificate.regret.promise is not None
+    assert single.certificate.holds, single.certificate.verdict
 
 
 def test_an_oracle_that_may_err_decides_nothing_within_its_error(monkeypatch):

@@ -52,6 +52,7 @@ from tidewolf.evaluation.formatting import (
 )
 from tidewolf.evaluation.membership import EVERY_POINT
 from tidewolf.functions.base import PiecewiseLinear
+from tidewolf.functions.chain import leaves
 from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE
 from tidewolf.methods.base import Bound, Guard, Learner, ProjectionRecord
 from tidewolf.methods.steps.saddle import HOPELESS
@@ -81,6 +82,14 @@ IN_ORDER = (
     "in order, of the points that were decided."
 )
 """Why a run with late feedback or overrides has neither."""
+ALL_AVAILABLE = (
+    "Guarantees before the run are for rounds in which all entries of the set are available; "
+    "bounds are measured."
+)
+BY_GRADIENTS = (
+    "Guarantees before the run are for experts that are mixed by gradients; losses that declare "
+    "their curvature are mixed by values, and bounds are measured."
+)
 
 
 def untold_in_words(run: Run) -> str:
@@ -467,6 +476,11 @@ def _promise(run: Run) -> Bound:
         return Bound(None, None, run.bound.reason)
     if run.stream.late or run.stream.played is not None:
         return Bound(None, None, IN_ORDER)
+    if any(run.stream.unavailable or ()):
+        return Bound(None, None, ALL_AVAILABLE)
+    losses = leaves(run.stream.losses)
+    if run.members and any(part.exp_concavity is not None for part in losses):
+        return Bound(None, None, BY_GRADIENTS)
     if horizon is not None and run.rounds > horizon:
         return Bound(None, None, f"What was promised was promised for {horizon} rounds.")
     if run.learner.per_limit:
