@@ -793,3 +793,33 @@ def test_the_features_of_a_context_of_ones_own_are_checked():
 def test_names_of_members_are_never_alike():
     names = tw.Ensemble(Simplex(2), advice=["a", "a", "a (2)"]).names[-3:]
     assert len(set(names)) == 3
+
+
+TIED = {
+    "routing, few calls": (tw.problems.routing(rounds=80), {"calls_per_round": 0.05}),
+    "routing, long steps": (tw.problems.routing(rounds=80), {"step_scales": (0.3, 1.0, 3.0)}),
+    "simplex": (
+        tw.problems.adversarial(rounds=80, kind="opposing", K=Simplex(30)),
+        {"calls_per_round": 0.1, "step_scales": (1.0, 2.0, 4.0)},
+    ),
+}
+"""At first several iterates on the ball are equally far from the center."""
+
+
+def served(learner, stream):
+    """The oracle calls of each expert so far, after each round."""
+    after = [learner.members(played.state) for played in tw.play(learner, stream)]
+    return [[one.calls for one in each] for each in after]
+
+
+@pytest.mark.parametrize("name", TIED)
+def test_rounding_does_not_decide_which_expert_the_oracle_serves(name, monkeypatch):
+    problem, given_ = TIED[name]
+    stream, rng = problem.stream, np.random.default_rng(0)
+    learner = tw.Ensemble(problem.K, **given_)
+    due = served(learner, stream)
+    for _ in range(3):
+        near = stream.losses.C * (1.0 + 1e-13 * rng.standard_normal(stream.losses.C.shape))
+        assert served(learner, tw.Stream(Linear(near), stream.constraints)) == due
+    monkeypatch.setattr(tw.Ensemble, "compiled_members", None)
+    assert served(tw.Ensemble(problem.K, **given_), stream) == due

@@ -127,6 +127,9 @@ from tidewolf.sets.base import Factors
 
 CELL_SCALE = 1.0
 """The step scale of a context's cells."""
+NEAR_TIE = 1e-9
+"""By which share urgencies differ at least. While points stand at the center, every iterate on the
+ball is at the distance R from its point, and rounding would decide which one the oracle serves."""
 MOST_AT_ONCE = 10**9
 """Rounds that one update takes: any number that shared a point."""
 
@@ -613,6 +616,7 @@ class Ensemble(Learner[State]):
             now = descents[i]
             share = 1.0 if i < plain else float(own.shares[i - plain])
             trust = float(own.p[i]) if i < plain else float(own.p[plain] * share)
+            trust = self._precedence[i] * trust
             trust = math.inf if self._pays_first and i == self._largest else trust
             scale = self.step_scales[i] if i < plain else CELL_SCALE
             active: Any = state.pool.active(i)
@@ -807,9 +811,21 @@ class Ensemble(Learner[State]):
             if self._pays_first and i == self._largest:
                 return math.inf
             apart = state.descents[i].y - state.pool.x(i)
-            return trust[i] * math.sqrt(inner(apart, apart))
+            return self._precedence[i] * trust[i] * math.sqrt(inner(apart, apart))
 
         return sorted(trust, key=urgency, reverse=True)
+
+    @cached_property
+    def _precedence(self) -> tuple[float, ...]:
+        """A factor near 1 for each point: of those that are as urgent up to rounding, the oracle
+        serves the one with the smallest steps first, then the first one.
+        """
+        cells = 0 if self.context is None else self.context.cells
+        scales = (*self.step_scales, *(CELL_SCALE,) * cells)
+        factors = [1.0] * len(scales)
+        for rank, i in enumerate(sorted(range(len(scales)), key=lambda i: (-scales[i], -i))):
+            factors[i] += NEAR_TIE * rank
+        return tuple(factors)
 
     @cached_property
     def _largest(self) -> int:
