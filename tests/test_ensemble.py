@@ -21,7 +21,7 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.core.feedback import FirstOrder, FullInformation, first_order
-from tidewolf.functions import Affine, Capacity, Linear, LogWealth
+from tidewolf.functions import Affine, Capacity, Linear, LogWealth, Quadratic
 from tidewolf.methods.steps import lyapunov
 from tidewolf.methods.steps.lyapunov import LyapunovWeights
 from tidewolf.methods.steps.saddle import HOPELESS
@@ -793,6 +793,35 @@ def test_the_features_of_a_context_of_ones_own_are_checked():
 def test_names_of_members_are_never_alike():
     names = tw.Ensemble(Simplex(2), advice=["a", "a", "a (2)"]).names[-3:]
     assert len(set(names)) == 3
+
+
+@given(seed=seeds, curved=st.booleans())
+@settings(max_examples=25)
+def test_values_leave_the_violation_bound_its_gradient_at_the_experts_point(seed, curved):
+    """L(x) - L(z) + <grad L(z), z - u> >= w g^+(x) + V <grad f(z), x - u> for every u that is
+    feasible, with L = V f + w g^+.
+    """
+    rng = np.random.default_rng(seed)
+    x, z, u = rng.dirichlet(np.full(4, 0.5), 3)
+    B, one = rng.standard_normal((4, 4)), np.ones(1)
+    f = (
+        Quadratic([B @ B.T], [rng.standard_normal(4)], [0.0])
+        if curved
+        else LogWealth(np.exp(rng.standard_normal((1, 4))))
+    )
+    a, (V, w) = rng.standard_normal(4), 10.0 ** rng.uniform(-3, 3, 2)
+    g = Affine([a], [a @ u + rng.choice([0.0, 0.3])])
+
+    def penalty(point):
+        return max(0.0, float(g.values(point)[0]))
+
+    grad_f, grad_g = f.subgradient(z, one), a * (penalty(z) > 0.0)
+    value_x, value_z = float(f.values(x)[0]), float(f.values(z)[0])
+    left = V * (value_x - value_z) + w * (penalty(x) - penalty(z))
+    left += float((V * grad_f + w * grad_g) @ (z - u))
+    right = w * penalty(x) + V * float(grad_f @ (x - u))
+    size = V * (abs(value_x) + abs(value_z) + np.abs(grad_f).sum()) + w * np.abs(a).sum()
+    assert left >= right - 1e-13 * size
 
 
 TIED = {

@@ -27,6 +27,12 @@ Losses that declare their curvature (exp(-alpha f) concave) are mixed by values:
 L(z) = V f_t(z) + w g_t^+(z), l_i = L(z_i) - L(x), each member is fed the gradient of L at its own
 z_i, A_i = sum (L(x_t) - L(z_i)), C_i = prices + A_i + sum <s_i, z_i - y_i>, and eta <= alpha/V:
 rounds without a breach have no gap, and the run loses at most ln(m)/alpha to its best member.
+The bound on the violation holds with |grad f| at the expert's own points z = z_i: by convexity
+
+    V (f(x) - f(z)) + V <grad f(z), z - u>  >=  V <grad f(z), x - u>  >=  -V D |grad f(z)|,
+    w (g^+(x) - g^+(z)) + w <grad g^+(z), z - u>  >=  w (g^+(x) - g^+(u))  =  w g^+(x):
+
+summed over rounds the left sides are at most C_i, so paid <= C_i + V D sum |grad f_t(z_i)|.
 
 One bank of oracle calls and one table of vertices serve all members. No horizon is needed.
 Beforehand, as for LyapunovDescent, with the descent of the longest steps, which the bank serves
