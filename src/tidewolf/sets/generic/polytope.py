@@ -278,7 +278,8 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
             x = self._member(found.x)
             error = float(costs @ x) - self._bound(costs, found)
             size = float(np.abs(costs) @ np.maximum(*np.abs(self._box)))
-            if error <= _ALLOWED * size:
+            # size is next to nothing if costs are large where the set is flat; rounding is not
+            if error <= max(_ALLOWED * size, _ROUNDING):
                 return x, error if error > _ROUNDING * size else 0.0, found.basis
         raise SolverFailed(
             f"HiGHS left an error of {error:.3g} at size {size:.3g}; rescale the rows of the "
