@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterator
 
 import numpy as np
 
+from tidewolf.projection import ActiveSet
 from tidewolf.sets import (
     Box,
     CappedSimplex,
@@ -93,3 +94,21 @@ def random_flow_polytope(seed: int, nodes: int = 6, density: float = 0.6) -> Flo
 def distances2(points: np.ndarray, y: np.ndarray) -> np.ndarray:
     """|z - y|^2 for every point z."""
     return ((points - y).reshape(len(points), -1) ** 2).sum(axis=1)
+
+
+def assert_rounding_chooses_no_vertex(convert, seed):
+    """Projections of targets that are off by a few last digits lead to the same members: corrective
+    steps leave equal slopes, and the oracle's answer must not depend on which is lower.
+    """
+    rng = np.random.default_rng(seed)
+    points, targets = rng.standard_normal((7, 4)), rng.standard_normal((6, 4))
+    K, found = VertexHull(points).to(convert(np.zeros(1))), []
+    for size in (0.0, 1e-14, 1e-14, 1e-14):
+        active, members = ActiveSet.start(K), []
+        for y in targets:
+            near = convert(y * (1.0 + size * rng.uniform(-1.0, 1.0, 4)))
+            active = active.project(K, near, tol=1e-6, budget=2).active
+            members.append(np.asarray(active.x))
+        found.append(members)
+    for other in found[1:]:
+        np.testing.assert_allclose(other, found[0], atol=1e-10)

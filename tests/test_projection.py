@@ -15,7 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covering import few, thinned
-from polytopes import distances2, layered, random_flow_polytope, vertices_of
+from polytopes import (
+    assert_rounding_chooses_no_vertex,
+    distances2,
+    layered,
+    random_flow_polytope,
+    vertices_of,
+)
 from tidewolf.core.errors import (
     InvalidInput,
     NotAMember,
@@ -1012,6 +1018,11 @@ def test_rounding_does_not_choose_between_atoms_that_tie(seed, count, n):
         found.append(moved)
     for other in found[1:]:
         np.testing.assert_allclose(other, found[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", [3, 16, 20])
+def test_rounding_does_not_choose_between_vertices_that_tie(seed):
+    assert_rounding_chooses_no_vertex(np.asarray, seed)
 
 
 def test_corrective_steps_alone_reach_the_nearest_point_of_the_active_hull():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from covering import covered
-from polytopes import layered
+from polytopes import assert_rounding_chooses_no_vertex, layered
 from streams import streams
 from tidewolf import functions
 from tidewolf.core.arrays import to_numpy
@@ -387,6 +387,11 @@ def test_the_search_on_a_device_is_that_of_an_active_set(name):
         assert found.distance2 == pytest.approx(naive.distance2, abs=1e-9)
         ours = ActiveSet(found.atoms, found.weights, found.x, found.warm)
         twin = ActiveSet(naive.atoms, naive.weights, naive.x, naive.warm)
+
+
+@pytest.mark.parametrize("seed", [3, 16, 20])
+def test_rounding_does_not_choose_between_vertices_that_tie_on_torch(seed):
+    assert_rounding_chooses_no_vertex(there, seed)
 
 
 def test_an_oracle_that_is_worse_than_the_point_is_refused_on_torch():

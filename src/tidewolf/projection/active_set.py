@@ -28,7 +28,7 @@ from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.core.vertices import Atoms, Vertex, require_saved_numbers, table_for
 from tidewolf.projection.active import Active, Remembered, emptied, is_free_of
-from tidewolf.projection.compiled import Correction, SearchResult, search, supports
+from tidewolf.projection.compiled import Correction, SearchResult, search, supports, tied_row
 from tidewolf.projection.on_device import Start, search_on_device
 from tidewolf.projection.one_shot import (
     as_budget,
@@ -193,7 +193,10 @@ class ActiveSet(Active):
             if shift > 0.0:
                 y = frozen(y + shift * r)
             count = len(weights)
-            row = atoms.find(answer.vertex, count)
+            slopes = atoms.inner(r, count)
+            row, found = tied_row(K, atoms, weights, slopes, found, math.sqrt(distance2))
+            if row is None:
+                row = atoms.find(answer.vertex, count)
             if row is None:
                 row, count, atoms = count, count + 1, atoms.append(answer.vertex, count)
             weights = _stepped(weights, row, count, line_search(found, shift))

@@ -33,7 +33,7 @@ from tidewolf.kernels.active_set import (
     WAITING,
     nearest_member,
 )
-from tidewolf.projection.one_shot import oracle_error
+from tidewolf.projection.one_shot import FrankWolfeGap, oracle_error
 from tidewolf.sets.base import Compiled
 
 _DOUBLE = np.dtype(np.float64)
@@ -135,6 +135,24 @@ def search(
 def tie_margin(K: Any) -> float:
     """By how much slopes may differ, over |x - y|, and still tie."""
     return TIE_SHARE * float(K.radius)
+
+
+def tied_row(
+    K: Any, atoms: Atoms, weights: Floats, slopes: Floats, found: FrankWolfeGap, distance: float
+) -> tuple[int | None, FrankWolfeGap]:
+    """The first row whose slope ties with that of the oracle's answer, and the segment to it, as in
+    `nearest_member`; None if the answer is better than every row. `slopes` may be off by a number
+    that is the same for all rows.
+    """
+    drops = weights @ slopes - slopes
+    tied = np.flatnonzero(drops >= found.drop - tie_margin(K) * distance)
+    if len(tied) == 0:
+        return None, found
+    row = int(tied[0])
+    away = -weights
+    away[row] += 1.0
+    length2 = float(away @ atoms.gram[: len(away), : len(away)] @ away)
+    return row, FrankWolfeGap(found.gap, float(drops[row]), max(0.0, length2))
 
 
 @cache

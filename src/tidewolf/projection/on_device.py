@@ -35,7 +35,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices import Atoms, Dense, Sparse, Vertex
 from tidewolf.kernels.active_set import ORACLE_SLACK, pairwise_steps, rescale
-from tidewolf.projection.compiled import Correction, SearchResult
+from tidewolf.projection.compiled import Correction, SearchResult, tied_row
 from tidewolf.projection.one_shot import (
     FrankWolfeGap,
     halfspace_shift,
@@ -84,8 +84,11 @@ def search_on_device(
         shift = halfspace_shift(found.gap, distance2) if last else 0.0
         if shift > 0.0:
             y = frozen(plus(y, shift, r))
-        step, count = line_search(found, shift), len(weights)
-        row = atoms.find(vertex, count)
+        count = len(weights)
+        row, found = tied_row(K, atoms, weights, slopes, found, math.sqrt(distance2))
+        step = line_search(found, shift)
+        if row is None:
+            row = atoms.find(vertex, count)
         if row is None:
             row, atoms = count, atoms.append(vertex, count)
             slopes = np.append(slopes + (at_x - float(weights @ slopes)), at_v)
