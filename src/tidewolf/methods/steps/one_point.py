@@ -40,9 +40,10 @@ def directions(K: ConvexSet, seed: int, first: int, count: int) -> Array:
         return like(np.zeros(shape), K.center)
     xp, size = namespace(K.center), int(np.prod(K.shape))
     z = like(gaussian_rows(seed, "exploration", first, count, size).reshape(shape), K.center)
-    tangents = xp.reshape(xp.stack([K.tangent(z[i, ...]) for i in range(count)]), (count, size))
-    lengths = xp.sqrt(xp.vecdot(tangents, tangents))
-    return xp.reshape(tangents / lengths[:, None], shape)
+    # each row in memory of its own: BLAS may round by address, and rows must not depend on count
+    tangents = [K.tangent(z[i, ...] + 0.0) for i in range(count)]
+    lengths = xp.stack([xp.vecdot(v, v) for v in (xp.reshape(v, (size,)) for v in tangents)])
+    return xp.stack(tangents) / xp.reshape(xp.sqrt(lengths), (count,) + (1,) * len(K.shape))
 
 
 def combined(coefficients: Floats, u: Array) -> Array:
