@@ -4,6 +4,7 @@
 # make format writes what can be written: Parameters of docstrings, imports, line breaks
 # make bench  benchmarks: oracle calls first, then ratios of times within one run; pictures in out/bench
 # make soak   what takes longer
+# make portable  the numerical tests under the arithmetic of other processors; ARITHMETICS=Prescott chooses one
 # make lowest the suite with the lowest versions that pyproject.toml declares, in a folder of its own (.venv-lowest)
 # make bare   the suite without any extra (.venv-bare); tests that need one are skipped, and say which
 # make mutants  puts known mistakes into a scratch copy, one at a time, and shows the law that fails
@@ -16,7 +17,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint format bench soak lowest bare mutants docs dist tables readme clean
+.PHONY: run test lint format bench soak portable lowest bare mutants docs dist tables readme clean
 
 run: $(VENV)/.run
 	$(BIN)/tidewolf run routing --out out --force
@@ -40,6 +41,9 @@ bench: $(VENV)/.dev
 
 soak: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m soak
+
+portable: $(VENV)/.dev
+	$(BIN)/python -m tools.portable $(ARITHMETICS)
 
 lowest: .venv-lowest/.done
 	.venv-lowest/bin/python -m pytest -q -n 2 -m "not soak"

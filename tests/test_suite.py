@@ -182,6 +182,21 @@ def test_a_failure_stays_one(tmp_path):
     )
 
 
+def test_the_second_run_fails_it_and_hides_no_skip_of_the_first(tmp_path):
+    make = (
+        'case "$1" in test) echo "a.py (1): first" > "$TIDEWOLF_SKIPPED";; '
+        'portable) [ "$2" = ARITHMETICS=Prescott ] && echo "b.py (1): second" > '
+        '"$TIDEWOLF_SKIPPED"; exit 3;; esac'
+    )
+    done = ci_run(tmp_path, make)
+    assert done.returncode == 3
+    assert done.stdout.splitlines()[-2:] == [
+        "skipped: a.py (1): first",
+        "skipped in the second run: b.py (1): second",
+    ]
+    assert not list(tmp_path.glob("tidewolf-skipped*"))
+
+
 def test_who_may_not_install_is_told_what_to_type(tmp_path):
     done = ci_run(
         tmp_path,
