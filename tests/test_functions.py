@@ -497,8 +497,9 @@ def test_costs_of_loads_are_measured_some_rounds_at_a_time(monkeypatch: pytest.M
     whole = f.slopes(points[0]), f.values_at(points)
     monkeypatch.setattr(functions.load_cost, "AT_A_TIME", 8)
     assert len(list(f._parts())) == 2
-    np.testing.assert_array_equal(f.slopes(points[0]), whole[0])
-    np.testing.assert_array_equal(f.values_at(points), whole[1])
+    # products of fewer rows may be added in another order
+    np.testing.assert_allclose(f.slopes(points[0]), whole[0], rtol=1e-12)
+    np.testing.assert_allclose(f.values_at(points), whole[1], rtol=1e-12)
     np.testing.assert_array_equal(f[:0].slopes(points[0]), np.zeros(0))
 
 
