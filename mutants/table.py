@@ -809,6 +809,13 @@ PATCHES = (
         f"{ROUNDS}::test_rounding_does_not_choose_between_vertices",
     ),
     Patch(
+        "rounding chooses between vertices that tie outside of kernels",
+        "projection/compiled.py",
+        "found.drop - tie_margin(K) * distance",
+        "found.drop",
+        "tests/test_projection.py::test_rounding_does_not_choose_between_vertices_that_tie",
+    ),
+    Patch(
         "rows that a kernel appends have no products",
         "core/vertices/sparse.py",
         "        gram[i, row] = products[i]",
