@@ -60,7 +60,10 @@ class Kernel(Generic[R]):
             entries = _entries(args)
             if entries <= SMALL and self._is_cheap(entries, args):
                 return self._interpret(args)
-        return self.compiled(*args)
+        try:
+            return self.compiled(*args)
+        except SystemError as error:
+            raise _cause(error) from None
 
     def _is_cheap(self, entries: int, args: tuple[Any, ...]) -> bool:
         """Whether to interpret so many entries more costs less than machine code would."""
@@ -210,6 +213,17 @@ def _numbers(found: Any) -> Any:
     if isinstance(found, np.generic):
         return found.item()
     return tuple(map(_numbers, found)) if type(found) is tuple else found
+
+
+def _cause(error: BaseException) -> BaseException:
+    """What a signal handler raised while numba made Python objects of a result.
+
+    numba does not look whether making one failed, so Python reports a result with an exception set:
+    a SystemError, caused by the exception.
+    """
+    while isinstance(error, SystemError) and error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 class _Unknown(Exception):
