@@ -110,31 +110,34 @@ class Memory(Generic[S]):
                 "A function called observe while it was evaluated: that observation is kept, this "
                 "one is not."
             )
-        self.state, self.told = state, told
+        numbered = self.numbered or content is not None or EXPIRED in over.values()
+        contents = self._contents
+        if numbered:
+            contents = dict([*{**contents, **over}.items()][-REMEMBERED:])
+        # Signals are handled after calls, so an interrupt finds all of this done or nothing.
+        self.state, self.told, self.numbered, self._contents = state, told, numbered, contents
         self._past.extend(moments)
-        if self.numbered or content is not None or EXPIRED in over.values():
-            self.numbered = True
-            self._contents.update(over)
-            for number in list(self._contents)[:-REMEMBERED]:
-                del self._contents[number]
 
-    def go_on(self, number: int, arrays: KernelState) -> None:
-        """To a moment in which round `number` is the coming one, where rounds are not numbered and
-        nothing was told of the last. Whoever goes on otherwise sets the state first.
+    def go_on(self, state: S, rounds: Sequence[tuple[int, KernelState]]) -> None:
+        """Continue from what a kernel left, if rounds are not numbered and nothing was known of
+        them: to `state`, over the moments in which these rounds became the coming ones. The second
+        call with the same state changes nothing.
         """
-        self._past.append(Moment(number, arrays, self.told))
+        if self.state is not state:
+            moments = [Moment(number, left, self.told) for number, left in rounds]
+            self.state = state
+            self._past.extend(moments)  # no call in between: see `take`
 
     def migrate(self, learner: Learner[Any], state: Any) -> None:
         """Go on with another learner, from a state of its own; rounds that wait no more expired,
         and what was known of the coming round is to be told again.
         """
-        for one in waiting(self.state):
-            if decision(state, one.round) is None:
-                self._contents[one.round] = EXPIRED
-        self.learner, self.state = learner, state
-        self.told = {one: said for one, said in self.told.items() if decision(state, one)}
-        self._past.clear()
-        self._past.append(Moment(coming_round(state), state, self.told))
+        gone = [one.round for one in waiting(self.state) if decision(state, one.round) is None]
+        contents = {**self._contents, **dict.fromkeys(gone, EXPIRED)}
+        told = {one: said for one, said in self.told.items() if decision(state, one)}
+        past = deque([Moment(coming_round(state), state, told)], maxlen=self.kept)
+        self.learner, self.state, self.told = learner, state, told
+        self._contents, self._past = contents, past
 
     def settle(self) -> None:
         """The coming round, where it is not."""
@@ -150,13 +153,13 @@ class Memory(Generic[S]):
                 f"the last {self._past.maxlen} rounds in which it went on, here "
                 f"{reach or 'none'}. Session.open(path, learner) keeps all."
             )
-        while self._past[-1].round > number:
-            self._past.pop()
+        past = deque((one for one in self._past if one.round <= number), maxlen=self.kept)
         state = found.state
-        self.state = state.state if isinstance(state, KernelState) else state
-        self.told = found.told
-        self._contents = {
+        state = state.state if isinstance(state, KernelState) else state
+        contents = {
             one: content
             for one, content in self._contents.items()
-            if one < number and decision(found.state, one) is None
+            if one < number and decision(state, one) is None
         }
+        self.state, self.told = state, found.told
+        self._contents, self._past = contents, past

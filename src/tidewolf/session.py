@@ -177,28 +177,28 @@ class Session(Generic[S]):
                 f"A session of {type(learner).__name__} goes on from a state of it, not from a "
                 f"{type(state).__name__}."
             )
-        self.learner = learner
         self.expire_after = None if expire_after is None else as_count(expire_after, "expire_after")
         self._journal: Journal[S] | None = None
         self._keeper: Memory[S] | Journal[S] = Memory(
             learner, learner.begin() if state is None else state
         )
-        self._at: S = self._keeper.state
         self._arrays: KernelState | None = None
-        """what a kernel left, where that is newer"""
+        """what a kernel left, if that is newer than the state of the keeper"""
         self._recent: deque[tuple[int, KernelState, KernelState, Array, Array | None]] = deque(
             maxlen=self._keeper.kept if isinstance(self._keeper, Memory) else 1
         )
         """the rounds since: their number, from where to where, costs and capacities"""
-        """the state, whose coming round may not be settled yet"""
         self._turn = threading.RLock()
         """held from the point an observation is taken at to the state after it"""
         self._asked: set[int] = set()
         """entries with a negative capacity that were looked at"""
         self._shown: S | KernelState | None = None
         """the last state whose point was given without anything being told"""
-        self._trail = self._new_trail()
-        """what explanations need of the past"""
+        self._way_here = self._new_trail()
+        self._next_trail: tuple[S, Callable[[], Trail]] | None = None
+        """a state, and what makes the trail once the session has another: a change of state that
+        was interrupted has its trail made later
+        """
         self._bench: Bench | None = None
         """where advisers are asked, once a decision had a deadline"""
         self._deadline: float | None = None
@@ -215,15 +215,15 @@ class Session(Generic[S]):
                 "A durable session cannot be copied or pickled, for its file has one writer; "
                 "save(path) copies the state."
             )
-        assert self._now is self._at  # made of what a kernel left
-        left = "_turn", "_trail", "_bench"
+        assert self._now is self._keeper.state  # made of what a kernel left
+        left = "_turn", "_way_here", "_next_trail", "_bench"
         own = {name: value for name, value in vars(self).items() if name not in left}
         return {**own, "_keeper": self._keeper.copy()}  # type: ignore[union-attr]
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
         bench = None if fields["_deadline"] is None else Bench()
-        self.__dict__.update(fields, _turn=threading.RLock(), _bench=bench)
-        self._trail = self._new_trail()
+        self.__dict__.update(fields, _turn=threading.RLock(), _bench=bench, _next_trail=None)
+        self._way_here = self._new_trail()
 
     @classmethod
     def open(
@@ -308,20 +308,34 @@ class Session(Generic[S]):
     def _keep_in(self, journal: Journal[S]) -> None:
         """Go on from what a journal has kept, in it."""
         self._keeper = self._journal = journal
-        self._now = journal.state
-        self._trail = self._new_trail(OPENED)
+        self._way_here = self._new_trail(OPENED)
+
+    @property
+    def learner(self) -> Learner[S]:
+        """Who decides."""
+        return self._keeper.learner
 
     @property
     def _now(self) -> S:
-        """The state now, made of what a kernel left where nobody has asked since."""
+        """The state now, which the keeper alone holds: an interrupt cannot part the two."""
         if self._arrays is not None:
             with self._turn:
                 self._catch_up()
-        return self._at
+        return self._keeper.state
 
-    @_now.setter
-    def _now(self, state: S) -> None:
-        self._at, self._arrays = state, None
+    @property
+    def _trail(self) -> Trail:
+        """What explanations need of the past."""
+        if self._next_trail is not None and self._next_trail[0] is not self._keeper.state:
+            with self._turn:
+                self._catch_trail_up()
+        return self._way_here
+
+    def _catch_trail_up(self) -> None:
+        if self._next_trail is not None:
+            before, made = self._next_trail
+            trail = self._way_here if self._keeper.state is before else made()
+            self._way_here, self._next_trail = trail, None
 
     def _new_trail(self, came: str = BEGUN) -> Trail:
         return Trail(self.learner, coming_round(self._now), came)
@@ -383,7 +397,6 @@ class Session(Generic[S]):
                 self._take([*told, *then])
             else:
                 self._keeper.settle()
-                self._now = self._keeper.state
 
     def _take(
         self, turns: Sequence[Turn], content: str | None = None, told: Told | None = None
@@ -391,7 +404,11 @@ class Session(Generic[S]):
         """All of these turns, or none: the one way from one state to the next. `told` is what
         explanations need of what is met.
         """
-        before = self._now
+        before, trail = self._now, self._trail
+        self._next_trail = (
+            before,
+            lambda: trail.after(self.learner, before, self._keeper.state, turns, told),
+        )
         try:
             if self._bench is None and told is not None:
                 try:
@@ -399,14 +416,11 @@ class Session(Generic[S]):
                         self._keeper.take(turns, content)
                 except AdviserFailed as failed:  # of the round that comes then: this one is kept
                     self._keeper.take(turns, content, settle=False)
-                    self._now = self._keeper.state
                     self._put_on_bench(failed)
             else:
                 self._keeper.take(turns, content, settle=self._bench is None)
         finally:
-            self._now = self._keeper.state
-            if self._now is not before:
-                self._trail.go_on(self.learner, before, self._now, turns, told)
+            self._catch_trail_up()
 
     def close(self) -> None:
         """Let go of the file of a durable session, which observes no more; one in memory has
@@ -462,14 +476,13 @@ class Session(Generic[S]):
         with self._turn, SILENCE:
             hangs = self._bench is not None and self._bench.is_busy
             before, was = self._now if hangs else self._state, self.learner
-            state = learner.migrated(before, was)
+            state, trail = learner.migrated(before, was), self._trail
+            self._next_trail = before, lambda: carried(was, learner, before, trail)
             try:
                 self._keeper.migrate(learner, state)
+                self._asked = set()
             finally:
-                if self._keeper.state is state:
-                    self.learner, self._asked, self._shown = learner, set(), None
-                    self._now = state
-                    self._trail = carried(was, learner, before, self._trail)
+                self._catch_trail_up()
 
     def rollback(self, round: int) -> None:
         """Go back to the moment when this round became the coming one: nothing of it, or of later
@@ -506,13 +519,12 @@ class Session(Generic[S]):
                 raise InvalidInput(
                     f"Round {number} cannot be gone back to: round {coming} is the coming one."
                 )
-            before = self._now
+            before, trail, self._shown = self._now, self._trail, None
+            self._next_trail = before, lambda: trail.back_to(self.learner, number)
             try:
                 self._keeper.rollback(number)
             finally:
-                self._now, self._shown = self._keeper.state, None
-                if self._now is not before:
-                    self._trail = self._trail.back_to(self.learner, number)
+                self._catch_trail_up()
 
     def history(self) -> Iterator[Feedback]:
         """What a durable session observed and still holds, oldest first, as its learner was told
@@ -593,8 +605,7 @@ class Session(Generic[S]):
             state = learner.load(data, source=str(path))
             told, contents = checkpoint.session_of(data, coming_round(state))
             session._keeper = Memory(learner, state, told, contents)
-            session._now = state
-            session._trail = session._new_trail()
+            session._way_here = session._new_trail()
         except OSError as error:
             raise CheckpointError(
                 f"No session can be read from {path}: {error.strerror}. Give the path it was "
@@ -750,9 +761,9 @@ class Session(Generic[S]):
         known = found is not None and trail.since(trail.before(found)) is not None
         if self._journal is not None and number > 0 and not known and not trail.is_whole:
             with suppress(TidewolfError):
-                self._trail = rebuilt(self.learner, self._journal.way(), trail.came)
-            self._trail.is_whole = True
-        return self._trail
+                trail = self._way_here = rebuilt(self.learner, self._journal.way(), trail.came)
+            trail.is_whole = True
+        return trail
 
     def play(
         self,
@@ -1121,7 +1132,7 @@ class Session(Generic[S]):
             if not found.done:
                 return False
             self._arrays = found.after
-            self._recent.append((number, before, found.after, row, limits))
+            self._recent.append((number, before, found.after, row, limits))  # see Memory.take
             return True
 
     def _catch_up(self) -> None:
@@ -1130,16 +1141,14 @@ class Session(Generic[S]):
         if arrays is None:
             return
         assert isinstance(keeper, Memory)
-        for number, _, left, _, _ in recent:
-            keeper.go_on(number + 1, left)
+        self._catch_trail_up()
+        keeper.go_on(arrays.state, [(number + 1, left) for number, _, left, _, _ in recent])
+        trail = self._way_here.copy()
         for number, before, _, row, limits in recent[-KEPT:]:
-            told = Told(number, Costs(row, limits), before.x)
-            self._trail.go_on_plainly(number, before, told)
-        self._recent.clear()
-        self._at, self._arrays = arrays.state, None
-        keeper.state = self._at
-        if self._shown is arrays:
-            self._shown = self._at
+            trail.go_on_plainly(number, before, Told(number, Costs(row, limits), before.x))
+        empty, shown = deque(recent[:0], self._recent.maxlen), self._shown
+        self._shown = keeper.state if shown is arrays else shown
+        self._way_here, self._recent, self._arrays = trail, empty, None
 
     def _observe(self, number: int | None, seen: Feedback, played: Array | None) -> None:
         standing, content = standing_round(self._now), None

@@ -152,12 +152,13 @@ class SQLite:
     def close(self) -> None:
         self.connection.close()
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> AbstractContextManager[None]:
         """With the file locked for writing from its beginning."""
-        with self.connection:
-            self.execute("BEGIN IMMEDIATE")
-            yield
+        return _Transaction(self)
+
+    def undo(self) -> None:
+        """End a transaction that an interrupt left open."""
+        self.connection.rollback()
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -181,3 +182,21 @@ class SQLite:
 
     def changes(self) -> int | None:
         return int(self.execute("PRAGMA data_version").fetchone()[0])
+
+
+@final
+class _Transaction:
+    """A transaction of SQLite.
+
+    No generator: one that an interrupt leaves suspended is closed whenever its traceback is freed,
+    and would then undo the transaction of that moment.
+    """
+
+    def __init__(self, db: SQLite) -> None:
+        self._db = db
+
+    def __enter__(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, *error: Any) -> None:
+        self._db.connection.__exit__(*error)

@@ -117,6 +117,11 @@ class File:
             do(Tables(self._db))
         self.require_in_place()
 
+    def undo(self) -> None:
+        """End a transaction that an interrupt left open."""
+        assert self._db is not None
+        self._db.undo()
+
     def close(self) -> None:
         """Let go of the file; twice does no harm."""
         for connection in (self._db, self._lock):

@@ -74,6 +74,10 @@ class Home(Protocol):
         """One transaction: now, or in its turn."""
         ...
 
+    def undo(self) -> None:
+        """End a transaction that an interrupt left open."""
+        ...
+
     def acknowledge(self, count: int) -> None:
         """So many observations were kept."""
         ...
@@ -103,6 +107,8 @@ class Journal(Generic[S]):
         self._every = as_count(snapshot_every, "snapshot_every")
         self._keep_history = as_flag(keep_history, "keep_history")
         self._mutex = threading.Lock()
+        self._is_unsure = False
+        """whether something was written of which it is not known whether it was kept"""
         try:
             self._resume(home.open(learner))
             home.begin()
@@ -142,7 +148,7 @@ class Journal(Generic[S]):
         not kept and changes nothing. `content` and `settle` are those of `Memory.take`.
         """
         with self._mutex:
-            self._home.require_writable()
+            self._require_writable()
             before = self._head
             place, rows = self._course.taken(self._place, turns, self._epoch)
             if settle:
@@ -154,17 +160,48 @@ class Journal(Generic[S]):
                 head = self._with_snapshot(head)
             over = {row.round: content or None if row.rounds else EXPIRED for row in rows}
             numbered = self.numbered or content is not None or EXPIRED in over.values()
-            try:
-                self._commit(head, place, rows, over if numbered else {})
-            except self._home.errors as error:
-                raise self._not_kept(turns, error) from error
-            except BaseException:
-                if self._holds(head, place):
-                    self._head, self._place = head, place  # interrupted after the commit
-                raise
-            self._head, self._place, self.numbered = head, place, numbered
+            self._keep(
+                lambda: self._commit(head, place, rows, over if numbered else {}),
+                (head, place, numbered),
+                lambda error: self._not_kept(turns, error),
+            )
             if rows:
                 self._home.acknowledge(head.last)
+
+    def _keep(
+        self,
+        write: Callable[[], None],
+        after: tuple[Head, Place, bool],
+        refused: Callable[[Exception], CheckpointError],
+    ) -> None:
+        """Write to where it is kept, then stand there; if that is interrupted, stand where the file
+        does. Signals are handled after calls, so assignments in a row are all done or none.
+        """
+        self._is_unsure = True
+        try:
+            write()
+        except self._home.errors as error:
+            self._is_unsure = False
+            raise refused(error) from error
+        except BaseException as error:
+            is_kept = self._holds(*after[:2])
+            if is_kept:
+                self._head, self._place, self.numbered = after
+            self._is_unsure = is_kept is None and not isinstance(error, Exception)
+            raise
+        self._head, self._place, self.numbered = after
+        self._is_unsure = False
+
+    def _require_writable(self) -> None:
+        """Refuse to write if nothing could be kept, or if the last write was interrupted so that
+        this session may be behind the file.
+        """
+        self._home.require_writable()
+        if self._is_unsure:
+            raise CheckpointError(
+                f"An interrupt left it open whether the last change is in {self._home.where}: "
+                "close this session and open it again, and rounds counts what was observed."
+            )
 
     def _not_kept(self, turns: Sequence[Turn], error: Exception) -> CheckpointError:
         if isinstance(turns[-1], Meet):
@@ -178,14 +215,13 @@ class Journal(Generic[S]):
             f"{error}. Nothing was decided on it; mend that and play again."
         )
 
-    def _holds(self, head: Head, place: Place) -> bool:
-        """Whether what is kept stands at this place."""
+    def _holds(self, head: Head, place: Place) -> bool | None:
+        """Whether what is kept stands at this place; None if that cannot be read."""
+        self._home.undo()  # else rows would be read that are not committed
         if not self._home.is_in_place():
-            return False
-        rounds, tables = (
-            [one.columns(head.link) for one in place.pending.values()],
-            self._home.tables,
-        )
+            return None
+        rounds = [one.columns(head.link) for one in place.pending.values()]
+        tables = self._home.tables
         return tables.read_head() == head and tables.read_pending() == rounds
 
     def rollback(self, number: int) -> None:
@@ -193,7 +229,7 @@ class Journal(Generic[S]):
         removed, in one transaction.
         """
         with self._mutex:
-            self._home.require_writable()
+            self._require_writable()
             coming, place = coming_round(self.state), self._back_to(number)
             self._replace(
                 place,
@@ -249,7 +285,7 @@ class Journal(Generic[S]):
                 f"{type(state).__name__}."
             )
         with self._mutex:
-            self._home.require_writable()
+            self._require_writable()
             last = self._head.last + 1
             link = digest(self._head.link, identity(learner).encode())
             course = Course(learner)
@@ -257,7 +293,6 @@ class Journal(Generic[S]):
                 place = course.begin(state, last, link, self._place.pending)
             except ValueError as error:
                 raise InvalidInput(f"The state is none of this session: {error}.") from None
-            was, self.learner = self.learner, learner
             gone = {one: EXPIRED for one in self._place.pending if one not in place.pending}
             gone.pop(coming_round(state) + 1, None)
             try:
@@ -267,12 +302,11 @@ class Journal(Generic[S]):
                     Head(last, link, last, link, last, self._epoch),
                     ("migrated", f"before round {coming_round(state) + 1}"),
                     gone,
+                    learner.save(place.observed),
                 )
             finally:
                 if self._place is place:
-                    self._course = course
-                else:
-                    self.learner = was
+                    self._course, self.learner = course, learner
 
     def _replace(
         self,
@@ -280,12 +314,14 @@ class Journal(Generic[S]):
         head: Head,
         said: tuple[str, str],
         contents: Mapping[int, str] | None = None,
+        state: bytes | None = None,
     ) -> None:
         """One transaction to another place, with a snapshot there and without what came later."""
         head, before, was = head._replace(epoch=self._epoch), self._head, self._place.pending
         if head.last < before.last:
             self._home.acknowledge(head.last)  # first: the note is never too high
-        coming, state = coming_round(place.state) + 1, self.learner.save(place.observed)
+        coming = coming_round(place.state) + 1
+        snapshot = self.learner.save(place.observed) if state is None else state
         note = f"{datetime.now(UTC).isoformat(timespec='seconds')} {said[1]}"
 
         def write(tables: Tables) -> None:
@@ -295,20 +331,16 @@ class Journal(Generic[S]):
             if contents:
                 tables.write_contents(contents)
             tables.write_pending(was, place.pending, head.link)
-            tables.add_snapshot(head, state, self._every)
+            tables.add_snapshot(head, snapshot, self._every)
             tables.note(said[0], note)
 
-        try:
-            self._home.write(write)
-        except self._home.errors as error:
-            raise CheckpointError(
+        self._keep(
+            lambda: self._home.write(write),
+            (head, place, self.numbered),
+            lambda error: CheckpointError(
                 f"Nothing was changed in {self._home.where}: {error}. Mend that and try again."
-            ) from error
-        except BaseException:
-            if self._holds(head, place):
-                self._head, self._place = head, place  # interrupted after the commit
-            raise
-        self._head, self._place = head, place
+            ),
+        )
         self._home.acknowledge(head.last)
 
     def way(self) -> list[Step]:

@@ -569,6 +569,9 @@ class Slot:
 
         return checked
 
+    def undo(self) -> None:
+        """Transactions are those of the thread that writes, which no interrupt reaches."""
+
     def is_in_place(self) -> bool:
         return False  # whatever was interrupted is read again from the database
 
@@ -637,6 +640,9 @@ class Glance:
 
     def require_writable(self) -> None:
         raise CheckpointError(f"{self.where} was opened to look: it observes nothing.")
+
+    def undo(self) -> None:
+        """Nothing is written."""
 
     def is_in_place(self) -> bool:
         return False

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Sequence
+from copy import copy
 from typing import Any, NamedTuple
 
 from tidewolf.core.arrays import to_numpy
@@ -129,6 +130,29 @@ class Trail:
         self._told: Told | None = None
         self.known: dict[int, Known] = {}
         """before the rounds that are kept"""
+
+    def copy(self) -> Trail:
+        """One that continues on its own."""
+        other = copy(self)
+        other.earlier, other.stood, other.known = (
+            self.earlier.copy(),
+            self.stood.copy(),
+            self.known.copy(),
+        )
+        return other
+
+    def after(
+        self,
+        learner: Learner[Any],
+        before: Any,
+        after: Any,
+        turns: Sequence[Turn],
+        told: Told | None,
+    ) -> Trail:
+        """The trail after the step from one state to the next by these turns."""
+        trail = self.copy()
+        trail.go_on(learner, before, after, turns, told)
+        return trail
 
     def go_on(
         self,

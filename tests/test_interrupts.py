@@ -1,0 +1,202 @@
+"""An interrupt at any moment leaves a session and its file in agreement, and is never disguised.
+
+Python handles signals when a function begins and after calls of C functions, so a KeyboardInterrupt
+that is raised there, at each of these points in turn, covers every moment of a real Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import sys
+from collections.abc import Callable
+from inspect import CO_GENERATOR
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from tidewolf.core.errors import CheckpointError
+from tidewolf.durable import File
+
+ALL = str(Path(tw.__file__).parent)
+WHERE_IT_CHANGES = tuple(
+    f"{ALL}/{name}.py"
+    for name in ("session", "memory", "durable/journal", "durable/file", "durable/database")
+)
+LEARNER = tw.LyapunovDescent(tw.sets.Simplex(3))
+COSTS, CAPACITIES = np.random.default_rng(14).random((2, 2_000, 3))
+
+
+def interrupted(
+    point: int, files: str | tuple[str, ...], do: Callable[..., object], *args: object
+) -> bool:
+    """Do it, interrupted at its `point`-th moment in these files; whether it has so many."""
+    moments = count()
+
+    def hook(frame, event, arg):
+        code = frame.f_code
+        if event not in ("call", "c_return") or not code.co_filename.startswith(files):
+            return
+        is_closed = code.co_flags & CO_GENERATOR  # a generator is "called" to be closed, too
+        if not is_closed and next(moments) == point:
+            raise KeyboardInterrupt
+
+    sys.setprofile(hook)
+    try:
+        do(*args)
+        return False
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.setprofile(None)
+
+
+def observe(session, t, round=None):
+    if session.rounds == t:
+        session.observe(costs=COSTS[t], capacities=CAPACITIES[t], round=round)
+
+
+def observe_by_number(session, t):
+    session.observe(costs=COSTS[t], capacities=CAPACITIES[t], round=t)
+
+
+def know(session, t):
+    session.play(time=float(t))
+
+
+def decide_ahead(session, t):
+    session.play(round=t + 1)
+
+
+def stands(session):
+    return session.rounds, session.pending, LEARNER.save(session.state)
+
+
+def in_file(path):
+    """How many observations and decided rounds a file holds, read by another connection."""
+    db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    try:
+        sql = "SELECT (SELECT count(*) FROM observations), (SELECT count(*) FROM pending)"
+        return db.execute(sql).fetchone()
+    finally:
+        db.close()
+
+
+def opened(path, every):
+    """A session in a file, which is not flushed to disk: no power fails here."""
+    session = tw.Session.open(path, LEARNER, snapshot_every=every)
+    session._keeper._home._db.execute("PRAGMA synchronous = OFF")
+    return session
+
+
+@pytest.mark.parametrize(
+    "files", [WHERE_IT_CHANGES, pytest.param(ALL, marks=pytest.mark.soak)], ids=["some", "all"]
+)
+@pytest.mark.parametrize(
+    ("before", "act", "after", "every"),
+    [
+        ((), observe, (), 1000),
+        ((), observe, (), 1),
+        ((), know, (observe,), 1000),
+        ((know,), observe, (), 1000),
+        ((), decide_ahead, (observe_by_number,), 1000),
+        ((decide_ahead,), observe_by_number, (), 1000),
+    ],
+)
+def test_a_file_and_its_session_agree_after_an_interrupt_at_any_moment(
+    before, act, after, every, files, tmp_path
+):
+    path = tmp_path / "session.db"
+    with opened(path, every) as session:
+        for t in count():
+            for one in before:
+                one(session, t)
+            was_interrupted = interrupted(t, files, act, session, t)
+            assert in_file(path) == (session.rounds, len(session._keeper._place.pending))
+            for one in (act, *after):
+                one(session, t)
+            assert session.rounds == t + 1
+            if not was_interrupted:
+                break
+        assert t > 50
+        found = stands(session)
+    with tw.Session.open(path, LEARNER) as again:
+        assert stands(again) == found
+    with opened(tmp_path / "whole.db", every) as whole:
+        for number in range(t + 1):
+            for one in (*before, act, *after):
+                one(whole, number)
+        assert stands(whole) == found
+
+
+def test_an_interrupt_of_the_check_after_an_interrupt_closes_the_session(tmp_path, monkeypatch):
+    path, refused = tmp_path / "session.db", 0
+
+    def interrupt(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(File, "undo", interrupt)
+    session = opened(path, 1000)
+    for t in count():
+        was_interrupted = interrupted(t, WHERE_IT_CHANGES, observe, session, t)
+        try:
+            observe(session, t)
+        except CheckpointError:
+            refused += 1
+            session.close()
+            session = opened(path, 1000)
+            observe(session, t)
+        assert in_file(path) == (t + 1, 0)
+        if not was_interrupted:
+            break
+    assert 0 < refused < t
+    found = stands(session)
+    session.close()
+    with opened(path, 1000) as again:
+        assert stands(again) == found
+
+
+@pytest.mark.parametrize("act", [observe, observe_by_number])
+def test_a_session_in_memory_has_all_of_a_round_or_nothing_of_it(act):
+    session, whole = tw.Session(LEARNER), tw.Session(LEARNER)
+
+    def act_and_look(session, t):
+        act(session, t)
+        return session.rounds
+
+    for t in count():
+        was_interrupted = interrupted(t, ALL, act_and_look, session, t)
+        act(session, t)
+        act(whole, t)
+        assert stands(session) == stands(whole)
+        assert str(session.explain()) == str(whole.explain())
+        if not was_interrupted:
+            break
+    assert t > 50
+    for back in (t, t - 1, t - 50):
+        session.rollback(back)
+        whole.rollback(back)
+        assert stands(session) == stands(whole)
+
+
+def test_an_interrupt_of_a_kernel_is_a_keyboard_interrupt():
+    costs, limits = np.random.default_rng(3).random((2, 300, 20))
+    stream = tw.Stream(tw.functions.Linear(costs), tw.functions.Capacity(limits))
+    learner, rng, found = tw.LyapunovDescent(tw.sets.Simplex(20)), np.random.default_rng(0), 0
+    tw.run(learner, stream)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        for seconds in rng.uniform(1e-5, 5e-3, 60):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, seconds)
+                tw.run(learner, stream)
+                signal.setitimer(signal.ITIMER_REAL, 0.0)
+            except KeyboardInterrupt:
+                found += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert found > 0
