@@ -36,7 +36,7 @@ WARM_UP_ROUNDS = 24
 def needs(learner: Learner[Any], stream: Stream) -> Hashable:
     """Equal for runs that need the same warm-up."""
     K = learner.hard_set
-    return own_class(learner), _kind(K), type(stream.constraints), _numbers(K.center)
+    return own_class(learner), kind_of_set(K), type(stream.constraints), _numbers(K.center)
 
 
 def small_runs(learner: Learner[Any], stream: Stream, state: Any) -> Iterator[tuple[Any, Stream]]:
@@ -69,7 +69,7 @@ def small_example(K: Any) -> ConvexSet | None:
         inside = small_example(K.K)
         return None if inside is None else _same_image(K, inside)
     if isinstance(K, Product):
-        kinds = {_kind(part): part for part in K.parts}.values()
+        kinds = {kind_of_set(part): part for part in K.parts}.values()
         parts = [part for part in map(small_example, kinds) if part is not None]
         if len(parts) < len(kinds):
             return None
@@ -114,12 +114,12 @@ def own_class(thing: Any) -> Any:
     return usable[0] if usable else None
 
 
-def _kind(K: Any) -> Hashable:
+def kind_of_set(K: Any) -> Hashable:
     """Equal for sets with the same small example."""
     if isinstance(K, Image):
-        return own_class(K), _kind(K.K)
+        return own_class(K), kind_of_set(K.K)
     if isinstance(K, Product):
-        return own_class(K), frozenset(map(_kind, K.parts))
+        return own_class(K), frozenset(map(kind_of_set, K.parts))
     kind = own_class(K)
     if kind is None:
         return type(K), ()

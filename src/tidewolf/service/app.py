@@ -187,7 +187,9 @@ def _readiness(sessions: Sessions, traffic: Traffic, has_tokens: bool) -> Answer
     """Whether requests are taken and what they write is kept; where there are tokens, nobody
     without one is told where that is.
     """
-    why = sessions.shelf.is_well() if traffic.ready else "The server is starting, or stopping."
+    why: str | None = "The server is starting, and compiles what is new here; or it is stopping."
+    if traffic.ready:
+        why = sessions.shelf.is_well()
     if why is None:
         return _alive()
     if has_tokens and traffic.ready:

@@ -1,6 +1,7 @@
 """The process: it opens what is kept, says one line when it is ready, drains when it is told to.
 
-    bind  ->  open  ->  "tidewolf serves http://127.0.0.1:8000"  ->  answer  ->  SIGTERM or SIGINT
+    bind  ->  open  ->  answer /healthz  ->  compile what the sessions need
+    ->  "tidewolf serves http://127.0.0.1:8000", and /readyz says yes  ->  SIGTERM or SIGINT
     ->  take nothing more  ->  finish what is under way  ->  keep it  ->  close  ->  exit code 0
 
 A second signal ends it at once; what was acknowledged is on disk even then.
@@ -17,6 +18,8 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -125,6 +128,7 @@ def serve(settings: Settings) -> None:
     from tidewolf.service.replies import Limits
     from tidewolf.service.sessions import Sessions
     from tidewolf.service.tokens import Tokens
+    from tidewolf.service.warming import warm_store
 
     tokens = Tokens() if settings.token_file is None else Tokens.read(settings.token_file)
     require_closed_door(settings.host, bool(tokens), settings.insecure)
@@ -162,7 +166,7 @@ def serve(settings: Settings) -> None:
                 sys.setswitchinterval(SWITCH)
                 _collect_seldom()
                 _ignore_warnings()
-                _server(config, traffic, address).run([listener])
+                _server(config, traffic, address, lambda: warm_store(shelf)).run([listener])
                 for pool in app.state.pools:
                     pool.shutdown(wait=False, cancel_futures=True)
                 is_over = ended(GRACE)
@@ -335,8 +339,10 @@ def _address(host: str, listener: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def _server(config: uvicorn.Config, traffic: Traffic, address: str) -> Any:
-    """uvicorn's server, which says when it is ready and ends with exit code 0."""
+def _server(
+    config: uvicorn.Config, traffic: Traffic, address: str, prepare: Callable[[], None]
+) -> Any:
+    """uvicorn's server, which is ready once `prepare` is done, and ends with exit code 0."""
     import uvicorn
 
     class Server(uvicorn.Server):
@@ -344,9 +350,16 @@ def _server(config: uvicorn.Config, traffic: Traffic, address: str) -> Any:
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
-            traffic.ready = True
-            sys.stdout.write(f"tidewolf serves {address}\n")
-            sys.stdout.flush()
+            threading.Thread(target=self._prepare, name=f"{POOL}prepare", daemon=True).start()
+
+        def _prepare(self) -> None:
+            """In a thread of its own: requests that come meanwhile are answered."""
+            with suppress(Exception):  # what cannot be prepared is refused when it is asked for
+                prepare()
+            if not self.should_exit:
+                traffic.ready = True
+                sys.stdout.write(f"tidewolf serves {address}\n")
+                sys.stdout.flush()
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             if self.should_exit:

@@ -1,43 +1,88 @@
-"""A session that was just made has its machine code ready before anybody waits for a decision.
+"""Compile what sessions need before a request waits for it.
 
-Kernels are compiled where they are first needed and kept on disk: on a new machine that takes some
-seconds, once. So two rounds are played on a copy that nobody sees when a session is made.
+Kernels are compiled when they are first called and kept on disk. On a new machine that takes up to
+a minute for each kind of session, once. So when a session is made, and when a server finds sessions
+in its store, a few rounds are played on a copy that is thrown away: in order, then with late
+feedback, and with a violated constraint.
 """
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Hashable
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
+from tidewolf.core.arrays import to_numpy
 from tidewolf.core.errors import TidewolfError
 from tidewolf.core.feedback import Bandit
-from tidewolf.service.description import Made
+from tidewolf.durable.shelf import Shelf
+from tidewolf.evaluation.warm_up import kind_of_set
+from tidewolf.methods.turns import takes_late
+from tidewolf.service.description import Description, Made
 from tidewolf.session import Session
 
-_WARM: set[tuple[type, type]] = set()
-"""Kinds of learners and sets that have played here."""
+MOST_SESSIONS = 1000
+"""Sessions of a store whose descriptions are read at the start."""
+MOST_BUILT = 50
+"""Sessions of a store that are built at the start, one for each kind of description."""
+_WARM: set[Hashable] = set()
+"""Kinds of sessions that have played here."""
 
 
 def warm_up(made: Made) -> None:
-    """Play two rounds of this learner, in memory, unless one of its kind has; whatever goes wrong
-    is said where it matters.
+    """Play a few rounds of this learner in memory, unless one of its kind has; errors are left to
+    the session's own rounds.
     """
-    kind = type(made.learner), type(made.K)
+    kind = type(made.learner), made.learner.needs, kind_of_set(made.K)
     if kind in _WARM:
         return
     _WARM.add(kind)
-    shape = made.K.shape
-    ramp = np.linspace(0.0, 1.0, math.prod(shape)).reshape(shape)
-    try:
-        session = Session(made.learner)
-        for number, costs in enumerate((ramp, 1.0 - ramp)):
-            session.play(round=number)
-            if made.learner.needs is Bandit:
-                session.observe(loss_value=1.0, constraint_value=0.1, round=number)
-            elif len(shape) == 1:
-                session.observe(costs=costs, capacities=0.5 * np.ones(shape), round=number)
-            else:
-                session.observe(costs=costs, round=number)
-    except TidewolfError:
+    with suppress(TidewolfError):
+        start = made.learner.load(made.learner.save(made.learner.begin()))  # as a store gives it
+        session = Session(made.learner, start)
+        for number in range(3):
+            session.play()
+            _observe(session, number)
+        if takes_late(made.learner):
+            session.play(round=4)
+            _observe(session, 4)
+            _observe(session, 3)
+        session.play()
+
+
+def warm_store(shelf: Shelf) -> None:
+    """Warm up every kind of session that is kept, up to `MOST_BUILT` kinds."""
+    found = set[Hashable]()
+    for card in shelf.cards(most=MOST_SESSIONS):
+        with suppress(Exception):  # deleted meanwhile, or damaged: its own requests say so
+            text = getattr(shelf.card(card.name), "description", "")
+            kind = _kind_of_text(json.loads(text))
+            if kind not in found and len(found) < MOST_BUILT:
+                found.add(kind)
+                warm_up(Description.read(text).made())
+
+
+def _kind_of_text(said: Any) -> Hashable:
+    """Equal for descriptions of the same kind, without building what they describe."""
+    return said["set"].get("kind"), *said["set"], json.dumps(said.get("learners"), sort_keys=True)
+
+
+def _observe(session: Session[Any], number: int) -> None:
+    """A round of costs that push the same way every round, so that iterates leave the set, and of
+    capacities that the center exceeds.
+    """
+    K = session.learner.hard_set
+    if session.learner.needs is Bandit:
+        session.observe(loss_value=1.0, constraint_value=0.1, round=number)
         return
+    costs = np.linspace(1.0, 2.0, math.prod(K.shape)).reshape(K.shape)
+    most = 0.5 * float(to_numpy(K.center).max(initial=0.0)) or 0.5
+    limits = np.full(K.shape, most)
+    for array in (costs, limits):
+        array.setflags(write=False)  # as those are that were read from a store: kernels differ
+    limited = {"capacities": limits} if len(K.shape) == 1 else {}
+    session.observe(costs=costs, **limited, round=number)

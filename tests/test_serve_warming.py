@@ -1,0 +1,108 @@
+"""A server says that it is ready once the kernels of its sessions are compiled."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import uvicorn
+
+from serving import SECONDS, SIMPLEX, call
+from tidewolf.durable.shelf import Shelf
+from tidewolf.service import warming
+from tidewolf.service.app import make_app
+from tidewolf.service.overload import Traffic
+from tidewolf.service.replies import Caller
+from tidewolf.service.server import _server, listen
+from tidewolf.service.sessions import Sessions
+
+BOX = {"set": {"kind": "Box", "lower": [0.0, 0.0, 0.0], "upper": [1.0, 1.0, 1.0]}}
+
+
+def test_each_kind_of_session_in_the_store_is_warmed_up_once(tmp_path, monkeypatch):
+    shelf, warmed = Shelf.open(tmp_path, commit_within=0.0), []
+    monkeypatch.setattr(warming, "warm_up", lambda made: warmed.append(type(made.K).__name__))
+    sessions = Sessions(shelf)
+    for i in range(3):
+        sessions.put(f"box-{i}", BOX, Caller())
+        sessions.put(f"simplex-{i}", SIMPLEX | {"set": {"kind": "Simplex", "n": 2 + i}}, Caller())
+    shelf.create("broken", "{}").result()
+    shelf.create("no text", "").result()
+    warming.warm_store(shelf)
+    assert sorted(warmed) == ["Box", "Simplex"]
+    monkeypatch.setattr(warming, "MOST_BUILT", 1)
+    warming.warm_store(shelf)
+    assert len(warmed) == 3
+    sessions.close()
+    shelf.close()
+
+
+def test_requests_are_answered_before_the_server_is_ready(tmp_path, capsys):
+    shelf, traffic, go = Shelf.open(tmp_path, commit_within=0.0), Traffic(), threading.Event()
+    sessions = Sessions(shelf)
+    app = make_app(sessions, traffic=traffic)
+    config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None)
+    with listen("127.0.0.1", 0) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        server = _server(config, traffic, url, lambda: go.wait(SECONDS))
+        thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])))
+        thread.start()
+        try:
+            deadline = time.monotonic() + SECONDS
+            while not server.started and time.monotonic() < deadline:
+                time.sleep(0.01)
+            assert call(url, "GET", "/healthz").status == 200
+            assert call(url, "GET", "/readyz").status == 503
+            assert call(url, "PUT", "/v1/sessions/a", SIMPLEX).status == 201
+            assert call(url, "POST", "/v1/sessions/a/decisions", {}).status == 200
+            assert call(url, "GET", "/readyz").status == 503
+            assert capsys.readouterr().out == ""
+            go.set()
+            while call(url, "GET", "/readyz").status != 200:
+                assert time.monotonic() < deadline
+        finally:
+            go.set()
+            server.should_exit = True
+            thread.join(SECONDS)
+            for pool in app.state.pools:
+                pool.shutdown()
+            sessions.close()
+            shelf.close()
+
+
+@pytest.mark.soak
+def test_a_server_that_is_ready_compiles_nothing_more_for_its_sessions(tmp_path):
+    data, cache = tmp_path / "data", tmp_path / "kernels"
+    shelf = Shelf.open(data, commit_within=0.0)
+    with contextlib.closing(Sessions(shelf)) as sessions:
+        for name, body in (("a", SIMPLEX), ("b", BOX)):
+            sessions.put(name, body, Caller())
+    shelf.close()
+    command = [sys.executable, "-m", "tidewolf", "serve", "--data", str(data), "--port", "0"]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        url = process.stdout.readline().split()[-1]
+        before = sorted(cache.rglob("*.kernel"))
+        assert before
+        for name in ("a", "b"):
+            path = f"/v1/sessions/{name}"
+            for k in (1, 2, 3, 5, 4):
+                if k in (1, 2, 3, 5):
+                    body = {"round": k}
+                    assert call(url, "POST", f"{path}/decisions", body).status == 200
+                body = {"round": k, "costs": [1.0, 0.2, 0.5], "capacities": [0.4] * 3}
+                assert call(url, "POST", f"{path}/observations", body).status == 200
+            assert call(url, "GET", f"{path}/explanation").status == 200
+        assert sorted(cache.rglob("*.kernel")) == before
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(SECONDS) == 0
+        process.stdout.close()
