@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tools.portable import environment
 
 import tidewolf as tw
 from tidewolf.cli import main
@@ -28,18 +29,13 @@ BEFORE, AFTER = 40, 1000
 
 
 def elsewhere(program: str, *words: str, cwd: Path | None = None) -> str:
-    """What a Python program prints on the other machine."""
-    from numpy._core import _multiarray_umath as umath
-
-    here = [name for name in umath.__cpu_dispatch__ if umath.__cpu_features__.get(name)]
-    changed = {"OPENBLAS_CORETYPE": "Prescott", "NPY_DISABLE_CPU_FEATURES": " ".join(here)}
-    if "OPENBLAS_CORETYPE" in os.environ:  # this process is such a machine: the other is plain
-        changed = {}
-    kept = {
-        k: v
-        for k, v in os.environ.items()
-        if k not in ("OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES")
-    }
+    """What a Python program prints on the other machine, or on a plain one if this process has the
+    other's arithmetic. Kernels are those of this machine: compiling them again takes long.
+    """
+    other = environment("Prescott")
+    kept = {name: value for name, value in os.environ.items() if name not in other}
+    changed = {} if "OPENBLAS_CORETYPE" in os.environ else other
+    changed.pop("NUMBA_CPU_NAME", None)
     found = subprocess.run(
         [sys.executable, "-c", program, *words],
         env={**kept, **changed},
