@@ -6,6 +6,8 @@ import copy
 import gc
 import importlib
 import importlib.util
+import io
+import logging
 import os
 import pkgutil
 import shutil
@@ -20,8 +22,11 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from numba.core.registry import cpu_target
 
 import tidewolf as tw
+from tidewolf.cli import screen as screen_of_cli
+from tidewolf.cli.app import invoke
 from tidewolf.core import jit
 from tidewolf.core import jit_cache as kernel_cache
 from tidewolf.core.errors import NotCached
@@ -455,3 +460,62 @@ def test_without_a_place_to_keep_code_it_is_compiled_in_memory_and_said_once(eve
     kept = as_nobody(one, NUMBA_CACHE_DIR=str(place))
     assert (kept.returncode, kept.stderr) == (0, "")
     assert len(list((place / "tidewolf").iterdir())) == 1
+
+
+# --- what a terminal shows ------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def fresh_notice(monkeypatch):
+    """Nothing was announced yet, and logging is not configured."""
+    monkeypatch.setattr(jit.LOGGER, "hasHandlers", lambda: False)  # pytest has its own
+    jit.announce.cache_clear()
+    yield monkeypatch
+    jit.announce.cache_clear()
+
+
+def missed(folder):
+    """Look for code that a cache does not have."""
+    kernel_cache.KernelCache(folder, "none", "key").load_overload((), cpu_target.target_context)
+    kernel_cache._UNDER_WAY.begun.pop()
+    jit.CLOCK.end()
+
+
+def test_compiling_is_said_once_at_a_terminal(fresh_notice, tmp_path):
+    fresh_notice.setattr(sys, "stderr", screen := Terminal())
+    missed(tmp_path)
+    missed(tmp_path)
+    assert len(screen.getvalue().splitlines()) == 1
+    assert "ompiling" in screen.getvalue()
+
+
+def test_compiling_is_not_said_in_a_pipe_or_if_logging_was_configured(fresh_notice, tmp_path):
+    fresh_notice.setattr(sys, "stderr", pipe := io.StringIO())
+    missed(tmp_path)
+    jit.announce.cache_clear()
+    fresh_notice.setattr(sys, "stderr", screen := Terminal())
+    fresh_notice.setattr(jit.LOGGER, "level", logging.WARNING)
+    missed(tmp_path)
+    assert pipe.getvalue() == screen.getvalue() == ""
+
+
+def test_code_that_is_loaded_is_not_announced(fresh_notice, tmp_path):
+    fresh_notice.setattr(kernel_cache, "announce", pytest.fail)
+    fresh_notice.setattr(kernel_cache.KernelCache, "_load", lambda *args: "code")
+    cache = kernel_cache.KernelCache(tmp_path, "none", "key")
+    assert cache.load_overload((), cpu_target.target_context) == "code"
+
+
+def test_a_quiet_command_announces_nothing(fresh_notice):
+    fresh_notice.setattr(sys, "stderr", screen := Terminal())
+    fresh_notice.setattr(screen_of_cli, "checking", lambda *args: jit.announce() or 1 / 0)
+    for words in (["--quiet"], []):
+        with pytest.raises(ZeroDivisionError):
+            invoke(["check", "tidewolf.sets:Simplex", *words])
+        assert bool(screen.getvalue()) is not bool(words)
+        jit.announce.cache_clear()

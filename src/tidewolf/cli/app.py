@@ -5,6 +5,7 @@ Bad input ends with exit code 2 and one sentence, never with a traceback.
 
 from __future__ import annotations
 
+import logging
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,7 @@ from tidewolf.cli.serve import serve_command
 from tidewolf.cli.sweep import sweep_command
 from tidewolf.core.arrays import as_count
 from tidewolf.core.errors import Interrupted, LawBroken, TidewolfError, TidewolfWarning
+from tidewolf.core.jit import LOGGER
 
 # click's own, or that of the click inside typer: it depends on typer's version
 _UsageError: Any = typer.BadParameter.__mro__[1]
@@ -35,7 +37,7 @@ def invoke(arguments: Sequence[str]) -> int:
     """Run one command line; every error meant for the user becomes a sentence on stderr."""
     words = list(arguments) or ["--help"]
     try:
-        with _warnings_as_sentences():
+        with _warnings_as_sentences(), _quiet("--quiet" in words or "-q" in words):
             code = get_command(app).main(args=words, prog_name="tidewolf", standalone_mode=False)
     except (typer.Abort, KeyboardInterrupt):
         return _refused("Interrupted.", 130)
@@ -74,6 +76,18 @@ def _warnings_as_sentences() -> Iterator[None]:
 
         warnings.showwarning = show
         yield
+
+
+@contextmanager
+def _quiet(asked: bool) -> Iterator[None]:
+    """Without notices such as that of compiling."""
+    level = LOGGER.level
+    if asked:
+        LOGGER.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        LOGGER.setLevel(level)
 
 
 def _refused(sentence: str, code: int = 2) -> int:

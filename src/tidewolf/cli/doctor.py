@@ -33,7 +33,8 @@ def doctor(words: Sequence[str]) -> int:
     """The command with these words behind its name; the answer is the exit code."""
     parser = _Words(
         prog="tidewolf doctor",
-        description="Look at this installation: what is there, what works, what to do.",
+        description="Look at this installation: what is there, what works, what to do. It takes "
+        "about ten seconds, and up to two minutes while kernels are compiled, once.",
     )
     parser.add_argument("--quick", action="store_true", help="leave the self-test out")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")

@@ -55,9 +55,10 @@ def serve_command(
 ) -> None:
     """Serve sessions over HTTP: decisions out, observations in, nothing forgotten.
 
-    Prints `tidewolf serves http://...` when it is ready. What it answered is kept: killed at any
-    moment, the same command resumes (to the bit on the same machine). SIGTERM and SIGINT let it
-    finish what is under way. /docs describes every address; / shows all sessions.
+    Prints `tidewolf serves http://...` when it is ready: what its sessions need is compiled, which
+    takes up to a minute for each kind of session on a new machine, once. What it answered is kept:
+    killed at any moment, the same command resumes (to the bit on the same machine). SIGTERM and
+    SIGINT let it finish what is under way. /docs describes every address; / shows all sessions.
 
     A line of the file of tokens is TOKEN, or ROLE TOKEN, or ROLE PREFIX TOKEN, or ROLE PREFIX TOKEN
     NAME: a reader looks and a writer does everything, with sessions whose names begin with PREFIX

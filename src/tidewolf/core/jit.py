@@ -18,10 +18,13 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import logging
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
+from multiprocessing import parent_process
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -183,6 +186,23 @@ class Clock(threading.local):
 CLOCK = Clock()
 COMPILED: list[CompiledKernel] = []
 """jit_cache.py adds to it, as it knows what was found on disk."""
+
+
+LOGGER = logging.getLogger("tidewolf")
+
+
+@cache
+def announce() -> None:
+    """Report, once in a process, that compiling begins: to the logger "tidewolf" at level INFO.
+
+    Nothing shows that level by default, and compiling takes up to a minute. So if neither a level
+    nor a handler was chosen, and stderr is a terminal, it is a line there.
+    """
+    LOGGER.info(sentence := "Compiling for this machine, once (up to a minute) ...")
+    is_configured = LOGGER.level != logging.NOTSET or LOGGER.hasHandlers()
+    if not is_configured and parent_process() is None and sys.stderr and sys.stderr.isatty():
+        sys.stderr.write(f"{sentence}\n")
+        sys.stderr.flush()
 
 
 def compiling() -> float:

@@ -37,7 +37,7 @@ from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 from tidewolf.core.errors import NotCached
-from tidewolf.core.jit import CLOCK, COMPILED, CompiledKernel
+from tidewolf.core.jit import CLOCK, COMPILED, CompiledKernel, announce
 
 FORMAT = 1
 OLD = 16
@@ -96,6 +96,8 @@ class KernelCache:
         CLOCK.begin()
         found = self._load(sig, target_context)
         if found is None:
+            if self.folder is not None:  # else a warning says that it is not only once
+                announce()
             _UNDER_WAY.begun.append(perf_counter())
         else:
             CLOCK.end()

@@ -1,5 +1,5 @@
-"""Ten seconds of the real thing: a run with its certificate, a projection, a session that is
-killed.
+"""The real thing in small: a run with its certificate, a projection, a session that is killed. It
+takes seconds if the kernels are compiled, else up to two minutes.
 """
 
 from __future__ import annotations

@@ -84,5 +84,5 @@ def _observe(session: Session[Any], number: int) -> None:
     limits = np.full(K.shape, most)
     for array in (costs, limits):
         array.setflags(write=False)  # as those are that were read from a store: kernels differ
-    limited = {"capacities": limits} if len(K.shape) == 1 else {}
-    session.observe(costs=costs, **limited, round=number)
+    capacities = limits if len(K.shape) == 1 else None
+    session.observe(costs=costs, capacities=capacities, round=number)
