@@ -649,5 +649,8 @@ def test_two_threads_do_not_play_in_one_folder(folder):
 def test_checkpoints_of_other_versions_say_so(folder, monkeypatch):
     here = checkpoint.writer()
     monkeypatch.setattr(checkpoint, "writer", lambda: {**here, "numba": "0.0.1"})
-    with pytest.warns(OtherVersions, match=r"-seed-\d was written with numba .* \(here 0\.0\.1\)"):
+    with pytest.warns(
+        OtherVersions, match=r"whole was written with numba .* \(here 0\.0\.1\)"
+    ) as said:
         RunFolder.open(folder).play()
+    assert len({str(each.message) for each in said}) == 1

@@ -353,9 +353,17 @@ class Recording:
 
     @classmethod
     def load(
-        cls, data: bytes, learner: Learner[Any], stream: Stream, file: str, *, source: str = ""
+        cls,
+        data: bytes,
+        learner: Learner[Any],
+        stream: Stream,
+        file: str,
+        *,
+        source: str = "",
+        folder: str = "",
     ) -> Recording:
-        """A saved recording again; `file` is what errors call it. Its decisions go nowhere until
+        """A saved recording again; errors name the file, and a warning that another machine wrote
+        it the folder, so that it is shown once for all files in it. Its decisions go nowhere until
         `decisions` is set.
         """
         recording = cls(learner, stream, source=source)
@@ -365,7 +373,7 @@ class Recording:
         try:
             found = _Snapshot(**saved.fields)
             recording._require_like(found)
-            recording.state = learner.load(found.state.tobytes(), source=file)
+            recording.state = learner.load(found.state.tobytes(), source=folder or file)
             recording.audit = Audit.restored(learner, found.audit)
             recording.trajectory.restore(found.trajectory, learner.hard_set.center)
             recording.membership.restore(found.membership)

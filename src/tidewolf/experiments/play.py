@@ -162,8 +162,9 @@ def begin(
     if file is None or not file.exists():
         return Recording(learner, problem.stream, source=origin)
     try:
-        data = file.read_bytes()
-        return Recording.load(data, learner, problem.stream, str(file), source=origin)
+        data, folder = file.read_bytes(), str(file.parent.parent)
+        stream = problem.stream
+        return Recording.load(data, learner, stream, str(file), source=origin, folder=folder)
     except OtherSettings:
         raise OtherSettings(
             f"{file} belongs to another learner or other data: the experiment or its tables "
