@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from tools.service_fixture import ROUNDS, SESSIONS, goes_on, kept, opened
 
+from tidewolf.core import checkpoint
 from tidewolf.core.errors import OtherVersions
 
 FIXTURES = sorted((Path(__file__).parent / "fixtures").glob("*/sessions"))
@@ -49,6 +50,18 @@ def test_a_database_of_this_version_opens_in_the_next(copied: Path) -> None:
         decisions = shown.pop("decisions")
         np.testing.assert_allclose(found[name].pop("decisions"), decisions, atol=1e-9)
         assert found[name] == shown
+
+
+def test_a_store_of_another_machine_is_named_once(copied: Path, monkeypatch) -> None:
+    here = {**checkpoint.writer(), "cpu": "z80"}
+    monkeypatch.setattr(checkpoint, "writer", lambda: here)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with opened(copied) as sessions:
+            goes_on(sessions)
+    assert {type(each.message) for each in said} == {OtherVersions}
+    (sentence,) = {str(each.message) for each in said}
+    assert "(here z80)" in sentence
 
 
 def test_this_version_has_one() -> None:

@@ -337,8 +337,9 @@ def _cpu() -> str:
         found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
         model = found[1].strip() if found else model
     used = [name for name in umath.__cpu_dispatch__ if umath.__cpu_features__.get(name)]
+    vectors = (*umath.__cpu_baseline__, *used)[-1:]
     kernels = os.environ.get("NUMBA_CPU_NAME", "")
-    return " ".join(part for part in (model, *used[-1:], kernels) if part)
+    return " with ".join(part for part in (model, *vectors, kernels) if part)
 
 
 def _blas() -> str:

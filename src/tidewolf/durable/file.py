@@ -49,7 +49,7 @@ class File:
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
         self.path = as_path(path, "The path of a session").resolve()
-        self.where = str(self.path)
+        self.where = self.store = str(self.path)
         self._log = Path(f"{self.path}-wal")
         self._read_only = as_flag(read_only, "read_only")
         self._process = os.getpid()

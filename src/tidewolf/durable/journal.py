@@ -37,6 +37,8 @@ class Home(Protocol):
 
     where: str
     """for sentences"""
+    store: str
+    """the file or database, which may hold other sessions too"""
     errors: tuple[type[Exception], ...]
     """what writing raises where nothing was kept"""
 
@@ -263,7 +265,7 @@ class Journal(Generic[S]):
         """
         head = self._head
         for last, link, data in self._home.tables.snapshots(head):
-            state = self.learner.load(data, source=self._home.where)
+            state = self.learner.load(data, source=self._home.store)
             coming = coming_round(state)
             if coming < number or (last == head.first and (nearest or coming == number)):
                 return state, last, link
@@ -392,7 +394,7 @@ class Journal(Generic[S]):
         """Load the last state, and do again what came after it."""
         head, rows, pending = content.head, content.left, content.pending
         try:
-            state = self.learner.load(content.state, source=self._home.where)
+            state = self.learner.load(content.state, source=self._home.store)
         except CheckpointError as error:
             raise type(error)(f"{self._home.where}: {error}") from None
         with self._reading("observes"):

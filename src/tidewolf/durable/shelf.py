@@ -493,7 +493,7 @@ class Slot:
 
     def __init__(self, shelf: Shelf, name: str, number: int, alone: bool) -> None:
         self._shelf, self._name, self._number, self._alone = shelf, name, number, alone
-        self.where = f"the session {name} in {shelf.where}"
+        self.where, self.store = f"the session {name} in {shelf.where}", shelf.where
         self._tables = Tables(shelf._backing.writer, number)
         self._epoch: int | None = None
         self._lease, self._process = 0, os.getpid()
@@ -616,7 +616,7 @@ class Glance:
 
     def __init__(self, shelf: Shelf, name: str, number: int) -> None:
         self._shelf, self._name, self._number = shelf, name, number
-        self.where = f"the session {name} in {shelf.where}"
+        self.where, self.store = f"the session {name} in {shelf.where}", shelf.where
 
     def open(self, learner: Learner[Any]) -> Content:
         """All there is, checked; also from a file that was deleted and is still open."""

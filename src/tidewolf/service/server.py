@@ -24,7 +24,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tidewolf.core.errors import InvalidInput, MissingExtra, NotCached
+from tidewolf.core.errors import InvalidInput, MissingExtra, NotCached, OtherVersions
 from tidewolf.service.connections import MOST
 
 if TYPE_CHECKING:
@@ -216,9 +216,12 @@ def _connections() -> int:
 
 
 def _ignore_warnings() -> None:
-    """Of what callers send: each text would be kept for as long as the process lives."""
+    """Of what callers send: each text would be kept for as long as the process lives. What is of
+    the machine is shown once.
+    """
     warnings.simplefilter("ignore")
-    warnings.simplefilter("default", NotCached)
+    for kind in (NotCached, OtherVersions):
+        warnings.simplefilter("default", kind)
 
 
 def _collect_seldom() -> None:
