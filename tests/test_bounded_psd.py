@@ -476,8 +476,19 @@ def test_without_a_promise_it_stops_at_the_tolerance_asked():
 # --- in other libraries, moved, and as an active set ----------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("K", BoundedPSD.examples(), ids=repr)
+@pytest.mark.parametrize(
+    ("K", "dtype"),
+    [
+        pytest.param(
+            K,
+            dtype,
+            id=f"{K!r}-{dtype}",
+            marks=pytest.mark.soak if K.certified or (i + j) % 2 else (),
+        )
+        for i, K in enumerate(BoundedPSD.examples())
+        for j, dtype in enumerate(["float32", "float64"])
+    ],
+)
 def test_the_laws_hold_on_torch(K, dtype):
     torch = pytest.importorskip(
         "torch", reason='torch is not installed; pip install "tidewolf[torch]" runs this test'

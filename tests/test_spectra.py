@@ -697,6 +697,19 @@ def test_wrong_settings_are_refused_in_a_sentence(make, sentence):
 # --- in other libraries, moved, and as an active set ----------------------------------------------
 
 
+def soon_on_torch(K) -> bool:
+    """The quick suite has the largest dense example of each kind and those that iterate without a
+    certificate, of which the one of BoundedPSD stands for the Spectraplex's.
+    """
+    if not K.dense:
+        return not K.certified and not isinstance(K, Spectraplex)
+    return K in [max((L for L in EXAMPLES if type(L) is type(K) and L.dense), key=volume)]
+
+
+def volume(K) -> int:
+    return math.prod(K.shape)
+
+
 @pytest.mark.parametrize(
     ("K", "dtype"),
     [
@@ -704,7 +717,7 @@ def test_wrong_settings_are_refused_in_a_sentence(make, sentence):
             K,
             ("float32", "float64")[i % 2],
             id=f"{K!r}-{i}",
-            marks=pytest.mark.soak if i % 3 else (),
+            marks=() if soon_on_torch(K) else pytest.mark.soak,
         )
         for i, K in enumerate(EXAMPLES)
     ],
@@ -714,6 +727,30 @@ def test_the_laws_hold_on_torch(K, dtype):
         "torch", reason='torch is not installed; pip install "tidewolf[torch]" runs this test'
     )
     check_set(K.to(torch.zeros(1, dtype=getattr(torch, dtype))))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "K",
+    [K for K in [*EXAMPLES, *BoundedPSD.examples()] if K.certified],
+    ids=lambda K: type(K).__name__,
+)
+def test_certified_answers_on_torch_are_as_good_as_they_say(K, dtype):
+    torch = pytest.importorskip(
+        "torch", reason='torch is not installed; pip install "tidewolf[torch]" runs this test'
+    )
+    D, warm = np.random.default_rng(2).standard_normal(K.shape), None
+    best = with_exact_oracle(K).answer(D).vertex.inner(D)
+    size = K.tau if hasattr(K, "tau") else K.k
+    rounding = 1e2 * torch.finfo(getattr(torch, dtype)).eps * np.linalg.norm(D) * size
+    moved, D = K.to(torch.zeros(1, dtype=getattr(torch, dtype))), torch.tensor(D)
+    for _ in range(2):  # the second starts from the first
+        answer = moved.answer(D.to(moved.center.dtype), warm)
+        point, warm = answer.vertex.dense(moved.center), answer.warm
+        assert (type(point), point.dtype) == (torch.Tensor, moved.center.dtype)
+        assert float((point * D).sum()) <= best + answer.error + rounding
+        assert 0.0 <= answer.error <= K.tolerance * size * np.linalg.norm(D, 2) + rounding
+        assert moved.excess(point) <= rounding
 
 
 @pytest.mark.parametrize(
