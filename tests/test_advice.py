@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import tidewolf as tw
+from covering import covered, thinned
 from polytopes import vertices_of
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import (
@@ -146,9 +147,11 @@ def assert_best(K, x, losses, limits, room=0.0, tol=1e-6):
 # --- what is proposed -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("K", DESCRIBED, ids=repr)
-@pytest.mark.parametrize("kind", ["capacity", "rows", "maxima"])
-@pytest.mark.parametrize("room", [-0.5, 0.3])
+@covered(
+    K={f"{i}-{K!r}": K for i, K in enumerate(DESCRIBED)},
+    kind={kind: kind for kind in ("capacity", "rows", "maxima")},
+    room={"-0.5": -0.5, "0.3": 0.3},
+)
 def test_the_last_round_is_solved_as_all_vertices_say(K, kind, room):
     stream = random_stream(K, 4, 1, kind, room)
     for t, found in enumerate(played(tw.advice.Resolve(headroom=0), K, stream)):
@@ -439,10 +442,13 @@ def test_arrays_that_are_filled_again_do_not_change_what_was_seen():
 # --- units, bits, solvers -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["capacity", "rows", "maxima"])
-@pytest.mark.parametrize("columns", [False, True])
-@pytest.mark.parametrize(("size", "f", "g"), [(2.0**20, 2.0**-30, 2.0**9), (1e-6, 1e7, 1e-5)])
-def test_units_of_points_losses_and_limits_do_not_matter(kind, columns, size, f, g):
+@covered(
+    kind={kind: kind for kind in ("capacity", "rows", "maxima")},
+    columns={"described": False, "columns": True},
+    units={"powers of 2": (2.0**20, 2.0**-30, 2.0**9), "any": (1e-6, 1e7, 1e-5)},
+)
+def test_units_of_points_losses_and_limits_do_not_matter(kind, columns, units):
+    size, f, g = units
     points = np.random.default_rng(5).standard_normal((9, 3))
     K, scaled = VertexHull(points), VertexHull(size * points)
     stream = random_stream(K, 7, 6, kind, room=0.2)
@@ -474,8 +480,11 @@ LEARNERS = [
 ]
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
-@pytest.mark.parametrize("kind", ["capacity", "rows", "maxima"])
+@thinned(
+    2,
+    learner={repr(learner): learner for learner in LEARNERS},
+    kind={kind: kind for kind in ("capacity", "rows", "maxima")},
+)
 def test_a_saved_run_goes_on_with_the_same_bits(learner, kind):
     """A model that is set up anew answers as the one that was changed in place all the time."""
     stream = random_stream(learner.K, 20, 2, kind, room=0.1)
@@ -693,9 +702,11 @@ def test_a_round_takes_one_call_at_most_and_none_without_a_budget(monkeypatch, b
     assert sum(calls) == asked.calls
 
 
-@pytest.mark.parametrize("K", [DIAMOND, CappedSimplex(5, 0.5), HULL], ids=repr)
-@pytest.mark.parametrize("kind", ["capacity", "rows", "maxima"])
-@pytest.mark.parametrize("room", [-0.5, 0.2])
+@covered(
+    K={type(K).__name__: K for K in (DIAMOND, CappedSimplex(5, 0.5), HULL)},
+    kind={kind: kind for kind in ("capacity", "rows", "maxima")},
+    room={"-0.5": -0.5, "0.2": 0.2},
+)
 def test_columns_reach_the_program_itself_where_rounds_repeat(K, kind, room):
     first = random_stream(K, 1, 11, kind, room)
     stream = tw.Stream(

@@ -110,7 +110,9 @@ def test_what_is_played_is_a_member_without_the_entries_that_are_out(K, which, s
         state = next(iter(tw.play(learner, stream[t : t + 1], state))).state
 
 
+@pytest.mark.soak_examples(25)
 @given(seed=st.integers(0, 99), K=st.sampled_from((FLOWS, MANY)), late=st.booleans())
+@settings(max_examples=12)
 def test_nonnegative_sets_refuse_only_what_no_member_does(seed, K, late):
     rng = np.random.default_rng(seed)
     out = np.flatnonzero(rng.random(K.shape[0]) < 0.4).tolist()
@@ -143,7 +145,9 @@ def test_bounds_hold_for_what_was_played_around_outages(K, seed):
         assert run.violations.sum() <= run.bound.violation + 1e-6
 
 
+@pytest.mark.soak_examples(25)
 @given(seed=st.integers(0, 99), which=st.integers(0, 5))
+@settings(max_examples=8)
 def test_a_run_around_outages_is_the_same_in_parts_and_in_a_session(seed, which):
     K, learner = MANY, learners_on(MANY)[which]
     stream, rng = stream_on(K, 8, seed), np.random.default_rng(seed)

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from covering import thinned
 from tidewolf.core.errors import (
     EmptySet,
     InvalidInput,
@@ -651,22 +652,25 @@ def test_a_product_prints_and_compares_as_what_it_is():
 # --- other libraries ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        L1Ball,
-        LpBall,
-        Ellipsoid,
-        GroupBall,
-        KSparse,
-        KNormBall,
-        OrderedWeightedBall,
-        Knapsack,
-        Product,
-        Scaled,
-    ],
+@thinned(
+    2,
+    kind={
+        kind.__name__: kind
+        for kind in (
+            L1Ball,
+            LpBall,
+            Ellipsoid,
+            GroupBall,
+            KSparse,
+            KNormBall,
+            OrderedWeightedBall,
+            Knapsack,
+            Product,
+            Scaled,
+        )
+    },
+    dtype={"float64": "float64", "float32": "float32"},
 )
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_sets_on_torch_give_numpys_numbers(kind, dtype):
     torch = pytest.importorskip(
         "torch", reason='torch is not installed; pip install "tidewolf[torch]" runs these tests'

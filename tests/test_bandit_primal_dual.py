@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import theorems
 import tidewolf as tw
-from covering import few
+from covering import few, thinned
 from tidewolf.core.arrays import frozen
 from tidewolf.core.errors import (
     FrozenRegime,
@@ -40,6 +40,7 @@ from tidewolf.methods.steps.saddle import saddle_steps
 from tidewolf.projection import ActiveSet, afp_paper
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Shrunk, Simplex, VertexHull
 from tidewolf.testing import check_learner
+from tidewolf.testing.learners import hostile_stream
 
 DIAMOND = FlowPolytope.examples()[0]
 FLAT_BOX = Box([-1.0, 0.0, 2.0], [1.0, 3.0, 2.0])
@@ -91,7 +92,8 @@ def played(learner: Any, stream: tw.Stream) -> np.ndarray:
 def test_the_laws_hold_for_the_theorems_learner_on_every_set(number, every):
     found = theorems.examples(BanditPrimalDual, SETS[number], 20)
     for learner in found if every else [found[number % len(found)]]:
-        check_learner(learner, seed=number)
+        rounds = 26 if every else 13
+        check_learner(learner, hostile_stream(learner.hard_set, rounds, number))
 
 
 @pytest.mark.soak_examples(6)
@@ -229,9 +231,13 @@ def test_a_base_is_the_mean_of_what_came_before():
     )
 
 
-@each_set
-@pytest.mark.parametrize(
-    "options", [{}, {"block": 1, "calls_per_round": 3.0}, {"calls_per_round": 0.05}], ids=str
+@thinned(
+    2,
+    K={f"{i}-{K!r}": K for i, K in enumerate(SETS)},
+    options={
+        str(options): options
+        for options in ({}, {"block": 1, "calls_per_round": 3.0}, {"calls_per_round": 0.05})
+    },
 )
 def test_every_point_played_is_a_member_and_the_ball_around_x_is_inside(K, options):
     stream = hostile(K, 300, 3)
@@ -876,7 +882,7 @@ def test_what_is_measured_on_average_stays_below_the_promise():
     assert 0.0 < np.mean([run.violations.sum() for run in runs]) <= promise.violation
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.3])
+@pytest.mark.parametrize("noise", few(1, [0.3, 0.0]))
 def test_it_learns_from_values_alone(noise):
     K, T = Simplex(5), 20_000
     C = np.array([1.0, 0.5, 0.0, 0.7, 0.9]) + noise * np.random.default_rng(0).standard_normal(

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from covering import thinned
 from tidewolf.core.batch import Batch
 from tidewolf.functions import Affine, Capacity, Custom, Linear, MaxAffine, Quadratic
 from tidewolf.methods.steps.penalty import PenaltySolution, PenaltyTask, solve_penalty
@@ -436,9 +437,13 @@ def test_multipliers_are_feasible_and_no_feasible_ones_are_better(
         assert cost(lam) <= cost(other) + 1e-9 * (1 + k)
 
 
-@pytest.mark.parametrize("name", ["box", "ball", "simplex", "flow"])
-@pytest.mark.parametrize(("delta", "alpha"), [(0.3, 1.0), (10.0, 0.05), (10.0, 5.0)])
-def test_a_conic_solver_agrees(name: str, delta: float, alpha: float) -> None:
+@thinned(
+    2,
+    name={name: name for name in ("box", "ball", "simplex", "flow")},
+    weights={"0.3-1": (0.3, 1.0), "10-0.05": (10.0, 0.05), "10-5": (10.0, 5.0)},
+)
+def test_a_conic_solver_agrees(name: str, weights: tuple[float, float]) -> None:
+    delta, alpha = weights
     cp = pytest.importorskip("cvxpy", reason="cvxpy is not installed")
     K, rng = SETS[name], np.random.default_rng(3)
     n, b = K.shape[0], 8

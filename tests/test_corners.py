@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
+from covering import thinned
 from tidewolf.core.vertices import SparseAtoms
 from tidewolf.kernels import corners
 from tidewolf.methods.compiled_rounds import Records, StreamFunctions, scalars
@@ -65,10 +66,14 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("n", "rounds", "kind", "settings"), CASES)
-@pytest.mark.parametrize("total", [1.0, 2.5])
-def test_rounds_are_those_of_the_kernel_for_every_set(n, rounds, kind, settings, total):
+@thinned(
+    2,
+    case={"-".join(map(str, case)): case for case in CASES},
+    total={"1": 1.0, "2.5": 2.5},
+)
+def test_rounds_are_those_of_the_kernel_for_every_set(case, total):
     """Until what rounding left grows: the other one rounds directions, this one does not."""
+    n, rounds, kind, settings = case
     K, given = tw.sets.Simplex(n, total=total), stream(n, rounds, 1, kind, total)
     own, naive = tw.LyapunovDescent(K, **settings), generic(K, **settings)
     require_alike(tw.run(own, given[:25]), tw.run(naive, given[:25]))

@@ -93,14 +93,14 @@ def test_intervals_without_a_feasible_point_have_a_verdict_and_a_proof():
 )
 def test_promises_for_intervals_are_kept(name, kind):
     """On a dense family, for every learner that promises something for a part of the rounds."""
-    rounds = 256
+    rounds = 128
     kind_of, slopes = EVERY[name], {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0}
     learner = kind_of(
         K,
         horizon=rounds,
         **{key: value for key, value in slopes.items() if key in kind_of.__dataclass_fields__},
     )
-    found = tw.intervals(played(kind, rounds, 64, learner), 8)
+    found = tw.intervals(played(kind, rounds, 32, learner), 8)
     assert found.holds is (None if name in SILENT else True), found.failures
 
 

@@ -292,7 +292,7 @@ def test_weights_are_those_of_the_file_written_plainly(seed, limits, stride):
 @pytest.mark.soak_examples(6)
 @pytest.mark.parametrize("name", learners(Simplex(2)))
 @given(seed=seeds, K=st.sampled_from(SETS), kind=st.sampled_from(KINDS))
-@settings(max_examples=3)
+@settings(max_examples=2)
 def test_no_limit_is_broken_by_more_than_its_measured_bound(name, seed, K, kind):
     run = tw.run(learners(K)[name], hostile(kind, K, 50, seed))
     assert run.comparator.feasible

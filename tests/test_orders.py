@@ -42,6 +42,7 @@ from tidewolf.sets.generic import vertex_hull
 from tidewolf.sets.graphs.blocks import blocks
 from tidewolf.sets.orders import spanning_trees, transport_plan
 from tidewolf.testing import check_learner, check_set
+from tidewolf.testing.learners import hostile_stream
 
 seeds = st.integers(0, 2**32)
 
@@ -260,7 +261,8 @@ def test_the_description_has_the_same_minima(kind, seed):
 )
 @pytest.mark.parametrize("number", few(1, range(2)))
 def test_learners_play_on_them_and_resume(kind, number):
-    check_learner(tw.LyapunovDescent(small(kind, np.random.default_rng(number)), horizon=60))
+    K = small(kind, np.random.default_rng(number))
+    check_learner(tw.LyapunovDescent(K, horizon=60), hostile_stream(K, 13, number))
 
 
 # --- permutahedron --------------------------------------------------------------------------------

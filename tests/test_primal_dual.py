@@ -25,6 +25,7 @@ from tidewolf.methods.steps import thresholds
 from tidewolf.methods.steps.saddle import HOPELESS, damping, saddle_steps
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
 from tidewolf.testing import check_learner
+from tidewolf.testing.learners import hostile_stream
 
 DIAMOND = FlowPolytope.examples()[0]
 HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
@@ -54,7 +55,8 @@ SETS = [
 def test_the_laws_hold_on_every_set(examples, number, every):
     found = examples(SETS[number], 20)
     for learner in found if every else [found[number % len(found)]]:
-        check_learner(learner, seed=number)
+        rounds = 26 if every else 13
+        check_learner(learner, hostile_stream(learner.hard_set, rounds, number))
 
 
 @pytest.mark.soak_examples(8)

@@ -100,6 +100,8 @@ polytopes = pytest.mark.parametrize(
     "K", [pytest.param(K, id=name) for name, K in POLYTOPES.items()]
 )
 
+somewhere = thinned(3, K=POLYTOPES, where={where: where for where in WHERE})
+
 
 class Task(NamedTuple):
     """A point to project, where to start, and how near is near enough."""
@@ -182,8 +184,7 @@ def most_calls(K: ConvexSet, y: np.ndarray, x0: np.ndarray, tol: float) -> float
 
 
 @pytest.mark.soak_examples(6)
-@polytopes
-@pytest.mark.parametrize("where", WHERE)
+@somewhere
 @given(seed=seeds)
 @settings(max_examples=2)
 def test_every_projection_keeps_its_promises(K, where, seed):
@@ -193,8 +194,7 @@ def test_every_projection_keeps_its_promises(K, where, seed):
 
 
 @pytest.mark.soak_examples(6)
-@polytopes
-@pytest.mark.parametrize("where", WHERE)
+@somewhere
 @given(seed=seeds)
 @settings(max_examples=2)
 def test_calls_stay_under_their_bounds_and_one_shot_never_needs_more_than_the_paper(K, where, seed):
@@ -211,8 +211,7 @@ def test_calls_stay_under_their_bounds_and_one_shot_never_needs_more_than_the_pa
 
 
 @pytest.mark.soak_examples(6)
-@polytopes
-@pytest.mark.parametrize("where", WHERE)
+@somewhere
 @given(seed=seeds, budget=st.sampled_from([0, 1, 2, 5]))
 @settings(max_examples=2)
 def test_a_budget_is_kept_and_costs_nothing_but_distance(K, where, seed, budget):
@@ -424,8 +423,7 @@ def sloppy(rank: int):
 
 
 @pytest.mark.soak_examples(8)
-@polytopes
-@pytest.mark.parametrize("where", ["face", "vertex", "ball"])
+@thinned(2, K=POLYTOPES, where={where: where for where in ("face", "vertex", "ball")})
 @given(seed=seeds, rank=st.integers(1, 3), budget=st.sampled_from([1, 2, 5, 20]))
 @settings(max_examples=3)
 def test_an_oracle_that_errs_and_says_so_breaks_no_promise(K, where, seed, rank, budget):
@@ -752,8 +750,7 @@ def test_results_are_read_only_and_inputs_stay_the_callers(name, radii):
             assert not np.shares_memory(out, x0)
 
 
-@pytest.mark.parametrize("name", METHODS)
-@polytopes
+@thinned(2, name={name: name for name in METHODS}, K=POLYTOPES)
 def test_single_precision_stays_single(name, K):
     for where in ("face", "ball", "far"):
         y, x0, tol = a_task(K, where, 11)

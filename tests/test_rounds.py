@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from covering import thinned
 from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.unlimited import Unlimited
@@ -254,8 +255,11 @@ def test_losses_across_the_set_are_none_beside_limits_that_nearly_are():
 # --- the same bits --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["simplex", "at most", "capped", "flow"])
-@pytest.mark.parametrize("kind", ["capacities", "affine", "maxima"])
+@thinned(
+    2,
+    name={name: name for name in ("simplex", "at most", "capped", "flow")},
+    kind={kind: kind for kind in ("capacities", "affine", "maxima")},
+)
 def test_rounds_have_the_same_bits_however_they_come(name, kind, tmp_path):
     K = SETS[name]
     played, learner = stream(K, kind, 60, seed=3), tw.LyapunovDescent(SETS[name])
@@ -856,8 +860,11 @@ def test_candidates_that_tie_go_to_the_first_row():
 # --- ensembles ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["simplex", "at most", "capped", "flow"])
-@pytest.mark.parametrize("kind", ["capacities", "affine", "mostly across"])
+@thinned(
+    2,
+    name={name: name for name in ("simplex", "at most", "capped", "flow")},
+    kind={kind: kind for kind in ("capacities", "affine", "mostly across")},
+)
 def test_members_moved_by_the_kernel_are_those_moved_one_by_one(name, kind):
     K = SETS[name]
     played, ends = stream(K, kind, 40, seed=9), []

@@ -285,7 +285,8 @@ def test_learners_stay_inside_and_under_their_bounds(problem, kind):
 def test_the_shell_runs_it_and_writes_a_page(tmp_path, capsys):
     from tidewolf.cli import main
 
-    assert main(["run", "sdp", "--rounds", "40", "--out", str(tmp_path)]) == 0
+    given = ["--rounds", "12", "--learner", "Ensemble", "--out", str(tmp_path)]
+    assert main(["run", "sdp", *given]) == 0
     assert "Ensemble" in capsys.readouterr().out
     page = (tmp_path / "report.html").read_text()
     assert "16 antennas" in page

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
+from covering import thinned
 from tidewolf import learners, rivals
 from tidewolf.functions import Affine, Capacity, Custom, Linear, MaxAffine
 from tidewolf.methods.steps.slopes import tangent_part, tangent_slopes
@@ -45,8 +46,11 @@ def stream(K: Any, rounds: int, k: float, seed: int = 1, pieces: int = 2) -> tw.
     return tw.Stream(Linear(C + across[0]), MaxAffine(A + across[:, None], b))
 
 
-@pytest.mark.parametrize("K", SETS, ids=lambda K: type(K).__name__)
-@pytest.mark.parametrize("name", sorted({**learners.every(), **rivals.every()}))
+@thinned(
+    2,
+    name={name: name for name in sorted({**learners.every(), **rivals.every()})},
+    K={type(K).__name__: K for K in SETS},
+)
 def test_what_is_across_the_hull_changes_nothing(name: str, K: Any) -> None:
     learner = {**learners.every(), **rivals.every()}[name](K, horizon=ROUNDS)
     run = tw.run(learner, stream(K, ROUNDS, 0.0))

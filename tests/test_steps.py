@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
+from covering import covered
 from tidewolf import learners, rivals
 from tidewolf.core.arrays import norm, power_of_two
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, TidewolfError
@@ -87,15 +88,15 @@ def truthful(run: Any, name: str, f: float, g: float) -> None:
             assert run.bound.regret >= run.regret[0]
 
 
-@pytest.mark.parametrize(
-    ("f", "g"), [(1.0, 0.0), (0.0, 1.0), (1.0, 1.0)], ids=["losses", "constraints", "both"]
+@covered(
+    kind={kind: kind for kind in KINDS},
+    name={name: name for name in SETS},
+    unit=FAR,
+    powers={"losses": (1.0, 0.0), "constraints": (0.0, 1.0), "both": (1.0, 1.0)},
 )
-@pytest.mark.parametrize("unit", FAR)
-@pytest.mark.parametrize("name", SETS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_units_far_away_change_no_decision_or_are_refused(kind, name, unit, f, g):
+def test_units_far_away_change_no_decision_or_are_refused(kind, name, unit, powers):
     learner, expected, _ = plain(kind, name)
-    f, g = FAR[unit] ** f, FAR[unit] ** g
+    f, g = (unit**power for power in powers)
     scaled = stream(name, f, g)
     try:
         run = tw.run(learner, scaled)
@@ -109,21 +110,18 @@ def test_units_far_away_change_no_decision_or_are_refused(kind, name, unit, f, g
     truthful(run, name, f, g)
 
 
-@pytest.mark.parametrize("f", NEAR)
-@pytest.mark.parametrize("g", NEAR)
-@pytest.mark.parametrize("name", SETS)
-@pytest.mark.parametrize("kind", KINDS)
+@covered(kind={kind: kind for kind in KINDS}, name={name: name for name in SETS}, f=NEAR, g=NEAR)
 def test_units_in_between_change_nothing_at_all(kind, name, f, g):
     learner, expected, _ = plain(kind, name)
-    run = tw.run(learner, stream(name, NEAR[f], NEAR[g]))
-    points = decisions(learner, stream(name, NEAR[f], NEAR[g]))
+    run = tw.run(learner, stream(name, f, g))
+    points = decisions(learner, stream(name, f, g))
     # their step has an accuracy, not the last bit
     if kind in ("DriftPlusPenalty", "ProximalPenalty"):
         np.testing.assert_allclose(points, expected, rtol=0, atol=1e-6 * SETS[name].radius)
     else:
         np.testing.assert_array_equal(points, expected)
     assert kind == "WarmUp" or np.abs(points - points[0]).max() > 0.01
-    truthful(run, name, NEAR[f], NEAR[g])
+    truthful(run, name, f, g)
     assert run.regret is not None
 
 
@@ -331,18 +329,17 @@ def hindsight(K: Any, kind: str, f: float, g: float, offset: float = 0.0) -> tw.
     )
 
 
-@pytest.mark.parametrize(
-    ("f", "g"),
-    [
-        (u, v)
-        for u in (1e-300, 1e-160, 1e-100, 1.0, 1e100, 1e160, 1e300)
-        for v in (1e-300, 1e-100, 1.0, 1e160)
-    ],
+@covered(
+    case={
+        "simplex-affine": (Simplex(4), "affine"),
+        "ball-affine": (L2Ball(3, 1.0), "affine"),
+        "ball-curved": (L2Ball(3, 1.0), "curved"),
+    },
+    f={f"{u:g}": u for u in (1e-300, 1e-160, 1e-100, 1.0, 1e100, 1e160, 1e300)},
+    g={f"{v:g}": v for v in (1e-300, 1e-100, 1.0, 1e160)},
 )
-@pytest.mark.parametrize(
-    ("K", "kind"), [(Simplex(4), "affine"), (L2Ball(3, 1.0), "affine"), (L2Ball(3, 1.0), "curved")]
-)
-def test_a_bracket_holds_the_truth_in_its_units_or_there_is_none(K, kind, f, g):
+def test_a_bracket_holds_the_truth_in_its_units_or_there_is_none(case, f, g):
+    K, kind = case
     moderate = 1e-140 < min(f, g) <= max(f, g) < 1e140
     plain, scaled = hindsight(K, kind, 1.0, 1.0), hindsight(K, kind, f, g)
     if not moderate:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from covering import covered
+from covering import covered, thinned
 from polytopes import assert_rounding_chooses_no_vertex, layered
 from streams import streams
 from tidewolf import functions
@@ -72,8 +72,7 @@ def there(x: np.ndarray, dtype=torch.float64) -> torch.Tensor:
 # --- sets -----------------------------------------------------------------------------------------
 
 
-@every_set
-@pytest.mark.parametrize("dtype", DTYPES)
+@thinned(2, K=SETS, dtype={str(dtype): dtype for dtype in DTYPES})
 def test_a_set_moves_to_torch_and_keeps_its_laws(K, dtype):
     moved = K.to(torch.zeros(1, dtype=dtype))
     assert isinstance(moved.center, torch.Tensor)
@@ -155,9 +154,11 @@ METHODS = {
 }
 
 
-@pytest.mark.parametrize("project", METHODS.values(), ids=METHODS.keys())
-@pytest.mark.parametrize("name", ["ball", "hull", "simplex", "box"])
-@pytest.mark.parametrize("dtype", DTYPES)
+@covered(
+    project=METHODS,
+    name={name: name for name in ("ball", "hull", "simplex", "box")},
+    dtype={str(dtype): dtype for dtype in DTYPES},
+)
 def test_projections_on_torch_give_numpys_points(project, name, dtype):
     K, room = SETS[name], 1e-9 if dtype == torch.float64 else 1e-3
     moved, tol = K.to(torch.zeros(1, dtype=dtype)), 0.05 * K.radius**2
@@ -179,9 +180,11 @@ def test_projections_on_torch_give_numpys_points(project, name, dtype):
 # --- a learner ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(SETS.keys() - {"box", "moved"}))
-@pytest.mark.parametrize("kind", streams(1, 4, np.asarray))
-@pytest.mark.parametrize("block", [1, 5])
+@covered(
+    name={name: name for name in sorted(SETS.keys() - {"box", "moved"})},
+    kind={kind: kind for kind in streams(1, 4, np.asarray)},
+    block={"1": 1, "5": 5},
+)
 def test_a_learner_on_torch_makes_numpys_decisions(name, kind, block):
     """Over a few updates, and not on boxes: where x and y agree in an entry, rounding decides which
     corner the oracle of a box answers.
@@ -261,8 +264,7 @@ def played(learner, K, made, rounds=8):
     return tw.play(learner, tw.Stream(functions.Linear(made(C)), limits))
 
 
-@pytest.mark.parametrize("name", SMALL)
-@pytest.mark.parametrize("who", LEARNERS)
+@thinned(2, name={name: name for name in SMALL}, who={who: who for who in LEARNERS})
 def test_every_learner_on_torch_makes_numpys_decisions(who, name):
     """Up to small steps that rounding decides on; and says of every array that it makes where it
     lives.
@@ -296,8 +298,11 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize("name", LARGE)
-@pytest.mark.parametrize("limit", ["row", "capacities"])
+@thinned(
+    2,
+    name={name: name for name in LARGE},
+    limit={limit: limit for limit in ("row", "capacities")},
+)
 def test_in_a_round_no_point_comes_to_the_host_or_from_it(name, limit):
     K, most = LARGE[name]
     entries, rng = int(np.prod(K.shape)), np.random.default_rng(8)
