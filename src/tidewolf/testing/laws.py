@@ -117,6 +117,11 @@ def as_floats(x: Array) -> Floats:
 
 
 def format_point(x: Array) -> str:
-    """A point as a sentence shows it, flattened and cut where it is long."""
-    flat = as_floats(x).reshape(-1)
-    return np.array2string(flat, precision=6, threshold=8, edgeitems=3, max_line_width=1000)
+    """A point as a sentence shows it, flattened and cut if it is long.
+
+    Sentences are written before it is known whether they are needed, so this is quick.
+    """
+    flat = as_floats(x).reshape(-1).tolist()
+    ends = flat if len(flat) <= 8 else [*flat[:3], *flat[-3:]]
+    shown = [f"{entry:.6g}" for entry in ends]
+    return f"[{' '.join(shown if ends is flat else [*shown[:3], '...', *shown[3:]])}]"
