@@ -460,8 +460,8 @@ def test_curved_limits_stop_where_rounding_ends():
     """A gap that has stopped to fall ends the step before its budget does: what is left are cuts of
     the size of rounding.
     """
-    n, T, rng = 60, 100, np.random.default_rng(0)
-    centers, C = 0.1 * rng.standard_normal((T, n)), rng.standard_normal((T, n))
+    n, T, rng = 30, 100, np.random.default_rng(0)
+    centers, C = 0.14 * rng.standard_normal((T, n)), rng.standard_normal((T, n))
     balls = Custom(
         lambda t, x: float(np.linalg.norm(x - centers[t]) - 0.7),
         lambda t, x: (x - centers[t]) / np.linalg.norm(x - centers[t]),
