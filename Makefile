@@ -8,7 +8,7 @@
 # make lowest the suite with the lowest versions that pyproject.toml declares, in a folder of its own (.venv-lowest)
 # make bare   the suite without any extra (.venv-bare); tests that need one are skipped, and say which
 # make mutants  puts known mistakes into a scratch copy, one at a time, and shows the law that fails
-# make docs   the site, out/docs/index.html, which needs no network; a warning or a link to nowhere fails it
+# make docs   the site, out/docs/index.html, which needs no network; a warning or a broken link fails it, and so does tests/docs
 # make dist   wheel and sdist in dist/, built twice in different places and the same to the bit
 # make tables the tables of docs/benchmarks/index.md, measured anew
 # make readme the tables of docs/start/first-run.md, from real runs
@@ -58,6 +58,7 @@ docs: $(VENV)/.dev
 	rm -rf out/docs
 	$(BIN)/sphinx-build -q -W --keep-going -d out/doctrees docs out/docs
 	$(BIN)/python -m tools.links out/docs
+	$(BIN)/python -m pytest -q -n 2 -m "not soak" tests/docs
 
 dist: .venv-dist/.done
 	.venv-dist/bin/python -m tools.dist

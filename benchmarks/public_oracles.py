@@ -2,8 +2,8 @@
 
 The list is that of FrankWolfe.jl 0.6 (src/norm_oracles.jl, simplex_oracles.jl, polytope_oracles.jl,
 spectral_oracles.jl, moi_oracle.jl, wrappers) and of its companion CombinatorialLinearOracles.jl,
-names as 0.6 has them. tests/test_public_numbers.py builds our side of each row and compares its
-oracle with the definition there.
+names as 0.6 has them. tests/docs/test_public_numbers.py builds our side of each row and compares
+its oracle with the definition there.
 """
 
 from __future__ import annotations

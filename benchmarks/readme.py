@@ -3,7 +3,7 @@ them anew.
 
 A block of text whose first line is that of a run (`routing: 2,000 rounds, seed 0`) becomes what
 `tidewolf run` prints today on 80 columns, but for the lines that say where files are.
-tests/test_readme.py holds the numbers to the learners.
+tests/docs/test_readme.py holds the numbers to the learners.
 """
 
 from __future__ import annotations

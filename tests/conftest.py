@@ -5,6 +5,9 @@ and is named; all of them go, one line each, into the file that TIDEWOLF_SKIPPED
 set. Hypothesis draws the same examples on every machine and run; a law with the mark
 `soak_examples(n)` is tried again in `make soak`, on n of them.
 
+The quick run (`-m "not soak"`) does not collect soak tests at all: neither functions and parameters
+with the mark `soak`, nor the folders `soak` and `docs` (`make docs` runs the latter).
+
 Cost is the processor time of a process and of the children it waited for: on a busy machine it is
 what it is on a quiet one. A test's is that of its own call; a file's is that of all its tests with
 their setups and teardowns. The whole suite has a budget.
@@ -15,9 +18,12 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from functools import partial
+from itertools import compress
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 from hypothesis import settings
 
 from extras import pytest_collection_modifyitems, pytest_pycollect_makemodule  # noqa: F401  (hooks)
@@ -40,20 +46,58 @@ BARE = (r'is not installed; pip install "tidewolf\[\w+\]" runs ',)
 """With TIDEWOLF_BARE=1 (`make bare`) tests that need an extra may be skipped too; tests/extras.py
 lists them.
 """
-BUDGET, LONG = 1000, 8
+BUDGET, LONG = 600, 8
 """Core-seconds for the whole suite, and for one test."""
 
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=25)
 settings.load_profile("ci")
+HERE = Path(__file__).parent
 _BEGAN, _CALLED = pytest.StashKey[float](), pytest.StashKey[float]()
 
 
+def quick(config) -> bool:
+    """Whether this run leaves soak tests out."""
+    return config.option.markexpr == "not soak"
+
+
+def soaks(marked) -> bool:
+    """Whether a value of a parameter, or the marks of a function, have the mark `soak`."""
+    return any(mark.name == "soak" for mark in getattr(marked, "marks", marked))
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Folders given on the command line are not asked about."""
+    elsewhere = collection_path.parent == HERE and collection_path.name in ("docs", "soak")
+    return True if elsewhere and quick(config) else None
+
+
+def pytest_pycollect_makeitem(collector, name, obj):
+    if name.startswith("test") and quick(collector.config):
+        return [] if soaks(getattr(obj, "pytestmark", ())) else None
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_generate_tests(metafunc):
+    if quick(metafunc.config):
+        metafunc.parametrize = partial(parametrize_quick, metafunc.parametrize)
     if longer := metafunc.definition.get_closest_marker("soak_examples"):
         metafunc.fixturenames.append("soak_examples")
         (many,) = longer.args
         cases = [pytest.param(None, id="few"), pytest.param(many, marks=pytest.mark.soak)]
         metafunc.parametrize("soak_examples", cases)
+
+
+def parametrize_quick(parametrize, argnames, argvalues, *, ids=None, **options):
+    """Parametrize by the values without the mark `soak`; by all of them if each has it, so that
+    `-m` leaves them out.
+    """
+    values = list(argvalues)
+    keep = [not (isinstance(value, ParameterSet) and soaks(value)) for value in values]
+    if any(keep):
+        values = list(compress(values, keep))
+        ids = ids if ids is None or callable(ids) else list(compress(ids, keep))
+    parametrize(argnames, values, ids=ids, **options)
 
 
 def spent() -> float:
@@ -135,7 +179,8 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.section("core-seconds")
         for file, cost in files.most_common():
             write(f"{cost:8.1f}  {file}")
-        write(f"{files.total():8.1f}  in all; the budget is {BUDGET:,}")
+        over = f", exceeded by {files.total() - BUDGET:.1f}" if files.total() > BUDGET else ""
+        write(f"{files.total():8.1f}  in all; the budget is {BUDGET:,}{over}")
         for test, cost in own.most_common():
             if cost > LONG:
                 write(f"{cost:8.1f}  {test}: over {LONG}, mark it soak or make it quicker")

@@ -109,6 +109,7 @@ NEEDS = {
     "test_files.py::test_what_stands_in_comments_and_text_of_gml_is_no_structure": "networkx",
     "test_outputs_page.py": "pandas",
     "test_own_data.py": "pandas",
+    "test_own_data_pages.py": "typer",
     "test_public_numbers.py::test_a_cut_in_a_file_has_the_value_of_another_solver": "cvxpy",
     "test_report.py": "matplotlib",
     "test_report_network.py": "jinja2",

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import tidewolf as tw
 
+README = Path(__file__).parent.parent / "README.md"
 PARTS = (
     "advice",
     "experiments",
@@ -54,3 +57,11 @@ def test_the_plain_import_is_light() -> None:
     heavy = "scipy numba pandas matplotlib typer rich piqp"
     code = f"import sys, tidewolf; sys.exit(bool(set({heavy.split()!r}) & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_readme_runs() -> None:
+    parts = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
+    assert parts
+    names: dict[str, object] = {}
+    for part in parts:
+        exec(compile(part, "README.md", "exec"), names)

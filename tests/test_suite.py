@@ -88,7 +88,7 @@ def test_a_skip_that_is_not_listed_fails_the_session_and_is_named(tmp_path):
     }
     assert set(costs) == {"test_listed.py", "test_unlisted.py", "test_costly.py"}
     assert costs["test_costly.py"] > 0.0 == costs["test_listed.py"]
-    assert "in all; the budget is 1,000" in done.stdout
+    assert "in all; the budget is 600" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,8 @@ def test_a_law_is_tried_again_in_the_soak_on_more_examples(tmp_path):
     """In the order of the file: both in a whole run, the few alone in a quick one."""
     (tmp_path / "test_law.py").write_text(LAW)
     quick, _ = suite(tmp_path, options=("-m", "not soak"))
-    assert "3 passed, 3 deselected" in quick.stdout, quick.stdout
+    assert "3 passed" in quick.stdout, quick.stdout
+    assert "deselected" not in quick.stdout, "soak cases are not even collected"
     whole, _ = suite(tmp_path, options=("-k", "it or True"))
     assert "5 passed, 1 deselected" in whole.stdout, whole.stdout
 
@@ -227,8 +228,8 @@ def test_what_is_said_to_need_an_extra_is_there_and_so_is_the_extra():
     assert set(extras.NEEDS.values()) == set(extras.EXTRA)
     for name in extras.NEEDS:
         file, _, test = name.partition("::")
-        assert (HERE / file).exists(), name
-        assert not test or test in functions_of(HERE / file), name
+        (path,) = HERE.rglob(file)
+        assert not test or test in functions_of(path), name
 
 
 @pytest.mark.parametrize(("bare", "code"), [("1", 0), ("", 1)])
@@ -284,7 +285,7 @@ def test_a_version_that_is_not_declared_is_refused(tmp_path, dependencies, extra
 def test_the_tests_of_a_file_are_found_from_its_name():
     """tests/test_<file>.py, else tests/test_<folder>.py for the nearest folder that has one."""
     home = HERE.parent / "src" / "tidewolf"
-    known = {path.stem.removeprefix("test_") for path in HERE.glob("test_*.py")}
+    known = {path.stem.removeprefix("test_") for path in HERE.rglob("test_*.py")}
     lost = [
         str(path.relative_to(home))
         for path in sorted(home.rglob("[!_]*.py"))

@@ -18,7 +18,7 @@ from tidewolf import sets
 from tidewolf.cli import main
 from tidewolf.sets.calculus.composed import Composed
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 

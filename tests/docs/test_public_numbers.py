@@ -32,7 +32,7 @@ from benchmarks import (
     public_sdplib,
 )
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 seeds = st.integers(0, 10_000)
 
 

@@ -19,7 +19,7 @@ import pytest
 
 import tidewolf as tw
 
-PAGE = Path(__file__).parent.parent / "docs" / "how-to" / "service.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "service.md"
 TOKEN, READER = "7c1f0e8a2b94", "55e09d1b7ac3"
 END = "<end of a block>"
 

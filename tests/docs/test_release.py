@@ -16,7 +16,7 @@ from tools import dist, licences
 
 import tidewolf as tw
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = PYPROJECT["project"]
 MAKEFILE = (ROOT / "Makefile").read_text()

@@ -30,7 +30,7 @@ from tools.public import PACKAGES, PARTS, aliases, parts, public
 from benchmarks import blocks, tables
 from tidewolf.core.errors import InvalidInput
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 pages = cache(reference.pages)
 
@@ -172,14 +172,14 @@ def test_names_that_mean_one_thing_lead_there(code: str, path: str | None) -> No
 
 def test_files_and_tests_are_found_where_pages_name_them() -> None:
     found = source_pages.find(
-        "tests/test_site.py::test_files_and_tests_are_found_where_pages_name_them"
+        "tests/docs/test_site.py::test_files_and_tests_are_found_where_pages_name_them"
     )
     assert found == (
-        "tests/test_site.py",
+        "tests/docs/test_site.py",
         "test_files_and_tests_are_found_where_pages_name_them",
     )
     assert source_pages.find("learners/ensemble.py") == ("src/tidewolf/learners/ensemble.py", "")
-    assert source_pages.find("tests/test_site.py::test_nothing") is None
+    assert source_pages.find("tests/docs/test_site.py::test_nothing") is None
     assert source_pages.find("no/such_file.py") is None
     file, anchor = source_pages.find_object("tidewolf.sets", "Simplex.center") or ("", "")
     assert (file.startswith("src/tidewolf/sets/"), anchor) == (True, "Simplex.center")

@@ -29,7 +29,7 @@ from tidewolf.evaluation.metrics import METRICS, ROUND_METRICS, SPREAD_COLUMNS, 
 from tidewolf.experiments.sweep import LINE_COLUMNS
 from tidewolf.report import rendering
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "outputs.md").read_text()
 FREE = ("settings", "versions", "left_out", "decision", "cells")
 """Keys that hold what has names of its own."""

@@ -1,0 +1,148 @@
+"""The commands of the pages about one's own files do what is shown."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from test_own_data import said
+from tidewolf.cli import main
+
+PAGES = {
+    "own-data": "docs/how-to/own-data.md",
+    "start": "docs/start/files.md",
+    "README": "README.md",
+}
+
+
+def commands(page: str) -> list[tuple[str, str]]:
+    """The commands of a page that begin with `tidewolf new network` or speak of its file, and what
+    is shown of their output.
+    """
+    text = (Path(__file__).parents[2] / PAGES[page]).read_text()
+    found = []
+    for block in re.findall(r"```console\n(.*?)```", text, flags=re.DOTALL):
+        for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
+            if re.search(r"tidewolf \w+ network\b", command):
+                found.append((command.partition("  #")[0].strip(), shown))
+    return found
+
+
+def is_shown(shown: str, printed: str) -> bool:
+    """Whether each part of what is shown, between lines of three points, is printed, in order; but
+    for how long it took, the room between words, and the last digits of numbers.
+    """
+    words = without_seconds(printed).split()
+    for part in without_seconds(shown).split("...\n"):
+        wanted = part.split()
+        starts = range(len(words) - len(wanted) + 1)
+        at = next((i for i in starts if all(map(alike, wanted, words[i:]))), None)
+        if at is None:
+            return False
+        words = words[at + len(wanted) :]
+    return True
+
+
+def without_seconds(text: str) -> str:
+    lines, timed = [], False
+    for line in text.splitlines():
+        header = line.rstrip().endswith(("seconds", "secs"))
+        timed = header or (timed and line[:1].strip(" .") != "")
+        lines.append(line.rstrip().rpartition(" ")[0] if timed else line)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def alike(shown: str, printed: str) -> bool:
+    try:
+        a, b = (float(word.strip("(),").replace(",", "")) for word in (shown, printed))
+    except ValueError:
+        return shown == printed
+    return abs(a - b) <= 0.02 * abs(a)
+
+
+@pytest.mark.parametrize(
+    ("page", "which"),
+    [
+        ("own-data", "new|run (?!.*before)"),
+        ("own-data", "run .*before"),
+        ("own-data", "compare"),
+        ("README", "new|run"),
+    ],
+)
+def test_the_commands_of_a_page_do_what_is_shown(
+    page: str, which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = commands(page)
+    assert asked[0][0] == "tidewolf new network"
+    said("new", "network")
+    for command, shown in asked:
+        if re.match(f"tidewolf ({which})", command):
+            more = ["--force"] if " new " in command else []
+            printed = said(*shlex.split(command)[1:], *more)
+            assert is_shown(shown, printed), f"{command}:\n{printed}"
+
+
+def test_the_first_page_shows_what_the_whole_path_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = dict(commands("own-data"))
+    for command, shown in commands("start"):
+        for part in filter(None, shown.split("...\n")):
+            assert part in whole[command], command
+    monkeypatch.chdir(tmp_path)
+    said("new", "network")
+    text = (Path(__file__).parents[2] / PAGES["start"]).read_text()
+    first, second = re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL)
+    Path("network.toml").write_text(first)
+    assert "limits_a_round" in said("run", "network.toml", "--dry-run", "--json", "--rounds", "30")
+    Path("shares.toml").write_text(second)
+    for name in ("prices.csv", "room.csv"):
+        Path(name).write_text("time,lisbon,porto,faro\n1,0.5,0.4,0.6\n2,0.4,0.6,0.5\n")
+    said("run", "shares.toml", "--learner", "LyapunovDescent", "--out", "out")
+    assert list(pd.read_csv("out/decisions.csv").columns) == ["time", "lisbon", "porto", "faro"]
+
+
+def test_the_live_commands_of_the_page_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said("new", "network")
+    tables = {
+        name: pd.read_csv(f"network-data/{name}.csv").head(4) for name in ("costs", "capacities")
+    }
+    for name, table in tables.items():
+        table.to_csv(f"network-data/{name}.csv", index=False)
+    rows = [
+        {"time": tables["costs"]["time"][t]}
+        | {name: table.drop(columns="time").iloc[t].to_dict() for name, table in tables.items()}
+        for t in range(4)
+    ]
+    Path("rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    lines = [command for command, _ in commands("own-data") if " live " in command]
+    assert len(lines) == 4
+    for line in lines:  # as a shell would
+        first = re.match(r"head -(\d) rows.jsonl \| ", line)
+        count = int(first[1]) if first else 4 if "< rows.jsonl" in line else 0
+        Path("stdin").write_text("".join(f"{json.dumps(row)}\n" for row in rows[:count]))
+        command, arrow, file = re.fullmatch(
+            r"(?:head .* \| )?tidewolf (.*?) (?:< \S+ )?(>>?) (\S+)", line
+        ).groups()
+        with open("stdin") as stdin, monkeypatch.context() as patch:
+            patch.setattr(sys, "stdin", stdin)
+            assert main(command.split()) == 0
+        printed = capsys.readouterr()
+        assert printed.err == ""
+        with open(file, "a" if arrow == ">>" else "w") as kept:
+            kept.write(printed.out)
+    decided = [json.loads(line) for line in Path("decisions.jsonl").read_text().splitlines()]
+    assert [each["round"] for each in decided] == [1, 2, 3, 3, 2, 3, 4, 5]
+    assert decided[0] == json.loads(Path("coming.json").read_text())
+    last = json.loads(Path("next.json").read_text())
+    assert last["decision"] == decided[-1]["decision"]
