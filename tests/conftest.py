@@ -26,6 +26,8 @@ import pytest
 from _pytest.mark import ParameterSet
 from hypothesis import settings
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # two workers share two cores; before NumPy
+
 from extras import pytest_collection_modifyitems, pytest_pycollect_makemodule  # noqa: F401  (hooks)
 from postgres import postgres_server, postgres_url  # noqa: F401  (fixtures)
 from servers import servers  # noqa: F401  (a fixture)

@@ -189,7 +189,7 @@ def bombs(tmp_path_factory) -> dict[str, tuple[str, Path]]:
         files[name] = "table", here / name
         return here / name
 
-    chunks = 128  # of 16 MB: two gigabytes
+    chunks = 64  # of 16 MB: one gigabyte
     head = npy_header((chunks << 21, 1))
     table("zeros.npz", zip_of_zeros("values.npy", head, chunks))
     state("zeros.state", zip_of_zeros("a0.npy", head, chunks))

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
+from covering import thinned
 from tidewolf import report
 from tidewolf.experiments.experiment import BUILTIN_LEARNERS
 from tidewolf.experiments.keys import learner_named
@@ -154,6 +155,10 @@ def hover(page, place, x, y):
     return page.locator(".tip").inner_text()
 
 
+def called(*names):
+    return {name: name for name in names}
+
+
 def luminance(color):
     parts = [int(part) / 255 for part in re.findall(r"\d+", color)[:3]]
     linear = [
@@ -239,8 +244,7 @@ def crossed(name, lines):
     return False
 
 
-@pytest.mark.parametrize("name", ["routing", "backbone"])
-@pytest.mark.parametrize("width", [390, 768, 1280])
+@thinned(2, width={"390": 390, "768": 768, "1280": 1280}, name=called("routing", "backbone"))
 def test_no_line_crosses_a_name_and_no_two_overlap(visit, files, name, width):
     found = visit(files[name], width).evaluate(LABELS, "svg.network")
     assert found
@@ -379,8 +383,7 @@ def test_without_scripts_the_numbers_are_there(visit, files, runs):
     assert links.count() == len(runs) * len(runs[0].trajectory.mean)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("name", ["routing", "backbone", "comparison"])
+@thinned(2, name=called("routing", "backbone", "comparison"), scheme=called(*SCHEMES))
 def test_paper_is_white_and_has_everything_on_it(visit, files, scheme, name):
     page = visit(files[name], color_scheme=scheme)
     assert page.pdf(format="A4").startswith(b"%PDF")

@@ -369,26 +369,25 @@ from tidewolf.functions import Capacity, Linear
 learner = tw.LyapunovDescent(tw.sets.CappedSimplex(5, 0.5), horizon=30, block=3)
 rng = np.random.default_rng(0)
 stream = tw.Stream(Linear(rng.standard_normal((40, 5))), Capacity(rng.random((40, 5))))
-start, stop, path = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-state = learner.load(open(path, "rb").read()) if start else None
-checkpoint.write(path, learner.save(list(tw.play(learner, stream[start:stop], state))[-1].state))
+state = learner.load(open(sys.argv[1], "rb").read())
+last = list(tw.play(learner, stream[11:], state))[-1].state
+checkpoint.write(sys.argv[1], learner.save(last))
 """
-    for parts, name in ((((0, 40),), "whole"), (((0, 11), (11, 40)), "split")):
-        for start, stop in parts:
-            subprocess.run(
-                [sys.executable, "-c", program, str(start), str(stop), str(tmp_path / name)],
-                check=True,
-            )
     learner = LyapunovDescent(CappedSimplex(5, 0.5), horizon=30, block=3)
-    whole, split = (learner.load((tmp_path / name).read_bytes()) for name in ("whole", "split"))
-    assert whole.t == split.t == 40
-    np.testing.assert_allclose(whole.point.x, split.point.x, atol=1e-9)
     rng = np.random.default_rng(0)
     stream = tw.Stream(Linear(rng.standard_normal((40, 5))), Capacity(rng.random((40, 5))))
-    here = list(tw.play(learner, stream[11:], list(tw.play(learner, stream[:11]))[-1].state))[
-        -1
-    ].state
-    assert learner.save(here) == (tmp_path / "split").read_bytes()
+
+    def played(part, state=None):
+        return list(tw.play(learner, part, state))[-1].state
+
+    path, first = tmp_path / "state", played(stream[:11])
+    checkpoint.write(path, learner.save(first))
+    subprocess.run([sys.executable, "-c", program, str(path)], check=True)
+    there, here = path.read_bytes(), played(stream[11:], first)
+    assert learner.save(here) == there
+    whole, split = played(stream), learner.load(there)
+    assert whole.t == split.t == 40
+    np.testing.assert_allclose(whole.point.x, split.point.x, atol=1e-9)
 
 
 # --- randomness -----------------------------------------------------------------------------------

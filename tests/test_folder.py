@@ -195,7 +195,7 @@ def test_nothing_is_overwritten_without_force(folder, here, capsys):
 
 def test_without_a_folder_the_next_free_one_is_taken(here, capsys):
     for expected in ("out", "out-2", "out-3"):
-        assert main(["run", "adversarial", "--rounds", "5"]) == 0
+        assert main(["run", "adversarial", "--rounds", "5", "--learner", "SinhaVaze"]) == 0
         assert capsys.readouterr().out.endswith(f"report: {expected}/report.html\n")
     assert sorted(path.name for path in here.iterdir()) == ["out", "out-2", "out-3", "short.toml"]
 
@@ -203,7 +203,7 @@ def test_without_a_folder_the_next_free_one_is_taken(here, capsys):
 def test_a_file_may_name_its_folder(here):
     (here / "sub").mkdir()
     (here / "sub" / "e.toml").write_text(SHORT + '[outputs]\nfolder = "results"\n')
-    assert main(["run", "sub/e.toml", "--quiet"]) == 0
+    assert main(["run", "sub/e.toml", "--quiet", "--learner", "SinhaVaze"]) == 0
     assert (here / "sub" / "results" / "summary.json").exists()
 
 

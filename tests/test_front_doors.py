@@ -46,7 +46,7 @@ RECORDS = {
 SHARES = 8
 OFTEN = 3
 """How many calls of one name the soak takes: that of a set's first examples, say."""
-SOME = 3
+SOME = 2
 """How many hostile values the quick slice tries for each argument of each callable."""
 
 

@@ -32,17 +32,11 @@ def python(code: str) -> str:
     return done.stdout
 
 
-def test_importing_tidewolf_imports_nothing_heavy():
-    loaded = python(
-        "import tidewolf, sys; print(*{name.partition('.')[0] for name in sys.modules})"
-    )
-    assert not HEAVY & set(loaded.split())
-
-
-def test_sets_functions_and_learners_import_nothing_heavy():
+def test_tidewolf_sets_functions_and_learners_import_nothing_heavy():
     loaded = python("""
         import sys
         import tidewolf as tw
+        print(*{name.partition('.')[0] for name in sys.modules})
         parts = (tw.sets, tw.functions, tw.learners, tw.projection)
         for part in (*parts, tw.LyapunovDescent, tw.Stream, tw.play):
             assert part
@@ -75,12 +69,10 @@ sys.meta_path.insert(0, NoNumba())
 """
 
 
-def test_dense_sets_run_without_numba_and_give_the_same_bits():
+def test_dense_sets_run_without_numba_and_give_the_same_bits_and_import_no_report():
     without = python(BLOCKED + RUN + "assert 'numba' not in sys.modules\n")
-    assert without == python(RUN)
-    assert len(without.splitlines()) == 2
-
-
-def test_playing_and_judging_import_no_report():
-    loaded = python(RUN + "import sys; tw.compare, tw.intervals, tw.rates, print(*sys.modules)")
+    judged = python(RUN + "import sys; tw.compare, tw.intervals, tw.rates, print(*sys.modules)")
+    *printed, loaded = judged.splitlines()
+    assert without.splitlines() == printed
+    assert len(printed) == 2
     assert not [name for name in loaded.split() if name.startswith("tidewolf.report")]

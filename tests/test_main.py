@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from covering import few
+
 SCRIPT = ("-c", "import sys; from tidewolf.cli import main; sys.exit(main())")
 
 
@@ -23,7 +25,8 @@ def shell(folder, program, *words):
 
 
 @pytest.mark.parametrize(
-    "words", [(), ("--version",), ("list",), ("run", "tidewolf.toml"), ("no-such-command",)]
+    "words",
+    few(1, [("run", "tidewolf.toml"), (), ("--version",), ("list",), ("no-such-command",)]),
 )
 def test_the_module_is_the_command(tmp_path, words):
     (tmp_path / "tidewolf.toml").write_text("problem = 3\n")

@@ -556,7 +556,7 @@ week = given(
 
 
 @pytest.mark.parametrize("kind", ["descent", "plain", "everything"])
-@settings(max_examples=14)
+@settings(max_examples=8)
 @week
 def test_all_that_happens_to_an_operator_at_once(kind, script, seed, per_limit, capped, expire):
     lived(script, kind, seed, per_limit=per_limit, capped=capped, expire=expire)

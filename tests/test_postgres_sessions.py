@@ -105,11 +105,10 @@ def heard(process: subprocess.Popen[str], lines: int) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("name", "kills"),
     [
-        ("Follower", 4),
         ("late", 4),
         *(
             pytest.param(name, 40, marks=pytest.mark.soak)
-            for name in ("LyapunovDescent", "BanditPrimalDual", "Ensemble", "late Ensemble")
+            for name in (*LEARNERS, "Follower", "Ensemble", "late Ensemble")
         ),
     ],
 )

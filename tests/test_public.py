@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -51,12 +49,6 @@ def test_every_module_opens_with_what_it_is() -> None:
 def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(AttributeError, match="no attribute 'frobnicate'"):
         tw.frobnicate  # noqa: B018
-
-
-def test_the_plain_import_is_light() -> None:
-    heavy = "scipy numba pandas matplotlib typer rich piqp"
-    code = f"import sys, tidewolf; sys.exit(bool(set({heavy.split()!r}) & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_the_readme_runs() -> None:

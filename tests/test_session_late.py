@@ -158,8 +158,9 @@ def step(trio: Trio, kind: int, n: int) -> None:
             trio.goes_back(max(coming - n % 4, 0))
 
 
+@pytest.mark.soak_examples(20)
 @pytest.mark.parametrize("name", LATE)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=25),
     st.sampled_from([None, 1, 3]),

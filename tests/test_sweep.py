@@ -59,8 +59,9 @@ def cells_of(sources, names, **several):
 FEW = cells_of([ROUTING], LEARNERS, horizons=[10, 20], seeds=[0, 1])
 
 
-@pytest.fixture(scope="module")
-def cluster():
+@pytest.fixture(scope="module", params=few(1, [1, 2]))
+def cluster(request):
+    """One worker, or two, each of which takes seconds to start."""
     import dask
 
     # Dask's own choice is 1
@@ -73,9 +74,13 @@ def cluster():
                 "distributed.nanny.pre-spawn-environ": threads,
             }
         ),
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **there) as found,
+        distributed.LocalCluster(n_workers=request.param, threads_per_worker=1, **there) as found,
     ):
         yield found
+
+
+def two_workers(test):
+    return pytest.mark.soak(pytest.mark.parametrize("cluster", [2], indirect=True)(test))
 
 
 @pytest.fixture
@@ -262,6 +267,7 @@ def test_a_process_that_dies_costs_nothing_and_a_cell_that_kills_is_a_failure(mo
     assert [row["failure"] != "" for row in found.rows] == kills
 
 
+@two_workers
 def test_a_worker_killed_half_way_does_not_lose_the_sweep(cluster, tmp_path):
     cells = cells_of([Trap("slow", "wait")], ["SinhaVaze"], horizons=[10], seeds=range(8))
     killed = []
@@ -279,7 +285,7 @@ def test_a_worker_killed_half_way_does_not_lose_the_sweep(cluster, tmp_path):
     assert numbers(found) == numbers(sweep(cells, tmp_path / "alone", engine=engines.serial()))
 
 
-@pytest.mark.soak
+@two_workers
 def test_a_cell_that_kills_every_worker_is_a_failure(cluster, tmp_path):
     cells = cells_of([Trap("killer", "die"), ROUTING], ["SinhaVaze"], horizons=[10])
     found = sweep(cells, tmp_path, engine=engines.on_cluster(cluster.scheduler_address))
@@ -338,7 +344,7 @@ def test_a_killed_command_is_continued_by_the_same_command(how, jobs, tmp_path, 
         "sweep",
         "routing",
         "--horizons",
-        "200",
+        "120",
         "--seeds",
         "0,1,2,3,4,5,6,7",
         "--learner",
@@ -506,7 +512,8 @@ def test_json_is_all_that_is_printed_and_quiet_prints_nothing(command, capsys):
 
 
 def test_a_terminal_sees_how_far_it_is_and_a_pipe_sees_nothing(command):
-    assert "of 16 cells" in seen_on_a_terminal(command)
+    few_cells = [{"10,20": "10", "0,1": "0"}.get(word, word) for word in command]
+    assert "of 4 cells" in seen_on_a_terminal(few_cells)
 
 
 @pytest.mark.soak

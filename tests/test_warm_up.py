@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import isabstract
@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
+from covering import thinned
 from tidewolf.core import jit as kernels
 from tidewolf.core import jit_cache as kernel_cache
 from tidewolf.core.jit import Kernel, compiling, kernel
@@ -50,8 +51,7 @@ def wanted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     for it when they have been interpreted for long enough, whenever that is.
     """
     names, right = [], kernel_cache.KernelCache.load_overload
-    kernels = [each for each in gc.get_objects() if type(each) is Kernel]
-    light = {f"{k.plain.__module__}.{k.plain.__qualname__}" for k in kernels if k.light}
+    light = {f"{k.plain.__module__}.{k.plain.__qualname__}" for k in every_kernel() if k.light}
 
     def load(self: Any, sig: Any, context: Any) -> Any:
         if self.name not in light:
@@ -63,11 +63,16 @@ def wanted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
+def every_kernel() -> list[Kernel]:
+    """Those of modules; specialised ones are forgotten with the cache that holds them."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("tidewolf.")]
+    return [each for m in modules for each in vars(m).values() if type(each) is Kernel]
+
+
 def forget() -> None:
     """No kernel is compiled, no run was warmed up."""
-    for thing in gc.get_objects():
-        if type(thing) is Kernel:
-            thing.forget()
+    for each in every_kernel():
+        each.forget()
     compiled.specialise.cache_clear()
     recording._warm.clear()
 
@@ -89,8 +94,10 @@ SETS = {
 }
 
 
-@pytest.mark.parametrize("name", SETS)
-@pytest.mark.parametrize("kind", [tw.LyapunovDescent, tw.LyapunovFrankWolfe])
+KINDS = {kind.__name__: kind for kind in (tw.LyapunovDescent, tw.LyapunovFrankWolfe)}
+
+
+@thinned(2, kind=KINDS, name={name: name for name in SETS})
 def test_what_a_run_needs_is_compiled_before_its_clock_starts_and_nothing_else(kind, name, wanted):
     needed: set[str] = set()
     for _ in range(2):  # the first time callers that are compiled ask for those they call
