@@ -407,8 +407,8 @@ def test_when_postgres_is_restarted_under_load_nothing_is_lost_or_doubled(
 ) -> None:
     for statement in ("ALTER SYSTEM SET fsync = on", "SELECT pg_reload_conf()"):
         postgres_server.execute(statement)
-    shelf, failures, rounds = Shelf.open(postgres_url, holder="first"), [], 40
-    acknowledged = {f"s{n}": 0 for n in range(3)}
+    shelf, failures, rounds = Shelf.open(postgres_url, holder="first"), [], 20
+    acknowledged = {f"s{n}": 0 for n in range(2)}
 
     def work(name: str) -> None:
         end, session = time.monotonic() + 60, opened(shelf, name)
