@@ -123,13 +123,17 @@ def test_how_often(soaked):
 
 
 def test_a_law_is_tried_again_in_the_soak_on_more_examples(tmp_path):
-    """In the order of the file: both in a whole run, the few alone in a quick one."""
+    """In the order of the file: both in a whole run, the few alone in a quick one, which looks into
+    no folder of soak tests either.
+    """
     (tmp_path / "test_law.py").write_text(LAW)
+    (tmp_path / "soak").mkdir()
+    (tmp_path / "soak" / "test_long.py").write_text("def test_it_takes_long():\n    pass\n")
     quick, _ = suite(tmp_path, options=("-m", "not soak"))
     assert "3 passed" in quick.stdout, quick.stdout
     assert "deselected" not in quick.stdout, "soak cases are not even collected"
     whole, _ = suite(tmp_path, options=("-k", "it or True"))
-    assert "5 passed, 1 deselected" in whole.stdout, whole.stdout
+    assert "6 passed, 1 deselected" in whole.stdout, whole.stdout
 
 
 def ci_run(folder, make, **tools):
