@@ -59,9 +59,9 @@ def cells_of(sources, names, **several):
 FEW = cells_of([ROUTING], LEARNERS, horizons=[10, 20], seeds=[0, 1])
 
 
-@pytest.fixture(scope="module", params=few(1, [1, 2]))
-def cluster(request):
-    """One worker, or two, each of which takes seconds to start."""
+@pytest.fixture(scope="module")
+def cluster():
+    """One worker: each takes seconds to start."""
     import dask
 
     # Dask's own choice is 1
@@ -74,22 +74,26 @@ def cluster(request):
                 "distributed.nanny.pre-spawn-environ": threads,
             }
         ),
-        distributed.LocalCluster(n_workers=request.param, threads_per_worker=1, **there) as found,
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, **there) as found,
     ):
         yield found
 
 
-def two_workers(test):
-    return pytest.mark.soak(pytest.mark.parametrize("cluster", [2], indirect=True)(test))
-
-
 @pytest.fixture
-def every_engine(cluster):
-    return {
-        "serial": engines.serial(),
-        "joblib": engines.on_processes(2),
-        "dask": engines.on_cluster(cluster.scheduler_address),
-    }
+def two_workers(cluster):
+    cluster.scale(2)
+    with distributed.Client(cluster, set_as_default=False) as client:
+        client.wait_for_workers(2)
+    return cluster
+
+
+@pytest.fixture(params=few(1, ["here", "and on a cluster"]))
+def every_engine(request):
+    found = {"serial": engines.serial(), "joblib": engines.on_processes(2)}
+    if request.param != "here":
+        address = request.getfixturevalue("cluster").scheduler_address
+        found["dask"] = engines.on_cluster(address)
+    return found
 
 
 def numbers(found):
@@ -190,10 +194,10 @@ def test_whoever_plays_the_numbers_are_the_same_bits(every_engine, tmp_path):
     found = {
         name: sweep(cells, tmp_path / name, engine=engine) for name, engine in every_engine.items()
     }
-    assert numbers(found["serial"]) == numbers(found["joblib"]) == numbers(found["dask"])
+    assert all(numbers(each) == numbers(found["serial"]) for each in found.values())
     assert not found["serial"].failures
     tables = [pq.read_table(tmp_path / name / RESULTS).drop_columns("seconds") for name in found]
-    assert tables[0] == tables[1] == tables[2]
+    assert all(table == tables[0] for table in tables)
     assert tables[0].num_rows == len(cells)
 
 
@@ -267,8 +271,9 @@ def test_a_process_that_dies_costs_nothing_and_a_cell_that_kills_is_a_failure(mo
     assert [row["failure"] != "" for row in found.rows] == kills
 
 
-@two_workers
-def test_a_worker_killed_half_way_does_not_lose_the_sweep(cluster, tmp_path):
+@pytest.mark.soak
+def test_a_worker_killed_half_way_does_not_lose_the_sweep(two_workers, tmp_path):
+    cluster = two_workers
     cells = cells_of([Trap("slow", "wait")], ["SinhaVaze"], horizons=[10], seeds=range(8))
     killed = []
 
@@ -285,10 +290,10 @@ def test_a_worker_killed_half_way_does_not_lose_the_sweep(cluster, tmp_path):
     assert numbers(found) == numbers(sweep(cells, tmp_path / "alone", engine=engines.serial()))
 
 
-@two_workers
-def test_a_cell_that_kills_every_worker_is_a_failure(cluster, tmp_path):
+@pytest.mark.soak
+def test_a_cell_that_kills_every_worker_is_a_failure(two_workers, tmp_path):
     cells = cells_of([Trap("killer", "die"), ROUTING], ["SinhaVaze"], horizons=[10])
-    found = sweep(cells, tmp_path, engine=engines.on_cluster(cluster.scheduler_address))
+    found = sweep(cells, tmp_path, engine=engines.on_cluster(two_workers.scheduler_address))
     assert "died" in found.rows[0]["failure"]
     assert found.rows[1]["failure"] == ""
 
