@@ -8,7 +8,8 @@
 # make lowest the suite with the lowest versions that pyproject.toml declares, in a folder of its own (.venv-lowest)
 # make bare   the suite without any extra (.venv-bare); tests that need one are skipped, and say which
 # make mutants  puts known mistakes into a scratch copy, one at a time, and shows the law that fails
-# make docs   the site, out/docs/index.html, which needs no network; a warning or a broken link fails it, and so does tests/docs
+# make docs   the site, out/docs/index.html, which needs no network; a warning or a broken link fails it
+# make check-docs  the tests of docs, gallery and release (tests/docs), which `make docs` runs too
 # make dist   wheel and sdist in dist/, built twice in different places and the same to the bit
 # make tables the tables of docs/benchmarks/index.md, measured anew
 # make readme the tables of docs/start/first-run.md, from real runs
@@ -17,7 +18,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint format bench soak portable lowest bare mutants docs dist tables readme clean
+.PHONY: run test lint format bench soak portable lowest bare mutants docs site check-docs dist tables readme clean
 
 run: $(VENV)/.run
 	$(BIN)/tidewolf run routing --out out --force
@@ -54,10 +55,14 @@ bare: .venv-bare/.done
 mutants: $(VENV)/.dev
 	$(BIN)/python -m mutants
 
-docs: $(VENV)/.dev
+docs: site check-docs
+
+site: $(VENV)/.dev
 	rm -rf out/docs
 	$(BIN)/sphinx-build -q -W --keep-going -d out/doctrees docs out/docs
 	$(BIN)/python -m tools.links out/docs
+
+check-docs: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n 2 -m "not soak" tests/docs
 
 dist: .venv-dist/.done

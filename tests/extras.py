@@ -33,7 +33,6 @@ EXTRA = {
     "sphinx": "docs",
     "polars": "dev",
     "skfolio": "dev",
-    "threadpoolctl": "app",
     "torch": "torch",
     "typer": "app",
 }
@@ -89,7 +88,6 @@ NEEDS = {
     "test_orders.py::test_trees_are_as_light_as_networkx_finds": "networkx",
     "test_bundle.py::test_a_conic_solver_agrees": "cvxpy",
     "test_capacities.py::test_a_conic_solver_agrees": "cvxpy",
-    "test_portable.py": "threadpoolctl",
     "test_postgres.py": "psycopg",
     "test_postgres_sessions.py": "psycopg",
     "test_preview.py": "typer",

@@ -197,7 +197,7 @@ def test_the_second_run_fails_it_and_hides_no_skip_of_the_first(tmp_path):
     assert done.returncode == 3
     assert done.stdout.splitlines()[-2:] == [
         "skipped: a.py (1): first",
-        "skipped in the second run: b.py (1): second",
+        "skipped in the run of portable: b.py (1): second",
     ]
     assert not list(tmp_path.glob("tidewolf-skipped*"))
 
