@@ -145,7 +145,6 @@ NEEDS = {
     "test_metrics.py::test_a_new_number_of_rounds_is_a_column_and_a_figure": "pandas",
     "test_metrics.py::test_a_new_number_is_printed_and_in_json": "typer",
     "test_metrics.py::test_a_new_number_is_on_the_page_and_in_notebooks": "matplotlib",
-    "test_fixtures.py::test_a_run_folder_of_0_1_is_reported_and_not_resumed": "typer",
     "test_jit.py"
     "::test_changing_a_kernel_changes_its_callers_alone_and_undoing_it_changes_nothing": "typer",
 }

@@ -109,7 +109,7 @@ def files(runs, tmp_path_factory):
         cautions=[1.0, 10.0],
     )
     comparison.write_comparison_page(folder / "comparison.html", compared, date=DATE)
-    return {file.stem: file.as_uri() for file in folder.iterdir()}
+    return {file.stem: file.as_uri() for file in folder.glob("*.html")}
 
 
 @pytest.fixture(scope="module")

@@ -83,7 +83,7 @@ def test_a_run_prints_a_table_and_writes_a_page(short, tmp_path, capsys):
     assert printed.out.endswith(f"report: {folder / 'report.html'}\n")
     assert (folder / "report.html").read_text().startswith("<!doctype html>")
     summary = json.loads((folder / "summary.json").read_text())
-    assert summary["format"] == 2
+    assert summary["format"] == 3
     assert [each["learner"] for each in summary["runs"]] == list(BUILTIN_LEARNERS)
 
 

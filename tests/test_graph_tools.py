@@ -163,7 +163,7 @@ def test_what_cannot_be_done_gets_its_sentence(call, error, sentence):
 def networks() -> dict[str, list[tuple[str, str, str]]]:
     """The links of every network, each with its speed where the record knows it."""
     found: dict[str, list[tuple[str, str, str]]] = {}
-    with gzip.open(record("zoo_edges.csv.gz"), "rt", newline="", encoding="utf-8") as file:
+    with gzip.open(record("zoo"), "rt", newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             found.setdefault(row["net"], []).append((row["u"], row["v"], row["link_speed_bps"]))
     return found

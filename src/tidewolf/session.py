@@ -29,6 +29,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from contextvars import copy_context
 from functools import lru_cache
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
@@ -357,16 +358,21 @@ class Session(Generic[S]):
         return None if deadline is None else monotonic() + deadline
 
     def _without_who_fails(self, do: Callable[[], T]) -> T:
-        """Once more where somebody who is asked failed: from then on they are asked on a bench,
-        where who fails sleeps.
+        """Once more if an adviser failed: from then on advisers are asked on a bench, and one that
+        fails is skipped. In a context of its own (contextvars), so that an interrupt that keeps
+        `asking` from ending changes no later call.
         """
-        if self._bench is None:
-            try:
-                with asking(naming_who_fails):
-                    return do()
-            except AdviserFailed as failed:
-                self._put_on_bench(failed)
-        return do()
+
+        def ask() -> T:
+            if self._bench is None:
+                try:
+                    with asking(naming_who_fails):
+                        return do()
+                except AdviserFailed as failed:
+                    self._put_on_bench(failed)
+            return do()
+
+        return copy_context().run(ask)
 
     def _put_on_bench(self, failed: AdviserFailed) -> None:
         self._bench = Bench()
@@ -1179,7 +1185,8 @@ class Session(Generic[S]):
             )
         meet = Meet(arrival, self.learner.is_settled(before))
         point = played_point(self.learner, before, seen, x) if played is None else played
-        self._take([*turns, meet], content, Told(number, seen, point))
+        told = Told(number, seen, point)
+        copy_context().run(self._take, [*turns, meet], content, told)  # see _without_who_fails
 
     def _require_same_content(self, number: int, content: str | None) -> None:
         """Refuse to observe a round that was not asked for, or was observed otherwise."""

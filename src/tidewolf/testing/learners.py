@@ -38,6 +38,7 @@ from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.randomness import generator
 from tidewolf.core.types import Array
+from tidewolf.core.values import fingerprint
 from tidewolf.functions import Affine, Batch, Capacity, Linear
 from tidewolf.loop import Played, play
 from tidewolf.methods.base import Bound, Learner, Record
@@ -502,13 +503,14 @@ def the_horizon_may_be_passed(trial: LearnerTrial) -> None:
 def states_do_not_grow(trial: LearnerTrial) -> None:
     learner, rounds = trial.learner, len(trial.stream)
     sizes: list[tuple[int, int]] = []
+    settings = len(fingerprint(learner))  # which every saved state holds, and does not count
     before, checked = learner.start(), _CYCLES * rounds
     for played in trial.endless():
         state, due = played.state, learner.rounds_left(before) == int(played.losses.shape[0])
         before = state
         if not due or (sizes and state.t < sizes[-1][0] + _SAMPLE):
             continue
-        sizes.append((state.t, len(learner.save(state))))
+        sizes.append((state.t, len(learner.save(state)) - settings))
         half = state.t // 2
         if state.t < checked or sizes[0][0] > half:
             continue
