@@ -18,7 +18,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint format bench soak portable lowest bare mutants docs site check-docs dist tables readme clean
+.PHONY: run test lint format bench soak portable lowest bare mutants docs check-docs dist tables readme clean
 
 run: $(VENV)/.run
 	$(BIN)/tidewolf run routing --out out --force
@@ -55,12 +55,11 @@ bare: .venv-bare/.done
 mutants: $(VENV)/.dev
 	$(BIN)/python -m mutants
 
-docs: site check-docs
-
-site: $(VENV)/.dev
+docs: $(VENV)/.dev
 	rm -rf out/docs
 	$(BIN)/sphinx-build -q -W --keep-going -d out/doctrees docs out/docs
 	$(BIN)/python -m tools.links out/docs
+	$(MAKE) check-docs
 
 check-docs: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n 2 -m "not soak" tests/docs

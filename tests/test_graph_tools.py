@@ -25,7 +25,7 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.problems import read_graph
-from tidewolf.problems.data import record
+from tidewolf.problems.data import RECORDS, record
 from tidewolf.sets import FlowPolytope
 from tidewolf.sets.graph_tools import away, count_paths, leading_away, shortest, useful
 
@@ -163,7 +163,7 @@ def test_what_cannot_be_done_gets_its_sentence(call, error, sentence):
 def networks() -> dict[str, list[tuple[str, str, str]]]:
     """The links of every network, each with its speed where the record knows it."""
     found: dict[str, list[tuple[str, str, str]]] = {}
-    with gzip.open(record("zoo"), "rt", newline="", encoding="utf-8") as file:
+    with gzip.open(record(RECORDS["zoo"]), "rt", newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             found.setdefault(row["net"], []).append((row["u"], row["v"], row["link_speed_bps"]))
     return found

@@ -12,7 +12,7 @@ from test_problems import arcs, breached, count_paths, flow_lp, needs_records, t
 from tidewolf import problems
 from tidewolf.core.errors import InvalidInput
 from tidewolf.problems import graphs
-from tidewolf.problems.data import record
+from tidewolf.problems.data import RECORDS, record
 from tidewolf.problems.zoo import MARGIN, cables_of, ends, largest_part
 from tidewolf.sets.graph_tools import shortest
 
@@ -90,7 +90,7 @@ def test_the_first_rounds_of_a_network_do_not_depend_on_how_many_follow():
 
 @needs_records
 def test_networks_with_parallel_links_loops_and_several_parts_make_problems():
-    with gzip.open(record("zoo"), "rt", newline="") as file:
+    with gzip.open(record(RECORDS["zoo"]), "rt", newline="") as file:
         names = sorted({row["net"] for row in csv.DictReader(file)})
     made = 0
     for name in names[::12]:

@@ -19,7 +19,7 @@ from tidewolf.core.settings import Count, Number, Seed, validated
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem
-from tidewolf.problems.data import first_rounds, recorded
+from tidewolf.problems.data import RECORDS, first_rounds, recorded
 from tidewolf.problems.graphs import loads
 from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.graph_tools import away
@@ -67,7 +67,7 @@ def abilene(
     >>> tw.problems.named("abilene") is tw.problems.abilene  # what a file calls "abilene"
     True
     """
-    traffic, names, table = recorded("abilene", "tm_mbps", "nodes", "links")
+    traffic, names, table = recorded(RECORDS["abilene"], "tm_mbps", "nodes", "links")
     nodes = [str(name) for name in names]
     links = [(nodes[int(tail)], nodes[int(head)]) for tail, head in table[:, 1:3]]
     ospf, cap = table[:, 3], table[:, 4] / 1000

@@ -21,7 +21,7 @@ from tidewolf.core.settings import Count, Seed, validated
 from tidewolf.functions.affine import Affine
 from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem
-from tidewolf.problems.data import first_rounds, recorded
+from tidewolf.problems.data import RECORDS, first_rounds, recorded
 from tidewolf.sets.simplices.capped_simplex import CappedSimplex
 
 BUDGET = 171.896  # gCO2/kWh
@@ -63,7 +63,7 @@ def carbon(
     >>> tw.problems.named("carbon") is tw.problems.carbon  # what a file calls "carbon"
     True
     """
-    intensity, generation, regions = recorded("carbon", "ci_x10", "gen_gw_x100", "regions")
+    intensity, generation, regions = recorded(RECORDS["carbon"], "ci_x10", "gen_gw_x100", "regions")
     taken = first_rounds(rounds, len(intensity), "carbon")
     full = np.percentile(generation, 99.9, axis=0)
     strain, carbon = generation[taken] / full, intensity[taken] / (10 * BUDGET)

@@ -40,9 +40,8 @@ def data_folder() -> Path:
     return Path(named) if named else Path.cwd().parent / "shared" / "data"
 
 
-def record(problem: str) -> Path:
-    """Where the record of a problem lies."""
-    file = RECORDS[problem]
+def record(file: str) -> Path:
+    """Where a file of the data folder lies."""
     path = data_folder() / file
     if not path.is_file():
         raise InvalidInput(
@@ -58,12 +57,12 @@ def origin(problem: str) -> str:
     """
     if problem not in RECORDS:
         return f"generator {GENERATOR_VERSION}"
-    return hashlib.sha256(record(problem).read_bytes()).hexdigest()
+    return hashlib.sha256(record(RECORDS[problem]).read_bytes()).hexdigest()
 
 
-def recorded(problem: str, *names: str) -> list[NDArray]:
-    """The arrays of these names in the record of a problem."""
-    path = record(problem)
+def recorded(file: str, *names: str) -> list[NDArray]:
+    """The arrays of these names in a file of the data folder."""
+    path = record(file)
     try:
         with np.load(path) as arrays:
             return [arrays[name] for name in names]

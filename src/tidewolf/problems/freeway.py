@@ -21,7 +21,7 @@ from tidewolf.core.settings import Count, Seed, validated
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem
-from tidewolf.problems.data import first_rounds, recorded
+from tidewolf.problems.data import RECORDS, first_rounds, recorded
 from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.graph_tools import away
 
@@ -64,7 +64,7 @@ def freeway(
     >>> tw.problems.named("freeway") is tw.problems.freeway  # what a file calls "freeway"
     True
     """
-    speeds, table = recorded("freeway", "speed_x3p6", "edges")
+    speeds, table = recorded(RECORDS["freeway"], "speed_x3p6", "edges")
     taken = first_rounds(rounds, len(speeds), "freeway")
     links = [(int(tail), int(head)) for tail, head in table[:, :2]]
     miles = np.maximum(table[:, 2].astype(float), SHORTEST)

@@ -25,7 +25,7 @@ from tidewolf.core.settings import Count, Seed, validated
 from tidewolf.core.types import NDArray
 from tidewolf.functions.max_utilization import MaxUtilization
 from tidewolf.problems.base import Problem
-from tidewolf.problems.data import first_rounds, recorded
+from tidewolf.problems.data import RECORDS, first_rounds, recorded
 from tidewolf.sets.simplices.simplex_product import SimplexProduct
 
 PODS, COUNTED = 4, slice(7500, 10_000)
@@ -67,7 +67,7 @@ def meta(
     True
     """
     demands, uses, pair, capacities, best = recorded(
-        "meta", "demands", "path_links", "path_pair", "capacities", "best_mlu"
+        RECORDS["meta"], "demands", "path_links", "path_pair", "capacities", "best_mlu"
     )
     taken = first_rounds(rounds, len(demands), "meta")
     relative = demands[taken].astype(np.float64) / best[taken, None]

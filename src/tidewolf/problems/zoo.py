@@ -44,7 +44,7 @@ from tidewolf.core.types import Floats, Link
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem, RandomSeed, as_rounds
-from tidewolf.problems.data import VARIABLE, record
+from tidewolf.problems.data import RECORDS, VARIABLE, record
 from tidewolf.problems.graphs import gravity, path_counts, spread
 from tidewolf.problems.noise import autoregressive_noise
 from tidewolf.sets.flows.flow_polytope import FlowPolytope
@@ -218,7 +218,7 @@ def _flow(name: str, rounds: int | None, seed: int, network: str) -> Problem:
 
 def cables_of(network: str) -> list[tuple[int, int]]:
     """The pairs of nodes that some link joins, each once."""
-    path = record("zoo")
+    path = record(RECORDS["zoo"])
     try:
         with gzip.open(path, "rt", newline="", encoding="utf-8") as file:
             rows = [(row["net"], int(row["u"]), int(row["v"])) for row in csv.DictReader(file)]
