@@ -47,6 +47,8 @@ class Policy(Adviser):
     fails_in: int | None = None
     """a round, whoever asks"""
     waits: bool = False  # type: ignore[assignment]
+    calls: int = 0
+    """oracle calls that it reports"""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,7 +72,7 @@ class Policy(Adviser):
                 raise RuntimeError("the policy's server is down")
         if state.seen == self.fails_in:
             raise RuntimeError("the planner's database is down")
-        return Proposals((np.eye(3)[state.seen % 3],), state, found=())
+        return Proposals((np.eye(3)[state.seen % 3],), state, calls=self.calls)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,13 +154,23 @@ def test_who_still_hangs_is_not_asked_again_until_it_is_back() -> None:
     for t in range(3):
         state = unsettled(learner, t)
         began = time.monotonic()
-        heard = bench.hear(lambda state=state: learner.settled(state), began + 0.05)  # type: ignore[misc]
+        until = began + (2 * LONG if t else 0.05)
+        heard = bench.hear(lambda state=state: learner.settled(state), until)  # type: ignore[misc]
         assert "slow" in heard.asleep
         assert time.monotonic() - began < LONG
     assert bench.is_busy
     GATE.set()
     state = unsettled(learner, 3)
     assert bench.hear(lambda: learner.settled(state), time.monotonic() + 5.0).asleep == {}
+
+
+def test_an_adviser_that_is_asked_again_has_until_the_deadline() -> None:
+    slow = Policy("slow", seconds=0.05)
+    learner = tw.Ensemble(K, advice=[Policy("quick", calls=1), slow])
+    state = unsettled(learner, 3)
+    CALLS.clear()
+    assert Bench().hear(lambda: learner.settled(state), time.monotonic() + 60.0).asleep == {}
+    assert CALLS["slow"] == 2  # again, with the oracle call less that `quick` left
 
 
 def test_all_who_are_ready_give_the_bits_of_no_deadline() -> None:

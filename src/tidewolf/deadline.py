@@ -1,12 +1,12 @@
 """Advisers who have until a deadline: a solver that hangs never blocks a decision.
 
 Every adviser is asked in a thread of its own, all at the same time. Who has not answered when the
-deadline comes, or fails, sleeps in this round. Whose last call still runs is not asked again, and
-no further thread is started for it; what it says in the end is not used.
+deadline comes, or fails, sleeps in this round. While a call that missed its deadline still runs,
+its adviser is not asked again, and no further thread is started for it; its answer is not used.
 
     1. all are asked, as though none before them had answered;
     2. they are heard in order; who was asked otherwise than the answers of those before make it (an
-       oracle call less is left, or there are new vertices) is asked again;
+       oracle call less is left, or there are new vertices) is asked again, after its first answer;
     3. the round is settled with what was heard, and who slept goes along with what is known of it.
 
 So what is settled is what asking in order gives where those who slept are left out, to the bit.
@@ -84,6 +84,8 @@ class Call:
         self.adviser, self.args = adviser, args
         self.answer: Proposals | None = None
         self.error: Exception | None = None
+        self.was_late = False
+        """whether it still ran at a deadline"""
         self._done = threading.Event()
         threading.Thread(target=self._run, name="tidewolf adviser", daemon=True).start()
 
@@ -137,9 +139,10 @@ class Bench:
                 return None
             call = self._calls.get(name)
             is_new = call is None or not call.is_of(adviser, args)
-            if call is None or (is_new and call.is_over(None if until is None else 0.0)):
+            if call is None or (is_new and call.is_over(0.0 if call.was_late and until else until)):
                 call = self._calls[name] = Call(adviser, args)
             over = call.is_of(adviser, args) and call.is_over(until)
+            call.was_late = not over
             answer = call.answer if over else None
             if over and call.error is not None and is_refusal(call.error, args):
                 raise call.error
