@@ -3,6 +3,8 @@
 The other machine is a process whose BLAS and NumPy use the code of an old processor. The next
 decision agrees to 1e-9 of the diameter. Later ones may part at a tie between vertices, so totals
 over many rounds are compared: 0.1 % of the loss, 5 % of the violation.
+Costs are such that losses do not cancel: on two streams of matrices whose total loss is near 0 the
+totals differed by 1.2 % and 1.6 % of it.
 """
 
 from __future__ import annotations
