@@ -1,6 +1,6 @@
 """The `tidewolf` command.
 
-It needs the extra `app`, and says so in one sentence where that is missing; `tidewolf doctor` needs
+It needs the extra `app`, and names it in one sentence if that is missing; `tidewolf doctor` needs
 nothing.
 """
 
@@ -18,10 +18,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     code.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words[:1] == ["doctor"] and not {"-h", "--help"} & set(words):
-        from tidewolf.cli.doctor import doctor
+    if words in (["doctor"], ["doctor", "--json"]):
+        from tidewolf.doctor import doctor
 
-        return doctor(words[1:])
+        try:
+            return doctor(as_json=len(words) > 1)
+        except KeyboardInterrupt:
+            return 130
     missing = [
         package
         for package in ("typer", "rich", "matplotlib", "pyarrow")

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -33,12 +34,18 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 app = typer.Typer(rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
 
 
+@cache
+def _command() -> Any:
+    """The commands, built once per process."""
+    return get_command(app)
+
+
 def invoke(arguments: Sequence[str]) -> int:
     """Run one command line; every error meant for the user becomes a sentence on stderr."""
     words = list(arguments) or ["--help"]
     try:
         with _warnings_as_sentences(), _quiet("--quiet" in words or "-q" in words):
-            code = get_command(app).main(args=words, prog_name="tidewolf", standalone_mode=False)
+            code = _command().main(args=words, prog_name="tidewolf", standalone_mode=False)
     except (typer.Abort, KeyboardInterrupt):
         return _refused("Interrupted.", 130)
     except _UsageError as error:
@@ -123,7 +130,7 @@ def tidewolf(
       tidewolf sweep routing      many runs at once, in a table that a kill does not lose
       tidewolf live network.toml --db routing.db    rows in, decisions out, one by one
       tidewolf serve --data sessions                many sessions over HTTP
-      tidewolf doctor             whether everything here works, and what to do where it does not
+      tidewolf doctor             versions, folders, and a self-test of this installation
     """
 
 
@@ -192,28 +199,23 @@ def check(
 
 @app.command("doctor")
 def doctor_command(
-    quick: Annotated[bool, typer.Option("--quick", help="Leave the self-test out.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the findings as JSON, and nothing else.")
     ] = False,
-    out: Annotated[str, typer.Option(metavar="DIR", help="Where results would go.")] = "out",
 ) -> None:
-    """Look at this installation: what is there, what works, and what to do where it does not.
+    """Check this installation: versions, folders, and a short run with its certificate.
 
-    Versions of Python and of every library, kernels, solvers, folders, databases, devices; then ten
-    seconds of the real thing: a run with its certificate, projections, a session that is killed and
-    goes on. Each line is ok, a warning or FAILS, and says what to do. The exit code is 1 where a
-    line FAILS, else 0.
+    Each line is ok, a warning, absent (an optional part) or fails. The exit code is 1 if a needed
+    library is missing or the self-test fails, else 0.
 
     \b
     Examples:
       tidewolf doctor
-      tidewolf doctor --quick --out /data/results
       tidewolf doctor --json | jq '.findings[] | select(.status == "fails")'
     """
-    from tidewolf.cli.doctor import examine_and_show
+    from tidewolf.doctor import doctor
 
-    raise typer.Exit(examine_and_show(quick=quick, as_json=as_json, out=out))
+    raise typer.Exit(doctor(as_json))
 
 
 @app.command("list")

@@ -35,7 +35,7 @@ def serve_command(
         ),
     ] = 0.01,
     max_sessions: Annotated[int, typer.Option(metavar="N", help="Sessions, at most.")] = 10_000,
-    max_body: Annotated[int, typer.Option(metavar="BYTES", help="Bytes of a body, at most.")] = 16
+    max_body: Annotated[int, typer.Option(metavar="BYTES", help="Bytes of a body, at most.")] = 4
     << 20,
     max_waiting: Annotated[
         int, typer.Option(metavar="N", help="Requests under way, at most; more are refused.")

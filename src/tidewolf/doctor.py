@@ -1,0 +1,176 @@
+"""Check this installation: versions, folders, and a short run with its certificate.
+
+The module imports only Python's own modules, and each check imports what it needs. So
+`tidewolf doctor` also works if a library is missing or broken.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import sys
+import tempfile
+import textwrap
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from time import perf_counter
+from typing import Literal, NamedTuple
+
+from tidewolf import __version__
+
+Status = Literal["ok", "warning", "absent", "fails"]
+
+
+class Finding(NamedTuple):
+    """One line of the output; a part that is `absent` is optional."""
+
+    name: str
+    status: Status
+    text: str
+
+
+def doctor(as_json: bool = False) -> int:
+    """Print every finding; the exit code is 1 if a library is missing or the self-test fails."""
+    findings = []
+    for finding in examine():
+        findings.append(finding)
+        if not as_json:
+            sys.stdout.write(_line(finding))
+            sys.stdout.flush()
+    healthy = all(finding.status != "fails" for finding in findings)
+    if as_json:
+        record = {
+            "tidewolf": __version__,
+            "healthy": healthy,
+            "findings": [finding._asdict() for finding in findings],
+        }
+        sys.stdout.write(f"{json.dumps(record, indent=2)}\n")
+    return 0 if healthy else 1
+
+
+def _line(finding: Finding) -> str:
+    """The finding in at most 80 columns."""
+    start = f"{finding.status:<8}{finding.name:<10}"
+    return (
+        textwrap.fill(
+            finding.text,
+            width=80,
+            initial_indent=start,
+            subsequent_indent=" " * len(start),
+            break_on_hyphens=False,
+        )
+        + "\n"
+    )
+
+
+def examine() -> Iterator[Finding]:
+    """Every finding, in order; an error in one check does not stop the next."""
+    system = f"{platform.system()} {platform.machine()}"
+    yield Finding("python", "ok", f"{platform.python_version()} on {system}, {sys.executable}")
+    yield Finding("tidewolf", "ok", f"{__version__} in {Path(__file__).parent}")
+    checks: dict[str, Callable[[], Iterator[Finding]]] = {
+        "libraries": _libraries,
+        "cpu": _arithmetic,
+        "kernels": _kernels,
+        "results": _results,
+        "self-test": _self_test,
+    }
+    for name, check in checks.items():
+        try:
+            yield from check()
+        except Exception as error:
+            yield Finding(name, "fails", f"{type(error).__name__}: {error}")
+
+
+def _libraries() -> Iterator[Finding]:
+    """The declared libraries with their versions: those always needed, then those of each extra."""
+    try:
+        lines = requires("tidewolf") or []
+    except PackageNotFoundError:
+        yield Finding("libraries", "warning", "unknown: tidewolf is not installed with pip")
+        return
+    extras: dict[str, list[str]] = {}
+    for line in lines:
+        extra = re.search(r"extra == ['\"]([\w-]+)", line)
+        extras.setdefault(extra[1] if extra else "", []).append(line)
+    for name, declared in extras.items():
+        if name not in ("ci", "dev", "docs"):
+            yield _versions(name, declared)
+
+
+def _versions(extra: str, declared: list[str]) -> Finding:
+    """Compare the installed versions with lines such as `psycopg[binary]>=3.2; extra == 'x'`."""
+    found, missing, old = [], [], []
+    for line in declared:
+        name = re.split(r"[^\w.-]", line)[0]
+        lowest = re.search(r"[>=]=\s*([\d.]*\d)", line)
+        try:
+            installed = version(name)
+        except PackageNotFoundError:
+            missing.append(name)
+            continue
+        found.append(f"{name} {installed}")
+        if lowest and _numbers(installed) < _numbers(lowest[1]):
+            old.append(f"{name} {installed} is older than {lowest[1]}")
+    status: Status = ("absent" if extra else "fails") if missing else "warning" if old else "ok"
+    missing = [f"{name} is missing" for name in missing]
+    package = f'"tidewolf[{extra}]"' if extra else "tidewolf"
+    advice = [f"type: pip install --upgrade {package}"] if missing or old else []
+    text = "; ".join([", ".join(found), *old, *missing, *advice]).lstrip("; ")
+    return Finding(extra or "needed", status, text)
+
+
+def _numbers(text: str) -> list[int]:
+    """2.13.0+cpu as [2, 13, 0]."""
+    found = re.match(r"[\d.]*\d", text)
+    return [int(part) for part in found[0].split(".")] if found else []
+
+
+def _arithmetic() -> Iterator[Finding]:
+    """The CPU and the BLAS, as the warning `OtherVersions` names them."""
+    from tidewolf.core.checkpoint import writer
+
+    for name in ("cpu", "blas"):
+        yield Finding(name, "ok", writer()[name])
+
+
+def _kernels() -> Iterator[Finding]:
+    """The folder that keeps compiled kernels."""
+    from tidewolf.core.jit_cache import folder_of
+    from tidewolf.kernels import dag
+
+    if folder := folder_of(dag.__file__):
+        yield Finding("kernels", "ok", f"compiled kernels are kept in {folder}")
+    else:
+        text = "no folder can be written, so every process compiles; set NUMBA_CACHE_DIR"
+        yield Finding("kernels", "warning", text)
+
+
+def _results() -> Iterator[Finding]:
+    """Whether `out` in the current directory, or the directory if that is missing, is writable."""
+    out = Path.cwd() / "out"
+    try:
+        tempfile.TemporaryFile(dir=out if out.exists() else out.parent).close()
+    except OSError as error:
+        text = f"{out} cannot be written ({error.strerror}); give `tidewolf run` a folder: --out"
+        yield Finding("results", "warning", text)
+    else:
+        yield Finding("results", "ok", f"{out} can be written")
+
+
+def _self_test() -> Iterator[Finding]:
+    """A run of 200 rounds: its certificate holds, and its regret is an interval."""
+    import tidewolf as tw
+
+    began = perf_counter()
+    problem = tw.problems.routing(rounds=200, seed=0)
+    run = tw.run(tw.LyapunovDescent(problem.K), problem.stream)
+    holds, regret = run.certificate.holds, run.regret
+    if holds is True and regret is not None and regret[0] <= regret[1]:
+        text = f"200 rounds of routing, certificate holds, {perf_counter() - began:.1f} s"
+        yield Finding("self-test", "ok", text)
+    else:
+        text = f"the certificate of a run does not hold ({holds}, regret {regret})"
+        yield Finding("self-test", "fails", text)
