@@ -36,7 +36,6 @@ from tidewolf.projection.active_set import (
 from tidewolf.projection.exact_point import ExactPoint
 from tidewolf.projection.factor_table import FactorTable, Rows
 from tidewolf.projection.factored import SPARE_IN_FACTOR, FactoredActiveSet, start_active
-from tidewolf.projection.shared_table import compacted, on_one_table
 from tidewolf.sets import (
     BoundedPSD,
     Box,
@@ -365,41 +364,6 @@ def test_crowded_factors_are_reduced_at_the_same_point():
     assert len(active._reduced(K.dimension, True).atoms) == 32
 
 
-@every_set
-@settings(max_examples=5)
-@given(seed=seeds)
-def test_points_are_the_same_on_a_shared_table(K, seed):
-    rng, tol = np.random.default_rng(seed), 1e-3 * K.radius**2 or 1e-3
-    actives = [FactoredActiveSet.start(K)] * 3
-    for _ in range(3):
-        for i in range(3):
-            beside = actives[i].beside(actives[i - 1])
-            actives[i] = beside.nearest(K, a_target(K, rng), tol, 3, shared=True).active
-    apart = a_walk(K, rng, 3)
-    for joined in (on_one_table([*actives, apart]), compacted([*actives, apart], K.dimension)):
-        for before, after in zip([*actives, apart], joined, strict=True):
-            assert after.x is before.x
-            assert after.atoms is joined[0].atoms
-            assert len(after.weights) == len(after.atoms)
-            require_sound(after, K)
-
-
-def test_idle_rows_leave_a_shared_table_together():
-    K, rng = Product(*[L2Ball(2)] * 5), np.random.default_rng(0)
-    actives, left = [FactoredActiveSet.start(K)] * 2, 0
-    for _ in range(60):
-        for i in range(2):
-            table = actives[i - 1].atoms
-            actives[i] = actives[i].on(table).nearest(K, a_target(K, rng), 1e-3, 4, True).active
-            assert len(actives[i].atoms) >= len(table)
-        before = max(len(active.atoms) for active in actives)
-        actives = list(compacted(actives, K.dimension))
-        used = int(np.any([active.weights > 0 for active in actives], axis=0).sum())
-        assert len(actives[0].atoms) <= used + most_idle(used, K.dimension)
-        left += len(actives[0].atoms) < before
-    assert left > 0
-
-
 def test_states_that_share_a_table_do_not_see_one_another():
     K, rng = SETS["simplices"], np.random.default_rng(5)
     active, tol = a_walk(K, rng, 1), 1e-4 * K.radius**2
@@ -423,8 +387,6 @@ def test_exact_points_are_projections_without_an_oracle(K, monkeypatch):
     np.testing.assert_array_equal(found.x, K.project(y))
     assert found.x is found.y
     assert (found.calls, found.distance2) == (0, 0.0)
-    assert compacted([found.active, active]) == (found.active, active)
-    assert active.beside(found.active) is active
     ExactPoint.restored(found.active.parts()).require_of(K)
     with pytest.raises(ValueError, match="no member"):
         ExactPoint(K.center + 9.0).require_of(K)

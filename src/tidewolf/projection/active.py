@@ -55,12 +55,6 @@ class Active(Stored):
     def also(self, K: HasLMO, vertex: Vertex) -> Self:
         """The same point with one more vertex to choose from; the same where it has no table."""
 
-    @abstractmethod
-    def beside(self, other: Self) -> Self:
-        """The same point on the table of another of its kind, whose vertices become candidates that
-        cost no call.
-        """
-
 
 class Remembered(NamedTuple, Generic[Kept]):
     """A member x, its companion y, the oracle calls it took, |x - y|^2, what to go on from, and

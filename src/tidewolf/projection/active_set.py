@@ -151,7 +151,7 @@ class ActiveSet(Active):
         self, K: HasLMO, y: Array, tol: float, budget: float, shared: bool = False
     ) -> Remembered[ActiveSet]:
         """`project` without its checks: y is finite, of the right shape, and the caller's to give
-        away. `shared`: the table serves others, too, so no row leaves it (see shared_table.py).
+        away. `shared`: the table serves others, too, so no row leaves it (see methods/pool.py).
         """
         if isinstance(K, Compiled) and supports(self.atoms, self.x, y):
             start = (self.atoms, self.weights, self.x)
@@ -203,29 +203,6 @@ class ActiveSet(Active):
         used = int(np.count_nonzero(weights))
         return SearchResult(atoms, weights, x, y, calls, distance2, used, warm)
 
-    def on(self, table: Atoms) -> ActiveSet:
-        """The same point on all rows of another table: what others found is a candidate that costs
-        no call. Rows that `table` lacks are appended to it.
-
-        Parameters
-        ----------
-        table : Atoms
-            A longer version of its own table, or any of the same kind of vertices.
-
-        Returns
-        -------
-        ActiveSet
-            The same weights on the rows of the same vertices, 0 on all others.
-        """
-        seen, count = len(self.weights), len(table)
-        if count == seen and table is self.atoms:
-            return self
-        if table is not self.atoms and self.atoms.vertices[:seen] != table.vertices[:seen]:
-            return self._sought(table)
-        weights = np.zeros(count)
-        weights[:seen] = self.weights
-        return ActiveSet(table, weights, self.x, self.warm)
-
     def avoiding(self, K: HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
         vertices = self.atoms.vertices[: len(self.weights)]
         free = np.array([is_free_of(one, out, self.x) for one in vertices])
@@ -242,21 +219,6 @@ class ActiveSet(Active):
             return self
         atoms = self.atoms.append(vertex, count)
         return ActiveSet(atoms, np.append(self.weights, 0.0), self.x, self.warm)
-
-    def beside(self, other: ActiveSet) -> ActiveSet:
-        return self.on(other.atoms)
-
-    def _sought(self, table: Atoms) -> ActiveSet:
-        """`on` where the first rows of the tables differ: each vertex in use by itself."""
-        used, rows, count = np.flatnonzero(self.weights), [], len(table)
-        for vertex in (self.atoms.vertices[row] for row in used.tolist()):
-            row = table.find(vertex, count)
-            if row is None:
-                row, count, table = count, count + 1, table.append(vertex, count)
-            rows.append(row)
-        weights = np.zeros(count)
-        np.add.at(weights, rows, self.weights[used])
-        return ActiveSet(table, weights, self.x, self.warm)
 
     def at(self, table: Atoms, weights: Floats, x: Array, warm: Any) -> ActiveSet:
         """Another point, on the first rows of a table."""

@@ -62,9 +62,6 @@ class ExactPoint(Active):
     def also(self, K: HasLMO, vertex: Vertex) -> ExactPoint:
         return self
 
-    def beside(self, other: ExactPoint) -> ExactPoint:
-        return self
-
     def parts(self) -> dict[str, Any]:
         return {"x": self.x}
 

@@ -78,18 +78,6 @@ class FactorTable:
         table.rows = rows
         return table
 
-    def begins_like(self, other: FactorTable, count: int) -> bool:
-        """Whether the first rows of both are the same."""
-        if count > min(self.count, other.count):
-            return False
-        stop = int(self.rows.starts[count])
-        return (
-            np.array_equal(self.owners[:count], other.owners[:count])
-            and np.array_equal(self.rows.starts[: count + 1], other.rows.starts[: count + 1])
-            and np.array_equal(self.rows.indices[:stop], other.rows.indices[:stop])
-            and np.array_equal(self.rows.values[:stop], other.rows.values[:stop])
-        )
-
     def key(self, row: int) -> tuple[int, bytes, bytes]:
         """Equal for equal rows."""
         start, stop = self.rows.starts[row], self.rows.starts[row + 1]

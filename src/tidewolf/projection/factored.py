@@ -192,23 +192,6 @@ class FactoredActiveSet(Active):
         weights = _padded(self.weights, len(table))
         return FactoredActiveSet(table, self.places, weights, self.x, self.warm)
 
-    def beside(self, other: FactoredActiveSet) -> FactoredActiveSet:
-        return self.on(other.atoms)
-
-    def on(self, table: FactorTable) -> FactoredActiveSet:
-        """The same point on all rows of another table; rows that it lacks are appended to it."""
-        seen = len(self.weights)
-        if table is self.atoms and len(table) == seen:
-            return self
-        if table is self.atoms or table.begins_like(self.atoms, seen):
-            weights = _padded(self.weights, len(table))
-        else:
-            used = np.flatnonzero(self.weights)
-            table, rows = table.joined(self.atoms, used)
-            weights = np.zeros(len(table))
-            np.add.at(weights, rows, self.weights[used])
-        return FactoredActiveSet(table, self.places, weights, self.x, self.warm)
-
     def at(self, table: FactorTable, weights: Floats, x: Array, warm: Any) -> FactoredActiveSet:
         """Another point, on the first rows of a table."""
         return FactoredActiveSet(table, self.places, weights, x, warm)
