@@ -19,6 +19,7 @@ def test_they_equal_built_in_functions():
     laws.equal_to_built_in_ones(from_jax, jnp.log)
 
 
+@pytest.mark.soak  # tests/test_from_torch.py has these laws of the same class in the quick suite
 def test_they_keep_the_laws_of_functions():
     laws.laws_of_functions(from_jax)
 

@@ -39,7 +39,6 @@ from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.functions.autograd import Autograd
 from tidewolf.functions.chain import leaves
 from tidewolf.functions.custom import Custom
-from tidewolf.functions.from_cvxpy import FromCvxpy
 from tidewolf.functions.support import own_functions
 from tidewolf.hindsight.linear_task import LinearTask
 from tidewolf.hindsight.lp import lifted_rows, run_linprog, with_free_variables
@@ -93,7 +92,7 @@ _TOLD = (LinearTotal, PiecewiseLinear)
 
 
 def _callables(batch: Batch) -> tuple[Batch, ...]:
-    return tuple(leaf for leaf in leaves(batch) if isinstance(leaf, Custom | Autograd | FromCvxpy))
+    return tuple(leaf for leaf in leaves(batch) if isinstance(leaf, Custom | Autograd))
 
 
 def _kind(leaf: Any) -> str:
