@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput
-from tidewolf.explanation import words
+from tidewolf.explanation import text
 from tidewolf.explanation.record import Entry, Explanation
 from tidewolf.functions import Capacity, Linear, LogWealth, Max, MaxAffine, Quadratic
 from tidewolf.methods.base import Learner
@@ -57,14 +57,14 @@ def test_every_learner_explains_itself_shortly_and_as_json(name: str, rounds: in
     session = fed(LEARNERS[name], rounds)
     before = session.learner.save(session.state)
     why = session.explain()
-    text = str(why)
-    assert len(text.splitlines()) <= 29
-    assert max(map(len, text.splitlines())) <= 105
+    page = str(why)
+    assert len(page.splitlines()) <= 29
+    assert max(map(len, page.splitlines())) <= 105
     plain = why.to_dict()
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
     assert why.round == rounds == why.told
     assert session.learner.save(session.state) == before
-    assert str(session.explain()) == text
+    assert str(session.explain()) == page
 
 
 @settings(max_examples=25, deadline=None)
@@ -98,6 +98,12 @@ def test_what_members_did_and_what_held_them_back_add_up_to_the_move(
         parts = sum(part.by_proposal + part.by_weight for part in why.members)
         assert parts + why.held_back == pytest.approx(why.moved, abs=1e-12)
         assert sum(part.weight for part in why.members) == pytest.approx(1.0)
+        for (
+            part
+        ) in why.members:  # two points of a simplex are at most 1 apart, as moves are measured
+            assert part.weight_before is not None
+            assert abs(part.by_weight) <= abs(part.weight - part.weight_before) + 1e-12
+            assert abs(part.by_proposal) <= part.weight + 1e-12
         for move in why.moves:
             i = int(move.name.removeprefix("entry "))
             assert (move.value, move.before) == (decisions[-1][i], decisions[-2][i])
@@ -133,9 +139,10 @@ def test_a_limit_is_named_with_what_it_holds() -> None:
     assert why.limits[0].load == x[0]
     assert why.limits[0].capacity == 0.2
     assert why.limits[0].played == pytest.approx(FLOW.center[0] - 0.2)
-    assert "in which the capacity of s > a was broken" in str(why)
-    assert "the limit pushed harder" in " ".join(str(why).split())
+    assert "s > a: " in str(why)
     assert why.outlook is not None
+    assert why.outlook.limit_gain is not None
+    assert why.outlook.limit_gain > 0.0
     assert why.outlook.limit == pytest.approx(max(x - [0.2, 1, 1, 1, 1]))
 
 
@@ -204,7 +211,7 @@ def test_a_session_that_is_opened_again_explains_itself_as_before(
         said = [str(session.explain(round=number)) for number in rounds]
     with tw.Session.open(path, learner, read_only=read_only) as again:
         assert [str(again.explain(round=number)) for number in rounds] == said
-        assert "b > t is out" in said[-1]
+        assert "Out       b > t" in said[-1]
 
 
 @pytest.mark.parametrize("durable", [False, True])
@@ -224,7 +231,7 @@ def test_a_session_that_went_back_explains_itself_as_it_did_then(
     why = str(session.explain())
     session.close()
     if back == 9 and not durable:
-        assert "went back to this round, farther" in why
+        assert "went back to this round, farther" in " ".join(why.split())
     elif back:
         assert why == said[12 - back]
     else:
@@ -245,16 +252,9 @@ def test_a_learner_that_is_replaced_says_what_moved_by_name() -> None:
     assert why.moved == pytest.approx(0.5 * np.abs(x - last).sum())
     used = [name for name, value in zip(FLOW.names, last, strict=True) if value > 0.0]
     assert {one.name for one in why.gone} == {*used} - {"s > b", "b > t"}
-    assert "the set has no longer s > a, which had" in str(why)
-    assert "The learner was replaced before this round: who moved" in " ".join(str(why).split())
-    assert why.outlook is not None
-    assert why.outlook.loss == pytest.approx(rng_costs(9) @ x)
-    session.migrate(learner)
-    assert session.explain().outlook is None  # of new entries nothing was told
-
-
-def rng_costs(seed: int) -> Any:
-    return np.random.default_rng(seed).random(5)
+    assert all(one.name in str(why) for one in why.gone)
+    assert any("replaced" in note for note in why.notes)
+    assert why.outlook is None  # of another set nothing was observed
 
 
 def test_what_is_out_is_said_with_what_had_to_leave_it() -> None:
@@ -265,37 +265,28 @@ def test_what_is_out_is_said_with_what_had_to_leave_it() -> None:
     why = session.explain()
     assert why.max_move is None
     assert why.out[0].before == last[0] > 0.0 == x[0]
-    assert "s > a is out, as play was told: " in str(why)
-    assert "max_move does not apply" in str(why)
+    assert "Out       s > a" in str(why)
 
 
 def test_a_brake_is_named_and_moves_nothing() -> None:
     session = tw.Session(tw.Ensemble(Simplex(3), max_move=0.1))
     session.observe(costs=[0.0, 0.5, 1.0], played=[0.0, 0.0, 1.0])
     why = session.explain()
-    text = " ".join(str(why).split())
-    assert "in round 0 another point was played than was decided, and the move is from" in text
-    assert f"max_move 0.1 is reached: without it the decision would be {why.short_of:.3g}" in text
-    assert "0.333 more loss than" in text or "more loss and as much violation than" in text
+    page = " ".join(str(why).split())
+    assert why.overrides is not None
+    assert why.overrides.more_loss == pytest.approx(1.0 - 0.5)
+    assert f"{why.short_of:.3g} short of where it would be, with max_move 0.1" in page
+    assert "another point was played than was decided" in page
 
 
-def test_a_limit_that_is_broken_is_said_to_be_and_others_are_named() -> None:
+def test_limits_that_are_broken_are_all_named() -> None:
     session = tw.Session(tw.Ensemble(Simplex(5), per_limit=True))
     session.observe(costs=np.zeros(5), capacities=[0.01, 0.02, 0.03, 0.04, 9.0])
-    text = " ".join(str(session.explain()).split())
-    assert "entry 0 BROKEN: " in text
-    assert "in round 0 over by 0.19" in text
-    assert "also BROKEN: entry 2, entry 3" in text
-    assert "a unit of violation now weighs" not in text
-
-
-def test_a_bound_above_the_whole_loss_is_said_to_say_nothing() -> None:
-    short = fed(LEARNERS["ensemble"], 2).explain()
-    assert short.proved is not None
-    assert short.run_loss is not None
-    assert short.proved.regret is not None
-    assert short.proved.regret > short.run_loss
-    assert "proved: nothing that helps" in str(short)
+    why = session.explain()
+    broken = [one.name for one in why.limits if one.now > 0.0]
+    assert broken == ["entry 0", "entry 1", "entry 2", "entry 3"]
+    page = str(why).partition("Limits")[2].partition("Expected")[0]
+    assert all(name in page for name in broken)
 
 
 def test_rounds_that_expired_are_counted_and_named() -> None:
@@ -402,9 +393,9 @@ def test_every_learner_explains_itself_in_one_sentence(name: str, rounds: int) -
     assert len(said) <= 300
     assert not said.endswith(".")
     if why.moved is not None and why.moved > 1e-9:
-        assert said.startswith(f"moved {words.number(why.moved)}")
+        assert said.startswith(f"moved {text.number(why.moved)}")
     elif rounds == 0:
-        assert said.startswith("the first decision, before any round was told of")
+        assert said.startswith("the first decision")
 
 
 def told(*rounds: tuple[list[float], list[float]], **settings: Any) -> tw.Session[Any]:
@@ -421,31 +412,25 @@ FREE = [1.0, 1.0, 1.0]
 def test_the_reason_in_short_is_the_first_that_fits() -> None:
     names = ["coal", "sun", "gas"]
     over = told(([1.0, 0.0, 0.5], [0.2, 0.9, 0.9]))
-    assert over.explain(names=names).in_short() == (
-        "moved 0.266 in all, most from coal (0.333 -> 0.2) to sun (0.333 -> 0.6), because coal was "
-        "over its capacity by 0.133 in the last round"
+    why = over.explain(names=names)
+    assert why.in_short() == (
+        f"moved {text.number(why.moved)}, most from coal (0.333 -> 0.2) to sun (0.333 -> 0.6) "
+        "because coal was over by 0.133 in the last round"
     )
     dearer = told(([1.0, 1.0, 1.0], FREE), ([2.0, 1.0, 1.0], FREE))
-    assert (
-        dearer.explain(names=names)
-        .in_short()
-        .endswith("because the cost of putting all on coal rose from 1 to 2")
-    )
+    assert dearer.explain(names=names).in_short().endswith("because the cost of coal 1 -> 2")
     why = told(([1.0, 0.0, 0.5], FREE)).explain(names=names)
     for now, is_reason in ((0.5, True), (2.0, False)):  # what is dearer draws nothing
         said = replace(why, costs=(Entry("sun", now, 1.0),)).in_short()
-        assert ("the cost of putting all on sun fell from 1 to 0.5" in said) == is_reason
-        assert ("putting all on sun" in said) == is_reason
+        assert ("because the cost of sun" in said) == is_reason
     still = told(([1.0, 1.0, 1.0], FREE))
-    assert still.explain().in_short() == (
-        "nothing moved, and no limit was broken in the last round"
-    )
+    assert still.explain().in_short() == "nothing moved"
     both = told(([1.0, 1.0, 1.0], [0.1, 0.1, 0.1]))
-    assert "because coal was over its capacity by 0.233" in both.explain(names=names).in_short()
+    assert "because coal was over by 0.233" in both.explain(names=names).in_short()
     stuck = tw.Session(tw.LyapunovDescent(Simplex(1)))
     stuck.observe(costs=[1.0], capacities=[0.5])
     assert stuck.explain(names=["coal"]).in_short() == (
-        "nothing moved, though coal was over its capacity by 0.5 in the last round"
+        "nothing moved, though coal was over by 0.5 in the last round"
     )
     held = told(([1.0, 0.0, 0.5], FREE), max_move=0.05)
     assert held.explain().in_short().endswith("; max_move lets it go no farther than 0.05")
@@ -455,7 +440,7 @@ def test_the_reason_in_short_is_the_first_that_fits() -> None:
     assert "because a > t is out" in session.explain().in_short()
     other = tw.Session(tw.Ensemble(FLOW))
     other.observe(costs=[1.0, 1.0, 1.0, 1.0, 1.0], played=FLOW.lmo(np.array([1.0, 0, 0, 0, 0])))
-    assert "because something else was played than was decided" in other.explain().in_short()
+    assert "because another point was played than was decided" in other.explain().in_short()
 
 
 def test_a_session_that_was_opened_again_says_the_same_in_short(tmp_path: Path) -> None:

@@ -77,16 +77,16 @@ from tidewolf.core.known import Known
 from tidewolf.core.types import Array, Shape
 from tidewolf.core.values import around_arrays, identity, identity_around
 from tidewolf.deadline import Absent, Bench
-from tidewolf.explanation import (
+from tidewolf.explanation.explain import explained
+from tidewolf.explanation.record import Explanation
+from tidewolf.explanation.trail import (
     BEGUN,
     KEPT,
     OPENED,
     Costs,
-    Explanation,
     Told,
     Trail,
     carried,
-    explained,
     played_point,
     rebuilt,
 )
@@ -746,7 +746,7 @@ class Session(Generic[S]):
         >>> why = session.explain(names=["coal", "sun", "gas"])
         >>> for line in str(why).splitlines()[:2]:
         ...     print(line)
-        Round 1 (counted from 0), decided by LyapunovDescent on a Simplex after 1 round told.
+        Round 1 (counted from 0): LyapunovDescent on Simplex, 1 round observed.
         Decision  sun: 0.833, coal: 0.0833, gas: 0.0833
         """
         number = None if round is None else as_count(round, "The round to explain", least=0)

@@ -1,9 +1,19 @@
-"""A decision explained, as far as it is known how it came about."""
+"""A decision explained, as far as it is known how it came about.
+
+The decision is sum_i p_i z_i, unless something holds it back, so with ' for the decision before,
+
+    x - x'  =  sum_i p_i (z_i - z_i') + sum_i (p_i - p_i') (z_i' - m') + rest,   m' = sum p' z'
+
+experts that propose something else, experts with other weights (p and p' both add up to 1, so m'
+may be taken off), and what held the decision back. If something else was played than x', the move
+is from there, and how far x' is from that is a part of it, too. Each part c is measured along the
+move, <its signs, c>/2: the parts add up to how far the decision moved. An expert that was absent
+before counts as having proposed what it does now, and one that is absent now as still proposing it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,16 +22,17 @@ from tidewolf.core.arrays import SILENCE, to_numpy
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.known import Known
-from tidewolf.core.types import Array, Bools
-from tidewolf.explanation.members import members_of
-from tidewolf.explanation.parts import Namer, Seen, entries, moves, namer, routes
-from tidewolf.explanation.record import Entry, Explanation, Override, Proved
-from tidewolf.explanation.trail import Stood, Told, Trail, installed
+from tidewolf.core.types import Array
+from tidewolf.explanation.parts import Entries, Namer, Seen, entries, moves, namer, once, routes
+from tidewolf.explanation.record import Entry, Explanation, Override, Part, Proved
+from tidewolf.explanation.trail import Stood, Trail, installed
 from tidewolf.methods.available import entries_out, uses
-from tidewolf.methods.base import Learner, Record
+from tidewolf.methods.base import Learner, Member, Record
 from tidewolf.methods.late import TakesLate, coming_round
 from tidewolf.methods.moves import distance_moved
 from tidewolf.methods.turns import decision, standing_round, waiting
+
+NO_NEWS: tuple[Entries, Entries] = ((), ())
 
 
 def explained(
@@ -33,23 +44,49 @@ def explained(
     slept: Mapping[str, str] | None = None,
     notes: tuple[str, ...] = (),
 ) -> Explanation:
-    """The decision of the coming round, or of a pending one, with whatever is known of it; `slept`
-    says why who was asleep was.
+    """The decision of the coming round, or of a pending one; `slept` has the reasons of advisers
+    that were skipped.
     """
-    coming, pending = coming_round(state), _pending(state)
+    coming, pending = coming_round(state), [one.round for one in waiting(state)]
     number = standing_round(state) if number is None else number
     if number != coming and number not in pending:
-        waiting = f" and {_listed(pending)}, which are pending" if pending else ""
+        known = f" and of {', '.join(map(str, pending))}" if pending else ""
         raise InvalidInput(
             f"Round {number} cannot be explained: decisions that stand are those of round "
-            f"{coming}{waiting}."
+            f"{coming}{known}."
         )
     stood, name = trail.decided(number, state), namer(learner.hard_set, names)
     with SILENCE:
-        if stood is None:
-            return _point_alone(learner, state, number, name, trail.came)
-        why = _explained(learner, state, trail, stood, name, slept or {})
-        return replace(why, notes=(*why.notes, *notes))
+        if stood is not None:
+            return _explained(learner, state, trail, stood, name, slept or {}, notes)
+        x = next(one.x for one in state.pending if one.round == number)
+        note = f"{trail.came}, and it was decided before that: what moved it is not known."
+        own = _decision(learner, state, number, x, None, name)
+        return Explanation(**own, told=state.t, notes=(note,))
+
+
+def _decision(
+    learner: Learner[Any], state: Any, number: int, x: Array, last: Array | None, name: Namer
+) -> dict[str, Any]:
+    """What is known of any decision."""
+    largest, others = entries(x, last, name)
+    paths, other_paths = routes(learner.hard_set, x, last)
+    found = getattr(state, "overrides", None)
+    overrides = None
+    if found is not None and found.rounds:
+        more = (found.loss - found.own_loss, found.violation - found.own_violation)
+        overrides = Override(found.rounds, found.price, found.valued, *more)
+    return {
+        "round": number,
+        "learner": type(learner).__name__,
+        "on": type(learner.hard_set).__name__,
+        "entries": largest,
+        "others": others,
+        "routes": paths,
+        "other_routes": other_paths,
+        "overrides": overrides,
+        "pending": tuple(one.round for one in waiting(state)),
+    }
 
 
 def _explained(
@@ -59,117 +96,61 @@ def _explained(
     stood: Stood,
     name: Namer,
     slept: Mapping[str, str],
+    notes: tuple[str, ...],
 ) -> Explanation:
-    K, state = learner.hard_set, stood.state
-    x, before = stood.x(learner), trail.before(stood)
-    last, known = (
-        installed(learner, stood, before, trail.carried),
-        trail.known.get(stood.round) or Known(),
-    )
+    K, state, x, before = learner.hard_set, stood.state, stood.x(learner), trail.before(stood)
+    last = installed(learner, stood, before, trail.carried)
+    known, since = trail.known.get(stood.round) or Known(), trail.since(before)
     gone = trail.carried.gone if trail.carried is not None and before is None else ()
-    out = entries_out(K, known)
+    out, then = entries_out(K, known), None if last is None else to_numpy(last).reshape(-1)
+    closed = [] if out is None else np.flatnonzero(out).tolist()
+    leaves = last is not None and out is not None and uses(last, out)
     gradients = learner.needs is not Bandit
     seen = None if stood.told is None else Seen(K, stood.told, name, gradients=gradients)
-    costs, capacities = _news(seen, None if before is None else before.told, x, last)
-    members, held_back, overridden = members_of(learner, stood, before, last, seen, name)
-    largest, others = entries(x, last, name)
-    paths, other_paths = routes(K, x, last)
-    whole = [one for one in learner.members(state) if one.rounds == state.t]
-    run_loss, run_violation = (whole[0].run_loss, whole[0].run_violation) if whole else (None, None)
+    told, news = None if before is None else before.told, NO_NEWS
+    if seen is not None and told is not None and last is not None:
+        news = seen.unlike(Seen(K, told, name, gradients=True), x, last)
+    members, held_back, overridden = _members(learner, stood, before, last, seen, name)
+    whole = next((one for one in learner.members(state) if one.rounds == state.t), None)
+    unknown: tuple[str, ...] = ()
+    if before is None and stood.round:
+        what = "what" if since is None else "who"
+        unknown = (f"{trail.came}: {what} moved the decision is known from the next round on.",)
     return Explanation(
-        round=stood.round,
-        learner=type(learner).__name__,
-        on=type(K).__name__,
-        entries=largest,
-        others=others,
-        routes=paths,
-        other_routes=other_paths,
-        since=trail.since(before),
-        moved=None
-        if last is None
-        else distance_moved(x, last) + 0.5 * sum(value for _, value in gone),
+        **_decision(learner, latest, stood.round, x, last, name),
+        since=since,
+        moved=None if last is None else distance_moved(x, last) + 0.5 * sum(v for _, v in gone),
         moves=() if last is None else moves(x, last, name),
         members=members,
         held_back=held_back,
         overridden=overridden,
         short_of=_short_of(learner, stood, x),
-        max_move=_cap(learner, last, out),
-        out=() if out is None else _out(np.flatnonzero(out).tolist(), last, name),
+        max_move=None if leaves else getattr(learner, "max_move", None),
+        out=tuple(Entry(name(i), 0.0, None if then is None else float(then[i])) for i in closed),
         gone=tuple(Entry(one, 0.0, value) for one, value in gone),
         asleep=tuple(map(learner.adviser_in_words, known.asleep or ())),
         slept_because=tuple(slept.get(one, "") for one in known.asleep or ()),
-        costs=costs,
-        capacities=capacities,
-        told_before=_round_of(None if before is None else before.told),
+        costs=news[0],
+        capacities=news[1],
+        told_before=None if told is None else told.round,
         limits=() if seen is None else seen.limits(x, learner.limit_prices(state)),
         limit_price=learner.limit_price(state) if state.t else None,
         outlook=None if seen is None else seen.outlook(x, last),
         told=state.t,
-        run_loss=run_loss,
-        run_violation=run_violation,
+        run_loss=None if whole is None else whole.run_loss,
+        run_violation=None if whole is None else whole.run_violation,
         proved=_proved(learner, state),
-        overrides=_overrides(latest),
-        pending=_pending(latest),
-        notes=(*_unknown(stood, before, trail), *learner.notes(state)),
+        notes=(*unknown, *learner.notes(state), *notes),
     )
-
-
-def _point_alone(
-    learner: Learner[Any], state: Any, number: int, name: Namer, came: str
-) -> Explanation:
-    """A pending decision that was made before what is known of the way."""
-    x = next(one.x for one in state.pending if one.round == number)
-    largest, others = entries(x, None, name)
-    paths, other_paths = routes(learner.hard_set, x, None)
-    return Explanation(
-        round=number,
-        learner=type(learner).__name__,
-        on=type(learner.hard_set).__name__,
-        entries=largest,
-        others=others,
-        routes=paths,
-        other_routes=other_paths,
-        told=state.t,
-        overrides=_overrides(state),
-        pending=_pending(state),
-        notes=(f"{came}, and it was decided before that: what moved it is not known.",),
-    )
-
-
-def _out(places: Sequence[int], last: Array | None, name: Namer) -> tuple[Entry, ...]:
-    """The entries that are out, with what was there before."""
-    before = None if last is None else to_numpy(last).reshape(-1)
-    return tuple(Entry(name(i), 0.0, None if before is None else float(before[i])) for i in places)
-
-
-def _cap(learner: Learner[Any], last: Array | None, out: Bools | None) -> float | None:
-    """The most that the decision may move."""
-    cap: float | None = getattr(learner, "max_move", None)
-    leaves = last is not None and out is not None and uses(last, out)
-    return None if leaves else cap
-
-
-def _round_of(told: Told | None) -> int | None:
-    return None if told is None else told.round
-
-
-def _news(
-    seen: Seen | None, told: Told | None, x: Array, last: Array | None
-) -> tuple[tuple[Entry, ...], tuple[Entry, ...]]:
-    """The costs and the capacities that changed from the round told before, where it matters."""
-    if seen is None or told is None or last is None:
-        return (), ()
-    earlier = Seen(seen.K, told, seen.name, gradients=True)
-    return seen.costs_unlike(earlier, x, last), seen.capacities_unlike(earlier, x, last)
 
 
 def _short_of(learner: Learner[Any], stood: Stood, x: Array) -> float:
     """How far the decision is from what it would be if nothing held it back."""
-    proposals = learner.proposals(stood.state, stood.round)
-    there = [one for one in proposals if one.point is not None and one.weight > 0.0]
-    own = decision(stood.state, stood.round)
-    if there:
-        mix = sum(one.weight * to_numpy(one.point) for one in there)
+    own, mix = decision(stood.state, stood.round), None
+    for one in learner.proposals(stood.state, stood.round):
+        if one.point is not None and one.weight > 0.0:
+            mix = one.weight * to_numpy(one.point) + (0.0 if mix is None else mix)
+    if mix is not None:
         far = distance_moved(to_numpy(x), mix)
     elif own is not None:
         far = 0.0 if own.own is None else distance_moved(x, own.own)
@@ -180,33 +161,8 @@ def _short_of(learner: Learner[Any], stood: Stood, x: Array) -> float:
     return far if far > 1e-9 * learner.hard_set.diameter else 0.0
 
 
-def _unknown(stood: Stood, before: Stood | None, trail: Trail) -> tuple[str, ...]:
-    """What cannot be said, and why."""
-    if before is not None or stood.round == 0:
-        return ()
-    what = "who" if trail.since(before) is not None else "what"
-    return (f"{trail.came}: {what} moved the decision is known from the next round on.",)
-
-
-def _pending(state: Any) -> tuple[int, ...]:
-    return tuple(one.round for one in waiting(state))
-
-
-def _overrides(state: Any) -> Override | None:
-    found = getattr(state, "overrides", None)
-    if found is None or not found.rounds:
-        return None
-    return Override(
-        found.rounds,
-        found.price,
-        found.valued,
-        found.loss - found.own_loss,
-        found.violation - found.own_violation,
-    )
-
-
 def _proved(learner: Learner[Any], state: Any) -> Proved | None:
-    """The measured bound, where the state alone says it."""
+    """The measured bound, if it needs the state only."""
     if not state.t or learner.on_average:
         return None
     record = Record.__new__(Record)
@@ -218,6 +174,57 @@ def _proved(learner: Learner[Any], state: Any) -> Proved | None:
     return Proved(state.t, bound.regret, bound.violation, bound.reason)
 
 
-def _listed(rounds: tuple[int, ...]) -> str:
-    shown = ", ".join(map(str, rounds[:5]))
-    return shown if len(rounds) <= 5 else f"{shown} and {len(rounds) - 5} more"
+def _members(
+    learner: Learner[Any],
+    stood: Stood,
+    before: Stood | None,
+    last: Array | None,
+    seen: Seen | None,
+    name: Namer,
+) -> tuple[tuple[Part, ...], float, float]:
+    """Every expert with its part of the move, largest weights first; how far what holds decisions
+    back moved it; and the part of another point that was played.
+    """
+    now = learner.proposals(stood.state, stood.round)
+    then = () if before is None else learner.proposals(before.state, before.round)
+    known = learner.members(stood.state) or (None,) * len(now)
+    x = to_numpy(stood.x(learner))
+    x_before = x if before is None else to_numpy(before.x(learner))
+    x_last = x_before if last is None or before is None else to_numpy(last)
+    along, rest, parts = 0.5 * np.sign(x - x_last), x - x_before, list[Part]()
+    mix = sum((one.weight * to_numpy(one.point) for one in then if one.point is not None), 0.0 * x)
+    for i, (one, so_far) in enumerate(zip(now, known, strict=True)):
+        old, moved = then[i] if then else None, np.zeros((2, *x.shape))
+        z_old, z_new = (None if old is None else old.point), one.point
+        z_old, z_new = (z_new if z_old is None else z_old), (z_old if z_new is None else z_new)
+        if old is not None and z_old is not None and z_new is not None:
+            moved[0] = one.weight * (to_numpy(z_new) - to_numpy(z_old))
+            moved[1] = (one.weight - old.weight) * (to_numpy(z_old) - mix)
+        whole = once(moved.sum(axis=0))
+        rest = rest - moved.sum(axis=0)
+        part = Part(
+            name=one.who,
+            weight=one.weight,
+            weight_before=None if old is None else old.weight,
+            by_proposal=float(np.sum(along * moved[0])),
+            by_weight=float(np.sum(along * moved[1])),
+            towards=name(int(whole.argmax())) if whole.max() > 0.0 else None,
+            away_from=name(int(whole.argmin())) if whole.min() < 0.0 else None,
+            loss=None if seen is None else seen.loss(one.point),
+            limit=None if seen is None else seen.limit(one.point),
+            guard=None if so_far is None or not so_far.rounds else so_far.guard,
+            more_loss=_less(so_far, "loss"),
+            more_violation=_less(so_far, "violation"),
+            its_loss=None if so_far is None else so_far.loss,
+            present=one.point is not None,
+        )
+        parts.append(part)
+    held_back = float(np.sum(along * rest)) if now else 0.0
+    overridden = float(np.sum(along * (x_before - x_last))) if now else 0.0
+    return tuple(sorted(parts, key=lambda part: -part.weight)), held_back, overridden
+
+
+def _less(so_far: Member | None, what: str) -> float | None:
+    """What the run has more of than an expert; None if either is unknown."""
+    run, own = (getattr(so_far, name, None) for name in (f"run_{what}", what))
+    return None if run is None or own is None else float(run - own)

@@ -15,8 +15,8 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.explanation.record import Entry, Limit, Outlook, Route
+from tidewolf.explanation.text import ONLY_LIMIT
 from tidewolf.explanation.trail import Told, last_round
-from tidewolf.explanation.words import ONLY_LIMIT
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.chain import Chain
 from tidewolf.functions.limit_names import limit_names
@@ -32,6 +32,7 @@ NEARLY_FULL = 0.9
 FULL = 1e-3
 """What is left of a limit that binds, at most: as a share of how much it varies over the set."""
 
+Entries = tuple[Entry, ...]
 Namer = Callable[[int], str]
 """What an entry is called, by its place in the flat point."""
 
@@ -193,23 +194,24 @@ class Seen:
             for i in order
         )
 
-    def costs_unlike(self, earlier: Seen, x: Array, before: Array) -> tuple[Entry, ...]:
-        """Of the entries that moved, those whose cost changed most from an earlier round."""
-        if self.gradients is None or earlier.gradients is None:
-            return ()
-        new, old = self.gradients.loss_gradient, earlier.gradients.loss_gradient
-        return moves(new, old, self.name, np.abs(once(x - before)))
-
-    def capacities_unlike(self, earlier: Seen, x: Array, before: Array) -> tuple[Entry, ...]:
-        """Of the entries that are nearly full, those whose capacity changed most."""
+    def unlike(self, earlier: Seen, x: Array, before: Array) -> tuple[Entries, Entries]:
+        """How this round differs from an earlier one: the largest changes of costs of the entries
+        that moved, and of capacities of those that are nearly full.
+        """
+        costs: Entries = ()
+        capacities: Entries = ()
+        if self.gradients is not None and earlier.gradients is not None:
+            new, old = self.gradients.loss_gradient, earlier.gradients.loss_gradient
+            costs = moves(new, old, self.name, np.abs(once(x - before)))
         mine, theirs = self._limits, earlier._limits
-        if not isinstance(mine, Capacity) or not isinstance(theirs, Capacity):
-            return ()
-        new, old = mine.c[0, ...], theirs.c[0, ...]
-        load = np.maximum(*(to_numpy(point).reshape(-1) for point in (x, before)))
-        least = np.minimum(*(to_numpy(c).reshape(-1) for c in (new, old)))
-        full: Floats = (load >= NEARLY_FULL * least).astype(np.float64)
-        return moves(new, old, self.name, full)
+        if isinstance(mine, Capacity) and isinstance(theirs, Capacity):
+            new, old = mine.c[0, ...], theirs.c[0, ...]
+            load, least = (
+                np.stack([to_numpy(a).reshape(-1) for a in p]) for p in ((x, before), (new, old))
+            )
+            full = (load.max(axis=0) >= NEARLY_FULL * least.min(axis=0)).astype(np.float64)
+            capacities = moves(new, old, self.name, full)
+        return costs, capacities
 
 
 def _pieces(batch: Batch, x: Array) -> Floats:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, final
 
-from tidewolf.explanation import short, words
+from tidewolf.explanation import text
 
 
 class Entry(NamedTuple):
@@ -240,7 +240,7 @@ class Explanation:
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return words.read(self)
+        return text.page(self)
 
     def in_short(self) -> str:
         """What moved and why, in one sentence without its full stop, for a log or a line of a
@@ -256,12 +256,12 @@ class Explanation:
         --------
         >>> session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(2)))
         >>> session.explain().in_short()
-        'the first decision, before any round was told of'
+        'the first decision'
         >>> session.observe(costs=[1.0, 0.0], capacities=[0.4, 1.0])
-        >>> session.explain(names=["coal", "sun"]).in_short()
-        'moved 0.37 from coal to sun because coal was over its capacity by 0.1 in the last round'
+        >>> session.explain(names=["coal", "sun"]).in_short().partition(" because ")[2]
+        'coal was over by 0.1 in the last round'
         """
-        return short.in_short(self)
+        return text.in_short(self)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain numbers, text and lists, which JSON has.

@@ -8,13 +8,11 @@ was before each of the last few observations stays, too, for going back.
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Iterable, Sequence
 from copy import copy
 from typing import Any, NamedTuple
 
 from tidewolf.core.arrays import to_numpy
-from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation
 from tidewolf.core.known import Known
 from tidewolf.core.types import Array
@@ -99,32 +97,20 @@ class Carried(NamedTuple):
     """entries that it used and the set no longer has, and how much was there"""
 
 
-class _Way(NamedTuple):
-    """The way as it was before an observation."""
-
-    at: int
-    stood: dict[int, Stood]
-    told: Told | None
-    known: dict[int, Known]
-    came: str
-    carried: Carried | None
-    is_whole: bool
-
-
 class Trail:
-    """The way a session came, as far as explanations need it."""
+    """The way a session came, as far as explanations need it. Dicts and tuples are replaced, never
+    changed, so that copies share them.
+    """
 
     def __init__(self, learner: Learner[Any], at: int, came: str = BEGUN) -> None:
-        self.came = came
-        """why nothing is known of earlier rounds"""
+        self.came, self.at = came, at
+        """why nothing is known of earlier rounds; the coming round after the last observation"""
         self.carried: Carried | None = None
         self.is_whole = False
         """whether all that the file of the session says of it is here"""
-        self.at = at
-        """the coming round right after the last observation"""
-        kept = min(BACK, ROOM // max(1, math.prod(learner.hard_set.shape)))
-        self.earlier: deque[_Way] = deque(maxlen=kept)
-        """the way before each of the last observations"""
+        self._most = min(BACK, ROOM // max(1, math.prod(learner.hard_set.shape)))
+        self.earlier: tuple[Trail, ...] = ()
+        """the trail before each of the last observations, without their own"""
         self.stood: dict[int, Stood] = {}
         """by the number of the round"""
         self._told: Told | None = None
@@ -133,13 +119,7 @@ class Trail:
 
     def copy(self) -> Trail:
         """One that continues on its own."""
-        other = copy(self)
-        other.earlier, other.stood, other.known = (
-            self.earlier.copy(),
-            self.stood.copy(),
-            self.known.copy(),
-        )
-        return other
+        return copy(self)
 
     def after(
         self,
@@ -150,53 +130,36 @@ class Trail:
         told: Told | None,
     ) -> Trail:
         """The trail after the step from one state to the next by these turns."""
-        trail = self.copy()
-        trail.go_on(learner, before, after, turns, told)
-        return trail
-
-    def go_on(
-        self,
-        learner: Learner[Any],
-        before: Any,
-        after: Any,
-        turns: Sequence[Turn],
-        told: Told | None,
-    ) -> None:
-        """From one state to the next by these turns, where something was told."""
+        trail, coming = copy(self), coming_round(after)
         number, rounds = coming_round(before), [one.round for one in waiting(after)]
-        plain = told is not None and len(turns) == 1 and not rounds and not waiting(before)
-        if plain and coming_round(after) == number + 1 and learner.is_settled(before):
-            assert told is not None
-            self.go_on_plainly(number, before, told)
-            return
+        plain = len(turns) == 1 and not rounds and not waiting(before) and coming == number + 1
+        settled = learner.is_settled(before)
+        if plain and settled and told is not None:
+            trail.go_on_plainly(number, before, told)
+            return trail
         if told is not None:
-            self.earlier.append(self._way())
-            self.at = coming_round(after)
+            trail.earlier, trail.at, trail._told = self._all(), coming, told
+        known, stood = self.known.copy(), self.stood.copy()
         for i, turn in enumerate(turns):
             if isinstance(turn, Tell):
-                self.known[number + sum(isinstance(one, Decide) for one in turns[:i])] = turn.known
-        for one in rounds:
-            if one >= number:
-                self.stood[one] = Stood(one, after, self.told)
-        if coming_round(after) > number and number not in rounds and learner.is_settled(before):
-            self.stood[number] = Stood(number, before, self.told)
-        if told is not None:
-            self._told = told
-        least = min([*rounds, coming_round(after) - 1]) - 1
-        self.stood = {one: own for one, own in self.stood.items() if one >= least}
-        self.known = {one: own for one, own in self.known.items() if one >= least}
+                known[number + sum(isinstance(one, Decide) for one in turns[:i])] = turn.known
+        stood |= {one: Stood(one, after, self.told) for one in rounds if one >= number}
+        if coming > number and number not in rounds and settled:
+            stood[number] = Stood(number, before, self.told)
+        least = min([*rounds, coming - 1]) - 1
+        trail.stood = {one: own for one, own in stood.items() if one >= least}
+        trail.known = {one: own for one, own in known.items() if one >= least}
+        return trail
 
     def go_on_plainly(self, number: int, before: Any, told: Told) -> None:
-        """The same from round `number` to the next, with nothing known, pending or settled anew;
-        states and functions are made of arrays when somebody asks.
+        """Continue from round `number` to the next, with nothing known, pending or settled anew;
+        states and functions are made of arrays when an explanation asks for them.
         """
-        self.earlier.append(self._way())
-        self.at, was = number + 1, self.stood.get(number - 1)
-        now = Stood(number, before, self._told)
+        self.earlier, was = self._all(), self.stood.get(number - 1)
+        self.at, now = number + 1, Stood(number, before, self._told)
         self.stood = {number: now} if was is None else {number - 1: was, number: now}
         self._told = told
-        if self.known:
-            self.known = {one: own for one, own in self.known.items() if one >= number - 1}
+        self.known = {one: own for one, own in self.known.items() if one >= number - 1}
 
     @property
     def told(self) -> Told | None:
@@ -204,23 +167,21 @@ class Trail:
         self._told = whole_told(self._told)
         return self._told
 
-    def _way(self) -> _Way:
-        known = self.known.copy() if self.known else self.known
-        return _Way(self.at, self.stood, self._told, known, self.came, self.carried, self.is_whole)
+    def _all(self) -> tuple[Trail, ...]:
+        """The earlier trails, and this one without its own."""
+        own = copy(self)
+        own.earlier = ()
+        return (*self.earlier, own)[-self._most :] if self._most else ()
 
     def back_to(self, learner: Learner[Any], number: int) -> Trail:
         """The way to the moment when this round became the coming one, as far as it is kept."""
-        earlier = [*self.earlier, self._way()]
-        while earlier and earlier[-1].at > number:
-            earlier.pop()
-        if not earlier:
+        found = [one for one in (*self.earlier, self) if one.at <= number]
+        if not found:
             return Trail(learner, number, WENT_BACK)
-        way = earlier.pop()
-        there = Trail(learner, way.at, way.came)
-        there.carried, there.is_whole, there._told = way.carried, way.is_whole, way.told
-        there.earlier.extend(earlier)
-        there.stood = {one: own for one, own in way.stood.items() if one < number}
-        there.known = {one: own for one, own in way.known.items() if one < number}
+        there = copy(found[-1])
+        there.earlier = tuple(found[:-1])
+        there.stood = {one: own for one, own in there.stood.items() if one < number}
+        there.known = {one: own for one, own in there.known.items() if one < number}
         return there
 
     def decided(self, number: int, state: Any) -> Stood | None:
@@ -256,13 +217,13 @@ def rebuilt(learner: Learner[Any], steps: Iterable[Any], came: str) -> Trail:
                 x = learner.act(step.before) if own is None else own.x
                 played = played_point(learner, step.before, seen, x)
             told = Told(number, seen, played)
-        trail.go_on(learner, step.before, step.place.state, step.turns, told)
+        trail = trail.after(learner, step.before, step.place.state, step.turns, told)
     return trail
 
 
 def carried(old: Learner[Any], new: Learner[Any], state: Any, trail: Trail) -> Trail:
-    """The way so far, of a learner that is replaced: what was played last goes on by name, and what
-    was told last where every entry is still there.
+    """The way so far, of a learner that is replaced: what was played last, by name, and what was
+    told last if the set is the same.
     """
     number = coming_round(state)
     stood, after = Stood(number, state, trail.told), Trail(new, number, REPLACED)
@@ -277,30 +238,8 @@ def carried(old: Learner[Any], new: Learner[Any], state: Any, trail: Trail) -> T
     gone = [i for i, there in lost if there < 0 and flat[i] > 0.0]
     called = tuple((str(i) if names is None else names[i], float(flat[i])) for i in gone)
     after.carried = Carried(since, move.scattered(x), called)
-    if trail.told is not None:
-        after._told = _moved(trail.told, move)
+    after._told = trail.told if move.stays else None
     return after
-
-
-def _moved(told: Told, move: Move) -> Told | None:
-    """Costs and capacities in the entries of another set; None where it has new ones, of which
-    nothing was told, and where there are other functions.
-    """
-    if move.stays:
-        return told
-    seen = last_round(told.seen)
-    new = math.prod(move.new.shape) > int((move.to >= 0).sum())
-    if new or not isinstance(seen, FullInformation) or not isinstance(seen.losses, Linear):
-        return None
-    limit: Batch = seen.constraints
-    if not isinstance(limit, Capacity | Unlimited):
-        return None
-    loss = Linear.one(move.scattered(seen.losses.C[0, ...]))
-    if isinstance(limit, Capacity):
-        limit = Capacity.one(move.scattered(limit.c[0, ...]))
-    else:
-        limit = Stream(loss).constraints
-    return Told(told.round, FullInformation(loss, limit), move.scattered(told.x))
 
 
 def installed(

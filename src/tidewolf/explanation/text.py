@@ -1,0 +1,309 @@
+"""How an explanation reads: as a page, and in one sentence."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tidewolf.explanation.record import Entry, Explanation, Limit, Part
+
+ONLY_LIMIT = "the limit"
+"""The name of the limit of a round that has only one."""
+_WIDTH, _LABEL = 100, 10
+"""columns of the page, and of a label"""
+_MOST, _ENTRIES = 3, 6
+"""Items of a line of the page, and entries of the decision."""
+_SHARE, _CHANGE = 0.1, 0.05
+"""Parts of a move, and changes of a cost or capacity, below these shares are left out."""
+_TINY = 1e-9
+
+
+def number(x: float | None) -> str:
+    """Three digits, or all of a large number: 12,346, 1.23, 0.0123, 1.2e-06."""
+    if x is None:
+        return "unknown"
+    size = abs(x)
+    if size >= 999.5:
+        return f"{x:,.0f}" if size < 1e9 else f"{x:.2e}"
+    return "0" if size < 1e-12 else f"{x:.3g}" if size >= 1e-4 else f"{x:.1e}"
+
+
+def page(why: Explanation) -> str:
+    """The explanation on a page."""
+    told = _counted(why.told, "round")
+    lines = [f"Round {why.round} (counted from 0): {why.learner} on {why.on}, {told} observed."]
+    for label, items in _sections(why):
+        for i, item in enumerate(items):
+            first = f"{label if i == 0 else '':<{_LABEL}}"
+            more = " " * (_LABEL + 2)
+            lines += textwrap.wrap(item, _WIDTH, initial_indent=first, subsequent_indent=more)
+        if label == "By":
+            lines += _table(why.members)
+    return "\n".join(lines)
+
+
+def _sections(why: Explanation) -> Iterator[tuple[str, list[str]]]:
+    """Each label, and its lines."""
+    yield "Decision", _decision(why)
+    yield "Moved", [] if why.moved is None else [_moved(why)]
+    used = [f"{one.name}, which had {number(one.before)}" for one in why.out]
+    yield "Out", [f"{_some(used)}; max_move does not apply to what leaves"] if used else []
+    used = [f"{one.name}, which had {number(one.before)}" for one in why.gone]
+    yield "Gone", [f"the set no longer has {_some(used)}"] if used else []
+    yield "Observed", _news(why)
+    yield "By", _movers(why)
+    asleep = zip(why.asleep, why.slept_because, strict=True)
+    yield "Skipped", [f"{one}: {because or 'no answer in time'}" for one, because in asleep]
+    yield "Limits", _limits(why)
+    yield "Expected", _expected(why)
+    yield "So far", _so_far(why)
+    yield "Played", _overrides(why)
+    yield "Pending", [f"rounds {_some(why.pending)}"] if why.pending else []
+    yield "Note", list(why.notes)
+
+
+def _some(items: Sequence[object], most: int = _MOST, more: int = 0) -> str:
+    """Several items, the last ones as their number."""
+    left = len(items) - most + more if len(items) > most else more
+    return ", ".join(map(str, items[:most])) + (f" and {left:,} more" if left else "")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
+def _decision(why: Explanation) -> list[str]:
+    if not why.routes:
+        entries = [f"{one.name}: {number(one.value)}" for one in why.entries]
+        return [_some(entries, _ENTRIES, why.others) or "every entry is 0"]
+    paths = [
+        f"{number(one.share)} along {' > '.join(one.nodes)}"
+        + (f" ({one.commodity})" if one.commodity else "")
+        for one in why.routes
+    ]
+    left = len(paths) - len(paths[:_MOST]) + why.other_routes
+    return [*paths[:_MOST], *([_counted(left, "other path")] if left else [])]
+
+
+def _changes(entries: Sequence[Entry]) -> str:
+    return _some([f"{one.name} {number(one.before)} -> {number(one.value)}" for one in entries])
+
+
+def _moved(why: Explanation) -> str:
+    held = ""
+    if why.short_of:
+        cap = "" if why.max_move is None else f", with max_move {number(why.max_move)}"
+        held = f"; {number(why.short_of)} short of where it would be{cap}"
+    moves = f": {_changes(why.moves)}" if why.moved else ""
+    return f"{number(why.moved)} since round {why.since}{moves}{held}"
+
+
+def _news(why: Explanation) -> list[str]:
+    """How the last round observed differs from the one before."""
+    both = (("costs", why.costs), ("capacities", why.capacities))
+    found = [f"{what} of {_changes(each)}" for what, each in both if each]
+    return found if why.moved and why.outlook is not None else []
+
+
+def _movers(why: Explanation) -> list[str]:
+    """The largest parts of the move, experts of one kind together."""
+    if not why.moved or why.since is None:
+        return []
+    if not why.members:
+        return [_step(why)]
+    shown = [one for one in _parts(why) if abs(one[0]) >= _SHARE * why.moved]
+    return [f"{size:+.3g} {what}" for size, what in shown[: _MOST + 1]]
+
+
+def _parts(why: Explanation) -> list[tuple[float, str]]:
+    """The parts of the move, largest first."""
+    found = [
+        (why.held_back, "what holds it back, such as max_move"),
+        (why.overridden, "another point was played than was decided"),
+    ]
+    for name, group in groups(why.members).items():
+        now, then = _weight(group), sum(part.weight_before or 0.0 for part in group)
+        found.append((sum(part.by_proposal for part in group), f"{name} proposes another point"))
+        trust = f"the weight of {name} went from {number(then)} to {number(now)}"
+        found.append((sum(part.by_weight for part in group), trust))
+    return sorted(found, key=lambda one: -abs(one[0]))
+
+
+def _step(why: Explanation) -> str:
+    """The step of a learner without experts."""
+    seen = why.outlook
+    if seen is None or seen.gain is None:
+        return f"{why.learner}'s own step; it observes no gradients"
+    said = f"{why.learner}'s step after round {seen.round}: the loss changes by {-seen.gain:+.3g}"
+    if seen.limit_gain is None:
+        return said
+    price = "" if why.limit_price is None else f", which weighs {number(why.limit_price)} a unit"
+    return f"{said}, the violation by {-seen.limit_gain:+.3g}{price}"
+
+
+def groups(members: Sequence[Part]) -> dict[str, list[Part]]:
+    """Experts by kind: all headrooms of a re-solve, all step scales of descent."""
+    found: dict[str, list[Part]] = {}
+    for part in members:
+        found.setdefault(part.name.partition(", ")[0], []).append(part)
+    return found
+
+
+def _weight(group: Sequence[Part]) -> float:
+    return sum(part.weight for part in group)
+
+
+def _table(members: Sequence[Part]) -> list[str]:
+    """The experts with the largest weights, and what the run lost to each."""
+    seen = any(part.more_loss is not None for part in members)
+    lost = ("run minus it: loss", "limit") if seen else ("run lost to it at most", "")
+    rows: list[tuple[str, ...]] = [("expert", "before", "weight", "moved", "loss", "limit", *lost)]
+    for part in sorted(members, key=lambda one: -max(one.weight, one.weight_before or 0.0))[:_MOST]:
+        moved = None if part.weight_before is None else part.by_proposal + part.by_weight
+        shares = (part.weight_before, part.weight, moved, part.loss, part.limit)
+        run = (part.more_loss, part.more_violation) if seen else (part.guard, None)
+        rows.append((part.name, *("" if x is None else f"{x:.3g}" for x in (*shares, *run))))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    aligned = [[f"{cell:>{w}}" for cell, w in zip(row, widths, strict=True)] for row in rows]
+    named = zip(rows, aligned, strict=True)
+    lines = [f"  {row[0]:<{widths[0]}}  {'  '.join(cells[1:])}".rstrip() for row, cells in named]
+    return lines if members else []
+
+
+def _limits(why: Explanation) -> list[str]:
+    """The limits that bind, or the nearest one, and the one that was broken most."""
+    price = f"a unit of violation weighs {number(why.limit_price)}" if why.limit_price else ""
+    seen, order = why.outlook, sorted(why.limits, key=lambda one: (not one.binds, -one.now))
+    bound = [one for one in order if one.binds]
+    shown, worst = (bound or order[:1])[:_MOST], _worst(why.limits)
+    shown += [worst] if worst is not None and worst not in shown else []
+    lines = [_limit(one) for one in shown]
+    if more := [one.name for one in bound if one not in shown]:
+        lines.append(f"also {_some(more)}")
+    if not lines and seen is not None and seen.limit_played is not None:
+        lines.append(_kept(seen.limit_played))
+    if lines and seen is not None:
+        lines[0] = f"as in round {seen.round}{'' if bound else ', none binds'}: {lines[0]}"
+    return [*lines, *([price] if price and not any(one.price for one in why.limits) else [])]
+
+
+def _limit(one: Limit) -> str:
+    load = "" if one.capacity is None else f"{number(one.load)} of {number(one.capacity)}, "
+    now = f"BROKEN by {number(one.now)}" if one.now > 0.0 else f"room {number(-one.now)}"
+    then = f", was over by {number(one.played)}" if one.played > 0.0 else ""
+    return f"{one.name}: {load}{now}{then}" + (f", weighs {number(one.price)}" * bool(one.price))
+
+
+def _kept(limit: float | None) -> str:
+    return f"limits broken by {number(limit)}" if (limit or 0.0) > 0.0 else "limits kept"
+
+
+def _expected(why: Explanation) -> list[str]:
+    seen = why.outlook
+    if seen is None:
+        return []
+    if seen.loss is None:
+        return ["unknown: only what was played was observed"]
+    kept = "" if seen.limit is None else f", {_kept(seen.limit)}"
+    then = f"; {number(seen.loss_before)} without the move" if seen.loss_before is not None else ""
+    return [f"as in round {seen.round}, a loss of {number(seen.loss)}{kept}{then}"]
+
+
+def _so_far(why: Explanation) -> list[str]:
+    """The totals, the expert with the least loss, and what is proved."""
+    lines = []
+    if why.run_loss is not None and why.told:
+        lines.append(f"loss {number(why.run_loss)}, violation {number(why.run_violation)}")
+        known = [part for part in why.members if part.more_loss is not None]
+        best = max(known, key=lambda part: part.more_loss or 0.0)
+        had = (
+            f"{-(best.more_loss or 0.0):+.3g} loss, {-(best.more_violation or 0.0):+.3g} violation"
+        )
+        lines[0] += f"; {best.name} alone: {had}"
+    proved = why.proved
+    if proved is not None and proved.regret is not None:
+        lines.append(f"proved: regret at most {number(proved.regret)}")
+    elif proved is not None and proved.reason:
+        lines.append(f"no bound: {proved.reason}")
+    return lines
+
+
+def _overrides(why: Explanation) -> list[str]:
+    found = why.overrides
+    if found is None:
+        return []
+    more = f"{found.more_loss:+.3g} loss and {found.more_violation:+.3g} violation"
+    price = more if found.valued else f"at most {number(found.price)} more in the bound"
+    return [f"other points than decided in {_counted(found.rounds, 'round')}: {price}"]
+
+
+def in_short(why: Explanation) -> str:
+    """What moved, why, and which expert has the largest weight, without a full stop."""
+    weights = {name: _weight(group) for name, group in groups(why.members).items()}
+    said = [_moved_in_short(why)]
+    if why.moved and why.short_of > _TINY and why.max_move is not None:
+        said.append(f"max_move lets it go no farther than {number(why.max_move)}")
+    said += [f"{name} was skipped" for name in why.asleep]
+    if len(weights) > 1 and why.told:
+        name = max(weights, key=lambda one: weights[one])
+        said.append(f"{name} has weight {weights[name]:.2g}")
+    return "; ".join(said)
+
+
+def _moved_in_short(why: Explanation) -> str:
+    if why.moved is None:
+        return "the first decision" if not why.told else "what moved it is not known"
+    if why.moved < _TINY:
+        over = _worst(why.limits)
+        return "nothing moved" + (f", though {_over(over)}" if over is not None else "")
+    ends = sorted(why.moves, key=_change)
+    left = f" from {_before_and_now(ends[0])}" if ends and _change(ends[0]) < 0.0 else ""
+    came = f" to {_before_and_now(ends[-1])}" if ends and _change(ends[-1]) > 0.0 else ""
+    reason = next(_reasons(why), None)
+    because = "" if reason is None else f" because {reason}"
+    return f"moved {number(why.moved)}, most{left}{came}{because}"
+
+
+def _change(one: Entry) -> float:
+    return one.value - (one.before or 0.0)
+
+
+def _before_and_now(one: Entry) -> str:
+    return f"{one.name} ({number(one.before)} -> {number(one.value)})"
+
+
+def _reasons(why: Explanation) -> Iterator[str]:
+    """What may have moved it, the strongest first."""
+    for entries, state in ((why.out, "out"), (why.gone, "no longer there")):
+        used = [one.name for one in entries if (one.before or 0.0) > _TINY]
+        if used:
+            yield f"{_some(used, 1)} {'is' if len(used) == 1 else 'are'} {state}"
+    if why.overridden:
+        yield "another point was played than was decided"
+    relieved = _worst([one for one in why.limits if one.now < one.played])
+    if relieved is not None:
+        yield _over(relieved)
+    moved = {one.name: _change(one) for one in why.moves}
+    both = (("cost", why.costs, -1.0), ("capacity", why.capacities, 1.0))
+    for what, changes, sign in both:
+        for one in sorted(changes, key=lambda one: -abs(_change(one))):
+            size = max(abs(one.value), abs(one.before or 0.0))
+            draws = moved.get(one.name, 0.0) * sign * _change(one) > 0.0
+            if draws and abs(_change(one)) > _CHANGE * size:
+                yield f"the {what} of {_changes([one])}"
+    if why.members:
+        yield from (what for size, what in _parts(why) if size > _TINY)
+    else:
+        yield f"{why.learner} made its step after the last round"
+
+
+def _worst(limits: Sequence[Limit]) -> Limit | None:
+    """The limit that what was played broke most."""
+    broken = [one for one in limits if one.played > _TINY]
+    return max(broken, key=lambda one: one.played, default=None)
+
+
+def _over(broken: Limit) -> str:
+    return f"{broken.name} was over by {number(broken.played)} in the last round"
