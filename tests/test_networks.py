@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.networks import Tunnels
-from tidewolf.networks.shortest_paths import Roads
+from tidewolf.networks.shortest_paths import PathFinder
 from tidewolf.sets import SimplexProduct
 
 DIAMOND = [("s", "a"), ("a", "t"), ("s", "b"), ("b", "t"), ("s", "t"), ("a", "b")]
@@ -52,14 +53,22 @@ def test_paths_are_the_shortest_of_all_in_order(nodes, count, k, whole, seed):
     rng = np.random.default_rng(seed)
     tails, heads = rng.integers(0, nodes, (2, count)).tolist()  # loops and parallel links too
     lengths = (rng.integers(1, 4, count).astype(float) if whole else rng.random(count)).tolist()
-    roads = Roads(tails, heads, lengths)
-    for target in range(nodes):
-        left = roads.distances_to(target)
-        for source in set(range(nodes)) - {target}:
-            expected = every_path(tails, heads, lengths, source, target)
-            assert (source in left) == bool(expected)
-            found = roads.shortest_paths(source, target, k, left)
-            assert found == expected[:k]
+    finder = PathFinder(nodes, tails, heads, lengths)
+
+    def ranks(paths):
+        return [(math.fsum(lengths[e] for e in path), len(path)) for path in paths]
+
+    for source, target in permutations(range(nodes), 2):
+        every = every_path(tails, heads, lengths, source, target)
+        found = finder.shortest_paths(source, target, k)
+        assert set(found) <= set(every)
+        assert len(set(found)) == len(found) == min(k, len(every))
+        assert found == sorted(found, key=every.index)
+        if whole:  # lengths are exact, and fewer links decide between equal ones
+            assert ranks(found) == ranks(every)[:k]
+        np.testing.assert_allclose(
+            *([length for length, _ in ranks(p)] for p in (found, every[:k]))
+        )
 
 
 def test_a_pair_has_its_shortest_paths_and_no_more_than_there_are():

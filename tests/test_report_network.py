@@ -84,6 +84,29 @@ def test_the_same_graph_is_laid_out_alike_and_nodes_keep_apart(count, seed):
     assert np.isfinite(places).all()
 
 
+def test_another_seed_is_another_layout():
+    pairs = ((0, 1), (1, 2), (2, 3))
+    first, other = (node_places(4, pairs, (), (), (700.0, 400.0), seed=i) for i in (0, 1))
+    assert first != other
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_trees_that_nothing_joins_do_not_cross(seed):
+    rng, half = np.random.default_rng(seed), 7
+    nodes = rng.permutation(2 * half).tolist()
+    trees = [(int(rng.integers(i)) + at, i + at) for at in (0, half) for i in range(1, half)]
+    pairs = tuple(sorted((nodes[i], nodes[j]) for i, j in trees))
+    places = np.array(node_places(2 * half, pairs, (), (), (700.0, 400.0)))
+
+    def side(a, b, c):
+        return np.sign(np.linalg.det(places[[b, c]] - places[a]))
+
+    for a, b in pairs:
+        for c, d in pairs:
+            crossing = side(a, b, c) * side(a, b, d) < 0 and side(c, d, a) * side(c, d, b) < 0
+            assert len({a, b, c, d}) < 4 or not crossing
+
+
 # --- labels ---------------------------------------------------------------------------------------
 
 

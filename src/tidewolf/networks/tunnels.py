@@ -27,7 +27,7 @@ from tidewolf.core.settings import Check, Count
 from tidewolf.core.types import Array, Floats, Int64s, Link
 from tidewolf.core.values import Value
 from tidewolf.functions.max_utilization import MaxUtilization
-from tidewolf.networks.shortest_paths import Roads, Way
+from tidewolf.networks.shortest_paths import PathFinder, Way
 from tidewolf.sets.graphs.nodes import node_number, number_nodes, numbers_of
 from tidewolf.sets.simplices.simplex_product import SimplexProduct
 
@@ -287,8 +287,8 @@ class Tunnels(Value):
         """The paths of each pair."""
         nodes, tails, heads = number_nodes(self.links)
         numbers = numbers_of(nodes)
-        roads = Roads(tails.tolist(), heads.tolist(), self.lengths.tolist())
-        left, ways = dict[int, dict[int, float]](), list[list[Way]]()
+        finder = PathFinder(len(nodes), tails.tolist(), heads.tolist(), self.lengths.tolist())
+        ways = list[list[Way]]()
         for pair in self.pairs:
             source, target = (
                 node_number(node, numbers, f"The {end} of a pair,", "pairs")
@@ -300,16 +300,13 @@ class Tunnels(Value):
                     "out: what stays at a node takes no path.",
                     setting="pairs",
                 )
-            if target not in left:
-                left[target] = roads.distances_to(target)
-            if source not in left[target]:
+            ways.append(finder.shortest_paths(source, target, self.k))
+            if not ways[-1]:
                 raise UnreachableTarget(
-                    f"No path leads from {shown(pair[0])} to {shown(pair[1])}, which "
-                    f"{len(left[target]) - 1} of {len(nodes) - 1} other nodes reach. Leave the "
-                    "pair out, or add links; each leads one way.",
+                    f"No path leads from {shown(pair[0])} to {shown(pair[1])}. Leave the pair out, "
+                    "or add links; each leads one way.",
                     setting="pairs",
                 )
-            ways.append(roads.shortest_paths(source, target, self.k, left[target]))
         return ways
 
     def _tunnel(self, way: Way) -> Tunnel:
