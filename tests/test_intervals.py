@@ -17,7 +17,7 @@ import tidewolf as tw
 from covering import few, thinned
 from tidewolf import learners, rivals
 from tidewolf.core.errors import InvalidInput, WrongType
-from tidewolf.evaluation.intervals import _family
+from tidewolf.evaluation.intervals import _family, shared_intervals
 from tidewolf.functions import Capacity, Custom, Linear
 from tidewolf.methods.base import Bound, Learner
 from tidewolf.problems.adversarial import KINDS
@@ -74,6 +74,18 @@ def test_numbers_are_those_of_the_rounds_and_of_their_own_comparator():
     assert found.worst_violation.violation == max(each.violation for each in found.every)
     assert found.every[-1].comparator is run.comparator
     assert found.infeasible == ()
+
+
+def test_runs_on_one_stream_share_the_best_points_of_intervals():
+    stream = tw.problems.adversarial(64, 0, K=K).stream
+    runs = [tw.run(kind(K), stream) for kind in (tw.LyapunovDescent, tw.LyapunovFrankWolfe)]
+    both = shared_intervals(runs, 16)
+    for run, found in zip(runs, both, strict=True):
+        assert found.every == tw.intervals(run, 16).every
+    parts = [[each.comparator for each in found.every[:-1]] for found in both]
+    assert all(one is other for one, other in zip(*parts, strict=True))
+    other = tw.run(tw.LyapunovDescent(K), tw.problems.adversarial(64, 1, K=K).stream)
+    assert shared_intervals([runs[0], other], 16)[1].every == tw.intervals(other, 16).every
 
 
 def test_intervals_without_a_feasible_point_have_a_verdict_and_a_proof():

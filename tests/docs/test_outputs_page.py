@@ -22,7 +22,6 @@ import pytest
 
 import tidewolf as tw
 from tidewolf.cli import main
-from tidewolf.doctor.findings import Finding, Report
 from tidewolf.evaluation import members
 from tidewolf.evaluation.comparison import STANDING_COLUMNS, STANDING_ROUND_COLUMNS
 from tidewolf.evaluation.metrics import METRICS, ROUND_METRICS, SPREAD_COLUMNS, TOTALS
@@ -113,6 +112,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Path("run.json").write_text(printed)
         plain = ("--learner", "LyapunovDescent")
         Path("dry.json").write_text(said("run", "net.toml", *plain, "--dry-run", "--json"))
+        Path("doctor.json").write_text(said("doctor", "--json"))
         said("run", "routing", "--rounds", "20", *plain, "--out", "built", "--quiet")
         few = ("--horizons", "5", "--knob", "caution=3,10", *plain)
         said("sweep", "routing", *few, "--out", "swept", "--quiet")
@@ -170,8 +170,7 @@ def test_summaries(folder: Path) -> None:
     require_same("tidewolf run --json", leaves(told, hidden=["runs", "incumbent"]))
     assert leaves(*told["runs"]) <= leaves(*summary["runs"])
     require_same("tidewolf run --dry-run --json", leaves(plain_json(folder / "dry.json")))
-    sick = Report([Finding("places", "results", "fails", "it is full", "Make room.")], 0.1)
-    require_same("tidewolf doctor --json", leaves({"tidewolf": "1", **sick.to_dict()}))
+    require_same("tidewolf doctor --json", leaves(plain_json(folder / "doctor.json")))
 
 
 def test_checks_of_certificates(folder: Path) -> None:

@@ -18,9 +18,9 @@ intervals are counted, with their proofs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 from tidewolf.core.arguments import as_callback
 from tidewolf.core.arrays import as_count, eps_of
@@ -42,6 +42,8 @@ from tidewolf.evaluation.formatting import (
 from tidewolf.evaluation.run import Run
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.methods.base import Bound
+
+_Bests: TypeAlias = dict[tuple[int, int], Comparator | None]
 
 _SHARES = 32
 """How many of the shortest intervals, end to end, cover a run by default."""
@@ -236,15 +238,45 @@ def intervals(
         if shortest is None
         else as_count(shortest, "The shortest interval")
     )
-    family = _family(run.rounds, least)
-    found, progress = (
-        [],
-        as_callback(progress, "progress, which is told how many intervals are done,"),
+    return _intervals(
+        run,
+        _bests(run, least, as_callback(progress, "progress, the number of intervals done,")),
     )
+
+
+def shared_intervals(runs: Sequence[Run], shortest: int) -> list[Intervals]:
+    """The intervals of each run; runs of equal sets on one stream share their best points."""
+    found: list[Intervals] = []
+    bests: _Bests = {}
+    for before, run in zip((None, *runs), runs, strict=False):
+        if before is None or not _same_problem(before, run):
+            bests = _bests(run, shortest, None)
+        found.append(_intervals(run, bests))
+    return found
+
+
+def _same_problem(one: Run, other: Run) -> bool:
+    return (
+        one.stream is other.stream
+        and one.rounds == other.rounds
+        and one.learner.hard_set == other.learner.hard_set
+    )
+
+
+def _bests(run: Run, least: int, progress: Callable[[int, int], None] | None) -> _Bests:
+    """The best point of each interval of the family; that of all rounds is the run's own."""
+    bests: _Bests = {}
+    family = _family(run.rounds, least)
     for done, (start, stop) in enumerate(family, start=1):
-        found.append(_interval(run, start, stop))
+        whole = (start, stop) == (0, run.rounds)
+        bests[start, stop] = None if whole else _best(run, start, stop)
         if progress is not None:
             progress(done, len(family))
+    return bests
+
+
+def _intervals(run: Run, bests: _Bests) -> Intervals:
+    found = [_interval(run, start, stop, best) for (start, stop), best in bests.items()]
     per_round = feasibility_slack(run, 1)
     checks = (
         ()
@@ -263,8 +295,9 @@ def _family(rounds: int, least: int) -> list[tuple[int, int]]:
     return [*family, (0, rounds)]
 
 
-def _interval(run: Run, start: int, stop: int) -> Interval:
-    best = _best(run, start, stop)
+def _interval(run: Run, start: int, stop: int, best: Comparator | None) -> Interval:
+    if (start, stop) == (0, run.rounds):
+        best = run.comparator
     violation = float(run.violations[start:stop].sum())
     if best is not None and best.feasible is False:
         return Interval(start, stop, best, None, violation, Bound(None, None))
@@ -280,8 +313,6 @@ def _interval(run: Run, start: int, stop: int) -> Interval:
 
 
 def _best(run: Run, start: int, stop: int) -> Comparator | None:
-    if (start, stop) == (0, run.rounds):
-        return run.comparator
     try:
         return best_in_hindsight(run.learner.hard_set, run.stream, start, stop)
     except NotSupported:

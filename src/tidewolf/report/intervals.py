@@ -34,13 +34,11 @@ def quick_intervals(runs: Sequence[Run]) -> list[Intervals]:
     """The intervals of each run where each is a linear program of moderate size, else none at
     all.
     """
-    from tidewolf.evaluation.intervals import intervals
+    from tidewolf.evaluation.intervals import shared_intervals
 
-    return (
-        [intervals(run, max(1, run.rounds // _SHARES)) for run in runs]
-        if all(map(_quick, runs))
-        else []
-    )
+    if not all(map(_quick, runs)):
+        return []
+    return shared_intervals(runs, max(1, runs[0].rounds // _SHARES))
 
 
 def _quick(run: Run) -> bool:

@@ -18,7 +18,7 @@ PAGE_FORMAT = 3
 
 def require_extras() -> None:
     """Refuse to begin a page where what draws or writes it is not installed."""
-    missing = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
+    missing = [name for name in ("jinja2", "matplotlib", "networkx") if find_spec(name) is None]
     if missing:
         raise MissingExtra(
             f"Pages need {' and '.join(missing)}, not installed here; type: pip install "
