@@ -31,10 +31,9 @@ NEEDED = (
     "tidewolf.durable.folder",
     "tidewolf.service.app",
     "tidewolf.service.connections",
-    "tidewolf.service.docs_page",
     "tidewolf.service.page",
     "tidewolf.service.metrics",
-    "tidewolf.service.schemas",
+    "tidewolf.service.operations",
     "tidewolf.service.server",
     "tidewolf.service.sessions",
 )

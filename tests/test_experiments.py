@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from tidewolf import functions, learners, problems, rivals, sets
 from tidewolf.cli import main
-from tidewolf.core.errors import InvalidInput, NewerFormat, TidewolfError
+from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.core.settings import settings_of
 from tidewolf.core.sparse import is_sparse
 from tidewolf.experiments import Choice, Experiment, load
 from tidewolf.experiments.building import build_choice
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, TABLES
 from tidewolf.experiments.keys import function_kinds, kind_keys, set_kinds
+from tidewolf.experiments.models import File, Outputs
 from tidewolf.experiments.plan import plan_sweep as plan
-from tidewolf.experiments.reading import OUTPUTS, TOP
 from tidewolf.experiments.template import template
 from tidewolf.experiments.toml import parse, to_toml
 from tidewolf.experiments.toml_tables import Place
@@ -373,124 +373,12 @@ def test_tables_of_different_lengths_or_clocks(network, numbers):
 # what a file may say
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (
-            "sedes = [1]\n" + SMALL,
-            "line 1, column 1: an experiment has no key 'sedes'; it takes format, name",
-        ),
-        ("sedes = [1]\n" + SMALL, "Did you mean seeds?"),
-        (
-            SMALL + "knd = 'moving'\n",
-            (
-                "line 3, column 1: The problem adversarial has no setting called 'knd'; it takes "
-                "kind, phase. Did you mean kind?"
-            ),
-        ),
-        (SMALL + "kind = 'hostile'\n", "line 3, column 1: kind of adversarial is one of switching"),
-        (SMALL + "kind = 3\n", "line 3, column 1: kind is text, not 3."),
-        (
-            SMALL + "phase = 0\n",
-            "line 3, column 1: phase of adversarial must be at least 1, not 0.",
-        ),
-        (SMALL + "phase = true\n", "line 3, column 1: phase is a whole number, not true."),
-        ('[stream]\nproblem = "routng"\n', "line 2, column 1: There is no problem called 'routng'"),
-        (
-            '[stream]\nproblem = "routing"\nfeasible = 1\n',
-            "line 3, column 1: feasible is true or false, not 1.",
-        ),
-        (
-            '[stream]\nproblem = "routing"\n[set]\nkind = "Simplex"\nn = 2\n',
-            "line 3, column 1: the problem routing has a set of its own",
-        ),
-        (
-            SMALL + 'costs = "c.csv"\n',
-            "line 3, column 1: a stream is a problem or tables, not both",
-        ),
-        (
-            SMALL + '[set]\nkind = "Simplx"\n',
-            "line 4, column 1: there is no set called 'Simplx' that a file can describe",
-        ),
-        (SMALL + '[set]\nkind = "Simplex"\n', "line 3, column 1: Simplex needs n, a whole number."),
-        (
-            SMALL + '[set]\nkind = "Simplex"\nn = 0\n',
-            "line 5, column 1: n of Simplex must be at least 1, not 0.",
-        ),
-        (
-            SMALL + '[set]\nkind = "Box"\nlower = [0, [1]]\nupper = [1, 1]\n',
-            "line 5, column 1: lower is a list of numbers or the name of a table, not a list.",
-        ),
-        (SMALL + "[set]\nn = 3\n", "line 3, column 1: [set] needs a kind; there are Birkhoff"),
-        (
-            SMALL + "[[learners]]\nname = 'LyapunovDecsent'\n",
-            "line 4, column 1: There is no learner called 'LyapunovDecsent'",
-        ),
-        (SMALL + "[[learners]]\ncaution = 3\n", "line 3, column 1: a learner has a name"),
-        (
-            SMALL
-            + "[[learners]]\nname = 'SinhaVaze'\n[[learners]]\nname = 'PrimalDual'\nblok = 2\n",
-            "line 7, column 1: PrimalDual has no setting called 'blok'",
-        ),
-        (
-            SMALL + "[[learners]]\nname = 'PrimalDual'\nblock = 0\n",
-            "line 5, column 1: block of PrimalDual must be at least 1, not 0.",
-        ),
-        (
-            "learners = ['SinhaVaze',\n  'Lyapunov']\n" + SMALL,
-            "line 2, column 3: There is no learner called 'Lyapunov'",
-        ),
-        ("learners = 3\n" + SMALL, "line 1, column 1: learners are tables"),
-        (
-            "rounds = 0\n" + SMALL,
-            "line 1, column 1: rounds must be at least 1, not 0.",
-        ),
-        ("rounds = 1.5\n" + SMALL, "line 1, column 1: rounds is a whole number, not 1.5."),
-        ("seeds = [0, -1]\n" + SMALL, "line 1, column 13: seeds must be at least 0, not -1."),
-        ("seeds = []\n" + SMALL, "line 1, column 1: seeds is an empty list"),
-        (
-            "caution = [1,\n 'x']\n" + SMALL,
-            "line 2, column 2: caution is a number, not 'x'.",
-        ),
-        (
-            "caution = 0\n" + SMALL,
-            "line 1, column 1: caution must be greater than 0, not 0.",
-        ),
-        (
-            SMALL + "[outputs]\ncheckpoint_seconds = 0\n",
-            "line 4, column 1: checkpoint_seconds must be greater than 0, not 0.",
-        ),
-        (
-            SMALL + "[outputs]\nfoldr = 'x'\n",
-            "line 4, column 1: [outputs] has no setting called 'foldr'",
-        ),
-        ("stream = 3\n", "line 1, column 1: stream is a table, [stream], not 3."),
-        ("", "bad.toml: an experiment needs a [stream]"),
-        ('[stream]\ncosts = "c.csv"\ncapacities = "k.csv"\n', "bad.toml: tables need a [set]"),
-        ("[stream\n", "line 1, column 8: this is not TOML: "),
-        ("seeds = [1, 2", "line 1, column 14: this is not TOML: "),
-    ],
-)
-def test_what_is_wrong_with_a_file_is_said_with_line_and_column(tmp_path, monkeypatch, text, said):
-    monkeypatch.chdir(tmp_path)
-    assert said in refused(text)
-
-
 def test_files_that_are_none(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
         InvalidInput, match=r"No experiment can be read from none\.toml: No such file"
     ):
         load("none.toml")
-    (tmp_path / "latin.toml").write_bytes(b"name = '\xe9'\n")
-    with pytest.raises(InvalidInput, match=r"latin\.toml cannot be read as text in UTF-8"):
-        load("latin.toml")
-    (tmp_path / "newer.toml").write_text("format = 2\n" + SMALL)
-    with pytest.raises(
-        NewerFormat,
-        match=r"newer\.toml, line 1, column 1: this tidewolf reads formats up to 1, not 2\.",
-    ):
-        load("newer.toml")
 
 
 def test_the_knob_runs_every_learner_that_has_it_at_every_value(tmp_path):
@@ -661,86 +549,6 @@ def test_sets_made_of_sets_are_tables_within_tables(network):
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (
-            '[set]\nkind = "Product"\nparts = [{kind = "Simplex", n = 3},\n {kind = "Box"}]\n',
-            "line 4, column 2: Box needs lower, a list of numbers or the name of a table.",
-        ),
-        (
-            '[set]\nkind = "Product"\nparts = [{kind = "Simplex", n = 0}]\n',
-            "line 3, column 29: n of Simplex must be at least 1, not 0.",
-        ),
-        (
-            '[set]\nkind = "Product"\nparts = 3\n',
-            "line 3, column 1: parts is a list of tables, each of which describes a set, not 3.",
-        ),
-        (
-            '[set]\nkind = "Scaled"\nfactor = 2.0\nK = 3\n',
-            'line 4, column 1: set.K is a table with a kind, such as kind = "Birkhoff", not 3.',
-        ),
-        (
-            '[set]\nkind = "Permutahedron"\nweights = "none.csv"\n',
-            "line 3, column 1: there is no file none.csv; paths are seen from the folder",
-        ),
-        (
-            "".join(f'[set{".K" * i}]\nkind = "Scaled"\nfactor = 1.0\n' for i in range(400)),
-            "sets within sets go no deeper here",
-        ),
-        ('[set]\nkind = "Simplex"\nn = 3\ntotal = nan\n', "line 4, column 1: total is a number"),
-        (
-            '[set]\ngraph = [["a", "b"]]\nsource = "a"\ntarget = "c"\n',
-            "line 4, column 1: no link of the graph touches the node 'c', the target.",
-        ),
-        (
-            '[set]\nkind = "Matching"\ngraph = [["a"]]\n',
-            "line 3, column 1: graph is the name of a graph's file, or a list of [tail, head]",
-        ),
-        (
-            '[set]\ngraph = [["a", "b"]]\nsource = "a"\ntarget = "b"\nlengths = "km"\n',
-            "line 5, column 1: lengths is a column of a graph's file, and this graph is a list",
-        ),
-        (
-            '[set]\ngraph = [["a", "b"]]\nsupplies = [["a", 1], ["a", 1]]\nupper = 1\n',
-            "line 3, column 1: a node has two supplies; give it their sum.",
-        ),
-        ('[set]\ngraph = "links.csv"\n', "line 1, column 1: [set] needs a kind; there are"),
-        (
-            '[set]\ngraph = "links.csv"\nsorce = "SEA"\ntarget = "NYC"\n',
-            "line 3, column 1: A network has no setting called 'sorce'",
-        ),
-    ],
-)
-def test_what_is_wrong_with_a_part_is_said_where_it_stands(network, text, said):
-    assert said in refused(text + SMALL)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ('[stream.losses]\nkind = "Linaer"\n', "line 5, column 1: there is no function called"),
-        ('[stream]\nlosses = "Linear"\n', "stream.losses is a table with a kind"),
-        (
-            '[stream]\ncosts = "costs.csv"\nbudgets = "costs.csv"\n',
-            "line 4, column 1: The limits of a stream are capacities, or else weights",
-        ),
-        (
-            '[stream.losses]\nkind = "Affine"\nA = [[1, 2, 3]]\nb = [1, 2]\n[stream.constraints]\n'
-            'kind = "Capacity"\nc = [[1, 1, 1]]\n',
-            "bad.toml, line 7, column 1: b of Affine",
-        ),
-        (
-            '[stream.losses]\nkind = "Linear"\nC = [[1, 2]]\n[stream.constraints]\n'
-            'kind = "Capacity"\nc = [[1, 1]]\n',
-            "The stream of bad takes points of shape (2,); the points of its set have shape (3,).",
-        ),
-    ],
-)
-def test_what_is_wrong_with_functions_is_said_where_it_stands(network, text, said):
-    assert said in refused('[set]\nkind = "Simplex"\nn = 3\n' + text)
-
-
 def test_a_file_without_limits_is_played_without_any(network, capsys):
     text = (network / "network.toml").read_text()
     few = "".join(line for line in text.splitlines(True) if not line.startswith("capacities"))
@@ -786,7 +594,7 @@ def test_the_commented_file_explains_every_key_and_no_other():
     network = kind_keys(tw.networks.Network)
     files = settings_of(FileFormat)
     more = ("problem", "kind", "phase", "horizons", "gaps")
-    known = {*TOP, *TABLES, *network, *OUTPUTS, *files, *more}
+    known = {*File.model_fields, *TABLES, *network, *Outputs.model_fields, *files, *more}
     assert known <= keys
     settings = {"calls_per_round", "season", "advice"}
     assert keys - known == {"cap", "total", *settings, "returns", "A", "b"}
@@ -1084,60 +892,6 @@ def test_advice_is_the_data_to_solve_with_again(network):
         advice=[tw.advice.Resolve("last"), tw.advice.Resolve("1d"), tw.advice.Resolve(96)],
     )
     assert learner == direct
-
-
-REFUSED_KNOWLEDGE = {
-    "season of nothing": ('season = "noon"', r"line 11, .*period .* a duration such as"),
-    "no rounds": ("season = 0", r"line 11, .*must be at least 1, not 0"),
-    "a season as a list": ("season = [96]", r"season is a number of rounds, or a duration"),
-    "no list": ('advice = "last"', r"advice is a list such as"),
-    "numbers": ("advice = [1.5]", r"advice is a list such as"),
-    "nobody": ('advice = ["lsat"]', r"line 11, .*there are none; not 'lsat'.*last"),
-    "no rounds back": ("advice = [0]", r"line 11, .*must be at least 1, not 0"),
-    "forecasts": ('advice = ["forecast"]', r"line 11, .*A recorded stream holds no forecasts"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED_KNOWLEDGE)
-def test_knowledge_that_a_file_cannot_mean_is_refused_with_its_line(network, name):
-    said, sentence = REFUSED_KNOWLEDGE[name]
-    text = f'{NETWORK}[[learners]]\nname = "Ensemble"\n{said}\n'
-    assert re.search(sentence, refused(text)), refused(text)
-
-
-@pytest.mark.parametrize(
-    ("line", "sentence"),
-    [
-        ('advice = "incumbent.csv"', "advice is a table of names"),
-        ("advice = {}", "advice is a table of names"),
-        ("advice = {incumbent = 3}", "incumbent is text, not 3"),
-        ('advice = {incumbent = "nowhere.csv"}', "there is no file .*nowhere.csv"),
-        ('context = "nowhere.csv"', "there is no file .*nowhere.csv"),
-        ("context = 3", "context is text, not 3"),
-        ('context = "short.csv"', "short.csv has 3 rows and .*costs.csv has 40"),
-        ('advice = {a = "short.csv"}', "short.csv has 3 rows and .*costs.csv has 40"),
-        ('advice = {a = "other.csv"}', "no entry of a decision is called 'b'"),
-    ],
-)
-def test_tables_of_knowledge_that_do_not_fit_are_refused(network, line, sentence):
-    (network / "short.csv").write_text(table(NAMES, np.ones((3, len(LINKS)))))
-    (network / "other.csv").write_text(table(["b"], np.ones((ROUNDS, 1))))
-    assert re.search(sentence, refused(f"{NETWORK}{line}\n")), refused(f"{NETWORK}{line}\n")
-
-
-def test_a_clock_is_needed_where_a_period_is_a_duration(network):
-    text = '[stream]\nproblem = "adversarial"\n[[learners]]\nname = "Ensemble"\n'
-    for line in ('season = "1d"', 'advice = ["1d"]'):
-        assert "give the period as a number of rounds, or tables" in refused(
-            f"{text}{line}\n"
-        ).replace("give a number", "give the period as a number")
-    assert made_of(f"{text}season = 24\nadvice = [24]\n")
-
-
-def made_of(text):
-    with open("fine.toml", "w") as file:
-        file.write(text)
-    return made("fine.toml")
 
 
 def test_a_sweep_runs_through_seasons_and_advice(network):

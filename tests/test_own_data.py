@@ -29,8 +29,8 @@ from tidewolf.cli import main
 from tidewolf.core.settings import settings_of
 from tidewolf.experiments.experiment import TABLES
 from tidewolf.experiments.keys import kind_keys
+from tidewolf.experiments.models import File, Outputs
 from tidewolf.experiments.network_template import network_template
-from tidewolf.experiments.reading import OUTPUTS, TOP
 from tidewolf.files import FileFormat
 from tidewolf.networks import Network
 
@@ -539,7 +539,8 @@ def test_the_networks_file_explains_every_key_and_no_other() -> None:
         re.findall(r"^(?:# )?\[+(\w+)\]+$", text, re.MULTILINE)
     )
     stream = {*TABLES, "gaps", "context", "advice"} - {"weights", "budgets"}
-    known = {*TOP, *kind_keys(Network), *stream, *OUTPUTS, *settings_of(FileFormat), "horizons"}
+    known = {*File.model_fields, *kind_keys(Network), *stream, *Outputs.model_fields}
+    known |= {*settings_of(FileFormat), "horizons"}
     assert known <= keys
     assert keys - known == {"season", "calls_per_round", "headroom"}
     assert max(map(len, text.splitlines())) <= 100

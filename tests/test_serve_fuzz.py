@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import serving
 from serving import SIMPLEX, call, fresh
-from tidewolf.service.schemas import document
+from tidewolf.service.operations import document
 
 served = serving.served
 OPERATIONS = [
@@ -177,7 +177,7 @@ def _found(operation):
     schemas = document()["components"]["schemas"]
     name = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
     schema = schemas[name.rpartition("/")[2]]
-    if "oneOf" in schema:
+    if "anyOf" in schema:
         return set(schemas["Observation"]["properties"]) | {"observations"}
     return set(schema["properties"])
 

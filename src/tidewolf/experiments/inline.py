@@ -17,19 +17,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn, final
+from typing import Any, final
 
 import numpy as np
 
 from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import LARGEST_COUNT
 from tidewolf.core.errors import InvalidInput
-from tidewolf.core.names import did_you_mean
-from tidewolf.core.settings import Count, Names, Number, Numbers, Seed, Text
+from tidewolf.core.settings import Numbers, Text
 from tidewolf.core.types import NDArray
 from tidewolf.experiments.building import build
 from tidewolf.experiments.choice import Choice
-from tidewolf.experiments.experiment import FILE_FORMAT, maker
+from tidewolf.experiments.experiment import maker
 from tidewolf.experiments.inline_graph import commodity_rows, links_of, network_rows
 from tidewolf.experiments.keys import (
     NETWORK,
@@ -63,16 +62,6 @@ MOST_VALUES = 1_000_000
 """Numbers, texts, lists and objects of a request."""
 LONGEST_TEXT = 1000
 """Characters of a name, or another text."""
-KEYS = ("format", "name", "title", "set", "names", "rounds", "seeds", "caution", "learners")
-"""What a set and a learner are described by."""
-_OF_FILES = {
-    "stream": "rounds are sent as observations",
-    "files": "there are none to be read",
-    "incumbent": "its points come with the rounds",
-    "outputs": "results are asked for",
-    "sweep": "one learner decides",
-}
-"""Keys of files that a request has not, and why."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\x80-\x9f\ud800-\udfff]")
 _WORDS = (
     (re.compile(r",? or (?:the name of a table|a column of the graph's file)"), ""),
@@ -141,7 +130,8 @@ class Inline:
         Parameters
         ----------
         data : mapping
-            `set`, and perhaps `names`, `rounds`, `seeds`, `caution` and `learners`.
+            `set`, and perhaps `names`, `rounds`, `seeds`, `caution` and `learners`, each of its
+            kind; other keys are left alone.
 
         Returns
         -------
@@ -154,28 +144,18 @@ class Inline:
             Where it says something that is not accepted: the sentence begins with the keys that
             lead there.
         """
-        require_plain(data)
-        if not isinstance(data, Mapping):
-            raise InvalidInput(f"The request is an object with a set, not {shown(data)}.")
-        said = {name: value for name, value in data.items() if value is not None}
-        if "cautions" in said:
-            said.setdefault("caution", said.pop("cautions"))
-        body = Body("the request", said, {})
-        _require_keys(body)
-        _one(body, "format", Count(most=FILE_FORMAT))
-        for name in ("name", "title"):
-            _one(body, name, Text())
+        body = Body("the request", dict(data), {})
         hard_set = _set(body)
         require_modest(hard_set, Place(body, ("set",)))
-        learner = _learner(body, _one(body, "caution", Number(above=0.0)))
+        learner = _learner(body, _one(data.get("caution")))
         place = Place(body, ("learners", 0))
         require_modest_learner(learner.given, entries_of(hard_set), place)
         return cls(
             hard_set,
-            _names(body),
+            tuple(data.get("names", ())),
             learner,
-            _one(body, "rounds", Count()),
-            _one(body, "seeds", Seed()) or 0,
+            data.get("rounds"),
+            _one(data.get("seeds", 0)),
             body,
         )
 
@@ -276,51 +256,16 @@ def _require_text(value: Any) -> None:
         raise InvalidInput(f"A text of the request has a control character: {value!a}.")
 
 
-def _require_keys(body: Body) -> None:
-    for name in body.data:
-        if name in _OF_FILES:
-            raise body.refused(
-                f"a request names no files, and {_OF_FILES[name]}; leave {name} out.", name
-            )
-        if name not in KEYS:
-            raise body.refused(
-                f"a request has no key {name!r}; it takes {', '.join(KEYS)}."
-                f"{did_you_mean(name, KEYS)}",
-                name,
-            )
-
-
-def _one(body: Body, name: str, check: Count | Number | Text) -> Any:
-    """The value of a key that has one, or a list of one; None where it is not there."""
-    if name not in body.data:
-        return None
-    value = body.data[name]
-    if not isinstance(value, list) or name in ("format", "rounds"):
-        return read_value(body, (name,), value, key(name, check))
-    if len(value) != 1:
-        raise body.refused(f"one is given, not {len(value)}: one learner decides.", name)
-    return read_value(body, (name, 0), value[0], key(name, check))
-
-
-def _names(body: Body) -> tuple[str, ...]:
-    if "names" not in body.data:
-        return ()
-    found: tuple[str, ...] = read_value(
-        body, ("names",), body.data["names"], key("names", Names("What entries are called."))
-    )
-    if "" in found:
-        raise body.refused("a name has at least one character.", "names", found.index(""))
-    return found
+def _one(given: Any) -> Any:
+    """A value, which may be given as a list of one."""
+    return given[0] if isinstance(given, list) else given
 
 
 # --- the set --------------------------------------------------------------------------------------
 
 
 def _set(body: Body) -> Choice:
-    table = body.data.get("set")
-    if not isinstance(table, Mapping) or not table:
-        such = '{"kind": "Simplex", "n": 5}'
-        raise body.refused(f"a request has a set, such as {such}.", "set")
+    table = body.data["set"]
     if _is_network(table):
         known = kind_keys(Network)
         rest = network_rows(
@@ -412,14 +357,10 @@ def _learner(body: Body, caution: float | None) -> Choice:
 
 
 def _named_learner(body: Body) -> Choice:
-    entries = body.data["learners"]
-    if not isinstance(entries, list) or len(entries) != 1:
-        such = '[{"name": "Ensemble"}]'
-        many = f", not {len(entries)}" if isinstance(entries, list) else ""
-        raise body.refused(f"one learner decides{many}: give {such}.", "learners")
-    table = {"name": entries[0]} if isinstance(entries[0], str) else entries[0]
-    if not isinstance(table, Mapping) or "name" not in table:
-        _refuse_nameless(body)
+    (entry,) = body.data["learners"]
+    table = {"name": entry} if isinstance(entry, str) else entry
+    if "name" not in table:
+        raise body.refused('a learner has a name, such as {"name": "Ensemble"}.', "learners", 0)
     path = ("learners", 0)
     name = read_value(body, (*path, "name"), table["name"], key("name", Text()))
     try:
@@ -432,7 +373,3 @@ def _named_learner(body: Body) -> Choice:
         if names_file(known, each, value):
             raise body.refused(f"{NO_FILES}, not {shown(value)}.", *path, each)
     return Choice.of(name, given)
-
-
-def _refuse_nameless(body: Body) -> NoReturn:
-    raise body.refused('a learner has a name, such as {"name": "Ensemble"}.', "learners", 0)

@@ -10,25 +10,22 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidewolf.core.arguments import as_path
-from tidewolf.core.errors import InvalidInput, NewerFormat
+from tidewolf.core.errors import InvalidInput, MissingExtra, NewerFormat
 from tidewolf.core.names import did_you_mean
-from tidewolf.core.settings import Check, Count, Number, Seed, Setting, Text, settings_of
+from tidewolf.core.settings import Count, Setting, Text
 from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.experiment import (
     DEFAULT_LEARNERS,
     FILE_FORMAT,
-    FORMS,
     TABLES,
     Experiment,
     Tables,
 )
 from tidewolf.experiments.keys import (
     NETWORK,
-    Keys,
-    format_value,
     function_kinds,
     key,
     kind_keys,
@@ -38,62 +35,16 @@ from tidewolf.experiments.keys import (
     problem_keys,
     set_kinds,
     takes_a_set,
-    words_of,
 )
 from tidewolf.experiments.toml import Document, parse
 from tidewolf.experiments.toml_tables import read_choice, read_settings, read_value
 from tidewolf.files.format import FileFormat
-from tidewolf.files.gaps import GAPS
 from tidewolf.networks import Network
 
-OUTPUTS: Keys = {
-    "folder": key("folder", Text("Where results go.")),
-    "checkpoint_seconds": key(
-        "checkpoint_seconds", Number("How much work a power cut may cost.", above=0.0)
-    ),
-    "decisions": key("decisions", Text("Which files of decisions there are.", choices=FORMS)),
-    "smallest_path": key(
-        "smallest_path", Number("The least share of a path in paths.csv.", least=0.0)
-    ),
-}
+if TYPE_CHECKING:
+    from tidewolf.experiments.models import File
+
 _HORIZONS = key("horizons", Count("Numbers of rounds, each in place of `rounds`.", unit="rounds"))
-_GAPS = key(
-    "gaps",
-    Text(
-        'What is done about cells without a number and rows that a table lacks: "refuse", '
-        '"unseen" (such rounds are played, and nobody learns from them), "last" (the last number '
-        "of the column).",
-        choices=GAPS,
-    ),
-)
-_TABLES: Keys = {
-    name: key(name, Text(sentence))
-    for name, sentence in {
-        "problem": "The name of a built-in problem.",
-        "costs": "The table of what each coordinate costs in each round.",
-        "capacities": "The table of what each coordinate may be at most in each round.",
-        "weights": "The table of what each coordinate uses of the budget in each round.",
-        "budgets": "The table of the budget of each round, one column.",
-        "demands": "The table of what each commodity of a network sends in each round.",
-        "context": "The table of what kind of round each is: categories, or weights of them.",
-    }.items()
-} | {"gaps": _GAPS}
-TOP = (
-    "format",
-    "name",
-    "title",
-    "rounds",
-    "seeds",
-    "caution",
-    "incumbent",
-    "set",
-    "stream",
-    "learners",
-    "files",
-    "sweep",
-    "outputs",
-)
-"""The keys of a file outside any table."""
 
 
 def load(path: str | os.PathLike[str]) -> Experiment:
@@ -140,107 +91,75 @@ def load(path: str | os.PathLike[str]) -> Experiment:
 
 def read(text: str, path: Path) -> Experiment:
     """The experiment in the text of a file at `path`."""
+    try:
+        from tidewolf.experiments.models import File, read_model
+    except ImportError:
+        raise MissingExtra(
+            'Experiment files are read with pydantic: pip install "tidewolf[app]".'
+        ) from None
     document = parse(text, str(path))
-    data, folder = document.data, path.parent
-    for name in data:
-        if name not in TOP:
-            raise document.refused(
-                f"an experiment has no key {name!r}; it takes {', '.join(TOP)}."
-                f"{did_you_mean(name, TOP)}",
-                name,
-            )
-    if (found := _value(document, "format", Count(), FILE_FORMAT)) > FILE_FORMAT:
+    folder, file = path.parent, read_model(File, document)
+    if file.format > FILE_FORMAT:
         raise NewerFormat(
             f"{document.place('format')}: this tidewolf reads formats up to {FILE_FORMAT}, not "
-            f"{found}. Install a newer tidewolf."
+            f"{file.format}. Install a newer tidewolf."
         )
-    stream = _stream(document, folder)
-    outputs = read_settings(
-        document, ("outputs",), _table(document, "outputs"), OUTPUTS, "[outputs]"
-    )
+    stream = _stream(document, file, folder)
     learners = _learners(document, folder)
+    outputs = file.outputs
     return Experiment(
-        name=_value(document, "name", Text(), path.stem),
+        name=path.stem if file.name is None else file.name,
         stream=stream,
         hard_set=_set(document, stream, folder),
         learners=learners,
-        swept=_swept(document, learners),
-        rounds=_value(document, "rounds", Count(), None),
-        seeds=_values(document, "seeds", Seed()) or (0,),
-        cautions=_values(document, "caution", Number(above=0.0)),
-        title=_value(document, "title", Text(), ""),
-        folder=folder / outputs["folder"] if "folder" in outputs else None,
-        checkpoint_seconds=outputs.get("checkpoint_seconds", 10.0),
-        files=_files(document),
-        decisions=outputs.get("decisions"),
-        smallest_path=outputs.get("smallest_path", 0.0),
-        incumbent=_incumbent(document, folder),
+        swept=_swept(document, file, learners),
+        rounds=file.rounds,
+        seeds=_each(file.seeds),
+        cautions=_each(file.caution),
+        title=file.title,
+        folder=None if outputs.folder is None else folder / outputs.folder,
+        checkpoint_seconds=outputs.checkpoint_seconds,
+        files=FileFormat(**file.files.given),
+        decisions=outputs.decisions,
+        smallest_path=outputs.smallest_path,
+        incumbent=None if file.incumbent is None else folder / file.incumbent,
         document=document,
     )
 
 
-def _files(document: Document) -> FileFormat:
-    """How text is written in the files that an experiment names."""
-    known: Keys = {
-        name: key(name, setting.check)
-        for name, setting in settings_of(FileFormat).items()
-        if setting.check is not None
-    }
-    given = read_settings(document, ("files",), _table(document, "files"), known, "[files]")
-    return FileFormat(**given)
+def _each(given: Any) -> tuple[Any, ...]:
+    """Values, each once: a list of them, or one."""
+    if given is None:
+        return ()
+    return tuple(dict.fromkeys(given if isinstance(given, list) else [given]))
 
 
-def _incumbent(document: Document, folder: Path) -> Path | None:
-    given = _value(document, "incumbent", Text(), None)
-    return None if given is None else folder / given
+def _stream(document: Document, file: File, folder: Path) -> Choice | Tables:
+    from tidewolf.experiments.models import Rows, read_model
 
-
-def _stream(document: Document, folder: Path) -> Choice | Tables:
-    table = _table(document, "stream")
-    if "problem" in table:
-        return _problem(document, table)
-    if not table and not _is_network(_table(document, "set")):
+    if "problem" in file.stream:
+        return _problem(document, file.stream)
+    if not file.stream and not _is_network(file.set):
         ways = 'problem = "routing", or costs = "costs.csv" and capacities = "capacities.csv"'
         raise document.refused(f"an experiment needs a [stream]: {ways}.", "stream")
-    parts = {name: table[name] for name in ("losses", "constraints") if name in table}
-    rest = {name: value for name, value in table.items() if name not in {*parts, "advice"}}
-    tables = read_settings(document, ("stream",), rest, _TABLES, "[stream]")
-    gaps = {"gaps": tables.pop("gaps")} if "gaps" in tables else {}
-    given = (
-        gaps
-        | {name: folder / value for name, value in tables.items()}
-        | {
-            name: moved(
-                read_choice(document, ("stream", name), part, function_kinds()), folder.joinpath
-            )
-            for name, part in parts.items()
-        }
-    )
-    advice = _advice(document, table["advice"], folder) if "advice" in table else {}
+    given = read_model(Rows, document, "stream").given if file.stream else {}
+    for name in (*TABLES, "context"):
+        if name in given:
+            given[name] = folder / given[name]
+    for name in ("losses", "constraints"):
+        if name in given:
+            part = read_choice(document, ("stream", name), given[name], function_kinds())
+            given[name] = moved(part, folder.joinpath)
+    if "advice" in given:
+        given["advice"] = tuple((name, folder / one) for name, one in given["advice"].items())
     try:
-        return Tables(**given, advice=tuple(advice.items()))
+        return Tables(**given)
     except InvalidInput as error:
         raise document.refused(str(error), "stream") from None
 
 
-def _advice(document: Document, named: Any, folder: Path) -> dict[str, Path]:
-    """Tables of points by name."""
-    path = ("stream", "advice")
-    if not isinstance(named, dict) or not named:
-        such = 'advice = {incumbent = "incumbent.csv"}'
-        raise document.refused(
-            f"advice is a table of names, each with a table of points, such as {such}, not "
-            f"{format_value(named)}.",
-            *path,
-        )
-    return {
-        name: folder / read_value(document, (*path, name), value, key(name, Text()))
-        for name, value in named.items()
-    }
-
-
 def _problem(document: Document, table: Mapping[str, Any]) -> Choice:
-    name = read_value(document, ("stream", "problem"), table["problem"], _TABLES["problem"])
+    name = read_value(document, ("stream", "problem"), table["problem"], key("problem", Text()))
     try:
         known = problem_keys(name)
     except InvalidInput as error:
@@ -257,7 +176,7 @@ def _problem(document: Document, table: Mapping[str, Any]) -> Choice:
 
 
 def _set(document: Document, stream: Choice | Tables, folder: Path) -> Choice | None:
-    table = _table(document, "set")
+    table = document.data.get("set", {})
     if isinstance(stream, Choice):
         if not table:
             return None
@@ -287,16 +206,11 @@ def _is_network(table: Mapping[str, Any]) -> bool:
 
 
 def _learners(document: Document, folder: Path) -> tuple[Choice, ...]:
-    entries = document.data.get("learners", [{"name": name} for name in DEFAULT_LEARNERS])
-    if not isinstance(entries, list) or not entries:
-        raise document.refused(
-            'learners are tables, [[learners]] with name = "Ensemble", or a list of names.',
-            "learners",
-        )
+    entries = document.data.get("learners", DEFAULT_LEARNERS)
     found = []
     for i, entry in enumerate(entries):
         table = {"name": entry} if isinstance(entry, str) else entry
-        if not isinstance(table, dict) or "name" not in table:
+        if "name" not in table:
             raise document.refused(
                 'a learner has a name, such as name = "Ensemble".', "learners", i
             )
@@ -321,7 +235,7 @@ def _learners(document: Document, folder: Path) -> tuple[Choice, ...]:
 
 
 def _swept(
-    document: Document, learners: Sequence[Choice]
+    document: Document, file: File, learners: Sequence[Choice]
 ) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     """Lists of values, each of a kind that some learner takes."""
     known: dict[str, Setting] = {}
@@ -329,7 +243,7 @@ def _swept(
         known = {**learner_keys(learner.name), **known}
     known = {**known, "horizons": _HORIZONS}
     found = []
-    for name, given in _table(document, "sweep").items():
+    for name, given in file.sweep.items():
         if name not in known or name in ("horizon", "seed"):
             raise document.refused(
                 "[sweep] takes horizons and settings of the learners, not "
@@ -337,42 +251,9 @@ def _swept(
                 "sweep",
                 name,
             )
-        if not isinstance(given, list) or not given:
-            each = f"each of it {words_of(known[name])}"
-            raise document.refused(
-                f"{name} is a list, {each}, not {format_value(given)}.", "sweep", name
-            )
         values = [
             read_value(document, ("sweep", name, i), value, known[name])
             for i, value in enumerate(given)
         ]
         found.append((name, tuple(dict.fromkeys(values))))
     return tuple(found)
-
-
-def _table(document: Document, name: str) -> dict[str, Any]:
-    table = document.data.get(name, {})
-    if not isinstance(table, dict):
-        raise document.refused(f"{name} is a table, [{name}], not {format_value(table)}.", name)
-    return table
-
-
-def _value(document: Document, name: str, check: Check, default: Any) -> Any:
-    """The value of a key outside any table."""
-    if name not in document.data:
-        return default
-    return read_value(document, (name,), document.data[name], key(name, check))
-
-
-def _values(document: Document, name: str, check: Check) -> tuple[Any, ...]:
-    """Values of one kind, each once: a list of them, or one."""
-    given = document.data.get(name)
-    if not isinstance(given, list):
-        return () if given is None else (_value(document, name, check, None),)
-    if not given:
-        raise document.refused(
-            f"{name} is an empty list; leave it out, or give one value or more.", name
-        )
-    one = key(name, check)
-    found = [read_value(document, (name, i), value, one) for i, value in enumerate(given)]
-    return tuple(dict.fromkeys(found))

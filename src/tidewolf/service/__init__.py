@@ -15,18 +15,18 @@ what a session answers
     operating.py    modes, pins, going back, another learner: what operators do to it
     sessions.py     all of them by name: opened at first use, let go of when they fail
     overviews.py    how all of them stand (overview.py), without opening any
-    bodies.py       requests read: keys, rounds, reasons
+    models.py       what is asked and answered, as pydantic models
     replies.py      who asks, what is answered, and how much is allowed
 
 what HTTP adds
     server.py, app.py, gate.py, endpoints.py, handlers.py, connections.py, overload.py
                     the process, its addresses, who gets in, and how much at a time
-    strict_json.py, request_bodies.py, queries.py, answers.py, problems.py, schemas.py
-                    what is read, what is sent, and how both are described
+    strict_json.py, request_bodies.py, answers.py, problems.py, operations.py
+                    what is read, what is sent, and the addresses, described as OpenAPI
     tokens.py, quotas.py
                     who may do what, and how often
 
 what people look at
-    page.py, session_page.py, docs_page.py, rendering.py, sparkline.py, words.py
+    page.py, session_page.py, rendering.py, sparkline.py, words.py
                     pages; metrics.py is for Prometheus
 """

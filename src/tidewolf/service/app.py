@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import TYPE_CHECKING, Any, final
 
 from fastapi import FastAPI, Request, Response
@@ -18,15 +19,14 @@ from starlette.routing import Route
 
 from tidewolf import __version__
 from tidewolf.service import request_bodies
-from tidewolf.service.answers import Answer
-from tidewolf.service.docs_page import docs_page
-from tidewolf.service.endpoints import Endpoint, Handler, Operation
+from tidewolf.service.answers import Answer, page
+from tidewolf.service.endpoints import Endpoint
 from tidewolf.service.gate import Gate
 from tidewolf.service.handlers import Handlers
+from tidewolf.service.operations import OPERATIONS, document
 from tidewolf.service.overload import Traffic
 from tidewolf.service.problems import Refused, problem_of, retry_after
 from tidewolf.service.quotas import Quotas
-from tidewolf.service.schemas import document
 from tidewolf.service.server import POOL
 from tidewolf.service.sessions import Sessions
 from tidewolf.service.strict_json import dumps
@@ -62,7 +62,7 @@ def make_app(
         What each may ask; no bounds where there are none.
     traffic : Traffic, optional
         What is under way, and how much may be.
-    longest_body : int, default 16777216
+    longest_body : int, default 4194304
         Bytes of a body, at most.
     body_seconds : float, default 30.0
         How long a body may take.
@@ -90,16 +90,18 @@ def make_app(
         ThreadPoolExecutor(THREADS, f"{POOL}quick"),
         ThreadPoolExecutor(SLOW_THREADS, f"{POOL}slow"),
     )
-    description, docs = Answer(200, dumps(document())), docs_page(document())
-    endpoints: list[Endpoint | _Plain] = [
-        *(
-            Endpoint(path, operations, traffic, longest_body, body_seconds)
-            for path, operations in _routes(Handlers(sessions, quotas, traffic), *pools).items()
-        ),
-        _Plain("/openapi.json", lambda: description),
-        _Plain("/docs", lambda: docs),
-        _Plain("/healthz", _alive),
-        _Plain("/readyz", lambda: _readiness(sessions, traffic, bool(tokens))),
+    plain: dict[str, Callable[[], Answer]] = {
+        "/openapi.json": _description,
+        "/docs": _docs,
+        "/healthz": _alive,
+        "/readyz": lambda: _readiness(sessions, traffic, bool(tokens)),
+    }
+    handlers = Handlers(sessions, quotas, traffic)
+    endpoints = [
+        _Plain(path, plain[path])
+        if path in plain
+        else Endpoint(path, handlers, *pools, traffic, longest_body, body_seconds)
+        for path in OPERATIONS
     ]
     for endpoint in endpoints:
         app.router.routes.append(Route(endpoint.path, endpoint))
@@ -117,50 +119,10 @@ def make_app(
 
 
 class _App(FastAPI):
-    """FastAPI, described by `schemas`."""
+    """FastAPI, described by `operations`."""
 
     def openapi(self) -> dict[str, Any]:
         return document()
-
-
-def _routes(
-    of: Handlers, quick: ThreadPoolExecutor, slow: ThreadPoolExecutor
-) -> dict[str, dict[str, Operation]]:
-    """Every address of the contract that asks the sessions; the busiest come first."""
-
-    def write(handler: Handler) -> dict[str, Operation]:
-        return {"POST": Operation(handler, slow, has_body=True, writes=True)}
-
-    def busy(handler: Handler) -> dict[str, Operation]:
-        return {"POST": Operation(handler, quick, has_body=True, writes=True, at_once=of.at_once)}
-
-    def read(handler: Handler, pool: ThreadPoolExecutor = slow) -> dict[str, Operation]:
-        return {"GET": Operation(handler, pool)}
-
-    one = "/v1/sessions/{name}"
-    return {
-        f"{one}/decisions": busy(of.decide),
-        f"{one}/observations": busy(of.observe),
-        f"{one}/decisions/{{round}}": read(of.decision, quick),
-        one: {
-            **read(of.get, quick),
-            "PUT": Operation(of.put, slow, has_body=True, writes=True),
-            "DELETE": Operation(of.delete, slow, writes=True),
-        },
-        "/v1/sessions": read(of.list),
-        f"{one}/history": read(of.history),
-        f"{one}/members": read(of.members),
-        f"{one}/explanation": read(of.explanation),
-        f"{one}/report": read(of.report),
-        f"{one}/audit": read(of.audit),
-        f"{one}/migrate": write(of.migrate),
-        f"{one}/mode": write(of.mode),
-        f"{one}/rollback": write(of.rollback),
-        f"{one}/pin": write(of.pin),
-        "/v1/audit": read(of.audit),
-        "/metrics": read(of.metrics),
-        "/": read(of.overview),
-    }
 
 
 @final
@@ -177,6 +139,18 @@ class _Plain:
             detail = f"{self.path} has GET, and no {scope['method']}."
             answer = problem_of(Refused(405, detail, (b"allow", b"GET")))
         await answer.send(send)
+
+
+@cache
+def _description() -> Answer:
+    return Answer(200, dumps(document()))
+
+
+@cache
+def _docs() -> Answer:
+    from tidewolf.service.rendering import content_policy, render
+
+    return page(render("docs", title="The service", written="", said=document()), content_policy())
 
 
 def _alive() -> Answer:

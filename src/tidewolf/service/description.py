@@ -20,34 +20,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, final
 
-from tidewolf.core.arguments import shown
 from tidewolf.core.batch import Batch
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import InvalidInput, NotAMember
-from tidewolf.core.names import did_you_mean
-from tidewolf.core.settings import Check, Count, Number, Text
 from tidewolf.core.types import Array
-from tidewolf.experiments.inline import KEYS, Body, Inline, require_plain
-from tidewolf.experiments.keys import key
+from tidewolf.experiments.inline import Inline, require_plain
 from tidewolf.experiments.round_reader import RoundReader
-from tidewolf.experiments.toml_tables import read_value
 from tidewolf.live.entries import Entries, follows_clock, paths_of
 from tidewolf.methods.base import Learner
 from tidewolf.networks import Network
+from tidewolf.service import models
 from tidewolf.sets import ConvexSet
 
-OWN: dict[str, Check] = {
-    "expire_after": Count("For how many rounds an observation is waited for.", unit="rounds"),
-    "deadline": Number("How long a decision may take.", above=0.0, most=3600.0, unit="seconds"),
-    "stale_after": Number(
-        "After how long without an observation a session is stale.", above=0.0, unit="seconds"
-    ),
-    "why": Text("Why it is asked for."),
-}
-"""Keys of the service's own, beside `fallback`."""
-_ALL = (*(name for name in KEYS if name != "format"), *OWN, "fallback")
-_OTHER_NAMES = ("format", "cautions", "stream", "files", "incumbent", "outputs", "sweep")
-"""What `Inline` reads, or has a sentence for."""
+OWN = ("expire_after", "deadline", "stale_after", "fallback", "why")
+"""Keys of the service's own."""
 
 
 @final
@@ -238,29 +224,9 @@ class Description:
             Where it says something that is not accepted.
         """
         require_plain(body)
-        if not isinstance(body, Mapping):
-            raise InvalidInput(f"The request is an object with a set, not {shown(body)}.")
-        said = {name: value for name, value in body.items() if value is not None}
-        request = Body("the request", said, {})
-        for name in said:
-            if name not in _ALL and name not in _OTHER_NAMES:
-                raise request.refused(
-                    f"a request has no key {name!r}; it takes {', '.join(_ALL)}."
-                    f"{did_you_mean(name, _ALL)}",
-                    name,
-                )
-        own = {
-            name: read_value(request, (name,), said[name], key(name, check))
-            for name, check in OWN.items()
-            if name in said
-        }
-        fallback = said.get("fallback")
-        if fallback is not None and not isinstance(fallback, Mapping | list):
-            raise request.refused(
-                f"a point is numbers by name, or a list, not {shown(fallback)}.", "fallback"
-            )
-        rest = {name: value for name, value in said.items() if name not in (*OWN, "fallback")}
-        return cls(_text(said), Inline.of(rest), fallback=fallback, **own)
+        given = models.Description.read(body).given
+        own = {name: given[name] for name in OWN if name in given}
+        return cls(_text(body), Inline.of(given), **own)
 
     @classmethod
     def read(cls, text: str) -> Description:
@@ -330,5 +296,5 @@ class Description:
 
 
 def _text(said: Mapping[str, Any]) -> str:
-    kept = {name: value for name, value in said.items() if name != "why"}
+    kept = {name: value for name, value in said.items() if name != "why" and value is not None}
     return json.dumps(kept, sort_keys=True, allow_nan=False, separators=(",", ":"))

@@ -10,23 +10,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from tidewolf.core.errors import UnknownSession
 from tidewolf.service.answers import Answer
-from tidewolf.service.bodies import NAME
 from tidewolf.service.gate import CALLER
+from tidewolf.service.models import NAME, Query
+from tidewolf.service.operations import OPERATIONS, Operation
 from tidewolf.service.problems import Refused, problem_of
-from tidewolf.service.queries import whole
 from tidewolf.service.replies import Caller
-from tidewolf.service.request_bodies import read_body
+from tidewolf.service.request_bodies import parsed_size, read_body
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
+    from tidewolf.service.handlers import Handlers
     from tidewolf.service.overload import Traffic
+
+NO_QUERY = Query()
 
 
 class Asked(NamedTuple):
@@ -40,7 +44,7 @@ class Asked(NamedTuple):
         The session; empty where the address has none.
     round : int
         The round in the address; 0 where it has none.
-    query : bytes
+    query : object
         What stands behind the question mark.
     body : bytes
         What was sent.
@@ -49,38 +53,13 @@ class Asked(NamedTuple):
     caller: Caller
     name: str
     round: int
-    query: bytes
+    query: Any
     body: bytes
 
 
 Answered = tuple[Answer, "Future[Any] | None"]
 """An answer, and what to wait for before it is sent."""
 Handler = Callable[[Asked], Answered]
-
-
-class Operation(NamedTuple):
-    """What one method of an address does.
-
-    Parameters
-    ----------
-    handler : callable
-        Who answers, in a thread.
-    pool : Executor
-        Whose thread.
-    has_body : bool
-        Whether what was sent is read.
-    writes : bool
-        Whether readers are refused.
-    at_once : callable, optional
-        Gives what a request needs, held, where it takes less time than handing it to a thread and
-        back; else None.
-    """
-
-    handler: Handler
-    pool: ThreadPoolExecutor
-    has_body: bool = False
-    writes: bool = False
-    at_once: Callable[[Asked], contextlib.AbstractContextManager[object] | None] | None = None
 
 
 @final
@@ -91,8 +70,10 @@ class Endpoint:
     ----------
     path : str
         The template of the address.
-    operations : dict
-        What each method does.
+    handlers : Handlers
+        Who answers.
+    quick, slow : ThreadPoolExecutor
+        In whose threads: those that decide and observe, and those for what takes long.
     traffic : Traffic
         What is under way.
     longest : int
@@ -104,13 +85,16 @@ class Endpoint:
     def __init__(
         self,
         path: str,
-        operations: dict[str, Operation],
+        handlers: Handlers,
+        quick: ThreadPoolExecutor,
+        slow: ThreadPoolExecutor,
         traffic: Traffic,
         longest: int,
         seconds: float,
     ) -> None:
         self.path = path
-        self._operations, self._traffic = operations, traffic
+        self._operations, self._handlers, self._traffic = OPERATIONS[path], handlers, traffic
+        self._quick, self._slow = quick, slow
         self._longest, self._seconds = longest, seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -134,14 +118,62 @@ class Endpoint:
         name, number = _address(scope["path_params"], caller, method)
         if operation.writes and caller.role != "writer":
             raise Refused(403, "This token is a reader's: it looks, and changes nothing.")
-        asked = Asked(caller, name, number, scope["query_string"], b"")
-        if not operation.has_body:
-            return await _answered(operation, asked)
+        query = NO_QUERY if operation.query is None else operation.query.read(scope["query_string"])
+        asked = Asked(caller, name, number, query, b"")
+        if operation.body is None:
+            return await self._answered(operation, asked)
         raw = await read_body(scope, receive, self._traffic, self._longest, self._seconds)
+        held = len(raw)
         try:
-            return await _answered(operation, asked._replace(body=raw))
+            more = parsed_size(raw, self._longest)
+            self._traffic.hold(more, held)
+            held += more
+            return await self._answered(operation, asked._replace(body=raw))
         finally:
-            self._traffic.held -= len(raw)
+            self._traffic.held -= held
+
+    async def _answered(self, operation: Operation, asked: Asked) -> Answer:
+        """The answer of a handler, once what it wrote is on disk; in a thread, unless it takes less
+        time than going there. The loop is woken up once.
+        """
+        handler: Handler = getattr(self._handlers, operation.handler)
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+
+        def settle(answer: Answer | None, error: BaseException | None) -> None:
+            if done.done():
+                return
+            if error is not None:
+                done.set_exception(error)
+            else:
+                done.set_result(answer)
+
+        def wake(answer: Answer | None, error: BaseException | None) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop was stopped at once: nobody waits
+                loop.call_soon_threadsafe(settle, answer, error)
+
+        def work() -> None:
+            try:
+                answer, after = handler(asked)
+            except BaseException as error:
+                wake(None, error)
+                return
+            if after is None:
+                wake(answer, None)
+            else:
+                after.add_done_callback(lambda kept: wake(answer, kept.exception()))
+
+        held = self._handlers.at_once(asked) if operation.quick and operation.writes else None
+        if held is None:
+            (self._quick if operation.quick else self._slow).submit(work)
+        else:
+            with held:
+                answer, after = handler(asked)
+            if after is None or (after.done() and after.exception() is None):
+                return answer
+            after.add_done_callback(lambda kept: wake(answer, kept.exception()))
+        found: Answer = await done
+        return found
 
 
 def _address(params: dict[str, str], caller: Caller, method: str) -> tuple[str, int]:
@@ -156,10 +188,9 @@ def _address(params: dict[str, str], caller: Caller, method: str) -> tuple[str, 
             )
         if not name.startswith(caller.prefix):
             raise unknown(name)
-    found = whole(number)
-    if not found:
+    if not re.fullmatch(r"0*[1-9][0-9]{0,14}", number):
         raise Refused(404, "A round is a whole number, from 1.")
-    return name, found
+    return name, int(number)
 
 
 def unknown(name: str) -> UnknownSession:
@@ -182,46 +213,3 @@ def unknown(name: str) -> UnknownSession:
     There is no session called 'lisbon'.
     """
     return UnknownSession(f"There is no session called {name!r}.")
-
-
-async def _answered(operation: Operation, asked: Asked) -> Answer:
-    """The answer of a handler, once what it wrote is on disk; in a thread, unless it takes less
-    time than going there. The loop is woken up once.
-    """
-    loop = asyncio.get_running_loop()
-    done = loop.create_future()
-
-    def settle(answer: Answer | None, error: BaseException | None) -> None:
-        if done.done():
-            return
-        if error is not None:
-            done.set_exception(error)
-        else:
-            done.set_result(answer)
-
-    def wake(answer: Answer | None, error: BaseException | None) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop was stopped at once: nobody waits
-            loop.call_soon_threadsafe(settle, answer, error)
-
-    def work() -> None:
-        try:
-            answer, after = operation.handler(asked)
-        except BaseException as error:
-            wake(None, error)
-            return
-        if after is None:
-            wake(answer, None)
-        else:
-            after.add_done_callback(lambda kept: wake(answer, kept.exception()))
-
-    held = None if operation.at_once is None else operation.at_once(asked)
-    if held is None:
-        operation.pool.submit(work)
-    else:
-        with held:
-            answer, after = operation.handler(asked)
-        if after is None or (after.done() and after.exception() is None):
-            return answer
-        after.add_done_callback(lambda kept: wake(answer, kept.exception()))
-    found: Answer = await done
-    return found

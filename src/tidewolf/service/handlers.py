@@ -15,9 +15,9 @@ from tidewolf import __version__
 from tidewolf.core.errors import TooMany, UnknownSession
 from tidewolf.service.answers import Answer, page
 from tidewolf.service.endpoints import Answered, Asked
+from tidewolf.service.models import AuditQuery, HistoryQuery, ListQuery
 from tidewolf.service.overload import Traffic
 from tidewolf.service.problems import Refused
-from tidewolf.service.queries import MOST, as_whole, read_query
 from tidewolf.service.quotas import Quotas
 from tidewolf.service.replies import Reply
 from tidewolf.service.request_bodies import as_object
@@ -74,11 +74,9 @@ class Handlers:
         return _json(self._sessions.observe(asked.name, body, asked.caller))
 
     def decision(self, asked: Asked) -> Answered:
-        read_query(asked.query)
         return _json(self._sessions.decision(asked.name, asked.round))
 
     def get(self, asked: Asked) -> Answered:
-        read_query(asked.query)
         return _json(self._sessions.get(asked.name))
 
     def put(self, asked: Asked) -> Answered:
@@ -104,47 +102,40 @@ class Handlers:
             ) from None
 
     def delete(self, asked: Asked) -> Answered:
-        why = read_query(asked.query, "why").get("why", "")
-        return _json(self._sessions.delete(asked.name, why, asked.caller))
+        return _json(self._sessions.delete(asked.name, asked.query.why, asked.caller))
 
     def list(self, asked: Asked) -> Answered:
-        query = read_query(asked.query, "prefix", "after", "most")
-        most = as_whole(query, "most", 100, 1, MOST)
-        prefix, own = query.get("prefix", ""), asked.caller.prefix
+        query: ListQuery = asked.query
+        prefix, own = query.prefix, asked.caller.prefix
         if own.startswith(prefix):
             prefix = own
         elif not prefix.startswith(own):
             return _json(Reply(200, {"sessions": []}, None))
-        return _json(self._sessions.list(prefix, query.get("after", ""), most))
+        return _json(self._sessions.list(prefix, query.after, query.most))
 
     def history(self, asked: Asked) -> Answered:
-        query = read_query(asked.query, "first", "most")
-        first, most = as_whole(query, "first", 1, 1), as_whole(query, "most", 100, 1, MOST)
-        return _json(self._sessions.history(asked.name, first, most))
+        query: HistoryQuery = asked.query
+        return _json(self._sessions.history(asked.name, query.first, query.most))
 
     def members(self, asked: Asked) -> Answered:
-        read_query(asked.query)
         return _json(self._sessions.members(asked.name))
 
     def explanation(self, asked: Asked) -> Answered:
-        read_query(asked.query)
         return _json(self._sessions.explanation(asked.name))
 
     def report(self, asked: Asked) -> Answered:
         from tidewolf.service.rendering import content_policy
 
-        read_query(asked.query)
         reply = self._sessions.report(asked.name)
         return page(reply.body["html"], content_policy()), reply.after
 
     def audit(self, asked: Asked) -> Answered:
-        query = read_query(asked.query, "after", "most")
-        after, most = as_whole(query, "after", 0, 0), as_whole(query, "most", 100, 1, MOST)
+        query: AuditQuery = asked.query
         if not asked.name and asked.caller.prefix:
             raise Refused(
                 403, "The log of all sessions is for tokens of all sessions: ask for one's own."
             )
-        return _json(self._sessions.audit(asked.name or None, after, most))
+        return _json(self._sessions.audit(asked.name or None, query.after, query.most))
 
     def migrate(self, asked: Asked) -> Answered:
         return _json(self._sessions.migrate(asked.name, as_object(asked.body), asked.caller))
@@ -162,8 +153,8 @@ class Handlers:
         from tidewolf.service.page import page as overview
         from tidewolf.service.rendering import content_policy
 
-        after = read_query(asked.query, "after").get("after", "")
-        return page(overview(self._sessions, asked.caller, after), content_policy()), None
+        shown = overview(self._sessions, asked.caller, asked.query.after)
+        return page(shown, content_policy()), None
 
     def metrics(self, asked: Asked) -> Answered:
         from tidewolf.service.metrics import exposition

@@ -6,13 +6,19 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from tidewolf.core.errors import InvalidInput
 from tidewolf.core.types import Floats
 
 _NUMBER = np.dtype("<f8")
+_LISTED = re.compile(r"(expired, with nothing told of (?:them|it)(?::|, last) )([\d, ]+)")
+_ROUND = re.compile(r"(\b[Rr]ound |\bround=|\brollback\()(\d+)")
 
 
 class Note(NamedTuple):
@@ -92,3 +98,24 @@ class Note(NamedTuple):
             return cls(decision, proposal=next(parts) if which & 2 else None, **said)
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
+
+
+def noted_from_one(note: str) -> str:
+    """A note of a session in the numbers that requests have."""
+
+    def more(found: re.Match[str]) -> str:
+        return f"{found[1]}{', '.join(str(int(one) + 1) for one in found[2].split(', '))}"
+
+    return _LISTED.sub(more, note)
+
+
+@contextmanager
+def counted_from_one() -> Iterator[None]:
+    """Refusals of a session in the numbers that requests have: it counts rounds from 0."""
+    try:
+        yield
+    except InvalidInput as error:
+        said = _ROUND.sub(lambda found: f"{found[1]}{int(found[2]) + 1}", str(error))
+        if said == str(error):
+            raise
+        raise type(error)(said) from None

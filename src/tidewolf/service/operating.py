@@ -7,99 +7,87 @@ in the round that stands.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arguments import shown
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.types import Floats
-from tidewolf.service.bodies import as_body, as_round, counted_from_one
 from tidewolf.service.description import Made
-from tidewolf.service.modes import MODES, Point, Settings
+from tidewolf.service.models import ModeChange, Pin, Rollback
+from tidewolf.service.modes import Point, Settings
+from tidewolf.service.notes import counted_from_one
 from tidewolf.service.served import Served
 
 
-def set_mode(served: Served, given: Any) -> str:
+def set_mode(served: Served, body: ModeChange) -> str:
     """Another mode.
 
     Parameters
     ----------
     served : Served
         The session.
-    given : mapping
-        The request: `mode`, `incumbent`, `why`.
+    body : ModeChange
+        The request.
 
     Returns
     -------
     str
         What was done, for the audit.
     """
-    body = as_body(given, ("mode", "incumbent", "why"), "A change of the mode")
-    mode = body.get("mode")
-    if mode not in MODES:
-        raise InvalidInput(
-            f"The mode is {', '.join(MODES[:-1])} or {MODES[-1]}, not {shown(mode)}."
-        )
+    mode = body.mode
     if mode != "live":
         served.require_overrides()
     incumbent = None
-    if "incumbent" in body:
+    if body.incumbent is not None:
         if mode != "shadow":
             raise InvalidInput(f"An incumbent's point is played in shadow, not in mode {mode}.")
-        incumbent = served.member(body["incumbent"], "The incumbent's point")
+        incumbent = served.member(body.incumbent, "The incumbent's point")
     frozen = _standing(served) if mode == "frozen" else None
     served.operate(served.settings.changed(mode=mode, incumbent=incumbent, frozen=frozen))
     return f"mode {mode}"
 
 
-def set_pin(served: Served, given: Any) -> str:
+def set_pin(served: Served, body: Pin) -> str:
     """Pinned at a point, or at none.
 
     Parameters
     ----------
     served : Served
         The session.
-    given : mapping
-        The request: `decision`, which is null to unpin, and `why`.
+    body : Pin
+        The request.
 
     Returns
     -------
     str
         What was done, for the audit.
     """
-    body = as_body(given, ("decision", "why"), "A pin")
-    if not isinstance(given, dict) or "decision" not in given:
-        raise InvalidInput('A pin has a "decision": a point, or null to unpin.')
-    if "decision" not in body:
+    if body.decision is None:
         served.operate(served.settings.changed(pin=None))
         return "unpin"
     served.require_overrides()
-    pin = served.member(body["decision"], "The decision to pin")
+    pin = served.member(body.decision, "The decision to pin")
     served.operate(served.settings.changed(pin=pin))
     return "pin"
 
 
-def go_back(served: Served, given: Any) -> str:
+def go_back(served: Served, body: Rollback) -> str:
     """Back to the moment when a round became the coming one.
 
     Parameters
     ----------
     served : Served
         The session.
-    given : mapping
-        The request: `round`, `why`.
+    body : Rollback
+        The request.
 
     Returns
     -------
     str
         What was done, for the audit.
     """
-    body = as_body(given, ("round", "why"), "A rollback")
-    if "round" not in body:
-        raise InvalidInput("A rollback has the round to go back to, from 1.")
-    number, before = as_round(body["round"]), served.coming
+    number, before = body.round - 1, served.coming
     served.shelf.flushed(served.name).result()
     with counted_from_one():
         served.session.rollback(number)

@@ -135,23 +135,25 @@ class Traffic:
             )
         self.in_flight += 1
 
-    def hold(self, bytes_more: int) -> None:
+    def hold(self, bytes_more: int, own: int = 0) -> None:
         """Make room for so much of a body; who did gives it back to `held` in the end.
 
         Parameters
         ----------
         bytes_more : int
             How much.
+        own : int, default 0
+            Bytes of the same body that are held already.
 
         Raises
         ------
         Overloaded
             Where all bodies together would be larger than may be.
         """
-        if self.held and self.held + bytes_more > self.most_held:
+        if self.held > own and self.held + bytes_more > self.most_held:
             raise Overloaded(
-                f"Bodies of {self.held:,} bytes are being read already, as many as may be: come "
-                "again."
+                f"Bodies that take {self.held:,} bytes are being read already, as many as may be: "
+                "come again."
             )
         self.held += bytes_more
 

@@ -15,8 +15,14 @@ if TYPE_CHECKING:
 
     from tidewolf.service.overload import Traffic
 
-LONGEST = 16 << 20
+LONGEST = 4 << 20
 """Bytes of a body, at most."""
+LARGEST = 32
+"""Bytes of memory for each byte of the longest body, at most, once a body is parsed."""
+SHORT = 1 << 16
+"""Bytes of a body that takes little memory, whatever it holds."""
+_COSTS = {b",": 100, b":": 128, b"[": 64, b"{": 200}
+"""Bytes of memory for what a character of JSON may begin."""
 SECONDS = 30.0
 """How long a body may take."""
 
@@ -38,7 +44,7 @@ async def read_body(
         Where its pieces come from.
     traffic : Traffic
         What is under way.
-    longest : int, default 16777216
+    longest : int, default 4194304
         Bytes that it may have.
     seconds : float, default 30.0
         How long it may take.
@@ -51,7 +57,7 @@ async def read_body(
     Raises
     ------
     Refused
-        Where it is longer, takes longer, is compressed, or does not come to its end.
+        If it is longer, takes longer, is compressed, or does not come to its end.
     Overloaded
         Where too much is being read already.
     """
@@ -90,6 +96,40 @@ async def _read(receive: Receive, traffic: Traffic, longest: int, pieces: list[b
         traffic.hold(len(piece))
         pieces.append(piece)
         more = message.get("more_body", False)
+
+
+def parsed_size(raw: bytes, longest: int = LONGEST) -> int:
+    """How much memory a body takes once it is parsed, estimated from above before that.
+
+    Parameters
+    ----------
+    raw : bytes
+        The body.
+    longest : int, default 4194304
+        Bytes that it may have.
+
+    Returns
+    -------
+    int
+        Bytes; 0 if the body is short.
+
+    Raises
+    ------
+    Refused
+        If it is more than `LARGEST` times the longest body: `{},` has 3 bytes, and takes 72.
+
+    Examples
+    --------
+    >>> from tidewolf.service.request_bodies import parsed_size
+    >>> parsed_size(b'{"round": 3}'), parsed_size(b"1," * 100_000)
+    (0, 12400000)
+    """
+    if len(raw) <= SHORT:
+        return 0
+    size = 12 * len(raw) + sum(raw.count(mark) * cost for mark, cost in _COSTS.items())
+    if size > LARGEST * longest:
+        raise Refused(413, "The body has too many values: send less at a time.")
+    return size
 
 
 def _too_long(longest: int) -> Refused:

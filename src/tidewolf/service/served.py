@@ -21,7 +21,6 @@ from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.conforming import is_member
@@ -46,22 +45,15 @@ from tidewolf.methods.available import entries_out
 from tidewolf.methods.moves import distance_moved
 from tidewolf.methods.turns import takes_late
 from tidewolf.service import feedback, modes
-from tidewolf.service.bodies import (
-    as_body,
-    as_round,
-    as_seconds,
-    counted_from_one,
-    noted_from_one,
-)
 from tidewolf.service.description import Made
 from tidewolf.service.feedback import BROKEN, Seen
 from tidewolf.service.ladder import Chosen, Rung, descend, wanted_rung
+from tidewolf.service.models import DecisionRequest, Observation
 from tidewolf.service.modes import INCUMBENT, Settings, Wanted, wanted
-from tidewolf.service.notes import Note
+from tidewolf.service.notes import Note, counted_from_one, noted_from_one
 from tidewolf.service.replies import Limits
 from tidewolf.session import Session
 
-DECISION_KEYS = ("round", "time", "context", "advice", "unavailable", "deadline")
 RECENT, FEWEST, ROOM = 32, 4, 100_000
 """Rounds that were observed last and are remembered: at most, at least, and entries of points."""
 SNAPSHOT_EVERY = 500
@@ -266,11 +258,11 @@ class Served:
             The answer.
         """
         self.fell = False
-        body = as_body(given, DECISION_KEYS, "A request for a decision")
-        number = as_round(body["round"]) if "round" in body else self.session.round
+        body = DecisionRequest.read(given)
+        number = self.session.round if body.round is None else body.round - 1
         if self._is_over(number):
             return self._decision_again(number)
-        asked = self._asked(number, body)
+        asked = self._asked(number, body.given)
         self._require_room(number)
         before = self._answers.get(number)
         if before is not None and self._stands(number, before):
@@ -315,18 +307,12 @@ class Served:
             known,
             "" if said is None else said.identity or "",
             entries_out(self.session.learner.hard_set, said),
-            as_seconds(body["deadline"], "The deadline")
-            if "deadline" in body
-            else self.settings.deadline,
+            body.get("deadline", self.settings.deadline),
         )
 
-    def _advice(self, given: Any) -> dict[str, Array]:
-        if not isinstance(given, Mapping):
-            raise InvalidInput(
-                f"Advice is points by name, such as {{'incumbent': ...}}, not {shown(given)}."
-            )
+    def _advice(self, given: Mapping[str, Any]) -> dict[str, Array]:
         return {
-            str(name): self.entries.point(point, f"The advice {name!r}")
+            name: self.entries.point(point, f"The advice {name!r}")
             for name, point in given.items()
             if point is not None
         }
@@ -545,8 +531,8 @@ class Served:
         dict
             The `round`, its `cost` and `violation`, and how many `rounds` were observed then.
         """
-        body = as_body(given, feedback.KEYS, "An observation")
-        number = as_round(body["round"]) if "round" in body else self.session.round
+        body = Observation.read(given).given
+        number = body["round"] - 1 if "round" in body else self.session.round
         seen = feedback.read(body, self.made)
         played = None
         if "played" in body:

@@ -67,7 +67,7 @@ class Settings(NamedTuple):
         How long an observation may wait for others to be kept with. Unit: seconds.
     max_sessions : int, default 10_000
         Sessions, at most.
-    max_body : int, default 16777216
+    max_body : int, default 4194304
         Bytes of a body, at most.
     max_waiting : int, default 256
         Requests under way, at most.
@@ -92,7 +92,7 @@ class Settings(NamedTuple):
     insecure: bool = False
     commit_within: float = 0.01
     max_sessions: int = 10_000
-    max_body: int = 16 << 20
+    max_body: int = 4 << 20
     max_waiting: int = 256
     rate: float | None = None
     observation_rate: float | None = None

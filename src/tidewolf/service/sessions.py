@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, cast, final
+from typing import Any, TypeVar, cast, final
 
 import numpy as np
 
@@ -45,17 +45,25 @@ from tidewolf.durable.shelf import Card, Entry, Shelf
 from tidewolf.evaluation.members import Members
 from tidewolf.methods.available import entries_out
 from tidewolf.service import operating
-from tidewolf.service.bodies import as_body, as_name, as_reason, as_round
 from tidewolf.service.description import Description, Made
 from tidewolf.service.feedback import BROKEN
 from tidewolf.service.ladder import Rung, descend, wanted_rung
+from tidewolf.service.models import (
+    NAME,
+    DecisionRequest,
+    Migration,
+    ModeChange,
+    Observations,
+    Pin,
+    Rollback,
+)
 from tidewolf.service.modes import Settings, wanted
 from tidewolf.service.notes import Note
 from tidewolf.service.overview import Overview
 from tidewolf.service.overviews import Overviews
 from tidewolf.service.problems import problem, status_of
 from tidewolf.service.replies import Caller, Limits, Reply
-from tidewolf.service.served import DECISION_KEYS, Observed, Served, on_disk
+from tidewolf.service.served import Observed, Served, on_disk
 from tidewolf.service.warming import warm_up
 
 LONGEST_LIST = 10_000
@@ -68,6 +76,7 @@ QUICK = 0.003
 """What a request may take where others wait for it. Unit: seconds."""
 OVERVIEW_FOR = 1.0
 """How long an overview is good. Unit: seconds."""
+R = TypeVar("R", ModeChange, Pin, Rollback, Migration)
 _New = tuple[str, Made]
 """What was just made, and of which description."""
 COUNTED = ("observations", "repeated", "refused", "breaches", "failed_commits", "opened")
@@ -143,9 +152,13 @@ class Sessions:
 
     def put(self, name: str, given: Any, caller: Caller) -> Reply:
         """Make a session; one that is there already as it is described is answered alike."""
-        name = as_name(name)
+        if not NAME.fullmatch(name):
+            raise InvalidInput(
+                "The name of a session is 1 to 100 letters, digits, dots, dashes and underscores, "
+                f"and begins with a letter or a digit: {shown(name)} is none."
+            )
         description = Description.of(given)
-        why, text = as_reason(description.why), description.canonical
+        why, text = description.why, description.canonical
         if (card := self.shelf.card(name)) is None:
             made = description.made()
             settings = Settings(
@@ -201,9 +214,8 @@ class Sessions:
         cards = self.shelf.cards(prefix, after, _most(most))
         return Reply(200, _versioned({"sessions": [_in_list(card) for card in cards]}))
 
-    def delete(self, name: str, why: Any, caller: Caller) -> Reply:
+    def delete(self, name: str, why: str, caller: Caller) -> Reply:
         """Without a session and all that was kept of it, but the audit."""
-        why = as_reason(why)
         with self._locked(name) as place:
             with self.shelf.bundle(name) as bundle:
                 self.shelf.delete(name)
@@ -257,9 +269,8 @@ class Sessions:
 
     def decision(self, name: str, round: int) -> Reply:
         """The decision of a round that is over, waits, or stands."""
-        number = as_round(round)
         with self._held(name, looks=True) as served:
-            body, after = served.decision(number), self._after(served)
+            body, after = served.decision(round - 1), self._after(served)
         return Reply(200, _versioned(body), after)
 
     def observe(self, name: str, given: Any, caller: Caller) -> Reply:
@@ -281,9 +292,7 @@ class Sessions:
             return Reply(200, _versioned(body), self._watched(served, bundle.future))
 
     def _items(self, given: Mapping[str, Any]) -> Sequence[Any]:
-        items = as_body(given, ("observations",), "A request with observations").get("observations")
-        if not isinstance(items, list) or not items:
-            raise InvalidInput(f"Observations are a list of one at least, not {shown(items)}.")
+        items = Observations.read(given).observations
         if len(items) > self.limits.observations:
             raise InvalidInput(
                 f"{len(items):,} observations were given; a request has at most "
@@ -309,7 +318,6 @@ class Sessions:
 
     def history(self, name: str, first: int = 1, most: int = 1000) -> Reply:
         """What was observed of rounds, in order; nothing that is not on disk is found there."""
-        first = as_round(first) + 1
         rows = self.shelf.rounds_of(name, first, first + _most(most) - 1)
         rounds = [
             _in_history(row.round, Observed(row.at, row.cost, row.violation, note))
@@ -386,43 +394,42 @@ class Sessions:
 
     def mode(self, name: str, given: Any, caller: Caller) -> Reply:
         """Live, shadow or frozen."""
-        return self._operated(name, given, caller, lambda one: operating.set_mode(one, given))
+        return self._operated(name, ModeChange, given, caller, operating.set_mode)
 
     def pin(self, name: str, given: Any, caller: Caller) -> Reply:
         """Pinned at a point, or at none."""
-        return self._operated(name, given, caller, lambda one: operating.set_pin(one, given))
+        return self._operated(name, Pin, given, caller, operating.set_pin)
 
     def rollback(self, name: str, given: Any, caller: Caller) -> Reply:
         """Back to a round."""
-        return self._operated(name, given, caller, lambda one: operating.go_back(one, given))
+        return self._operated(name, Rollback, given, caller, operating.go_back)
 
     def migrate(self, name: str, given: Any, caller: Caller) -> Reply:
         """With another learner of the same kind, such as over a network that changed."""
-        body = as_body(given, ("set", "learners", "fallback", "why"), "A migration")
-        changes = {key: value for key, value in body.items() if key != "why"}
-        if isinstance(given, Mapping) and "fallback" in given:
-            changes["fallback"] = given["fallback"]  # null is none
-        if not changes:
-            raise InvalidInput("A migration has a set, or learners, or a fallback, to go on with.")
 
-        def go_on(served: Served) -> str:
+        def go_on(served: Served, body: Migration) -> str:
+            changes = {key: value for key, value in body.given.items() if key != "why"}
+            if "fallback" in body.model_fields_set:
+                changes["fallback"] = body.fallback  # null is none
+            if not changes:
+                raise InvalidInput("A migration has a set, or learners, or a fallback.")
             description = Description.read(served.card.description).with_changes(**changes)
-            said = operating.go_on_as(served, description.made(), description.canonical)
+            what = operating.go_on_as(served, description.made(), description.canonical)
             served.card = served.card._replace(description=description.canonical)
-            return said
+            return what
 
-        return self._operated(name, given, caller, go_on)
+        return self._operated(name, Migration, given, caller, go_on)
 
     def _operated(
-        self, name: str, given: Any, caller: Caller, do: Callable[[Served], str]
+        self, name: str, kind: type[R], given: Any, caller: Caller, do: Callable[[Served, R], str]
     ) -> Reply:
         with self._refusals():
-            why = as_reason(given.get("why")) if isinstance(given, Mapping) else ""
+            body = kind.read(given)
             with self._held(name) as served, self.shelf.bundle(name) as bundle:
-                what = do(served)
-                self.shelf.audit(caller.who, name, what, why)
-                body = served.description()
-            return Reply(200, _versioned(body), self._watched(served, bundle.future))
+                what = do(served, body)
+                self.shelf.audit(caller.who, name, what, body.why or "")
+                found = served.description()
+            return Reply(200, _versioned(found), self._watched(served, bundle.future))
 
     def close(self) -> None:
         """Let go of all sessions; the shelf stays open."""
@@ -575,11 +582,11 @@ class Sessions:
         card = self.shelf.card(name)
         if card is None:
             raise UnknownSession(f"There is no session called {name!r}.")
-        body = as_body(given, DECISION_KEYS, "A request for a decision")
-        number = as_round(body["round"]) if "round" in body else card.rounds
+        body = DecisionRequest.read(given)
+        number = card.rounds if body.round is None else body.round - 1
         settings, made = Settings.shown(card.settings), _made(card)
         entries = made.entries
-        said = entries.unavailable(body["unavailable"]) if "unavailable" in body else None
+        said = None if body.unavailable is None else entries.unavailable(body.unavailable)
         out = entries_out(made.K, Known(unavailable=said))
         fallback, want = settings.fallback, wanted(settings)
         static = to_numpy(made.K.center) if fallback is None else np.array(fallback)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Self, final
 
 from tidewolf.core.errors import InvalidInput
-from tidewolf.service.bodies import NAME
+from tidewolf.service.models import NAME
 from tidewolf.service.replies import Caller
 
 ROLES = ("reader", "writer")
