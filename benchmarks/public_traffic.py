@@ -13,9 +13,10 @@ as before: headroom has to be uneven to mean anything. It is the spread of each 
 its largest of the last twelve, in place of the mean.
 
 Many splits are best for a matrix, as most links are not the fullest. "Any" is the corner that a
-simplex method happens to end in; "most even" the one of them nearest to even splits,
+simplex method happens to end in; "most even" is near to even splits and as good up to
+EVEN |x - even|^2,
 
-    min  fullest(x) + EVEN |x - even|^2,        EVEN small enough not to matter to the first term.
+    min  fullest(x) / fullest(even) + EVEN |x - even|^2.
 """
 
 from __future__ import annotations

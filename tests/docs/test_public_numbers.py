@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks.public_tables import ABSENT, Skipped, Table, differences, parsed
-from benchmarks.public_traffic import any_best, most_even
-from hypothesis import given, settings
+from benchmarks.public_traffic import EVEN, any_best, most_even
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
@@ -218,9 +218,14 @@ def test_the_theta_function_of_a_pentagon() -> None:
 
 
 @settings(max_examples=4)
+@example(seed=225)
 @given(seed=seeds)
 def test_the_most_even_of_the_best_splits(seed: int) -> None:
-    """As full as the other best splits make the fullest link, and no farther from even."""
+    """Nearly as good as the best splits, and no farther from even.
+
+    With F the fullest link over that of even splits, x minimises F + EVEN |x - even|^2, so for every
+    best split z: F(x) <= F(z) + EVEN |z - even|^2, and |x - even| <= |z - even|.
+    """
     rng = np.random.default_rng(seed)
     nodes = range(4)
     pairs = list(itertools.permutations(nodes, 2))
@@ -228,9 +233,11 @@ def test_the_most_even_of_the_best_splits(seed: int) -> None:
     demands = rng.exponential(1.0, (2, len(pairs))) * (rng.random((2, len(pairs))) < 0.8)
     losses, K = tunnels.max_utilization(demands), tunnels.splits
     corner, even = any_best(losses, K, demands), most_even(losses, K, demands)
-    np.testing.assert_allclose(losses.values_at(even), losses.values_at(corner), rtol=1e-6)
-    farther = np.linalg.norm(corner - K.center, axis=1) - np.linalg.norm(even - K.center, axis=1)
-    assert farther.min() >= -1e-6
+    size, best = losses.values(K.center), losses.values_at(corner)
+    apart = [np.linalg.norm(x - K.center, axis=1) for x in (corner, even)]
+    assert (losses.values_at(even) <= best + size * (EVEN * apart[0] ** 2 + 1e-6)).all()
+    assert (losses.values_at(even) >= best - 1e-6 * size).all()
+    assert (apart[0] - apart[1]).min() >= -1e-6
     assert max(K.excess(x) for x in even) <= 1e-9
 
 
