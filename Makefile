@@ -14,6 +14,9 @@
 # make tables the tables of docs/benchmarks/index.md, measured anew
 # make readme the tables of docs/start/first-run.md, from real runs
 
+# tests start hundreds of processes, and each would compile the whole source again
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -24,7 +27,7 @@ run: $(VENV)/.run
 	$(BIN)/tidewolf run routing --out out --force
 
 test: lint
-	$(BIN)/python -m pytest -q -n 2 -m "not soak"
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not soak"
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -337,7 +337,7 @@ def test_what_keeps_the_laws_is_said_to_in_a_line_each(mine, member, shown, caps
 @pytest.mark.parametrize(
     "name",
     [
-        "tidewolf.rivals:SinhaVaze",
+        pytest.param("tidewolf.rivals:SinhaVaze", marks=pytest.mark.soak),
         "tidewolf.functions:LogWealth",
         pytest.param("tidewolf.learners:LyapunovFrankWolfe", marks=pytest.mark.soak),
     ],

@@ -421,6 +421,7 @@ def link_or_copy(source: object, target: object) -> object:
     return target
 
 
+@pytest.mark.soak
 def test_without_a_place_to_keep_code_it_is_compiled_in_memory_and_said_once(everybodys):
     program, folder = everybodys
     ours = [name for name in os.environ if name.startswith(("NUMBA_", "PYTHON", "XDG_"))]

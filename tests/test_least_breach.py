@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from test_problems import needs_records
 from tidewolf.core.arrays import to_numpy
 from tidewolf.evaluation.hindsight_words import contradiction, hindsight_sentences
 from tidewolf.evaluation.metrics import sweep_values, table_metrics
@@ -179,6 +180,7 @@ def abilene():
     return tw.run(tw.LyapunovDescent(problem.K), problem.stream)
 
 
+@needs_records
 def test_what_is_said_where_no_flow_keeps_every_limit(abilene):
     told = abilene.summary()["hindsight"]
     json.dumps(told, allow_nan=False)
@@ -189,6 +191,7 @@ def test_what_is_said_where_no_flow_keeps_every_limit(abilene):
     assert abilene.violations.sum() >= told["least_breach"]["lower"]
 
 
+@needs_records
 def test_it_is_said_in_words_and_in_tables(abilene):
     proof, least = hindsight_sentences([abilene, abilene])
     assert proof.startswith("No fixed decision keeps every limit: those of ")

@@ -516,6 +516,7 @@ def test_json_is_all_that_is_printed_and_quiet_prints_nothing(command, capsys):
     }
 
 
+@pytest.mark.soak  # the bar is that of `run`, in tests/test_cli.py
 def test_a_terminal_sees_how_far_it_is_and_a_pipe_sees_nothing(command):
     few_cells = [{"10,20": "10", "0,1": "0"}.get(word, word) for word in command]
     assert "of 4 cells" in seen_on_a_terminal(few_cells)
@@ -782,7 +783,7 @@ def test_an_experiment_is_known_by_what_is_in_its_files(file, tmp_path):
     [
         ("horizons = [10, 20]", "horizons = 10", "mine.toml, line 20, column 1"),
         ("horizons = [10, 20]", "horizons = [0]", "at least 1"),
-        ("horizons = [10, 20]", "horizons = []", "horizons is a list"),
+        ("horizons = [10, 20]", "horizons = []", "horizons should have"),
         ("caution = [1, 10]", 'caution = ["much"]', "caution is a number"),
         ("caution = [1, 10]", "cuation = [1]", "Did you mean caution?"),
         ("caution = [1, 10]", "seed = [1]", "not 'seed'"),

@@ -79,8 +79,8 @@ def observed_by_threads(session: tw.Session[Any], threads: int, each: int) -> in
 def test_a_session_in_memory_keeps_all_that_eight_threads_observe(name):
     learner = LEARNERS[name]
     shared, alone = tw.Session(learner), tw.Session(learner)
-    assert observed_by_threads(shared, 8, 250) == 2000 == shared.state.t == shared.rounds
-    for _ in range(2000):
+    assert observed_by_threads(shared, 8, 60) == 480 == shared.state.t == shared.rounds
+    for _ in range(480):
         alone.observe(loss=LOSS, constraint=CONSTRAINT)
     # each was taken at the point that stood, in some order
     assert learner.save(shared.state) == learner.save(alone.state)

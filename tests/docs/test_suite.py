@@ -17,7 +17,7 @@ import pytest
 
 import extras
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent.parent
 RUN = HERE.parent / ".ci" / "run"
 TESTS = {
     "listed": 'pytest.skip("torch is not installed; pip install it")',
