@@ -1,6 +1,6 @@
 """`make bench`: all benchmarks, or those named, such as: python -m benchmarks calls oracles.
 
-What follows `members`, `operating`, `service` or `public` goes to it: python -m benchmarks members
+What follows `members`, `operating`, `service` or `public` goes to it: python -m benchmarks experts
 attacks --streams routing. With `--strict` the exit code is 1 where a bar fails.
 """
 
@@ -37,7 +37,7 @@ KNOWN = {
     "rates": "rates",
     "intervals": "intervals",
     "migration": "migration",
-    "members": "members",
+    "experts": "experts",
     "operating": "operating",
     "floor": "floor",
     "decisions": "decisions",
@@ -59,13 +59,13 @@ DRAWING = (
     "tournament",
     "rates",
     "intervals",
-    "members",
+    "experts",
     "operating",
     "service",
     "headline",
 )
 """These take the folder of their pictures."""
-WITH_ARGUMENTS = ("members", "operating", "service", "headline", "public")
+WITH_ARGUMENTS = ("experts", "operating", "service", "headline", "public")
 
 
 def main(words: list[str]) -> int:

@@ -89,17 +89,20 @@ def network(nodes: int, seed: int = 0) -> list[tuple[int, int, float]]:
     places = rng.random((nodes, 2))
     apart = np.linalg.norm(places[:, None] - places[None], axis=2)
     np.fill_diagonal(apart, np.inf)
-    cables = {frozenset((i, int(j))) for i in range(nodes) for j in np.argsort(apart[i])[:3]}
+    link_rows = {frozenset((i, int(j))) for i in range(nodes) for j in np.argsort(apart[i])[:3]}
     nearest, tree = apart[0].copy(), np.zeros(nodes, dtype=int)
     for _ in range(nodes - 1):  # Prim
         new = int(nearest.argmin())
-        cables.add(frozenset((new, int(tree[new]))))
+        link_rows.add(frozenset((new, int(tree[new]))))
         closer = (apart[new] < nearest) & np.isfinite(nearest)
         nearest[closer], tree[closer] = apart[new][closer], new
         nearest[new] = np.inf
         apart[:, new] = np.inf
-    length = {cable: float(np.linalg.norm(np.subtract(*places[list(cable)]))) for cable in cables}
-    ends = sorted(tuple(sorted(cable)) for cable in cables)
+    length = {
+        link_row: float(np.linalg.norm(np.subtract(*places[list(link_row)])))
+        for link_row in link_rows
+    }
+    ends = sorted(tuple(sorted(link_row)) for link_row in link_rows)
     both = [*ends, *((head, tail) for tail, head in ends)]
     return [(tail, head, length[frozenset((tail, head))]) for tail, head in both]
 
@@ -138,7 +141,7 @@ def decisions(nodes: int = NODES, rounds: int = ROUNDS, room: float = ROOM) -> D
     if nodes == NODES:
         decisions(8, 3)
     tunnels, stream, took = traffic(nodes, rounds, room)
-    session = tw.Session(tw.Ensemble(tunnels.splits, advice=[tw.advice.Resolve()]))
+    session = tw.Session(tw.Ensemble(tunnels.splits, advice=[tw.experts.Resolve()]))
     clock, core = [], []
     for t in range(rounds):
         loss, limit = stream.losses[t : t + 1], stream.constraints[t : t + 1]

@@ -31,7 +31,7 @@ from tidewolf.sets import (
 )
 
 
-def shelf(n: int) -> Iterator[tuple[str, ConvexSet]]:
+def store(n: int) -> Iterator[tuple[str, ConvexSet]]:
     """Sets of n entries."""
     rng = np.random.default_rng(0)
     weights = rng.uniform(0.5, 1.5, n)
@@ -61,7 +61,7 @@ def report() -> None:
             "long as the oracle that others take"
         )
         print(f"  {'set':24} {'oracle us':>10} {'/ reading':>10} {'linprog':>9} {'projection':>11}")
-        for name, K in shelf(n):
+        for name, K in store(n):
             oracle = median_us(lambda K=K, d=d: K.answer(d), repeats)
             # else it takes minutes
             program = (

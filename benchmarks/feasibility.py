@@ -19,14 +19,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tidewolf as tw
+from tidewolf.baselines import SinhaVaze
 from tidewolf.hindsight.exact import ExactProjection
 from tidewolf.learners import LyapunovDescent
 from tidewolf.problems import Problem
 from tidewolf.projection import ActiveSet
-from tidewolf.rivals import SinhaVaze
 from tidewolf.sets.base import LinearDescription, Polyhedral, Projectable
 
-EXCESS = 1e-6
+INFEASIBILITY = 1e-6
 _TOLERANCES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 _ROUNDS = 2000
 _REPEATS = 3
@@ -38,8 +38,8 @@ class Costs(NamedTuple):
     """Mean microseconds a round; None where there is no such projection at this excess."""
 
     ours: float
-    excess: float
-    """largest excess of the flagship's points"""
+    infeasibility: float
+    """largest infeasibility of the flagship's points"""
     osqp: float | None
     piqp: float | None
     closed_form: float | None
@@ -55,7 +55,7 @@ def costs(problem: Problem, caution: float, calls_per_round: float) -> Costs:
     """What both sides spend at one caution."""
     K, horizon, stream = problem.K, len(problem), problem.stream[:_ROUNDS]
     assert isinstance(K, Polyhedral)
-    ours, excess, own, points = [], 0.0, [], []
+    ours, infeasibility, own, points = [], 0.0, [], []
     for _ in range(_REPEATS):
         with clocked(ActiveSet, "nearest") as (spent, asked):
             run = tw.run(
@@ -65,7 +65,7 @@ def costs(problem: Problem, caution: float, calls_per_round: float) -> Costs:
                 stream,
             )
         ours.append(sum(spent))
-        excess = max(excess, run.max_excess)
+        infeasibility = max(infeasibility, run.max_infeasibility)
         with clocked(ExactProjection, "__call__") as (spent, asked):
             tw.run(SinhaVaze(K, horizon=horizon, caution=caution), stream)
         own.append(sum(spent))
@@ -77,7 +77,7 @@ def costs(problem: Problem, caution: float, calls_per_round: float) -> Costs:
     )
     return Costs(
         unit * min(ours),
-        excess,
+        infeasibility,
         osqp,
         piqp,
         unit * min(own) if isinstance(K, Projectable) else None,
@@ -125,7 +125,7 @@ def _spent(K: Any, points: list[Any], project: Project) -> float | None:
         start = thread_time()
         x = project(y)
         total += thread_time() - start
-        if not np.isfinite(x).all() or K.excess(x) > EXCESS:
+        if not np.isfinite(x).all() or K.infeasibility(x) > INFEASIBILITY:
             return None
     return total
 

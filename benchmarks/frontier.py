@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 import tidewolf as tw
+from tidewolf.baselines import SinhaVaze
 from tidewolf.core.errors import InvalidInput
 from tidewolf.evaluation.frontier import ALLOWED
 from tidewolf.learners import LyapunovDescent
 from tidewolf.problems import Problem
 from tidewolf.report.comparison import write_pictures
-from tidewolf.rivals import SinhaVaze
 
 
 def decades(points: int, most: float = 100.0) -> list[float]:
@@ -38,8 +38,8 @@ def advised(problem: Problem, columns: bool = False) -> dict[str, Any]:
     """
     if problem.period is None:
         return {}
-    last, earlier = (tw.advice.Resolve(data, columns=columns) for data in ("last", problem.period))
-    return {"context": tw.context.Season(problem.period), "advice": [last, earlier]}
+    last, earlier = (tw.experts.Resolve(data, columns=columns) for data in ("last", problem.period))
+    return {"context": tw.experts.Season(problem.period), "advice": [last, earlier]}
 
 
 def built(names: Sequence[str], rounds: int | None = None) -> list[Problem]:
@@ -60,7 +60,7 @@ def show(found: tw.Comparison, stream: str, learner: str) -> None:
         knob = "" if p.caution is None else f"{p.caution:.3g}"
         print(
             f"  {learner:16} {knob:>8} {p.regret:9.5f} {p.violation:10.6f} {p.calls:6.3f} "
-            f"{p.excess:8.1e} {100 * gap:+8.3f}"
+            f"{p.infeasibility:8.1e} {100 * gap:+8.3f}"
         )
 
 
@@ -68,7 +68,8 @@ def head(found: tw.Comparison, stream: str) -> None:
     """What the columns of `show` are."""
     print(f"{stream}: {found.about(stream)}")
     print(
-        f"  {'':16} {'caution':>8} {'regret':>9} {'violation':>10} {'calls':>6} {'excess':>8} "
+        f"  {'':16} {'caution':>8} {'regret':>9} {'violation':>10} {'calls':>6} "
+        f"{'infeasibility':>8} "
         f"{'gap %':>8}"
     )
 

@@ -149,8 +149,8 @@ def _milliseconds(torch: Any, work: Callable[[], Any], repeats: int = 15) -> flo
 
 
 def _name(K: Any) -> str:
-    promise = {1.0: ", no promise"}.get(getattr(K, "failure", 0.0), "")
-    return type(K).__name__ + promise
+    guarantee = {1.0: ", no promise"}.get(getattr(K, "failure", 0.0), "")
+    return type(K).__name__ + guarantee
 
 
 def _matrix_rounds(torch: Any) -> Iterator[Bar]:
@@ -294,7 +294,7 @@ def _all_learners(K: Any, rounds: int) -> list[Any]:
     return [
         tw.Ensemble(K, horizon=rounds),
         tw.LyapunovDescent(K, horizon=rounds),
-        tw.LyapunovDescent(K, horizon=rounds, per_limit=True),
+        tw.LyapunovDescent(K, horizon=rounds, per_constraint=True),
         tw.LyapunovFrankWolfe(K, horizon=rounds),
         tw.PrimalDual(K, horizon=rounds),
         tw.BanditPrimalDual(K, horizon=rounds),

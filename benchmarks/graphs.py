@@ -34,12 +34,12 @@ def random_dag(nodes: int, arcs: int, seed: int = 1) -> Edges:
     ]
 
 
-def backbone(nodes: int, cables: int, seed: int = 0) -> Edges:
+def backbone(nodes: int, link_rows: int, seed: int = 0) -> Edges:
     """A ring with random chords, every cable in both directions: the ways there first."""
     rng = np.random.default_rng(seed)
     ring = {(i, i + 1) for i in range(nodes - 1)} | {(0, nodes - 1)}
     chords = {(a, b) for a in range(nodes) for b in range(a + 1, nodes)} - ring
     chosen = sorted(ring) + [
-        sorted(chords)[i] for i in sorted(rng.choice(len(chords), cables - nodes, replace=False))
+        sorted(chords)[i] for i in sorted(rng.choice(len(chords), link_rows - nodes, replace=False))
     ]
     return [*chosen, *((b, a) for a, b in chosen)]

@@ -23,8 +23,8 @@ from typing import Any
 
 import tidewolf as tw
 from benchmarks.commits import ROOT
-from benchmarks.members_cases import Case, Frontier, Totals, ours, percent, played
-from benchmarks.members_frontiers import COLORS, OWN_CAUTIONS, projecting, resolving
+from benchmarks.experts_cases import Case, Frontier, Totals, ours, percent, played
+from benchmarks.experts_frontiers import COLORS, OWN_CAUTIONS, projecting, resolving
 from tidewolf.core.errors import InvalidInput
 
 STREAM = "geant"
@@ -61,14 +61,14 @@ def _numbers(case: Case) -> tuple[bool, tuple[float, float]]:
     dot = ours(case)
     print(f"  seed {case.seed}: Ensemble {dot}")
     below, shared = True, []
-    for name, rival in (
+    for name, baseline in (
         ("re-solving", resolving(case)),
         ("exact projection", projecting(case)),
     ):
-        level = rival.at(dot.violation)
+        level = baseline.at(dot.violation)
         below = below and (not level.reached or dot.loss < level.loss)
         own = Frontier(lambda caution: ours(case, caution=caution), OWN_CAUTIONS)
-        violation, loss = rival.undominated()[0]
+        violation, loss = baseline.undominated()[0]
         shared.append(percent(own.at(violation).loss, loss))
         there = f"has {level.loss:.4f} there" if level.reached else "is never as careful"
         print(
@@ -103,12 +103,13 @@ def draw(path: Path, case: Case) -> None:
 
 
 def _panel(axes: Any, case: Case) -> None:
-    for color, label, rival in (
+    for color, label, baseline in (
         (COLORS[1], "re-solving every round, as headroom moves", resolving(case)),
         (COLORS[0], "exact projection every round, as caution moves", projecting(case)),
     ):
         points = [
-            (rival.points[knob].violation, rival.points[knob].loss) for knob in sorted(rival.points)
+            (baseline.points[knob].violation, baseline.points[knob].loss)
+            for knob in sorted(baseline.points)
         ]
         axes.plot(*zip(*points, strict=True), "o-", color=color, markersize=4, label=label)
     for (name, mark), point in zip(PAPER.items(), paper(case).values(), strict=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tidewolf as tw
 from benchmarks.frontier import built
-from tidewolf.rivals import SinhaVaze
+from tidewolf.baselines import SinhaVaze
 
 LOSS, VIOLATION = 0.3, 1.1
 ROUNDS = {

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import tidewolf as tw
-from tidewolf import learners, rivals
+from tidewolf import baselines, learners
 from tidewolf.core.errors import TidewolfError
 from tidewolf.problems import Problem, adversarial
 from tidewolf.sets import Box
@@ -40,7 +40,7 @@ def problems() -> dict[str, Problem]:
 
 def measured(problem: Problem) -> dict[str, tw.Intervals]:
     """The intervals of every learner's run."""
-    known, found = {**learners.every(), **rivals.every()}, {}
+    known, found = {**learners.every(), **baselines.every()}, {}
     rounds = len(problem.stream)
     for name, kind in known.items():
         make: Any = kind
@@ -85,14 +85,14 @@ def report(out: Path) -> None:
         print(f"Worst over the feasible intervals of {stream}, {len(problem.stream)} rounds")
         for name, each in runs.items():
             rows = worst(each)
-            promise = {
+            guarantee = {
                 None: "promises nothing for intervals",
                 True: "keeps its promises",
                 False: "BREAKS ITS PROMISES",
             }[each.holds]
             print(
                 f"  {name}: {len(each.every)} intervals, {len(each.infeasible)} without a feasible "
-                f"point; {promise}"
+                f"point; {guarantee}"
             )
             for what in ("lengths", "regret", "regret bound", "violation", "violation bound"):
                 if np.isfinite(rows[what]).any():

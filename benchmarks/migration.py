@@ -115,8 +115,8 @@ def _added(
 def _learner(problem: tw.problems.Problem, K: tw.sets.ConvexSet, advised: bool) -> tw.Ensemble:
     if not advised:
         return tw.Ensemble(K)
-    season = tw.context.Season(problem.period or 96)
-    return tw.Ensemble(K, context=season, advice=[tw.advice.Resolve()])
+    season = tw.experts.Season(problem.period or 96)
+    return tw.Ensemble(K, context=season, advice=[tw.experts.Resolve()])
 
 
 def _without(K: tw.sets.ConvexSet, link: int) -> tuple[tw.sets.FlowPolytope, Array]:

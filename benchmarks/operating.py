@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 import tidewolf as tw
+from benchmarks.experts_cases import VERDICTS, Case, Limits, cases, percent, times, verdict
 from benchmarks.frontier import advised
-from benchmarks.members_cases import VERDICTS, Case, Limits, cases, percent, times, verdict
 from tidewolf.problems import Problem
 
 # ---------------------------------------------------------------- late feedback

@@ -144,10 +144,10 @@ OTHERS: dict[str, Callable[[Any, Any], float | None]] = {
 
 def many_flows() -> None:
     """One pass beside a loop over single flows."""
-    rng, nodes, cables = np.random.default_rng(0), 22, 34
-    lengths = np.tile(rng.uniform(0.1, 1.0, cables), 2)
+    rng, nodes, link_rows = np.random.default_rng(0), 22, 34
+    lengths = np.tile(rng.uniform(0.1, 1.0, link_rows), 2)
     pairs = [(a, b, rng.uniform(0.5, 2.0)) for a in range(nodes) for b in range(nodes) if a != b]
-    K = tw.sets.MultiFlow.from_edges(backbone(nodes, cables), pairs, lengths=lengths)
+    K = tw.sets.MultiFlow.from_edges(backbone(nodes, link_rows), pairs, lengths=lengths)
     weights, parts = (
         rng.normal(size=K.shape),
         list(zip(K.starts[:-1].tolist(), K.starts[1:].tolist(), strict=True)),

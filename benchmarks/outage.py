@@ -21,8 +21,8 @@ ALLOWED = 1.2
 
 def ensemble(K: tw.sets.ConvexSet, day: int = 96) -> tw.Ensemble:
     """The one that is measured."""
-    advice = [tw.advice.Resolve("last"), tw.advice.Resolve(day)]
-    return tw.Ensemble(K, context=tw.context.Season(day), advice=advice)
+    advice = [tw.experts.Resolve("last"), tw.experts.Resolve(day)]
+    return tw.Ensemble(K, context=tw.experts.Season(day), advice=advice)
 
 
 def report(seeds: tuple[int, ...] = (0, 1, 2)) -> None:
@@ -33,7 +33,7 @@ def report(seeds: tuple[int, ...] = (0, 1, 2)) -> None:
         for link in busiest(problem):
             stream = with_outage(problem.stream, link)
             ours = totals(ensemble(problem.K), stream)
-            alone = [totals(tw.rivals.Resolve(problem.K, headroom=h), stream) for h in HEADROOMS]
+            alone = [totals(tw.baselines.Resolve(problem.K, headroom=h), stream) for h in HEADROOMS]
             least = int(np.argmin([violation for _, violation in alone]))
             ratios.append(ours[1] / alone[0][1])
             print(

@@ -134,7 +134,7 @@ def clarabel(task: PenaltyTask) -> Vector:
     )
 
 
-RIVALS: dict[str, Callable[[PenaltyTask], Vector]] = {
+BASELINES: dict[str, Callable[[PenaltyTask], Vector]] = {
     "PIQP dense": lambda task: piqp(task, False),
     "PIQP sparse": lambda task: piqp(task, True),
     "OSQP": osqp,
@@ -187,12 +187,12 @@ def row(n: int, b: int, p: int) -> None:
         flush=True,
     )
     ratios = []
-    for name, rival in RIVALS.items():
+    for name, baseline in BASELINES.items():
         if too_large(name, n, b, b * p):
             print(f"{'':24}{name:12} {'-':>9}   more than 20 s or 4 GB")
             continue
         try:
-            theirs, found = timed(partial(rival, task))
+            theirs, found = timed(partial(baseline, task))
         except ImportError:
             print(f"{'':24}{name:12} {'-':>9}   not installed")
             continue

@@ -25,8 +25,8 @@ import tidewolf as tw
 from benchmarks.graphs import layered
 from tidewolf.functions import Capacity
 from tidewolf.methods.steps.penalty import PenaltyTask
-from tidewolf.methods.steps.penalty.bundle import bundle
 from tidewolf.methods.steps.penalty.capacities import Search
+from tidewolf.methods.steps.penalty.proximal_bundle import proximal_bundle
 
 GRAPHS = {100: (4, 7, 4), 1_000: (10, 20, 5), 10_000: (25, 40, 10)}
 BLOCKS = (32, 100, 316)
@@ -122,7 +122,7 @@ def timed(made: Callable[[], Search], repeats: int) -> tuple[float, Search]:
 def beside_the_bundle(task: PenaltyTask, asked: float, seconds: float) -> str:
     """How long the bundle takes for the same block, and the bar."""
     start = perf_counter()
-    solved = bundle(task, asked, 100)
+    solved = proximal_bundle(task, asked, 100)
     theirs = perf_counter() - start
     verdict = "" if theirs / seconds >= DEMANDED else f", BELOW {DEMANDED:g}"
     return (

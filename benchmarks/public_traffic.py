@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 import tidewolf as tw
-from benchmarks.members_trials import advice_of
+from benchmarks.experts_trials import advice_of
 from benchmarks.public_policy import trained
 from benchmarks.public_tables import ABSENT, Skipped, Table
 from tidewolf.problems.data import recorded
@@ -42,7 +42,7 @@ def any_best(losses: Any, K: Any, matrices: Floats) -> Floats:
     """Splits that are best for each matrix, as HiGHS finds them."""
     rows = np.vstack([matrices, matrices[-1:]])
     demand = tw.functions.MaxUtilization(losses.incidence, rows, losses.capacities, losses.pairs)
-    return advice_of(tw.rivals.Resolve(K), tw.Stream(demand))[1:]  # played a round later
+    return advice_of(tw.baselines.Resolve(K), tw.Stream(demand))[1:]  # played a round later
 
 
 def most_even(losses: Any, K: Any, matrices: Floats) -> Floats:

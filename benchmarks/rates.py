@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import tidewolf as tw
-from tidewolf import learners, rivals
+from tidewolf import baselines, learners
 from tidewolf.core.errors import TidewolfError
 from tidewolf.evaluation.rates import Growth
 from tidewolf.problems.adversarial import COMMON
@@ -27,7 +27,7 @@ def measured(
     names: tuple[str, ...] | None = None, horizons: tuple[int, ...] = HORIZONS
 ) -> dict[tuple[str, str], tw.Rates]:
     """The rates of every learner on every stream, by (learner, stream)."""
-    known = {**learners.every(), **rivals.every()}
+    known = {**learners.every(), **baselines.every()}
     found = {}
     for kind in COMMON:
         problems = [

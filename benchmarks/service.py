@@ -27,7 +27,7 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.bars import Bar, show
-from benchmarks.serving import Served, refusals
+from benchmarks.serving import HostedSession, refusals
 
 SESSIONS, N, RATE, SECONDS = 200, 100, 500, 30
 P99, GROWTH = 50.0, 16.0
@@ -42,7 +42,7 @@ IMPORTS = "import tidewolf.cli.app, tidewolf.service.server, tidewolf.service.ap
 class Peak(threading.Thread):
     """The most memory that a server held while it lasted, in MB."""
 
-    def __init__(self, server: Served, after: float = 0.0) -> None:
+    def __init__(self, server: HostedSession, after: float = 0.0) -> None:
         super().__init__(daemon=True)
         self._server, self._over, self._after = server, threading.Event(), after
         self.before = self.most = server.memory
@@ -64,7 +64,7 @@ def load(learner: str, seconds: float = SECONDS) -> Iterator[Bar]:
     """The bars of steady load; sessions are opened, and their kernels loaded, before it counts.
     Memory counts from half time on: until then sessions get to know their vertices.
     """
-    with TemporaryDirectory() as place, Served(Path(place) / "data") as server:
+    with TemporaryDirectory() as place, HostedSession(Path(place) / "data") as server:
         server.put(SESSIONS, N, learner)
         asked = {"sessions": SESSIONS, "n": N, "rate": RATE, "connections": 64}
         slowly = asked | {"rate": RATE / 5}  # every session's first round, and no more
@@ -87,7 +87,7 @@ def syncs(seconds: float = 4.0, turns: int = 2) -> Iterator[Bar]:
     """The bars of commits in groups: both servers run, and are asked in turn."""
     with TemporaryDirectory() as place:
         servers = {
-            within: Served(
+            within: HostedSession(
                 Path(place) / str(within), "--commit-within", str(within), slow_disk=SYNC
             )
             for within in (0, WITHIN)
@@ -99,7 +99,7 @@ def syncs(seconds: float = 4.0, turns: int = 2) -> Iterator[Bar]:
                 server.end()
 
 
-def _syncs(servers: dict[float, Served], seconds: float, turns: int) -> Iterator[Bar]:
+def _syncs(servers: dict[float, HostedSession], seconds: float, turns: int) -> Iterator[Bar]:
     answered, counted = dict.fromkeys(servers, 0), dict.fromkeys(servers, 0)
     for server in servers.values():
         for turn in range(turns + 1):
@@ -139,11 +139,11 @@ def start() -> Iterator[Bar]:
     """The bar of starting where there are many sessions."""
     with TemporaryDirectory() as place:
         folder = Path(place) / "data"
-        with Served(folder) as server:
+        with HostedSession(folder) as server:
             server.put(MANY, N, "Ensemble")
         ready = []
         for _ in range(3):
-            with Served(folder) as server:
+            with HostedSession(folder) as server:
                 ready.append(server.ready)
         imports = min(_seconds_of(IMPORTS) for _ in range(3))
         print(f"    ready after {min(ready):.2f} s, of which imports take {imports:.2f} s")
@@ -159,7 +159,7 @@ def _seconds_of(script: str) -> float:
 
 def overload(seconds: float = 10.0) -> Iterator[Bar]:
     """The bars of far too many requests, and of what comes after."""
-    with TemporaryDirectory() as place, Served(Path(place) / "data") as server:
+    with TemporaryDirectory() as place, HostedSession(Path(place) / "data") as server:
         for prefix in ("flood", "after"):
             server.put(SESSIONS, N, prefix=prefix)
         calm: dict[str, Any] = {"sessions": SESSIONS, "n": N, "prefix": "after", "rate": RATE / 2}
@@ -190,7 +190,7 @@ def overload(seconds: float = 10.0) -> Iterator[Bar]:
         yield Bar(f"{name} p99 at once after it", after["all"]["p99"], P99, "ms")
 
 
-def _able(server: Served) -> float:
+def _able(server: HostedSession) -> float:
     """Requests a second that it answers callers who wait."""
     found = {}
     for prefix in ("first", "second"):

@@ -30,7 +30,7 @@ CALLERS = 16
 """who put sessions, at once"""
 
 
-class Served:
+class HostedSession:
     """`tidewolf serve` on a folder, on any free port."""
 
     def __init__(self, folder: Path, *options: str, slow_disk: float | None = None) -> None:

@@ -21,7 +21,7 @@ from benchmarks.bars import Bar, show
 from benchmarks.timing import median_us
 from tidewolf.core.randomness import generator
 from tidewolf.core.vertices import LowRank
-from tidewolf.kernels.lanczos import Krylov, probable, proved, settled, start
+from tidewolf.kernels.lanczos import Krylov, converged, probable, proved, start
 from tidewolf.sets import BoundedPSD, Fantope, NuclearBall
 from tidewolf.sets.spectra.spectral import Spectral
 
@@ -104,7 +104,7 @@ def products() -> None:
                 float(np.linalg.eigvalsh(A)[-1]),
             )
             for how in ("cold", "warm") if last else ("cold",):
-                for what, method in zip(MODES, (settled, probable, proved), strict=True):
+                for what, method in zip(MODES, (converged, probable, proved), strict=True):
                     begin = start(noise, last[what] if how == "warm" else None, FAILURE)
                     found = method(A, begin, GAP)
                     assert found is not None

@@ -34,8 +34,8 @@ def report() -> None:
     """Print the shipped gap, the others in order, and how many are on the frontier."""
     settings = [(moved, 1e-3) for moved in MOVED] + [({}, tolerance) for tolerance in TOLERANCES]
     for problem in built(STREAMS):
-        rival = tw.compare([tw.rivals.SinhaVaze], problem, cautions=decades(17))
-        gaps = [_gap(rival, problem, moved, tolerance) for moved, tolerance in settings]
+        baseline = tw.compare([tw.baselines.SinhaVaze], problem, cautions=decades(17))
+        gaps = [_gap(baseline, problem, moved, tolerance) for moved, tolerance in settings]
         held, middle = sum(gap <= ALLOWED for gap in gaps), 100 * statistics.median(gaps)
         print(
             f"{problem.name}: shipped {100 * gaps[0]:+.2f} %, median {middle:+.2f}, {held} of "
@@ -45,7 +45,7 @@ def report() -> None:
 
 
 def _gap(
-    rival: tw.Comparison, problem: tw.problems.Problem, moved: dict[str, float], tolerance: float
+    baseline: tw.Comparison, problem: tw.problems.Problem, moved: dict[str, float], tolerance: float
 ) -> float:
     def default(K: tw.sets.ConvexSet, horizon: int) -> tw.LyapunovDescent:
         return tw.LyapunovDescent(K, horizon=horizon, tolerance=tolerance)
@@ -57,7 +57,7 @@ def _gap(
     finally:
         for name, value in SHIPPED.items():
             setattr(active_set, name, value)
-    gap = tw.Comparison(rival.venues, rival.entries + ours.entries).on_frontier(
+    gap = tw.Comparison(baseline.venues, baseline.entries + ours.entries).on_frontier(
         problem.name, "moved"
     )
     assert gap is not None

@@ -55,10 +55,10 @@ def streams(names: Sequence[str] = STREAMS) -> str:
 
 def played(name: str) -> Iterator[tuple[str, float, float]]:
     """Each of them on a problem, with its mean loss and violation."""
+    from tidewolf.baselines import Resolve
     from tidewolf.evaluation.run import run
     from tidewolf.experiments import Experiment
     from tidewolf.problems import named
-    from tidewolf.rivals import Resolve
 
     problem = named(name)()
     experiment = Experiment.builtin(name).taken(problem)

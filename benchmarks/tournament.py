@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import tidewolf as tw
-from benchmarks.feasibility import EXCESS, costs
+from benchmarks.feasibility import INFEASIBILITY, costs
 from benchmarks.frontier import advised, built, by_default, decades, head, show, verdict
 from tidewolf.evaluation.frontier import ALLOWED
 from tidewolf.report.comparison import write_pictures
@@ -41,13 +41,13 @@ HEADROOMS = (0.0, 1.0, 2.0, 4.0)
 def report(out: Path, streams: tuple[str, ...] = STREAMS) -> None:
     """Print and draw everything."""
     out.mkdir(parents=True, exist_ok=True)
-    everyone = {**tw.learners.every(), **tw.rivals.every()}
+    everyone = {**tw.learners.every(), **tw.baselines.every()}
     others = {name: everyone[name] for name in OTHERS if name in everyone}
     flagship = {"LyapunovDescent": tw.LyapunovDescent, "by default": by_default}
     for problem in built(streams):
         name = problem.name
         played = tw.compare(
-            {"SinhaVaze": tw.rivals.SinhaVaze, **others},
+            {"SinhaVaze": tw.baselines.SinhaVaze, **others},
             problem,
             cautions=decades(17),
             budgets=(CALLS,),
@@ -94,7 +94,7 @@ def newcomers(problem: tw.problems.Problem) -> dict[str, Callable[..., Any]]:
 
     return {
         "Ensemble": ensemble,
-        **{f"Resolve, {h:g}": partial(tw.rivals.Resolve, headroom=h) for h in HEADROOMS},
+        **{f"Resolve, {h:g}": partial(tw.baselines.Resolve, headroom=h) for h in HEADROOMS},
     }
 
 
@@ -108,6 +108,7 @@ def show_costs(problem: tw.problems.Problem, caution: float) -> None:
     own = "" if c.closed_form is None else f", the set's own {c.closed_form:.0f}"
     print(
         f"  (iii) caution {caution:g}: {c.ours:.0f} us a round on staying feasible (excess "
-        f"{c.excess:.0e}), projections at excess <= {EXCESS:g} {solvers}{own}: the faster solver "
+        f"{c.infeasibility:.0e}), projections at excess <= {INFEASIBILITY:g} {solvers}{own}: the "
+        "faster solver "
         f"takes {c.solver / c.ours:.2f} times ours"
     )

@@ -70,7 +70,7 @@ limits = tw.functions.MaxAffine(a[..., :, None] * a[..., None, :], bears)
 # There are two closed forms, both with the gains of the round before. *Beam*: all power towards the
 # walker. *Zero-forcing*: the same within the directions that no receiver hears. And there is
 # re-solving: the best covariance for the last round's gains and limits, by
-# :class:`tidewolf.rivals.Resolve`, without headroom and with twice what a limit usually drops in a
+# :class:`tidewolf.baselines.Resolve`, without headroom and with twice what a limit usually drops in a
 # round.
 
 
@@ -83,8 +83,8 @@ beam = np.array([towards(v) for v in h[last]])
 heard = [np.linalg.qr(A.T)[0] for A in a[last]]  # what the receivers hear, as a basis
 zero_forcing = np.array([towards(v - Q @ (Q.T @ v)) for v, Q in zip(h[last], heard, strict=True)])
 stream = tw.Stream(losses, limits)
-resolved = tw.run(tw.rivals.Resolve(K, columns=True), stream, decisions=True)
-careful = tw.run(tw.rivals.Resolve(K, columns=True, headroom=2.0), stream, decisions=True)
+resolved = tw.run(tw.baselines.Resolve(K, columns=True), stream, decisions=True)
+careful = tw.run(tw.baselines.Resolve(K, columns=True, headroom=2.0), stream, decisions=True)
 
 # %%
 # Play
@@ -104,7 +104,7 @@ run = tw.run(tw.Ensemble(K, advice=list(advice)), advised, decisions=True)
 assert alone.certificate.holds
 assert two.certificate.holds
 assert run.certificate.holds
-print(run.members)
+print(run.experts)
 
 # %%
 played = {
@@ -116,11 +116,11 @@ played = {
 best = tw.best_in_hindsight(K, stream)
 played["best fixed in hindsight"] = np.broadcast_to(best.point, beam.shape)
 power = {name: -losses.values_at(points) for name, points in played.items()}
-excess = {name: np.maximum(limits.values_at(points), 0.0) for name, points in played.items()}
+over = {name: np.maximum(limits.values_at(points), 0.0) for name, points in played.items()}
 for name in played:
     print(
         f"{name:27s} the walker hears {power[name].mean():.3f}, "
-        f"receivers {1000 * excess[name].mean():6.2f} thousandths too much"
+        f"receivers {1000 * over[name].mean():6.2f} thousandths too much"
     )
 
 # %%
@@ -145,7 +145,7 @@ styles = {
 }
 for name, (colour, marker) in styles.items():
     ax.scatter(
-        1000 * excess[name].mean(),
+        1000 * over[name].mean(),
         power[name].mean(),
         color=colour,
         marker=marker,
@@ -199,7 +199,7 @@ for name, colour in (
     ("Ensemble, all four", BLUE),
 ):
     axes[0].plot(power[name], color=colour, label=name)
-    axes[1].plot(1000 * np.cumsum(excess[name]), color=colour)
+    axes[1].plot(1000 * np.cumsum(over[name]), color=colour)
 axes[0].set(ylabel="heard by the walker", ylim=(0, None))
 axes[1].set(ylabel="heard too much so far\n[thousandths]", xlabel="round")
 fig.suptitle("What is heard too much is heard in few moments")
@@ -216,4 +216,4 @@ plt.show()
 # - ``bears``: what each receiver bears, a column each.
 # - ``advice``: whatever points the beam today. It should be a member of the set; what is not is
 #   projected first.
-# - ``per_limit=True`` gives every receiver a weight and a bound of its own (``run.limits``).
+# - ``per_constraint=True`` gives every receiver a weight and a bound of its own (``run.limits``).

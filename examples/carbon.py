@@ -76,14 +76,14 @@ def within(budget):
 
 
 learner = tw.Ensemble(
-    K, context=tw.context.Season(DAY), advice=[tw.advice.Resolve(headroom=(0, 1, 2))]
+    K, context=tw.experts.Season(DAY), advice=[tw.experts.Resolve(headroom=(0, 1, 2))]
 )
 BUDGET = 250.0
 stream = within(BUDGET)
 run = tw.run(learner, stream, decisions=True)
 assert run.certificate.holds
 placed = run.decisions.points
-print(run.members)
+print(run.experts)
 
 # %%
 # One week of it. The work moves to where the wind blows and the sun shines, as far as the cap lets
@@ -111,7 +111,7 @@ below.set_xlabel("days")
 
 best = tw.best_in_hindsight(K, stream)
 cheapest = tw.best_in_hindsight(K, tw.Stream(prices))
-resolved = {h: tw.run(tw.rivals.Resolve(K, headroom=h), stream) for h in (0.0, 2.0)}
+resolved = {h: tw.run(tw.baselines.Resolve(K, headroom=h), stream) for h in (0.0, 2.0)}
 
 
 def tell(name, dollars, over):

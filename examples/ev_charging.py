@@ -95,14 +95,14 @@ best = tw.best_in_hindsight(K, stream)
 # not: last night is not tonight. It mixes schedules of each car, so every car has its energy
 # whatever the weights.
 
-learner = tw.Ensemble(K, advice=["even", tw.advice.Resolve()])
+learner = tw.Ensemble(K, advice=["even", tw.experts.Resolve()])
 run = tw.run(learner, stream, comparator=best, decisions=True)
 assert run.certificate.holds
-print(run.members)
+print(run.experts)
 
 HEADROOMS = (0.0, 1.0, 2.0, 4.0)
 resolved = {
-    h: tw.run(tw.rivals.Resolve(K, headroom=h), stream, decisions=h == 0) for h in HEADROOMS
+    h: tw.run(tw.baselines.Resolve(K, headroom=h), stream, decisions=h == 0) for h in HEADROOMS
 }
 outcome = {}
 fixed = {"on arrival": on_arrival, "even": even, "cheapest hours": cheapest}
@@ -199,6 +199,6 @@ plt.show()
 # * Charging that may stop short: :class:`tidewolf.sets.Knapsack`, "at most" its energy, and a price
 #   on what is missing in the loss.
 # * Prices that are published the day before need no learning. Give them as the forecast of the
-#   loss: ``session.play(forecast=(loss, limit))`` with ``tw.advice.Resolve("forecast")``.
-# * Weekends that differ from weekdays: ``tw.Ensemble(..., context=tw.context.Categories(2))``, with
+#   loss: ``session.play(forecast=(loss, limit))`` with ``tw.experts.Resolve("forecast")``.
+# * Weekends that differ from weekdays: ``tw.Ensemble(..., context=tw.experts.Categories(2))``, with
 #   0 or 1 for each night in ``tw.Stream(..., context=...)``.

@@ -77,7 +77,7 @@ foreseen_costs, foreseen_room = costs_and_room(foreseen)
 # link usually drops by from one round to the next.
 
 HEADROOMS = (0.0, 1.0, 2.0, 4.0)
-resolved = [tw.run(tw.rivals.Resolve(K, headroom=h), stream) for h in HEADROOMS]
+resolved = [tw.run(tw.baselines.Resolve(K, headroom=h), stream) for h in HEADROOMS]
 for h, run in zip(HEADROOMS, resolved, strict=True):
     print(
         f"re-solving, headroom {h:g}: {run.losses.mean():.3f}, over by {run.violations.mean():.4f}"
@@ -95,11 +95,11 @@ assert all(run.losses.sum() < best.upper for run in resolved)
 # The Ensemble is given these four as members, beside the hour of the day. It knows of no headroom
 # that is right.
 
-learner = tw.Ensemble(K, context=tw.context.Season(DAY), advice=[tw.advice.Resolve()])
+learner = tw.Ensemble(K, context=tw.experts.Season(DAY), advice=[tw.experts.Resolve()])
 mixed = tw.run(learner, stream)
 assert mixed.certificate.holds
 print(f"Ensemble: {mixed.losses.mean():.3f}, over by {mixed.violations.mean():.4f}")
-print(mixed.members)
+print(mixed.experts)
 
 # %%
 # With the forecast
@@ -126,13 +126,13 @@ def live(learner):
     return np.array(losses), np.array(over), np.array(weights)
 
 
-informed = tw.Ensemble(
+with_forecast = tw.Ensemble(
     K,
-    context=tw.context.Season(DAY),
-    advice=[tw.advice.Resolve(), tw.advice.Resolve("forecast", headroom=(0, 1, 2))],
+    context=tw.experts.Season(DAY),
+    advice=[tw.experts.Resolve(), tw.experts.Resolve("forecast", headroom=(0, 1, 2))],
 )
-told_losses, told_over, told_weights = live(informed)
-believed_losses, believed_over, _ = live(tw.rivals.Resolve(K, headroom=1.0, data="forecast"))
+told_losses, told_over, told_weights = live(with_forecast)
+believed_losses, believed_over, _ = live(tw.baselines.Resolve(K, headroom=1.0, data="forecast"))
 
 for name, part in (("while the forecast is good", ~stuck), ("once it is stuck", stuck)):
     print(name)

@@ -65,7 +65,7 @@ unavailable = [["DEN > CHI"] if t in cut else None for t in range(ROUNDS)]
 # them, in any order. What was decided does not change any more.
 
 learner = tw.Ensemble(
-    K, context=tw.context.Season(DAY), advice=[tw.advice.Resolve(headroom=(0, 2))]
+    K, context=tw.experts.Season(DAY), advice=[tw.experts.Resolve(headroom=(0, 2))]
 )
 session = tw.Session(learner)
 waiting, decided, most = {}, [], 0
@@ -92,7 +92,7 @@ stream = tw.Stream(losses, limits, arrives=arrives, unavailable=unavailable)
 late = tw.run(learner, stream, decisions=True)
 assert late.certificate.holds
 assert (late.decisions.points == decided)[: collector_down.stop].all()
-print(late.members)
+print(late.experts)
 
 # %%
 # What lateness costs
@@ -104,10 +104,10 @@ print(late.members)
 
 in_time = tw.run(learner, tw.Stream(losses, limits, unavailable=unavailable))
 assert in_time.certificate.holds
-own = tw.run(tw.Ensemble(K, context=tw.context.Season(DAY)), stream)
+own = tw.run(tw.Ensemble(K, context=tw.experts.Season(DAY)), stream)
 assert own.certificate.holds
-resolve = tw.run(tw.rivals.Resolve(K), stream)
-careful = tw.run(tw.rivals.Resolve(K, headroom=2.0), stream)
+resolve = tw.run(tw.baselines.Resolve(K), stream)
+careful = tw.run(tw.baselines.Resolve(K, headroom=2.0), stream)
 fixed = tw.best_in_hindsight(K, tw.Stream(losses, limits))
 
 runs = {

@@ -100,7 +100,7 @@ alone = tw.run(tw.Ensemble(K), stream, decisions=True)
 run = tw.run(tw.Ensemble(K, advice=["fit", "repaired fit"]), stream, decisions=True)
 assert alone.certificate.holds
 assert run.certificate.holds
-print(run.members)
+print(run.experts)
 
 # %%
 best = tw.best_in_hindsight(K, stream)

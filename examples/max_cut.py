@@ -122,7 +122,7 @@ run = tw.run(
 assert alone.certificate.holds
 assert bold.certificate.holds
 assert run.certificate.holds
-print(run.members)
+print(run.experts)
 
 # %%
 # *Lost at most* is the guard inequality: what the run can have lost to each member in all, a broken

@@ -22,7 +22,7 @@ import tidewolf as tw
 from tidewolf.core.arrays import frozen
 from tidewolf.methods.base import Bound
 from tidewolf.methods.clock import EveryRound
-from tidewolf.methods.late import Decided, Overrides
+from tidewolf.methods.late import Deferred, Overrides
 from tidewolf.methods.steps.slopes import Slopes, tangent_gradients
 
 ROUNDS = 1_000  # 60 in the tests
@@ -37,7 +37,7 @@ rng = np.random.default_rng(0)
 #
 # Its corners are seasons with no discount up to some week and the full one from then on. So the
 # linear minimiser looks at the :math:`n + 1` sums of the last :math:`j` costs and takes the least:
-# one pass. ``excess`` says by how much the worst inequality is broken, 0 for members.
+# one pass. ``infeasibility`` says by how much the worst inequality is broken, 0 for members.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,7 +71,7 @@ class NeverFalling(tw.sets.ConvexSet):
         sums = np.concatenate([[0.0], np.cumsum(direction[::-1])])
         return self.corners[np.argmin(sums)].astype(direction.dtype)
 
-    def excess(self, x):
+    def infeasibility(self, x):
         return max(0.0, float(-np.diff(x, prepend=0.0, append=1.0).min()))
 
     @classmethod
@@ -99,7 +99,7 @@ class Slipped(NeverFalling):
 
 try:
     tw.testing.check_set(Slipped(7))
-except tw.core.errors.LawBroken as broken:
+except tw.core.errors.CheckFailed as broken:
     print(fill(str(broken), 88))
 
 # %%
@@ -155,7 +155,7 @@ class State(NamedTuple):
     slopes: Slopes = Slopes(0.0, 0.0)
     calls: int = 0
     distance: float = 0.0
-    pending: tuple[Decided, ...] = ()
+    pending: tuple[Deferred, ...] = ()
     lost: int = 0
     overrides: Overrides = Overrides()
 
@@ -222,7 +222,7 @@ print(own.bound.reason)
 # which most sets do not have. The best fixed plan earns less than all of them: it may not break the
 # budget in any round.
 
-resolved = tw.run(tw.rivals.Resolve(K, columns=True), stream, decisions=True)
+resolved = tw.run(tw.baselines.Resolve(K, columns=True), stream, decisions=True)
 best = tw.best_in_hindsight(K, stream)
 played = {
     "no discount": np.zeros((ROUNDS, WEEKS)),
@@ -279,7 +279,7 @@ plt.show()
 # %%
 # What to change for your own data
 # --------------------------------
-# - The set: write ``lmo`` for your constraints, then ``excess`` for the same constraints, and let
+# - The set: write ``lmo`` for your constraints, then ``infeasibility`` for the same constraints, and let
 #   ``check_set`` find where the two disagree. ``dimension`` and ``tangent`` are needed where members
 #   lie in a plane, such as shares that sum to 1; see :doc:`/how-to/own-set`.
 # - From the shell: ``tidewolf check mymodule:NeverFalling`` and ``tidewolf check

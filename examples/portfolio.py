@@ -107,7 +107,7 @@ print(f"single stocks {single.min():.2f} to {single.max():.2f}")
 
 ends = [worth(points)[-1] for points in advice.values()]
 assert (
-    max(ends) / len(run.members) <= worth(hard["Ensemble"])[-1] <= max(np.exp(-best.lower), *ends)
+    max(ends) / len(run.experts) <= worth(hard["Ensemble"])[-1] <= max(np.exp(-best.lower), *ends)
 )
 
 figure, axes = plt.subplots()

@@ -56,7 +56,7 @@ wanted = (
     + 0.15 * wandering(0.8, OFFERS)
 )
 wanted = np.maximum(wanted, 0.05)
-promised = (
+guaranteed = (
     0.27
     + 0.03 * np.sin(2 * np.pi * (rounds / (3 * DAY) + np.arange(3) / 3))
     + 0.008 * wandering(0.8, 3)
@@ -72,7 +72,7 @@ losses = tw.functions.Linear(-wanted[:, :, None] * attention)
 rows = np.zeros((3, OFFERS, OFFERS))
 for g, offers in enumerate(groups.values()):
     rows[g, list(offers)] = -attention
-limits = tw.functions.MaxAffine(np.broadcast_to(rows, (ROUNDS, *rows.shape)), -promised)
+limits = tw.functions.MaxAffine(np.broadcast_to(rows, (ROUNDS, *rows.shape)), -guaranteed)
 stream = tw.Stream(losses, limits)
 
 # %%
@@ -85,17 +85,17 @@ stream = tw.Stream(losses, limits)
 
 sorted_last = np.array([K.center, *(K.lmo(losses.C[t]) for t in range(ROUNDS - 1))])
 best = tw.best_in_hindsight(K, stream)
-resolved = {h: tw.run(tw.rivals.Resolve(K, headroom=h), stream) for h in (0.0, 2.0)}
+resolved = {h: tw.run(tw.baselines.Resolve(K, headroom=h), stream) for h in (0.0, 2.0)}
 
 # %%
 # The Ensemble plays twice: with the hour of the day alone, and with re-solving as advice. The first
 # never solves a program: it asks for an assignment about once a round.
 
 by_hour = tw.run(
-    tw.Ensemble(K, context=tw.context.Season(DAY)), stream, comparator=best, decisions=True
+    tw.Ensemble(K, context=tw.experts.Season(DAY)), stream, comparator=best, decisions=True
 )
 advised = tw.run(
-    tw.Ensemble(K, context=tw.context.Season(DAY), advice=[tw.advice.Resolve(headroom=(0, 1, 2))]),
+    tw.Ensemble(K, context=tw.experts.Season(DAY), advice=[tw.experts.Resolve(headroom=(0, 1, 2))]),
     stream,
     comparator=best,
 )
@@ -124,7 +124,7 @@ for name, (clicks, short, moved) in outcome.items():
     print(
         f"{name:30s} {clicks.mean():.3f} clicks, short by {missed:5.2f} %, {moved:.2f} offers moved"
     )
-assert np.mean(-np.tensordot(sorted_last, rows[2], 2)) < 0.65 * np.mean(promised[:, 2])
+assert np.mean(-np.tensordot(sorted_last, rows[2], 2)) < 0.65 * np.mean(guaranteed[:, 2])
 assert advised.violations.sum() < resolved[0.0].violations.sum()
 assert by_hour.churn.mean() < advised.churn.mean()
 
@@ -171,7 +171,7 @@ axes.plot(
     color=GREEN,
     label="Ensemble, by the hour",
 )
-axes.plot(days, 100 * promised[:, 2], "--", color="black", label="promised")
+axes.plot(days, 100 * guaranteed[:, 2], "--", color="black", label="guaranteed")
 axes.set(xlabel="days", ylabel="attention for newcomers (%)", xlim=(0, days[-1]), ylim=(0, 60))
 axes.set_title("The promise is kept as it moves")
 axes.legend(ncols=3)
@@ -230,10 +230,10 @@ short_rows = np.array(
     [[-1.0 if i in offers else 0.0 for i in range(OFFERS)] for offers in groups.values()]
 )
 short_limits = tw.functions.MaxAffine(
-    np.broadcast_to(short_rows, (ROUNDS, *short_rows.shape)), -promised
+    np.broadcast_to(short_rows, (ROUNDS, *short_rows.shape)), -guaranteed
 )
 short_run = tw.run(
-    tw.Ensemble(short_K, context=tw.context.Season(DAY)),
+    tw.Ensemble(short_K, context=tw.experts.Season(DAY)),
     tw.Stream(tw.functions.Linear(-wanted), short_limits),
 )
 print(f"clicks {-short_run.losses.mean():.3f}, short by {100 * short_run.violations.mean():.2f} %")
@@ -245,7 +245,7 @@ assert short_run.certificate.holds
 #
 # * ``wanted``: clicks by attention, a row for each round and a column for each offer; offers that
 #   nobody saw need an estimate. ``attention``: how often people look at each place.
-# * ``rows`` and ``promised``: any sums of chances and what they must reach, also for single offers
+# * ``rows`` and ``guaranteed``: any sums of chances and what they must reach, also for single offers
 #   or single places (a place that is for sale, an offer that must not be first).
 # * Where promises are all about attention, take the permutahedron; where places matter, Birkhoff.
 # * To keep the page still and follow the last half hour too, cap how far it moves:

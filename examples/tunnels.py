@@ -30,7 +30,7 @@ plt.rcParams.update({"figure.figsize": (8, 4.5), "figure.constrained_layout.use"
 # Eleven cities, and cables as the Abilene research network had them, with round numbers for lengths
 # (km) and capacities (Gbit/s). Each of the 110 pairs has up to three tunnels: its shortest paths.
 
-cables = [
+link_rows = [
     ("Seattle", "Sunnyvale", 1100), ("Seattle", "Denver", 1600), ("Sunnyvale", "Los Angeles", 500),
     ("Sunnyvale", "Denver", 1500), ("Los Angeles", "Houston", 2200), ("Denver", "Kansas City", 900),
     ("Kansas City", "Houston", 1000), ("Kansas City", "Indianapolis", 700),
@@ -39,7 +39,7 @@ cables = [
     ("Atlanta", "Washington", 900), ("New York", "Washington", 300),
 ]  # fmt: skip
 graph = nx.Graph()
-graph.add_weighted_edges_from(cables, weight="length")
+graph.add_weighted_edges_from(link_rows, weight="length")
 nx.set_edge_attributes(graph, 10.0, "capacity")
 pairs = [(a, b) for a in graph for b in graph if a != b]
 tunnels = tw.networks.Tunnels(graph, pairs, k=3)
@@ -102,9 +102,9 @@ def rescaled(split):
 
 lengths = np.array([path.length for path in tunnels.paths])
 best = tw.best_in_hindsight(K, tw.Stream(fullest))
-resolve = tw.run(tw.rivals.Resolve(K), stream)
-recent = tw.advice.Resolve(headroom=0, window=8)
-learner = tw.Ensemble(K, advice=[tw.advice.Resolve(headroom=0), recent])
+resolve = tw.run(tw.baselines.Resolve(K), stream)
+recent = tw.experts.Resolve(headroom=0, window=8)
+learner = tw.Ensemble(K, advice=[tw.experts.Resolve(headroom=0), recent])
 ensemble = tw.run(learner, stream, comparator=best)
 assert ensemble.certificate.holds
 utilisation = {
@@ -122,7 +122,7 @@ utilisation = {
 
 def in_hindsight(functions, out):
     """How full the fullest link is at each round's own best split; of the last round none."""
-    run = tw.run(tw.rivals.Resolve(K), tw.Stream(functions, unavailable=out), decisions=True)
+    run = tw.run(tw.baselines.Resolve(K), tw.Stream(functions, unavailable=out), decisions=True)
     return functions[:-1].values_at(run.decisions.points[1:])
 
 
@@ -133,7 +133,7 @@ for name, used in utilisation.items():
     above = used[:-1] / least
     mean, p99 = above.mean(), np.percentile(above, 99)
     print(f"{name:30s} {used.mean():.3f}; over the least: mean {mean:.2f}, p99 {p99:.2f}")
-print(ensemble.members)
+print(ensemble.experts)
 assert utilisation["Ensemble"].mean() < utilisation["re-solving"].mean()
 assert utilisation["re-solving"].mean() < utilisation["shortest tunnel"].mean()
 

@@ -46,7 +46,8 @@ def main() -> int:
         with ThreadPoolExecutor(max(1, asked.jobs)) as pool:
             sound = list(
                 pool.map(
-                    lambda laws: _sound(copies, laws), sorted({mutant.laws for mutant in mutants})
+                    lambda checks: _sound(copies, checks),
+                    sorted({mutant.checks for mutant in mutants}),
                 )
             )
             dead = (
@@ -68,15 +69,15 @@ def _copy(to: Path) -> Path:
     return to
 
 
-def _sound(copies: Queue[Path], laws: str) -> bool:
+def _sound(copies: Queue[Path], checks: str) -> bool:
     """Whether the laws hold where nothing is wrong."""
     copy = copies.get()
     try:
-        code, said = _run(copy, laws)
+        code, said = _run(copy, checks)
     finally:
         copies.put(copy)
     if code != 0:
-        print(f"FAILS WITHOUT A MISTAKE  {laws}: {said}", flush=True)
+        print(f"FAILS WITHOUT A MISTAKE  {checks}: {said}", flush=True)
     return code == 0
 
 
@@ -86,7 +87,7 @@ def _dies(copies: Queue[Path], mutant: Mutant) -> bool:
     file = copy / mutant.file
     try:
         file.write_text(mutant.text)
-        code, said = _run(copy, mutant.laws)
+        code, said = _run(copy, mutant.checks)
     finally:
         shutil.copy2(ROOT / mutant.file, file)
         copies.put(copy)
@@ -95,7 +96,7 @@ def _dies(copies: Queue[Path], mutant: Mutant) -> bool:
     return code == 1
 
 
-def _run(copy: Path, laws: str) -> tuple[int, str]:
+def _run(copy: Path, checks: str) -> tuple[int, str]:
     """pytest's exit code, and the first law that failed."""
     command = [
         sys.executable,
@@ -106,7 +107,7 @@ def _run(copy: Path, laws: str) -> tuple[int, str]:
         "-rfE",
         "-p",
         "no:cacheprovider",
-        *laws.split(),
+        *checks.split(),
     ]
     paths = {"PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
@@ -120,7 +121,7 @@ def _run(copy: Path, laws: str) -> tuple[int, str]:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return 1, f"{laws} did not end in {SECONDS} seconds"
+        return 1, f"{checks} did not end in {SECONDS} seconds"
     said = [
         line.removeprefix("FAILED ")
         for line in ran.stdout.splitlines()
@@ -129,7 +130,7 @@ def _run(copy: Path, laws: str) -> tuple[int, str]:
     return ran.returncode, (
         said[0]
         if said
-        else f"nothing fails in {laws}"
+        else f"nothing fails in {checks}"
         if ran.returncode == 0
         else ran.stdout[-500:]
     )

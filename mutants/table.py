@@ -13,7 +13,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parent.parent
 SOURCE = Path("src/tidewolf")
 
-PROMISES = "tests/test_methods.py"
+GUARANTEES = "tests/test_methods.py"
 DRIFT = "tests/test_drift.py::test_bounds_are_those_of_the_file_written_plainly"
 PRIMAL_DUAL = "tests/test_primal_dual.py::test_bounds_are_those_of_the_files_written_plainly"
 ACROSS = "tests/test_slopes.py"
@@ -23,12 +23,12 @@ FACTORED, FACTORS = "tests/test_factored.py", "tests/test_descent.py"
 MANY_ROUNDS = (
     "tests/test_lyapunov.py::test_the_measured_bound_stays_below_the_promise_over_many_rounds"
 )
-TWINS = "tests/test_functions.py::test_batches_agree_with_the_formula"
+REFERENCES = "tests/test_functions.py::test_batches_agree_with_the_formula"
 
 ENSEMBLE = "tests/test_ensemble.py"
 ENSEMBLE_SUMS = f"{ENSEMBLE}::test_its_sums_are_those_of_the_inequality_written_plainly"
 ENSEMBLE_VALUES = f"{ENSEMBLE}::test_by_values_its_sums_are_those_of_the_file"
-ENSEMBLE_PROMISE = f"{ENSEMBLE}::test_a_promise_is_the_formula_of_its_file"
+ENSEMBLE_GUARANTEE = f"{ENSEMBLE}::test_a_promise_is_the_formula_of_its_file"
 HEDGE = "tests/test_hedge.py"
 DATES, CSV = "tests/test_dates.py", "tests/test_csv.py"
 EXCEL, GAPS = "tests/test_excel.py", "tests/test_gaps.py"
@@ -47,7 +47,7 @@ class Patch(NamedTuple):
     file: str
     old: str
     new: str
-    laws: str
+    checks: str
 
 
 class Numbers(NamedTuple):
@@ -55,7 +55,7 @@ class Numbers(NamedTuple):
 
     file: str
     function: str
-    laws: str = PROMISES
+    checks: str = GUARANTEES
 
 
 class Mutant(NamedTuple):
@@ -64,7 +64,7 @@ class Mutant(NamedTuple):
     name: str
     file: Path
     text: str
-    laws: str
+    checks: str
 
 
 PATCHES = (
@@ -147,7 +147,7 @@ PATCHES = (
     ),
     Patch(
         "Network: a link that leads back to an equally far node stays",
-        "networks/outward.py",
+        "networks/shortest_path_dag.py",
         "if tail in there and place(head) > place(tail)",
         "if tail in there and place(head)[0] >= place(tail)[0]",
         f"{NETWORK}::test_what_leads_outward_has_no_cycle_and_all_that_leads_away",
@@ -162,8 +162,8 @@ PATCHES = (
     Patch(
         "cost scaling: what cannot arrive goes to nodes that draw",
         "sets/graphs/scaling.py",
-        "excess[:] = lost - np.maximum(0.0, left)",
-        "excess[:] = lost - np.abs(left)",
+        "infeasibility[:] = lost - np.maximum(0.0, left)",
+        "infeasibility[:] = lost - np.abs(left)",
         "tests/test_cost_scaling.py",
     ),
     Patch(
@@ -181,22 +181,22 @@ PATCHES = (
         ROUND_READER,
     ),
     Patch(
-        "Ensemble: both <s, x - y> and <s, z - y> of a member",
+        "Ensemble: both <s, x - y> and <s, z - y> of a expert",
         "learners/ensemble.py",
-        "apart = inner(push.g, push.x - y) + push.offset\n",
-        "apart = inner(push.g, push.x - y) + push.offset\n"
-        "        apart += inner(push.g, self.K.center - y)\n",
+        "apart = inner(grad.g, grad.x - y) + grad.offset\n",
+        "apart = inner(grad.g, grad.x - y) + grad.offset\n"
+        "        apart += inner(grad.g, self.K.center - y)\n",
         ENSEMBLE_SUMS,
     ),
     Patch(
-        "Ensemble: by values a member's own gap is forgotten",
+        "Ensemble: by values a expert's own gap is drop",
         "learners/ensemble.py",
         "return apart - float(met.losses[group]) if met.by_values else apart",
         "return apart",
         ENSEMBLE_VALUES,
     ),
     Patch(
-        "Ensemble: the guard keeps the units of an older ledger",
+        "Ensemble: the guard keeps the units of an older dual",
         "methods/accounts.py",
         "guard=frozen(self.guard * unit), ",
         "",
@@ -205,33 +205,33 @@ PATCHES = (
     Patch(
         "Ensemble: a context that sleeps costs nothing",
         "learners/ensemble.py",
-        "if push.norm2 > 0.0 and not cells:\n            context_bound += math.sqrt(push.norm2)",
-        "if push.norm2 > 0.0 and not cells:\n            context_bound += 0.0",
+        "if grad.norm2 > 0.0 and not cells:\n            context_bound += math.sqrt(grad.norm2)",
+        "if grad.norm2 > 0.0 and not cells:\n            context_bound += 0.0",
         ENSEMBLE_SUMS,
     ),
     Patch(
         "Ensemble: a context that sleeps costs nothing in a kernel",
         "learners/ensemble.py",
-        "elif self.context is not None:\n            context_bound += math.sqrt(push.norm2)",
+        "elif self.context is not None:\n            context_bound += math.sqrt(grad.norm2)",
         "elif self.context is not None:\n            context_bound += 0.0",
         ENSEMBLE_SUMS,
     ),
     Patch(
-        "Ensemble: policies are promised what holds for points",
+        "Ensemble: policies are guaranteed what holds for points",
         "learners/ensemble.py",
-        "state.ledger, self.bounds(state)[-1], norms",
-        "state.ledger, min(self.bounds(state)), norms",
+        "state.dual, self.bounds(state)[-1], norms",
+        "state.dual, min(self.bounds(state)), norms",
         f"{ENSEMBLE}::test_seasons_that_exclude_each_other_are_exposed_while_policies_have_a_bound",
     ),
     Patch(
         "Ensemble: nobody counts the calls of advisers",
         "learners/ensemble.py",
-        "bank, calls, solves = bank - found.calls, calls",
-        "bank, calls, solves = bank, calls",
+        "oracle_budget - found.calls,\n                    calls +",
+        "oracle_budget,\n                    calls +",
         f"{ENSEMBLE}::test_no_total_exceeds_its_measured_bound",
     ),
     Patch(
-        "hedge: weights of those asleep",
+        "hedge: weights of those skipped",
         "methods/steps/hedge.py",
         "totals = np.where(awake, self.totals, np.inf)",
         "totals = self.totals",
@@ -247,8 +247,8 @@ PATCHES = (
     Patch(
         "hedge: half the logarithm",
         "methods/steps/hedge.py",
-        "return math.log(max(members, 2))",
-        "return 0.5 * math.log(max(members, 2))",
+        "return math.log(max(experts, 2))",
+        "return 0.5 * math.log(max(experts, 2))",
         HEDGE,
     ),
     Patch(
@@ -261,8 +261,8 @@ PATCHES = (
     Patch(
         "group: prices forget the shares",
         "methods/steps/group.py",
-        "norm2, pending = share * share * push.norm2",
-        "norm2, pending = share * push.norm2",
+        "norm2, pending = share * share * grad.norm2",
+        "norm2, pending = share * grad.norm2",
         GROUP,
     ),
     Patch(
@@ -291,28 +291,28 @@ PATCHES = (
         "functions/sum.py",
         "return sum(w * part.subgradient(x, weights) for w, part in self._weighted())",
         "return sum(part.subgradient(x, weights) for w, part in self._weighted())",
-        TWINS,
+        REFERENCES,
     ),
     Patch(
         "a maximum whose gradient is that of the last part",
         "functions/max.py",
         "mine = first == i\n",
         "mine = first == len(self.parts) - 1 - i\n",
-        TWINS,
+        REFERENCES,
     ),
     Patch(
         "sparse pieces of the first round for all",
         "functions/max_affine.py",
         "starts = 0 if self._shared else pieces.shape[1] * np.arange(len(self))",
         "starts = 0",
-        TWINS,
+        REFERENCES,
     ),
     Patch(
         "rounds without a limit that are broken",
         "core/unlimited.py",
         "return np.full(self.rounds, -1.0, x.dtype)",
         "return np.full(self.rounds, 1.0, x.dtype)",
-        TWINS,
+        REFERENCES,
     ),
     Patch(
         "weights of pieces that do not sum to one",
@@ -338,8 +338,8 @@ PATCHES = (
     Patch(
         "a policy by rounds counted from the start of the part",
         "hindsight/policy.py",
-        "features = context.features(stream.known(t), t)",
-        "features = context.features(stream.known(t), t - first)",
+        "features = context.features(stream.info(t), t)",
+        "features = context.features(stream.info(t), t - first)",
         "tests/test_policy.py",
     ),
     Patch(
@@ -357,17 +357,17 @@ PATCHES = (
         "tests/test_functions.py",
     ),
     Patch(
-        "a restart forgets the violation of past stretches",
+        "a restart forgets the violation of past epochs",
         "methods/clock.py",
-        "self.violation_of_past_stretches + violation",
-        "self.violation_of_past_stretches",
+        "self.violation_of_past_epochs + violation",
+        "self.violation_of_past_epochs",
         PRIMAL_DUAL,
     ),
     Patch(
-        "a restart forgets the regret of past stretches",
+        "a restart forgets the regret of past epochs",
         "methods/clock.py",
-        "self.regret_of_past_stretches + regret",
-        "self.regret_of_past_stretches",
+        "self.regret_of_past_epochs + regret",
+        "self.regret_of_past_epochs",
         PRIMAL_DUAL,
     ),
     Patch(
@@ -389,7 +389,7 @@ PATCHES = (
         "methods/steps/saddle.py",
         "_THETA = 0.5",
         "_THETA = 0.505",
-        PROMISES,
+        GUARANTEES,
     ),
     Patch(
         "drift: a restart keeps `last`",
@@ -427,11 +427,11 @@ PATCHES = (
         DRIFT,
     ),
     Patch(
-        "bundle: the answer is said to be where its certificate is least",
-        "methods/steps/penalty/bundle.py",
+        "proximal_bundle: the answer is said to be where its certificate is least",
+        "methods/steps/penalty/proximal_bundle.py",
         "return float(np.linalg.norm(x - lowest)) + _ULPS * size",
         "return _ULPS * size",
-        "tests/test_bundle.py"
+        "tests/test_proximal_bundle.py"
         "::test_an_answer_found_before_its_certificate_is_off_from_where_that_is_least",
     ),
     Patch(
@@ -493,7 +493,7 @@ PATCHES = (
         FACTORED,
     ),
     Patch(
-        "factors: the oracle's error is forgotten",
+        "factors: the oracle's error is drop",
         "kernels/factored_active_set.py",
         "gap = max(drop + error, 0.0)",
         "gap = max(drop, 0.0)",
@@ -530,7 +530,7 @@ PATCHES = (
     Patch(
         "factors: the price forgets <g, x - y>",
         "methods/descent.py",
-        "+ inner(push.g, push.x - y)",
+        "+ inner(grad.g, grad.x - y)",
         "+ 0.0",
         FACTORS,
     ),
@@ -544,16 +544,16 @@ PATCHES = (
     Patch(
         "Lyapunov weights: most below what was paid proves nothing",
         "methods/steps/lyapunov.py",
-        "if ledger.impossible or ledger.paid - most > rounding:",
-        "if ledger.impossible or most <= 0.0:",
+        "if dual.impossible or dual.paid - most > rounding:",
+        "if dual.impossible or most <= 0.0:",
         "tests/test_learners.py"
         "::test_seasons_that_exclude_each_other_are_proved_hopeless_by_what_was_paid",
     ),
     Patch(
         "Lyapunov weights: one absurd breach counts in full",
         "methods/steps/lyapunov.py",
-        "violation, least_ratio = ledger.violation + breach, ledger.least_ratio",
-        "violation, least_ratio = ledger.violation + block.violation, ledger.least_ratio",
+        "violation, least_ratio = dual.violation + breach, dual.least_ratio",
+        "violation, least_ratio = dual.violation + block.violation, dual.least_ratio",
         "tests/test_learners.py::test_one_absurd_breach_does_not_silence_the_losses",
     ),
     Patch(
@@ -582,49 +582,49 @@ PATCHES = (
         "methods/steps/lyapunov.py",
         "THETA = 0.5",
         "THETA = 0.505",
-        PROMISES,
+        GUARANTEES,
     ),
     Patch(
         "Lyapunov weights: another c",
         "methods/steps/lyapunov.py",
         "c: float = 2.0",
         "c: float = 2.02",
-        PROMISES,
+        GUARANTEES,
     ),
     Patch(
         "Lyapunov weights: another p",
         "methods/steps/lyapunov.py",
         "p: float = 0.5",
         "p: float = 0.505",
-        PROMISES,
+        GUARANTEES,
     ),
     Patch(
         "LyapunovFrankWolfe: another rho, T given",
         "learners/lyapunov_frank_wolfe.py",
-        "KNOWN = 1.055,",
-        "KNOWN = 1.06,",
-        PROMISES,
+        "INFO = 1.055,",
+        "INFO = 1.06,",
+        GUARANTEES,
     ),
     Patch(
         "LyapunovFrankWolfe: another c, T given",
         "learners/lyapunov_frank_wolfe.py",
         "1.055, 2.65",
         "1.055, 2.66",
-        PROMISES,
+        GUARANTEES,
     ),
     Patch(
         "LyapunovFrankWolfe: another rho at any time",
         "learners/lyapunov_frank_wolfe.py",
         "ANYTIME = 1.31,",
         "ANYTIME = 1.32,",
-        PROMISES,
+        GUARANTEES,
     ),
     Patch(
         "LyapunovFrankWolfe: another c at any time",
         "learners/lyapunov_frank_wolfe.py",
         "1.31, 3.3",
         "1.31, 3.2",
-        PROMISES,
+        GUARANTEES,
     ),
     Patch(
         "Lyapunov weights: the ratio is 0 where losses are flat",
@@ -697,7 +697,7 @@ PATCHES = (
         ADVICE,
     ),
     Patch(
-        "rounds that are seen are not copied",
+        "rounds that are feedback are not copied",
         "methods/advice/recent.py",
         "frozen(array + 0)",
         "array",
@@ -722,21 +722,21 @@ PATCHES = (
         "evaluation/recording.py",
         "solves(played.state) - solves(self.state)",
         "solves(played.state)",
-        "tests/test_members.py",
+        "tests/test_experts.py",
     ),
     Patch(
         "the guard of the member that lost most is checked, not the worst",
         "evaluation/certificate.py",
         "over, worst = max(seen",
         "over, worst = min(seen",
-        "tests/test_members.py",
+        "tests/test_experts.py",
     ),
     Patch(
         "advice that waits for its round is shown without weight",
         "learners/ensemble.py",
         "return tuple(state.accounts.played.tolist())",
-        "return tuple(state.coming.p.tolist())",
-        "tests/test_members.py",
+        "return tuple(state.upcoming.p.tolist())",
+        "tests/test_experts.py",
     ),
     Patch(
         "a step of rounds in a kernel goes up",
@@ -776,7 +776,7 @@ PATCHES = (
     Patch(
         "oracle calls of a kernel are free",
         "kernels/rounds.py",
-        "        s[BANK] -= at[CALLS]\n",
+        "        s[ORACLE_BUDGET] -= at[CALLS]\n",
         "",
         f"{ROUNDS}::test_a_run_in_the_kernel_is_the_run_without",
     ),
@@ -824,7 +824,7 @@ PATCHES = (
     ),
     Patch(
         "members that a kernel moves take the whole gradient",
-        "kernels/members.py",
+        "kernels/experts.py",
         "            Y[i, e] -= etas[i] * share * g[e]",
         "            Y[i, e] -= etas[i] * g[e]",
         f"{ROUNDS}::test_steps_of_members_are_those_of_their_groups",
@@ -917,28 +917,28 @@ PATCHES = (
 
 NUMBERS = (
     Numbers("methods/steps/saddle.py", "saddle_steps"),
-    Numbers("learners/primal_dual.py", "PrimalDual.promise"),
+    Numbers("learners/primal_dual.py", "PrimalDual.guarantee"),
     Numbers("methods/steps/saddle.py", "damping"),
     Numbers("methods/steps/saddle.py", "violation_bound"),
     Numbers("learners/drift_plus_penalty.py", "drift_block"),
     Numbers("learners/drift_plus_penalty.py", "DriftPlusPenalty._steps"),
-    Numbers("methods/steps/drift_blocks.py", "promise_on_intervals"),
+    Numbers("methods/steps/drift_blocks.py", "guarantee_on_intervals"),
     Numbers("learners/theorem/drift_plus_penalty.py", "DriftPlusPenaltyConstants.steps"),
     Numbers("learners/bandit_primal_dual.py", "BanditPrimalDual._mu"),
-    Numbers("learners/bandit_primal_dual.py", "BanditPrimalDual.promise"),
+    Numbers("learners/bandit_primal_dual.py", "BanditPrimalDual.guarantee"),
     Numbers("methods/steps/thresholds.py", "paper_tolerance"),
     Numbers("methods/steps/thresholds.py", "TheoremSteps.__init__"),
     Numbers("methods/steps/thresholds.py", "BanditTheoremSteps.__init__"),
-    Numbers("learners/theorem/primal_dual.py", "PrimalDualConstants.promise"),
-    Numbers("methods/steps/lyapunov.py", "LyapunovWeights._promised"),
-    Numbers("learners/lyapunov_descent.py", "LyapunovDescent.promise"),
+    Numbers("learners/theorem/primal_dual.py", "PrimalDualConstants.guarantee"),
+    Numbers("methods/steps/lyapunov.py", "LyapunovWeights._guaranteed"),
+    Numbers("learners/lyapunov_descent.py", "LyapunovDescent.guarantee"),
     Numbers("methods/descent.py", "_price", FACTORS),
-    Numbers("learners/ensemble.py", "Ensemble.promise", ENSEMBLE_PROMISE),
+    Numbers("learners/ensemble.py", "Ensemble.guarantee", ENSEMBLE_GUARANTEE),
     Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe._rho"),
     Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe._surrogate_bound"),
     Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe._weights"),
-    Numbers("rivals/sinha_vaze.py", "SinhaVaze.promise"),
-    Numbers("learners/theorem/bandit_primal_dual.py", "BanditPrimalDualConstants.promise"),
+    Numbers("baselines/sinha_vaze.py", "SinhaVaze.guarantee"),
+    Numbers("learners/theorem/bandit_primal_dual.py", "BanditPrimalDualConstants.guarantee"),
 )
 
 SAME = {
@@ -975,7 +975,7 @@ def _patched(patch: Patch) -> Mutant:
             f"{file} holds {patch.old!r} {text.count(patch.old)} times, not once: {patch.name!r} "
             "does not apply."
         )
-    return Mutant(patch.name, file, text.replace(patch.old, patch.new), patch.laws)
+    return Mutant(patch.name, file, text.replace(patch.old, patch.new), patch.checks)
 
 
 def _renumbered(numbers: Numbers) -> list[Mutant]:
@@ -996,7 +996,7 @@ def _renumbered(numbers: Numbers) -> list[Mutant]:
             f"{numbers.function}: {line[start:end]} is 1 % larger, line {node.lineno}, column "
             f"{start}, {line.strip()}"
         )
-        mutants.append(Mutant(where, file, "".join(changed), numbers.laws))
+        mutants.append(Mutant(where, file, "".join(changed), numbers.checks))
     return mutants
 
 

@@ -23,13 +23,13 @@ from scipy.sparse import csr_array
 
 import tidewolf as tw
 from tidewolf import (
+    baselines,
     experiments,
     functions,
     learners,
     networks,
     problems,
     projection,
-    rivals,
     sets,
     testing,
 )
@@ -183,7 +183,7 @@ def _run() -> tw.Run:
 @cache
 def _comparison() -> tw.Comparison:
     return tw.compare(
-        [learners.LyapunovDescent, rivals.SinhaVaze], {"mine": (sets.Simplex(2), _stream(2))}
+        [learners.LyapunovDescent, baselines.SinhaVaze], {"mine": (sets.Simplex(2), _stream(2))}
     )
 
 
@@ -199,7 +199,7 @@ def doors(folder: Path) -> Iterator[Door]:
     yield from _projections()
     yield from _evaluations(folder)
     yield from _experiments(folder)
-    yield from _laws()
+    yield from _checks()
 
 
 def _methods(
@@ -459,7 +459,7 @@ def _learners() -> Iterator[Door]:
     sizes = dict.fromkeys(
         ("loss_lipschitz", "constraint_lipschitz", "loss_size", "constraint_size"), 1.0
     )
-    for kind in (*learners.every().values(), *rivals.every().values()):
+    for kind in (*learners.every().values(), *baselines.every().values()):
         learner = kind.examples(K, 5)[0]
         takes = inspect.signature(kind).parameters
         some = {
@@ -494,8 +494,8 @@ def _learners() -> Iterator[Door]:
             "start": None,
             "state": state,
             "k": k,
-            "seen": seen,
-            "known": tw.Known(time=3.0, context=0, advice={"a": [0.5, 0.5]}),
+            "feedback": seen,
+            "info": tw.RoundInfo(time=3.0, context=0, advice={"a": [0.5, 0.5]}),
             "losses": stream.losses,
             "arrivals": [Arrival(0, seen)],
             "rounds": [0],
@@ -612,17 +612,17 @@ def _evaluations(folder: Path) -> Iterator[Door]:
     }
     yield Door("Stream", tw.Stream, {**stream.fields(), **rounds})
     told_of = tw.Stream(stream.losses, stream.constraints, **rounds)  # type: ignore[arg-type]
-    yield Door("Stream.known", told_of.known, {"t": 1})
-    yield Door("Known", tw.Known, {**known, "unavailable": (1,)})
-    yield Door("Known", tw.Known, {"time": "2026-03-01T12:00", "context": [0.5, 0.5]})
+    yield Door("Stream.known", told_of.info, {"t": 1})
+    yield Door("RoundInfo", tw.RoundInfo, {**known, "unavailable": (1,)})
+    yield Door("RoundInfo", tw.RoundInfo, {"time": "2026-03-01T12:00", "context": [0.5, 0.5]})
     yield Door("Session.play", lambda **given: tw.Session(learner).play(**given), known)
-    yield Door("Season", tw.context.Season, {"period": 96, "cells": 4})
-    yield Door("Season", tw.context.Season, {"period": "1d", "cells": 4})
-    yield Door("Categories", tw.context.Categories, {"n": 2})
-    for cells in (tw.context.Season("1d"), tw.context.Categories(2)):
+    yield Door("Season", tw.experts.Season, {"period": 96, "cells": 4})
+    yield Door("Season", tw.experts.Season, {"period": "1d", "cells": 4})
+    yield Door("Categories", tw.experts.Categories, {"n": 2})
+    for cells in (tw.experts.Season("1d"), tw.experts.Categories(2)):
         yield Door(
             f"{type(cells).__name__}.features",
-            lambda cells=cells, **given: cells.features(tw.Known(**given), 3),
+            lambda cells=cells, **given: cells.features(tw.RoundInfo(**given), 3),
             {"time": 3.0, "context": [0.5, 0.5]},
         )
     yield Door(
@@ -664,7 +664,7 @@ def _evaluations(folder: Path) -> Iterator[Door]:
     )
     curved = tw.Stream(functions.Squared.one([0], [1.0], (2,)), stream[:1].constraints)
     yield Door("best_in_hindsight", tw.best_in_hindsight, {"K": K, "stream": curved})
-    season = tw.context.Season(2, 2)
+    season = tw.experts.Season(2, 2)
     known = {"K": K, "stream": stream, "start": 0, "stop": 2, "context": season}
     yield Door("best_in_hindsight(context=)", tw.best_in_hindsight, known)
     yield Door(
@@ -689,7 +689,7 @@ def _evaluations(folder: Path) -> Iterator[Door]:
     pick = {
         "stream": "mine",
         "learner": "LyapunovDescent",
-        "rival": "SinhaVaze",
+        "baseline": "SinhaVaze",
         "budget": 1.0,
         "seconds": 1e9,
         "caution": 10.0,
@@ -814,7 +814,7 @@ def _experiments(folder: Path) -> Iterator[Door]:
     yield Door("RunFolder.open", experiments.RunFolder.open, {"path": folder / "there"})
 
 
-def _laws() -> Iterator[Door]:
+def _checks() -> Iterator[Door]:
     K = sets.Simplex(2)
     kept: list[str] = []
     yield Door("check_set", testing.check_set, {"K": K, "seed": 0, "kept": kept.append})
@@ -849,12 +849,22 @@ def used(found: Any) -> None:
             found.diameter,
             found.inner_radius,
         )
-        found.lmo(0.0 * found.center), found.tangent(found.center), found.excess(found.center)
+        (
+            found.lmo(0.0 * found.center),
+            found.tangent(found.center),
+            found.infeasibility(found.center),
+        )
     elif isinstance(found, Batch):
         repr(found), len(found), found.shape, found[:1]
     elif isinstance(found, Learner):
         state = found.start()
-        repr(found), found.act(state), found.notes(state), found.promise(), found.rounds_left(state)
+        (
+            repr(found),
+            found.act(state),
+            found.notes(state),
+            found.guarantee(),
+            found.rounds_left(state),
+        )
     elif isinstance(found, experiments.Experiment):
         repr(found), found.toml(), found.entrants()
     elif isinstance(found, tw.Stream | problems.Problem | tw.Session):

@@ -27,7 +27,7 @@ import tidewolf as tw
 from tidewolf.core.arrays import frozen
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.methods.base import Bound, Learner
-from tidewolf.methods.late import coming_round
+from tidewolf.methods.late import next_round
 
 ROUNDS = 200
 RNG = np.random.default_rng(3)
@@ -64,7 +64,7 @@ class Follower(Learner[Told]):
     def start(self):
         return Told()
 
-    def informed(self, state, known):
+    def with_info(self, state, known):
         point = (known.advice or {}).get("a")
         if point is None:
             point = self.K.lmo(
@@ -93,7 +93,7 @@ FOLLOWER = Follower(tw.sets.Simplex(5))
 TOLD: dict[str, Learner[Any]] = {
     "Follower": FOLLOWER,
     "Ensemble": tw.Ensemble(
-        tw.sets.Simplex(5), context=tw.context.Categories(3), advice=["a", tw.advice.Resolve()]
+        tw.sets.Simplex(5), context=tw.experts.Categories(3), advice=["a", tw.experts.Resolve()]
     ),
 }
 """Those whose decisions depend on what is known before a round."""
@@ -113,7 +113,7 @@ def observe(session: tw.Session[Any], t: int) -> None:
 LATE: dict[str, Learner[Any]] = {
     "late": LEARNERS["LyapunovDescent"],
     "late Ensemble": tw.Ensemble(
-        tw.sets.Simplex(5), context=tw.context.Categories(3), advice=["a"], step_scales=(0.3, 1.0)
+        tw.sets.Simplex(5), context=tw.experts.Categories(3), advice=["a"], step_scales=(0.3, 1.0)
     ),
 }
 
@@ -121,12 +121,12 @@ LATE: dict[str, Learner[Any]] = {
 def go_on_late(session: tw.Session[Any], i: int) -> None:
     """The i-th thing that happens to a session whose rounds are observed late: each changes it."""
     due = [r for r in session.pending if r % 7 != 3]  # the others expire
-    coming = coming_round(session.state)
+    upcoming = next_round(session.state)
     if i % 29 == 28:
-        session.rollback(max(0, coming - 4))
+        session.rollback(max(0, upcoming - 4))
     elif len(due) < 3 or i % 5 == 0:
         known = {"context": i % 3, "advice": {"a": ADVICE[i % ROUNDS]}} if i % 2 else {}
-        session.play(round=coming + i % 3, **known)
+        session.play(round=upcoming + i % 3, **known)
     else:
         r = due[i % len(due)]
         played = np.roll(np.eye(5)[0], i) if i % 3 == 0 else None

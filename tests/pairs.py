@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tidewolf.baselines import ProjectedPrimalDual, ProximalPenalty, Resolve, SinhaVaze, WarmUp
 from tidewolf.learners import BanditPrimalDual
-from tidewolf.rivals import ProjectedPrimalDual, ProximalPenalty, Resolve, SinhaVaze, WarmUp
 from tidewolf.sets import Polyhedral, Projectable
 
 

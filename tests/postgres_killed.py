@@ -21,7 +21,7 @@ from typing import Any
 import tidewolf as tw
 from killed import LATE, LEARNERS, TOLD, live, live_late, observe, uninterrupted, uninterrupted_late
 from tidewolf.core.errors import HeldElsewhere, TidewolfError
-from tidewolf.durable import Shelf
+from tidewolf.storage import SessionStore
 
 ROUNDS = 60
 LEARNER = LEARNERS["LyapunovDescent"]
@@ -76,27 +76,27 @@ def say(line: str) -> None:
 
 
 def serve(url: str, holder: str, count: int) -> None:
-    shelf = Shelf.open(url, holder=holder)
+    store = SessionStore.open(url, holder=holder)
 
     def work(name: str) -> None:
-        session = tw.Session.open(shelf, LEARNER, name=name, snapshot_every=9)
+        session = tw.Session.open(store, LEARNER, name=name, snapshot_every=9)
         try:
             for t in range(session.rounds, 200):
-                with shelf.bundle(name) as bundle:
+                with store.transaction(name) as transaction:
                     observe(session, t)
-                bundle.future.result()
+                transaction.future.result()
                 say(f"{name} {t + 1}")
         except TidewolfError as error:
             say(f"{name} refused {type(error).__name__} {getattr(error, 'holder', '')}")
 
     for number in range(count):
-        shelf.create(f"s{number}", "{}").result()
+        store.create(f"s{number}", "{}").result()
     threads = [threading.Thread(target=work, args=(f"s{n}",)) for n in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    shelf.close()
+    store.close()
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ NEEDED = (
     "uvicorn.loops.uvloop",
     "uvicorn.protocols.http.auto",
     "tidewolf.cli.app",
-    "tidewolf.durable.folder",
+    "tidewolf.storage.folder",
     "tidewolf.service.app",
     "tidewolf.service.connections",
     "tidewolf.service.page",
@@ -44,12 +44,12 @@ def prepare() -> None:
     """Have everything imported, and every kernel compiled, that the servers of the tests need."""
     for name in NEEDED:
         import_module(name)
-    from tidewolf.durable.shelf import Shelf
     from tidewolf.service.sessions import Caller, Sessions
+    from tidewolf.storage.session_store import SessionStore
 
     with TemporaryDirectory() as folder:
-        shelf, caller = Shelf.open(folder), Caller("anonymous", "writer", "")
-        sessions = Sessions(shelf)
+        store, caller = SessionStore.open(folder), Caller("anonymous", "writer", "")
+        sessions = Sessions(store)
         for learner in ("LyapunovDescent", "Ensemble"):
             for n in (3, 4):
                 name, learners = f"{learner}.{n}", [{"name": learner}]
@@ -62,7 +62,7 @@ def prepare() -> None:
                     sessions.decide(name, {"round": number + ahead}, caller)
                     sessions.observe(name, {"round": number, **told}, caller)
         sessions.close()
-        shelf.close()
+        store.close()
 
 
 def fork(arguments: list[str], file: str, environment: dict[str, str], user: int | None) -> int:

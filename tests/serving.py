@@ -146,7 +146,6 @@ def in_thread(data: Path, *, tokens: str = "", **options: Any) -> Iterator[str]:
     """A server in a thread of this process; yields its address."""
     import uvicorn
 
-    from tidewolf.durable.shelf import Shelf
     from tidewolf.service.app import make_app
     from tidewolf.service.connections import careful_protocol
     from tidewolf.service.overload import Traffic
@@ -154,11 +153,12 @@ def in_thread(data: Path, *, tokens: str = "", **options: Any) -> Iterator[str]:
     from tidewolf.service.server import listen
     from tidewolf.service.sessions import Sessions
     from tidewolf.service.tokens import Tokens
+    from tidewolf.storage.session_store import SessionStore
 
     traffic = options.pop("traffic", None) or Traffic()
     protocol = careful_protocol(**options.pop("connections", {}))
-    shelf = Shelf.open(data, commit_within=0.0)
-    sessions = Sessions(shelf, limits=Limits())
+    store = SessionStore.open(data, commit_within=0.0)
+    sessions = Sessions(store, limits=Limits())
     known = Tokens.parse(tokens) if tokens else Tokens()
     app = make_app(sessions, known, traffic=traffic, **options)
     config = uvicorn.Config(app, http=protocol, ws="none", lifespan="off", log_config=None)
@@ -187,4 +187,4 @@ def in_thread(data: Path, *, tokens: str = "", **options: Any) -> Iterator[str]:
             for pool in app.state.pools:
                 pool.shutdown()
             sessions.close()
-            shelf.close()
+            store.close()

@@ -67,7 +67,7 @@ class Owner:
 
     def __post_init__(self) -> None:
         self.put, learner, expire_after = KINDS[self.kind]
-        self.twin = tw.Session(learner, expire_after=expire_after)
+        self.reference = tw.Session(learner, expire_after=expire_after)
         """told the same, in this process"""
 
     @property
@@ -81,11 +81,11 @@ class Owner:
 
     def go_on(self, caller: Caller) -> None:
         """The next thing that happens to the session."""
-        due, chance = [r + 1 for r in self.twin.pending], self.rng.random()
+        due, chance = [r + 1 for r in self.reference.pending], self.rng.random()
         if chance < 0.2 or (chance < 0.4 and len(due) < 3):
             self._decide(caller, None if chance < 0.1 else self._ahead())
         elif chance < 0.8:
-            self._observe(caller, self.rng.choice([*due, self.twin.round + 1]))
+            self._observe(caller, self.rng.choice([*due, self.reference.round + 1]))
         elif chance < 0.9:
             self._observe_many(caller, due)
         else:
@@ -93,15 +93,15 @@ class Owner:
 
     def _ahead(self) -> int:
         """A round that is not decided yet."""
-        last = max([self.twin.round, *self.twin.pending])
+        last = max([self.reference.round, *self.reference.pending])
         return last + 1 + self.rng.choice([0, 1, 1, 2, 3])
 
     def _decide(self, caller: Caller, number: int | None) -> None:
         body = {} if number is None else {"round": number}
         status, answer = caller.insist("POST", f"{self.path}/decisions", body)
-        x = self.twin.play(round=None if number is None else number - 1)
+        x = self.reference.play(round=None if number is None else number - 1)
         assert status == 200, answer
-        assert answer["round"] == (number or self.twin.round + 1), answer
+        assert answer["round"] == (number or self.reference.round + 1), answer
         self._require_point(answer, x)
         self.decided[answer["round"]] = answer
 
@@ -126,21 +126,21 @@ class Owner:
             told["played"] = point
         return told
 
-    def _tell_twin(self, told: dict[str, Any]) -> None:
+    def _tell_reference(self, told: dict[str, Any]) -> None:
         given = {
             key: np.array(list(value.values()) if isinstance(value, dict) else value, dtype=float)
             for key, value in told.items()
             if key != "round"
         }
-        self.twin.observe(round=told["round"] - 1, **given)
+        self.reference.observe(round=told["round"] - 1, **given)
 
     def _observe(self, caller: Caller, number: int) -> None:
         told = self._content(number)
         status, answer = caller.insist("POST", f"{self.path}/observations", told)
         assert status == 200, answer
-        self._tell_twin(told)
+        self._tell_reference(told)
         assert answer["round"] == number, answer
-        assert answer["rounds"] <= self.twin.rounds, answer
+        assert answer["rounds"] <= self.reference.rounds, answer
         self.observed[number] = told, answer
 
     def _observe_many(self, caller: Caller, due: list[int]) -> None:
@@ -148,13 +148,13 @@ class Owner:
         count = self.rng.randint(1, 4)
         numbers = self.rng.sample(due, min(count, len(due)))
         if not numbers:
-            numbers = [self.twin.round + 1 + i for i in range(count)]
+            numbers = [self.reference.round + 1 + i for i in range(count)]
         told = [self._content(number) for number in numbers]
         status, answer = caller.insist("POST", f"{self.path}/observations", {"observations": told})
         assert status == 200, answer
         assert [one.get("round") for one in answer["observations"]] == numbers, answer
         for one in told:
-            self._tell_twin(one)
+            self._tell_reference(one)
             self.observed[one["round"]] = one, None
 
     def look_back(self, caller: Caller, rng: random.Random, *, patient: bool = True) -> None:
@@ -185,9 +185,9 @@ class Owner:
     def judge(self, caller: Caller) -> None:
         """Hold what the server has against what it acknowledged, and against the twin."""
         _, now = caller.insist("GET", self.path)
-        twin = self.twin
-        assert now["rounds"] == twin.rounds == len(self.observed), (now, len(self.observed))
-        assert now["pending"] == [r + 1 for r in twin.pending], now
+        reference = self.reference
+        assert now["rounds"] == reference.rounds == len(self.observed), (now, len(self.observed))
+        assert now["pending"] == [r + 1 for r in reference.pending], now
         _, history = caller.insist("GET", f"{self.path}/history?most=1000")
         rounds = [one["round"] for one in history["rounds"] if one["cost"] is not None]
         assert sorted(rounds) == sorted(self.observed), "lost or doubled"
@@ -199,7 +199,7 @@ class Owner:
             assert status == 200, answer
             require_same(answer, was)
         _, answer = caller.insist("POST", f"{self.path}/decisions", {})
-        self._require_point(answer, twin.play())
+        self._require_point(answer, reference.play())
 
 
 def require_same(answer: Any, was: Any) -> None:

@@ -18,6 +18,7 @@ from scipy.optimize import linprog
 import tidewolf as tw
 from covering import covered, thinned
 from polytopes import vertices_of
+from tidewolf.baselines import Resolve as Baseline
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import (
     InvalidInput,
@@ -43,7 +44,6 @@ from tidewolf.hindsight import best_point
 from tidewolf.hindsight.warm_model import Basis, Rows, WarmModel
 from tidewolf.methods.advice import solving
 from tidewolf.methods.advice.headroom import FORGETTING
-from tidewolf.rivals import Resolve as Rival
 from tidewolf.sets import (
     Box,
     CappedSimplex,
@@ -81,7 +81,7 @@ def played(adviser, K, stream, x=None, known=None, budget=1, vertices=()):
     """What is proposed for every round, and the states; the first proposal is played."""
     state, every = adviser.start(K), []
     for t in range(len(stream)):
-        told = stream.known(t) if known is None else known(t)
+        told = stream.info(t) if known is None else known(t)
         found = adviser.propose(K, state, told, t, budget, vertices)
         every.append(found)
         play = found.points[0] if x is None and found.points[0] is not None else K.center
@@ -154,12 +154,12 @@ def assert_best(K, x, losses, limits, room=0.0, tol=1e-6):
 )
 def test_the_last_round_is_solved_as_all_vertices_say(K, kind, room):
     stream = random_stream(K, 4, 1, kind, room)
-    for t, found in enumerate(played(tw.advice.Resolve(headroom=0), K, stream)):
+    for t, found in enumerate(played(tw.experts.Resolve(headroom=0), K, stream)):
         (x,) = found.points
         if t == 0:
             assert x is None
             continue
-        assert K.excess(x) <= membership_tolerance(x, K.radius)
+        assert K.infeasibility(x) <= membership_tolerance(x, K.radius)
         assert found.solves in (1, 3)
         assert_best(K, x, stream.losses[t - 1 : t], stream.constraints[t - 1 : t])
 
@@ -170,10 +170,10 @@ def test_the_last_round_is_solved_as_all_vertices_say(K, kind, room):
 def test_every_proposal_is_a_member_whatever_the_functions(K, seed):
     stream = hostile_stream(K, 10, seed)
     for columns in (False, True):
-        for found in played(tw.advice.Resolve(columns=columns, window=2), K, stream):
+        for found in played(tw.experts.Resolve(columns=columns, window=2), K, stream):
             for x in found.points:
                 if x is not None:
-                    assert K.excess(x) <= membership_tolerance(x, K.radius)
+                    assert K.infeasibility(x) <= membership_tolerance(x, K.radius)
                     assert not x.flags.writeable
 
 
@@ -181,7 +181,7 @@ def test_what_makes_no_program_is_linearised_where_it_was_played():
     K, x = Simplex(3), np.array([0.2, 0.3, 0.5])
     rng = np.random.default_rng(3)
     loss, limit = (Quadratic(np.eye(3), rng.standard_normal((1, 3))) for _ in range(2))
-    adviser = tw.advice.Resolve(headroom=0)
+    adviser = tw.experts.Resolve(headroom=0)
     state = adviser.observe(K, adviser.start(K), FullInformation(loss, limit), x)
     (z,) = adviser.propose(K, state, None, 1, 0, ()).points
     c, a = loss.gradients(x), limit.gradients(x)
@@ -193,7 +193,7 @@ def test_what_makes_no_program_is_linearised_where_it_was_played():
 def test_a_window_counts_all_its_losses_and_limits(K):
     for kind in ("rows", "capacity", "maxima"):
         stream = random_stream(K, 8, 5, kind)
-        every = played(tw.advice.Resolve(headroom=0, window=3), K, stream)
+        every = played(tw.experts.Resolve(headroom=0, window=3), K, stream)
         for t in (2, 3, 7):
             rounds = slice(max(0, t - 3), t)
             assert_best(K, every[t].points[0], stream.losses[rounds], stream.constraints[rounds])
@@ -205,12 +205,12 @@ def test_utilisations_and_streams_without_limits_make_programs():
     incidence, pairs = rng.integers(0, 2, (6, 5)).astype(float), [0, 0, 1, 1, 1]
     losses = MaxUtilization(incidence, rng.uniform(1.0, 9.0, (5, 2)), np.arange(1.0, 7.0), pairs)
     stream = tw.Stream(losses)
-    for adviser in (tw.advice.Resolve(), tw.advice.Resolve(columns=True)):
+    for adviser in (tw.experts.Resolve(), tw.experts.Resolve(columns=True)):
         every = played(adviser, K, stream)
         assert isinstance(stream.constraints, Unlimited)
         assert all(x is not None for x in every[-1].points)
     f = stream.losses[3:4]
-    x = played(tw.advice.Resolve(), K, stream)[4].points[0]
+    x = played(tw.experts.Resolve(), K, stream)[4].points[0]
     rows = f.epigraph()
     best = linprog(
         np.append(np.zeros(5), 1.0),
@@ -225,16 +225,18 @@ def test_utilisations_and_streams_without_limits_make_programs():
 
 def test_a_program_that_is_not_solved_is_no_advice(monkeypatch):
     stream = random_stream(DIAMOND, 4, 0, "capacity")
-    every = played(tw.advice.Resolve(), DIAMOND, stream)
+    every = played(tw.experts.Resolve(), DIAMOND, stream)
     monkeypatch.setattr(WarmModel, "__call__", lambda model, *question: None)
     for columns in (False, True):
-        adviser = tw.advice.Resolve(columns=columns)
+        adviser = tw.experts.Resolve(columns=columns)
         state = adviser.observe(DIAMOND, adviser.start(DIAMOND), one(stream, 2), DIAMOND.center)
         found = adviser.propose(DIAMOND, state, None, 3, 1, ())
         assert found.points == (None,) * 4
         assert found.solves == 0
-    rival = Rival(DIAMOND)
-    np.testing.assert_array_equal(rival.update(rival.start(), one(stream, 0)).x, DIAMOND.center)
+    baseline = Baseline(DIAMOND)
+    np.testing.assert_array_equal(
+        baseline.update(baseline.start(), one(stream, 0)).x, DIAMOND.center
+    )
     assert every[-1].points[0] is not None
 
 
@@ -257,7 +259,7 @@ def naive_drops(stream, points):
 @pytest.mark.parametrize("kind", ["capacity", "rows"])
 def test_each_limit_is_kept_with_its_own_usual_drop_to_spare(K, kind):
     stream, kappas = random_stream(K, 9, 2, kind, room=3.0), (0.0, 0.3, 1.0, 4.0)
-    every = played(tw.advice.Resolve(headroom=kappas), K, stream)
+    every = played(tw.experts.Resolve(headroom=kappas), K, stream)
     points = [K.center if f.points[0] is None else f.points[0] for f in every]
     usual = naive_drops(stream, points)
     for t in (2, 4, 8):
@@ -274,7 +276,7 @@ def test_more_headroom_never_makes_the_loss_less_where_limits_can_be_kept(seed):
     rng = np.random.default_rng(seed)
     caps = 0.6 + 0.01 * rng.standard_normal((5, 5))
     stream = tw.Stream(Linear(rng.standard_normal((5, 5))), Capacity(caps))
-    found = played(tw.advice.Resolve(headroom=kappas), K, stream)[-1]
+    found = played(tw.experts.Resolve(headroom=kappas), K, stream)[-1]
     loss = [float(stream.losses[3:4].values(x)[0]) for x in found.points]
     slack = [float(-stream.constraints[3:4].values(x)[0]) for x in found.points]
     assert (np.diff(loss) >= -1e-9).all()
@@ -286,10 +288,10 @@ def test_what_less_headroom_shows_to_be_infeasible_is_not_tried(monkeypatch, kin
     """The same points, bit for bit, without the programs that are known to have none."""
     stream = random_stream(DIAMOND, 8, 3, kind, room=-0.5)
     kappas = (0.0, 2.0, 1.0, 4.0)
-    ours = played(tw.advice.Resolve(headroom=kappas), DIAMOND, stream)
+    ours = played(tw.experts.Resolve(headroom=kappas), DIAMOND, stream)
     assert ours[-1].solves == 3 + 2 + 2 + 2
     monkeypatch.setattr(solving, "_at_most", lambda less, more: False)
-    theirs = played(tw.advice.Resolve(headroom=kappas), DIAMOND, stream)
+    theirs = played(tw.experts.Resolve(headroom=kappas), DIAMOND, stream)
     assert theirs[-1].solves == 3 + 3 + 3 + 3
     for a, b in zip(ours[1:], theirs[1:], strict=True):
         for x, y in zip(a.points, b.points, strict=True):
@@ -318,11 +320,11 @@ def test_large_programs_start_where_those_of_other_headrooms_ended(monkeypatch):
     monkeypatch.setattr(WarmModel, "__call__", counted)
     K, kappas = Simplex(4), (0.0, 0.3, 1.0, 4.0)
     stream = random_stream(K, 9, 2, "rows", room=0.1)
-    played(tw.advice.Resolve(headroom=kappas), K, stream)
+    played(tw.experts.Resolve(headroom=kappas), K, stream)
     alone = sum(cold)
     cold.clear()
     monkeypatch.setattr(solving, "LARGE", 0)
-    every = played(tw.advice.Resolve(headroom=kappas), K, stream)
+    every = played(tw.experts.Resolve(headroom=kappas), K, stream)
     assert 1 <= sum(cold) < alone
     points = [K.center if f.points[0] is None else f.points[0] for f in every]
     usual = naive_drops(stream, points)
@@ -333,7 +335,7 @@ def test_large_programs_start_where_those_of_other_headrooms_ended(monkeypatch):
 
 
 def test_the_first_drop_counts_in_full_and_other_limits_begin_anew():
-    K, adviser = Simplex(2), tw.advice.Resolve(headroom=1.0)
+    K, adviser = Simplex(2), tw.experts.Resolve(headroom=1.0)
     state = adviser.start(K)
     loss, caps = Linear.one([1.0, 0.0]), ([0.9, 0.9], [0.9, 0.7], [0.9, 0.8])
     for c in caps[:2]:
@@ -361,7 +363,7 @@ def test_advice_depends_on_no_round_that_was_not_shown(data, columns):
     """
     K = DIAMOND
     stream, other = (random_stream(K, 12, seed, "capacity") for seed in (7, 8))
-    adviser = tw.advice.Resolve(data, columns=columns)
+    adviser = tw.experts.Resolve(data, columns=columns)
     plain = played(adviser, K, stream)
     back = 1 if data == "last" else data
     for t in (0, 1, 4, 11):
@@ -386,7 +388,7 @@ def test_advice_depends_on_no_round_that_was_not_shown(data, columns):
 
 
 def test_a_duration_follows_the_clock_and_lost_rounds_are_absent():
-    K, adviser = Simplex(3), tw.advice.Resolve("1d", headroom=0)
+    K, adviser = Simplex(3), tw.experts.Resolve("1d", headroom=0)
     hours = np.array([0.0, 6.0, 12.0, 18.0, 24.0, 30.1, 42.0, 48.0, 54.0, 60.0, 66.0])
     stream = random_stream(K, len(hours), 9, "rows")
     timed = tw.Stream(stream.losses, stream.constraints, time=3600.0 * hours)
@@ -407,27 +409,27 @@ def test_rounds_are_kept_as_long_as_they_are_needed():
     K, stream = Simplex(3), random_stream(Simplex(3), 60, 9, "rows")
     timed = tw.Stream(stream.losses, stream.constraints, time=3600.0 * np.arange(60))
     for data, window, most in (("last", 1, 1), ("last", 4, 4), (7, 2, 8), ("10h", 1, 13)):
-        every = played(tw.advice.Resolve(data, headroom=0, window=window), K, timed)
+        every = played(tw.experts.Resolve(data, headroom=0, window=window), K, timed)
         kept = [len(found.state.recent) for found in every]
         assert max(kept) <= most
         assert every[-1].points[0] is not None
 
 
 def test_a_forecast_is_solved_and_without_one_there_is_no_advice():
-    K, adviser = DIAMOND, tw.advice.Resolve("forecast", headroom=0)
+    K, adviser = DIAMOND, tw.experts.Resolve("forecast", headroom=0)
     stream = random_stream(K, 5, 3, "capacity")
-    told = played(adviser, K, stream, known=lambda t: tw.Known(forecast=one(stream, t)))
+    told = played(adviser, K, stream, known=lambda t: tw.RoundInfo(forecast=one(stream, t)))
     for t in range(5):
         s = slice(t, t + 1)
         assert_best(K, told[t].points[0], stream.losses[s], stream.constraints[s])
     assert played(adviser, K, stream)[3].points == (None,)
-    wrong = tw.Known(forecast=(Linear.one([1.0]), Capacity.one([1.0])))
+    wrong = tw.RoundInfo(forecast=(Linear.one([1.0]), Capacity.one([1.0])))
     with pytest.raises(WrongShape, match="take points of shape"):
         adviser.propose(K, adviser.start(K), wrong, 0, 0, ())
 
 
 def test_arrays_that_are_filled_again_do_not_change_what_was_seen():
-    K, adviser = DIAMOND, tw.advice.Resolve(2)
+    K, adviser = DIAMOND, tw.experts.Resolve(2)
     stream = random_stream(K, 8, 4, "capacity")
     state, c, cap = adviser.start(K), np.empty((1, 5)), np.empty((1, 5))
     plain = played(adviser, K, stream, x="center")
@@ -461,8 +463,8 @@ def test_units_of_points_losses_and_limits_do_not_matter(kind, columns, units):
         losses = MaxAffine(f * losses.A, f * size * losses.b)
     else:
         losses = Linear(f * losses.C)
-    plain = played(tw.advice.Resolve(columns=columns), K, stream)
-    again = played(tw.advice.Resolve(columns=columns), scaled, tw.Stream(losses, other))
+    plain = played(tw.experts.Resolve(columns=columns), K, stream)
+    again = played(tw.experts.Resolve(columns=columns), scaled, tw.Stream(losses, other))
     for a, b in zip(plain, again, strict=True):
         for x, y in zip(a.points, b.points, strict=True):
             assert (x is None) == (y is None)
@@ -471,12 +473,12 @@ def test_units_of_points_losses_and_limits_do_not_matter(kind, columns, units):
 
 
 LEARNERS = [
-    Rival(DIAMOND, headroom=2.0),
-    Rival(DIAMOND, columns=True, headroom=1.0),
-    Rival(DIAMOND, data=3),
-    Rival(DIAMOND, data="5s"),
-    Rival(HULL, headroom=1.0),
-    Rival(L2Ball(5), columns=True),
+    Baseline(DIAMOND, headroom=2.0),
+    Baseline(DIAMOND, columns=True, headroom=1.0),
+    Baseline(DIAMOND, data=3),
+    Baseline(DIAMOND, data="5s"),
+    Baseline(HULL, headroom=1.0),
+    Baseline(L2Ball(5), columns=True),
 ]
 
 
@@ -490,11 +492,11 @@ def test_a_saved_run_goes_on_with_the_same_bits(learner, kind):
     stream = random_stream(learner.K, 20, 2, kind, room=0.1)
     whole = saved = learner.start()
     for t in range(20):
-        known = tw.Known(time=float(t))
-        whole, saved = learner.informed(whole, known), learner.informed(saved, known)
+        known = tw.RoundInfo(time=float(t))
+        whole, saved = learner.with_info(whole, known), learner.with_info(saved, known)
         assert learner.act(whole).tobytes() == learner.act(saved).tobytes()
         whole = learner.update(whole, one(stream, t))
-        fresh = Rival(**learner.fields())
+        fresh = Baseline(**learner.fields())
         saved = fresh.update(fresh.load(learner.save(saved)), one(stream, t))
     assert learner.save(whole) == learner.save(saved)
     assert learner.solves(whole) == whole.solves >= 15 - 5 * learner._adviser.waits
@@ -503,9 +505,9 @@ def test_a_saved_run_goes_on_with_the_same_bits(learner, kind):
 @pytest.mark.parametrize("columns", [False, True])
 def test_without_highspy_scipy_solves(monkeypatch, columns):
     stream = random_stream(DIAMOND, 6, 3, "rows", room=0.1)
-    warm = played(tw.advice.Resolve(columns=columns), DIAMOND, stream)
+    warm = played(tw.experts.Resolve(columns=columns), DIAMOND, stream)
     monkeypatch.setitem(sys.modules, "highspy", None)
-    cold = played(tw.advice.Resolve(columns=columns), DIAMOND, stream)
+    cold = played(tw.experts.Resolve(columns=columns), DIAMOND, stream)
     for t in range(1, 6):
         f, g = stream.losses[t - 1 : t], stream.constraints[t - 1 : t]
         for x, y in zip(warm[t].points, cold[t].points, strict=True):
@@ -515,9 +517,9 @@ def test_without_highspy_scipy_solves(monkeypatch, columns):
 
 def test_a_solver_that_loses_its_way_is_replaced(monkeypatch):
     stream = random_stream(DIAMOND, 4, 3, "rows", room=0.1)
-    warm = played(tw.advice.Resolve(), DIAMOND, stream)
+    warm = played(tw.experts.Resolve(), DIAMOND, stream)
     monkeypatch.setattr(WarmModel, "_optimal", None)
-    for a, b in zip(warm, played(tw.advice.Resolve(), DIAMOND, stream), strict=True):
+    for a, b in zip(warm, played(tw.experts.Resolve(), DIAMOND, stream), strict=True):
         for x, y in zip(a.points, b.points, strict=True):
             assert x is y is None or np.allclose(x, y, atol=1e-7)
 
@@ -558,7 +560,7 @@ def test_equations_that_share_a_variable_have_no_separate_normals(monkeypatch):
 
 
 def test_rounds_that_are_remembered_share_what_all_of_them_say():
-    K, adviser = tw.sets.SimplexProduct([2, 3]), tw.advice.Resolve(window=3)
+    K, adviser = tw.sets.SimplexProduct([2, 3]), tw.experts.Resolve(window=3)
     rng = np.random.default_rng(0)
     incidence, pairs = rng.integers(0, 2, (6, 5)).astype(float), [0, 0, 1, 1, 1]
     state = adviser.start(K)
@@ -588,7 +590,7 @@ def test_a_set_may_write_its_rows_in_any_units(size):
         Polytope(A, b, bounds=(0.0, 1.0)),
         Polytope(sizes[:, None] * A, sizes * b, bounds=(0.0, 1.0)),
     ):
-        adviser = tw.advice.Resolve(headroom=0)
+        adviser = tw.experts.Resolve(headroom=0)
         state = adviser.observe(K, adviser.start(K), seen, K.center)
         points.append(adviser.propose(K, state, None, 1, 0, ()).points[0])
     np.testing.assert_allclose(points[1], points[0], atol=1e-7)
@@ -663,12 +665,12 @@ class OwnLimit(Batch, PiecewiseLinear):
 
 
 def test_functions_of_python_cannot_be_saved_and_say_so():
-    K, learner = Simplex(2), tw.Ensemble(Simplex(2), advice=[tw.advice.Resolve()])
+    K, learner = Simplex(2), tw.Ensemble(Simplex(2), advice=[tw.experts.Resolve()])
     curved = Custom(lambda t, x: x @ x, lambda t, x: 2 * x, (2,), rounds=1)
 
     state = learner.update(learner.start(), FullInformation(curved, Unlimited.one(2)))
     assert learner.save(state)  # linearised: numbers alone
-    adviser = tw.advice.Resolve()
+    adviser = tw.experts.Resolve()
     own = OwnLimit()
     seen = FullInformation(Linear.one([1.0, 0.0]), own)
     kept = adviser.observe(K, adviser.start(K), seen, K.center)
@@ -697,7 +699,7 @@ class Counted:
 def test_a_round_takes_one_call_at_most_and_none_without_a_budget(monkeypatch, budget):
     K, asked = DIAMOND, Counted(monkeypatch, FlowPolytope)
     stream = random_stream(K, 30, 3, "rows", room=-0.1)
-    calls = [f.calls for f in played(tw.advice.Resolve(columns=True), K, stream, budget=budget)]
+    calls = [f.calls for f in played(tw.experts.Resolve(columns=True), K, stream, budget=budget)]
     assert max(calls) == min(1, budget)
     assert sum(calls) == asked.calls
 
@@ -713,7 +715,7 @@ def test_columns_reach_the_program_itself_where_rounds_repeat(K, kind, room):
         Chain((first.losses,) * 30),
         Chain((first.constraints,) * 30),
     )
-    adviser = tw.advice.Resolve(columns=True, headroom=(0.0, 1.0))
+    adviser = tw.experts.Resolve(columns=True, headroom=(0.0, 1.0))
     every = played(adviser, K, stream)
     for x in every[-1].points:
         assert_best(K, x, first.losses, first.constraints, tol=1e-6)
@@ -726,7 +728,7 @@ def test_vertices_of_others_are_used_without_a_call():
     K = DIAMOND
     stream = random_stream(K, 3, 3, "capacity", room=2.0)
     others = tuple(K.atom(v) for v in vertices_of(K))
-    adviser = tw.advice.Resolve(columns=True, headroom=0)
+    adviser = tw.experts.Resolve(columns=True, headroom=0)
     every = played(adviser, K, stream, budget=0, vertices=(*others, *others))
     assert len(every[-1].state.pool.vertices) == len(others) + 1
     for t in (1, 2):
@@ -735,7 +737,7 @@ def test_vertices_of_others_are_used_without_a_call():
 
 def test_vertices_that_nobody_uses_go(monkeypatch):
     monkeypatch.setattr(solving, "IDLE_ROUNDS", 10)
-    K, adviser = L2Ball(3), tw.advice.Resolve(columns=True, headroom=0)
+    K, adviser = L2Ball(3), tw.experts.Resolve(columns=True, headroom=0)
     stream = random_stream(K, 80, 3, "rows")  # every direction has a vertex of its own
     every = played(adviser, K, stream)
     for t, found in enumerate(every):
@@ -746,13 +748,13 @@ def test_vertices_that_nobody_uses_go(monkeypatch):
 
 
 def test_where_a_set_has_no_description_columns_are_the_way():
-    adviser, K = tw.advice.Resolve(headroom=0), L2Ball(3)
+    adviser, K = tw.experts.Resolve(headroom=0), L2Ball(3)
     stream = tw.Stream(Linear(np.tile([3.0, 4.0, 0.0], (60, 1))))
     found = played(adviser, K, stream)[-1]
     np.testing.assert_allclose(found.points[0], [-0.6, -0.8, 0.0], atol=1e-9)
     with pytest.raises(NotSupported, match="has no linear description"):
-        Rival(K)
-    run = tw.run(Rival(K, columns=True), stream)
+        Baseline(K)
+    run = tw.run(Baseline(K, columns=True), stream)
     assert run.oracle_calls == run.final_state.calls > 0
     assert any("weights of vertices" in note for note in run.notes)
 
@@ -761,8 +763,8 @@ def test_where_a_set_has_no_description_columns_are_the_way():
 
 
 def proposed(K, z, budget=0, state=None, name="boss"):
-    adviser = tw.advice.Named("boss")
-    known = tw.Known(advice={name: z})
+    adviser = tw.experts.Named("boss")
+    known = tw.RoundInfo(advice={name: z})
     return adviser.propose(K, state or adviser.start(K), known, 0, budget, ())
 
 
@@ -772,12 +774,12 @@ def test_members_stay_as_they_are_and_others_are_brought_in(K):
     x = K.lmo(rng.standard_normal(K.shape))
     found = proposed(K, x)
     np.testing.assert_array_equal(found.points[0], x)
-    assert found.calls == tw.advice.Named("boss").outside(found.state) == 0
+    assert found.calls == tw.experts.Named("boss").outside(found.state) == 0
     y = x + 0.3 * K.radius * rng.standard_normal(K.shape)
     far = proposed(K, y, budget=50)
     (z,) = far.points
-    assert K.excess(z) <= membership_tolerance(z, K.radius)
-    outside = tw.advice.Named("boss").outside(far.state)
+    assert K.infeasibility(z) <= membership_tolerance(z, K.radius)
+    outside = tw.experts.Named("boss").outside(far.state)
     assert outside == pytest.approx(np.linalg.norm(z - y))
     assert len(far.found) <= far.calls
     v = K.lmo(z - y)
@@ -785,17 +787,17 @@ def test_members_stay_as_they_are_and_others_are_brought_in(K):
     none = proposed(K, y)
     assert none.calls == 0
     for point in (point for point in none.points if point is not None):
-        assert K.excess(point) <= membership_tolerance(point, K.radius)
+        assert K.infeasibility(point) <= membership_tolerance(point, K.radius)
     again = proposed(K, y, budget=50, state=far.state)
     assert again.calls <= min(1, far.calls)
     nearer = proposed(K, y * 1e-3 + (1 - 1e-3) * z, budget=5, state=far.state)
-    assert tw.advice.Named("boss").outside(nearer.state) == outside
+    assert tw.experts.Named("boss").outside(nearer.state) == outside
 
 
 def test_what_is_absent_is_no_advice():
-    K, adviser = Simplex(3), tw.advice.Named("boss")
+    K, adviser = Simplex(3), tw.experts.Named("boss")
     assert adviser.propose(K, adviser.start(K), None, 0, 5, ()).points == (None,)
-    assert adviser.propose(K, adviser.start(K), tw.Known(time=0.0), 0, 5, ()).points == (None,)
+    assert adviser.propose(K, adviser.start(K), tw.RoundInfo(time=0.0), 0, 5, ()).points == (None,)
     assert proposed(K, [0.2, 0.3, 0.5], name="other").points == (None,)
     assert proposed(K, None).points == (None,)
     assert proposed(K, [0.2, np.nan, 0.5]).points == (None,)
@@ -805,12 +807,12 @@ def test_advice_that_is_no_point_is_refused_with_a_sentence():
     K = Simplex(3)
     with pytest.raises(WrongShape, match=r"The advice named 'boss' has shape \(2,\)"):
         proposed(K, [0.5, 0.5])
-    adviser = tw.advice.Named("boss")
+    adviser = tw.experts.Named("boss")
     for z, error, words in (
         (np.array([0.5, np.inf, 0.5]), NotFinite, "'boss' holds inf at 1"),
         ("x_1 = 1", WrongType, "'boss' is a point, an array of numbers, not a str"),
     ):
-        known = tw.Known.unchecked(None, None, {"boss": z})
+        known = tw.RoundInfo.unchecked(None, None, {"boss": z})
         with pytest.raises(error, match=words):
             adviser.propose(K, adviser.start(K), known, 0, 1, ())
 
@@ -819,11 +821,11 @@ def test_advice_that_is_no_point_is_refused_with_a_sentence():
 
 
 def test_members_have_names():
-    assert tw.advice.Resolve().names == tuple(f"last, headroom {k}" for k in (0, 1, 2, 4))
-    assert tw.advice.Resolve(96, headroom=0.5).names == ("96 rounds ago, headroom 0.5",)
-    assert tw.advice.Resolve("1 d", 0).names == ("1d ago, headroom 0",)
-    assert tw.advice.Resolve("forecast", [0]).names == ("forecast, headroom 0",)
-    waits = [tw.advice.Resolve(data).waits for data in ("last", 3, "1d", "forecast")]
+    assert tw.experts.Resolve().names == tuple(f"last, headroom {k}" for k in (0, 1, 2, 4))
+    assert tw.experts.Resolve(96, headroom=0.5).names == ("96 rounds ago, headroom 0.5",)
+    assert tw.experts.Resolve("1 d", 0).names == ("1d ago, headroom 0",)
+    assert tw.experts.Resolve("forecast", [0]).names == ("forecast, headroom 0",)
+    waits = [tw.experts.Resolve(data).waits for data in ("last", 3, "1d", "forecast")]
     assert waits == [False, False, True, True]
 
 
@@ -841,11 +843,11 @@ def test_members_have_names():
 )
 def test_settings_that_make_no_sense_are_refused(given, error, words):
     with pytest.raises(error, match=words):
-        tw.advice.Resolve(**given)
+        tw.experts.Resolve(**given)
 
 
 def test_gradients_alone_are_refused():
-    K, adviser = Simplex(2), tw.advice.Resolve()
+    K, adviser = Simplex(2), tw.experts.Resolve()
     seen = FirstOrder(np.ones(2), 0.0, np.zeros(2), 1.0, 0.0, 1)
     with pytest.raises(WrongType, match="FullInformation feedback is due"):
         adviser.observe(K, adviser.start(K), seen, K.center)
@@ -853,25 +855,28 @@ def test_gradients_alone_are_refused():
 
 def test_places_of_entries_that_are_remembered_stay_whole_numbers():
     problem = tw.problems.completion(rounds=4)
-    run = tw.run(tw.Ensemble(problem.K, advice=[tw.advice.Resolve(headroom=0)]), problem.stream)
+    run = tw.run(tw.Ensemble(problem.K, advice=[tw.experts.Resolve(headroom=0)]), problem.stream)
     (kept,) = run.final_state.advisers
     assert kept.recent.rounds[-1].limit.places.dtype == np.int64
 
 
 def test_points_that_are_members_but_for_their_rounding_take_no_call():
-    K, adviser, rng = CappedSimplex(8, 0.4), tw.advice.Named("mine"), np.random.default_rng(0)
+    K, adviser, rng = CappedSimplex(8, 0.4), tw.experts.Named("mine"), np.random.default_rng(0)
     for cost in rng.random((20, 8)):
         z = np.array(K.lmo(cost)).astype(np.float32).astype(float) * (1.0 + 2e-7)
-        found = adviser.propose(K, adviser.start(K), tw.Known(advice={"mine": z}), 0, 0, ())
+        found = adviser.propose(K, adviser.start(K), tw.RoundInfo(advice={"mine": z}), 0, 0, ())
         [point] = found.points
         assert found.calls == 0
-        assert K.excess(point) <= membership_tolerance(point, K.radius)
+        assert K.infeasibility(point) <= membership_tolerance(point, K.radius)
         assert np.abs(point - z).max() < 1e-5
 
 
 def test_a_point_far_outside_is_absent_until_the_calls_suffice():
-    K, adviser = CappedSimplex(8, 0.4), tw.advice.Named("mine")
-    known, state = tw.Known(advice={"mine": np.full(8, 0.5)[::-1] * np.arange(8)}), adviser.start(K)
+    K, adviser = CappedSimplex(8, 0.4), tw.experts.Named("mine")
+    known, state = (
+        tw.RoundInfo(advice={"mine": np.full(8, 0.5)[::-1] * np.arange(8)}),
+        adviser.start(K),
+    )
     assert adviser.propose(K, state, known, 0, 0, ()).points == (None,)
     found = adviser.propose(K, state, known, 0, 50, ())
     assert found.points[0] is not None
@@ -879,11 +884,11 @@ def test_a_point_far_outside_is_absent_until_the_calls_suffice():
 
 
 def test_a_forecast_with_a_window_takes_the_rounds_there_are():
-    K, adviser = Simplex(2), tw.advice.Resolve("forecast", headroom=(0.0,), window=4)
+    K, adviser = Simplex(2), tw.experts.Resolve("forecast", headroom=(0.0,), window=4)
     state = adviser.start(K)
     for costs in ([0.0, 3.0], [0.0, 3.0]):
         seen = FullInformation(Linear.one(costs), tw.Stream(Linear.one(costs)).constraints)
         state = adviser.observe(K, state, seen, K.center)
-    known = tw.Known(forecast=(Linear.one([4.0, 0.0]), Capacity.one([1.0, 1.0])))
+    known = tw.RoundInfo(forecast=(Linear.one([4.0, 0.0]), Capacity.one([1.0, 1.0])))
     [point] = adviser.propose(K, state, known, 2, 0, ()).points
     np.testing.assert_allclose(point, [1.0, 0.0], atol=1e-9)  # 4 against 3 + 3

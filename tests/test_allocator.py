@@ -57,7 +57,7 @@ def test_it_is_a_session_of_an_ensemble():
     np.testing.assert_array_equal(found.weights_, session.play())
     assert found.wealth_ == pytest.approx(np.prod(1.0 + (X * held).sum(axis=1)), rel=1e-12)
     assert found.proved_ == session.explain().proved
-    assert [member.name for member in found.members_] == list(session.learner.names)
+    assert [member.name for member in found.experts_] == list(session.learner.names)
 
 
 @given(cuts=st.lists(st.integers(1, 29), max_size=3), seed=st.integers(0, 9))
@@ -212,7 +212,7 @@ def test_settings_are_looked_at_by_fit_and_refused_in_sentences(given_settings, 
 
 def test_what_is_refused_changes_nothing():
     X = frame()
-    made, twin = (tw.OnlineAllocator(groups=["a"] * 4).fit(X[:20]) for _ in range(2))
+    made, reference = (tw.OnlineAllocator(groups=["a"] * 4).fit(X[:20]) for _ in range(2))
     lost = X[20:30].copy()
     lost.iloc[5, 2] = -1.0
     for table, limits, said in (
@@ -224,21 +224,21 @@ def test_what_is_refused_changes_nothing():
         with pytest.raises(TidewolfError, match=said):
             made.partial_fit(table, limits=limits)
     np.testing.assert_array_equal(
-        made.partial_fit(X[20:]).weights_, twin.partial_fit(X[20:]).weights_
+        made.partial_fit(X[20:]).weights_, reference.partial_fit(X[20:]).weights_
     )
 
 
 def test_a_batch_that_is_refused_halfway_counts_for_nothing():
     X, steep = returns(), returns()
     steep[30, 0] = 9.0
-    made, twin = (
+    made, reference = (
         tw.OnlineAllocator(loss="linear", learner=lambda K: tw.Ensemble(K, loss_lipschitz=1.0))
         for _ in range(2)
     )
     with pytest.raises(InvalidInput, match="loss_lipschitz"):
         made.fit(X[:20]).partial_fit(steep[20:])
     assert made.session_.rounds == 20
-    np.testing.assert_array_equal(made.partial_fit(X[20:]).weights_, twin.fit(X).weights_)
+    np.testing.assert_array_equal(made.partial_fit(X[20:]).weights_, reference.fit(X).weights_)
 
 
 # ---------------------------------------------------------------- skfolio

@@ -152,9 +152,9 @@ def test_a_long_seed_goes_through_a_run_folder_and_back(here):
 
 
 def test_the_shell_takes_a_long_seed_as_it_is(here):
-    from tidewolf.cli.run import asked_for
+    from tidewolf.cli.run import requested_experiment
 
-    assert asked_for("adversarial", 12, None, LONG[0]).seeds == (LONG[0],)
+    assert requested_experiment("adversarial", 12, None, LONG[0]).seeds == (LONG[0],)
 
 
 def test_long_numbers_go_through_a_sweep_and_back(here):

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported, WrongShape, WrongType
-from tidewolf.durable.known import decode_known, encode_known
 from tidewolf.loop import _values
 from tidewolf.methods.available import entries_out
 from tidewolf.methods.moves import distance_moved
+from tidewolf.storage.round_info import decode_info, encode_info
 
 LINKS = [("SEA", "DEN"), ("DEN", "NYC"), ("SEA", "CHI"), ("CHI", "NYC"), ("DEN", "CHI")]
 FLOWS = tw.sets.FlowPolytope.from_edges(LINKS, source="SEA", target="NYC")
@@ -53,14 +53,14 @@ def stream_on(K: S.ConvexSet, rounds: int, seed: int) -> tw.Stream:
 
 
 def learners_on(K: S.ConvexSet) -> list[tw.methods.base.Learner]:
-    advice = [tw.advice.Resolve(headroom=(0, 2), columns=True), "incumbent"]
+    advice = [tw.experts.Resolve(headroom=(0, 2), columns=True), "incumbent"]
     return [
-        tw.Ensemble(K, context=tw.context.Season(3, cells=2), advice=advice, max_move=0.3),
-        tw.Ensemble(K, step_scales=(1.0,), advice=[tw.advice.Resolve(2, headroom=0)]),
+        tw.Ensemble(K, context=tw.experts.Season(3, cells=2), advice=advice, max_move=0.3),
+        tw.Ensemble(K, step_scales=(1.0,), advice=[tw.experts.Resolve(2, headroom=0)]),
         tw.LyapunovDescent(K, max_move=0.3),
         tw.LyapunovDescent(K, block=3, calls_per_round=0.3),
         tw.PrimalDual(K, block=2),
-        tw.rivals.Resolve(K, columns=True),
+        tw.baselines.Resolve(K, columns=True),
     ]
 
 
@@ -92,10 +92,10 @@ def test_what_is_played_is_a_member_without_the_entries_that_are_out(K, which, s
     state, n = learner.start(), int(np.prod(K.shape))
     for t, given_out in enumerate(outages):
         out = sorted({i % n for i in given_out})
-        known, before = tw.Known(unavailable=out, advice={"incumbent": K.center}), state
+        known, before = tw.RoundInfo(unavailable=out, advice={"incumbent": K.center}), state
         saved = learner.save(state)
         try:
-            state = learner.informed(state, known)
+            state = learner.with_info(state, known)
         except (EmptySet, NotSupported) as error:
             assert out
             assert learner.save(before) == saved
@@ -123,9 +123,9 @@ def test_nonnegative_sets_refuse_only_what_no_member_does(seed, K, late):
         state = played.state
     if out and is_infeasible(K, out):
         with pytest.raises(EmptySet, match="no path leads from SEA to"):
-            learner.informed(state, tw.Known(unavailable=out))
+            learner.with_info(state, tw.RoundInfo(unavailable=out))
     else:
-        assert not learner.act(state, tw.Known(unavailable=out))[out].any()
+        assert not learner.act(state, tw.RoundInfo(unavailable=out))[out].any()
 
 
 @pytest.mark.parametrize("K", [FLOWS, MANY], ids=["flows", "many"])
@@ -169,10 +169,10 @@ def test_what_is_known_after_all_takes_the_place_of_an_outage():
         *_, played = tw.play(learner, stream_on(FLOWS, 6, 1))
         state = played.state
         if isinstance(learner, tw.Ensemble) and learner.context is not None:
-            state = learner.informed(state, tw.Known())
-        around = learner.informed(state, tw.Known(unavailable="DEN > NYC"))
+            state = learner.with_info(state, tw.RoundInfo())
+        around = learner.with_info(state, tw.RoundInfo(unavailable="DEN > NYC"))
         assert learner.act(around)[1] == 0.0
-        again = learner.informed(around, tw.Known())
+        again = learner.with_info(around, tw.RoundInfo())
         assert np.array_equal(learner.act(again), learner.act(state))
 
 
@@ -182,11 +182,11 @@ def test_what_is_out_is_left_at_once_whatever_a_move_may_be(seed):
     for learner in (tw.Ensemble(FLOWS, max_move=0.01), tw.LyapunovDescent(FLOWS, max_move=0.01)):
         *_, played = tw.play(learner, stream)
         last, state = played.x, played.state
-        gone = learner.informed(state, tw.Known(unavailable=["SEA > DEN"]))
+        gone = learner.with_info(state, tw.RoundInfo(unavailable=["SEA > DEN"]))
         assert learner.act(gone)[0] == 0.0 < last[0]
         seen = tw.play(learner, stream[:1], gone)
         x, state = next(seen)[0], learner.update(gone, first(learner, stream, learner.act(gone)))
-        still = learner.act(state, tw.Known(unavailable=["SEA > DEN"]))
+        still = learner.act(state, tw.RoundInfo(unavailable=["SEA > DEN"]))
         assert distance_moved(still, x) <= 0.01 + 1e-12
         assert distance_moved(learner.act(state), x) <= 0.01 + 1e-12
 
@@ -205,14 +205,14 @@ def test_an_outage_of_a_round_that_is_told_of_late_is_booked_where_it_was_played
         stream, state, points = stream_on(FLOWS, 6, 2), learner.start(), []
         for t in range(6):
             if t in (1, 2):
-                state = learner.informed(state, tw.Known(unavailable=["SEA > DEN"]))
+                state = learner.with_info(state, tw.RoundInfo(unavailable=["SEA > DEN"]))
             points.append(learner.act(state))
-            state = learner.decided(state)
+            state = learner.defer(state)
         assert points[1][0] == points[2][0] == 0.0 < learner.act(state)[0]
         for t in (2, 0, 5, 1, 3, 4):
             losses, limits = stream.losses[t : t + 1], stream.constraints[t : t + 1]
             seen = tw.core.feedback.first_order(losses, limits, points[t], limits.values(points[t]))
-            state = learner.arrived(state, (Arrival(t, seen),))
+            state = learner.on_feedback(state, (Arrival(t, seen),))
         assert state.t == 6
         assert not state.pending
 
@@ -220,41 +220,41 @@ def test_an_outage_of_a_round_that_is_told_of_late_is_booked_where_it_was_played
 def test_only_calls_that_are_needed_are_made_and_counted():
     learner = tw.LyapunovDescent(FLOWS, calls_per_round=0.01)
     state = learner.start()
-    told = learner.informed(state, tw.Known(unavailable=["SEA > DEN"]))
-    assert (told.calls, told.bank) == (1, -1.0)  # the center uses every arc
+    told = learner.with_info(state, tw.RoundInfo(unavailable=["SEA > DEN"]))
+    assert (told.calls, told.oracle_budget) == (1, -1.0)  # the center uses every arc
     ensemble = tw.Ensemble(MANY)
-    state = ensemble.informed(ensemble.start(), tw.Known(unavailable=["DEN > CHI"]))
+    state = ensemble.with_info(ensemble.start(), tw.RoundInfo(unavailable=["DEN > CHI"]))
     assert state.calls == 1
-    again = ensemble.informed(state, tw.Known(unavailable=["DEN > CHI"]))
+    again = ensemble.with_info(state, tw.RoundInfo(unavailable=["DEN > CHI"]))
     assert again.calls == 1  # the vertex stays a candidate
-    assert ensemble.informed(state, tw.Known(unavailable=["SEA > NYC: SEA > DEN"])).calls == 2
+    assert ensemble.with_info(state, tw.RoundInfo(unavailable=["SEA > NYC: SEA > DEN"])).calls == 2
 
 
 def test_advice_that_uses_what_is_out_sleeps():
     K = tw.sets.Simplex(3)
     learner = tw.Ensemble(K, advice=["a", "b"])
     advice = {"a": [0.5, 0.5, 0.0], "b": [0.0, 0.5, 0.5]}
-    told = learner.informed(learner.start(), tw.Known(advice=advice, unavailable=[2]))
-    assert told.coming.points[-2] is not None
-    assert told.coming.points[-1] is None
+    told = learner.with_info(learner.start(), tw.RoundInfo(advice=advice, unavailable=[2]))
+    assert told.upcoming.points[-2] is not None
+    assert told.upcoming.points[-1] is None
 
 
 @pytest.mark.parametrize("columns", [False, True], ids=["described", "columns"])
 def test_resolving_around_an_outage_is_best_without_the_entry(columns):
     K = tw.sets.Simplex(4)
-    learner = tw.Ensemble(K, advice=[tw.advice.Resolve(headroom=0, columns=columns)])
+    learner = tw.Ensemble(K, advice=[tw.experts.Resolve(headroom=0, columns=columns)])
     loss = tw.functions.Linear(np.tile([0.0, 1.0, 2.0, 3.0], (30, 1)))
     limit = tw.functions.Capacity(np.tile([0.5, 0.6, 1.0, 1.0], (30, 1)))
     *_, played = tw.play(learner, tw.Stream(loss, limit))
-    told = learner.informed(played.state, tw.Known(unavailable=[1]))
-    assert played.state.coming.points[-1] == pytest.approx([0.5, 0.5, 0.0, 0.0], abs=1e-9)
-    assert told.coming.points[-1] == pytest.approx([0.5, 0.0, 0.5, 0.0], abs=1e-9)
+    told = learner.with_info(played.state, tw.RoundInfo(unavailable=[1]))
+    assert played.state.upcoming.points[-1] == pytest.approx([0.5, 0.5, 0.0, 0.0], abs=1e-9)
+    assert told.upcoming.points[-1] == pytest.approx([0.5, 0.0, 0.5, 0.0], abs=1e-9)
 
 
 def test_entries_have_names_and_links_name_all_their_commodities():
     assert FLOWS.names == ("SEA > DEN", "DEN > NYC", "SEA > CHI", "CHI > NYC", "DEN > CHI")
     assert MANY.names[:2] == ("SEA > NYC: SEA > DEN", "SEA > NYC: DEN > NYC")
-    out = entries_out(MANY, tw.Known(unavailable=["SEA > DEN"]))
+    out = entries_out(MANY, tw.RoundInfo(unavailable=["SEA > DEN"]))
     assert [name for name, gone in zip(MANY.names, out, strict=True) if gone] == [
         "SEA > NYC: SEA > DEN",
         "SEA > CHI: SEA > DEN",
@@ -285,7 +285,7 @@ def test_entries_have_names_and_links_name_all_their_commodities():
     ids=range(8),
 )
 def test_what_cannot_be_reached_is_said(K, unavailable, sentence):
-    for learner in (tw.LyapunovDescent(K), tw.Ensemble(K), tw.rivals.Resolve(K)):
+    for learner in (tw.LyapunovDescent(K), tw.Ensemble(K), tw.baselines.Resolve(K)):
         session = tw.Session(learner)
         with pytest.raises(InvalidInput, match=sentence):
             session.play(unavailable=unavailable)
@@ -295,29 +295,29 @@ def test_what_cannot_be_reached_is_said(K, unavailable, sentence):
 def test_learners_that_cannot_leave_entries_out_say_so():
     stream = stream_on(FLOWS, 3, 0)
     stream = tw.Stream(stream.losses, stream.constraints, unavailable=[None, ["DEN > NYC"], None])
-    for learner in (tw.LyapunovFrankWolfe(FLOWS), tw.rivals.SinhaVaze(FLOWS)):
+    for learner in (tw.LyapunovFrankWolfe(FLOWS), tw.baselines.SinhaVaze(FLOWS)):
         with pytest.raises(NotSupported, match=r"cannot leave out \('DEN > NYC',\)"):
             tw.run(learner, stream)
 
 
 def test_what_is_unavailable_has_one_plain_form():
-    assert tw.Known(unavailable=["b", 3, "a", np.int64(1), "a"]).unavailable == (1, 3, "a", "b")
-    assert tw.Known(unavailable="a > b").unavailable == ("a > b",)
-    assert tw.Known(unavailable=[]) == tw.Known(unavailable=()) == tw.Known()
+    assert tw.RoundInfo(unavailable=["b", 3, "a", np.int64(1), "a"]).unavailable == (1, 3, "a", "b")
+    assert tw.RoundInfo(unavailable="a > b").unavailable == ("a > b",)
+    assert tw.RoundInfo(unavailable=[]) == tw.RoundInfo(unavailable=()) == tw.RoundInfo()
     for bad in (7, [True], [1.5], [-1]):
         with pytest.raises(InvalidInput if bad == [-1] else WrongType, match="What is unavailable"):
-            tw.Known(unavailable=bad)
-    known = tw.Known(unavailable=["b", 3], time=1.0)
-    assert known.identity == tw.Known(unavailable=(3, "b"), time=1.0).identity
-    assert known.identity != tw.Known(unavailable=(3, "c"), time=1.0).identity
-    assert decode_known(encode_known(known), np.zeros(4)) == known
+            tw.RoundInfo(unavailable=bad)
+    known = tw.RoundInfo(unavailable=["b", 3], time=1.0)
+    assert known.identity == tw.RoundInfo(unavailable=(3, "b"), time=1.0).identity
+    assert known.identity != tw.RoundInfo(unavailable=(3, "c"), time=1.0).identity
+    assert decode_info(encode_info(known), np.zeros(4)) == known
 
 
 def test_streams_carry_outages():
     stream, mask = stream_on(FLOWS, 4, 0), np.zeros((4, 5), dtype=bool)
     mask[1, [0, 3]] = True
     told = tw.Stream(stream.losses, stream.constraints, unavailable=mask)
-    assert [told.known(t) for t in range(4)] == [None, tw.Known(unavailable=(0, 3)), None, None]
+    assert [told.info(t) for t in range(4)] == [None, tw.RoundInfo(unavailable=(0, 3)), None, None]
     assert told[1:3].unavailable == ((0, 3), None)
     assert told[2:].unavailable is None
     names = tw.Stream(stream.losses, unavailable=[None, "SEA > DEN", [], ["SEA > DEN", 4]])
@@ -335,6 +335,6 @@ def test_a_link_out_for_50_rounds_costs_no_more_than_re_solving_with_the_same_kn
     for link in outage.busiest(problem, 1):
         stream = outage.with_outage(problem.stream, link)
         ours = outage.totals(outage.ensemble(problem.K), stream)
-        theirs = outage.totals(tw.rivals.Resolve(problem.K), stream)
+        theirs = outage.totals(tw.baselines.Resolve(problem.K), stream)
         assert ours[1] <= outage.ALLOWED * theirs[1]
         assert ours[0] <= 1.01 * theirs[0]

@@ -22,9 +22,9 @@ import tidewolf as tw
 from servers import PATIENCE
 from tidewolf.cli import main
 from tidewolf.core.errors import AlreadyThere, BrokenFile, CheckpointError, TidewolfError
-from tidewolf.durable import copies
-from tidewolf.durable.copies import backup, restore
-from tidewolf.durable.shelf import Round, Shelf
+from tidewolf.storage import copies
+from tidewolf.storage.copies import backup, restore
+from tidewolf.storage.session_store import Round, SessionStore
 
 EXPERIMENT = {"set": {"kind": "Simplex", "n": 3}, "learners": [{"name": "LyapunovDescent"}]}
 
@@ -50,10 +50,10 @@ def client(server: Any, name: str, **more: Any) -> tw.Client:
 def goes_on(session: tw.Client, name: str, rounds: int, more: int = 3) -> None:
     """It is where it should be, and decides what it would have."""
     assert session.rounds == rounds
-    twin = inside(name, rounds)
+    reference = inside(name, rounds)
     for t in range(rounds, rounds + more):
-        assert session.play().tobytes() == twin.play().tobytes()
-        for each in (session, twin):
+        assert session.play().tobytes() == reference.play().tobytes()
+        for each in (session, reference):
             each.observe(**seen(name, t))
 
 
@@ -190,45 +190,45 @@ LEARNER = tw.LyapunovDescent(tw.sets.Simplex(3))
 
 
 @contextmanager
-def shelf_at(where: str | Path) -> Iterator[Shelf]:
-    shelf = Shelf.open(where, commit_within=0.0)
+def store_at(where: str | Path) -> Iterator[SessionStore]:
+    store = SessionStore.open(where, commit_within=0.0)
     try:
-        yield shelf
+        yield store
     finally:
-        shelf.close()
+        store.close()
 
 
-def opened(shelf: Shelf, name: str) -> tw.Session[Any]:
-    return tw.Session.open(shelf, LEARNER, name=name)
+def opened(store: SessionStore, name: str) -> tw.Session[Any]:
+    return tw.Session.open(store, LEARNER, name=name)
 
 
-def play(shelf: Shelf, name: str, told: list[bool]) -> None:
+def play(store: SessionStore, name: str, told: list[bool]) -> None:
     """A session whose rounds were decided, and observed where that is told."""
-    shelf.create(name, f"what {name} is", "{}").result()
-    session = opened(shelf, name)
+    store.create(name, f"what {name} is", "{}").result()
+    session = opened(store, name)
     for t, is_told in enumerate(told):
         session.play(round=t)
         if is_told:
             session.observe(round=t, **seen(name, t))
-        shelf.note(name, Round(t + 1, float(t), 0.5, None, bytes([t % 256])))
-    shelf.audit("somebody", name, "put", "to see")
-    shelf.flushed(name).result()
+        store.note(name, Round(t + 1, float(t), 0.5, None, bytes([t % 256])))
+    store.audit("somebody", name, "put", "to see")
+    store.flushed(name).result()
 
 
-def tell(shelf: Shelf, session: tw.Session[Any], t: int) -> None:
+def tell(store: SessionStore, session: tw.Session[Any], t: int) -> None:
     session.observe(round=t, **seen("a", t))
-    shelf.flushed("a").result()
+    store.flushed("a").result()
 
 
-def everything(shelf: Shelf, name: str) -> Any:
+def everything(store: SessionStore, name: str) -> Any:
     """All that can be asked of a session."""
-    session = opened(shelf, name)
-    card = shelf.card(name)
-    assert card is not None
-    notes = shelf.rounds_of(name, 1, 10_000)
+    session = opened(store, name)
+    info = store.info(name)
+    assert info is not None
+    notes = store.rounds_of(name, 1, 10_000)
     seals = [session.learner.save(session.state), session.pending, session.round]
     points = [session.play(round=t).tobytes() for t in (*session.pending, session.round)]
-    return card.description, card.settings, card.made, card.rounds, notes, seals, points
+    return info.description, info.settings, info.created, info.rounds, notes, seals, points
 
 
 @settings(max_examples=12)
@@ -238,60 +238,62 @@ def test_a_copy_has_everything(tmp_path_factory, histories, at_once):
     names = [f"{letter}-{len(told)}" for letter, told in zip("abc", histories, strict=False)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(copies, "_AT_ONCE", at_once)
-        with shelf_at(folder / "first") as shelf:
+        with store_at(folder / "first") as store:
             for name, told in zip(names, histories, strict=True):
-                play(shelf, name, told)
+                play(store, name, told)
             assert backup(folder / "first", folder / "copy") == len(names)
-            before = [everything(shelf, name) for name in names]
-            audit = shelf.entries()
+            before = [everything(store, name) for name in names]
+            audit = store.entries()
         assert restore(folder / "copy", folder / "second") == len(names)
-        with shelf_at(folder / "second") as shelf:
-            assert [everything(shelf, name) for name in names] == before
-            assert shelf.entries()[: len(audit)] == audit
-            assert [one.what for one in shelf.entries()[len(audit) :]] == ["restore"] * len(names)
+        with store_at(folder / "second") as store:
+            assert [everything(store, name) for name in names] == before
+            assert store.entries()[: len(audit)] == audit
+            assert [one.what for one in store.entries()[len(audit) :]] == ["restore"] * len(names)
 
 
 def test_all_are_restored_or_none(tmp_path):
-    with shelf_at(tmp_path / "first") as shelf:
+    with store_at(tmp_path / "first") as store:
         for name in "abc":
-            play(shelf, name, [True] * 3)
+            play(store, name, [True] * 3)
         backup(tmp_path / "first", tmp_path / "copy")
-        shelf.delete("a").result()
+        store.delete("a").result()
         with pytest.raises(AlreadyThere, match=r"There is a session called 'b' already: --replace"):
             restore(tmp_path / "copy", tmp_path / "first")
-        assert [card.name for card in shelf.cards()] == ["b", "c"]
+        assert [info.name for info in store.infos()] == ["b", "c"]
         done = []
-        restore(tmp_path / "copy", tmp_path / "first", ["a"], seen=lambda *both: done.append(both))
-        assert [card.name for card in shelf.cards()] == ["a", "b", "c"]
+        restore(
+            tmp_path / "copy", tmp_path / "first", ["a"], progress=lambda *both: done.append(both)
+        )
+        assert [info.name for info in store.infos()] == ["a", "b", "c"]
         assert done == [(1, 1)]
 
 
 def test_who_served_it_finds_that_it_was_restored(tmp_path):
-    with shelf_at(tmp_path / "first") as shelf:
-        play(shelf, "a", [True] * 3)
+    with store_at(tmp_path / "first") as store:
+        play(store, "a", [True] * 3)
         backup(tmp_path / "first", tmp_path / "copy")
-        session = opened(shelf, "a")
-        tell(shelf, session, 3)
+        session = opened(store, "a")
+        tell(store, session, 3)
         restore(tmp_path / "copy", tmp_path / "first", replace=True)
         with pytest.raises(CheckpointError):
-            tell(shelf, session, 4)
-        shelf.let_go("a")
-        session = opened(shelf, "a")
+            tell(store, session, 4)
+        store.let_go("a")
+        session = opened(store, "a")
         assert session.rounds == 3
         assert session.play().tobytes() == inside("a", 3).play().tobytes()
 
 
 @pytest.mark.parametrize("keep", [0, 1, 100, 4096, 10_000])
 def test_a_copy_that_was_cut_short_is_refused_and_restores_nothing(tmp_path, keep):
-    with shelf_at(tmp_path / "first") as shelf:
-        play(shelf, "a", [True] * 5)
+    with store_at(tmp_path / "first") as store:
+        play(store, "a", [True] * 5)
     backup(tmp_path / "first", tmp_path / "copy")
     whole = (tmp_path / "copy").read_bytes()
     (tmp_path / "cut").write_bytes(whole[:keep])
     with pytest.raises((BrokenFile, CheckpointError)):
         restore(tmp_path / "cut", tmp_path / "second")
-    with shelf_at(tmp_path / "second") as shelf:
-        assert shelf.count() == 0
+    with store_at(tmp_path / "second") as store:
+        assert store.count() == 0
 
 
 class Terminal(io.StringIO):
@@ -300,8 +302,8 @@ class Terminal(io.StringIO):
 
 
 def test_a_terminal_sees_how_far_it_is(tmp_path, monkeypatch, capsys):
-    with shelf_at(tmp_path / "first") as shelf:
-        play(shelf, "a", [True])
+    with store_at(tmp_path / "first") as store:
+        play(store, "a", [True])
     shown = Terminal()
     monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setattr("rich.status.Status.update", lambda _, text: shown.write(f"{text}\n"))
@@ -312,8 +314,8 @@ def test_a_terminal_sees_how_far_it_is(tmp_path, monkeypatch, capsys):
 
 
 def test_a_copy_that_cannot_be_finished_leaves_nothing(tmp_path):
-    with shelf_at(tmp_path / "first") as shelf:
-        play(shelf, "a", [True] * 5)
+    with store_at(tmp_path / "first") as store:
+        play(store, "a", [True] * 5)
     with pytest.raises(TidewolfError, match="already"):
         backup(tmp_path / "first", tmp_path / "first" / "tidewolf.db")
 
@@ -321,27 +323,27 @@ def test_a_copy_that_cannot_be_finished_leaves_nothing(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        backup(tmp_path / "first", tmp_path / "copy", seen=stop)
+        backup(tmp_path / "first", tmp_path / "copy", progress=stop)
     assert [path.name for path in tmp_path.iterdir()] == ["first"]
 
 
 def test_from_a_folder_to_postgresql_and_back(tmp_path, postgres_url):
-    with shelf_at(tmp_path / "first") as shelf:
+    with store_at(tmp_path / "first") as store:
         for name in "ab":
-            play(shelf, name, [True, False, True, True, False])
-        before = [everything(shelf, name) for name in "ab"]
+            play(store, name, [True, False, True, True, False])
+        before = [everything(store, name) for name in "ab"]
         backup(tmp_path / "first", tmp_path / "copy")
     assert restore(tmp_path / "copy", postgres_url) == 2
-    with shelf_at(postgres_url) as shelf:
-        assert [everything(shelf, name) for name in "ab"] == before
-        session = opened(shelf, "a")
-        tell(shelf, session, 1)
+    with store_at(postgres_url) as store:
+        assert [everything(store, name) for name in "ab"] == before
+        session = opened(store, "a")
+        tell(store, session, 1)
         assert restore(tmp_path / "copy", postgres_url, ["a"], replace=True) == 1
         with pytest.raises(CheckpointError):
-            tell(shelf, session, 4)
-        shelf.let_go("a")
-        assert everything(shelf, "a") == before[0]
+            tell(store, session, 4)
+        store.let_go("a")
+        assert everything(store, "a") == before[0]
         assert backup(postgres_url, tmp_path / "again") == 2
     assert restore(tmp_path / "again", tmp_path / "second") == 2
-    with shelf_at(tmp_path / "second") as shelf:
-        assert [everything(shelf, name) for name in "ab"] == before
+    with store_at(tmp_path / "second") as store:
+        assert [everything(store, name) for name in "ab"] == before

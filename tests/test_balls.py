@@ -270,7 +270,7 @@ def test_the_center_of_a_knapsack_leaves_most_room_along_its_ray(seed):
     K = knapsack(np.random.default_rng(seed))
     points = corners(K)
     for factor in (0.9, 0.99, 1.01, 1.1):
-        if K.excess(factor * K.center) == 0.0:
+        if K.infeasibility(factor * K.center) == 0.0:
             assert inside_by_facets(points, factor * K.center) <= K.inner_radius * (1 + 1e-9)
 
 
@@ -328,7 +328,9 @@ def boundary(K: ConvexSet, u: np.ndarray) -> float:
     low, high = 0.0, 2 * K.radius
     for _ in range(100):
         middle = (low + high) / 2
-        low, high = (middle, high) if K.excess(K.center + middle * u) == 0.0 else (low, middle)
+        low, high = (
+            (middle, high) if K.infeasibility(K.center + middle * u) == 0.0 else (low, middle)
+        )
     return low
 
 
@@ -432,7 +434,7 @@ def test_a_projection_from_far_away_is_a_member_and_nearest(make, seed, far):
             rng.standard_normal(K.shape) if seed % 2 else rng.integers(-2, 3, K.shape).astype(float)
         )
         x = K.project(y)
-        assert K.excess(x) <= 1e-12 * max(K.radius, np.abs(x).max())
+        assert K.infeasibility(x) <= 1e-12 * max(K.radius, np.abs(x).max())
         gap = float((y / far - x / far) @ (K.lmo(x / far - y / far) - x))
         assert gap <= 1e-11 * max(K.radius, np.abs(x).max()) * max(1.0, np.linalg.norm(y / far))
 
@@ -440,7 +442,7 @@ def test_a_projection_from_far_away_is_a_member_and_nearest(make, seed, far):
 # --- sets that are one another --------------------------------------------------------------------
 
 
-TWINS = [
+REFERENCES = [
     (L1Ball(4, 2.0), KSparse(4, 1, 2.0)),
     (L1Ball(4, 2.0), KNormBall(4, 4, 2.0)),
     (L1Ball(4, 2.0), LpBall(4, 1.0, 2.0)),
@@ -470,24 +472,24 @@ TWINS = [
 ]
 
 
-@pytest.mark.parametrize(("K", "twin"), TWINS, ids=lambda K: type(K).__name__)
+@pytest.mark.parametrize(("K", "reference"), REFERENCES, ids=lambda K: type(K).__name__)
 @given(seed=seeds)
 @settings(max_examples=8)
-def test_two_names_of_one_set_agree(K, twin, seed):
+def test_two_names_of_one_set_agree(K, reference, seed):
     rng = np.random.default_rng(seed)
     for name in ("shape", "dimension", "diameter", "radius", "inner_radius"):
-        assert getattr(K, name) == pytest.approx(getattr(twin, name), rel=1e-12), name
-    np.testing.assert_allclose(K.center, twin.center)
+        assert getattr(K, name) == pytest.approx(getattr(reference, name), rel=1e-12), name
+    np.testing.assert_allclose(K.center, reference.center)
     for d in [
         *rng.standard_normal((4, *K.shape)),
         *rng.integers(-1, 2, (4, *K.shape)).astype(float),
     ]:
-        assert d @ K.lmo(d) == pytest.approx(d @ twin.lmo(d), abs=1e-12)
-        np.testing.assert_allclose(K.tangent(d), twin.tangent(d), atol=1e-12)
+        assert d @ K.lmo(d) == pytest.approx(d @ reference.lmo(d), abs=1e-12)
+        np.testing.assert_allclose(K.tangent(d), reference.tangent(d), atol=1e-12)
         y = 3 * d
-        assert (K.excess(y) > 1e-12) == (twin.excess(y) > 1e-12)
-        if isinstance(K, Projectable) and isinstance(twin, Projectable):
-            np.testing.assert_allclose(K.project(y), twin.project(y), atol=1e-12)
+        assert (K.infeasibility(y) > 1e-12) == (reference.infeasibility(y) > 1e-12)
+        if isinstance(K, Projectable) and isinstance(reference, Projectable):
+            np.testing.assert_allclose(K.project(y), reference.project(y), atol=1e-12)
 
 
 @given(seed=seeds, n=st.integers(300, 900), at_most=st.booleans(), ties=st.booleans())
@@ -937,7 +939,7 @@ def test_what_cannot_be_a_set_is_refused_with_a_sentence(make, error, sentence):
 def test_bad_points_are_refused_with_a_sentence(make):
     K = make(np.random.default_rng(0))
     calls = [
-        K.excess,
+        K.infeasibility,
         *([K.project] if isinstance(K, Projectable) else []),
         *([K.relax] if isinstance(K, Relaxable) else []),
     ]

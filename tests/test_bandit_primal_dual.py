@@ -18,9 +18,9 @@ import tidewolf as tw
 from covering import few, thinned
 from tidewolf.core.arrays import frozen
 from tidewolf.core.errors import (
+    CheckFailed,
     FrozenRegime,
     InvalidInput,
-    LawBroken,
     NotAMember,
     NotFinite,
     NotSupported,
@@ -116,7 +116,7 @@ def broken(
 ) -> str:
     """What check_learner says of a learner with one method changed."""
     monkeypatch.setattr(where, name, change)
-    with pytest.raises(LawBroken) as caught:
+    with pytest.raises(CheckFailed) as caught:
         check_learner(learner)
     return str(caught.value)
 
@@ -243,11 +243,11 @@ def test_every_point_played_is_a_member_and_the_ball_around_x_is_inside(K, optio
     stream = hostile(K, 300, 3)
     for learner in (BanditPrimalDual(K, 200, **options), BanditPrimalDual(K, **options)):
         run = tw.run(learner, stream)
-        assert run.max_excess <= 1e-12
+        assert run.max_infeasibility <= 1e-12
         assert run.oracle_calls <= learner.calls_per_round * 300
-        state = learner.in_stretch(run.final_state)
+        state = learner.in_epoch(run.final_state)
         x, mu = state.point.x, learner.exploration_radius(state)
-        assert all(K.excess(x + mu * u) <= 1e-12 for u in directions(K, 99, 0, 50))
+        assert all(K.infeasibility(x + mu * u) <= 1e-12 for u in directions(K, 99, 0, 50))
         assert K.dimension == 0 or mu > 0.0
 
 
@@ -256,7 +256,7 @@ def test_every_point_the_theorem_plays_is_a_member(K):
     least = thresholds.explorable_from(K.inner_radius, K.dimension) if K.dimension else 1
     for horizon in (least, 4 * least + 7):
         learner = theorems.bandit_primal_dual(K, horizon, 10.0, 10.0, 10.0, 10.0)
-        assert tw.run(learner, hostile(K, 300, 4)).max_excess <= 1e-12
+        assert tw.run(learner, hostile(K, 300, 4)).max_infeasibility <= 1e-12
 
 
 def test_seeds_make_runs():
@@ -407,21 +407,21 @@ def test_the_last_block_is_ragged_and_costs_no_call():
     run = list(tw.play(learner, hostile(DIAMOND, 100, 0)))
     assert [p.state.t for p in run] == [30, 60, 90, 100]
     assert run[-1].state.calls == run[-2].state.calls > 0
-    assert run[-1].state.bank == 200.0 - run[-1].state.calls
+    assert run[-1].state.oracle_budget == 200.0 - run[-1].state.calls
     assert run[-1].state.distance == 0.0
 
 
 def test_past_the_horizon_it_restarts_with_twice_as_much_explores_less_far_and_says_so():
     learner, stream = BanditPrimalDual(L2Ball(3), horizon=200), hostile(L2Ball(3), 700, 0)
     run = tw.run(learner, stream)
-    assert run.final_state.stretch[:2] == (600, 800)
+    assert run.final_state.epoch[:2] == (600, 800)
     assert run.notes == (
         "The horizon of 200 rounds was passed: after round 600 the learner restarted with 800.",
     )
-    assert run.max_excess <= 1e-12
+    assert run.max_infeasibility <= 1e-12
     *_, last = tw.play(learner, stream[:200])
-    before, after = last.state, learner.in_stretch(last.state)
-    assert (before.t, after.t, after.lam, after.square_sum, after.stretch.began) == (
+    before, after = last.state, learner.in_epoch(last.state)
+    assert (before.t, after.t, after.lam, after.square_sum, after.epoch.began) == (
         200,
         200,
         0.0,
@@ -431,9 +431,13 @@ def test_past_the_horizon_it_restarts_with_twice_as_much_explores_less_far_and_s
     farther, nearer = learner.exploration_radius(before), learner.exploration_radius(after)
     assert farther == pytest.approx(2.0**0.25 * nearer)
     np.testing.assert_allclose(after.point.x, before.point.x, atol=1e-15)
-    assert (after.values, after.calls, after.bank) == (before.values, before.calls, before.bank)
+    assert (after.values, after.calls, after.oracle_budget) == (
+        before.values,
+        before.calls,
+        before.oracle_budget,
+    )
     unknown = tw.run(BanditPrimalDual(DIAMOND), hostile(DIAMOND, 300, 0))
-    assert (unknown.final_state.stretch[:2], unknown.notes) == ((256, 512), ())
+    assert (unknown.final_state.epoch[:2], unknown.notes) == ((256, 512), ())
 
 
 @pytest.mark.parametrize("calls", [0.3, 1.0, 3.7])
@@ -507,7 +511,7 @@ def test_limits_that_no_point_keeps_never_overflow(depth):
         theorems.bandit_primal_dual(K, 350, 1e100, 1e100, 1e100, 1e100),
     ):
         run = tw.run(learner, stream)
-        assert run.max_excess <= 1e-12
+        assert run.max_infeasibility <= 1e-12
         assert np.isfinite(run.losses).all()
         assert learner.bound(run) == (None, None, bandit_primal_dual.IN_EXPECTATION)
 
@@ -523,7 +527,7 @@ def test_values_that_grow_without_measure_never_overflow(dtype):
         state = learner.update(state, Bandit(np.array([loss]), np.array([abs(breach)])))
         x = learner.act(state)
         assert np.isfinite(x).all()
-        assert K.excess(x) <= 1e-5
+        assert K.infeasibility(x) <= 1e-5
 
 
 # --- twins written plainly ------------------------------------------------------------------------
@@ -535,7 +539,7 @@ def naive_practical(K: Any, stream: tw.Stream, T: int, seed: int) -> list[np.nda
     n, r, R = K.dimension, K.inner_radius, K.radius
     mu = min(math.sqrt(n * r / R) / T**0.25 * R, r / 2)
     shrunk = Shrunk(K, 1 - mu / r)
-    active, y, lam, bank, S, points, seen_f, seen_g = (
+    active, y, lam, oracle_budget, S, points, seen_f, seen_g = (
         ActiveSet.start(shrunk),
         K.center,
         0.0,
@@ -568,12 +572,12 @@ def naive_practical(K: Any, stream: tw.Stream, T: int, seed: int) -> list[np.nda
         away = np.linalg.norm(y - K.center)
         y = K.center + (y - K.center) * min(1.0, shrunk.radius / away)
         lam = max(0.0, lam + nu * (sum(gs) / (max(seen_g) or 1.0) - len(gs) * theta * lam))
-        bank += len(fs)
-        _, y, calls, distance2, active, _ = active.nearest(shrunk, y, tol * R**2, bank)
-        bank -= calls
-        if distance2 > (mu / 4) ** 2 and bank >= 1:
-            _, y, calls, _, active, _ = active.nearest(shrunk, y, (mu / 4) ** 2, bank)
-            bank -= calls
+        oracle_budget += len(fs)
+        _, y, calls, distance2, active, _ = active.nearest(shrunk, y, tol * R**2, oracle_budget)
+        oracle_budget -= calls
+        if distance2 > (mu / 4) ** 2 and oracle_budget >= 1:
+            _, y, calls, _, active, _ = active.nearest(shrunk, y, (mu / 4) ** 2, oracle_budget)
+            oracle_budget -= calls
     return points
 
 
@@ -671,7 +675,7 @@ def test_too_short_to_explore_is_refused_with_the_horizon_it_takes():
     with pytest.warns(FrozenRegime):
         # mu = r: nothing but the center has room around it
         learner = BanditPrimalDual.theorem(L2Ball(2), horizon=4, **ONES)
-    assert tw.run(learner, hostile(L2Ball(2), 4, 0)).max_excess <= 1e-12
+    assert tw.run(learner, hostile(L2Ball(2), 4, 0)).max_infeasibility <= 1e-12
     with pytest.raises(
         NotAMember,
         match=(
@@ -732,7 +736,7 @@ def test_below_the_thaw_nothing_moves_no_oracle_is_called_and_a_warning_says_so(
     assert run.oracle_calls == 0
     assert run.final_state.point.x.tobytes() == K.center.tobytes()
     assert len(run.notes) == 2
-    assert learner.promise() == (None, None, " ".join(run.notes))
+    assert learner.guarantee() == (None, None, " ".join(run.notes))
     assert (
         str(thresholds.bandit_condition(K.radius, K.inner_radius, K.dimension, *learner.assumed))
         in run.notes[1]
@@ -784,12 +788,12 @@ def test_where_the_condition_holds_there_is_a_promise_and_no_warning():
     )
     inside += 4 * eta * n**2 * M_f**2 / mu**2 + 4 * eta * b * (G_f**2 + M_g**2) + 4 * mu * G_f
     A = 2 * R**2 / eta + T / 4 * inside
-    assert learner.promise().regret == pytest.approx(A + T * mu * G_f * (1 + R / r))
+    assert learner.guarantee().regret == pytest.approx(A + T * mu * G_f * (1 + R / r))
     ascent = 2 * (s.delta * eta * T + 1 / eta)
-    assert learner.promise().violation == pytest.approx(
+    assert learner.guarantee().violation == pytest.approx(
         math.sqrt(ascent * (A + 2 * R * G_f * T)) + mu * G_g * T
     )
-    assert theorems.bandit_primal_dual(POINT, 10, 1.0, 1.0, 1.0, 1.0).promise() == (0.0, 0.0, "")
+    assert theorems.bandit_primal_dual(POINT, 10, 1.0, 1.0, 1.0, 1.0).guarantee() == (0.0, 0.0, "")
 
 
 # --- promises and learning ------------------------------------------------------------------------
@@ -797,7 +801,7 @@ def test_where_the_condition_holds_there_is_a_promise_and_no_warning():
 
 def test_a_promise_is_smaller_per_round_in_longer_runs_and_below_the_trivial():
     rates = [
-        [v / T for v in BanditPrimalDual(L2Ball(2), T, **ONES).promise()[:2]]
+        [v / T for v in BanditPrimalDual(L2Ball(2), T, **ONES).guarantee()[:2]]
         for T in (10**5, 10**6, 10**8, 10**10)
     ]
     assert rates == sorted(rates, reverse=True)
@@ -810,7 +814,7 @@ def test_a_promise_is_smaller_per_round_in_longer_runs_and_below_the_trivial():
 
 
 def test_a_promise_is_in_the_users_units():
-    plain = BanditPrimalDual(L2Ball(2), 10**6, **ONES).promise()
+    plain = BanditPrimalDual(L2Ball(2), 10**6, **ONES).guarantee()
     scaled = BanditPrimalDual(
         L2Ball(2, 10.0),
         10**6,
@@ -818,7 +822,7 @@ def test_a_promise_is_in_the_users_units():
         constraint_lipschitz=0.7,
         loss_size=3.0,
         constraint_size=7.0,
-    ).promise()
+    ).guarantee()
     assert (scaled.regret, scaled.violation) == (
         pytest.approx(3.0 * plain.regret),
         pytest.approx(7.0 * plain.violation),
@@ -844,8 +848,8 @@ def test_a_promise_is_the_formula_of_its_file():
         + 2
     )
     A += C**2 / (2 * theta * (1 - nu * b * theta))
-    assert learner.promise().regret == pytest.approx(M_f * (A + T * mu * k_f * (1 + 1 / r)))
-    assert learner.promise().violation == pytest.approx(
+    assert learner.guarantee().regret == pytest.approx(M_f * (A + T * mu * k_f * (1 + 1 / r)))
+    assert learner.guarantee().violation == pytest.approx(
         M_g * root(2 * (theta * T + 1 / nu) * (A + 2 * T))
     )
 
@@ -853,15 +857,15 @@ def test_a_promise_is_the_formula_of_its_file():
 def test_a_promise_that_cannot_be_made_says_why():
     assert (
         "needs horizon, loss_lipschitz, constraint_lipschitz, loss_size"
-        in BanditPrimalDual(DIAMOND, 10**6).promise().reason
+        in BanditPrimalDual(DIAMOND, 10**6).guarantee().reason
     )
-    short = BanditPrimalDual(DIAMOND, 50, **ONES).promise()
+    short = BanditPrimalDual(DIAMOND, 50, **ONES).guarantee()
     assert short[:2] == (None, None)
     assert short.reason.startswith(
         "With 50 rounds in blocks of 10 with 1 oracle calls a round no distance of the projections "
         "is known"
     )
-    assert BanditPrimalDual(POINT, 10**4, **ONES).promise() == (0.0, 0.0, "")
+    assert BanditPrimalDual(POINT, 10**4, **ONES).guarantee() == (0.0, 0.0, "")
 
 
 def test_what_is_measured_on_average_stays_below_the_promise():
@@ -873,13 +877,13 @@ def test_what_is_measured_on_average_stays_below_the_promise():
     C = 0.8 * np.array([1.0, 0.0]) + 0.6 * signs * np.array([0.0, 1.0])
     # x_1 >= 0, against the loss
     stream = tw.Stream(Linear(C), Affine(np.broadcast_to([-1.0, 0.0], (T, 2)), np.zeros(T)))
-    promise = BanditPrimalDual(K, T, **ONES).promise()
+    guarantee = BanditPrimalDual(K, T, **ONES).guarantee()
     runs = [tw.run(BanditPrimalDual(K, T, **ONES, seed=seed), stream) for seed in range(2)]
     total = C.sum(axis=0)
     best = min(float(total @ z) for z in ([0.0, 1.0], [0.0, -1.0], [0.0, 0.0]))
-    assert promise.regret < 2.0 * T
-    assert np.mean([run.losses.sum() - best for run in runs]) <= promise.regret
-    assert 0.0 < np.mean([run.violations.sum() for run in runs]) <= promise.violation
+    assert guarantee.regret < 2.0 * T
+    assert np.mean([run.losses.sum() - best for run in runs]) <= guarantee.regret
+    assert 0.0 < np.mean([run.violations.sum() for run in runs]) <= guarantee.violation
 
 
 @pytest.mark.parametrize("noise", few(1, [0.3, 0.0]))

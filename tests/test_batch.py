@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf import learners, rivals
+from tidewolf import baselines, learners
 from tidewolf.core.errors import TidewolfError, WrongShape, WrongType
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.values import identity
@@ -21,7 +21,7 @@ from tidewolf.sets import Simplex
 K, T = Simplex(4), 24
 EVERY = [
     learner
-    for kind in {**learners.every(), **rivals.every()}.values()
+    for kind in {**learners.every(), **baselines.every()}.values()
     for learner in kind.examples(K, 12)
 ]
 each_learner = pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_run_counts_and_says_what_was_not_seen():
     assert sentence in run.notes
     assert ("LyapunovDescent", sentence) in learner_notes([run], ["LyapunovDescent"])
     found = run.certificate
-    assert (found.regret.bound, found.regret.promise, found.violation.bound) == (None, None, None)
+    assert (found.regret.bound, found.regret.guarantee, found.violation.bound) == (None, None, None)
     assert found.failures == ()
     assert "it did not see all of them" in str(run)
     every = tw.intervals(run, 8)
@@ -174,19 +174,19 @@ def informed_stream(seed=0):
 
 def test_a_stream_says_what_is_known_before_each_round():
     stream = informed_stream()
-    first = tw.Known(time="2026-03-01").time
+    first = tw.RoundInfo(time="2026-03-01").time
     for t in range(T):
-        known = stream.known(t)
+        known = stream.info(t)
         assert (known.time, known.context) == (first + 3600.0 * t, t % 5)
         assert known.advice["good"].tobytes() == stream.advice["good"][t].tobytes()
         assert set(known.advice) == ({"good"} if t % 3 == 0 else {"good", "bad"})
-        assert known == tw.Known(*known[:5])
+        assert known == tw.RoundInfo(*known[:5])
     C, A = arrays(0)
     plain = tw.Stream(Linear(C), Affine(A, np.ones(T)))
-    assert plain.known(3) is None
+    assert plain.info(3) is None
     for t in (-1, T, 1.5, None, "0"):
         with pytest.raises(TidewolfError):
-            stream.known(t)
+            stream.info(t)
 
 
 @given(start=st.integers(0, T), stop=st.integers(0, T))
@@ -194,8 +194,8 @@ def test_a_stream_says_what_is_known_before_each_round():
 def test_what_is_known_is_cut_with_the_stream(start, stop):
     stream = informed_stream()
     part = stream[start:stop]
-    assert [part.known(t) for t in range(len(part))] == [
-        stream.known(t) for t in range(start, max(start, stop))
+    assert [part.info(t) for t in range(len(part))] == [
+        stream.info(t) for t in range(start, max(start, stop))
     ]
     assert stream == informed_stream()
     assert hash(stream) == hash(informed_stream())
@@ -222,14 +222,14 @@ def test_what_nobody_knows_is_no_knowledge():
         context=np.full((T, 2), np.nan),
         advice={"silent": np.full((T, 4), np.nan)},
     )
-    assert [stream.known(t) for t in range(T)] == [None] * T
+    assert [stream.info(t) for t in range(T)] == [None] * T
     rows = np.tile([0.25, 0.75], (T, 1))
     rows[2, 0] = np.nan
     stream = tw.Stream(Linear(C), Affine(A, np.ones(T)), context=rows)
-    assert stream.known(2) is None
-    assert stream.known(3).context.tolist() == [0.25, 0.75]
+    assert stream.info(2) is None
+    assert stream.info(3).context.tolist() == [0.25, 0.75]
     half = np.arange(T) + 0.5
-    assert tw.Stream(Linear(C), Affine(A, np.ones(T)), context=half).known(2).context == 2.5
+    assert tw.Stream(Linear(C), Affine(A, np.ones(T)), context=half).info(2).context == 2.5
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.core.checkpoint import Stored
-from tidewolf.core.errors import InvalidInput, LawBroken
+from tidewolf.core.errors import CheckFailed, InvalidInput
 from tidewolf.core.vertices import LowRank
 from tidewolf.kernels import lanczos
 from tidewolf.projection import ActiveSet
@@ -163,8 +163,8 @@ def test_the_sizes_are_those_of_the_vertices(n):
     assert K.diameter == pytest.approx(max(np.linalg.norm(v - w) for v in ends for w in ends))
     r = K.inner_radius
     for u in (-np.outer(e[0], e[0]), np.eye(n) / math.sqrt(n)):  # towards either kind of facet
-        assert K.excess(K.center + (1 - 1e-12) * r * u) <= 1e-15
-        assert K.excess(K.center + 1.001 * r * u) > 1e-4 * r
+        assert K.infeasibility(K.center + (1 - 1e-12) * r * u) <= 1e-15
+        assert K.infeasibility(K.center + 1.001 * r * u) > 1e-4 * r
     assert K.dimension == n * (n + 1) // 2
     for c in np.linspace(0.0, 2.5 / n, 50):  # no other center on the line has a larger ball inside
         assert min(c, (2.5 - n * c) / math.sqrt(n)) <= r + 1e-12
@@ -172,10 +172,10 @@ def test_the_sizes_are_those_of_the_vertices(n):
 
 def test_excess_says_what_is_violated():
     K = BoundedPSD(2, 1.0)
-    assert K.excess(np.diag([0.5, -0.25])) == 0.25
-    assert K.excess(np.diag([1.0, 0.5])) == 0.5
-    assert K.excess(np.array([[0.5, 0.1], [0.0, 0.5]])) == pytest.approx(0.1)
-    assert K.excess(np.zeros((2, 2))) == 0.0
+    assert K.infeasibility(np.diag([0.5, -0.25])) == 0.25
+    assert K.infeasibility(np.diag([1.0, 0.5])) == 0.5
+    assert K.infeasibility(np.array([[0.5, 0.1], [0.0, 0.5]])) == pytest.approx(0.1)
+    assert K.infeasibility(np.zeros((2, 2))) == 0.0
 
 
 @given(seed=seeds, n=sizes, far=st.sampled_from([0.1, 1.0, 1e6]))
@@ -265,7 +265,7 @@ def test_the_answer_is_as_good_as_a_dense_eigensolvers_up_to_its_error(
         value = answer.vertex.inner(D)
         assert best - rounding <= value <= best + answer.error + rounding
         assert 0.0 <= answer.error <= 2.0 * tolerance * size + 10 * rounding
-        assert K.excess(answer.vertex.dense(D)) <= 1e-13
+        assert K.infeasibility(answer.vertex.dense(D)) <= 1e-13
         warm = answer.warm
     np.testing.assert_array_equal(D, before)
     if mode == "dense":
@@ -337,14 +337,14 @@ def test_a_residual_is_no_proof_and_a_cholesky_factor_is():
     A, second = hiding(20), np.eye(20)[1]
     space = lanczos.Krylov(A, second)
     _, gap = space.grown(1e-2)
-    assert space.seems_settled(gap)  # 0.9 is an eigenvalue: the residual is 0
+    assert space.seems_converged(gap)  # 0.9 is an eigenvalue: the residual is 0
     assert lanczos.proved(A, lanczos.Start(second, 1.0), 1e-2) is None
     assert lanczos.proved(A, lanczos.Start(np.eye(20)[0], 1.0), 1e-2) is not None
 
 
 def test_where_the_proof_fails_the_dense_eigensolver_answers(monkeypatch):
     # one product is thought enough
-    monkeypatch.setattr(lanczos.Krylov, "seems_settled", lambda *_: True)
+    monkeypatch.setattr(lanczos.Krylov, "seems_converged", lambda *_: True)
     K, D = (
         BoundedPSD(40, dense=0, certified=True, tolerance=1e-4),
         symmetric(np.random.default_rng(3), 40),
@@ -354,7 +354,7 @@ def test_where_the_proof_fails_the_dense_eigensolver_answers(monkeypatch):
     assert answer.vertex.inner(D) == pytest.approx(np.linalg.eigvalsh(D)[0])
     # and a proof that proves nothing is found out by the laws
     monkeypatch.setattr(lanczos, "is_above", lambda *_: True)
-    with pytest.raises(LawBroken, match="is worse than"):
+    with pytest.raises(CheckFailed, match="is worse than"):
         check_set(BoundedPSD(6, dense=0, certified=True, tolerance=1e-4))
 
 
@@ -411,11 +411,11 @@ def test_a_tridiagonal_matrix_is_solved_as_its_dense_twin(n):
     rng = np.random.default_rng(n)
     diagonal, beside = rng.standard_normal(n).tolist(), rng.random(max(0, n - 1)).tolist()
     T = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
-    twins = np.linalg.eigvalsh(T)
-    np.testing.assert_allclose(lanczos.tridiagonal_values(diagonal, beside), twins, atol=1e-12)
+    references = np.linalg.eigvalsh(T)
+    np.testing.assert_allclose(lanczos.tridiagonal_values(diagonal, beside), references, atol=1e-12)
     for quick in (True, False):
         values, vectors = lanczos.tridiagonal(diagonal, beside, quick)
-        np.testing.assert_allclose(values, twins, atol=1e-12)
+        np.testing.assert_allclose(values, references, atol=1e-12)
         np.testing.assert_allclose(T @ vectors, vectors * values, atol=1e-12)
         np.testing.assert_allclose(vectors.T @ vectors, np.eye(n), atol=1e-12)
 
@@ -438,7 +438,7 @@ def test_products_stay_the_same_however_many_there_are(symmetric, library):
     rng = np.random.default_rng(0)
     D = rng.standard_normal((20, 20))
     D = D + D.T if symmetric else D
-    twin, at = -0.5 * (D + D.T) / 3.0, np.asarray
+    dense, at = -0.5 * (D + D.T) / 3.0, np.asarray
     if library == "torch":
         torch = pytest.importorskip(
             "torch", reason='torch is not installed; pip install "tidewolf[torch]" runs this test'
@@ -447,7 +447,7 @@ def test_products_stay_the_same_however_many_there_are(symmetric, library):
     A = operators.SymmetricPart(at(D), 3.0)
     for _ in range(40):
         v = rng.standard_normal(20)
-        np.testing.assert_allclose(np.asarray(A @ at(v)), twin @ v, atol=1e-13)
+        np.testing.assert_allclose(np.asarray(A @ at(v)), dense @ v, atol=1e-13)
 
 
 @pytest.mark.parametrize("K", [BoundedPSD(6, 2.0), Spectraplex(6, 2.0), Fantope(6, 2)], ids=repr)
@@ -511,6 +511,6 @@ def test_an_active_set_reaches_the_projection(seed, n, dense):
         y = symmetric(rng, n)
         done = active.project(K, y, tol=1e-4)
         active = done.active
-        assert K.excess(done.x) <= 1e-13
+        assert K.infeasibility(done.x) <= 1e-13
         assert done.distance2 <= 1e-4
         assert np.linalg.norm(done.y - K.project(y)) <= np.linalg.norm(y - K.project(y)) + 1e-12

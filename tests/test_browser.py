@@ -14,11 +14,11 @@ import pytest
 import tidewolf as tw
 from covering import thinned
 from tidewolf import report
+from tidewolf.baselines import SinhaVaze
 from tidewolf.experiments.experiment import BUILTIN_LEARNERS
 from tidewolf.experiments.keys import learner_named
 from tidewolf.report import comparison
 from tidewolf.report.frontier import BROAD
-from tidewolf.rivals import SinhaVaze
 
 playwright = pytest.importorskip(
     "playwright.sync_api",

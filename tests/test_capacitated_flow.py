@@ -160,7 +160,7 @@ def test_without_narrow_bounds_it_is_a_flow_polytope(seed, nodes):
     d = np.random.default_rng(seed).standard_normal(K.shape)
     np.testing.assert_allclose(K.lmo(d), one.lmo(d), atol=1e-12)
     np.testing.assert_allclose(K.tangent(d), one.tangent(d), atol=1e-10)
-    assert K.excess(one.center) <= 1e-12
+    assert K.infeasibility(one.center) <= 1e-12
     assert K.radius <= 1 + 2 * math.sqrt(len(edges))  # no trace of the 100
 
 
@@ -196,7 +196,7 @@ def test_the_basis_of_another_network_does_no_harm(net, seed):
     )
     vertex = K.answer(d, other.cheapest(-d).basis).vertex
     assert vertex.inner(d) == pytest.approx(K.answer(d).vertex.inner(d), abs=1e-9)
-    assert K.excess(vertex.dense(d)) <= 1e-12
+    assert K.infeasibility(vertex.dense(d)) <= 1e-12
 
 
 @given(net=networks, seed=seeds)
@@ -342,7 +342,7 @@ def test_a_learner_is_saved_with_its_basis_and_goes_on_as_if_never_stopped(tmp_p
             one.save(tmp_path / "flow.tw")
             other = Session.load(tmp_path / "flow.tw", learner)
         for session in (one,) if t < 20 else (one, other):
-            assert K.excess(session.play()) <= 1e-12
+            assert K.infeasibility(session.play()) <= 1e-12
             session.observe(loss=Linear.one(losses[t]), constraint=Capacity.one(limits[t]))
     np.testing.assert_array_equal(one.play(), other.play())
     assert one.state.warm.dtype == np.int8
@@ -376,7 +376,7 @@ def test_the_center_keeps_farthest_from_its_nearest_bound(net):
     can change.
     """
     K = CapacitatedFlow(net)
-    assert K.excess(K.center) <= 1e-12
+    assert K.infeasibility(K.center) <= 1e-12
     if not K.dimension:
         assert (K.inner_radius, K.radius, K.diameter) == (0.0, 0.0, 0.0)
         return
@@ -427,7 +427,7 @@ def test_on_large_graphs_sizes_are_bounds(monkeypatch):
 def test_excess_and_relax_are_what_they_say(net, seed):
     K, x = CapacitatedFlow(net), 3 * np.random.default_rng(seed).standard_normal(len(net.tails))
     breach = np.concatenate([net.lower - x, x - net.upper, np.abs(matrix_of(net) @ x - net.supply)])
-    assert K.excess(x) == pytest.approx(max(0.0, breach.max()), abs=1e-12)
+    assert K.infeasibility(x) == pytest.approx(max(0.0, breach.max()), abs=1e-12)
     np.testing.assert_array_equal(K.relax(x), np.clip(x, net.lower, net.upper))
 
 

@@ -473,7 +473,7 @@ def test_the_kernels_of_interior_point_are_their_formulas(seed, corrector):
     D, dtau, dx = u / s, rng.normal(size=b), rng.normal(size=m)
     g_expected = (0.3 - corrector * ds * du) / s - u
     away = dtau[:, None] - dx
-    push = g_expected - D * away
+    grad = g_expected - D * away
     for pick in ("compiled", "plain"):
         g, ds_found, du_found = np.empty((b, m)), np.empty((b, m)), np.empty((b, m))
         columns, lines = getattr(kernels.complementarity_targets, pick)(
@@ -484,6 +484,6 @@ def test_the_kernels_of_interior_point_are_their_formulas(seed, corrector):
         assert lines == pytest.approx(g_expected.sum(axis=1))
         primal, dual = getattr(kernels.step_lengths, pick)(g, D, dtau, dx, s, u, ds_found, du_found)
         assert ds_found == pytest.approx(away)
-        assert du_found == pytest.approx(push)
+        assert du_found == pytest.approx(grad)
         assert primal == pytest.approx(interior.longest_step(s, away))
-        assert dual == pytest.approx(interior.longest_step(u, push))
+        assert dual == pytest.approx(interior.longest_step(u, grad))

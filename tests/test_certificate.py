@@ -16,7 +16,7 @@ import theorems
 import tidewolf as tw
 from covering import few, thinned
 from pairs import takes
-from tidewolf import learners, rivals
+from tidewolf import baselines, learners
 from tidewolf.core.oracle import Answer
 from tidewolf.evaluation import certificate
 from tidewolf.evaluation.certificate import SAMPLE, Certificate, CertificateCheck
@@ -30,7 +30,7 @@ from tidewolf.problems.adversarial import COMMON
 from tidewolf.projection import ActiveSet
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, Translated, VertexHull
 
-EVERY = {**learners.every(), **rivals.every()}
+EVERY = {**learners.every(), **baselines.every()}
 DIAMOND = FlowPolytope.examples()[0]
 HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
 SETS = {"simplex": Simplex(6), "box": Box([-1.0, 0.0], [1.0, 3.0]), "flow": DIAMOND, "hull": HULL}
@@ -95,13 +95,13 @@ def test_promises_that_say_something_are_kept(kind):
     assert (
         found.regret.measured[1]
         <= found.regret.bound
-        <= found.regret.promise
+        <= found.regret.guarantee
         < 0.2 * found.regret.trivial
     )
     assert (
         found.violation.measured[1]
         <= found.violation.bound
-        <= found.violation.promise
+        <= found.violation.guarantee
         < 0.7 * found.violation.trivial
     )
 
@@ -142,7 +142,7 @@ def test_the_theorem_is_certified_and_promises_nothing_below_its_condition():
         stream("moving", DIAMOND, 400),
     ).certificate
     assert found.holds
-    assert found.regret.promise is None
+    assert found.regret.guarantee is None
     assert "its condition holds from a horizon of" in " ".join(found.reasons)
     assert found.violation.ratio > 1.0
 
@@ -341,7 +341,7 @@ def test_without_a_feasible_point_nothing_is_compared_and_the_rest_still_holds()
     run = tw.run(made("PrimalDual", Simplex(4), 400), stream("excluding", Simplex(4), 400))
     found = run.certificate
     assert found.holds
-    assert (found.regret.measured, found.regret.bound, found.regret.promise) == (None, None, None)
+    assert (found.regret.measured, found.regret.bound, found.regret.guarantee) == (None, None, None)
     assert found.reasons == (
         "No point satisfies every constraint, so there is nothing to compare with.",
     )
@@ -360,8 +360,8 @@ def test_an_unknown_comparator_leaves_the_regret_undecided():
 def test_a_promise_was_for_its_horizon():
     K = Simplex(4)
     run = tw.run(made("PrimalDual", K, 200), stream("opposing", K, 300))
-    assert run.learner.promise().regret is not None
-    assert run.certificate.regret.promise is None
+    assert run.learner.guarantee().regret is not None
+    assert run.certificate.regret.guarantee is None
     assert "What was promised was promised for 200 rounds." in run.certificate.reasons
 
 
@@ -375,12 +375,12 @@ def test_guarantees_are_not_for_rounds_with_unavailable_entries(maker):
     learner = maker(K, horizon=T, loss_lipschitz=1.0, **SURE)
     losses = Linear([[0.0, 1.0]] * T)
     run = tw.run(learner, tw.Stream(losses, unavailable=[[0]] * T))
-    assert run.regret[0] > learner.promise().regret
-    assert run.certificate.regret.promise is run.certificate.violation.promise is None
+    assert run.regret[0] > learner.guarantee().regret
+    assert run.certificate.regret.guarantee is run.certificate.violation.guarantee is None
     assert run.certificate.holds, run.certificate.verdict
     assert any("available" in reason for reason in run.certificate.reasons)
     none_out = tw.run(learner, tw.Stream(losses, unavailable=[None] * T))
-    assert none_out.certificate.regret.promise == learner.promise().regret
+    assert none_out.certificate.regret.guarantee == learner.guarantee().regret
 
 
 def test_guarantees_are_not_for_losses_that_are_mixed_by_values():
@@ -390,12 +390,12 @@ def test_guarantees_are_not_for_losses_that_are_mixed_by_values():
     slopes = {"horizon": T, "loss_lipschitz": 1.01, **SURE}
     learner = tw.Ensemble(K, step_scales=(1e-6, 1.0), **slopes)
     run = tw.run(learner, tw.Stream(curved))
-    assert run.regret[0] > learner.promise().regret
-    assert run.certificate.regret.promise is run.certificate.violation.promise is None
+    assert run.regret[0] > learner.guarantee().regret
+    assert run.certificate.regret.guarantee is run.certificate.violation.guarantee is None
     assert run.certificate.holds, run.certificate.verdict
     assert any("curvature" in reason for reason in run.certificate.reasons)
     single = tw.run(tw.LyapunovDescent(K, **slopes), tw.Stream(curved))  # mixes nothing
-    assert single.certificate.regret.promise is not None
+    assert single.certificate.regret.guarantee is not None
     assert single.certificate.holds, single.certificate.verdict
 
 
@@ -454,7 +454,7 @@ def test_printing_a_run_shows_a_table_and_a_vacuous_bound_is_called_so():
     run = tw.run(tw.PrimalDual(K, horizon=100), stream("opposing", K, 100))
     lines = str(run).splitlines()
     head = next(i for i, line in enumerate(lines) if "measured" in line)
-    assert lines[head].split() == ["measured", "measured", "bound", "promise", "bound/trivial"]
+    assert lines[head].split() == ["measured", "measured", "bound", "guarantee", "bound/trivial"]
     regret, violation = lines[head + 1 : head + 3]
     assert [line.split()[0] for line in (regret, violation)] == ["regret", "violation"]
     assert len(regret) <= len(violation)
@@ -479,7 +479,7 @@ def test_the_summary_of_a_certificate_is_plain_data():
         "holds",
         "failures",
         "checks",
-        "promise",
+        "guarantee",
         "trivial",
         "guards",
     ]

@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from tidewolf.baselines import SinhaVaze
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, NotSupported, OtherSettings
 from tidewolf.core.randomness import generator
@@ -26,7 +27,6 @@ from tidewolf.core.vertices import Dense, Moved, Sparse
 from tidewolf.functions import Capacity, Linear
 from tidewolf.learners import LyapunovDescent
 from tidewolf.projection import ActiveSet
-from tidewolf.rivals import SinhaVaze
 from tidewolf.sets import (
     CappedSimplex,
     FlowPolytope,
@@ -154,8 +154,8 @@ def test_learners_states_come_back_whole(learner):
     state = advanced(learner)
     back = learner.load(learner.save(state))
     assert type(back) is type(state)
-    assert type(back.ledger) is type(state.ledger)
-    assert back.ledger == state.ledger
+    assert type(back.dual) is type(state.dual)
+    assert back.dual == state.dual
     assert learner.save(back) == learner.save(state)
     for name, part in state._asdict().items():
         assert type(getattr(back, name)) is type(part), name

@@ -13,7 +13,7 @@ import sys
 import pytest
 
 from covering import few
-from tidewolf import __version__, functions, learners, problems, rivals, sets
+from tidewolf import __version__, baselines, functions, learners, problems, sets
 from tidewolf.cli import main
 from tidewolf.cli.compare import _CONTESTANTS
 from tidewolf.experiments.experiment import BUILTIN_LEARNERS
@@ -35,7 +35,7 @@ KEYS = [
     "solves",
     "solves_per_round",
     "seconds",
-    "max_excess",
+    "max_infeasibility",
     "feasible_in_hindsight",
     "hindsight_method",
     "bound",
@@ -47,7 +47,7 @@ KEYS = [
     "each_violation",
     "limit_names",
     "limits",
-    "members",
+    "experts",
     "seed",
     "settings",
 ]
@@ -254,7 +254,7 @@ class Cross(tw.sets.ConvexSet):
         corner[steepest] = -1.0 if direction[steepest] > 0 else 1.0
         return corner
 
-    def excess(self, x):
+    def infeasibility(self, x):
         return max(0.0, np.abs(x).sum() - 1.0)
 
     @classmethod
@@ -266,7 +266,7 @@ class Wrong(Cross):
         return super().lmo(direction) if self.n == 1 else -super().lmo(direction)
 
 class Stumbling(Cross):
-    def excess(self, x):
+    def infeasibility(self, x):
         return {}["no such\\nkey"]
 
 class Unmade(Cross):
@@ -316,9 +316,9 @@ def mine(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("member", "shown"),
     [
-        ("Cross", ["Cross(n=1) keeps all 28 laws.", "Cross(n=4) keeps all 28 laws."]),
-        ("instance", ["Cross(n=3) keeps all 28 laws."]),
-        ("batch", ["Linear(C=<1x2 float64>) keeps all 17 laws."]),
+        ("Cross", ["Cross(n=1) passes all 28 checks.", "Cross(n=4) passes all 28 checks."]),
+        ("instance", ["Cross(n=3) passes all 28 checks."]),
+        ("batch", ["Linear(C=<1x2 float64>) passes all 17 checks."]),
         ("Choosy", ["Choosy(K=Simplex(n=3, total=1, at_most=False), horizon=60, "]),
         ("learner", ["LyapunovDescent(K=Simplex(n=2, total=1, at_most=False), horizon=30, "]),
     ],
@@ -329,7 +329,7 @@ def test_what_keeps_the_laws_is_said_to_in_a_line_each(mine, member, shown, caps
     assert printed.err == ""
     assert len(printed.out.splitlines()) == len(shown)
     assert all(
-        line.startswith(said) and line.endswith(" laws.")
+        line.startswith(said) and line.endswith(" checks.")
         for line, said in zip(printed.out.splitlines(), shown, strict=True)
     )
 
@@ -337,7 +337,7 @@ def test_what_keeps_the_laws_is_said_to_in_a_line_each(mine, member, shown, caps
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param("tidewolf.rivals:SinhaVaze", marks=pytest.mark.soak),
+        pytest.param("tidewolf.baselines:SinhaVaze", marks=pytest.mark.soak),
         "tidewolf.functions:LogWealth",
         pytest.param("tidewolf.learners:LyapunovFrankWolfe", marks=pytest.mark.soak),
     ],
@@ -351,8 +351,8 @@ def test_a_broken_law_is_named_with_its_example(mine, capsys):
     assert main(["check", f"{mine}:Wrong"]) == 2
     printed = capsys.readouterr()
     assert printed.out.splitlines() == [
-        "Wrong(n=1) keeps all 28 laws.",
-        "Wrong(n=4) fails after 5 laws.",
+        "Wrong(n=1) passes all 28 checks.",
+        "Wrong(n=4) fails after 5 checks.",
     ]
     (sentence,) = printed.err.splitlines()
     assert sentence.startswith(
@@ -378,15 +378,15 @@ def test_an_outcome_as_json(mine, capsys):
     outcome = json.loads(capsys.readouterr().out)
     good, bad = outcome.pop("examples")
     assert outcome == {"name": f"{mine}:Wrong", "kind": "set", "seed": 3}
-    assert (good["example"], len(good["kept"]), good["broken"]) == ("Wrong(n=1)", 28, None)
-    assert bad["kept"] == good["kept"][:5]
+    assert (good["example"], len(good["passed"]), good["broken"]) == ("Wrong(n=1)", 28, None)
+    assert bad["passed"] == good["passed"][:5]
     assert bad["broken"].startswith("Wrong(n=4) breaks the law")
 
 
 def test_laws_are_named_where_asked(mine, capsys):
-    assert main(["check", f"{mine}:instance", "--laws"]) == 0
+    assert main(["check", f"{mine}:instance", "--checks"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == ["Cross(n=3) keeps all 28 laws.", "  center is a member"]
+    assert lines[:2] == ["Cross(n=3) passes all 28 checks.", "  center is a member"]
     assert len(lines) == 29
 
 
@@ -403,7 +403,10 @@ def test_laws_are_named_where_asked(mine, capsys):
             ),
         ),
         (":dataclass", "is of type function"),
-        (":Torso", "Torso is no complete set: it lacks center, examples, excess, radius, shape."),
+        (
+            ":Torso",
+            "Torso is no complete set: it lacks center, examples, infeasibility, radius, shape.",
+        ),
         (":Unmade", "The examples of Unmade cannot be made: TypeError: "),
         (":Refusing", "The examples of Refusing cannot be made: Choosy plays on simplices only."),
         (":Empty", "Empty.examples gives nothing to check; let it give at least one set."),
@@ -514,7 +517,7 @@ def test_the_list_names_everything_there_is(capsys):
     names = [
         *problems.every(),
         *learners.every(),
-        *rivals.every(),
+        *baselines.every(),
         *(each.__name__ for each in (*sets.every(), *functions.every())),
     ]
     assert set(names) <= set(words)

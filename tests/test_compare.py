@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from tidewolf.baselines import SinhaVaze
 from tidewolf.cli import main
 from tidewolf.core.errors import (
     BrokenFile,
@@ -35,8 +36,8 @@ from tidewolf.evaluation.comparison import (
     Entry,
     Venue,
     applying,
-    standing_cells,
-    standing_name,
+    ranking_cells,
+    ranking_name,
 )
 from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
 from tidewolf.evaluation.run import RunProgress
@@ -48,7 +49,6 @@ from tidewolf.problems import adversarial, routing
 from tidewolf.report import comparison as report
 from tidewolf.report.frontier import BROAD, Curve, frontier_drawing, round_numbers
 from tidewolf.report.pictures import plot_frontiers, png
-from tidewolf.rivals import SinhaVaze
 from tidewolf.sets import ConvexSet, Simplex
 
 ROUNDS = 60
@@ -83,53 +83,55 @@ def test_more_of_both_is_a_gap(ours, scale, regret, factor):
 
 
 @given(frontiers, frontiers)
-def test_savings_are_inverse_to_each_other(ours, rival):
-    there, back = saving(ours, rival), saving(rival, ours)
+def test_savings_are_inverse_to_each_other(ours, baseline):
+    there, back = saving(ours, baseline), saving(baseline, ours)
     assert there == pytest.approx(
         1.0 / back if 0.0 < back < math.inf else {0.0: math.inf, math.inf: 0.0}[back]
     )
 
 
 @given(frontiers, frontiers, scales, st.floats(0.1, 10.0))
-def test_shares_do_not_depend_on_units(ours, rival, scale, unit):
-    scaled = [[point(unit * p.regret, p.violation) for p in side] for side in (ours, rival)]
+def test_shares_do_not_depend_on_units(ours, baseline, scale, unit):
+    scaled = [[point(unit * p.regret, p.violation) for p in side] for side in (ours, baseline)]
     assert gap(scaled[0][0], scaled[1], unit * scale) == pytest.approx(
-        gap(ours[0], rival, scale), abs=1e-9
+        gap(ours[0], baseline, scale), abs=1e-9
     )
     assert shortfall(*scaled, unit * scale) == pytest.approx(
-        shortfall(ours, rival, scale), abs=1e-9
+        shortfall(ours, baseline, scale), abs=1e-9
     )
 
 
 def test_the_gap_by_hand():
-    rival = [point(5.0, 1.0), point(3.0, 2.0), point(1.0, 4.0)]
-    assert gap(point(3.5, 2.0), rival, 10.0) == pytest.approx(0.05)
-    assert gap(point(3.5, 1.9), rival, 10.0) == pytest.approx(0.05), (
+    baseline = [point(5.0, 1.0), point(3.0, 2.0), point(1.0, 4.0)]
+    assert gap(point(3.5, 2.0), baseline, 10.0) == pytest.approx(0.05)
+    assert gap(point(3.5, 1.9), baseline, 10.0) == pytest.approx(0.05), (
         "1.1 times our violation reaches the second point"
     )
-    assert gap(point(3.5, 1.7), rival, 10.0) == pytest.approx(-0.15)
-    assert gap(point(6.0, 0.1), rival, 10.0) == pytest.approx(0.1), (
+    assert gap(point(3.5, 1.7), baseline, 10.0) == pytest.approx(-0.15)
+    assert gap(point(6.0, 0.1), baseline, 10.0) == pytest.approx(0.1), (
         "more careful than all: the most careful one counts"
     )
-    assert gap(point(6.0, 0.1), rival, 0.0) == math.inf
-    assert gap(point(5.0, 0.1), rival, 0.0) == 0.0
+    assert gap(point(6.0, 0.1), baseline, 0.0) == math.inf
+    assert gap(point(5.0, 0.1), baseline, 0.0) == 0.0
 
 
 def test_the_shortfall_by_hand():
-    rival = [point(5.0, 1.0), point(1.0, 4.0)]
-    assert shortfall([point(5.5, 1.1), point(0.0, 9.0)], rival, 10.0) == pytest.approx(0.45), (
+    baseline = [point(5.0, 1.0), point(1.0, 4.0)]
+    assert shortfall([point(5.5, 1.1), point(0.0, 9.0)], baseline, 10.0) == pytest.approx(0.45), (
         "4.5 above the second, 0.5 above the first"
     )
-    assert shortfall([point(-9.0, 1.2)], rival, 10.0) == math.inf, "nothing as careful as the first"
-    assert shortfall([point(0.0, 0.5)], rival, 10.0) == pytest.approx(-0.1)
+    assert shortfall([point(-9.0, 1.2)], baseline, 10.0) == math.inf, (
+        "nothing as careful as the first"
+    )
+    assert shortfall([point(0.0, 0.5)], baseline, 10.0) == pytest.approx(-0.1)
 
 
 def test_the_saving_by_hand():
-    rival = [point(0.0, 8.0), point(1.0, 4.0), point(2.0, 2.0)]
-    assert saving([point(1.0, 1.0)], rival) == pytest.approx(math.sqrt(8.0)), (
+    baseline = [point(0.0, 8.0), point(1.0, 4.0), point(2.0, 2.0)]
+    assert saving([point(1.0, 1.0)], baseline) == pytest.approx(math.sqrt(8.0)), (
         "4x at regret 1, 2x at regret 2; 0 is out of reach"
     )
-    assert saving([point(-1.0, 16.0), point(1.5, 1.0)], rival) == pytest.approx(1.0), (
+    assert saving([point(-1.0, 16.0), point(1.5, 1.0)], baseline) == pytest.approx(1.0), (
         "0.5x at 0, 0.25x at 1, 4x at 1.5, 2x at 2"
     )
     assert saving([point(0.0, 0.0)], [point(0.0, 1.0)]) == math.inf
@@ -159,8 +161,8 @@ def test_the_numbers_are_those_of_single_runs(compared):
     assert entry.violation == run.violations.mean()
     assert entry.loss == run.losses.mean()
     assert entry.calls == run.oracle_calls / ROUNDS
-    assert (entry.excess, entry.certificate, entry.failure) == (
-        run.max_excess,
+    assert (entry.infeasibility, entry.certificate, entry.failure) == (
+        run.max_infeasibility,
         run.certificate.holds,
         "",
     )
@@ -249,7 +251,7 @@ def test_time_limits_both_sides(compared):
 def test_learners_are_held_against_the_rival(compared):
     scale = np.mean([v.upper for v in compared.venues])
     ours, theirs = (compared.frontier("routing", who) for who in ("PrimalDual", "SinhaVaze"))
-    assert compared.rival == "SinhaVaze"
+    assert compared.baseline == "SinhaVaze"
     assert compared.scale("routing") == pytest.approx(scale)
     assert compared.gaps("routing", "PrimalDual") == tuple(gap(p, theirs, scale) for p in ours)
     assert compared.on_frontier("routing", "PrimalDual") == max(
@@ -330,7 +332,7 @@ class _Oval(ConvexSet):
         size = np.sqrt(direction @ scaled)
         return -scaled / size if size > 0.0 else self.center
 
-    def excess(self, x):
+    def infeasibility(self, x):
         return max(0.0, float(x @ (x / np.array([4.0, 1.0]))) - 1.0)
 
     @classmethod
@@ -527,13 +529,13 @@ def test_the_page_stands_alone_and_says_every_standing(compared):
     assert "http" not in text
     assert not any(f"<{tag}" in text for tag in ("link", "img", "iframe"))
     assert text.count("<figure") == 1
-    points = sum(len(standing.points) for standing in compared.standings())
-    assert text.count("<tr>") == 2 * (1 + len(compared.standings())) + 1 + points
+    points = sum(len(ranking.points) for ranking in compared.rankings())
+    assert text.count("<tr>") == 2 * (1 + len(compared.rankings())) + 1 + points
     assert "seeds 0, 1" in text
-    for standing in compared.standings():
-        assert escape(standing_name(standing)) in text
-        for column in (column for _, columns in TABLES for column in applying(columns, [standing])):
-            (cell,) = standing_cells(column, [standing])
+    for ranking in compared.rankings():
+        assert escape(ranking_name(ranking)) in text
+        for column in (column for _, columns in TABLES for column in applying(columns, [ranking])):
+            (cell,) = ranking_cells(column, [ranking])
             assert all(escape(part) in text for part in (column.title, *cell.split(" to ")))
 
 

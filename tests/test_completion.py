@@ -202,7 +202,7 @@ def test_blocks_of_entries_can_be_kept_and_saved():
     state = learner.load(learner.save(state))
     ends = [played.x for played in tw.play(learner, problem.stream[17:], state)]
     np.testing.assert_array_equal(ends[-1], list(tw.play(learner, problem.stream))[-1].x)
-    assert whole.max_excess <= 1e-9
+    assert whole.max_infeasibility <= 1e-9
 
 
 # --- the best point in hindsight ------------------------------------------------------------------
@@ -236,7 +236,7 @@ def test_the_bracket_is_narrow_and_no_feasible_member_is_below_it(seed, rounds, 
     assert best.feasible
     start = float(stream.losses.values(K.center).sum())
     assert best.upper - best.lower <= 2e-6 * max(best.upper, 1e-3 * start)
-    assert K.excess(best.point) <= 1e-9
+    assert K.infeasibility(best.point) <= 1e-9
     assert stream.constraints.values(best.point).max() <= 1e-9
     assert float(stream.losses.values(best.point).sum()) == pytest.approx(
         best.upper, abs=1e-12 * max(1.0, start)
@@ -421,14 +421,14 @@ def test_tastes_turn():
         tw.LyapunovFrankWolfe,
         tw.PrimalDual,
         tw.DriftPlusPenalty,
-        tw.rivals.SinhaVaze,
+        tw.baselines.SinhaVaze,
     ],
 )
 def test_learners_complete_the_matrix(kind):
     problem = problems.completion(300)
     run = tw.run(kind(problem.K, horizon=300), problem.stream)
     nothing = float(problem.stream.losses.values(problem.K.center).sum())
-    assert run.max_excess <= 1e-9
+    assert run.max_infeasibility <= 1e-9
     assert run.regret[1] < 0.9 * (nothing - run.comparator.upper), "it learns more than nothing"
     assert run.violations.sum() < 100
     assert run.certificate.holds is not False

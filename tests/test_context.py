@@ -39,13 +39,13 @@ def at(season, place):
     """The features at a place: a round, or a time."""
     if isinstance(season.period, int):
         return dense(season.features(None, place), season.cells)
-    return dense(season.features(tw.Known(time=place), 0), season.cells)
+    return dense(season.features(tw.RoundInfo(time=place), 0), season.cells)
 
 
 @given(period=periods, cells=cells_of, t=st.integers(0, 10**12), time=moments)
 def test_a_season_has_at_most_two_cells_whose_weights_sum_to_one(period, cells, t, time):
-    season = tw.context.Season(period, cells)
-    places, values = season.features(tw.Known(time=time), t)
+    season = tw.experts.Season(period, cells)
+    places, values = season.features(tw.RoundInfo(time=time), t)
     assert 1 <= len(places) <= 2
     assert values.sum() == 1.0
     dense((places, values), cells)
@@ -57,13 +57,13 @@ def test_a_season_has_at_most_two_cells_whose_weights_sum_to_one(period, cells, 
     period=st.integers(1, 400), cells=cells_of, t=st.integers(0, 10**9), turns=st.integers(1, 99)
 )
 def test_a_season_of_rounds_is_periodic_to_the_bit(period, cells, t, turns):
-    season = tw.context.Season(period, cells)
+    season = tw.experts.Season(period, cells)
     assert (at(season, t) == at(season, t + turns * period)).all()
 
 
 @given(period=periods, cells=cells_of, time=moments)
 def test_a_season_comes_again_after_its_period(period, cells, time):
-    season = tw.context.Season(period, cells)
+    season = tw.experts.Season(period, cells)
     step = period if isinstance(period, int) else season.seconds
     place = int(abs(time)) if isinstance(period, int) else time
     assert np.abs(at(season, place) - at(season, place + step)).max() <= cells * 4e-6
@@ -77,14 +77,14 @@ def test_a_season_comes_again_after_its_period(period, cells, time):
 )
 def test_a_season_moves_no_faster_than_the_clock(period, cells, time, share):
     """Hat functions: over a share of the period each weight changes by at most cells * share."""
-    season = tw.context.Season(period, cells)
+    season = tw.experts.Season(period, cells)
     moved = at(season, time + share * season.seconds) - at(season, time)
     assert np.abs(moved).max() <= cells * share + 1e-5
 
 
 @pytest.mark.parametrize("cells", [1, 2, 3, 8])
 def test_cells_are_equally_spaced_and_each_rules_at_its_own_moment(cells):
-    season = tw.context.Season(24 * cells, cells)
+    season = tw.experts.Season(24 * cells, cells)
     for j in range(cells):
         assert at(season, 24 * j)[j] == 1.0
         half = at(season, 24 * j + 12)
@@ -94,7 +94,7 @@ def test_cells_are_equally_spaced_and_each_rules_at_its_own_moment(cells):
 
 @given(period=st.integers(1, 500), cells=cells_of)
 def test_every_cell_has_the_same_share_of_the_rounds_of_whole_periods(period, cells):
-    season = tw.context.Season(period, cells)
+    season = tw.experts.Season(period, cells)
     shares = sum(at(season, t * 1) for t in range(period))
     assert shares.sum() == pytest.approx(period)
     if period % cells == 0:
@@ -102,10 +102,10 @@ def test_every_cell_has_the_same_share_of_the_rounds_of_whole_periods(period, ce
 
 
 def test_a_season_by_the_clock_does_not_count_rounds():
-    season = tw.context.Season("1d", 4)
+    season = tw.experts.Season("1d", 4)
     noon = datetime.datetime(2026, 3, 1, 12)
     for t in (0, 1, 977):
-        assert at(season, noon)[2] == season.features(tw.Known(time=noon), t)[1][0] == 1.0
+        assert at(season, noon)[2] == season.features(tw.RoundInfo(time=noon), t)[1][0] == 1.0
     for stamp in ("2026-07-01T12:00", "1969-12-31T12:00", np.datetime64("2026-03-01T12:00")):
         assert at(season, stamp)[2] == 1.0
     aware = "2026-03-01T12:00+06:00"
@@ -113,17 +113,17 @@ def test_a_season_by_the_clock_does_not_count_rounds():
 
 
 def test_without_a_time_a_season_by_the_clock_is_not_known():
-    for known in (None, tw.Known(), tw.Known(context=1)):
-        assert tw.context.Season("1d").features(known, 3) is None
-        assert tw.context.Season(96).features(known, 3) is not None
+    for known in (None, tw.RoundInfo(), tw.RoundInfo(context=1)):
+        assert tw.experts.Season("1d").features(known, 3) is None
+        assert tw.experts.Season(96).features(known, 3) is not None
 
 
 @pytest.mark.parametrize(
     ("text", "seconds"), [("90s", 90.0), ("15min", 900.0), ("12h", 43200.0), ("1 d", 86400.0)]
 )
 def test_durations(text, seconds):
-    assert duration(text, "It") == tw.context.Season(text).seconds == seconds
-    assert tw.context.Season(text) == tw.context.Season(text.replace(" ", ""))
+    assert duration(text, "It") == tw.experts.Season(text).seconds == seconds
+    assert tw.experts.Season(text) == tw.experts.Season(text.replace(" ", ""))
 
 
 @pytest.mark.parametrize(
@@ -132,76 +132,76 @@ def test_durations(text, seconds):
 )
 def test_what_is_no_duration_is_refused(period):
     with pytest.raises(InvalidInput, match="a duration such as"):
-        tw.context.Season(period)
+        tw.experts.Season(period)
 
 
 @pytest.mark.parametrize("period", [0, -1, 1.5, float("nan"), True, None, [96], 10**30])
 def test_what_is_no_period_is_refused(period):
     with pytest.raises(TidewolfError):
-        tw.context.Season(period)
+        tw.experts.Season(period)
 
 
 @pytest.mark.parametrize("cells", [0, -3, 2.5, "8", None, 2**40])
 def test_what_is_no_number_of_cells_is_refused(cells):
     with pytest.raises(TidewolfError):
-        tw.context.Season(96, cells)
+        tw.experts.Season(96, cells)
 
 
 def test_seasons_are_values():
-    assert tw.context.Season(96) == tw.context.Season(96, 8) != tw.context.Season(96, 4)
-    assert repr(tw.context.Season("1d", 4)) == "Season(period='1d', cells=4)"
-    assert len({tw.context.Season(96), tw.context.Season(96), tw.context.Categories(3)}) == 2
+    assert tw.experts.Season(96) == tw.experts.Season(96, 8) != tw.experts.Season(96, 4)
+    assert repr(tw.experts.Season("1d", 4)) == "Season(period='1d', cells=4)"
+    assert len({tw.experts.Season(96), tw.experts.Season(96), tw.experts.Categories(3)}) == 2
 
 
 @given(n=st.integers(1, 9), data=st.data())
 def test_categories_are_one_cell_or_the_weights(n, data):
-    kinds = tw.context.Categories(n)
+    kinds = tw.experts.Categories(n)
     assert kinds.cells == n
     j = data.draw(st.integers(0, n - 1))
-    assert dense(kinds.features(tw.Known(context=j), 0), n)[j] == 1.0
+    assert dense(kinds.features(tw.RoundInfo(context=j), 0), n)[j] == 1.0
     raw = np.array(data.draw(st.lists(st.floats(0.0, 1.0), min_size=n, max_size=n)))
     raw[j] += 0.5
     weights = raw / raw.sum()
-    phi = dense(kinds.features(tw.Known(context=weights), 0), n)
+    phi = dense(kinds.features(tw.RoundInfo(context=weights), 0), n)
     assert phi.sum() == pytest.approx(1.0, abs=1e-15 * n)
     assert phi == pytest.approx(weights)
 
 
 def test_weights_that_sum_to_one_up_to_rounding_are_scaled():
-    _, values = tw.context.Categories(3).features(tw.Known(context=[0.2, 0.3, 0.5 + 9e-7]), 0)
+    _, values = tw.experts.Categories(3).features(tw.RoundInfo(context=[0.2, 0.3, 0.5 + 9e-7]), 0)
     assert abs(values.sum() - 1.0) < 1e-15
 
 
 def test_categories_that_are_not_known():
-    for known in (None, tw.Known(), tw.Known(time=0.0)):
-        assert tw.context.Categories(3).features(known, 0) is None
+    for known in (None, tw.RoundInfo(), tw.RoundInfo(time=0.0)):
+        assert tw.experts.Categories(3).features(known, 0) is None
 
 
 @pytest.mark.parametrize("context", [-1, 3, 1.5, "night", 10**30])
 def test_a_category_that_is_none_is_refused(context):
     with pytest.raises(InvalidInput, match="a category from 0 to 2"):
-        tw.context.Categories(3).features(tw.Known(context=context), 0)
+        tw.experts.Categories(3).features(tw.RoundInfo(context=context), 0)
 
 
 @pytest.mark.parametrize("weights", [[0.5, 0.5], [[1.0, 0.0, 0.0]], []])
 def test_weights_of_another_shape_are_refused(weights):
     with pytest.raises(WrongShape, match="a weight for each of the 3 categories"):
-        tw.context.Categories(3).features(tw.Known(context=weights), 0)
+        tw.experts.Categories(3).features(tw.RoundInfo(context=weights), 0)
 
 
 @pytest.mark.parametrize("weights", [[0.5, 0.5, 0.5], [1.5, -0.5, 0.0], [0.0, 0.0, 0.0]])
 def test_weights_that_are_no_shares_are_refused(weights):
     with pytest.raises(InvalidInput, match="at least 0 and sum to 1"):
-        tw.context.Categories(3).features(tw.Known(context=weights), 0)
+        tw.experts.Categories(3).features(tw.RoundInfo(context=weights), 0)
 
 
 def test_a_file_says_the_period_of_a_season():
     check = ContextSetting("A season.")
     for said in ("1d", 96):
-        assert check(check.made(check.read(said)), "It") == tw.context.Season(said)
+        assert check(check.build(check.read(said)), "It") == tw.experts.Season(said)
     for other in (True, 1.5, [96], {"period": 96}):
         assert check.read(other) is None
-    kinds = tw.context.Categories(2)
+    kinds = tw.experts.Categories(2)
     assert check(kinds, "It") is kinds
     for other in (None, 96, "1d"):
         with pytest.raises(WrongType, match=r"a context such as context\.Season\(96\)"):

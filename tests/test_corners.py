@@ -153,7 +153,7 @@ def test_every_way_to_observe_gives_the_same_bits(kind):
         np.testing.assert_array_equal(state.point.x, expected.point.x)
         np.testing.assert_array_equal(state.point.y, expected.point.y)
         np.testing.assert_array_equal(state.point.active.weights, expected.point.active.weights)
-        assert state.ledger == expected.ledger
+        assert state.dual == expected.dual
         assert state.descent == expected.descent
 
 

@@ -91,7 +91,7 @@ def test_cold_answers_agree_with_a_linear_program_and_with_warm_ones(net, seed, 
         cold = K.answer(d)
         assert cold.vertex.inner(d) == pytest.approx(best.fun, abs=1e-7)
         assert 0 <= cold.error <= 1e-10
-        assert K.excess(cold.vertex.dense(d)) <= 1e-12
+        assert K.infeasibility(cold.vertex.dense(d)) <= 1e-12
         again = CapacitatedFlow(net).answer(d)
         np.testing.assert_array_equal(again.warm, cold.warm)
         assert again.vertex.key() == cold.vertex.key()
@@ -155,8 +155,8 @@ def is_refined(net, seed, eps):
     residual.price[residual.there], residual.price[residual.back] = d, -d
     pi, lost = np.zeros((2, len(net.nodes)))
     assert residual.refined(pi, lost, eps, 1e-12)
-    _, there, back, _, able, excess, _, _ = residual
-    assert np.abs(excess).max() <= 1e-11
+    _, there, back, _, able, infeasibility, _, _ = residual
+    assert np.abs(infeasibility).max() <= 1e-11
     assert not lost.any()
     x = able[back]
     np.testing.assert_allclose(net.balance(net.lower + x), net.supply, atol=1e-11)
@@ -171,11 +171,11 @@ def test_potentials_fall_by_distances(net, seed):
     """Against Bellman and Ford's, from every node to the nearest that lacks something."""
     rng, nodes, count = np.random.default_rng(seed), len(net.nodes), len(net.tails)
     residual = scaling.residual_of(net.tails, net.heads, net.room, net.left, net.start.flow)
-    graph, there, back, price, able, excess, heap, _ = residual
+    graph, there, back, price, able, infeasibility, heap, _ = residual
     able[:] = rng.integers(0, 2, 2 * count)
     price[there] = price[back] = rng.random(count)
-    excess[:] = rng.integers(-1, 2, nodes)
-    distance = np.where(excess < 0, 0.0, np.inf)
+    infeasibility[:] = rng.integers(-1, 2, nodes)
+    distance = np.where(infeasibility < 0, 0.0, np.inf)
     for _ in range(nodes):
         for tail, head, way in (
             (net.tails, net.heads, there),
@@ -183,8 +183,8 @@ def test_potentials_fall_by_distances(net, seed):
         ):
             reached = np.where(able[way] > 0, distance[head] + price[way] + 0.5, np.inf)
             np.minimum.at(distance, tail, reached)
-    pi, before, lost = np.zeros(nodes), excess.copy(), np.zeros(nodes)
-    steps.lower_by_distances(graph, price, able, pi, excess, lost, heap, 0.5, 1e-12)
+    pi, before, lost = np.zeros(nodes), infeasibility.copy(), np.zeros(nodes)
+    steps.lower_by_distances(graph, price, able, pi, infeasibility, lost, heap, 0.5, 1e-12)
     active = before > 0
     far = distance[active & np.isfinite(distance)].max(initial=0.0)
     if (active & ~np.isfinite(distance)).any():  # then all that is reached was seen
@@ -192,7 +192,7 @@ def test_potentials_fall_by_distances(net, seed):
     np.testing.assert_allclose(-pi, np.minimum(distance, far), atol=1e-12)
     stranded = active & ~np.isfinite(distance)
     np.testing.assert_array_equal(lost, np.where(stranded, before, 0.0))
-    np.testing.assert_array_equal(excess, np.where(stranded, 0.0, before))
+    np.testing.assert_array_equal(infeasibility, np.where(stranded, 0.0, before))
 
 
 @given(keys=st.lists(st.integers(0, 9), min_size=1, max_size=30), seed=seeds)

@@ -17,8 +17,8 @@ import tidewolf as tw
 from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.core.feedback import Arrival, FullInformation
 from tidewolf.core.types import Array
-from tidewolf.deadline import Bench
-from tidewolf.methods.advice.asking import asking, sleeping
+from tidewolf.deadline import AdviserPool
+from tidewolf.methods.advice.asking import asking, skipping
 from tidewolf.methods.advice.base import Adviser, Proposals
 from tidewolf.sets import Simplex
 
@@ -115,34 +115,34 @@ def unsettled(learner: tw.Ensemble, rounds: int) -> Any:
 
 
 def test_learning_and_settling_are_an_update_to_the_bit() -> None:
-    learner = tw.Ensemble(K, advice=[tw.advice.Resolve(columns=True), Policy()])
+    learner = tw.Ensemble(K, advice=[tw.experts.Resolve(columns=True), Policy()])
     state = unsettled(learner, 4)
-    assert not learner.is_settled(state)
-    assert learner.save(learner.settled(state)) == learner.save(stepped(learner, 5))
+    assert not learner.is_committed(state)
+    assert learner.save(learner.committed(state)) == learner.save(stepped(learner, 5))
     again = learner.load(learner.save(state))
-    assert not learner.is_settled(again)
-    assert learner.save(learner.settled(again)) == learner.save(stepped(learner, 5))
-    passed = learner.passed(stepped(learner, 5))
-    assert not learner.is_settled(passed)
-    decided = learner.decided(stepped(learner, 5))
-    assert learner.save(learner.settled(passed)) == learner.save(decided)
+    assert not learner.is_committed(again)
+    assert learner.save(learner.committed(again)) == learner.save(stepped(learner, 5))
+    passed = learner.advance(stepped(learner, 5))
+    assert not learner.is_committed(passed)
+    decided = learner.defer(stepped(learner, 5))
+    assert learner.save(learner.committed(passed)) == learner.save(decided)
 
 
 @pytest.mark.parametrize("name", ["hangs", "fails", "seconds"])
 def test_who_is_not_ready_sleeps_and_the_others_are_heard(name: str) -> None:
     slow = Policy("slow", **{name: 10.0 if name == "seconds" else True})  # type: ignore[arg-type]
-    learner = tw.Ensemble(K, advice=[slow, Policy("quick"), tw.advice.Resolve(headroom=0)])
-    state, bench = unsettled(learner, 3), Bench()
+    learner = tw.Ensemble(K, advice=[slow, Policy("quick"), tw.experts.Resolve(headroom=0)])
+    state, adviser_pool = unsettled(learner, 3), AdviserPool()
     began = time.monotonic()
-    heard = bench.hear(lambda: learner.settled(state), began + 1.0)
+    heard = adviser_pool.hear(lambda: learner.committed(state), began + 1.0)
     assert time.monotonic() - began < LONG
-    assert list(heard.asleep) == ["slow"]
-    assert (heard.asleep["slow"] is not None) == (name == "fails")
+    assert list(heard.skipped) == ["slow"]
+    assert (heard.skipped["slow"] is not None) == (name == "fails")
     with heard.again():
-        settled = learner.settled(state)
-    with sleeping(("slow",)):
-        assert learner.save(learner.settled(state)) == learner.save(settled)
-    points = dict(zip(learner.names, settled.coming.points, strict=True))
+        committed = learner.committed(state)
+    with skipping(("slow",)):
+        assert learner.save(learner.committed(state)) == learner.save(committed)
+    points = dict(zip(learner.names, committed.upcoming.points, strict=True))
     assert points["slow"] is None
     assert points["quick"] is not None
     assert points["last, headroom 0"] is not None
@@ -150,18 +150,18 @@ def test_who_is_not_ready_sleeps_and_the_others_are_heard(name: str) -> None:
 
 def test_who_still_hangs_is_not_asked_again_until_it_is_back() -> None:
     learner = tw.Ensemble(K, advice=[Policy("slow", hangs=True), Policy("quick")])
-    bench = Bench()
+    adviser_pool = AdviserPool()
     for t in range(3):
         state = unsettled(learner, t)
         began = time.monotonic()
         until = began + (2 * LONG if t else 0.05)
-        heard = bench.hear(lambda state=state: learner.settled(state), until)  # type: ignore[misc]
-        assert "slow" in heard.asleep
+        heard = adviser_pool.hear(lambda state=state: learner.committed(state), until)  # type: ignore[misc]
+        assert "slow" in heard.skipped
         assert time.monotonic() - began < LONG
-    assert bench.is_busy
+    assert adviser_pool.is_busy
     GATE.set()
     state = unsettled(learner, 3)
-    assert bench.hear(lambda: learner.settled(state), time.monotonic() + 5.0).asleep == {}
+    assert adviser_pool.hear(lambda: learner.committed(state), time.monotonic() + 5.0).skipped == {}
 
 
 def test_an_adviser_that_is_asked_again_has_until_the_deadline() -> None:
@@ -169,26 +169,28 @@ def test_an_adviser_that_is_asked_again_has_until_the_deadline() -> None:
     learner = tw.Ensemble(K, advice=[Policy("quick", calls=1), slow])
     state = unsettled(learner, 3)
     CALLS.clear()
-    assert Bench().hear(lambda: learner.settled(state), time.monotonic() + 60.0).asleep == {}
+    assert (
+        AdviserPool().hear(lambda: learner.committed(state), time.monotonic() + 60.0).skipped == {}
+    )
     assert CALLS["slow"] == 2  # again, with the oracle call less that `quick` left
 
 
 def test_all_who_are_ready_give_the_bits_of_no_deadline() -> None:
     learner = tw.Ensemble(
-        K, advice=[tw.advice.Resolve(headroom=(0, 1), columns=True), Policy(), "incumbent"]
+        K, advice=[tw.experts.Resolve(headroom=(0, 1), columns=True), Policy(), "incumbent"]
     )
-    known = tw.Known(advice={"incumbent": [1.0, 0.0, 0.0]})
+    known = tw.RoundInfo(advice={"incumbent": [1.0, 0.0, 0.0]})
     for t in range(6):
         state = unsettled(learner, t)
-        heard = Bench().hear(lambda state=state: _told(learner, state, known), None)  # type: ignore[misc]
-        assert heard.asleep == {}
+        heard = AdviserPool().hear(lambda state=state: _told(learner, state, known), None)  # type: ignore[misc]
+        assert heard.skipped == {}
         with heard.again():
             there = _told(learner, state, known)
         assert learner.save(there) == learner.save(_told(learner, state, known))
 
 
-def _told(learner: tw.Ensemble, state: Any, known: tw.Known) -> Any:
-    return learner.informed(learner.settled(state), known)
+def _told(learner: tw.Ensemble, state: Any, known: tw.RoundInfo) -> Any:
+    return learner.with_info(learner.committed(state), known)
 
 
 def test_nobody_is_asked_where_all_sleep() -> None:
@@ -196,7 +198,7 @@ def test_nobody_is_asked_where_all_sleep() -> None:
     state = unsettled(learner, 2)
     CALLS.clear()
     with asking(lambda name, adviser, args: None):
-        assert learner.settled(state).coming.points[-2:] == (None, None)
+        assert learner.committed(state).upcoming.points[-2:] == (None, None)
     assert CALLS == {}
 
 
@@ -220,18 +222,18 @@ def test_a_decision_never_waits_beyond_its_deadline(name: str, waits: bool) -> N
         began = time.monotonic()
         x = session.play(time=float(t), deadline=0.05)
         assert time.monotonic() - began < LONG
-        assert K.excess(x) <= 1e-9
+        assert K.infeasibility(x) <= 1e-9
         assert np.array_equal(session.play(time=float(t), deadline=0.05), x)
         assert np.array_equal(session.play(), x)
         observed(session, t)
     session.play(time=4.0, deadline=0.05)
-    asleep = {part.name for part in session.explain().members if not part.present}
-    assert "slow" in asleep
+    skipped = {part.name for part in session.explain().experts if not part.present}
+    assert "slow" in skipped
     assert any("slow" in note for note in session.notes)
 
 
 def test_nobody_asleep_means_the_bits_of_no_deadline() -> None:
-    learner = tw.Ensemble(K, advice=[tw.advice.Resolve(columns=True), "incumbent"])
+    learner = tw.Ensemble(K, advice=[tw.experts.Resolve(columns=True), "incumbent"])
     plain, timed = tw.Session(learner), tw.Session(learner)
     for t in range(6):
         known = {"advice": {"incumbent": np.eye(3)[t % 3]}} if t % 2 else {}
@@ -252,7 +254,7 @@ def test_who_slept_sleeps_again_when_the_file_is_opened(tmp_path: Any, every: in
             observed(session, t)
         x = session.play(deadline=0.05)
         bits = saved(session)
-        session._journal._home.close()  # type: ignore[union-attr]  # as a kill leaves it
+        session._journal._backend.close()  # type: ignore[union-attr]  # as a kill leaves it
     CALLS.clear()
     with tw.Session.open(path, learner) as again:
         assert "slow" not in CALLS
@@ -262,7 +264,7 @@ def test_who_slept_sleeps_again_when_the_file_is_opened(tmp_path: Any, every: in
 
 @pytest.mark.parametrize("every", [1, 100])
 def test_late_rounds_with_deadlines_come_to_the_same_bits_again(tmp_path: Any, every: int) -> None:
-    learner = tw.Ensemble(K, advice=[Policy("slow", hangs=True), tw.advice.Resolve(headroom=0)])
+    learner = tw.Ensemble(K, advice=[Policy("slow", hangs=True), tw.experts.Resolve(headroom=0)])
     path = tmp_path / "a.db"
     with tw.Session.open(path, learner, snapshot_every=every) as session:
         for t in range(6):
@@ -276,7 +278,7 @@ def test_late_rounds_with_deadlines_come_to_the_same_bits_again(tmp_path: Any, e
         session.play(round=8, deadline=0.05)
         points = [session.play(round=r) for r in session.pending]
         bits = learner.save(session._now)
-        session._journal._home.close()  # type: ignore[union-attr]
+        session._journal._backend.close()  # type: ignore[union-attr]
     with tw.Session.open(path, learner) as again:
         assert all(map(np.array_equal, points, (again.play(round=r) for r in again.pending)))
         assert learner.save(again._now) == bits
@@ -330,11 +332,11 @@ def test_knowledge_may_follow_where_the_round_was_looked_at_and_somebody_slept(
         observed(session, 0)
         session.explain()
         x = session.play(advice=point)
-        assert [part.present for part in session.explain().members if part.name == "slow"] == [0]
+        assert [part.present for part in session.explain().experts if part.name == "slow"] == [0]
         assert np.array_equal(session.play(advice=point), x)
         with pytest.raises(InvalidInput, match="when something else was known"):
             session.play(advice={"incumbent": [0.0, 1.0, 0.0]})
-        session._journal._home.close()  # type: ignore[union-attr]
+        session._journal._backend.close()  # type: ignore[union-attr]
     with tw.Session.open(path, learner) as again:
         assert np.array_equal(again.play(), x)
 
@@ -359,14 +361,14 @@ def test_an_observation_is_kept_where_an_adviser_of_the_next_round_fails(
             assert note.startswith("planner failed in 1 round (RuntimeError: the planner's data")
             assert np.isfinite(one.play()).all()
             assert one.notes == (note,)
-            assert one.explain().asleep == ("planner",)
+            assert one.explain().skipped == ("planner",)
             observed(one, 3)
             one.play()
-            assert one.explain().asleep == ()
+            assert one.explain().skipped == ()
             observed(one, 4)
         bits = saved(session)
         assert bits == saved(memory)
-        session._journal._home.close()  # type: ignore[union-attr]
+        session._journal._backend.close()  # type: ignore[union-attr]
     with tw.Session.open(path, learner) as again:
         assert saved(again) == bits
 
@@ -377,7 +379,7 @@ def test_a_session_that_is_opened_where_an_adviser_fails_goes_on(tmp_path: Any) 
         with tw.Session.open(tmp_path / "a.db", learner) as session:
             if session.rounds == 0:
                 observed(session, 0)
-            session._journal._home.close()  # type: ignore[union-attr]
+            session._journal._backend.close()  # type: ignore[union-attr]
     with tw.Session.open(tmp_path / "a.db", learner) as session:
         assert np.isfinite(session.play()).all()
         assert "planner failed" in session.notes[0]
@@ -391,7 +393,7 @@ def test_who_fails_sleeps_however_the_round_is_asked_for(how: Any, waits: bool) 
     for t in range(3):
         observed(session, t)
     assert np.isfinite(session.play(**how)).all()
-    present = {part.name: part.present for part in session.explain().members}
+    present = {part.name: part.present for part in session.explain().experts}
     assert not present["planner"]
     assert present["quick"]
 

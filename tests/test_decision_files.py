@@ -52,7 +52,7 @@ def test_files_hold_the_decisions_that_a_plain_run_makes(here):
     problem = tw.problems.routing(rounds=12)
     for name, learner in (
         ("decisions", tw.LyapunovDescent(problem.K, horizon=12)),
-        ("decisions-02-SinhaVaze-seed-0", tw.rivals.SinhaVaze(problem.K, horizon=12)),
+        ("decisions-02-SinhaVaze-seed-0", tw.baselines.SinhaVaze(problem.K, horizon=12)),
     ):
         plain = tw.run(learner, problem.stream, decisions=True).decisions
         frame = pandas.read_parquet(here / "out" / f"{name}.parquet")

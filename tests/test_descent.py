@@ -24,7 +24,7 @@ from tidewolf.methods.steps.adagrad import (
     into_balls,
     reaches,
 )
-from tidewolf.methods.steps.group import Part, Push, descend_together
+from tidewolf.methods.steps.group import Part, StepGradient, descend_together
 from tidewolf.methods.steps.overshoot import soften_overshoot
 from tidewolf.projection import ActiveSet
 from tidewolf.projection.exact_point import ExactPoint
@@ -132,9 +132,9 @@ def test_prices_bound_the_regret_against_any_point(seed, scale, keep):
         g = sparse_gradient(rng, n) + 0.3 * np.sign(y - z)
         g *= spread((radii > 0.0).astype(float), g, factors)  # within the affine hull
         regret += float(g @ (y - z))
-        push = Push(g, float(g @ g), y, None, 0.0)
+        grad = StepGradient(g, float(g @ g), y, None, 0.0)
         part = Part(y, 1.0, sums, reaches(factors, y, y))
-        [(y, sums)] = descend_together([part], push, scale, keep, factors)
+        [(y, sums)] = descend_together([part], grad, scale, keep, factors)
         y = into_balls(y, center, factors)
     assert regret <= sums.regret_bound * (1.0 + 1e-9) + 1e-9
 
@@ -143,7 +143,7 @@ class Step(NamedTuple):
     """Points of a group on a product, before and after a step past a limit, and what made it."""
 
     parts: list[Part]
-    push: Push
+    grad: StepGradient
     loss_gradient: np.ndarray
     etas: list[np.ndarray]
     moved: list[np.ndarray]
@@ -155,17 +155,17 @@ def a_step(rng: np.random.Generator, keep: float, owed: float) -> Step:
     factors = factors._replace(radii=factors.diameters)
     a, P = sparse_gradient(rng, n), sparse_gradient(rng, n)
     x, shares = rng.standard_normal(n), rng.dirichlet(np.ones(rng.integers(1, 4)))
-    push = Push(a + P, float((a + P) @ (a + P)) or 1e-300, x, P, owed)
+    grad = StepGradient(a + P, float((a + P) @ (a + P)) or 1e-300, x, P, owed)
     parts, etas = [], []
     for share in shares:
         sums = DescentSums.start(factors)
         if rng.random() < 0.5:
             sums = descend_in_factors(x, rng.random(n), sums, factors.radii, factors).sums
         parts.append(Part(rng.standard_normal(n), float(share), sums, factors.diameters))
-        step = descend_in_factors(x, share * push.g, sums, factors.diameters, factors)
+        step = descend_in_factors(x, share * grad.g, sums, factors.diameters, factors)
         etas.append(spread(step.etas, a, factors))
-    stepped = descend_together(parts, push, 1.0, keep, factors)
-    return Step(parts, push, a, etas, [y for y, _ in stepped])
+    stepped = descend_together(parts, grad, 1.0, keep, factors)
+    return Step(parts, grad, a, etas, [y for y, _ in stepped])
 
 
 @settings(max_examples=200)
@@ -179,8 +179,8 @@ def test_nobody_who_keeps_the_limit_ends_up_farther_than_a_plain_step_may_leave_
     z of the group keeps the limit as sum_j phi_j z_j.
     """
     rng = np.random.default_rng(seed)
-    parts, push, a, etas, moved = a_step(rng, keep, owed)
-    P, x, shares = push.penalty_gradient, push.x, [part.share for part in parts]
+    parts, grad, a, etas, moved = a_step(rng, keep, owed)
+    P, x, shares = grad.penalty_gradient, grad.x, [part.share for part in parts]
     assert P is not None
     if not P.any():
         return
@@ -194,7 +194,7 @@ def test_nobody_who_keeps_the_limit_ends_up_farther_than_a_plain_step_may_leave_
             free = eta > 0.0
             weight = np.where(free, 1.0 / np.where(free, eta, 1.0), 0.0)
             left += float(weight @ ((after - point) ** 2 - (part.y - point) ** 2))
-            right += float(eta @ (part.share * push.g) ** 2)
+            right += float(eta @ (part.share * grad.g) ** 2)
             right -= 2.0 * part.share * float(a @ (part.y - point))
             right -= 2.0 * part.share * float(P @ (part.y - x))
             np.testing.assert_array_equal(after[~free], part.y[~free])
@@ -208,7 +208,7 @@ def test_nobody_who_keeps_the_limit_ends_up_farther_than_a_plain_step_may_leave_
 def test_what_is_given_back_in_full_ends_on_the_limit(seed, owed):
     """Unless no push was needed at all; a part of it is that part of the way."""
     plain, some, least = (a_step(np.random.default_rng(seed), keep, owed) for keep in (1, 0.3, 0))
-    P, x = plain.push.penalty_gradient, plain.push.x
+    P, x = plain.grad.penalty_gradient, plain.grad.x
     assert P is not None
 
     def limit(step: Step) -> float:
@@ -235,15 +235,15 @@ def test_one_factor_gives_back_what_a_plain_step_does(seed, keep, owed):
     n, R = 4, 2.0
     one = Factors(np.array([0]), np.array([R]), np.array([2.0 * R]))
     y, x, g, P = rng.standard_normal((4, n))
-    push = Push(g, float(g @ g), x, P, owed)
+    grad = StepGradient(g, float(g @ g), x, P, owed)
     own = Part(y, 1.0, DescentSums.start(one), np.array([2.0 * R]))
-    [(moved, sums)] = descend_together([own], push, 0.3, keep, one)
-    plain, expected = descend(y, g, push.norm2, DescentSums(), 2.0 * R, 0.3)
+    [(moved, sums)] = descend_together([own], grad, 0.3, keep, one)
+    plain, expected = descend(y, g, grad.norm2, DescentSums(), 2.0 * R, 0.3)
     plain = soften_overshoot(plain, x, P, owed, 0.5 / expected.inverse_step, keep)
     np.testing.assert_allclose(moved, plain, rtol=1e-12, atol=1e-12)
     assert sums.regret_bound == pytest.approx(expected.regret_bound)
     whole = Part(y, 1.0, DescentSums(), 2.0 * R)
-    [(moved, _)] = descend_together([whole], push, 0.3, keep)
+    [(moved, _)] = descend_together([whole], grad, 0.3, keep)
     np.testing.assert_allclose(moved, plain, rtol=1e-12, atol=1e-12)
 
 
@@ -251,9 +251,9 @@ def test_nothing_is_given_back_while_the_limit_pulls_at_what_never_moved():
     """In the first factor losses and limit cancel, so that it has no step yet."""
     factors = Factors(np.array([0, 1]), np.ones(2), 2.0 * np.ones(2))
     P, x = np.array([1.0, 1.0]), np.zeros(2)
-    push = Push(np.array([0.0, 1.0]), 1.0, x, P, 0.0)
+    grad = StepGradient(np.array([0.0, 1.0]), 1.0, x, P, 0.0)
     part = Part(x, 1.0, DescentSums.start(factors), 2.0 * np.ones(2))
-    [(y, sums)] = descend_together([part], push, 1.0, 0.0, factors)
+    [(y, sums)] = descend_together([part], grad, 1.0, 0.0, factors)
     assert sums.factors is not None
     np.testing.assert_allclose(y, [0.0, -0.5 / sums.factors.inverse_steps[1]])
 
@@ -374,13 +374,13 @@ def test_what_is_promised_holds_for_the_bound_that_is_measured(K, scale):
         step_scale=scale,
         caution=1.0,
     )
-    run, promise = tw.run(learner, stream), learner.promise()
-    if promise.regret is not None:
+    run, guarantee = tw.run(learner, stream), learner.guarantee()
+    if guarantee.regret is not None:
         assert run.bound.regret is not None
-        assert run.bound.regret <= promise.regret
+        assert run.bound.regret <= guarantee.regret
     if K.factors is not None and K.factors.exact:
         few = LyapunovDescent(K, horizon=rounds, loss_lipschitz=1.0, constraint_lipschitz=1.0)
-        assert few.promise().regret is not None
+        assert few.guarantee().regret is not None
 
 
 @pytest.mark.parametrize("K", [Simplex(4), *SETS.values()], ids=["simplex", *SETS])
@@ -397,7 +397,7 @@ def test_promises_are_those_of_the_formula_written_plainly(K, scale, tolerance):
             far = min(2 * R, D + e * R)
             squared += (far**2 / (scale * D) + scale * far) ** 2
     c = math.sqrt(b / 2 * squared) / K.diameter + e * K.radius * math.sqrt(T) / K.diameter
-    found, expected = learner.promise(), learner._weights.promised(c)
+    found, expected = learner.guarantee(), learner._weights.guaranteed(c)
     assert found.reason == expected.reason
     if expected.regret is None:
         assert found.regret is None
@@ -440,6 +440,6 @@ def test_a_state_of_one_step_for_all_goes_on_as_it_was():
 def test_a_gradient_of_nothing_moves_nothing():
     K = L2Ball(3)
     own = Descent.start(K)
-    after = own.stepped(K, Push(np.zeros(3), 0.0, K.center, None, 0.0), 1.0, 1.0)
+    after = own.stepped(K, StepGradient(np.zeros(3), 0.0, K.center, None, 0.0), 1.0, 1.0)
     assert after.sums == own.sums
     assert after.point.y is own.point.y

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.hostile_bodies import NETWORKS, SETS, WHOLE, bodies
 
 from tidewolf.core.errors import InvalidInput, NotAMember
-from tidewolf.live.entries import said_demands
+from tidewolf.live.entries import given_demands
 from tidewolf.service.description import Description
 from tidewolf.session import Session
 
@@ -57,7 +57,7 @@ def decisions(made, rounds):
 @pytest.mark.parametrize("body", [WHOLE, {"set": NETWORKS["one"]}, {"set": NETWORKS["tunnels"]}])
 def test_the_text_makes_the_same_learner_bit_for_bit(body):
     asked = Description.of(body)
-    one, other = asked.made(), Description.read(asked.canonical).made()
+    one, other = asked.build(), Description.read(asked.canonical).build()
     assert one.learner == other.learner
     assert one.names == other.names
     assert list(decisions(one, 8)) == list(decisions(other, 8))
@@ -68,13 +68,13 @@ def test_the_keys_of_the_service():
     assert (asked.expire_after, asked.deadline, asked.stale_after) == (10, 0.5, 60.0)
     assert asked.why == "a trial"
     assert asked.learner == "Ensemble"
-    made = asked.made()
+    made = asked.build()
     assert made.fallback.tolist() == [1.0, 0.0, 0.0]
     assert made.learner.horizon == 100
     assert made.names == ["a", "b", "c"]
     assert not made.follows_clock
     daily = {"name": "Ensemble", "season": "1d"}
-    assert Description.of({"set": SIMPLEX, "learners": [daily]}).made().follows_clock
+    assert Description.of({"set": SIMPLEX, "learners": [daily]}).build().follows_clock
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "null", '{"set": NaN}', "[" * 10**5])
@@ -92,14 +92,14 @@ def test_changes_keep_the_rest():
     assert asked.with_changes(learners=["Resolve"]).learner == "Resolve"
     assert asked.with_changes() == asked
     with pytest.raises(InvalidInput, match="3 names were given for points of 4 entries"):
-        asked.with_changes(set={"kind": "Simplex", "n": 4}).made()
+        asked.with_changes(set={"kind": "Simplex", "n": 4}).build()
     with pytest.raises(InvalidInput, match="learners"):
         asked.with_changes(learners=["Resolve", "Ensemble"])
 
 
 @pytest.mark.parametrize("kind", SETS)
 def test_points_by_name_and_back(kind):
-    made = Description.of({"set": {"kind": kind, **SETS[kind]}}).made()
+    made = Description.of({"set": {"kind": kind, **SETS[kind]}}).build()
     x = made.K.center
     by_name = json.loads(json.dumps(made.entries.named(x)))
     assert made.member(by_name, "It").tobytes() == (x + 0.0).tobytes()
@@ -109,11 +109,11 @@ def test_points_by_name_and_back(kind):
 
 def test_a_point_outside_is_no_member():
     with pytest.raises(NotAMember, match="What is pinned is no member of the set"):
-        Description.of({"set": SIMPLEX}).made().member([1.0, 1.0, 0.0], "What is pinned")
+        Description.of({"set": SIMPLEX}).build().member([1.0, 1.0, 0.0], "What is pinned")
 
 
 def test_rows_are_said_without_lines():
-    made = Description.of({"set": NETWORKS["one"]}).made()
+    made = Description.of({"set": NETWORKS["one"]}).build()
     with pytest.raises(InvalidInput) as refused:
         made.functions({"costs": {"SEA > DNE": 1.0}})
     assert str(refused.value).startswith("The row, costs: the column 'SEA > DNE' names the node")
@@ -122,7 +122,7 @@ def test_rows_are_said_without_lines():
         loss.values(made.K.center)[0]
         == 2.0 * made.functions({"demands": [3.0]})[0].values(made.K.center)[0]
     )
-    one = Description.of({"set": SIMPLEX}).made()
+    one = Description.of({"set": SIMPLEX}).build()
     budget = {"costs": [1, 2, 3], "weights": [1, 1, 1]}
     assert one.functions({**budget, "budget": 1.0}) == one.functions({**budget, "budgets": [1.0]})
 
@@ -138,6 +138,6 @@ def test_rows_are_said_without_lines():
     ],
 )
 def test_demands_are_understood_alike_by_functions_and_by_paths(network, said, sent):
-    made = Description.of({"set": NETWORKS[network]}).made()
+    made = Description.of({"set": NETWORKS[network]}).build()
     assert made.functions({"demands": said}) == made.functions({"demands": sent})
-    assert said_demands(made.reader, {"demands": said}, None) == sent
+    assert given_demands(made.reader, {"demands": said}, None) == sent

@@ -154,8 +154,8 @@ def test_bounds_below_the_trivial_hold_and_measured_ones_are_below_the_promise(K
     )
     run = tw.run(learner, stream)
     regret = run.losses.sum() - stream.losses.values(star).sum()
-    assert regret <= run.bound.regret <= learner.promise().regret
-    assert run.violations.sum() <= run.bound.violation <= learner.promise().violation
+    assert regret <= run.bound.regret <= learner.guarantee().regret
+    assert run.violations.sum() <= run.bound.violation <= learner.guarantee().violation
     assert run.bound.regret < 0.5 * K.diameter * T
     assert run.bound.violation < 0.5 * K.diameter * T
 
@@ -184,7 +184,7 @@ def test_bounds_are_those_of_the_file_written_plainly(K, looks, monkeypatch):
     run = tw.run(learner, stream)
     answers.clear()
     played = list(tw.play(learner, stream))
-    R, D, before, t, G_f, steps, stretches = (
+    R, D, before, t, G_f, steps, epochs = (
         K.radius,
         K.diameter,
         learner.start(),
@@ -197,7 +197,7 @@ def test_bounds_are_those_of_the_file_written_plainly(K, looks, monkeypatch):
     deltas = []
     for p in played:
         n = len(p.losses)
-        if t in stretches:
+        if t in epochs:
             before, last_weight, last_hold = (
                 before._replace(point=before.point.at_rest()),
                 0.0,
@@ -293,18 +293,18 @@ def test_blocks_are_as_long_as_they_should_be_and_the_last_is_ragged_and_costs_n
     played = list(tw.play(learner, opposed(DIAMOND, 100, 0)))
     assert [p.state.t for p in played] == [30, 60, 90, 100]
     assert played[-1].state.calls == played[-2].state.calls > 0
-    assert played[-1].state.bank == 200.0 - played[-1].state.calls
+    assert played[-1].state.oracle_budget == 200.0 - played[-1].state.calls
 
 
 def test_past_the_horizon_it_restarts_with_twice_as_much_and_says_so():
     learner = DriftPlusPenalty(DIAMOND, horizon=20)
     run = tw.run(learner, opposed(DIAMOND, 70, 0))
-    assert run.final_state.stretch[:2] == (60, 80)
+    assert run.final_state.epoch[:2] == (60, 80)
     assert run.notes == (
         "The horizon of 20 rounds was passed: after round 60 the learner restarted with 80.",
     )
     unknown = tw.run(DriftPlusPenalty(DIAMOND), opposed(DIAMOND, 300, 0))
-    assert (unknown.final_state.stretch[:2], unknown.notes) == ((256, 512), ())
+    assert (unknown.final_state.epoch[:2], unknown.notes) == ((256, 512), ())
 
 
 @pytest.mark.parametrize(
@@ -565,8 +565,8 @@ def test_above_the_thaw_it_moves():
     run = tw.run(learner, tw.Stream(Linear(C), Affine(A, np.zeros(T))))
     assert 0 < run.oracle_calls <= T
     assert run.final_state.point.x[0] < 0.99
-    assert run.max_excess <= 1e-12
-    assert run.losses.sum() + T <= run.bound.regret <= learner.promise().regret
+    assert run.max_infeasibility <= 1e-12
+    assert run.losses.sum() + T <= run.bound.regret <= learner.guarantee().regret
 
 
 def test_what_is_no_set_is_refused_with_a_sentence():

@@ -101,8 +101,8 @@ class Plain:
 
     def __init__(self, learner):
         self.learner, K = learner, learner.K
-        self.members = len(learner.names)
-        self.A, self.lost, self.paid = np.zeros(self.members), np.zeros(self.members), 0.0
+        self.experts = len(learner.names)
+        self.A, self.lost, self.paid = np.zeros(self.experts), np.zeros(self.experts), 0.0
         self.plain = len(learner.step_scales)
         cells = 0 if learner.context is None else learner.context.cells
         self.C = np.zeros(self.plain + (cells > 0))
@@ -112,21 +112,21 @@ class Plain:
 
     def seen(self, state, functions, values):
         """A round that is played from this state."""
-        learner, pool, x = self.learner, state.pool, state.coming.x
+        learner, pool, x = self.learner, state.pool, state.upcoming.x
         block = first_order(*functions, x, functions.constraints.values(x))
-        weighed = self.weights.weigh(state.ledger, block)
-        unit = math.ldexp(1.0, weighed.ledger.exponent)
+        weighed = self.weights.weigh(state.dual, block)
+        unit = math.ldexp(1.0, weighed.dual.exponent)
         V, w, s = 1.0 / learner.caution, unit * weighed.penalty_weight, unit * weighed.g
         ys = [own.y for own in state.descents]
-        phi = state.coming.shares
+        phi = state.upcoming.shares
         z = [pool.x(i) for i in range(self.plain)]
         if learner.context is not None:
             cells = [pool.x(self.plain + j) for j in range(len(phi))]
             mixed = sum(p * each for p, each in zip(phi, cells, strict=True))
             z.append(mixed if phi.any() else None)
-        z += state.coming.points[len(z) :]
+        z += state.upcoming.points[len(z) :]
         assert x == pytest.approx(
-            sum(p * each for p, each in zip(state.coming.p, z, strict=True) if each is not None)
+            sum(p * each for p, each in zip(state.upcoming.p, z, strict=True) if each is not None)
         )
 
         def L(point):
@@ -180,8 +180,8 @@ def followed(learner, stream, values=False):
     """A run beside its plain sums."""
     plain, state = Plain(learner), learner.start()
     for t in range(len(stream)):
-        known = stream.known(t)
-        state = state if known is None else learner.informed(state, known)
+        known = stream.info(t)
+        state = state if known is None else learner.with_info(state, known)
         part = stream[t : t + 1]
         functions = FullInformation(part.losses, part.constraints)
         plain.seen(state, functions, values)
@@ -198,17 +198,17 @@ def followed(learner, stream, values=False):
 
 def in_losses(learner, state, numbers):
     """Numbers of the ledger in units of the loss times V."""
-    return np.array(numbers) * math.ldexp(1.0, state.ledger.exponent)
+    return np.array(numbers) * math.ldexp(1.0, state.dual.exponent)
 
 
 ADVISED = {
     "plain": {},
-    "context": {"context": tw.context.Season(6, cells=3)},
-    "categories": {"context": tw.context.Categories(3), "step_scales": (0.3,)},
+    "context": {"context": tw.experts.Season(6, cells=3)},
+    "categories": {"context": tw.experts.Categories(3), "step_scales": (0.3,)},
     "advice": {"advice": ["a", "b"], "caution": 1.0},
     "re-solving": {
-        "advice": [tw.advice.Resolve(headroom=(0.0, 1.0)), "a"],
-        "context": tw.context.Season(4),
+        "advice": [tw.experts.Resolve(headroom=(0.0, 1.0)), "a"],
+        "context": tw.experts.Season(4),
     },
 }
 
@@ -258,7 +258,7 @@ def wealth(seed, rounds, n, limits=True):
 @settings(max_examples=6)
 def test_by_values_its_sums_are_those_of_the_file(seed, limits):
     K, T = Simplex(4), 25
-    learner = tw.Ensemble(K, context=tw.context.Categories(3), advice=["a"])
+    learner = tw.Ensemble(K, context=tw.experts.Categories(3), advice=["a"])
     stream = with_knowledge(wealth(seed, T, 4, limits), K, seed)
     plain, state = followed(learner, stream, values=True)
     assert in_losses(learner, state, learner.bounds(state)) == pytest.approx(plain.C, abs=1e-9)
@@ -275,7 +275,7 @@ def test_wealth_is_at_least_that_of_the_best_member_over_their_number(seed):
     stream = tw.Stream(LogWealth(np.exp(turns + 0.02 * rng.standard_normal((T, 3)))))
     learner = tw.Ensemble(K)
     run = tw.run(learner, stream)
-    members = learner.members(run.final_state)
+    members = learner.experts(run.final_state)
     assert len(members) == 4
     assert run.losses.sum() <= min(m.loss for m in members) + math.log(4) + 1e-9
     assert all(guard.left <= math.log(4) + 1e-9 for guard in learner.guards(run.final_state))
@@ -288,13 +288,13 @@ def test_wealth_is_at_least_that_of_the_best_member_over_their_number(seed):
 def settings_of(K):
     return [
         tw.Ensemble(K, caution=1.0),
-        tw.Ensemble(K, calls_per_round=0.2, context=tw.context.Season(5, cells=2)),
-        tw.Ensemble(K, caution=100.0, context=tw.context.Categories(3), advice=["a"]),
-        tw.Ensemble(K, step_scales=(2.0, 0.1), tolerance=0.5, advice=["a", tw.advice.Resolve()]),
+        tw.Ensemble(K, calls_per_round=0.2, context=tw.experts.Season(5, cells=2)),
+        tw.Ensemble(K, caution=100.0, context=tw.experts.Categories(3), advice=["a"]),
+        tw.Ensemble(K, step_scales=(2.0, 0.1), tolerance=0.5, advice=["a", tw.experts.Resolve()]),
         tw.Ensemble(
             K,
-            advice=[tw.advice.Resolve(3, headroom=1.0, columns=True)],
-            context=tw.context.Season(7, cells=2),
+            advice=[tw.experts.Resolve(3, headroom=1.0, columns=True)],
+            context=tw.experts.Season(7, cells=2),
         ),
     ]
 
@@ -321,7 +321,7 @@ def test_no_total_exceeds_its_measured_bound(number, seed, K, kind):
 @settings(max_examples=5)
 def test_no_total_exceeds_its_bound_against_policies(seed, K):
     stream, _ = hostile("switching", K, 48, seed)
-    context = tw.context.Season(6, cells=3)
+    context = tw.experts.Season(6, cells=3)
     learner = tw.Ensemble(K, context=context, caution=3.0)
     run = tw.run(learner, stream)
     best, bound = tw.best_in_hindsight(K, stream, context=context), learner.policy_bound(run)
@@ -343,7 +343,7 @@ def test_seasons_that_exclude_each_other_are_exposed_while_policies_have_a_bound
     """What turn it is is known from the middle on: by then no fixed point can have kept what was
     paid for.
     """
-    K, T, two = Simplex(2), 200, tw.context.Categories(2)
+    K, T, two = Simplex(2), 200, tw.experts.Categories(2)
     stream = turns(T, context=[np.nan] * (T // 2) + [0, 1] * (T // 4))
     learner = tw.Ensemble(K, context=two)
     run = tw.run(learner, stream)
@@ -357,7 +357,7 @@ def test_seasons_that_exclude_each_other_are_exposed_while_policies_have_a_bound
 
 
 def test_whom_the_season_helps_keeps_the_limits_of_both():
-    K, T, season = Simplex(2), 100, tw.context.Season(2, cells=2)
+    K, T, season = Simplex(2), 100, tw.experts.Season(2, cells=2)
     learner, stream = tw.Ensemble(K, context=season), turns(T)
     run, best = tw.run(learner, stream), tw.best_in_hindsight(K, stream, context=season)
     bound = learner.policy_bound(run)
@@ -369,7 +369,7 @@ def test_whom_the_season_helps_keeps_the_limits_of_both():
 def test_where_the_context_is_unknown_by_values_losses_count_where_they_were_played():
     """A sleeping context has no point of its own: slopes are then those at the point played."""
     K = Simplex(3)
-    learner = tw.Ensemble(K, context=tw.context.Categories(2))
+    learner = tw.Ensemble(K, context=tw.experts.Categories(2))
     state = learner.start()
     part = wealth(0, 1, 3)
     state = learner.update(state, FullInformation(part.losses, part.constraints))
@@ -398,21 +398,21 @@ def test_what_is_measured_stays_below_what_was_promised(K, scales):
     )
     stream = tw.Stream(Linear(C), Affine(A, (A * K.center).reshape(T, -1).sum(axis=1)))
     learner = tw.Ensemble(K, **given_)
-    promise, run = learner.promise(), tw.run(learner, with_knowledge(stream, K, 0))
-    assert promise.reason == ""
-    assert run.regret[1] <= run.bound.regret + 1e-9 <= promise.regret + 2e-9
-    assert run.violations.sum() <= run.bound.violation <= promise.violation
+    guarantee, run = learner.guarantee(), tw.run(learner, with_knowledge(stream, K, 0))
+    assert guarantee.reason == ""
+    assert run.regret[1] <= run.bound.regret + 1e-9 <= guarantee.regret + 2e-9
+    assert run.violations.sum() <= run.bound.violation <= guarantee.violation
     assert run.certificate.holds
     assert {"regret bound below promise", "violation bound below promise"} <= {
         check.name for check in run.certificate.checks
     }
     for left_out in ("horizon", "loss_lipschitz", "constraint_lipschitz"):
-        assert "A promise needs" in tw.Ensemble(K, **{**given_, left_out: None}).promise().reason
-    poor = tw.Ensemble(K, **{**given_, "calls_per_round": 1.0}).promise()
+        assert "A promise needs" in tw.Ensemble(K, **{**given_, left_out: None}).guarantee().reason
+    poor = tw.Ensemble(K, **{**given_, "calls_per_round": 1.0}).guarantee()
     exact = isinstance(K, Box | SimplexProduct)
     assert (poor.reason == "") == exact
     assert exact or "1 oracle calls a round no distance" in poor.reason
-    many = tw.Ensemble(K, **{**given_, "horizon": 4, "step_scales": (0.01,)}).promise()
+    many = tw.Ensemble(K, **{**given_, "horizon": 4, "step_scales": (0.01,)}).guarantee()
     assert many.regret is None
     assert "nothing to promise: bounds" in many.reason
 
@@ -437,8 +437,8 @@ def test_a_promise_is_the_formula_of_its_file():
     regret = 2.0 * D * math.sqrt(T) * (c + 2 * share * caution)
     log = math.log((1 + c / 2 / caution + math.sqrt(T) / 2 / caution) / (1 - share))
     violation = 2 * 3.0 * D * math.sqrt(T) / 0.5 * log
-    assert learner.promise()[:2] == pytest.approx((regret, violation))
-    assert tw.Ensemble(Simplex(1)).promise()[:2] == (0.0, 0.0)
+    assert learner.guarantee()[:2] == pytest.approx((regret, violation))
+    assert tw.Ensemble(Simplex(1)).guarantee()[:2] == (0.0, 0.0)
 
 
 # --- decisions ------------------------------------------------------------------------------------
@@ -449,8 +449,8 @@ def test_units_of_losses_and_limits_change_no_decision(K):
     stream = with_knowledge(hostile("switching", K, 30, 3)[0], K, 3)
     learner = tw.Ensemble(
         K,
-        context=tw.context.Season(5, cells=2),
-        advice=["a", tw.advice.Resolve(headroom=(0.0, 2.0))],
+        context=tw.experts.Season(5, cells=2),
+        advice=["a", tw.experts.Resolve(headroom=(0.0, 2.0))],
     )
     C, A = stream.losses.C, stream.constraints
     other = tw.Stream(
@@ -469,12 +469,12 @@ def test_units_of_the_ledger_change_no_decision(monkeypatch):
     stream = with_knowledge(hostile("hopeless", K, 25, 3)[0], K, 3)
     monkeypatch.setattr(lyapunov, "THETA", 4.0)
     learner = tw.Ensemble(
-        K, context=tw.context.Season(5, cells=2), advice=["a", tw.advice.Resolve()]
+        K, context=tw.experts.Season(5, cells=2), advice=["a", tw.experts.Resolve()]
     )
     first, points = tw.run(learner, stream), [played.x for played in tw.play(learner, stream)]
     monkeypatch.setattr(lyapunov, "_STRIDE", 1)
     second, others = tw.run(learner, stream), [played.x for played in tw.play(learner, stream)]
-    assert second.final_state.ledger.exponent > first.final_state.ledger.exponent
+    assert second.final_state.dual.exponent > first.final_state.dual.exponent
     assert np.array(others) == pytest.approx(np.array(points), abs=1e-9)
     assert learner.bound(second)[:1] == pytest.approx(learner.bound(first)[:1])
     assert learner.bounds(second.final_state) != learner.bounds(first.final_state)
@@ -489,8 +489,8 @@ def run_guards(run):
 def test_names_are_told_apart():
     learner = tw.Ensemble(
         Simplex(3),
-        context=tw.context.Season(4),
-        advice=["a", tw.advice.Resolve(headroom=0), "a", tw.advice.Resolve(headroom=0), "season"],
+        context=tw.experts.Season(4),
+        advice=["a", tw.experts.Resolve(headroom=0), "a", tw.experts.Resolve(headroom=0), "season"],
     )
     assert learner.names == (
         *(f"descent {scale}" for scale in ("0.03", "0.1", "0.3", "1")),
@@ -503,10 +503,10 @@ def test_names_are_told_apart():
     )
     assert learner.kinds == ("descent",) * 4 + ("context",) + ("advice",) * 5
     run = tw.run(learner, with_knowledge(hostile("switching", Simplex(3), 20, 0)[0], Simplex(3), 0))
-    assert tuple(member.name for member in learner.members(run.final_state)) == learner.names
+    assert tuple(member.name for member in learner.experts(run.final_state)) == learner.names
     assert run.measures.shape == (20, 10)
     assert run.measures.sum(axis=1) == pytest.approx(1.0)
-    mean = [member.mean_weight for member in learner.members(run.final_state)]
+    mean = [member.mean_weight for member in learner.experts(run.final_state)]
     assert run.measures.mean(axis=0) == pytest.approx(mean)
 
 
@@ -517,18 +517,18 @@ def test_what_it_needs_and_reads_is_what_its_members_need():
     assert (plain.needs, plain.reads(linear)) == (FirstOrder, FirstOrder)
     assert plain.reads(curved) is FullInformation
     assert plain.takes == (FirstOrder, FullInformation)
-    solving = tw.Ensemble(K, advice=[tw.advice.Resolve()])
+    solving = tw.Ensemble(K, advice=[tw.experts.Resolve()])
     assert (solving.needs, solving.takes) == (FullInformation, (FullInformation,))
     seen = FirstOrder(np.ones(3), 0.0, np.zeros(3), 2.0, 0.0, 1)
     with pytest.raises(WrongType, match="re-solves with the functions themselves"):
         solving.update(solving.start(), seen)
 
 
-@pytest.mark.parametrize("advice", [(), [tw.advice.Resolve(headroom=(0.0, 1.0))]])
+@pytest.mark.parametrize("advice", [(), [tw.experts.Resolve(headroom=(0.0, 1.0))]])
 def test_rounds_that_shared_a_point_come_at_once(advice):
     K = DIAMOND
     stream, _ = hostile("switching", K, 24, 5)
-    learner = tw.Ensemble(K, advice=advice, context=tw.context.Season(6, cells=2))
+    learner = tw.Ensemble(K, advice=advice, context=tw.experts.Season(6, cells=2))
     state = learner.start()
     paid = 0.0
     for start, stop in ((0, 1), (1, 8), (8, 10), (10, 24)):
@@ -537,10 +537,10 @@ def test_rounds_that_shared_a_point_come_at_once(advice):
         seen = first_order(*functions, x, part.constraints.values(x))
         state = learner.update(state, functions if advice else seen)
         paid += float(np.maximum(part.constraints.values(x), 0.0).sum())
-        assert (state.t, state.ledger.rounds) == (stop, stop)
+        assert (state.t, state.dual.rounds) == (stop, stop)
         assert state.calls <= learner.calls_per_round * stop
-    assert state.ledger.violation == pytest.approx(paid)
-    assert state.accounts.awake[:4].tolist() == [24.0] * 4
+    assert state.dual.violation == pytest.approx(paid)
+    assert state.accounts.available[:4].tolist() == [24.0] * 4
     assert state.accounts.weights.sum() == pytest.approx(24.0)
     with pytest.raises(TidewolfError):
         learner.update(state, FullInformation(stream.losses[:0], stream.constraints[:0]))
@@ -548,7 +548,7 @@ def test_rounds_that_shared_a_point_come_at_once(advice):
     session.play()
     session.observe(loss=stream.losses, constraint=stream.constraints)
     assert session.rounds == 24
-    assert K.excess(session.play()) <= 1e-9
+    assert K.infeasibility(session.play()) <= 1e-9
 
 
 # --- what is known before a round -----------------------------------------------------------------
@@ -560,17 +560,17 @@ def test_advice_that_is_absent_sleeps_and_advice_outside_is_brought_in():
     seen = {"loss_gradient": np.array([1.0, 0.0, -1.0]), "constraint_value": -1.0}
     for given_ in (None, {}, {"a": None}, {"a": [np.nan, 0.0, 1.0]}, {"somebody": [1.0, 0.0, 0.0]}):
         x = session.play(advice=given_)
-        assert session.state.coming.points[-1] is None
-        assert session.state.coming.p[-1] == 0.0
-        assert K.excess(x) <= 1e-12
+        assert session.state.upcoming.points[-1] is None
+        assert session.state.upcoming.p[-1] == 0.0
+        assert K.infeasibility(x) <= 1e-12
         session.observe(**seen)
-    assert learner.members(session.state)[-1].rounds == 0
+    assert learner.experts(session.state)[-1].rounds == 0
     session.play(advice={"a": [0.0, 0.0, 2.0]})
-    z = session.state.coming.points[-1]
-    assert K.excess(z) <= 1e-9
+    z = session.state.upcoming.points[-1]
+    assert K.infeasibility(z) <= 1e-9
     assert z == pytest.approx([0.0, 0.0, 1.0], abs=1e-2)
     session.observe(**seen)
-    member = learner.members(session.state)[-1]
+    member = learner.experts(session.state)[-1]
     assert (member.rounds, member.outside) == (1, pytest.approx(1.0, abs=1e-2))
     before = learner.save(session.state)
     for wrong, error in (([1.0, 0.0], WrongShape), (np.zeros((3, 1)), WrongShape)):
@@ -588,9 +588,9 @@ def test_advice_is_asked_for_before_the_round_is_shown():
     stream = tw.Stream(Linear(1.0 - best), advice={"a": best, "late": np.roll(best, 1, axis=0)})
     learner = tw.Ensemble(K, advice=["a", "late"])
     run = tw.run(learner, stream)
-    assert [m.loss for m in learner.members(run.final_state)[-2:]] == [None, None]
-    curved = tw.run(tw.Ensemble(K, advice=["a", "late", tw.advice.Resolve(headroom=0)]), stream)
-    *_, good, late, solved = curved.learner.members(curved.final_state)
+    assert [m.loss for m in learner.experts(run.final_state)[-2:]] == [None, None]
+    curved = tw.run(tw.Ensemble(K, advice=["a", "late", tw.experts.Resolve(headroom=0)]), stream)
+    *_, good, late, solved = curved.learner.experts(curved.final_state)
     assert (good.loss, late.loss, solved.loss) == (0.0, T, T - 1)
     assert good.weight > 0.99
     assert run.losses[5:].sum() <= 1.0
@@ -606,24 +606,24 @@ def test_all_weight_on_an_adviser_that_falls_asleep_is_no_end():
     run = tw.run(learner, tw.Stream(Linear(losses), advice={"a": advice}))
     assert run.measures[19, -1] > 0.8
     assert (run.measures[20:, -1] == 0.0).all()
-    assert run.max_excess <= 1e-9
+    assert run.max_infeasibility <= 1e-9
     assert run.certificate.holds
 
 
 # --- states ---------------------------------------------------------------------------------------
 
 SAVED = {
-    "advice": (DIAMOND, {"advice": ["a", tw.advice.Resolve(), tw.advice.Resolve(3)]}),
+    "advice": (DIAMOND, {"advice": ["a", tw.experts.Resolve(), tw.experts.Resolve(3)]}),
     "columns": (
         L2Ball(3),
         {
-            "advice": [tw.advice.Resolve("2h", headroom=1.0), "a"],
-            "context": tw.context.Season("3h", cells=2),
+            "advice": [tw.experts.Resolve("2h", headroom=1.0), "a"],
+            "context": tw.experts.Season("3h", cells=2),
         },
     ),
-    "product": (PRODUCTS[2], {"advice": ["a"], "context": tw.context.Categories(3)}),
-    "shares": (SimplexProduct([2, 3]), {"advice": [tw.advice.Resolve(columns=True)]}),
-    "commodities": (MultiFlow.examples()[0], {"advice": ["a", tw.advice.Resolve(headroom=0)]}),
+    "product": (PRODUCTS[2], {"advice": ["a"], "context": tw.experts.Categories(3)}),
+    "shares": (SimplexProduct([2, 3]), {"advice": [tw.experts.Resolve(columns=True)]}),
+    "commodities": (MultiFlow.examples()[0], {"advice": ["a", tw.experts.Resolve(headroom=0)]}),
     "matrices": (BoundedPSD(2, 1.0), {"advice": ["a"], "step_scales": (0.1, 1.0)}),
 }
 
@@ -661,10 +661,10 @@ def test_states_are_saved_to_the_bit_and_branches_do_not_meet(K, given_):
     *_, last = tw.play(learner, stream[4:], half)
     assert learner.save(last.state) == learner.save(one[-1])
     assert learner.save(half) == data
-    *_, twin = tw.play(learner, stream[:2], learner.load(data))
-    assert learner.save(branch[-1]) == learner.save(twin.state)
+    *_, reference = tw.play(learner, stream[:2], learner.load(data))
+    assert learner.save(branch[-1]) == learner.save(reference.state)
     assert learner.save(other[-1]) != learner.save(one[-1])
-    told = learner.informed(half, stream.known(4))
+    told = learner.with_info(half, stream.info(4))
     assert learner.act(learner.load(learner.save(told))).tobytes() == learner.act(told).tobytes()
 
 
@@ -672,25 +672,27 @@ def forgeries():
     def replace(**parts):
         return lambda state: state._replace(**parts)
 
-    def coming(**parts):
-        return lambda state: state._replace(coming=state.coming._replace(**parts))
+    def upcoming(**parts):
+        return lambda state: state._replace(upcoming=state.upcoming._replace(**parts))
 
     none = np.zeros(2)
     return {
         "one descent less": lambda s: s._replace(descents=s.descents[1:]),
         "an adviser less": lambda s: s._replace(advisers=s.advisers[1:]),
-        "proposals of nobody": coming(points=(None,) * 9),
-        "a proposal outside": lambda s: coming(points=(*s.coming.points[:-1], np.full(3, 9.0)))(s),
-        "a proposal of another shape": lambda s: coming(points=(none, *s.coming.points[1:]))(s),
-        "weights below 0": lambda s: coming(p=s.coming.p - 1.0)(s),
-        "weights of nobody": coming(p=none),
-        "shares above 1": lambda s: coming(shares=s.coming.shares + 1.0)(s),
+        "proposals of nobody": upcoming(points=(None,) * 9),
+        "a proposal outside": lambda s: upcoming(points=(*s.upcoming.points[:-1], np.full(3, 9.0)))(
+            s
+        ),
+        "a proposal of another shape": lambda s: upcoming(points=(none, *s.upcoming.points[1:]))(s),
+        "weights below 0": lambda s: upcoming(p=s.upcoming.p - 1.0)(s),
+        "weights of nobody": upcoming(p=none),
+        "shares above 1": lambda s: upcoming(shares=s.upcoming.shares + 1.0)(s),
         "a gap below 0": lambda s: s._replace(mixer=s.mixer._replace(gap=-1.0)),
         "no totals": lambda s: s._replace(mixer=s.mixer._replace(totals=none)),
         "vertices that are not there": replace(vertices=10**6),
-        "a point outside": coming(x=np.full(3, 9.0)),
+        "a point outside": upcoming(x=np.full(3, 9.0)),
         "NaN": lambda s: s._replace(accounts=s.accounts._replace(guard=s.accounts.guard * np.nan)),
-        "text": replace(bank="much"),
+        "text": replace(oracle_budget="much"),
         "less than no calls": replace(calls=-1),
     }
 
@@ -698,10 +700,10 @@ def forgeries():
 @pytest.mark.parametrize("forge", forgeries().values(), ids=forgeries())
 def test_a_state_of_another_hand_is_refused(forge):
     K = Simplex(3)
-    learner = tw.Ensemble(K, context=tw.context.Season(4), advice=["a", tw.advice.Resolve()])
+    learner = tw.Ensemble(K, context=tw.experts.Season(4), advice=["a", tw.experts.Resolve()])
     stream = with_knowledge(hostile("switching", K, 6, 0)[0], K, 0)
     state = tw.run(learner, stream).final_state
-    state = learner.informed(state, tw.Known(advice={"a": K.center}))
+    state = learner.with_info(state, tw.RoundInfo(advice={"a": K.center}))
     assert learner.save(learner.load(learner.save(state))) == learner.save(state)
     with pytest.raises(BrokenFile, match=r"no state of Ensemble: .*\.$"):
         learner.load(learner.save(forge(state)))
@@ -719,15 +721,15 @@ def test_settings_that_make_no_sense_are_refused_in_a_sentence():
     ):
         with pytest.raises(TidewolfError, match=r"\.$"):
             tw.Ensemble(K, **given_)
-    assert tw.Ensemble(K, advice=tw.advice.Named("a")) == tw.Ensemble(K, advice=["a"])
-    assert tw.Ensemble(K, advice=tw.advice.Resolve()).advice == (tw.advice.Resolve(),)
+    assert tw.Ensemble(K, advice=tw.experts.Named("a")) == tw.Ensemble(K, advice=["a"])
+    assert tw.Ensemble(K, advice=tw.experts.Resolve()).advice == (tw.experts.Resolve(),)
     with pytest.raises(NotSupported, match="FirstOrder feedback was given"):
-        tw.Session(tw.Ensemble(K, advice=[tw.advice.Resolve()])).observe(
+        tw.Session(tw.Ensemble(K, advice=[tw.experts.Resolve()])).observe(
             loss_gradient=np.ones(3), constraint_value=0.0
         )
     with pytest.raises(InvalidInput):
-        tw.Session(tw.Ensemble(K, context=tw.context.Categories(2))).play(
-            context=tw.context.Season(7, cells=2)
+        tw.Session(tw.Ensemble(K, context=tw.experts.Categories(2))).play(
+            context=tw.experts.Season(7, cells=2)
         )
 
 
@@ -752,7 +754,7 @@ def test_what_was_known_of_a_round_that_was_not_seen_is_over():
     stream = tw.Stream(Linear(np.ones((6, 3))), seen=seen, advice={"mine": points})
     learner = tw.Ensemble(Simplex(3), advice=["mine"])
     *_, last = tw.play(learner, stream)
-    assert learner.members(last.state)[-1].rounds == 4
+    assert learner.experts(last.state)[-1].rounds == 4
 
 
 def test_a_member_where_the_loss_has_no_value_does_not_stop_the_round():
@@ -772,7 +774,7 @@ def test_vertices_that_one_adviser_finds_are_candidates_for_the_others():
         Capacity(np.full((T, 6), 0.5)),
         time=3600.0 * np.arange(T),
     )
-    resolves = [tw.advice.Resolve(data, columns=True) for data in ("last", 2, "3h")]
+    resolves = [tw.experts.Resolve(data, columns=True) for data in ("last", 2, "3h")]
     learner = tw.Ensemble(Simplex(6), advice=resolves)
     *_, last = tw.play(learner, stream)
     pools = [len(own.pool.vertices) for own in last.state.advisers]
@@ -780,7 +782,7 @@ def test_vertices_that_one_adviser_finds_are_candidates_for_the_others():
 
 
 def test_the_features_of_a_context_of_ones_own_are_checked():
-    class Twice(tw.context.Context):
+    class Twice(tw.experts.Context):
         cells = 2
 
         def features(self, known, t):
@@ -837,7 +839,7 @@ TIED = {
 
 def served(learner, stream):
     """The oracle calls of each expert so far, after each round."""
-    after = [learner.members(played.state) for played in tw.play(learner, stream)]
+    after = [learner.experts(played.state) for played in tw.play(learner, stream)]
     return [[one.calls for one in each] for each in after]
 
 
@@ -850,5 +852,5 @@ def test_rounding_does_not_decide_which_expert_the_oracle_serves(name, monkeypat
     for _ in range(3):
         near = stream.losses.C * (1.0 + 1e-13 * rng.standard_normal(stream.losses.C.shape))
         assert served(learner, tw.Stream(Linear(near), stream.constraints)) == due
-    monkeypatch.setattr(tw.Ensemble, "compiled_members", None)
+    monkeypatch.setattr(tw.Ensemble, "compiled_experts", None)
     assert served(tw.Ensemble(problem.K, **given_), stream) == due

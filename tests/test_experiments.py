@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf import functions, learners, problems, rivals, sets
+from tidewolf import baselines, functions, learners, problems, sets
 from tidewolf.cli import main
 from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.core.settings import settings_of
@@ -117,7 +117,7 @@ def test_an_edge_list_and_two_tables_become_a_report_without_python(network, num
 
     K = tw.sets.FlowPolytope.from_edges(LINKS, source="SEA", target="NYC")
     run = tw.run(
-        tw.Ensemble(K, horizon=ROUNDS, advice=[tw.advice.Resolve()]),
+        tw.Ensemble(K, horizon=ROUNDS, advice=[tw.experts.Resolve()]),
         tw.Stream(tw.functions.Linear(numbers[0]), tw.functions.Capacity(numbers[1])),
     )
     rows = parquet.read_table(network / "results" / "rounds.parquet").to_pydict()
@@ -410,7 +410,7 @@ def test_the_knob_runs_every_learner_that_has_it_at_every_value(tmp_path):
 def test_resolving_says_all_and_changes_nothing(name, tmp_path):
     everyone = tuple(
         Choice(each)
-        for each in (*learners.every(), *rivals.every())
+        for each in (*learners.every(), *baselines.every())
         if each not in ("Resolve", "WarmUp")
     )
     experiment = Experiment(
@@ -856,10 +856,10 @@ def test_contexts_and_advice_are_tables_too(network, numbers):
     assert np.isnan(stream.advice["incumbent"][4]).sum() == 1
     points[4] = np.nan
     for t in range(ROUNDS):
-        advice = stream.known(t).advice
+        advice = stream.info(t).advice
         assert advice is None if t == 4 else (advice["incumbent"] == points[t]).all()
     learner = experiment.learner(experiment.entrants()[0], experiment.problem(0), 0)
-    assert [type(adviser) for adviser in learner.advice] == [tw.advice.Named, tw.advice.Resolve]
+    assert [type(adviser) for adviser in learner.advice] == [tw.experts.Named, tw.experts.Resolve]
     again = experiment.resolved()
     (network / "again.toml").write_text(again.toml())
     assert load("again.toml").stream == again.stream
@@ -876,20 +876,20 @@ def test_contexts_and_advice_are_tables_too(network, numbers):
 )
 def test_a_season_is_a_period(network, said, context):
     (learner,) = made(told(network, learner=f'name = "Ensemble"\n{said}'))
-    assert learner.context == (None if context is None else tw.context.Season(context))
+    assert learner.context == (None if context is None else tw.experts.Season(context))
     (network / "again.toml").write_text(load("told.toml").resolved().toml())
     assert made("again.toml") == [learner]
 
 
 def test_advice_is_the_data_to_solve_with_again(network):
     (learner,) = made(told(network, learner='name = "Ensemble"\nadvice = ["last", "1d", 96]'))
-    assert learner.advice == tuple(tw.advice.Resolve(data) for data in ("last", "1d", 96))
+    assert learner.advice == tuple(tw.experts.Resolve(data) for data in ("last", "1d", 96))
     (network / "again.toml").write_text(load("told.toml").resolved().toml())
     assert made("again.toml") == [learner]
     direct = tw.Ensemble(
         learner.K,
         horizon=ROUNDS,
-        advice=[tw.advice.Resolve("last"), tw.advice.Resolve("1d"), tw.advice.Resolve(96)],
+        advice=[tw.experts.Resolve("last"), tw.experts.Resolve("1d"), tw.experts.Resolve(96)],
     )
     assert learner == direct
 

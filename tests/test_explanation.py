@@ -24,21 +24,21 @@ from tidewolf.sets import BoundedPSD, FlowPolytope, MultiFlow, Simplex
 EDGES = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t")]
 FLOW = FlowPolytope.from_edges(EDGES, source="s", target="t")
 LEARNERS: dict[str, Learner[Any]] = {
-    "ensemble": tw.Ensemble(FLOW, advice=[tw.advice.Resolve(headroom=(0, 1))]),
+    "ensemble": tw.Ensemble(FLOW, advice=[tw.experts.Resolve(headroom=(0, 1))]),
     "ensemble, season and names": tw.Ensemble(
-        FLOW, context=tw.context.Season(4, cells=2), advice=["incumbent"], max_move=0.1
+        FLOW, context=tw.experts.Season(4, cells=2), advice=["incumbent"], max_move=0.1
     ),
     "ensemble, gradients": tw.Ensemble(Simplex(5)),
     "descent": tw.LyapunovDescent(FLOW),
     "descent, capped": tw.LyapunovDescent(Simplex(5), max_move=0.05),
-    "descent, a weight for each limit": tw.LyapunovDescent(FLOW, per_limit=True),
+    "descent, a weight for each limit": tw.LyapunovDescent(FLOW, per_constraint=True),
     "descent, blocks": tw.LyapunovDescent(FLOW, block=3),
     "frank-wolfe": tw.LyapunovFrankWolfe(FLOW),
     "primal-dual": tw.PrimalDual(FLOW, horizon=40),
     "drift": tw.DriftPlusPenalty(FLOW, horizon=40),
     "bandit": tw.BanditPrimalDual(FLOW, horizon=40),
-    "rival": tw.rivals.Resolve(FLOW),
-    "rival, projected": tw.rivals.SinhaVaze(Simplex(5)),
+    "baseline": tw.baselines.Resolve(FLOW),
+    "rival, projected": tw.baselines.SinhaVaze(Simplex(5)),
 }
 
 
@@ -62,7 +62,7 @@ def test_every_learner_explains_itself_shortly_and_as_json(name: str, rounds: in
     assert max(map(len, page.splitlines())) <= 105
     plain = why.to_dict()
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
-    assert why.round == rounds == why.told
+    assert why.round == rounds == why.observed
     assert session.learner.save(session.state) == before
     assert str(session.explain()) == page
 
@@ -80,8 +80,8 @@ def test_what_members_did_and_what_held_them_back_add_up_to_the_move(
     learner = tw.Ensemble(
         Simplex(4),
         step_scales=(0.3, 1.0),
-        context=tw.context.Categories(2),
-        advice=["incumbent", tw.advice.Resolve(headroom=0)],
+        context=tw.experts.Categories(2),
+        advice=["incumbent", tw.experts.Resolve(headroom=0)],
         max_move=cap,
     )
     session, rng = tw.Session(learner), np.random.default_rng(seed)
@@ -95,12 +95,12 @@ def test_what_members_did_and_what_held_them_back_add_up_to_the_move(
             continue
         change = decisions[-1] - decisions[-2]
         assert why.moved == pytest.approx(0.5 * np.abs(change).sum())
-        parts = sum(part.by_proposal + part.by_weight for part in why.members)
+        parts = sum(part.by_proposal + part.by_weight for part in why.experts)
         assert parts + why.held_back == pytest.approx(why.moved, abs=1e-12)
-        assert sum(part.weight for part in why.members) == pytest.approx(1.0)
+        assert sum(part.weight for part in why.experts) == pytest.approx(1.0)
         for (
             part
-        ) in why.members:  # two points of a simplex are at most 1 apart, as moves are measured
+        ) in why.experts:  # two points of a simplex are at most 1 apart, as moves are measured
             assert part.weight_before is not None
             assert abs(part.by_weight) <= abs(part.weight - part.weight_before) + 1e-12
             assert abs(part.by_proposal) <= part.weight + 1e-12
@@ -113,7 +113,7 @@ def test_what_members_did_and_what_held_them_back_add_up_to_the_move(
 
 
 def test_the_runs_totals_beside_a_member_are_those_of_its_rounds() -> None:
-    learner = tw.Ensemble(Simplex(3), advice=["incumbent", tw.advice.Resolve(headroom=0)])
+    learner = tw.Ensemble(Simplex(3), advice=["incumbent", tw.experts.Resolve(headroom=0)])
     session, rng = tw.Session(learner), np.random.default_rng(3)
     mine, theirs, violation = 0.0, 0.0, 0.0
     for t in range(12):
@@ -124,7 +124,7 @@ def test_the_runs_totals_beside_a_member_are_those_of_its_rounds() -> None:
         if t % 3:
             mine, theirs = mine + costs @ x, theirs + costs @ point
             violation += max(0.0, (x - capacities).max()) - max(0.0, (point - capacities).max())
-    [incumbent] = [part for part in session.explain().members if part.name == "incumbent"]
+    [incumbent] = [part for part in session.explain().experts if part.name == "incumbent"]
     assert incumbent.more_loss == pytest.approx(mine - theirs)
     assert incumbent.more_violation == pytest.approx(violation)
     assert not incumbent.present
@@ -214,13 +214,13 @@ def test_a_session_that_is_opened_again_explains_itself_as_before(
         assert "Out       b > t" in said[-1]
 
 
-@pytest.mark.parametrize("durable", [False, True])
+@pytest.mark.parametrize("storage", [False, True])
 @pytest.mark.parametrize("back", [0, 1, 5, 9])
 def test_a_session_that_went_back_explains_itself_as_it_did_then(
-    tmp_path: Path, durable: bool, back: int
+    tmp_path: Path, storage: bool, back: int
 ) -> None:
     learner = LEARNERS["ensemble"]
-    session = tw.Session.open(tmp_path / "a.db", learner) if durable else tw.Session(learner)
+    session = tw.Session.open(tmp_path / "a.db", learner) if storage else tw.Session(learner)
     rng, said = np.random.default_rng(0), list[str]()
     for t in range(12):
         said.append(str(session.explain()))
@@ -230,7 +230,7 @@ def test_a_session_that_went_back_explains_itself_as_it_did_then(
     session.rollback(12 - back)
     why = str(session.explain())
     session.close()
-    if back == 9 and not durable:
+    if back == 9 and not storage:
         assert "went back to this round, farther" in " ".join(why.split())
     elif back:
         assert why == said[12 - back]
@@ -245,7 +245,7 @@ def test_a_learner_that_is_replaced_says_what_moved_by_name() -> None:
     rng = np.random.default_rng(9)
     session.observe(costs=rng.random(5), capacities=rng.uniform(0.2, 0.9, 5))
     less = FlowPolytope.from_edges(EDGES[1:2] + EDGES[4:], source="s", target="t")
-    session.migrate(tw.Ensemble(less, advice=[tw.advice.Resolve(headroom=(0, 1))]))
+    session.migrate(tw.Ensemble(less, advice=[tw.experts.Resolve(headroom=(0, 1))]))
     why, x = session.explain(), np.zeros(5)
     x[[1, 4]] = session.play()
     assert why.since == 6
@@ -280,7 +280,7 @@ def test_a_brake_is_named_and_moves_nothing() -> None:
 
 
 def test_limits_that_are_broken_are_all_named() -> None:
-    session = tw.Session(tw.Ensemble(Simplex(5), per_limit=True))
+    session = tw.Session(tw.Ensemble(Simplex(5), per_constraint=True))
     session.observe(costs=np.zeros(5), capacities=[0.01, 0.02, 0.03, 0.04, 9.0])
     why = session.explain()
     broken = [one.name for one in why.limits if one.now > 0.0]
@@ -306,7 +306,7 @@ def test_a_copy_has_the_state_and_not_the_way_to_it() -> None:
 
 def test_what_explanations_need_of_the_past_does_not_grow() -> None:
     session = fed(LEARNERS["ensemble"], 30)
-    assert len(session._trail.stood) <= 2
+    assert len(session._history.stood) <= 2
 
 
 def test_a_move_is_from_what_was_played() -> None:
@@ -315,7 +315,7 @@ def test_a_move_is_from_what_was_played() -> None:
     why = session.explain()
     assert why.moved == pytest.approx(0.5 * np.abs(session.play() - [0.0, 0.0, 1.0]).sum())
     assert why.moved <= 0.1 + 1e-9
-    parts = sum(part.by_proposal + part.by_weight for part in why.members)
+    parts = sum(part.by_proposal + part.by_weight for part in why.experts)
     assert parts + why.held_back + why.overridden == pytest.approx(why.moved)
     assert why.overridden > 0.0
     assert why.overrides is not None
@@ -336,7 +336,7 @@ def test_pending_rounds_are_explained_each_as_it_was_decided() -> None:
         assert why.since == number - 1
         assert why.outlook is not None
         assert why.outlook.round == min(2, number - 3)
-        parts = sum(part.by_proposal + part.by_weight for part in why.members)
+        parts = sum(part.by_proposal + part.by_weight for part in why.experts)
         assert parts + why.held_back + why.overridden == pytest.approx(why.moved)
         if number < 5:
             x = session.play(round=number)
@@ -380,7 +380,7 @@ def test_a_member_where_the_loss_has_no_value_is_left_without_one() -> None:
     session.play(advice={"bold": [0.0, 1.0]})
     why = session.explain()
     assert isinstance(why, Explanation)
-    assert {part.name: part.loss for part in why.members}["bold"] is not None
+    assert {part.name: part.loss for part in why.experts}["bold"] is not None
 
 
 @pytest.mark.parametrize("rounds", [0, 1, 2, 7])

@@ -106,13 +106,17 @@ def same_but_for_size(K: Any, small: Any, factor: float) -> None:
                 else 0.0
             )
             assert float(np.sum(d * found)) <= best + error + near * np.abs(d).sum()
-            assert small.excess(factor * found) <= 1e-9 * factor * (K.radius + np.abs(found).max())
+            assert small.infeasibility(factor * found) <= 1e-9 * factor * (
+                K.radius + np.abs(found).max()
+            )
             t = to_numpy(small.tangent(length * d)) / length
             np.testing.assert_allclose(
                 t, to_numpy(K.tangent(d)), rtol=1e-9, atol=1e-9 * np.abs(d).max()
             )
         x = center + 2.0 * (1.0 + K.radius) * d
-        assert small.excess(factor * x) == pytest.approx(factor * K.excess(x), rel=1e-6)
+        assert small.infeasibility(factor * x) == pytest.approx(
+            factor * K.infeasibility(x), rel=1e-6
+        )
 
 
 @pytest.mark.parametrize("K", EVERY)

@@ -62,10 +62,10 @@ def recorded(learner, stream) -> Recording:
 
 
 def numbers(state) -> list[float]:
-    ledger, sums = state.ledger, state.descent
+    dual, sums = state.dual, state.descent
     assert sums.factors is not None
-    own = (sums.square_sum, sums.regret_bound, state.bank, ledger.violation, ledger.paid)
-    more = (*ledger.slopes, ledger.loss_norms, ledger.least_ratio, ledger.exponent)
+    own = (sums.square_sum, sums.regret_bound, state.oracle_budget, dual.violation, dual.paid)
+    more = (*dual.slopes, dual.loss_norms, dual.least_ratio, dual.exponent)
     return [*own, *more, *(float(array.sum()) for array in sums.factors)]
 
 
@@ -86,7 +86,7 @@ def test_it_is_the_learner_without_its_kernel(K, limits):
     np.testing.assert_allclose(one.each, other.each, atol=1e-11)
     for mine, naive in zip(one.breaches.parts(), other.breaches.parts(), strict=True):
         np.testing.assert_allclose(mine, naive, atol=1e-11)
-    assert one.membership.excess == pytest.approx(other.membership.excess, abs=1e-14)
+    assert one.membership.infeasibility == pytest.approx(other.membership.infeasibility, abs=1e-14)
     *mine, _ = one.audit.parts()
     *naive, _ = other.audit.parts()
     assert mine[:3] == naive[:3]
@@ -96,8 +96,8 @@ def test_it_is_the_learner_without_its_kernel(K, limits):
     assert one.state.point.y is one.state.point.x
     before, expected = one.state.point.before_projection, other.state.point.before_projection
     np.testing.assert_allclose(before, expected, atol=1e-11)
-    for sample, twin in zip(one.audit.sample, other.audit.sample, strict=True):
-        assert sample == pytest.approx(twin, abs=1e-9)
+    for sample, reference in zip(one.audit.sample, other.audit.sample, strict=True):
+        assert sample == pytest.approx(reference, abs=1e-9)
 
 
 @every_set
@@ -141,8 +141,8 @@ def test_the_sample_of_projections_is_the_one_that_thinning_leaves():
     )
     assert one.audit.parts()[:3] == other.audit.parts()[:3]
     assert len(one.audit.sample) == len(other.audit.sample) > 10
-    for sample, twin in zip(one.audit.sample, other.audit.sample, strict=True):
-        assert sample == pytest.approx(twin, abs=1e-9)
+    for sample, reference in zip(one.audit.sample, other.audit.sample, strict=True):
+        assert sample == pytest.approx(reference, abs=1e-9)
 
 
 def test_costs_far_from_0_lose_no_digits():
@@ -168,10 +168,10 @@ def test_weights_that_outgrow_their_units_change_them():
     stream, found = stream_on(K, 30), []
     for learner in (LyapunovDescent(K), without_kernel(LyapunovDescent(K))):
         *_, begun = tw.play(learner, stream[:10])
-        ledger = begun.state.ledger._replace(violation=1e4)
-        *_, ended = tw.play(learner, stream[10:], begun.state._replace(ledger=ledger))
+        dual = begun.state.dual._replace(violation=1e4)
+        *_, ended = tw.play(learner, stream[10:], begun.state._replace(dual=dual))
         found.append(ended.state)
-    assert found[0].ledger.exponent == found[1].ledger.exponent > 0
+    assert found[0].dual.exponent == found[1].dual.exponent > 0
     assert numbers(found[0]) == pytest.approx(numbers(found[1]), rel=1e-8)
     np.testing.assert_allclose(found[0].point.x, found[1].point.x, atol=1e-9)
 

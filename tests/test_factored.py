@@ -120,7 +120,7 @@ def test_the_promises_hold_in_every_factor(K, seed, share, budget):
     found = active.nearest(K, y, tol, budget)
     np.testing.assert_array_equal(y, given_y)
     assert found.calls <= budget
-    assert K.excess(found.x) <= 1e-9 * max(1.0, K.radius)
+    assert K.infeasibility(found.x) <= 1e-9 * max(1.0, K.radius)
     require_sound(found.active, K)
     apart, R = squares(K, found.x - found.y), K.factors.radii
     np.testing.assert_allclose(found.distances2, apart, rtol=1e-9, atol=1e-18 * K.radius**2)

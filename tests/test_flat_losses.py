@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
+from tidewolf.baselines import OnlineFrankWolfe, SinhaVaze, WangWanZhang
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners import LyapunovDescent, LyapunovFrankWolfe
-from tidewolf.rivals import OnlineFrankWolfe, SinhaVaze, WangWanZhang
 from tidewolf.sets import FlowPolytope, Simplex
 
 KINDS = [LyapunovDescent, LyapunovFrankWolfe, SinhaVaze, WangWanZhang, OnlineFrankWolfe]

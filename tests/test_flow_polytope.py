@@ -30,7 +30,7 @@ from tidewolf.core.errors import (
     WrongShape,
     WrongType,
 )
-from tidewolf.kernels.dag import covering_flow, flow_excess, shortest_path, widest_path
+from tidewolf.kernels.dag import covering_flow, flow_infeasibility, shortest_path, widest_path
 from tidewolf.kernels.laplacian import factor_entries
 from tidewolf.sets import FlowPolytope
 from tidewolf.sets.graphs import laplacian
@@ -154,7 +154,7 @@ def test_the_kernels_are_their_source_and_agree_with_naive_twins(K, seed, ties):
     supply = np.zeros(nodes)
     supply[0], supply[-1] = 1.0, -1.0
     naive = max(0.0, -x[dag.arcs].min(), np.abs(incidence @ x[dag.arcs] - supply).max())
-    for kernel in (flow_excess, flow_excess.plain):
+    for kernel in (flow_infeasibility, flow_infeasibility.plain):
         assert kernel(x, dag.arcs, dag.tails, dag.heads, supply.copy()) == pytest.approx(
             naive, abs=1e-12
         )
@@ -189,7 +189,7 @@ def test_parallel_arcs_dead_ends_and_a_single_path():
     assert (dead.dimension, dead.radius, dead.diameter, dead.inner_radius) == (0, 0.0, 0.0, 0.0)
     np.testing.assert_array_equal(dead.lmo(-np.ones(5)), [0.0, 1.0, 0.0, 0.0, 0.0])
     np.testing.assert_array_equal(dead.tangent(np.ones(5)), np.zeros(5))
-    assert dead.excess(np.array([0.0, 1.0, 0.25, 0.0, 0.0])) == 0.25
+    assert dead.infeasibility(np.array([0.0, 1.0, 0.25, 0.0, 0.0])) == 0.25
     line = FlowPolytope.from_edges(itertools.pairwise(range(9)), source=0, target=8)
     assert (line.dimension, line.radius, line.diameter, line.inner_radius) == (0, 0.0, 0.0, 0.0)
     np.testing.assert_array_equal(line.center, np.ones(8))
@@ -216,7 +216,7 @@ def test_the_center_is_a_flow_that_uses_every_arc_worth_using(K):
     useful = useful_of(K)
     assert (K.center[useful] > 0).all()
     assert not K.center[~useful].any()
-    assert K.excess(K.center) <= 1e-14
+    assert K.infeasibility(K.center) <= 1e-14
     assert not K.center.flags.writeable
 
 
@@ -260,8 +260,8 @@ def test_the_inner_ball_touches_the_nearest_facet_and_stays_inside(K):
         key=lambda e: K.center[e] / lengths[e],
     )
     towards = -basis.T @ basis[:, closest] / lengths[closest]
-    assert K.excess(K.center + K.inner_radius * towards) <= 1e-12
-    assert K.excess(K.center + 1.01 * K.inner_radius * towards) > 1e-4 * K.inner_radius
+    assert K.infeasibility(K.center + K.inner_radius * towards) <= 1e-12
+    assert K.infeasibility(K.center + 1.01 * K.inner_radius * towards) > 1e-4 * K.inner_radius
 
 
 @given(K=graphs, seed=seeds)
@@ -275,14 +275,14 @@ def test_excess_is_zero_for_mixtures_of_paths_only(K, seed):
     rng = np.random.default_rng(seed)
     paths = vertices_of(K)
     x = rng.dirichlet(np.ones(len(paths))) @ paths
-    assert K.excess(x) <= 1e-14
+    assert K.infeasibility(x) <= 1e-14
     for e in range(len(x)):
         moved = x.copy()
         moved[e] += 0.125
-        assert K.excess(moved) == pytest.approx(0.125, abs=1e-12)
+        assert K.infeasibility(moved) == pytest.approx(0.125, abs=1e-12)
     if K.dimension:
         out = K.tangent(rng.standard_normal(len(x)))
-        assert K.excess(x + 10 * out / np.abs(out).max()) > 1.0
+        assert K.infeasibility(x + 10 * out / np.abs(out).max()) > 1.0
 
 
 # --- splitting a flow into paths ------------------------------------------------------------------
@@ -458,9 +458,9 @@ def test_a_hundred_thousand_arcs_are_projected_in_no_time(hundred_thousand):
     v = K.lmo(a)
     assert time.perf_counter() - began < 1.0
     assert v.sum() == 1001
-    assert K.excess(v) == 0.0
+    assert K.infeasibility(v) == 0.0
     assert (K.center > 0).all()
-    assert K.excess(K.center) <= 1e-12
+    assert K.infeasibility(K.center) <= 1e-12
     assert (a - Ta) @ (v - K.center) == pytest.approx(0.0, abs=1e-7)
 
 

@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covering import few
-from tidewolf import __version__, learners, problems, rivals
+from tidewolf import __version__, baselines, learners, problems
 from tidewolf.cli import main
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import Interrupted, InvalidInput, NotSupported, OtherVersions
@@ -148,7 +148,7 @@ def test_the_numbers_of_a_folder_are_those_of_plain_runs(folder):
     ):
         problem = problems.adversarial(rounds=60, seed=seed, kind="moving")
         plain = run(
-            {**learners.every(), **rivals.every()}[name](problem.K, horizon=60), problem.stream
+            {**learners.every(), **baselines.every()}[name](problem.K, horizon=60), problem.stream
         )
         kept = rows[rows["run"] == number]
         assert set(kept["learner"]) == {name}
@@ -275,7 +275,7 @@ def test_stopping_anywhere_and_going_on_changes_nothing(tmp_path_factory, stops)
         assert (here / "cut" / name).read_bytes() == (here / "whole" / name).read_bytes()
 
 
-EVERY = {**learners.every(), **rivals.every()}
+EVERY = {**learners.every(), **baselines.every()}
 REFUSED = {
     ("completion", "Resolve"): "has no linear description",
     ("completion", "WarmUp"): "has no linear description",

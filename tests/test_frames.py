@@ -124,9 +124,9 @@ def test_times_of_every_kind_are_the_same_times(make):
 
 def test_a_time_that_is_missing_is_not_known():
     stream = tw.Stream(tw.functions.Linear(TABLE), time=pd.Series([*DAYS[:3], None]))
-    assert stream.known(3) is None
+    assert stream.info(3) is None
     with pytest.raises(NotFinite, match="no time"):
-        tw.Known(time=pd.NaT)
+        tw.RoundInfo(time=pd.NaT)
 
 
 @both

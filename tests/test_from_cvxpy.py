@@ -180,7 +180,7 @@ def test_they_equal_their_built_in_twins():
     q, w = rows_of(Q, 4), rows_of(W, 5)
     points = list(np.random.default_rng(0).dirichlet(np.ones(N), 3))
     pieces = MaxAffine(m, np.ones((ROUNDS, 4)))
-    for made, twin in (
+    for made, reference in (
         (from_cvxpy(A @ X, X, {A: a}), Linear(a)),
         (from_cvxpy(A @ X - T, X, {A: a, T: b}), Affine(a, b)),
         (from_cvxpy(cp.max(X - A), X, {A: a}), Capacity(a)),
@@ -191,9 +191,9 @@ def test_they_equal_their_built_in_twins():
         ),
         (from_cvxpy(0.5 * cp.sum_squares(X) + A @ X, X, {A: a}), Quadratic(np.eye(N), a)),
     ):
-        assert type(made) is type(twin)
-        require_equal(made, twin, points)
-        assert made == twin or type(twin) is Quadratic  # up to rounding
+        assert type(made) is type(reference)
+        require_equal(made, reference, points)
+        assert made == reference or type(reference) is Quadratic  # up to rounding
     wealth = from_cvxpy(-cp.log(W @ X), X, {W: w})
     require_equal(wealth, LogWealth(w), points)
     assert from_cvxpy(0.5 * cp.sum_squares(X) + A @ X, X, {A: a}).P.shape == (N, N)
@@ -360,20 +360,20 @@ def test_runs_sessions_and_advice_take_them(tmp_path):
     curved = from_cvxpy(cp.norm(X - A) - cp.sum(cp.entr(X + 1.0)), X, {A: costs})
     run = tw.run(tw.LyapunovDescent(K), tw.Stream(curved, limits))
     assert np.isfinite(run.regret).all()
-    session = tw.Session(tw.Ensemble(K, advice=[tw.advice.Resolve()]))
+    session = tw.Session(tw.Ensemble(K, advice=[tw.experts.Resolve()]))
     for t in range(3):
         session.observe(loss=curved[t : t + 1], constraint=[limits[t : t + 1]])
     assert session.rounds == 3
-    full = tw.rivals.ProximalPenalty(K, horizon=rounds)
-    with tw.Session.open(tmp_path / "kept", full) as durable:
-        durable.observe(loss=losses[:1], constraint=limits[:1])
-        assert durable.rounds == 1
+    full = tw.baselines.ProximalPenalty(K, horizon=rounds)
+    with tw.Session.open(tmp_path / "kept", full) as storage:
+        storage.observe(loss=losses[:1], constraint=limits[:1])
+        assert storage.rounds == 1
     ball = from_cvxpy(cp.norm(X) - 1.0 + 0.0 * cp.exp(X[0]), X)
     with (
-        tw.Session.open(tmp_path / "refused", full) as durable,
+        tw.Session.open(tmp_path / "refused", full) as storage,
         pytest.raises(NotSupported),
     ):
-        durable.observe(loss=losses[:1], constraint=ball)
+        storage.observe(loss=losses[:1], constraint=ball)
     with pytest.raises(NotSupported, match="FromCvxpy"):
         tw.best_in_hindsight(K, tw.Stream(losses[:1], ball))
 

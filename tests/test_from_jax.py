@@ -1,4 +1,4 @@
-"""Functions from plain callables of jax; the laws are those of autograd_laws.py."""
+"""Functions from plain callables of jax; the laws are those of autograd_checks.py."""
 
 from __future__ import annotations
 
@@ -9,50 +9,50 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import autograd_laws as laws
+import autograd_checks as checks
 from tidewolf.core.errors import MissingExtra
 from tidewolf.functions import Linear, from_jax
 from tidewolf.testing import check_function
 
 
 def test_they_equal_built_in_functions():
-    laws.equal_to_built_in_ones(from_jax, jnp.log)
+    checks.equal_to_built_in_ones(from_jax, jnp.log)
 
 
 @pytest.mark.soak  # tests/test_from_torch.py has these laws of the same class in the quick suite
 def test_they_keep_the_laws_of_functions():
-    laws.laws_of_functions(from_jax)
+    checks.checks_of_functions(from_jax)
 
 
 def test_parts_are_the_whole():
-    laws.parts_are_the_whole(from_jax)
+    checks.parts_are_the_whole(from_jax)
 
 
 def test_callables_that_cannot_be_traced_are_computed_one_by_one():
-    laws.untraceable_callables_are_computed_one_by_one(from_jax)
+    checks.untraceable_callables_are_computed_one_by_one(from_jax)
 
 
 def test_a_weight_of_zero_asks_for_no_gradient():
-    laws.a_weight_of_zero_asks_for_no_gradient(from_jax)
+    checks.a_weight_of_zero_asks_for_no_gradient(from_jax)
 
 
 def test_bad_input_is_refused_in_a_sentence():
-    laws.sentences(from_jax)
+    checks.sentences(from_jax)
 
 
 def test_runs_and_sessions_take_them(tmp_path):
-    laws.runs_and_sessions_take_them(from_jax, tmp_path)
+    checks.runs_and_sessions_take_them(from_jax, tmp_path)
 
 
 def test_64_bits_hold_within_and_nowhere_else():
-    f = from_jax(lambda x, c: c @ x, laws.N, data=laws.C)
-    assert f.values(np.ones(laws.N)).dtype == np.float64
+    f = from_jax(lambda x, c: c @ x, checks.N, data=checks.C)
+    assert f.values(np.ones(checks.N)).dtype == np.float64
     assert jnp.asarray(1.0).dtype == jnp.float32
-    single = np.ones(laws.N, dtype=np.float32)
+    single = np.ones(checks.N, dtype=np.float32)
     assert f.values(single).dtype == np.float32
-    here = jnp.ones(laws.N)
+    here = jnp.ones(checks.N)
     assert isinstance(f.values(here), jax.Array)
-    np.testing.assert_allclose(f.values(here), laws.C.sum(axis=1), rtol=1e-5)
+    np.testing.assert_allclose(f.values(here), checks.C.sum(axis=1), rtol=1e-5)
 
 
 def test_few_programs_serve_any_number_of_rounds():
@@ -70,8 +70,8 @@ def test_few_programs_serve_any_number_of_rounds():
 
 def test_a_round_may_be_told_by_its_number_in_python():
     """`C[t]` of a NumPy array wants a number, not a tracer."""
-    f = from_jax(lambda t, x: laws.C[t] @ x, laws.N, rounds=laws.ROUNDS)
-    laws.require_equal(f, Linear(laws.C), [laws.RNG.normal(size=laws.N) for _ in range(2)])
+    f = from_jax(lambda t, x: checks.C[t] @ x, checks.N, rounds=checks.ROUNDS)
+    checks.require_equal(f, Linear(checks.C), [checks.RNG.normal(size=checks.N) for _ in range(2)])
 
 
 def test_kinks_have_a_subgradient():

@@ -1,4 +1,4 @@
-"""Functions from plain callables of torch; the laws are those of autograd_laws.py."""
+"""Functions from plain callables of torch; the laws are those of autograd_checks.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-import autograd_laws as laws
+import autograd_checks as checks
 import tidewolf as tw
 from tidewolf.core.errors import MissingExtra
 from tidewolf.functions import Linear, from_torch
@@ -16,37 +16,37 @@ from tidewolf.testing import check_function
 
 
 def test_they_equal_built_in_functions():
-    laws.equal_to_built_in_ones(from_torch, torch.log)
+    checks.equal_to_built_in_ones(from_torch, torch.log)
 
 
 def test_they_keep_the_laws_of_functions():
-    laws.laws_of_functions(from_torch)
+    checks.checks_of_functions(from_torch)
 
 
 def test_parts_are_the_whole():
-    laws.parts_are_the_whole(from_torch)
+    checks.parts_are_the_whole(from_torch)
 
 
 def test_callables_that_cannot_be_traced_are_computed_one_by_one():
-    laws.untraceable_callables_are_computed_one_by_one(from_torch)
+    checks.untraceable_callables_are_computed_one_by_one(from_torch)
 
 
 def test_a_weight_of_zero_asks_for_no_gradient():
-    laws.a_weight_of_zero_asks_for_no_gradient(from_torch)
+    checks.a_weight_of_zero_asks_for_no_gradient(from_torch)
 
 
 def test_bad_input_is_refused_in_a_sentence():
-    laws.sentences(from_torch)
+    checks.sentences(from_torch)
 
 
 def test_runs_and_sessions_take_them(tmp_path):
-    laws.runs_and_sessions_take_them(from_torch, tmp_path)
+    checks.runs_and_sessions_take_them(from_torch, tmp_path)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_points_of_torch_stay_torchs(dtype):
-    f = from_torch(laws.quadratic, laws.N, data=(laws.P, laws.C, laws.R))
-    points = [torch.tensor(laws.RNG.normal(size=laws.N), dtype=dtype) for _ in range(3)]
+    f = from_torch(checks.quadratic, checks.N, data=(checks.P, checks.C, checks.R))
+    points = [torch.tensor(checks.RNG.normal(size=checks.N), dtype=dtype) for _ in range(3)]
     check_function(f, points=points)
     x = points[0].requires_grad_(True)
     assert f.values(x).dtype == dtype
@@ -55,13 +55,13 @@ def test_points_of_torch_stay_torchs(dtype):
 
 
 def test_data_of_torch_and_read_only_data_stay_where_they_are():
-    data = torch.tensor(laws.C)
-    frozen = laws.C.copy()
+    data = torch.tensor(checks.C)
+    frozen = checks.C.copy()
     frozen.setflags(write=False)
-    x = np.ones(laws.N)
+    x = np.ones(checks.N)
     for given in (data, frozen):
-        f = from_torch(lambda x, c: c @ x, laws.N, data=given)
-        np.testing.assert_allclose(f.values(x), laws.C @ x)
+        f = from_torch(lambda x, c: c @ x, checks.N, data=given)
+        np.testing.assert_allclose(f.values(x), checks.C @ x)
         assert f.fields()["data"][0] is given
 
 
@@ -72,7 +72,7 @@ def test_kinks_have_a_subgradient():
 
 def test_a_learner_on_torch_plays_them():
     K = tw.sets.Simplex(3).to(torch.zeros(1, dtype=torch.float64))
-    costs = laws.RNG.normal(size=(10, 3))
+    costs = checks.RNG.normal(size=(10, 3))
     ours = tw.run(tw.LyapunovDescent(K), tw.Stream(from_torch(lambda x, c: c @ x, 3, data=costs)))
     theirs = tw.run(tw.LyapunovDescent(K), tw.Stream(Linear(torch.tensor(costs))))
     np.testing.assert_allclose(ours.losses, theirs.losses, atol=1e-9)

@@ -20,14 +20,14 @@ from tidewolf import experiments, learners, sets
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
 
 PARTS = (
-    "context",
+    "experts",
     "experiments",
     "functions",
     "learners",
     "networks",
     "problems",
     "projection",
-    "rivals",
+    "baselines",
     "sets",
     "sets.graph_tools",
     "testing",
@@ -36,7 +36,7 @@ RECORDS = {
     # what tidewolf gives, and nobody makes
     "Certificate", "Comparator", "Decisions", "Intervals", "Rates", "Run",
     "Projected", "Halfspaces", "LinearDescription", "Factors", "Tunnel", "Graph", "Table",
-    "ActiveSet", "Comparison",
+    "ActiveSet", "Adviser", "Comparison", "Named", "Proposals",
     "Explanation", "RunFolder", "Cut", "Demand", "PathShare", "NetworkStream",
     "Builder", "Batch", "Compiled", "Context", "ConvexSet", "CostlyMembership", "LinearTotal",
     "PiecewiseLinear", "Polyhedral", "Projectable",

@@ -20,11 +20,13 @@ def test_the_default_is_on_the_frontier_of_exact_projection_at_one_call_a_round(
     except InvalidInput as missing:
         pytest.skip(str(missing))
     found = tw.compare(
-        {"SinhaVaze": tw.rivals.SinhaVaze, "by default": by_default}, problem, cautions=decades(13)
+        {"SinhaVaze": tw.baselines.SinhaVaze, "by default": by_default},
+        problem,
+        cautions=decades(13),
     )
     (ours,) = found.frontier(name, "by default")
     assert ours.calls <= 1.0
-    assert ours.excess <= 1e-9
+    assert ours.infeasibility <= 1e-9
     assert found.on_frontier(name, "by default") <= ALLOWED
 
 
@@ -41,7 +43,7 @@ def test_oracle_calls_on_routing(seed: int) -> None:
     runs = {rate: tw.run(learner, problem.stream) for rate, learner in learners.items()}
     for rate, run in runs.items():
         assert (np.cumsum(run.calls) <= rate * np.arange(1, 1001) + 1e-6).all()
-        assert run.max_excess <= 1e-9
+        assert run.max_infeasibility <= 1e-9
     assert runs[1.0].oracle_calls <= 950
     assert runs[3.0].oracle_calls <= 2.0 * runs[1.0].oracle_calls, (
         "more calls than the projection needs are not spent"
@@ -53,9 +55,9 @@ def test_oracle_calls_on_routing(seed: int) -> None:
 def test_quality_comes_with_calls_on_routing() -> None:
     """At one call a round it is on the frontier of exact projection, whatever the caution."""
     problem, ours = tw.problems.routing(rounds=2000), {"LyapunovDescent": tw.LyapunovDescent}
-    rival = tw.compare([tw.rivals.SinhaVaze], problem, cautions=decades(9))
+    baseline = tw.compare([tw.baselines.SinhaVaze], problem, cautions=decades(9))
     found = tw.Comparison(
-        rival.venues,
-        rival.entries + tw.compare(ours, problem, cautions=(1.0, 3.0, 10.0, 30.0)).entries,
+        baseline.venues,
+        baseline.entries + tw.compare(ours, problem, cautions=(1.0, 3.0, 10.0, 30.0)).entries,
     )
     assert found.on_frontier("routing", "LyapunovDescent") <= ALLOWED

@@ -106,7 +106,8 @@ def test_what_is_right_is_never_refused(K, name):
 
 
 @pytest.mark.parametrize(
-    "learner", [tw.Ensemble, tw.rivals.SinhaVaze, tw.LyapunovFrankWolfe, tw.rivals.OnlineFrankWolfe]
+    "learner",
+    [tw.Ensemble, tw.baselines.SinhaVaze, tw.LyapunovFrankWolfe, tw.baselines.OnlineFrankWolfe],
 )
 def test_every_learner_finds_it(learner):
     value, subgradient, said = WRONG["twice a line"]

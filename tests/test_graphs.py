@@ -77,7 +77,7 @@ def test_every_set_over_a_graph_is_made_of_what_a_file_writes(kind, written):
     by_key = {setting.key: setting for setting in settings_of(make).values()}
     given = {by_key[key].name: by_key[key].check.read(value) for key, value in written.items()}
     K = make(**given)
-    assert K.excess(K.lmo(np.ones(K.shape))) <= 1e-9
+    assert K.infeasibility(K.lmo(np.ones(K.shape))) <= 1e-9
 
 
 @pytest.mark.parametrize(

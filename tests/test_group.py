@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidewolf.methods.steps.adagrad import DescentSums, descend
-from tidewolf.methods.steps.group import Part, Push, descend_together
+from tidewolf.methods.steps.group import Part, StepGradient, descend_together
 from tidewolf.methods.steps.overshoot import soften_overshoot
 from tidewolf.sets.base import Factors
 
@@ -25,13 +25,13 @@ def shares_of(rng, size):
     return rng.dirichlet(np.ones(size)) if size > 1 else np.ones(1)
 
 
-def push_of(rng, x, broken):
+def grad_of(rng, x, broken):
     P, value = None, 0.0
     g = rng.standard_normal(N)
     if broken:
         P, value = rng.standard_normal(N), rng.uniform(0.0, 0.5)
         g = g + P
-    return Push(g, float(g @ g), x, P, value)
+    return StepGradient(g, float(g @ g), x, P, value)
 
 
 @given(seed=seeds, size=st.integers(1, 3), broken=st.booleans(), keep=st.sampled_from([0.0, 0.4]))
@@ -44,25 +44,25 @@ def test_it_is_the_formulas_written_plainly(seed, size, broken, keep):
         Part(rng.standard_normal(N), float(phi[j]), sums[j], float(rng.uniform(0.5, 2.0)))
         for j in range(size)
     ]
-    push, scale = push_of(rng, rng.standard_normal(N), broken), float(rng.uniform(0.1, 1.0))
+    grad, scale = grad_of(rng, rng.standard_normal(N), broken), float(rng.uniform(0.1, 1.0))
     etas, prices, u = [], [], []
     for y, share, own, D, *_ in parts:
-        S = own.square_sum + share**2 * push.norm2
+        S = own.square_sum + share**2 * grad.norm2
         sigma = max(own.inverse_step, math.sqrt(S / 2) / (scale * D))
         etas.append(1 / (2 * sigma))
-        prices.append((sigma - own.inverse_step) * D**2 + share**2 * push.norm2 / (4 * sigma))
-        u.append(y - etas[-1] * share * push.g)
+        prices.append((sigma - own.inverse_step) * D**2 + share**2 * grad.norm2 / (4 * sigma))
+        u.append(y - etas[-1] * share * grad.g)
     back = 0.0
     if broken:
-        P = push.penalty_gradient
+        P = grad.penalty_gradient
         mean = sum(phi[j] * u[j] for j in range(size))
         square = sum(etas[j] * phi[j] ** 2 for j in range(size)) * (P @ P)
-        back = min(1.0, max(0.0, -push.penalty_value - P @ (mean - push.x)) / square)
-    found = descend_together(parts, push, scale, keep)
+        back = min(1.0, max(0.0, -grad.penalty_value - P @ (mean - grad.x)) / square)
+    found = descend_together(parts, grad, scale, keep)
     for j, (y, own) in enumerate(found):
         there = u[j]
         if broken:
-            there = u[j] + (1 - keep) * back * etas[j] * phi[j] * push.penalty_gradient
+            there = u[j] + (1 - keep) * back * etas[j] * phi[j] * grad.penalty_gradient
         assert y == pytest.approx(there)
         assert own.inverse_step == pytest.approx(1 / (2 * etas[j]))
         assert own.regret_bound == pytest.approx(sums[j].regret_bound + prices[j])
@@ -73,11 +73,11 @@ def test_it_is_the_formulas_written_plainly(seed, size, broken, keep):
 def test_a_group_of_one_is_the_plain_descent(seed):
     rng = np.random.default_rng(seed)
     y, sums = rng.standard_normal(N), DescentSums(*rng.uniform(0.0, 2.0, 3))
-    push = push_of(rng, rng.standard_normal(N), broken=True)
-    [(found, own)] = descend_together([Part(y, 1.0, sums, 1.3)], push, 0.3, 0.2)
-    plain, other = descend(y, push.g, push.norm2, sums, 1.3, 0.3)
+    grad = grad_of(rng, rng.standard_normal(N), broken=True)
+    [(found, own)] = descend_together([Part(y, 1.0, sums, 1.3)], grad, 0.3, 0.2)
+    plain, other = descend(y, grad.g, grad.norm2, sums, 1.3, 0.3)
     eta = 0.5 / other.inverse_step
-    plain = soften_overshoot(plain, push.x, push.penalty_gradient, push.penalty_value, eta, 0.2)
+    plain = soften_overshoot(plain, grad.x, grad.penalty_gradient, grad.penalty_value, eta, 0.2)
     assert found == pytest.approx(plain)
     assert own == pytest.approx(other)
 
@@ -106,11 +106,11 @@ def test_prices_pay_for_every_policy_that_keeps_the_limits(factors, seed, size, 
             value = float(rng.uniform(0.2, 1.0) * (a @ (x - u)))
             P = a
         g = grad_f if P is None else grad_f + P
-        push = Push(g, float(g @ g), x, P, value)
+        grad = StepGradient(g, float(g @ g), x, P, value)
         left += float(grad_f @ (x - u)) + value
         apart += float(g @ (x - sum(phi[j] * ys[j] for j in range(size))))
         parts = [Part(ys[j], float(phi[j]), sums[j], D) for j in range(size)]
-        moved = descend_together(parts, push, 1.0, keep, factors)
+        moved = descend_together(parts, grad, 1.0, keep, factors)
         ys, sums = [y for y, _ in moved], [own for _, own in moved]
         # a ball that contains the comparators, so that D is kept
         ys = [y if np.linalg.norm(y) <= 0.9 else 0.9 * y / np.linalg.norm(y) for y in ys]
@@ -122,8 +122,8 @@ def test_nothing_is_given_back_while_the_limit_pulls_at_what_has_not_moved():
     back from.
     """
     P = np.array([-1.0, -1.0, 0.0, 0.0])
-    push = Push(np.array([-1.0, 0.0, 0.0, 0.0]), 1.0, np.zeros(N), P, 0.0)
+    grad = StepGradient(np.array([-1.0, 0.0, 0.0, 0.0]), 1.0, np.zeros(N), P, 0.0)
     part = Part(np.zeros(N), 1.0, DescentSums.start(FACTORS), np.array([1.0, 1.5]))
-    [(y, _)] = descend_together([part], push, 1.0, 0.0, FACTORS)
-    [(plain, _)] = descend_together([part], push._replace(penalty_gradient=None), 1.0, 0.0, FACTORS)
+    [(y, _)] = descend_together([part], grad, 1.0, 0.0, FACTORS)
+    [(plain, _)] = descend_together([part], grad._replace(penalty_gradient=None), 1.0, 0.0, FACTORS)
     assert y.tolist() == plain.tolist()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidewolf.methods.steps.hedge import Mixer, log_members
+from tidewolf.methods.steps.hedge import Mixer, log_experts
 
 seeds = st.integers(0, 2**32)
 EVERYONE = np.ones(4, dtype=bool)
@@ -36,12 +36,12 @@ def hostile(kind, rng, rounds=60, members=4):
 KINDS = ["greedy", "rare and huge", "growing", "turning", "signs"]
 
 
-def played(kind, seed, rounds=60, scale=1.0, shift=0.0, asleep=0.0):
+def played(kind, seed, rounds=60, scale=1.0, shift=0.0, skipped=0.0):
     """The mixers after each round, and the weights and centred losses of each."""
     rng = np.random.default_rng(seed)
     losses, mixer, found = hostile(kind, rng, rounds), Mixer.start(4), []
     for t in range(rounds):
-        awake = rng.random(4) >= asleep
+        awake = rng.random(4) >= skipped
         awake[0] = True
         p = mixer.weights(awake)
         row = (np.arange(4) == p.argmax()) * 1.0 if losses is None else losses[t]
@@ -53,20 +53,20 @@ def played(kind, seed, rounds=60, scale=1.0, shift=0.0, asleep=0.0):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@given(seed=seeds, asleep=st.sampled_from([0.0, 0.4]))
+@given(seed=seeds, skipped=st.sampled_from([0.0, 0.4]))
 @settings(max_examples=6)
-def test_nobody_is_lost_to_by_more_than_twice_the_gap(kind, seed, asleep):
+def test_nobody_is_lost_to_by_more_than_twice_the_gap(kind, seed, skipped):
     total, size, variances, range_ = np.zeros(4), 0.0, 0.0, 0.0
     before = 0.0
-    for mixer, p, row in played(kind, seed, asleep=asleep):
+    for mixer, p, row in played(kind, seed, skipped=skipped):
         total, size = total + row, size + float(np.abs(row).max())
         variances, range_ = variances + float(p @ row**2), max(range_, float(np.ptp(row)))
         assert mixer.totals == pytest.approx(total, abs=1e-12 * size)
         assert (-total).max() <= 2.0 * mixer.gap + 1e-12 * size
         assert mixer.gap >= before
         before = mixer.gap
-    Lam = log_members(4)
-    if not asleep:
+    Lam = log_experts(4)
+    if not skipped:
         allowed = 2.0 * math.sqrt(Lam * variances) + range_ * (4.0 / 3.0 * Lam + 2.0)
         assert 2.0 * mixer.gap <= allowed + 1e-12 * size
 
@@ -124,8 +124,8 @@ def test_all_weight_on_one_that_falls_asleep_goes_to_the_others():
     """Its weight is 1 to all digits: renormalised weights would be 0/0."""
     mixer = Mixer(np.array([0.0, 1e6, 1e6, 2e6]), gap=1.0)
     assert mixer.weights(EVERYONE).tolist() == [1.0, 0.0, 0.0, 0.0]
-    asleep = np.array([False, True, True, True])
-    assert mixer.weights(asleep).tolist() == [0.0, 0.5, 0.5, 0.0]
+    skipped = np.array([False, True, True, True])
+    assert mixer.weights(skipped).tolist() == [0.0, 0.5, 0.5, 0.0]
 
 
 @given(seed=seeds, weight=st.sampled_from([0.1, 1.0, 7.0]))
@@ -137,7 +137,7 @@ def test_values_of_exp_concave_losses_have_no_gap(seed, weight):
     rng, mixer, total = np.random.default_rng(seed), Mixer.start(4), np.zeros(4)
     points = rng.dirichlet(np.ones(3), 4)
     for _ in range(40):
-        mixer = mixer.at_least(weight * log_members(4))
+        mixer = mixer.at_least(weight * log_experts(4))
         gap = mixer.gap
         returns = rng.lognormal(0.0, 0.5, 3)
         x = mixer.weights(EVERYONE) @ points
@@ -153,7 +153,7 @@ def test_a_mixer_of_one_is_one():
         assert mixer.weights(np.ones(1, dtype=bool)).tolist() == [1.0]
         mixer = mixer.updated(np.zeros(1))
     assert mixer.gap == 0.0
-    assert log_members(1) == math.log(2)
+    assert log_experts(1) == math.log(2)
 
 
 def test_losses_of_any_size_do_not_overflow():

@@ -77,7 +77,7 @@ class Corners(ConvexSet, Polyhedral):
             + self.shift
         )
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         from scipy.optimize import nnls
 
         corners = to_numpy(self.points).reshape(len(to_numpy(self.points)), -1)
@@ -190,7 +190,7 @@ def test_the_bracket_holds_the_enumerated_minimum(seed: int, n: int, k: int, roo
     assert got.lower <= best + 1e-8
     assert best - 1e-8 <= got.upper <= got.lower + 1e-8
     assert got.point is not None
-    assert Simplex(n).excess(got.point) <= 1e-9
+    assert Simplex(n).infeasibility(got.point) <= 1e-9
     assert stream.constraints.values(got.point).max() <= 1e-8
     assert not got.point.flags.writeable
 
@@ -412,7 +412,7 @@ class Disc(ConvexSet):
     def lmo(self, direction: Array) -> Array:
         return -direction / max(norm(direction), 1e-300)
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         return max(0.0, norm(x) - 1.0)
 
     @classmethod

@@ -54,7 +54,7 @@ for K in (tw.sets.Simplex(4), tw.sets.Box(np.zeros(4), np.ones(4))):
     limits = tw.functions.Capacity(0.3 + 0.4 * rng.random((50, 4)))
     stream = tw.Stream(tw.functions.Linear(rng.random((50, 4))), limits)
     run = tw.run(tw.LyapunovDescent(K, horizon=50), stream)
-    assert run.max_excess <= 1e-9
+    assert run.max_infeasibility <= 1e-9
     print(float(run.losses.sum()).hex(), float(run.violations.sum()).hex(), run.oracle_calls)
 """
 BLOCKED = """

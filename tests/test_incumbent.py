@@ -127,12 +127,12 @@ def test_numbers_that_were_rounded_are_taken_as_the_nearest_decision_and_that_is
     assert "rows were rounded, and are taken as the nearest decision, at most" in said
     summary = json.loads((here / "out" / "summary.json").read_text())
     assert told(summary) == pytest.approx(expected(), abs=1e-2)
-    assert summary["incumbent"]["max_excess"] < 1e-9
+    assert summary["incumbent"]["max_infeasibility"] < 1e-9
 
 
-def outside(excess):
+def outside(infeasibility):
     shares = SHARES.copy()
-    shares[4, 0] += excess
+    shares[4, 0] += infeasibility
     return shares
 
 

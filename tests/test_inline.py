@@ -34,14 +34,14 @@ from tidewolf.service.description import Description
 SIMPLEX = {"kind": "Simplex", "n": 3}
 
 
-def asked_for(body):
+def requested_experiment(body):
     """The set and the learner of a request."""
     return Description.of(body).inline
 
 
 def made(body):
     """The learner of a request."""
-    asked = asked_for(body)
+    asked = requested_experiment(body)
     return asked.decider(asked.reader())
 
 
@@ -55,7 +55,7 @@ def test_a_small_set_of_every_kind_is_described_here():
 
 @pytest.mark.parametrize("kind", SETS)
 def test_every_kind_of_set_is_made_of_a_request(kind):
-    asked = asked_for(json.loads(json.dumps(described(kind))))
+    asked = requested_experiment(json.loads(json.dumps(described(kind))))
     reader = asked.reader()
     assert type(reader.K).__name__ == kind
     size, foreseen = math.prod(reader.K.shape), entries_of(asked.hard_set)
@@ -94,7 +94,7 @@ def test_a_network_of_a_request_is_that_of_its_files(given, tmp_path):
     lines = [f"{key} = {_toml(value)}" for key, value in said.items()]
     (tmp_path / "net.toml").write_text("\n".join(["[set]", *lines, ""]))
     experiment = load(tmp_path / "net.toml")
-    of_files, asked = RoundReader(experiment), asked_for({"set": given})
+    of_files, asked = RoundReader(experiment), requested_experiment({"set": given})
     reader = asked.reader()
     assert reader.K == of_files.K
     assert reader.names == of_files.names
@@ -112,18 +112,22 @@ def _toml(value):
 
 
 def test_without_a_learner_the_usual_one_decides():
-    asked = asked_for({"set": SIMPLEX})
+    asked = requested_experiment({"set": SIMPLEX})
     assert asked.learner == USUAL
     assert asked.rounds is None
-    asked = asked_for({"set": SIMPLEX, "cautions": [3.0], "rounds": 50, "format": 1, "name": "x"})
+    asked = requested_experiment(
+        {"set": SIMPLEX, "cautions": [3.0], "rounds": 50, "format": 1, "name": "x"}
+    )
     learner = asked.decider(asked.reader())
     assert (learner.caution, learner.horizon) == (3.0, 50)
     named = {"name": "Ensemble", "horizon": 7, "caution": 2.0}
-    asked = asked_for({"set": SIMPLEX, "caution": 3.0, "rounds": 50, "learners": [named]})
+    asked = requested_experiment(
+        {"set": SIMPLEX, "caution": 3.0, "rounds": 50, "learners": [named]}
+    )
     learner = asked.decider(asked.reader())
     assert (learner.caution, learner.horizon) == (2.0, 7)
     bandit = {"set": {"kind": "L2Ball", "n": 3}, "learners": ["BanditPrimalDual"], "seeds": [5]}
-    asked = asked_for({**bandit, "rounds": 10})
+    asked = requested_experiment({**bandit, "rounds": 10})
     assert asked.decider(asked.reader()).seed == 5
 
 
@@ -161,23 +165,23 @@ LARGE = [
 def test_what_is_too_large_is_refused_before_it_is_built(large):
     start = time.process_time()
     with pytest.raises(InvalidInput, match=r"^set.*(at most|too many)"):
-        asked_for({"set": large})
+        requested_experiment({"set": large})
     assert time.process_time() - start < 5.0
 
 
 def test_what_is_too_deep_or_too_much_is_refused():
-    assert asked_for({"set": nested(5)}).reader().K.shape == (3,)
+    assert requested_experiment({"set": nested(5)}).reader().K.shape == (3,)
     with pytest.raises(InvalidInput, match=r"go no deeper|nested too deeply"):
-        asked_for({"set": nested(DEEPEST + 1)})
+        requested_experiment({"set": nested(DEEPEST + 1)})
     deep = []
     for _ in range(10**5):
         deep = [deep]
     with pytest.raises(InvalidInput, match="nested too deeply"):
-        asked_for({"set": SIMPLEX, "names": deep})
+        requested_experiment({"set": SIMPLEX, "names": deep})
     while deep:  # Python takes lists apart by recursion
         deep = deep.pop()
     with pytest.raises(InvalidInput, match="says too much: it has over 1,000,000 values"):
-        asked_for({"set": {"kind": "Permutahedron", "weights": [1.0] * 1_000_001}})
+        requested_experiment({"set": {"kind": "Permutahedron", "weights": [1.0] * 1_000_001}})
 
 
 def test_what_is_no_request_is_a_sentence_whatever_it_is():
@@ -268,7 +272,7 @@ def outcome(read, row):
 @pytest.mark.parametrize("body", READERS.values(), ids=READERS)
 @given(data=st.data())
 def test_rows_are_read_quickly_as_they_are_slowly(body, data):
-    reader = READ.setdefault(json.dumps(body), asked_for(body).reader())
+    reader = READ.setdefault(json.dumps(body), requested_experiment(body).reader())
     row = data.draw(rows_for(reader))
     slowly = outcome(reader.read_slowly, row)
     assert outcome(reader.functions, row) == slowly
@@ -281,7 +285,7 @@ READ: dict[str, RoundReader] = {}
 
 @pytest.mark.parametrize("body", READERS.values(), ids=READERS)
 def test_a_row_that_looks_like_the_one_before_is_read_quickly(body):
-    reader = asked_for(body).reader()
+    reader = requested_experiment(body).reader()
     names = reader.names if reader.network is None else reader.network.link_names
     row = {"costs": dict.fromkeys(names, 1.0), "capacities": [0.5] * len(names)}
     assert reader._quick.functions(row) is None
@@ -309,7 +313,7 @@ def test_a_row_of_a_hundred_entries_takes_a_fraction_of_a_table():
 
 def test_the_whole_body_of_an_example_is_read():
     own = ("expire_after", "deadline", "stale_after", "fallback", "why")
-    asked = asked_for({key: value for key, value in WHOLE.items() if key not in own})
+    asked = requested_experiment({key: value for key, value in WHOLE.items() if key not in own})
     assert asked.seed == 3
     assert asked.learner.given["caution"] == 2.0
     assert asked.decider(asked.reader()).advice[1].data == 2

@@ -89,7 +89,7 @@ def holds(K, stream, got, width):
     assert got.method == SemidefiniteProgramming.name
     assert got.lower <= got.upper
     assert got.upper - got.lower <= width * abs(got.upper)
-    assert K.excess(got.point) <= 1e-9 * max(K.radius, np.abs(got.point).max())
+    assert K.infeasibility(got.point) <= 1e-9 * max(K.radius, np.abs(got.point).max())
     size = max(1.0, K.radius)
     assert stream.constraints.values(got.point).max() <= 2e-9 * size
     assert float(stream.losses.values(got.point).sum()) <= got.upper + 1e-12 * abs(got.upper)
@@ -343,10 +343,10 @@ def test_repeated_rounds_are_distinct_rows_once_and_decide_the_trace():
         assert rows.equations().tolist() == [True] * n + [False]
         sides = Sides.of(rows, ~rows.equations())
         span = Span(rows, np.flatnonzero(rows.equations()))
-        decided, hold = span.decided(sides.matrix(rows), sides.b)
+        decided, hold = span.implied(sides.matrix(rows), sides.b)
         assert decided.tolist() == [True]
         assert hold
-        assert not span.decided(sides.matrix(rows), sides.b - 0.1)[1]
+        assert not span.implied(sides.matrix(rows), sides.b - 0.1)[1]
 
 
 def test_the_solver_keeps_equations_to_the_last_digits():

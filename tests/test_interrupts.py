@@ -20,12 +20,12 @@ import pytest
 
 import tidewolf as tw
 from tidewolf.core.errors import CheckpointError
-from tidewolf.durable import File
+from tidewolf.storage import File
 
 ALL = str(Path(tw.__file__).parent)
 WHERE_IT_CHANGES = tuple(
     f"{ALL}/{name}.py"
-    for name in ("session", "memory", "durable/journal", "durable/file", "durable/database")
+    for name in ("session", "memory", "storage/journal", "storage/file", "storage/database")
 )
 LEARNER = tw.LyapunovDescent(tw.sets.Simplex(3))
 COSTS, CAPACITIES = np.random.default_rng(14).random((2, 2_000, 3))
@@ -89,7 +89,7 @@ def in_file(path):
 def opened(path, every):
     """A session in a file, which is not flushed to disk: no power fails here."""
     session = tw.Session.open(path, LEARNER, snapshot_every=every)
-    session._keeper._home._db.execute("PRAGMA synchronous = OFF")
+    session._keeper._backend._db.execute("PRAGMA synchronous = OFF")
     return session
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from covering import few, thinned
-from tidewolf import learners, rivals
+from tidewolf import baselines, learners
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.evaluation.intervals import _family, shared_intervals
 from tidewolf.functions import Capacity, Custom, Linear
@@ -23,7 +23,7 @@ from tidewolf.methods.base import Bound, Learner
 from tidewolf.problems.adversarial import KINDS
 from tidewolf.sets import Box, Simplex
 
-EVERY = {**learners.every(), **rivals.every()}
+EVERY = {**learners.every(), **baselines.every()}
 PROMISING = [
     name for name, kind in EVERY.items() if kind.bound_between is not Learner.bound_between
 ]

@@ -272,7 +272,7 @@ def interpreted(monkeypatch) -> Counter[str]:
 def test_light_kernels_give_the_bits_of_machine_code_and_call_light_ones_alone(interpreted):
     light = [each for each in every_kernel() if each.light]
     problem = tw.problems.named("routing")(rounds=40)
-    for kind in (tw.PrimalDual, tw.DriftPlusPenalty, tw.rivals.SinhaVaze):
+    for kind in (tw.PrimalDual, tw.DriftPlusPenalty, tw.baselines.SinhaVaze):
         run = tw.run(kind(problem.K, horizon=40), problem.stream)
     problem.K.paths(run.learner.act(run.final_state))
     vertex = problem.K.answer(problem.stream.losses.C[0]).vertex

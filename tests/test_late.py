@@ -19,10 +19,10 @@ from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
 from tidewolf.core.feedback import Arrival, FullInformation, Instead, first_order
 from tidewolf.evaluation.metrics import table_metrics
 from tidewolf.evaluation.recording import Recording
-from tidewolf.methods.late import coming_round
+from tidewolf.methods.late import next_round
 from tidewolf.methods.steps import lyapunov
 from tidewolf.methods.steps.lyapunov import LyapunovWeights
-from tidewolf.testing.late_laws import late_stream, takes_late
+from tidewolf.testing.late_checks import late_stream, takes_late
 from tidewolf.testing.learner_trial import LearnerTrial
 from tidewolf.testing.learners import hostile_stream, together
 
@@ -89,8 +89,8 @@ def test_the_loop_is_decided_and_arrived_written_by_hand(seed, learner):
     K = tw.sets.Simplex(3)
     learner = {
         "descent": tw.LyapunovDescent(K, max_move=0.3),
-        "ensemble": tw.Ensemble(K, context=tw.context.Season(5), advice=[tw.advice.Resolve()]),
-        "resolve": tw.rivals.Resolve(K, headroom=1.0),
+        "ensemble": tw.Ensemble(K, context=tw.experts.Season(5), advice=[tw.experts.Resolve()]),
+        "resolve": tw.baselines.Resolve(K, headroom=1.0),
     }[learner]
     rng = np.random.default_rng(seed)
     plain, T = hostile_stream(K, 14, seed), 14
@@ -104,9 +104,9 @@ def test_the_loop_is_decided_and_arrived_written_by_hand(seed, learner):
         assert ours.x.tolist() == x.tolist()
         assert ours.losses.tolist() == plain.losses[t : t + 1].values(x).tolist()
         if arrives[t] > t:
-            state = learner.decided(state)
+            state = learner.defer(state)
         if arrives[t] >= T:
-            state = learner.forgotten(state, [t])
+            state = learner.drop(state, [t])
         told = []
         for s in np.flatnonzero(arrives == t).tolist():
             f, g = plain.losses[s : s + 1], plain.constraints[s : s + 1]
@@ -121,10 +121,10 @@ def test_the_loop_is_decided_and_arrived_written_by_hand(seed, learner):
             ]
             told.append(Arrival(s, seen, there, None if there is None else Instead(*values)))
         if told:
-            state = learner.arrived(state, told[::-1])
+            state = learner.on_feedback(state, told[::-1])
         assert ours.seen is bool(told)
         assert learner.save(ours.state) == learner.save(state)
-        assert coming_round(state) == t + 1
+        assert next_round(state) == t + 1
 
 
 def test_rounds_that_are_not_seen_do_not_exist_for_late_feedback_either():
@@ -141,7 +141,7 @@ def test_rounds_that_are_not_seen_do_not_exist_for_late_feedback_either():
 
 def test_a_recording_goes_on_in_the_middle_with_rounds_pending():
     K = tw.sets.Simplex(3)
-    learner = tw.Ensemble(K, advice=[tw.advice.Resolve()])
+    learner = tw.Ensemble(K, advice=[tw.experts.Resolve()])
     stream = late_stream(LearnerTrial(learner, hostile_stream(K, 26, 1)))
     whole, half = Recording(learner, stream), Recording(learner, stream)
     for _ in whole.advance():
@@ -175,14 +175,14 @@ LEARNERS = [
     tw.LyapunovFrankWolfe,
     tw.PrimalDual,
     tw.DriftPlusPenalty,
-    *(getattr(tw.rivals, name) for name in tw.rivals.__all__),
+    *(getattr(tw.baselines, name) for name in tw.baselines.__all__),
 ]
 
 
 @pytest.mark.parametrize("kind", LEARNERS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("seed", few(1, [0, 1, 2]))
 def test_no_total_exceeds_its_bound_with_delays_and_overrides(kind, seed):
-    K = PLAIN[seed % 2] if kind is not tw.rivals.Resolve else PLAIN[0]
+    K = PLAIN[seed % 2] if kind is not tw.baselines.Resolve else PLAIN[0]
     for learner in kind.examples(K, 20)[:2]:
         if not takes_late(learner):
             continue
@@ -205,7 +205,7 @@ def test_rounds_of_one_cell_that_arrive_together_stay_within_their_bound():
         tw.functions.Linear([[1.0, 1.0], [-100.0, -100.0]]), arrives=[1, 1], context=[0, 0]
     )
     K = tw.sets.Box([-1.0, -1.0], [1.0, 1.0])
-    run = tw.run(tw.Ensemble(K, context=tw.context.Categories(2)), stream)
+    run = tw.run(tw.Ensemble(K, context=tw.experts.Categories(2)), stream)
     assert run.regret[1] <= run.bound.regret * (1.0 + 1e-9)
     assert run.bound.regret < 300.0  # losing all that can be lost costs 396
 
@@ -226,7 +226,7 @@ def test_late_batches_with_a_context_stay_within_both_bounds(seed, K):
     rng, T, batch = np.random.default_rng(seed), 6, 3
     growing = np.where(np.arange(T) % batch, -(10.0 ** rng.uniform(0, 3, T)), 1.0)
     C = growing[:, None] * rng.choice([-1.0, 1.0], K.shape) * rng.uniform(0.5, 1.0, (T, *K.shape))
-    context, arrives = tw.context.Categories(2), np.arange(T) // batch * batch + batch - 1
+    context, arrives = tw.experts.Categories(2), np.arange(T) // batch * batch + batch - 1
     cells = np.repeat(rng.integers(2, size=T // batch), batch)
     stream = tw.Stream(tw.functions.Linear(C), arrives=arrives, context=cells)
     learner = tw.Ensemble(K, context=context)
@@ -257,10 +257,10 @@ def test_nothing_is_promised_beforehand_for_what_comes_late_or_is_held_back():
     given_ = {"horizon": 30, "loss_lipschitz": 1e3, "constraint_lipschitz": 10.0}
     stream = hostile_stream(K, 30, 1)
     for maker in (tw.LyapunovDescent, tw.Ensemble):
-        assert maker(K, **given_).promise().regret is not None
-        assert "max_move" in maker(K, max_move=0.1, **given_).promise().reason
+        assert maker(K, **given_).guarantee().regret is not None
+        assert "max_move" in maker(K, max_move=0.1, **given_).guarantee().reason
         run = tw.run(maker(K, **given_), late(stream, np.arange(30) + 1))
-        assert run.certificate.regret.promise is None
+        assert run.certificate.regret.guarantee is None
         assert "feedback that comes in order" in str(run.certificate)
         assert run.certificate.holds is not False
 
@@ -286,7 +286,7 @@ class Told:
 
     def __init__(self, learner, state):
         if isinstance(learner, tw.Ensemble):
-            own = state.coming
+            own = state.upcoming
             self.x, self.mix, self.points, self.shares = own.x, own.mix, own.points, own.shares
         else:
             self.x, self.mix, self.points = learner.act(state), state.point.x, ()
@@ -304,18 +304,18 @@ class Sums:
         self.mixed = isinstance(learner, tw.Ensemble)
         self.scales = list(learner.step_scales) if self.mixed else [learner.step_scale]
         self.cells = learner.context.cells if self.mixed and learner.context is not None else 0
-        self.members = len(learner.names) if self.mixed else 0
+        self.experts = len(learner.names) if self.mixed else 0
         groups = len(self.scales) + self.cells
         self.S, self.sigma, self.M = np.zeros((3, groups))
         self.C = np.zeros(len(self.scales) + (self.cells > 0))
-        self.A, self.price = np.zeros(self.members), 0.0
+        self.A, self.price = np.zeros(self.experts), 0.0
         self.weights = LyapunovWeights(self.K, learner.caution, learner.horizon)
 
     def arrive(self, state, told, pending):
         """`told`: pairs of what was decided and the functions, with what was played."""
         blocks = [first_order(f, g, x, g.values(x)) for _, (f, g), x in told]
-        weighed = self.weights.weigh(state.ledger, together(blocks))
-        unit = math.ldexp(1.0, weighed.ledger.exponent)
+        weighed = self.weights.weigh(state.dual, together(blocks))
+        unit = math.ldexp(1.0, weighed.dual.exponent)
         V, w = 1.0 / self.learner.caution, unit * weighed.penalty_weight
         s = [self.K.tangent(V * b.loss_gradient + w * b.constraint_gradient) for b in blocks]
         for (own, _, x), each in zip(told, s, strict=True):
@@ -362,11 +362,11 @@ def followed(learner, stream, valued):
     """
     sums, state, decided = Sums(learner), learner.start(), {}
     for t, played in enumerate(tw.play(learner, stream)):
-        if (known := stream.known(t)) is not None:
-            state = learner.informed(state, known)
+        if (known := stream.info(t)) is not None:
+            state = learner.with_info(state, known)
         decided[t] = Told(learner, state)
         if stream.arrives[t] > t:
-            state = learner.decided(state)
+            state = learner.defer(state)
         due = np.flatnonzero(stream.arrives == t).tolist()
         told = []
         for s in due:
@@ -385,8 +385,8 @@ SETTINGS = {
     "descent": (tw.LyapunovDescent, {"step_scale": 0.7}, "any"),
     "capped": (tw.LyapunovDescent, {"max_move": 0.05}, "any"),
     "ensemble": (tw.Ensemble, {}, "any"),
-    "resolving": (tw.Ensemble, {"advice": [tw.advice.Resolve()], "max_move": 0.1}, "any"),
-    "season": (tw.Ensemble, {"context": tw.context.Season(6, cells=3)}, "one by one"),
+    "resolving": (tw.Ensemble, {"advice": [tw.experts.Resolve()], "max_move": 0.1}, "any"),
+    "season": (tw.Ensemble, {"context": tw.experts.Season(6, cells=3)}, "one by one"),
 }
 
 
@@ -413,7 +413,7 @@ def test_the_sums_of_bounds_are_those_of_the_formulas_written_plainly(
         if delays == "one by one":
             stream = late(stream, np.arange(26) + 4, stream.played)
         sums, state = followed(learner, stream, valued)
-        unit = math.ldexp(1.0, state.ledger.exponent)
+        unit = math.ldexp(1.0, state.dual.exponent)
     bounds = learner.bounds(state) if sums.mixed else (state.descent.regret_bound,)
     size = np.abs(sums.C).max() + 1e-9
     assert unit * np.array(bounds) == pytest.approx(sums.C, abs=1e-9 * size)
@@ -435,14 +435,14 @@ def told(costs, room):
 
 
 def test_resolving_goes_by_the_numbers_of_rounds_and_not_by_when_they_come():
-    adviser = tw.advice.Resolve(headroom=0)
+    adviser = tw.experts.Resolve(headroom=0)
     K, early = told([0.0, 1.0], 0.3)
     _, newer = told([0.0, 1.0], 0.7)
     state = adviser.observe_round(K, adviser.start(K), newer, K.center, 5)
     state = adviser.observe_round(K, state, early, K.center, 2)
     (x,) = adviser.propose(K, state, None, 8, 0, ()).points
     assert x == pytest.approx([0.7, 0.3])
-    period = tw.advice.Resolve(3, headroom=0)
+    period = tw.experts.Resolve(3, headroom=0)
     state = period.observe_round(K, period.start(K), newer, K.center, 5)
     state = period.observe_round(K, state, early, K.center, 4)
     assert [
@@ -454,7 +454,7 @@ def test_resolving_goes_by_the_numbers_of_rounds_and_not_by_when_they_come():
 
 def test_headroom_is_the_usual_drop_over_as_many_rounds_as_the_data_is_old():
     """Room falls by 0.01 a round; data that is 3 rounds old lacks 0.03."""
-    adviser = tw.advice.Resolve(headroom=(0, 1))
+    adviser = tw.experts.Resolve(headroom=(0, 1))
     K = tw.sets.Simplex(2)
     state = adviser.start(K)
     for t in range(12):
@@ -470,9 +470,9 @@ def test_headroom_is_the_usual_drop_over_as_many_rounds_as_the_data_is_old():
 
 
 def test_a_duration_finds_rounds_by_their_time_though_they_come_late():
-    adviser = tw.advice.Resolve("3h", headroom=0)
+    adviser = tw.experts.Resolve("3h", headroom=0)
     K = tw.sets.Simplex(2)
-    learner = tw.rivals.Resolve(K, data="3h")
+    learner = tw.baselines.Resolve(K, data="3h")
     rooms = np.linspace(0.2, 0.9, 12)
     stream = tw.Stream(
         tw.functions.Linear([[0.0, 1.0]] * 12),

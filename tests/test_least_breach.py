@@ -56,7 +56,7 @@ def test_the_bracket_holds_what_brute_force_finds(seed, n, rounds):
     # a grid point lies within a cell of the best one, and each round changes by at most that much
     assert least - found.upper <= rounds * (1.0 / 24) * n
     assert breach(stream, found.point) == pytest.approx(found.upper)
-    assert K.excess(found.point) < 1e-9
+    assert K.infeasibility(found.point) < 1e-9
 
 
 @settings(max_examples=12)

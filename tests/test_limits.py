@@ -81,13 +81,13 @@ def hostile(kind, K, rounds, seed, limits=3):
 
 def learners(K):
     return {
-        "descent": tw.LyapunovDescent(K, per_limit=True),
-        "in blocks": tw.LyapunovDescent(K, per_limit=True, block=3, calls_per_round=0.4),
-        "cautious": tw.Ensemble(K, per_limit=True, caution=100.0),
+        "descent": tw.LyapunovDescent(K, per_constraint=True),
+        "in blocks": tw.LyapunovDescent(K, per_constraint=True, block=3, calls_per_round=0.4),
+        "cautious": tw.Ensemble(K, per_constraint=True, caution=100.0),
         "seasons": tw.Ensemble(
-            K, per_limit=True, context=tw.context.Season(7, cells=2), max_move=0.2
+            K, per_constraint=True, context=tw.experts.Season(7, cells=2), max_move=0.2
         ),
-        "advice": tw.Ensemble(K, per_limit=True, advice=[tw.advice.Resolve()]),
+        "advice": tw.Ensemble(K, per_constraint=True, advice=[tw.experts.Resolve()]),
     }
 
 
@@ -142,7 +142,7 @@ def test_feedback_adds_up_each_limit_over_the_rounds_in_which_it_is_broken(seed)
         assert found.violations[row] == pytest.approx(table[mine, i].sum())
         assert found.gradients[row] == pytest.approx(A[mine, i].sum(axis=0))
         assert found.slopes[row] == pytest.approx(np.linalg.norm(A[mine, i], axis=1).max())
-    seen = first_order(Linear(A[:, 0]), batch, x, batch.values(x), per_limit=True)
+    seen = first_order(Linear(A[:, 0]), batch, x, batch.values(x), per_constraint=True)
     parts = [
         first_order(Linear(A[t : t + 1, 0]), batch[t : t + 1], x, batch.values(x)[t : t + 1], True)
         for t in range(T)
@@ -173,12 +173,12 @@ def three(values):
     """Feedback on a round with three limits."""
     limits = MaxAffine([np.eye(3)], [-np.asarray(values, dtype=float)])
     x = np.zeros(3)
-    return first_order(Linear([[1.0, -1.0, 0.5]]), limits, x, limits.values(x), per_limit=True)
+    return first_order(Linear([[1.0, -1.0, 0.5]]), limits, x, limits.values(x), per_constraint=True)
 
 
 @pytest.mark.parametrize("block", [1, 3])
 def test_bad_limits_and_another_number_of_them_are_refused(block):
-    learner = tw.LyapunovDescent(Simplex(3), per_limit=True, block=block)
+    learner = tw.LyapunovDescent(Simplex(3), per_constraint=True, block=block)
     state = learner.update(learner.start(), three([0.1, 0.2, -0.1]))
     before = learner.save(state)
     for error, seen in bad_limits(three([0.1, 0.2, 0.3])):
@@ -252,18 +252,18 @@ def test_weights_are_those_of_the_file_written_plainly(seed, limits, stride):
             patch.setattr(lyapunov, "THETA", 4.0)
         rng, K = np.random.default_rng(seed), Simplex(4)
         weights, plain = LimitWeights(K, 3.0), Plainly(K, 3.0, limits)
-        ledger, x = weights.start(), np.zeros(4)
+        dual, x = weights.start(), np.zeros(4)
         for _ in range(20):
             A = rng.standard_normal((1, limits, 4)) * 10.0 ** np.arange(limits)[:, None]
             b = rng.standard_normal((1, limits)) * 10.0 ** np.arange(limits)
             c = rng.choice([0.0, 1.0]) * rng.standard_normal(4)
             g = MaxAffine(A, b)
-            block = first_order(Linear([c]), g, x, g.values(x), per_limit=True)
+            block = first_order(Linear([c]), g, x, g.values(x), per_constraint=True)
             y = rng.standard_normal(4)
             block = played_at(block, x, y)
-            weighed = weights.weigh(ledger, block)
+            weighed = weights.weigh(dual, block)
             s, w = plain.seen(c, -b[0], A[0])
-            ledger, size = weighed.ledger, math.ldexp(1.0, weighed.ledger.exponent)
+            dual, size = weighed.dual, math.ldexp(1.0, weighed.dual.exponent)
             assert size * weighed.g == pytest.approx(s, rel=1e-9, abs=1e-12)
             found = size * weighed.penalty_weight * weighed.shares
             assert found == pytest.approx(w, rel=1e-9)
@@ -271,19 +271,19 @@ def test_weights_are_those_of_the_file_written_plainly(seed, limits, stride):
             largest = size * weighed.penalty_weight
             assert largest * weighed.breach(g, x) == pytest.approx(owed, rel=1e-9)
             assert largest * weighed.violation_of(block) == pytest.approx(owed, rel=1e-9)
-            push = (w * (b[0] < 0.0)) @ A[0]
-            assert largest * weighed.gradient_of(block) == pytest.approx(push, rel=1e-9, abs=1e-12)
-            apart = float(push @ (x - y))
+            grad = (w * (b[0] < 0.0)) @ A[0]
+            assert largest * weighed.gradient_of(block) == pytest.approx(grad, rel=1e-9, abs=1e-12)
+            apart = float(grad @ (x - y))
             assert size * weighed.penalty_offset == pytest.approx(apart, rel=1e-9, abs=1e-12)
             whole = plain.V * float(c @ (x - y)) + apart
             assert size * weighed.offset == pytest.approx(whole, rel=1e-6, abs=1e-9 * size)
-        assert size * ledger.each.paid == pytest.approx(plain.paid, rel=1e-9)
+        assert size * dual.each.paid == pytest.approx(plain.paid, rel=1e-9)
         most = 2.0 * plain.paid.sum() + 1.0
-        if not ledger.impossible:
-            bounds = weights.each_bound(ledger, most / size, 0.0)
+        if not dual.impossible:
+            bounds = weights.each_bound(dual, most / size, 0.0)
             due = [plain.at_most(i, most) if plain.Q[i] else 0.0 for i in range(limits)]
             assert bounds == pytest.approx(due, rel=1e-6)
-            assert weights.bound(ledger, most / size, 0.0).violation <= sum(due) * (1 + 1e-9)
+            assert weights.bound(dual, most / size, 0.0).violation <= sum(due) * (1 + 1e-9)
 
 
 # --- bounds on hostile streams --------------------------------------------------------------------
@@ -316,7 +316,7 @@ def test_bounds_and_guards_hold_where_losses_are_mixed_by_their_values(seed):
     A = rng.standard_normal((T, 2, 4))
     limits = MaxAffine(A, A @ np.full(4, 0.25) + 0.01)
     stream = tw.Stream(LogWealth(np.exp(0.05 * rng.standard_normal((T, 4)))), limits)
-    run = tw.run(tw.Ensemble(Simplex(4), per_limit=True), stream)
+    run = tw.run(tw.Ensemble(Simplex(4), per_constraint=True), stream)
     assert run.certificate.holds, run.certificate.verdict
     assert {"guards", "limits"} <= {check.name for check in run.certificate.checks}
     for guard in run.certificate.guards:
@@ -333,8 +333,8 @@ def test_bounds_hold_with_late_feedback_and_overrides(seed, K):
     arrives = np.minimum(np.arange(40) + rng.integers(0, 6, 40), 39)
     late = tw.Stream(stream.losses, stream.constraints, arrives=arrives, played=played)
     for learner in (
-        tw.LyapunovDescent(K, per_limit=True),
-        tw.Ensemble(K, per_limit=True, advice=[tw.advice.Resolve(headroom=1.0)]),
+        tw.LyapunovDescent(K, per_constraint=True),
+        tw.Ensemble(K, per_constraint=True, advice=[tw.experts.Resolve(headroom=1.0)]),
     ):
         run = tw.run(learner, late)
         assert run.certificate.holds, run.certificate.verdict
@@ -350,7 +350,7 @@ def test_the_bound_of_each_constraint_counts_what_was_played_instead(maker):
     both = MaxAffine([[[1.0, 0.0], [0.0, 1.0]]] * T, [[0.5, 2.0]] * T)
     for constraints, violations in ((Affine([[1.0, 0.0]] * T, [0.5] * T), [10.0]), (both, [10, 0])):
         stream = tw.Stream(Linear([[1.0, 0.0]] * T), constraints, played=[[1.0, 0.0]] * T)
-        run = tw.run(maker(K, per_limit=True), stream)
+        run = tw.run(maker(K, per_constraint=True), stream)
         assert [one.violation for one in run.limits] == pytest.approx(violations)
         for one in run.limits:  # the decisions violate nothing: all is due to what was played
             assert one.bound == pytest.approx(one.violation)
@@ -362,7 +362,7 @@ def test_that_no_point_keeps_every_limit_is_proved_by_all_of_them_together():
     T = 200
     limits = MaxAffine(np.tile(np.eye(2), (T, 1, 1)), np.full((T, 2), 0.2))
     stream = tw.Stream(Linear(np.zeros((T, 2))), limits)
-    run = tw.run(tw.LyapunovDescent(Simplex(2), per_limit=True), stream)
+    run = tw.run(tw.LyapunovDescent(Simplex(2), per_constraint=True), stream)
     bound = run.learner.bound(run)
     assert bound.violation is None
     assert bound.reason == HOPELESS
@@ -380,30 +380,36 @@ def test_what_is_measured_stays_below_what_was_promised_for_so_many_limits(k):
     C, A = rng.normal(size=(T, 5)), rng.normal(size=(T, k, 5))
     C, A = (rows / np.linalg.norm(rows, axis=-1, keepdims=True) for rows in (C, A))
     learner = tw.LyapunovDescent(
-        K, horizon=T, tolerance=1e-2, calls_per_round=804.0, per_limit=True, caution=1.0, **ONES
+        K,
+        horizon=T,
+        tolerance=1e-2,
+        calls_per_round=804.0,
+        per_constraint=True,
+        caution=1.0,
+        **ONES,
     )
-    promise = learner.promise(limits=k)
+    guarantee = learner.guarantee(limits=k)
     run = tw.run(learner, tw.Stream(Linear(C), MaxAffine(A, A.mean(axis=2))))
     assert run.certificate.holds
-    assert run.certificate.violation.promise == promise.violation
-    assert run.bound.regret <= promise.regret
-    assert run.bound.violation <= promise.violation
-    assert "as in promise(limits=3)" in learner.promise().reason
+    assert run.certificate.violation.guarantee == guarantee.violation
+    assert run.bound.regret <= guarantee.regret
+    assert run.bound.violation <= guarantee.violation
+    assert "as in promise(limits=3)" in learner.guarantee().reason
 
 
 def test_a_promise_is_the_formula_of_its_file():
     K, T, k, caution = Simplex(4), 400, 3, 5.0
     given = {"horizon": T, "caution": caution, "calls_per_round": 804.0, "tolerance": 1e-2}
-    learner = tw.LyapunovDescent(K, per_limit=True, **given, **ONES)
+    learner = tw.LyapunovDescent(K, per_constraint=True, **given, **ONES)
     D, e = K.diameter, 0.1 * K.radius
     reach = min(2 * K.radius, D + e)
     c_base = math.sqrt(0.5) * (reach**2 / D**2 + reach / D) + e * math.sqrt(T) / D
     if 0.5 * c_base / 2.0 >= 1.0:
-        assert learner.promise(limits=k).regret is None
+        assert learner.guarantee(limits=k).regret is None
         return
     theta, U = 0.5 * c_base / 2.0, 1.0 / caution / limit_weights.SHARE
     X = (c_base / 2 * U + theta * k + U * math.sqrt(T) / 2) / (1 - theta)
-    found = learner.promise(limits=k)
+    found = learner.guarantee(limits=k)
     assert found.regret == pytest.approx(D * math.sqrt(T) * (c_base + 2 * theta * k / U))
     assert found.violation == pytest.approx(4 * D * math.sqrt(T) * k * math.log1p(X / k))
 
@@ -420,11 +426,11 @@ def test_with_one_limit_the_weight_is_the_plain_one(seed, K):
     )
     for make in (
         lambda **own: tw.LyapunovDescent(K, **own),
-        lambda **own: tw.Ensemble(K, context=tw.context.Season(5, cells=2), **own),
+        lambda **own: tw.Ensemble(K, context=tw.experts.Season(5, cells=2), **own),
     ):
         plain = tw.run(make(), stream)
         for other in (stream, single):
-            run = tw.run(make(per_limit=True), other)
+            run = tw.run(make(per_constraint=True), other)
             assert run.losses == pytest.approx(plain.losses, rel=1e-7, abs=1e-9)
             assert run.bound[:2] == pytest.approx(plain.bound[:2], rel=1e-6)
             assert len(run.limits) == 1
@@ -438,7 +444,10 @@ def test_the_units_of_one_limit_change_no_decision(seed, K, size):
     A, b = stream.constraints.A.copy(), stream.constraints.b.copy()
     A[:, 1], b[:, 1] = size * A[:, 1], size * b[:, 1]
     other = tw.Stream(stream.losses, MaxAffine(A, b))
-    for learner in (tw.LyapunovDescent(K, per_limit=True), tw.Ensemble(K, per_limit=True)):
+    for learner in (
+        tw.LyapunovDescent(K, per_constraint=True),
+        tw.Ensemble(K, per_constraint=True),
+    ):
         one, two = (tw.run(learner, each) for each in (stream, other))
         assert one.losses == pytest.approx(two.losses, rel=1e-7, abs=1e-9)
         for i, share in enumerate((1.0, size, 1.0)):
@@ -470,15 +479,18 @@ def test_a_saved_run_goes_on_to_the_bit(name):
 
 def test_a_forged_ledger_is_refused():
     K = Simplex(3)
-    for learner in (tw.LyapunovDescent(K, per_limit=True), tw.Ensemble(K, per_limit=True)):
+    for learner in (
+        tw.LyapunovDescent(K, per_constraint=True),
+        tw.Ensemble(K, per_constraint=True),
+    ):
         state = learner.update(learner.start(), three([0.1, 0.2, -0.1]))
-        each = state.ledger.each
+        each = state.dual.each
         for forged in (
             each._replace(paid=each.paid[:2]),
             each._replace(slopes=-each.slopes),
             each._replace(violations=each.violations * math.nan),
         ):
-            bad = state._replace(ledger=state.ledger._replace(each=forged))
+            bad = state._replace(dual=state.dual._replace(each=forged))
             with pytest.raises(BrokenFile):
                 learner.load(learner.save(bad))
 
@@ -494,7 +506,7 @@ def test_limits_have_the_names_of_the_sets_entries():
     assert limit_names(K, budget) == ("limit 1",)
     assert limit_names(K, budget[:0]) == ()
     stream = tw.Stream(Linear(np.tile([1.0, 1.0, 0.5], (40, 1))), Capacity(np.full((40, 3), 0.6)))
-    run = tw.run(tw.Ensemble(K, per_limit=True), stream)
+    run = tw.run(tw.Ensemble(K, per_constraint=True), stream)
     assert "SEA > NYC: " in str(run)
     assert ", at most " in str(run)
     assert run.summary()["limits"][2]["name"] == "SEA > NYC"
@@ -511,7 +523,7 @@ def test_limits_have_the_names_of_the_sets_entries():
 
 def test_functions_and_gradients_tell_the_same():
     K, stream = Simplex(4), hostile("mixed", Simplex(4), 20, 3)
-    learner = tw.Ensemble(K, per_limit=True)
+    learner = tw.Ensemble(K, per_constraint=True)
     one, two = learner.start(), learner.start()
     for t in range(20):
         part = stream[t : t + 1]
@@ -529,7 +541,7 @@ def test_functions_and_gradients_tell_the_same():
 
 
 def test_a_session_takes_the_value_and_gradient_of_each_limit(tmp_path):
-    K, learner = Simplex(3), tw.LyapunovDescent(Simplex(3), per_limit=True)
+    K, learner = Simplex(3), tw.LyapunovDescent(Simplex(3), per_constraint=True)
     A, b = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]), np.array([0.1, 2.0])
     with tw.Session.open(tmp_path / "kept.tidewolf", learner) as kept:
         told, seen = tw.Session(learner), tw.Session(learner)
@@ -546,7 +558,7 @@ def test_a_session_takes_the_value_and_gradient_of_each_limit(tmp_path):
         assert (told.play() == kept.play()).all()
     with tw.Session.open(tmp_path / "kept.tidewolf", learner) as again:
         assert (again.play() == told.play()).all()
-    assert K.excess(told.play()) <= 1e-9
+    assert K.infeasibility(told.play()) <= 1e-9
     told.observe(loss_gradient=[1.0, 0.5, 0.0], constraint_value=[-1.0, -0.1])
     with pytest.raises(InvalidInput, match="give constraint_gradient, that of each limit, too"):
         told.observe(loss_gradient=[1.0, 0.5, 0.0], constraint_value=[-1.0, 0.1])

@@ -25,7 +25,7 @@ import tidewolf as tw
 from tidewolf.cli import main
 from tidewolf.core.errors import CheckpointError, InvalidInput, OtherSettings
 from tidewolf.experiments.round_reader import RoundReader
-from tidewolf.live import Desk, Follower, live_learner, parse, pipes
+from tidewolf.live import Follower, LiveRunner, live_learner, parse, pipes
 from tidewolf.live.clock import Time, expected, time_of
 from tidewolf.live.pipes import pieces
 
@@ -99,16 +99,18 @@ def network(tmp_path: Path) -> Path:
     return written(tmp_path)
 
 
-def desk(network: Path, database: str = "routing.db", **more: Any) -> Desk:
+def runner(network: Path, database: str = "routing.db", **more: Any) -> LiveRunner:
     experiment = tw.experiments.load(network)
     reader = RoundReader(experiment)
-    return Desk(reader, live_learner(experiment, reader.K), network.with_name(database), **more)
+    return LiveRunner(
+        reader, live_learner(experiment, reader.K), network.with_name(database), **more
+    )
 
 
 def answers(network: Path, *rows: dict[str, Any], database: str = "whole.db") -> list[str]:
     """What is answered, within this process: the coming decision first."""
-    with desk(network, database) as one:
-        return [one.coming_text(), *(one.take_text(parse(json.dumps(each))) for each in rows)]
+    with runner(network, database) as one:
+        return [one.next_text(), *(one.take_text(parse(json.dumps(each))) for each in rows)]
 
 
 class Launcher:
@@ -278,7 +280,7 @@ def test_killed_at_any_moment_it_answers_as_if_it_never_was(
             for path in network.parent.glob("routing.db*"):
                 path.unlink()
     assert busy >= kills // 4
-    with desk(network) as one:
+    with runner(network) as one:
         assert one.rounds in (done, done + 1)
         for t in range(ROUNDS):
             assert one.take_text(parse(text(row(t)))) == expected[t + 1]
@@ -332,7 +334,7 @@ def test_once_prints_the_coming_decision_and_writes_nothing(
     assert first.rstrip() == expected[0]
     assert main(asked) == 0
     assert capsys.readouterr().out.rstrip() == expected[3]
-    with desk(network) as busy:  # while another process takes rows
+    with runner(network) as busy:  # while another process takes rows
         assert main(asked) == 0
         assert capsys.readouterr().out.rstrip() == expected[3]
         assert busy.rounds == 3
@@ -385,16 +387,16 @@ def test_nobody_reads_any_more(launcher: Launcher, network: Path) -> None:
 # --- within this process ------------------------------------------------------------------------
 
 
-def state(one: Desk) -> bytes:
+def state(one: LiveRunner) -> bytes:
     saved: bytes = one.learner.save(one.session.state)
     return saved
 
 
 def test_whatever_is_refused_changes_nothing(network: Path) -> None:
-    with desk(network) as one:
+    with runner(network) as one:
         for t in range(3):
             one.take(parse(text(row(t))))
-        before, answer = state(one), one.coming_text()
+        before, answer = state(one), one.next_text()
         early = (datetime(2026, 3, 1) + timedelta(minutes=90)).isoformat()
         bad: list[tuple[dict[str, Any], str]] = [
             ({**row(1), "costs": [1.0] * 7}, "was taken already, with other values"),
@@ -420,20 +422,20 @@ def test_whatever_is_refused_changes_nothing(network: Path) -> None:
         for given, sentence in bad:
             with pytest.raises(InvalidInput, match=sentence):
                 one.take(parse(text(given)))
-            assert (state(one), one.coming_text()) == (before, answer), sentence
+            assert (state(one), one.next_text()) == (before, answer), sentence
         one.take(parse(text(row(3))))
-    assert answers(network, *map(row, range(4)))[-1] == one.coming_text()
+    assert answers(network, *map(row, range(4)))[-1] == one.next_text()
 
 
 def test_rows_without_times_count_and_are_known_by_their_round(network: Path) -> None:
     rows = [{key: value for key, value in row(t).items() if key != "time"} for t in range(3)]
     with (
         pytest.raises(InvalidInput, match="the learner follows the clock"),
-        desk(network, "other.db") as one,
+        runner(network, "other.db") as one,
     ):
         one.take(parse(text(rows[0])))
     network.write_text(NETWORK.replace('"1d"', "24"))
-    with desk(network) as one:
+    with runner(network) as one:
         found = [one.take_text(parse(text(each))) for each in rows]
         assert "after" not in json.loads(found[-1])
         assert one.take_text(parse(text({**rows[0], "round": 1}))) == found[0]
@@ -444,20 +446,20 @@ def test_rows_without_times_count_and_are_known_by_their_round(network: Path) ->
 
 
 def test_what_is_out_is_out_in_the_coming_round_and_kept(network: Path) -> None:
-    with desk(network) as one:
+    with runner(network) as one:
         answer = one.take(parse(text(row(0, unavailable=["SEA > DEN"]))))
         assert answer["decision"]["SEA > DEN"] == 0.0
         assert "because SEA > DEN is out" in answer["why"]
-        kept = one.coming_text()
-    with desk(network) as one:
-        assert one.coming_text() == kept
+        kept = one.next_text()
+    with runner(network) as one:
+        assert one.next_text() == kept
         again = one.take(parse(text({"unavailable": ["DEN > NYC"]})))  # decided anew
         assert again["round"] == 2
         assert again["decision"]["DEN > NYC"] == 0.0 < again["decision"]["SEA > DEN"]
-        told = one.coming_text()
+        told = one.next_text()
         assert one.take_text(parse(text({"unavailable": ["DEN > NYC"]}))) == told
-    with desk(network) as one:
-        assert one.coming_text() == told
+    with runner(network) as one:
+        assert one.next_text() == told
         assert one.take_text(parse(text(row(0, unavailable=["SEA > DEN"])))) == told
         assert one.take(parse(text(row(1))))["decision"]["DEN > NYC"] > 0.0
     # as the library has it
@@ -468,7 +470,7 @@ def test_what_is_out_is_out_in_the_coming_round_and_kept(network: Path) -> None:
 
 
 def test_what_was_played_is_what_cost(network: Path) -> None:
-    with desk(network) as one:
+    with runner(network) as one:
         played = {"SEA > DEN": 1.0, "DEN > NYC": 1.0}
         answer = one.take(parse(text(row(0, played=played))))
         assert answer["cost"] == pytest.approx(COSTS[0, 0] + COSTS[0, 4])
@@ -488,21 +490,21 @@ def test_stopped_at_each_step_of_a_row_it_goes_on_alike(
     rows = [row(0), row(1), row(2, unavailable=["DEN > HOU"]), row(3)]
     expected = answers(network, *rows)
     for t, one_row in enumerate(rows):
-        with desk(network) as one, monkeypatch.context() as patch:
-            assert one.coming_text() == expected[t]
-            patch.setattr(tw.Session if stop == "observe" else Desk, stop, interrupted)
+        with runner(network) as one, monkeypatch.context() as patch:
+            assert one.next_text() == expected[t]
+            patch.setattr(tw.Session if stop == "observe" else LiveRunner, stop, interrupted)
             with contextlib.suppress(KeyboardInterrupt):
                 one.take_text(parse(text(one_row)))
-        with desk(network) as one:
+        with runner(network) as one:
             assert one.rounds == t + (stop != "observe")
-            assert one.coming_text() == expected[one.rounds]
+            assert one.next_text() == expected[one.rounds]
             assert one.take_text(parse(text(one_row))) == expected[t + 1]
 
 
 def test_a_session_in_memory_decides_alike(network: Path) -> None:
     """Line by line what `Session` answers, told when the coming row is expected."""
     found = [json.loads(answer) for answer in answers(network, *map(row, range(6)))]
-    with desk(network, "other.db") as one:
+    with runner(network, "other.db") as one:
         session = tw.Session(one.learner)
     for t, answer in enumerate(found):
         x = session.play(**({"time": TIMES[t]} if t >= 2 else {}))
@@ -520,47 +522,47 @@ def test_a_session_in_memory_decides_alike(network: Path) -> None:
 
 
 def test_other_settings_are_refused(network: Path) -> None:
-    desk(network).close()
+    runner(network).close()
     network.write_text(NETWORK.replace('"1d"', '"12h"'))
     with pytest.raises(OtherSettings):
-        desk(network)
+        runner(network)
     network.write_text(NETWORK)
-    with pytest.raises(InvalidInput, match="to look"), desk(network, read_only=True) as one:
+    with pytest.raises(InvalidInput, match="to look"), runner(network, read_only=True) as one:
         one.take(parse(text(row(0))))
 
 
 def test_rounds_that_others_observed_are_not_known_here(network: Path) -> None:
-    one = desk(network)
+    one = runner(network)
     one.close()
     with tw.Session.open(network.with_name("routing.db"), one.learner) as session:
         session.observe(costs=COSTS[0], capacities=CAPACITIES[0])
-    with desk(network) as one:
+    with runner(network) as one:
         with pytest.raises(InvalidInput, match="observed without being noted"):
             one.take(parse(text({**row(0), "round": 1})))
         assert one.take(parse(text(row(1))))["round"] == 3
 
 
 def test_rows_that_were_rolled_back_are_forgotten(network: Path) -> None:
-    with desk(network) as one:
+    with runner(network) as one:
         for t in range(4):
             one.take(parse(text(row(t))))
     with tw.Session.open(network.with_name("routing.db"), one.learner) as session:
         session.rollback(1)
-    with desk(network) as one:
+    with runner(network) as one:
         expected = answers(network, row(0), row(6))
-        assert one.coming_text() == expected[1]
+        assert one.next_text() == expected[1]
         assert one.take_text(parse(text(row(6)))) == expected[2]
         with pytest.raises(InvalidInput, match="does not come after that of the last row"):
             one.take(parse(text(row(2))))
 
 
 def test_a_database_that_cannot_be_noted_in_says_so(network: Path) -> None:
-    with desk(network) as one:
-        before = one.coming_text()
-        one._ledger._db.execute("DROP TABLE live_rows")  # type: ignore[union-attr]
+    with runner(network) as one:
+        before = one.next_text()
+        one._row_log._db.execute("DROP TABLE live_rows")  # type: ignore[union-attr]
         with pytest.raises(CheckpointError, match="no such table"):
             one.take(parse(text(row(0))))
-        assert (one.rounds, one.coming_text()) == (0, before)
+        assert (one.rounds, one.next_text()) == (0, before)
 
 
 @pytest.mark.parametrize(
@@ -586,7 +588,7 @@ def test_lines_that_are_no_rows(line: str | bytes, sentence: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "coming"),
+    ("given", "upcoming"),
     [
         (["2026-03-01T00:00", "2026-03-01T01:00"], "2026-03-01T02:00"),
         (["2026-03-01 00:00:30", "2026-03-01 00:01:00"], "2026-03-01 00:01:30"),
@@ -598,9 +600,9 @@ def test_lines_that_are_no_rows(line: str | bytes, sentence: str) -> None:
         ([5], None),
     ],
 )
-def test_the_next_time_is_expected(given: list[Any], coming: Any) -> None:
+def test_the_next_time_is_expected(given: list[Any], upcoming: Any) -> None:
     found = expected([time_of(one) for one in given])
-    assert (None if found is None else found.said) == coming
+    assert (None if found is None else found.said) == upcoming
 
 
 def test_times_are_compared_as_moments() -> None:
@@ -703,8 +705,8 @@ def commodities(network: Path) -> Path:
 
 def test_many_commodities_whose_demands_move(commodities: Path) -> None:
     given = {"costs": COSTS[0].tolist(), "capacities": [3.0] * 7}
-    with desk(commodities) as one:
-        first = one.coming()
+    with runner(commodities) as one:
+        first = one.next_decision()
         assert {path["commodity"] for path in first["paths"]} == {"SEA > NYC", "SFO > NYC"}
         assert sum(path["volume"] for path in first["paths"]) == pytest.approx(5.0)
         demands = {"SEA > NYC": 2.0, "SFO > NYC": 6.0}
@@ -713,9 +715,9 @@ def test_many_commodities_whose_demands_move(commodities: Path) -> None:
         for path in answer["paths"]:
             volumes[path["commodity"]] += path["volume"]
         assert volumes == pytest.approx(demands)
-        kept = one.coming_text()
-    with desk(commodities) as one:
-        assert one.coming_text() == kept
+        kept = one.next_text()
+    with runner(commodities) as one:
+        assert one.next_text() == kept
         out = one.take(parse(text({**given, "demands": [2.0, 6.0], "unavailable": ["DEN > NYC"]})))
         carried = [value for name, value in out["decision"].items() if name.endswith("DEN > NYC")]
         assert carried == [0.0, 0.0]
@@ -726,11 +728,11 @@ def test_who_decides_is_the_first_that_is_named_or_ensemble(network: Path) -> No
     experiment = tw.experiments.load(network)
     K = RoundReader(experiment).K
     assert live_learner(experiment, K) == tw.Ensemble(
-        K, context=tw.context.Season("1d"), advice=[tw.advice.Resolve()]
+        K, context=tw.experts.Season("1d"), advice=[tw.experts.Resolve()]
     )
     network.write_text(NETWORK.partition("[[learners]]")[0])
     assert live_learner(tw.experiments.load(network), K) == tw.Ensemble(
-        K, advice=[tw.advice.Resolve()]
+        K, advice=[tw.experts.Resolve()]
     )
     caution = "caution = 3.0\n" + NETWORK.partition("[[learners]]")[0]
     network.write_text(caution + '[[learners]]\nname = "LyapunovDescent"\n')
@@ -801,8 +803,8 @@ def test_columns_are_known_while_the_first_row_is_half_written(tmp_path: Path) -
     (tmp_path / "costs.csv").write_text("time,coal,sun\n1,2,")
     file = tmp_path / "two.toml"
     file.write_text('[set]\nkind = "Simplex"\n[stream]\ncosts = "costs.csv"\n')
-    with desk(file) as one:
-        assert one.coming()["decision"] == {"coal": 0.5, "sun": 0.5}
+    with runner(file) as one:
+        assert one.next_decision()["decision"] == {"coal": 0.5, "sun": 0.5}
         out = one.take(parse('{"costs": {"sun": 1, "coal": 2}, "unavailable": ["sun"]}'))
         assert out["decision"] == {"coal": 1.0, "sun": 0.0}
         with pytest.raises(InvalidInput, match=r"^The row, costs: .*costs.csv has no column 'sn'"):
@@ -817,7 +819,7 @@ def test_advice_and_context_are_of_the_decision_that_follows(tmp_path: Path) -> 
     )
     learner = tw.Ensemble(tw.sets.Simplex(2), advice=["incumbent"])
     session = tw.Session(learner)
-    with desk(file) as one:
+    with runner(file) as one:
         assert one.learner == learner
         for t in range(4):
             advice = {"incumbent": [0.25, 0.75]} if t % 2 else {"incumbent": {"entry 0": 1.0}}
@@ -849,12 +851,12 @@ def test_a_context_is_not_followed(network: Path, capsys: pytest.CaptureFixture[
 
 
 def test_another_demand_is_refused_for_what_was_learned_is_measured_by_it(network: Path) -> None:
-    with desk(network) as one:
-        one.coming()
+    with runner(network) as one:
+        one.next_decision()
     text = network.read_text()
     network.write_text(text.replace("[stream]", "demand = 90\n[stream]", 1))
     with pytest.raises(tw.core.errors.OtherSettings, match="the file says 90"):
-        desk(network)
+        runner(network)
     network.write_text(text)
-    with desk(network) as one:
+    with runner(network) as one:
         assert one.rounds == 0

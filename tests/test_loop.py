@@ -209,7 +209,7 @@ def test_bandit_feedback_is_two_values_a_round_each_at_its_own_point(monkeypatch
             )
     outside = points + np.where(np.arange(23) == 11, 1.0, 0.0)[:, None]
     monkeypatch.setattr(Listener, "acts", lambda self, state, k: outside[state.t : state.t + k])
-    assert tw.run(learner, STREAM).max_excess == pytest.approx(4.0)
+    assert tw.run(learner, STREAM).max_infeasibility == pytest.approx(4.0)
 
 
 def test_what_cannot_be_played_is_refused_with_a_sentence(monkeypatch):
@@ -320,11 +320,11 @@ class Obedient(Learner[Spied]):
     def start(self):
         return Spied()
 
-    def informed(self, state, known):
+    def with_info(self, state, known):
         self.diary.append(("known", state.t, known.time))
         return state._replace(advised=known.advice["oracle"])
 
-    def act(self, state, known=None):
+    def act(self, state, info=None):
         self.diary.append(("act", state.t))
         return self.K.center if state.advised is None else state.advised
 
@@ -401,20 +401,20 @@ def test_a_run_in_two_parts_knows_the_same():
 def test_a_learner_of_ones_own_need_not_speak_of_what_is_known():
     """`act(self, state)` is enough: what is known is taken in before."""
     learner = Listener(Simplex(4))
-    known = tw.Known(time=3.0)
+    known = tw.RoundInfo(time=3.0)
     assert learner.act(learner.start(), known) is learner.act(learner.start())
-    assert learner.acts(learner.start(), 2, known=known).shape == (2, 4)
+    assert learner.acts(learner.start(), 2, info=known).shape == (2, 4)
     state = learner.start()
-    assert learner.informed(state, known) is state
-    assert (learner.members(state), learner.solves(state)) == ((), 0)
+    assert learner.with_info(state, known) is state
+    assert (learner.experts(state), learner.solves(state)) == ((), 0)
     assert learner.reads(STREAM.losses) is FirstOrder
     for bad in (3.0, (3.0, None, None, None, None), {"time": 3.0}, None):
         with pytest.raises(WrongType, match="What is known before a round is a Known"):
-            learner.informed(state, bad)
+            learner.with_info(state, bad)
     for bad in (3.0, "now"):
         with pytest.raises(WrongType, match="is a Known"):
             learner.act(state, bad)
-    for ask in (learner.informed, learner.act):
+    for ask in (learner.with_info, learner.act):
         with pytest.raises(WrongType, match="goes on from a state of its own"):
             ask((), known)
 
@@ -462,7 +462,7 @@ def require_same(ours, theirs):
         assert mine.seen == other.seen
 
 
-@pytest.mark.parametrize("kind", [LyapunovDescent, tw.Ensemble, tw.rivals.SinhaVaze])
+@pytest.mark.parametrize("kind", [LyapunovDescent, tw.Ensemble, tw.baselines.SinhaVaze])
 def test_a_feed_is_played_bit_for_bit_as_the_stream_of_its_rounds(kind):
     learner = kind(Simplex(4))
     for feed in feeds(STREAM):
@@ -480,7 +480,7 @@ def test_what_is_known_before_a_round_comes_along():
         unavailable=[[t % 3] if t % 5 == 4 else None for t in range(rounds)],
         played=np.where(np.arange(rounds)[:, None] == 3, 0.25, np.nan) * np.ones(4),
     )
-    learner = tw.Ensemble(K, context=tw.context.Season("1d"), advice=["mine"])
+    learner = tw.Ensemble(K, context=tw.experts.Season("1d"), advice=["mine"])
     named = [
         {
             "costs": stream.losses.C[t],

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
+from tidewolf.baselines import SinhaVaze
 from tidewolf.functions import Affine, Linear
-from tidewolf.rivals import SinhaVaze
 from tidewolf.sets import CappedSimplex, Simplex
 
 ONES = {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0}
@@ -43,15 +43,15 @@ def test_what_is_measured_stays_below_what_was_promised(made, caution):
         ((Simplex(5), 60), (CappedSimplex(6, 0.5), 100), (Simplex(2), 1))
     ):
         learner = MADE[made](K, T, caution=caution, **ONES)
-        promise = learner.promise()
+        guarantee = learner.guarantee()
         run = tw.run(learner, stream(seed, T, K.shape[0]))
-        assert promise.reason == ""
-        assert run.regret[1] <= run.bound.regret + 1e-9 <= promise.regret + 2e-9
-        assert float(run.violations.sum()) <= promise.violation
+        assert guarantee.reason == ""
+        assert run.regret[1] <= run.bound.regret + 1e-9 <= guarantee.regret + 2e-9
+        assert float(run.violations.sum()) <= guarantee.violation
         assert run.certificate.holds
 
 
-def promised(K, T, caution, G_f, G_g, p, c, c_base):
+def guaranteed(K, T, caution, G_f, G_g, p, c, c_base):
     """The two lines of section 5.1 in the published units, for a base learner whose regret is at
     most c_base D M T^p.
     """
@@ -69,11 +69,11 @@ def promised(K, T, caution, G_f, G_g, p, c, c_base):
 def test_a_promise_is_the_formula_of_its_file(K, T, caution):
     given = {"horizon": T, "caution": caution, "loss_lipschitz": 2.0, "constraint_lipschitz": 3.0}
     settings = K, T, caution, 2.0, 3.0
-    assert tw.LyapunovFrankWolfe(K, **given).promise()[:2] == pytest.approx(
-        promised(*settings, 0.75, 2.65, 2.65)
+    assert tw.LyapunovFrankWolfe(K, **given).guarantee()[:2] == pytest.approx(
+        guaranteed(*settings, 0.75, 2.65, 2.65)
     )
-    assert SinhaVaze(K, **given).promise()[:2] == pytest.approx(
-        promised(*settings, 0.5, 2.0, math.sqrt(2))
+    assert SinhaVaze(K, **given).guarantee()[:2] == pytest.approx(
+        guaranteed(*settings, 0.5, 2.0, math.sqrt(2))
     )
     R, D = K.radius, K.diameter
     for b in (1, 2):
@@ -83,7 +83,7 @@ def test_a_promise_is_the_formula_of_its_file(K, T, caution):
         learner = tw.LyapunovDescent(
             K, tolerance=1e-4 / T, calls_per_round=(8e4 * T + 4) / b, block=b, **given
         )
-        assert learner.promise()[:2] == pytest.approx(promised(*settings, 0.5, 2.0, c_base))
+        assert learner.guarantee()[:2] == pytest.approx(guaranteed(*settings, 0.5, 2.0, c_base))
 
 
 def test_the_measured_bound_stays_below_the_promise_over_many_rounds():
@@ -98,7 +98,7 @@ def test_the_measured_bound_stays_below_the_promise_over_many_rounds():
         K, horizon=T, caution=1.0, tolerance=2 / T, calls_per_round=4.0 * T + 4.0, **ONES
     )
     run = tw.run(learner, tw.Stream(Linear(C), Affine(0.0 * C, np.ones(T))))
-    assert run.bound.regret <= learner.promise().regret
+    assert run.bound.regret <= learner.guarantee().regret
     assert run.certificate.holds
     assert {"regret bound below promise", "violation bound below promise"} <= {
         check.name for check in run.certificate.checks
@@ -130,7 +130,7 @@ def test_the_constants_of_frank_wolfe_are_those_of_the_proof():
 @pytest.mark.parametrize("made", ["LyapunovFrankWolfe", "SinhaVaze"])
 def test_a_promise_is_smaller_a_round_in_longer_runs(made):
     rates = [
-        [value / T for value in MADE[made](Simplex(4), T, **ONES).promise()[:2]]
+        [value / T for value in MADE[made](Simplex(4), T, **ONES).guarantee()[:2]]
         for T in (10**3, 10**5, 10**7)
     ]
     assert rates[0] > rates[1] > rates[2]
@@ -141,18 +141,18 @@ def test_a_promise_that_cannot_be_made_says_why():
     K = Simplex(3)
     assert (
         "needs horizon, loss_lipschitz and constraint_lipschitz"
-        in tw.LyapunovFrankWolfe(K, horizon=9).promise().reason
+        in tw.LyapunovFrankWolfe(K, horizon=9).guarantee().reason
     )
     assert (
         "needs horizon, loss_lipschitz and constraint_lipschitz"
-        in tw.LyapunovFrankWolfe(K, **ONES).promise().reason
+        in tw.LyapunovFrankWolfe(K, **ONES).guarantee().reason
     )
     assert (
         "1 oracle calls a round, in blocks of 1, no distance"
-        in tw.LyapunovDescent(K, horizon=9, **ONES).promise().reason
+        in tw.LyapunovDescent(K, horizon=9, **ONES).guarantee().reason
     )
     far = tw.LyapunovDescent(
         K, horizon=10**6, tolerance=1e-2, calls_per_round=804.0, **ONES
-    ).promise()
+    ).guarantee()
     assert far.regret is None
     assert "nothing to promise: bounds" in far.reason

@@ -71,7 +71,7 @@ def test_few_rows_give_the_bracket_of_all(many, room):
             assert ours.upper == pytest.approx(theirs.upper, abs=1e-8 * size)
             assert ours.lower == pytest.approx(theirs.lower, abs=1e-8 * size)
             assert float(stream.constraints.values(ours.point).max()) <= 1e-8
-            assert K.excess(ours.point) <= 1e-9
+            assert K.infeasibility(ours.point) <= 1e-9
     assert decided == ({False} if room < 1.0 else {True} if room > 10.0 else decided)
 
 

@@ -33,8 +33,10 @@ def stream(K: Any, rounds: int, seed: int = 0) -> tw.Stream:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
     """Every point whose excess over spanning trees is computed."""
-    points, right = [], SpanningTrees.excess
-    monkeypatch.setattr(SpanningTrees, "excess", lambda self, x: points.append(x) or right(self, x))
+    points, right = [], SpanningTrees.infeasibility
+    monkeypatch.setattr(
+        SpanningTrees, "infeasibility", lambda self, x: points.append(x) or right(self, x)
+    )
     return points
 
 
@@ -62,7 +64,7 @@ def test_where_excess_is_dear_the_combination_proves_every_point(kind, make, ask
     assert check.how == "through the convex combination of vertices"
     assert "membership through the convex combination of vertices" in str(found)
     assert found.summary()["certificate"]["checks"]["membership"]["how"] == check.how
-    worst = max(K.excess(played.x) for played in tw.play(kind(K, horizon=T), stream(K, T)))
+    worst = max(K.infeasibility(played.x) for played in tw.play(kind(K, horizon=T), stream(K, T)))
     assert worst <= membership_tolerance(K.center, K.radius)
 
 
@@ -88,7 +90,7 @@ def test_without_a_combination_stated_points_are_asked_when_somebody_wants_to_kn
         assert found.certificate.checks[0].law.startswith("the 1st, 2nd, 4th")
         assert told in str(found)
     assert found.certificate.checks[0].holds
-    assert found.max_excess <= 1e-12
+    assert found.max_infeasibility <= 1e-12
 
 
 class State(tuple):
@@ -98,7 +100,7 @@ class State(tuple):
 def proved(K: Any, x: np.ndarray, active: ActiveSet) -> tuple[float, str]:
     found = Membership(K)
     found.see(x[None], State((1, active)))
-    return found.excess, found.how
+    return found.infeasibility, found.how
 
 
 def combined(K: SpanningTrees, weights: list[float], seed: int = 0) -> ActiveSet:
@@ -119,10 +121,10 @@ def test_a_combination_that_is_none_proves_nothing():
     )
     away = np.array(good.x)
     away[:2] += 0.1
-    assert proved(K, away, good) == (K.excess(away), EVERY_POINT)
+    assert proved(K, away, good) == (K.infeasibility(away), EVERY_POINT)
     for weights in ([0.5, -0.25, 0.75], [0.5, 0.5, 0.5], [0.5, 0.0, 0.5 - 1e-6]):
         bad = combined(K, weights)
-        assert proved(K, bad.x, bad) == (K.excess(bad.x), EVERY_POINT)
+        assert proved(K, bad.x, bad) == (K.infeasibility(bad.x), EVERY_POINT)
 
 
 @pytest.mark.parametrize("wrong", ["cycle", "short", "double", "outside", "heavy"])
@@ -136,13 +138,13 @@ def test_a_vertex_that_is_no_tree_is_found_out(wrong):
         "heavy": ([0, 1, 3, 4], [2.0, 1.0, 1.0, 0.0]),
     }[wrong]
     vertex = Sparse(K.shape, np.array(indices, dtype=np.int32), np.array(values))
-    assert K.vertex_excess(vertex) >= K.excess(vertex.dense(K.center)) > 1e-7
+    assert K.vertex_infeasibility(vertex) >= K.infeasibility(vertex.dense(K.center)) > 1e-7
     active = ActiveSet.start(K)
     atoms = active.atoms.append(vertex, 1)
     weights = np.array([0.5, 0.5])
     x = atoms.combine(weights, K.center)
-    excess, how = proved(K, x, ActiveSet(atoms, weights, x))
-    assert (excess, how) == (K.excess(x), EVERY_POINT)
+    infeasibility, how = proved(K, x, ActiveSet(atoms, weights, x))
+    assert (infeasibility, how) == (K.infeasibility(x), EVERY_POINT)
 
 
 def test_trees_and_the_center_are_known_without_asking(asked):
@@ -153,12 +155,12 @@ def test_trees_and_the_center_are_known_without_asking(asked):
         graph(12, 0),
         SpanningTrees([(i, i // 3) for i in range(40)] * 2),
     ):
-        bound = K.vertex_excess(K.atom(K.center))
+        bound = K.vertex_infeasibility(K.atom(K.center))
         tolerance = membership_tolerance(K.center, K.radius)
         trees = [K.answer(rng.normal(size=K.shape)).vertex for _ in range(5)]
-        assert [K.vertex_excess(tree) for tree in trees] == [0.0] * 5
+        assert [K.vertex_infeasibility(tree) for tree in trees] == [0.0] * 5
         assert asked == []
-        assert K.excess(K.center) <= bound + 1e-15 * len(K.edges)
+        assert K.infeasibility(K.center) <= bound + 1e-15 * len(K.edges)
         assert bound <= tolerance
         asked.clear()
 
@@ -176,8 +178,8 @@ def test_a_recording_that_was_saved_knows_as_much_as_one_that_was_not():
             pass
         end = Recording.load(again.save(), learner, stream(K, 50), "whole")
         for found in (again, end):
-            assert (found.membership.excess, found.membership.how) == (
-                whole.max_excess,
+            assert (found.membership.infeasibility, found.membership.how) == (
+                whole.max_infeasibility,
                 whole.membership.how,
             )
 
@@ -193,7 +195,7 @@ def test_a_learner_that_leaves_the_set_is_found_out():
             return x if state.t != 17 else x + 0.01
 
     found = tw.run(Leaving(K, horizon=T), stream(K, T))
-    assert found.max_excess == pytest.approx(0.01 * len(K.edges), rel=1e-6)
+    assert found.max_infeasibility == pytest.approx(0.01 * len(K.edges), rel=1e-6)
     check = certify(found).checks[0]
     assert check.holds is False
     assert check.how == "through the convex combination of vertices, 1 of 30 points by their excess"

@@ -14,6 +14,7 @@ import pytest
 
 import theorems
 import tidewolf as tw
+from tidewolf.baselines import SinhaVaze
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners import (
     BanditPrimalDual,
@@ -23,14 +24,13 @@ from tidewolf.learners import (
     PrimalDual,
 )
 from tidewolf.methods.steps.lyapunov import LyapunovWeights
-from tidewolf.rivals import SinhaVaze
 from tidewolf.sets import FlowPolytope, L2Ball, Simplex
 
 
-def close(promise, regret, violation):
-    assert promise.reason == ""
-    assert promise.regret == pytest.approx(regret, rel=1e-9, abs=0.0)
-    assert promise.violation == pytest.approx(violation, rel=1e-9, abs=0.0)
+def close(guarantee, regret, violation):
+    assert guarantee.reason == ""
+    assert guarantee.regret == pytest.approx(regret, rel=1e-9, abs=0.0)
+    assert guarantee.violation == pytest.approx(violation, rel=1e-9, abs=0.0)
 
 
 def in_blocks(share, T, B, block):
@@ -60,7 +60,7 @@ def test_primal_dual(T, B, block):
     learner = PrimalDual(K, T, B, loss_lipschitz=G_f, constraint_lipschitz=G_g, block=block)
     b, eta, nu, theta, tol = of_primal_dual(T, B, block)
     A = 1 / (2 * eta) + (eta + 2 * nu) * b * T + 1.25 * sqrt(tol) * T
-    close(learner.promise(), A * G_f * R, sqrt(2 * (theta * T + 1 / nu) * (A + 2 * T)) * G_g * R)
+    close(learner.guarantee(), A * G_f * R, sqrt(2 * (theta * T + 1 / nu) * (A + 2 * T)) * G_g * R)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_drift_plus_penalty(T, B, block):
     learner = DriftPlusPenalty(K, T, B, loss_lipschitz=G_f, constraint_lipschitz=G_g, block=block)
     b, tol = in_blocks(2.6, T, B, block)
     alpha, delta = G_f / (2 * R) * sqrt(T / b), G_f / G_g * sqrt(T)
-    close(learner.promise(), *of_drift(T, b, alpha, delta, sqrt(tol) * R, R, G_f, G_g))
+    close(learner.guarantee(), *of_drift(T, b, alpha, delta, sqrt(tol) * R, R, G_f, G_g))
 
 
 def of_drift(T, b, alpha, delta, distance, R, G_f, G_g):
@@ -94,7 +94,7 @@ def test_the_theorem_of_drift_plus_penalty(T):
     eps = 61 * R**2 * T**-0.5 * log(T)
     learner = theorems.drift_plus_penalty(L2Ball(3, R), T, G_f, G_g)
     close(
-        learner.promise(),
+        learner.guarantee(),
         *of_drift(T, isqrt(T), G_f / R * T**0.25, sqrt(T), sqrt(3 * eps), R, G_f, G_g),
     )
 
@@ -114,7 +114,7 @@ def test_the_theorem_of_primal_dual(T):
         + sqrt(3 * eps) * (G_f + G_g / 4) * T
     )
     close(
-        theorems.primal_dual(L2Ball(3, R), T, G_f, G_g).promise(),
+        theorems.primal_dual(L2Ball(3, R), T, G_f, G_g).guarantee(),
         A,
         sqrt(2 * (delta * eta * T + 1 / eta) * (A + 2 * R * G_f * T)),
     )
@@ -159,7 +159,7 @@ def test_bandit_primal_dual(sizes, T, B, block):
     )
     A += C**2 / (2 * theta * (1 - nu * b * theta))
     violation = sqrt(2 * (theta * T + 1 / nu) * (A + 2 * T * min(1, k_f)))
-    close(learner.promise(), M_f * (A + T * mu * k_f * (1 + 1 / r)), M_g * violation)
+    close(learner.guarantee(), M_f * (A + T * mu * k_f * (1 + 1 / r)), M_g * violation)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_the_theorem_of_bandit_primal_dual(K, sizes):
     A += T * (eta * n**2 * M_f**2 / mu**2 + eta * b * (G_f**2 + M_g**2) + mu * G_f)
     violation = sqrt(2 * (delta * eta * T + 1 / eta) * (A + 2 * R * G_f * T)) + mu * G_g * T
     close(
-        theorems.bandit_primal_dual(K, T, G_f, G_g, M_f, M_g).promise(),
+        theorems.bandit_primal_dual(K, T, G_f, G_g, M_f, M_g).guarantee(),
         A + T * mu * G_f * (1 + R / r),
         violation,
     )
@@ -219,11 +219,11 @@ def test_lyapunov_weights(T, caution):
     for K in (L2Ball(3, 1.7), Simplex(5)):
         R, D = K.radius, K.diameter
         close(
-            LyapunovFrankWolfe(K, **given).promise(),
+            LyapunovFrankWolfe(K, **given).guarantee(),
             *of_lyapunov(T, caution, 2.3, 5.1, D, 3 / 4, 2.65, 2.65),
         )
         close(
-            SinhaVaze(K, **given).promise(),
+            SinhaVaze(K, **given).guarantee(),
             *of_lyapunov(T, caution, 2.3, 5.1, D, 1 / 2, 2, sqrt(2)),
         )
         for b, share in ((1, 0.02), (2, 0.001)):
@@ -234,17 +234,17 @@ def test_lyapunov_weights(T, caution):
             learner = LyapunovDescent(
                 K, calls_per_round=(1 + 1e-9) * enough, tolerance=share / T, block=b, **given
             )
-            close(learner.promise(), *of_lyapunov(T, caution, 2.3, 5.1, D, 1 / 2, 2, c_base))
+            close(learner.guarantee(), *of_lyapunov(T, caution, 2.3, 5.1, D, 1 / 2, 2, c_base))
             learner = LyapunovDescent(
                 K, calls_per_round=(1 - 1e-9) * enough, tolerance=share / T, block=b, **given
             )
-            assert "no distance of x and y can be promised" in learner.promise().reason
+            assert "no distance of x and y can be promised" in learner.guarantee().reason
 
 
 def test_theta_reaches_1_where_promises_end():
     weights = LyapunovWeights(Simplex(3), 10.0, 100, 1.0, 1.0)
-    assert weights.promised(3.999).reason == ""
-    assert weights.promised(4.0) == (None, None, weights.promised(9.0).reason)
+    assert weights.guaranteed(3.999).reason == ""
+    assert weights.guaranteed(4.0) == (None, None, weights.guaranteed(9.0).reason)
 
 
 @pytest.mark.parametrize("T", [None, 40, 100])

@@ -18,7 +18,7 @@ from tidewolf.core.feedback import Arrival, FirstOrder, FullInformation, first_o
 from tidewolf.functions import Capacity, Linear
 from tidewolf.methods.migration import Move, entries
 from tidewolf.methods.moves import distance_moved
-from tidewolf.methods.steps.lyapunov import Ledger, LyapunovWeights
+from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.sets import Box, FlowPolytope, MultiFlow, Product, Simplex, SimplexProduct
 
@@ -48,7 +48,7 @@ def rounds_on(K, rounds, rng):
 
 
 def learners(K, kind):
-    season, re_solving = tw.context.Season(9, cells=3), [tw.advice.Resolve(headroom=(0, 2))]
+    season, re_solving = tw.experts.Season(9, cells=3), [tw.experts.Resolve(headroom=(0, 2))]
     return {
         "descent": lambda: tw.LyapunovDescent(K),
         "blocks": lambda: tw.LyapunovDescent(K, block=3, step_scale=0.3),
@@ -136,7 +136,7 @@ def test_a_migration_to_the_same_learner_changes_no_decision_ever(kind):
         plain.observe(**seen)
         moved.observe(**seen)
         assert np.array_equal(plain.play(), moved.play())
-    assert plain.state.bank == moved.state.bank
+    assert plain.state.oracle_budget == moved.state.oracle_budget
     assert moved.rounds == 60
 
 
@@ -156,8 +156,8 @@ def test_a_link_that_is_added_moves_nothing_at_first(kind):
     told.session.migrate(learners(wide, kind))
     assert distance_moved(told.session.play(), last) <= 1e-12
     assert distance_moved(wide.center, last) > 0.1
-    assert told.session.state.ledger.violation == state.ledger.violation
-    assert told.session.state.ledger.slopes == state.ledger.slopes
+    assert told.session.state.dual.violation == state.dual.violation
+    assert told.session.state.dual.slopes == state.dual.slopes
     if kind != "descent":
         assert np.array_equal(told.session.state.mixer.totals, state.mixer.totals)
         assert told.session.state.pool.count == state.pool.count
@@ -201,7 +201,7 @@ def test_a_point_with_no_vertex_left_goes_on_from_the_center_where_no_call_is_le
     session.observe(costs=[1.0, 1.0])
     session.migrate(tw.LyapunovDescent(wide))
     assert session.oracle_calls == 1
-    assert session.state.bank == 0.0
+    assert session.state.oracle_budget == 0.0
 
 
 def test_rounds_that_wait_go_on_or_are_lost_by_name():
@@ -209,7 +209,7 @@ def test_rounds_that_wait_go_on_or_are_lost_by_name():
     K = FlowPolytope.from_edges(links, source="s", target="t")
     for learner in (tw.LyapunovDescent, tw.Ensemble):
         old = learner(K)
-        state = old.decided(old.decided(old.start()))
+        state = old.defer(old.defer(old.start()))
         turned = [*links[1:], links[0], ("s", "b"), ("b", "t")]
         more = FlowPolytope.from_edges(turned, source="s", target="t")
         new = learner(more)
@@ -218,7 +218,7 @@ def test_rounds_that_wait_go_on_or_are_lost_by_name():
         x = wider.pending[0].x
         assert np.array_equal(x, [*state.pending[0].x[[1, 2, 0]], 0.0, 0.0])
         seen = first_order(Linear.one([1.0] * 5), Capacity.one([0.1] * 5), x, np.array([0.4]))
-        after = new.arrived(wider, [Arrival(0, seen)])
+        after = new.on_feedback(wider, [Arrival(0, seen)])
         assert after.t == 1
         assert new.bound_of(after).violation >= 0.4
         fewer = FlowPolytope.from_edges(links[2:], source="s", target="t")
@@ -237,15 +237,15 @@ def test_the_bound_on_the_violation_is_that_of_the_formula(seed):
     weights = LyapunovWeights(K, 10.0)
     carried, more, B, G = rng.exponential(3.0), rng.exponential(2.0), rng.exponential(5.0), 0.7
     paid = 0.01
-    ledger = Ledger(100, carried + more, Slopes(1.0, G), 0.3, 0, paid, 50.0, False, carried)
+    dual = DualState(100, carried + more, Slopes(1.0, G), 0.3, 0, paid, 50.0, False, carried)
     e = theta * 100**-0.5
     D = K.diameter
     most = B + 0.1 * D * 50.0
     unit = c * G * D
     plain = unit / e * math.log(math.exp(e * carried / unit) + e * most / (0.3 * theta * unit))
-    assert weights.bound(ledger, B).violation == pytest.approx(plain)
-    assert weights.bound(ledger, B).regret == pytest.approx((B - paid) / 0.1)
-    assert weights.bound(weights.migrated(ledger), 0.0).violation == carried + more
+    assert weights.bound(dual, B).violation == pytest.approx(plain)
+    assert weights.bound(dual, B).regret == pytest.approx((B - paid) / 0.1)
+    assert weights.bound(weights.migrated(dual), 0.0).violation == carried + more
 
 
 @pytest.mark.parametrize(
@@ -307,8 +307,8 @@ def test_links_of_one_name_are_told_apart_by_their_order():
 def test_members_go_on_by_name_and_new_ones_have_the_part_of_one():
     rng = np.random.default_rng(4)
     K = network(rng)
-    stream, season = rounds_on(K, 40, rng), tw.context.Season(9, cells=3)
-    old = tw.Ensemble(K, context=season, advice=[tw.advice.Resolve(headroom=(0,)), "desk"])
+    stream, season = rounds_on(K, 40, rng), tw.experts.Season(9, cells=3)
+    old = tw.Ensemble(K, context=season, advice=[tw.experts.Resolve(headroom=(0,)), "desk"])
     told = Told(old)
     told.through(stream)
     state = told.session.state
@@ -316,8 +316,8 @@ def test_members_go_on_by_name_and_new_ones_have_the_part_of_one():
         K,
         caution=20.0,
         step_scales=(0.1, 1.0, 3.0),
-        context=tw.context.Season(9, cells=5),
-        advice=["desk", tw.advice.Resolve(headroom=(0,)), tw.advice.Resolve(2, headroom=(0,))],
+        context=tw.experts.Season(9, cells=5),
+        advice=["desk", tw.experts.Resolve(headroom=(0,)), tw.experts.Resolve(2, headroom=(0,))],
     )
     after = new.migrated(state, old)
     mean = np.mean([state.pool.x(4 + j) for j in range(3)], axis=0)
@@ -346,18 +346,18 @@ def test_members_go_on_by_name_and_new_ones_have_the_part_of_one():
 
 def test_re_solving_keeps_the_headroom_of_links_that_stay():
     K = flows([(0, 1), (1, 5), (0, 5)])
-    session = tw.Session(tw.Ensemble(K, advice=[tw.advice.Resolve(headroom=(2,))]))
+    session = tw.Session(tw.Ensemble(K, advice=[tw.experts.Resolve(headroom=(2,))]))
     for t in range(10):
         session.observe(costs=[1.0, 0.0, 2.0], capacities=[0.5 + 0.1 * (t % 2), 1.0, 1.0])
     (before,) = session.state.advisers
     more = flows([(0, 5), (0, 2), (2, 5), (0, 1), (1, 5)])
-    session.migrate(tw.Ensemble(more, advice=[tw.advice.Resolve(headroom=(2,))]))
+    session.migrate(tw.Ensemble(more, advice=[tw.experts.Resolve(headroom=(2,))]))
     (after,) = session.state.advisers
     assert after.drops.mean2[3] == before.drops.mean2[0] > 0.0
     assert after.drops.counted == before.drops.counted
     session.observe(costs=[2.0, 1.0, 1.0, 1.0, 0.0], capacities=[1.0, 1.0, 1.0, 0.5, 1.0])
     assert session.state.advisers[0].drops.counted == before.drops.counted
-    assert session.state.coming.points[-1] is not None
+    assert session.state.upcoming.points[-1] is not None
 
 
 def test_what_moves_are_capped_from_goes_on():

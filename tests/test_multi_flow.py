@@ -221,7 +221,9 @@ def test_geometry_is_the_product_of_single_flows(K, seed):
     for j, ((one, demand), part) in enumerate(zip(ones, parts_of(K, x), strict=True)):
         if demand:
             alone = np.where(K.owner == j, x, K.center)
-            assert K.excess(alone) == pytest.approx(demand * one.excess(part / demand), abs=1e-12)
+            assert K.infeasibility(alone) == pytest.approx(
+                demand * one.infeasibility(part / demand), abs=1e-12
+            )
     np.testing.assert_array_equal(
         K.relax(x), np.clip(x, 0, np.repeat(K.demands, np.diff(K.starts)))
     )
@@ -316,8 +318,8 @@ def test_paths_recombine_to_the_flow(K, seed):
 
 
 def test_each_commodity_orients_the_cables_by_its_own_source():
-    cables = [("a", "b"), ("b", "c"), ("c", "a")]
-    links = [*cables, *((head, tail) for tail, head in cables)]
+    link_rows = [("a", "b"), ("b", "c"), ("c", "a")]
+    links = [*link_rows, *((head, tail) for tail, head in link_rows)]
     K = MultiFlow.from_edges(
         links, [("a", "c", 1.0), Commodity("c", "a", 2.0)], lengths=[1.0, 1.0, 1.5] * 2
     )
@@ -415,7 +417,7 @@ def test_what_is_no_commodity_gets_its_sentence(commodities, options, error, sen
 
 def test_points_of_the_wrong_shape_never_reach_the_kernels():
     K = MultiFlow.examples()[0]
-    for asked in (K.tangent, K.answer, K.lmo, K.loads, K.relax, K.excess, K.paths):
+    for asked in (K.tangent, K.answer, K.lmo, K.loads, K.relax, K.infeasibility, K.paths):
         with pytest.raises(WrongShape):
             asked(np.ones(3))
     with pytest.raises(WrongShape, match=r"The numbers on links has shape \(3,\)"):

@@ -13,7 +13,7 @@ import tidewolf as tw
 from tidewolf.core.errors import InvalidInput, UnknownNode, UnreachableTarget, WrongShape
 from tidewolf.networks import Network
 from tidewolf.networks.network import PATHS
-from tidewolf.networks.outward import outward
+from tidewolf.networks.shortest_path_dag import shortest_path_dag
 from tidewolf.sets import graph_tools
 
 BACKBONE = [
@@ -113,7 +113,7 @@ def test_what_leads_outward_has_no_cycle_and_all_that_leads_away(seed, whole):
     links += [(0, nodes - 1)] if not {0, nodes - 1} <= {n for link in links for n in link} else []
     lengths = rng.integers(1, 3, len(links)).astype(float) if whole else rng.random(len(links)) + 1
     try:
-        kept = outward(links, lengths, 0, nodes - 1)
+        kept = shortest_path_dag(links, lengths, 0, nodes - 1)
     except UnreachableTarget:
         with pytest.raises(UnreachableTarget):
             graph_tools.useful(links, source=0, target=nodes - 1)
@@ -204,12 +204,12 @@ def test_learners_play_it(given_, paths):
     capacities = network.unit * (0.4 + rng.random((12, len(BOTH_WAYS))))
     stream = tw.Stream(network.losses(costs), network.limits(capacities))
     for learner in (
-        tw.Ensemble(network.K, advice=[tw.advice.Resolve()]),
-        tw.rivals.SinhaVaze(network.K),
+        tw.Ensemble(network.K, advice=[tw.experts.Resolve()]),
+        tw.baselines.SinhaVaze(network.K),
     ):
         run = tw.run(learner, stream)
         assert run.certificate.holds in (True, None)
-        assert run.max_excess < 1e-9
+        assert run.max_infeasibility < 1e-9
 
 
 @each_case

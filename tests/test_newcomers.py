@@ -32,7 +32,7 @@ STREAM = tw.Stream(tw.functions.Linear(np.eye(3)), tw.functions.Capacity(np.full
             r"LyapunovDescent needs a set such as sets.Simplex\(3\)",
         ),
         (lambda: tw.LyapunovDescent(tw.sets.Simplex), WrongType, "or one of your own"),
-        (lambda: tw.rivals.SinhaVaze("K"), WrongType, "SinhaVaze needs a set"),
+        (lambda: tw.baselines.SinhaVaze("K"), WrongType, "SinhaVaze needs a set"),
         (
             lambda: tw.LyapunovDescent(K, horizon="100"),
             WrongType,
@@ -111,7 +111,7 @@ class Segment(tw.sets.ConvexSet):
     def lmo(self, direction: Any) -> Any:
         return self.answers(direction[0] <= direction[1])
 
-    def excess(self, x: Any) -> float:
+    def infeasibility(self, x: Any) -> float:
         return max(0.0, -float(np.min(x)), abs(float(np.sum(x)) - 1.0))
 
     @classmethod

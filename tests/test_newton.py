@@ -193,7 +193,7 @@ def test_the_lower_bound_holds_at_any_member_and_multipliers():
     for x in members(K, rng, 20):
         bound, vertex = task.lagrangian_bound(x, rng.uniform(0, 3, 7))
         assert bound <= best.upper
-        assert K.excess(vertex) == 0
+        assert K.infeasibility(vertex) == 0
     for lam in (np.zeros(7), rng.uniform(0, 1, 7)):
         assert task.lagrangian_bound(best.point, lam).value <= min(
             float(stream.losses.values(x).sum() + lam @ stream.constraints.values(x))

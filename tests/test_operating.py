@@ -22,7 +22,7 @@ from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError
 from tidewolf.functions import Capacity, Linear
 from tidewolf.methods.advice.base import Adviser, Proposals
 from tidewolf.methods.base import Record
-from tidewolf.methods.late import coming_round
+from tidewolf.methods.late import next_round
 from tidewolf.methods.migration import Move
 from tidewolf.methods.moves import distance_moved
 
@@ -90,15 +90,15 @@ class Hangs(Adviser):
         return state
 
 
-def made(kind: str, K: Any, per_limit: bool, capped: bool) -> Any:
-    how = {"per_limit": per_limit, "max_move": CAP if capped else None}
+def made(kind: str, K: Any, per_constraint: bool, capped: bool) -> Any:
+    how = {"per_constraint": per_constraint, "max_move": CAP if capped else None}
     if kind == "descent":
         return tw.LyapunovDescent(K, **how)
     if kind == "plain":
         return tw.Ensemble(K, step_scales=(0.3, 1.0), **how)
-    advice = ["a", Server(), tw.advice.Resolve(headroom=(0, 2))]
+    advice = ["a", Server(), tw.experts.Resolve(headroom=(0, 2))]
     return tw.Ensemble(
-        K, step_scales=(0.3, 1.0), context=tw.context.Season(5, cells=2), advice=advice, **how
+        K, step_scales=(0.3, 1.0), context=tw.experts.Season(5, cells=2), advice=advice, **how
     )
 
 
@@ -131,7 +131,7 @@ class Model:
 
     def __init__(self) -> None:
         self.regret = self.violation = 0.0
-        self.stretch: list[tuple[Any, Any, Any]] = []
+        self.epoch: list[tuple[Any, Any, Any]] = []
         self.observed: dict[int, Any] = {}
         self.last: Any = None
         """what was played last, where it is known"""
@@ -141,7 +141,7 @@ class Model:
     def copy(self) -> Model:
         other = Model()
         other.__dict__.update(self.__dict__)
-        other.stretch, other.observed = [*self.stretch], {**self.observed}
+        other.epoch, other.observed = [*self.epoch], {**self.observed}
         return other
 
 
@@ -149,15 +149,15 @@ class Week:
     """One session in memory, one that is saved and loaded, and one in a file, and the model."""
 
     def __init__(
-        self, folder: Path, seed: int, kind: str, *, per_limit: bool, capped: bool, expire: Any
+        self, folder: Path, seed: int, kind: str, *, per_constraint: bool, capped: bool, expire: Any
     ) -> None:
         self.folder, self.rng = folder, np.random.default_rng(seed)
-        self.made = lambda K: made(kind, K, per_limit, capped)
+        self.made = lambda K: made(kind, K, per_constraint, capped)
         self.network, self.capped, self.expire = 0, capped, {"expire_after": expire}
         self.learner, self.path = self.made(NETWORKS[0]), folder / "session.db"
         self.memory = tw.Session(self.learner, **self.expire)
         self.loaded = tw.Session(self.learner, **self.expire)
-        self.durable = self._opened()
+        self.storage = self._opened()
         self.model, self.past = Model(), [(0, Model())]
         self.bare: set[int] = set()
         """rounds that were asked for with nothing told"""
@@ -175,21 +175,21 @@ class Week:
 
     def does(self, do: Any) -> Any:
         """What all three answer, which is the same to the bit."""
-        answers = [answer(one, do) for one in (self.memory, self.loaded, self.durable)]
+        answers = [answer(one, do) for one in (self.memory, self.loaded, self.storage)]
         assert answers[0] == answers[1] == answers[2]
-        assert self.memory.pending == self.loaded.pending == self.durable.pending
+        assert self.memory.pending == self.loaded.pending == self.storage.pending
         return answers[0]
 
     def plays(self, **known: Any) -> Any:
         """Plays, and again; None where that was refused."""
-        before, model = coming_round(self.memory.state), self.model.copy()
+        before, model = next_round(self.memory.state), self.model.copy()
         found = self.does(lambda one: one.play(**known))
         if isinstance(found, tuple):
             return None
         assert self.does(lambda one: one.play(**known)) == found
         x = np.frombuffer(found)
         assert is_member(self.K, x)
-        for number in range(before + 1, coming_round(self.memory.state) + 1):
+        for number in range(before + 1, next_round(self.memory.state) + 1):
             self.past.append((number, model.copy()))
         self.looks()
         return x
@@ -198,9 +198,9 @@ class Week:
         """At rounds that were decided since."""
         for one in self.memory.state.pending:
             if one.round > self.model.newest:
-                self.decided(one.round, one.x)
+                self.defer(one.round, one.x)
 
-    def decided(self, number: int, x: Any) -> None:
+    def defer(self, number: int, x: Any) -> None:
         out = self.out.get(number, [])
         assert is_member(self.K, x)
         assert not x[out].any()
@@ -232,28 +232,28 @@ class Week:
         own = next((one for one in state.pending if one.round == number), None)
         x = self.learner.act(state) if own is None else own.x
         if own is None and number > self.model.newest:
-            self.decided(number, x)
+            self.defer(number, x)
         seen: dict[str, Any] = self.round_of()
         if overridden:
             seen["played"] = member(self.K, self.rng)
         told = {**seen, "round": number} if numbered else seen
         assert self.does(lambda one: one.observe(**told)) is None
         played = seen.get("played", x)
-        self.model.stretch.append((seen["costs"], seen["capacities"], played, x))
+        self.model.epoch.append((seen["costs"], seen["capacities"], played, x))
         self.model.observed[number] = {**seen, "round": number}
-        coming = coming_round(self.memory.state)
-        if number >= coming - 1:
+        upcoming = next_round(self.memory.state)
+        if number >= upcoming - 1:
             self.model.last = played
         if own is None:
-            self.past.append((coming, model if state.pending else self.model.copy()))
+            self.past.append((upcoming, model if state.pending else self.model.copy()))
 
     def stops(self, killed: bool) -> None:
         self.loaded.save(self.folder / "state")
         self.loaded = tw.Session.load(self.folder / "state", self.learner, **self.expire)
         copy = as_if_killed(self.path) if killed else self.path
-        self.durable.close()
+        self.storage.close()
         self.path = copy
-        self.durable = self._opened()
+        self.storage = self._opened()
         self.is_one()
 
     def goes_back(self, number: int) -> None:
@@ -261,9 +261,9 @@ class Week:
             with pytest.raises(InvalidInput, match="cannot be gone back to"):
                 self.memory.rollback(number)
             return
-        for one in (self.memory, self.durable):
+        for one in (self.memory, self.storage):
             one.rollback(number)
-        assert saved(self.memory) == saved(self.durable)
+        assert saved(self.memory) == saved(self.storage)
         self.memory.save(self.folder / "back")
         self.loaded = tw.Session.load(self.folder / "back", self.learner, **self.expire)
         while self.past[-1][0] > number:
@@ -277,23 +277,23 @@ class Week:
 
     def migrates(self, network: int) -> None:
         self.settle_up()
-        model, coming = self.model, coming_round(self.memory.state)
+        model, upcoming = self.model, next_round(self.memory.state)
         last = Move(self.K, NETWORKS[network])
         self.network, self.learner = network, self.made(NETWORKS[network])
         x = None if model.last is None else last.point(model.last)
         if last.point(self.memory.learner.act(self.memory.state)) is None:
-            self.out.pop(coming, None)  # what was told of it is to be told again
-        for one in (self.memory, self.loaded, self.durable):
+            self.out.pop(upcoming, None)  # what was told of it is to be told again
+        for one in (self.memory, self.loaded, self.storage):
             one.migrate(self.learner)
         self.is_one()
         assert is_member(self.K, self.learner.act(self.memory.state))
-        model.last, model.stretch = x, []
+        model.last, model.epoch = x, []
         model.observed = dict.fromkeys(model.observed)
         to = last.to.tolist()
         self.out = {one: [to[i] for i in out if to[i] >= 0] for one, out in self.out.items()}
-        self.bare.discard(coming)
+        self.bare.discard(upcoming)
         self.held = {**self.out}
-        self.past = [(coming, model.copy())]
+        self.past = [(upcoming, model.copy())]
 
     def settle_up(self) -> None:
         model = self.model
@@ -304,9 +304,9 @@ class Week:
         """Regret and violations of what was played, and those of each limit by the decisions, in
         the present stretch.
         """
-        if not self.model.stretch:
+        if not self.model.epoch:
             return 0.0, np.zeros(0), np.zeros(self.K.shape)
-        costs, room, xs, own = (np.array(each) for each in zip(*self.model.stretch, strict=True))
+        costs, room, xs, own = (np.array(each) for each in zip(*self.model.epoch, strict=True))
         best = tw.best_in_hindsight(self.K, tw.Stream(Linear(costs), Capacity(room)))
         assert best.feasible
         over, each = (np.maximum(each - room, 0.0) for each in (xs, own))
@@ -331,31 +331,31 @@ class Week:
 
     def step(self, kind: int, n: int) -> None:
         session = self.memory
-        coming, stands = coming_round(session.state), session.round
+        upcoming, stands = next_round(session.state), session.round
         waits = session.pending
         some = [*waits, stands][n % (len(waits) + 1)]
-        is_new = coming not in self.bare and coming not in session._keeper.told
+        is_new = upcoming not in self.bare and upcoming not in session._keeper.info_ids
         match kind:
             case 0:
                 if not waits:
-                    self.bare.add(coming)
+                    self.bare.add(upcoming)
                 self.plays()
             case 1 | 2 if is_new:
-                self.out.pop(coming, None)  # told anew after a change
-                self.plays(round=coming, **self.known(n, deadline=kind == 2))
+                self.out.pop(upcoming, None)  # told anew after a change
+                self.plays(round=upcoming, **self.known(n, deadline=kind == 2))
             case 3 if is_new:
                 out = sorted({n % self.K.shape[0], n // 2 % self.K.shape[0]})
                 names = [self.K.names[i] for i in out]
                 known = self.known(n, deadline=n % 4 == 0)
-                self.out[coming] = out
-                x = self.plays(round=coming, unavailable=names, **known)
+                self.out[upcoming] = out
+                x = self.plays(round=upcoming, unavailable=names, **known)
                 if x is None:
-                    del self.out[coming]
+                    del self.out[upcoming]
                 else:
                     assert not x[out].any()
             case 4 | 1 | 2 | 3:
-                self.plays(round=coming + n % 3)
-                self.bare.add(coming)
+                self.plays(round=upcoming + n % 3)
+                self.bare.add(upcoming)
             case 5:
                 self.observes(stands, numbered=bool(n % 2))
             case 6:
@@ -372,13 +372,13 @@ class Week:
             case 9 | 8:
                 self.stops(killed=bool(n % 2))
             case 10:
-                self.goes_back(max(coming - n % 4, 0))
+                self.goes_back(max(upcoming - n % 4, 0))
             case 11:
                 self.migrates(n % len(NETWORKS))
             case _:  # nonsense
                 bad = self.round_of()
                 wrong: list[dict[str, Any]] = [
-                    {**bad, "round": coming + 1},
+                    {**bad, "round": upcoming + 1},
                     {**bad, "played": 2.0 * self.K.center},
                     {"costs": [np.nan] * self.K.shape[0], "round": some},
                     {"costs": [1.0], "round": some},
@@ -388,7 +388,7 @@ class Week:
 
     def is_one(self) -> None:
         """All three are the same session."""
-        assert saved(self.memory) == saved(self.loaded) == saved(self.durable)
+        assert saved(self.memory) == saved(self.loaded) == saved(self.storage)
 
 
 def lived(script: Any, kind: str, seed: int, **how: Any) -> None:
@@ -403,7 +403,7 @@ def lived(script: Any, kind: str, seed: int, **how: Any) -> None:
             week.stops(killed=True)
             week.holds()
         finally:
-            week.durable.close()
+            week.storage.close()
 
 
 # --- what broke -----------------------------------------------------------------------------------
@@ -424,10 +424,10 @@ def test_contents_are_remembered_alike_in_memory_and_in_a_file(tmp_path):
     seen = {"costs": np.ones(5), "capacities": np.ones(5)}
     memory, path = tw.Session(tw.LyapunovDescent(K)), tmp_path / "session.db"
     memory.play(round=0)
-    with tw.Session.open(path, tw.LyapunovDescent(K)) as durable:
-        durable.play(round=0)
-    with tw.Session.open(path, tw.LyapunovDescent(K)) as durable:
-        for one in (memory, durable):
+    with tw.Session.open(path, tw.LyapunovDescent(K)) as storage:
+        storage.play(round=0)
+    with tw.Session.open(path, tw.LyapunovDescent(K)) as storage:
+        for one in (memory, storage):
             one.observe(**seen)
             with pytest.raises(InvalidInput, match="what it held is not remembered"):
                 one.observe(round=0, **seen)
@@ -491,16 +491,16 @@ def test_nobody_ignores_an_outage_in_a_late_stream():
         tw.run(tw.LyapunovFrankWolfe(K), stream)
 
 
-@pytest.mark.parametrize("per_limit", [False, True])
+@pytest.mark.parametrize("per_constraint", [False, True])
 @pytest.mark.parametrize("learner", [tw.LyapunovDescent, tw.Ensemble], ids=lambda one: one.__name__)
 @pytest.mark.parametrize("turned", [-1.0, -1.0 + 1e-9])
-def test_limits_of_rounds_that_arrive_together_may_cancel_out(learner, per_limit, turned):
+def test_limits_of_rounds_that_arrive_together_may_cancel_out(learner, per_constraint, turned):
     K = tw.sets.Simplex(2)
     limits = tw.functions.Affine([[1.0, 0.0], [turned, 0.0], [1.0, 0.0]], [0.4, -0.3, 0.35])
     stream = tw.Stream(
         Linear([[0.0, 1.0]] * 3), limits, arrives=[1, 1, 2], played=[*np.eye(2), [np.nan] * 2]
     )
-    run = tw.run(learner(K, per_limit=per_limit), stream)
+    run = tw.run(learner(K, per_constraint=per_constraint), stream)
     assert run.violations.sum() <= run.bound.violation < 10.0
     assert run.regret[1] <= run.bound.regret
 
@@ -519,12 +519,12 @@ def test_rounds_that_arrive_together_may_have_gained_more_than_any_point(learner
     assert run.violations.sum() <= run.bound.violation
 
 
-@pytest.mark.parametrize("per_limit", [False, True])
+@pytest.mark.parametrize("per_constraint", [False, True])
 @pytest.mark.parametrize("learner", [tw.LyapunovDescent, tw.Ensemble], ids=lambda one: one.__name__)
-def test_rounding_at_the_only_point_is_no_breach(learner, per_limit):
+def test_rounding_at_the_only_point_is_no_breach(learner, per_constraint):
     K = tw.sets.FlowPolytope.from_edges([("s", "a"), ("a", "t")], source="s", target="t")
     for breach, bound in ((2.3e-16, 0.0), (1e-6, None)):
-        session = tw.Session(learner(K, per_limit=per_limit))
+        session = tw.Session(learner(K, per_constraint=per_constraint))
         for _ in range(3):
             session.observe(
                 loss_gradient=[1.0, 2.0], constraint_value=breach, constraint_gradient=[1.0, 0.0]
@@ -534,7 +534,7 @@ def test_rounding_at_the_only_point_is_no_breach(learner, per_limit):
 
 def test_headroom_is_that_of_decisions_though_the_next_round_is_settled_in_between():
     """Room falls by 0.01 a round; data that is 3 rounds old lacks 0.03."""
-    session = tw.Session(tw.Ensemble(tw.sets.Simplex(2), advice=[tw.advice.Resolve()]))
+    session = tw.Session(tw.Ensemble(tw.sets.Simplex(2), advice=[tw.experts.Resolve()]))
     for t in range(24):
         session.play(round=t)
         if t >= 2:
@@ -549,7 +549,7 @@ scripts = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 11)), min_size=3
 week = given(
     script=scripts,
     seed=st.integers(0, 99),
-    per_limit=st.booleans(),
+    per_constraint=st.booleans(),
     capped=st.booleans(),
     expire=st.sampled_from([None, 2, 4]),
 )
@@ -558,13 +558,15 @@ week = given(
 @pytest.mark.parametrize("kind", ["descent", "plain", "everything"])
 @settings(max_examples=8)
 @week
-def test_all_that_happens_to_an_operator_at_once(kind, script, seed, per_limit, capped, expire):
-    lived(script, kind, seed, per_limit=per_limit, capped=capped, expire=expire)
+def test_all_that_happens_to_an_operator_at_once(
+    kind, script, seed, per_constraint, capped, expire
+):
+    lived(script, kind, seed, per_constraint=per_constraint, capped=capped, expire=expire)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("kind", ["descent", "plain", "everything"])
 @settings(max_examples=400, derandomize=False)
 @week
-def test_all_that_happens_in_many_weeks(kind, script, seed, per_limit, capped, expire):
-    lived(script * 3, kind, seed, per_limit=per_limit, capped=capped, expire=expire)
+def test_all_that_happens_in_many_weeks(kind, script, seed, per_constraint, capped, expire):
+    lived(script * 3, kind, seed, per_constraint=per_constraint, capped=capped, expire=expire)

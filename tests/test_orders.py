@@ -317,7 +317,7 @@ def test_transport_is_as_cheap_as_a_linear_program_from_any_start(seed, m, n, wh
         ).fun
         for answer in (warmed, cold):
             assert answer.vertex.inner(c) == pytest.approx(value, abs=1e-8)
-            assert K.excess(answer.vertex.dense(c)) <= 1e-13 * plan.sum()
+            assert K.infeasibility(answer.vertex.dense(c)) <= 1e-13 * plan.sum()
             assert len(answer.vertex.indices) <= m + n - 1
         warm = warmed.warm
 
@@ -412,7 +412,7 @@ def test_trees_are_as_light_as_networkx_finds(seed, n):
     assert d @ K.lmo(d) == pytest.approx(
         nx.minimum_spanning_tree(graph).size(weight="weight"), abs=1e-9
     )
-    assert K.excess(K.lmo(d)) <= 1e-12
+    assert K.infeasibility(K.lmo(d)) <= 1e-12
     ties = d.round()
     np.testing.assert_array_equal(np.flatnonzero(K.lmo(ties)), kruskal(ties, edges))
 
@@ -433,7 +433,7 @@ def test_the_excess_of_trees_is_the_worst_over_all_sets_of_nodes(seed, far):
         for S in itertools.combinations(range(n), size)
     ]
     worst = max(-x.min(), abs(x.sum() - n + 1), np.max(x[loops], initial=0.0), *inside)
-    assert K.excess(x) == pytest.approx(worst, abs=1e-12)
+    assert K.infeasibility(x) == pytest.approx(worst, abs=1e-12)
 
 
 @given(seed=seeds)
@@ -583,7 +583,7 @@ def test_what_the_solver_says_is_not_believed():
     best, program = d @ K.lmo(d), K._program
     K.__dict__["_program"] = Liar(program, lambda found: found._replace(x=found.x + 1e-8))
     answer = K.answer(d)
-    assert K.excess(answer.vertex.dense(d)) <= 1e-14
+    assert K.infeasibility(answer.vertex.dense(d)) <= 1e-14
     assert 0.0 < answer.vertex.inner(d) - best <= answer.error <= 1e-6
     K.__dict__["_program"] = Liar(program, lambda found: found._replace(x=np.zeros(3)))
     with pytest.raises(
@@ -630,7 +630,7 @@ def test_the_inner_radius_of_a_hull(seed, k, n):
     for u in rng.standard_normal((20, K.dimension)):
         u /= np.linalg.norm(u)
         assert (along @ u).max() >= K.inner_radius * (1 - 1e-9)
-        assert K.excess(K.center + (K.inner_radius * u) @ K._basis) <= 1e-9
+        assert K.infeasibility(K.center + (K.inner_radius * u) @ K._basis) <= 1e-9
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vertex_hull, "_FLAT", 0)
         bound = VertexHull(points).inner_radius

@@ -20,10 +20,10 @@ def step(seed, n, owed, kept, size=1.0):
     of.
     """
     rng = np.random.default_rng(seed)
-    y, x, a, push = size * rng.normal(size=(4, n))
+    y, x, a, grad = size * rng.normal(size=(4, n))
     eta = rng.exponential()
-    plain = y - eta * (a + push)
-    return rng, y, x, a, push, eta, plain, soften_overshoot(plain, x, push, owed, eta, kept)
+    plain = y - eta * (a + grad)
+    return rng, y, x, a, grad, eta, plain, soften_overshoot(plain, x, grad, owed, eta, kept)
 
 
 @given(
@@ -35,15 +35,15 @@ def step(seed, n, owed, kept, size=1.0):
 def test_no_point_that_keeps_the_limit_ends_up_farther_than_a_plain_step_may_leave_it(
     seed, n, owed, kept
 ):
-    rng, y, x, a, push, eta, _, moved = step(seed, n, owed, kept)
+    rng, y, x, a, grad, eta, _, moved = step(seed, n, owed, kept)
     for z in 3.0 * rng.normal(size=(40, n)):
-        broken = owed + push @ (z - x)
+        broken = owed + grad @ (z - x)
         # onto the limit, where it is tight, if it was past it
-        z = z - (max(0.0, broken) / (push @ push)) * push
+        z = z - (max(0.0, broken) / (grad @ grad)) * grad
         allowed = (
             (y - z) @ (y - z)
-            - 2 * eta * (a @ (y - z) + owed + push @ (y - x))
-            + eta**2 * ((a + push) @ (a + push))
+            - 2 * eta * (a @ (y - z) + owed + grad @ (y - x))
+            + eta**2 * ((a + grad) @ (a + grad))
         )
         assert (moved - z) @ (moved - z) <= allowed + 1e-9 * (
             1.0 + abs(allowed) + (moved - z) @ (moved - z)
@@ -57,16 +57,16 @@ def test_no_point_that_keeps_the_limit_ends_up_farther_than_a_plain_step_may_lea
     kept=st.floats(0.0, 1.0),
 )
 def test_what_is_soften_overshoot_is_that_share_of_what_was_too_much(seed, n, owed, kept):
-    _, _, x, _, push, eta, plain, moved = step(seed, n, owed, kept)
-    least = soften_overshoot(plain, x, push, owed, eta, 0.0)
+    _, _, x, _, grad, eta, plain, moved = step(seed, n, owed, kept)
+    least = soften_overshoot(plain, x, grad, owed, eta, 0.0)
     np.testing.assert_allclose(moved, kept * plain + (1.0 - kept) * least, atol=1e-9)
-    before, after = (owed + push @ (end - x) for end in (plain, least))
+    before, after = (owed + grad @ (end - x) for end in (plain, least))
     if before >= 0.0:
         assert least is plain, "a step that does not pass the limit stays as it is"
     else:
         assert after <= 1e-9 * (1.0 + abs(before)), "what is left still keeps the limit"
-        losses_alone = plain + eta * push
-        held_back = owed + push @ (losses_alone - x) <= 0.0
+        losses_alone = plain + eta * grad
+        held_back = owed + grad @ (losses_alone - x) <= 0.0
         np.testing.assert_allclose(least, losses_alone if held_back else least, atol=1e-9)
         assert held_back or after == pytest.approx(0.0, abs=1e-9 * (1.0 + abs(before))), (
             "and reaches it, unless no push was needed"

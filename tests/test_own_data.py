@@ -35,7 +35,7 @@ from tidewolf.files import FileFormat
 from tidewolf.networks import Network
 
 ROUNDS = 12
-CABLES = [
+LINK_ROWS = [
     ("A", "B", 2.0, 9.0),
     ("A", "C", 3.0, 8.0),
     ("B", "C", 1.0, 5.0),
@@ -46,7 +46,7 @@ CABLES = [
 ]
 """A small network with cycles: every cable carries both ways."""
 LINKS = [
-    (*ends, km, most) for tail, head, km, most in CABLES for ends in ((tail, head), (head, tail))
+    (*ends, km, most) for tail, head, km, most in LINK_ROWS for ends in ((tail, head), (head, tail))
 ]
 NAMES = [f"{tail} > {head}" for tail, head, *_ in LINKS]
 TIMES = pd.date_range("2026-03-01", periods=ROUNDS, freq="h").strftime("%Y-%m-%dT%H:%M")

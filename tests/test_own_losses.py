@@ -66,7 +66,7 @@ def test_the_bracket_of_a_quadratic_written_as_custom_holds_the_exact_optimum(K,
     require_brackets(found, exact, 1e-4)
     x = found.point
     assert found.upper == pytest.approx(float(losses.values(x).sum()), rel=1e-12)
-    assert K.excess(x) <= 1e-9 * K.radius
+    assert K.infeasibility(x) <= 1e-9 * K.radius
     if constraints is not None:
         assert float(constraints.values(x).max()) <= 1e-9
 

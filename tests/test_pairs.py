@@ -10,7 +10,7 @@ import pytest
 from test_problems import breached, needs_records
 from tidewolf import problems
 from tidewolf.hindsight.best import best_in_hindsight
-from tidewolf.problems.pairs import FILL, MARGIN, awake, busiest_nodes, spread_all, without_stubs
+from tidewolf.problems.pairs import FILL, MARGIN, activity, busiest_nodes, spread_all, without_stubs
 
 
 def test_stubs_are_left_out_again_and_again():
@@ -24,7 +24,7 @@ def test_the_busiest_nodes_are_at_most_cables():
 
 
 def test_a_day_has_its_busiest_hour():
-    day = awake(96, np.array([0.0, 2.0]))
+    day = activity(96, np.array([0.0, 2.0]))
     assert day.max(axis=0).tolist() == [1.0, 1.0]
     assert day.argmax(axis=0).tolist() == [60, 68]  # a quarter past which 15:00 is, and two later
     assert day.min() == pytest.approx(np.exp(-1.2))
@@ -74,7 +74,7 @@ def test_the_guaranteed_flow_has_room_around_it(pairs, monkeypatch):
     monkeypatch.setattr(import_module("tidewolf.problems.pairs"), "spread_all", kept)
     problem = problems.pairs(rounds=96)
     assert problem == pairs
-    assert problem.K.excess(spread["r"]) < 1e-12
+    assert problem.K.infeasibility(spread["r"]) < 1e-12
     breach = problem.stream.constraints.values(spread["r"])
     assert breach.max() == pytest.approx(-MARGIN)
     assert np.mean(breach > -MARGIN - 1e-9) < 0.7, "demands are turned away now and then"

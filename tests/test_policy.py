@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import tidewolf as tw
-from tidewolf.context import Categories, Context, Season
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
+from tidewolf.experts import Categories, Context, Season
 from tidewolf.functions import (
     Affine,
     Capacity,
@@ -40,7 +40,7 @@ def mixes(context: Any, stream: tw.Stream, W: Any, start: int = 0) -> Any:
     """The policy's points, one round at a time, as the formula says."""
     points = []
     for t in range(start, len(stream)):
-        which, phi = context.features(stream.known(t), t)
+        which, phi = context.features(stream.info(t), t)
         points.append(sum(w * W[j] for j, w in zip(which, phi, strict=True)))
     return np.array(points)
 
@@ -51,7 +51,7 @@ def require_achieved(K: Any, stream: tw.Stream, context: Any, best: Any, start: 
     assert best.point.shape == (context.cells, *K.shape)
     points, part = mixes(context, stream, best.point, start), stream[start:]
     size = 1.0 + abs(best.upper)
-    assert max(K.excess(W) for W in best.point) <= 1e-8
+    assert max(K.infeasibility(W) for W in best.point) <= 1e-8
     assert float(part.losses.values_at(points).sum()) == pytest.approx(best.upper, abs=1e-8 * size)
     assert float(part.constraints.values_at(points).max()) <= 1e-7
     assert best.lower <= best.upper

@@ -33,7 +33,7 @@ def test_the_other_points_stay_and_all_are_members(over):
         pool = moved(pool, 1, over, seed=t)
         for i in (1, 2):
             assert pool.x(i).tobytes() == before[i].tobytes()
-        assert all(over.excess(pool.x(i)) <= 1e-9 for i in range(3))
+        assert all(over.infeasibility(pool.x(i)) <= 1e-9 for i in range(3))
 
 
 def test_a_vertex_that_one_found_costs_the_others_no_call():

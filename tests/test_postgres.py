@@ -27,11 +27,11 @@ from tidewolf.core.errors import (
     MissingExtra,
     NewerFormat,
 )
-from tidewolf.durable.address import check_address, hide_password, is_address, without_password
-from tidewolf.durable.cluster import prepare
-from tidewolf.durable.postgres import Postgres
-from tidewolf.durable.presence import Presence, is_gone, own_name
-from wire import Wire, never
+from tidewolf.storage.address import check_address, hide_password, is_address, without_password
+from tidewolf.storage.cluster import prepare
+from tidewolf.storage.heartbeat import Heartbeat, is_gone, own_name
+from tidewolf.storage.postgres import Postgres
+from transport import Transport, never
 
 
 @pytest.fixture
@@ -43,16 +43,16 @@ def db(postgres_url: str) -> Iterator[Postgres]:
 
 
 @pytest.fixture
-def wire(postgres_server: Server, tmp_path: Path) -> Iterator[Wire]:
-    wire = Wire(tmp_path, postgres_server.folder)
-    yield wire
-    wire.close()
+def transport(postgres_server: Server, tmp_path: Path) -> Iterator[Transport]:
+    transport = Transport(tmp_path, postgres_server.folder)
+    yield transport
+    transport.close()
 
 
-def through(wire: Wire, url: str) -> str:
-    """The same database over a wire that can be cut."""
+def through(transport: Transport, url: str) -> str:
+    """The same database over a transport that can be cut."""
     before, _, after = url.partition("host=")
-    return f"{before}host={wire.folder}&{after.partition('&')[2]}"
+    return f"{before}host={transport.folder}&{after.partition('&')[2]}"
 
 
 def kept(db: Postgres) -> list[int]:
@@ -195,29 +195,33 @@ def is_commit(number: int, said: bytes) -> bool:
 
 @pytest.mark.parametrize("arrived", [False, True])
 def test_a_connection_lost_at_the_commit_says_that_nobody_knows(
-    db: Postgres, postgres_url: str, wire: Wire, arrived: bool
+    db: Postgres, postgres_url: str, transport: Transport, arrived: bool
 ) -> None:
-    own = Postgres(through(wire, postgres_url))
-    wire.before, wire.after = (wire.before, is_commit) if arrived else (is_commit, wire.after)
+    own = Postgres(through(transport, postgres_url))
+    transport.before, transport.after = (
+        (transport.before, is_commit) if arrived else (is_commit, transport.after)
+    )
     with (
         pytest.raises(CheckpointError, match="whether it was kept is not known"),
         own.transaction(),
     ):
         keep(own, 1)
-    wire.before = wire.after = never
+    transport.before = transport.after = never
     until(lambda: kept(db) == [1] * arrived)
     assert kept(own) == [1] * arrived
     own.close()
 
 
 def test_cut_at_any_message_it_holds_what_it_acknowledged(
-    db: Postgres, postgres_url: str, wire: Wire
+    db: Postgres, postgres_url: str, transport: Transport
 ) -> None:
-    acknowledged, own = set(), Postgres(through(wire, postgres_url))
+    acknowledged, own = set(), Postgres(through(transport, postgres_url))
     for cut in range(2 * 7):
-        wire.count = iter(range(100))
+        transport.count = iter(range(100))
         judge = lambda number, said, last=cut // 2: number == last  # noqa: E731
-        wire.before, wire.after = (judge, wire.after) if cut % 2 else (wire.before, judge)
+        transport.before, transport.after = (
+            (judge, transport.after) if cut % 2 else (transport.before, judge)
+        )
         try:
             with own.transaction():
                 keep(own, 2 * cut)
@@ -230,7 +234,7 @@ def test_cut_at_any_message_it_holds_what_it_acknowledged(
             there = {2 * cut, 2 * cut + 1} & set(kept(db))
             assert len(there) in ((0, 2) if unknown else (0,))
             acknowledged |= there
-        wire.before = wire.after = never
+        transport.before = transport.after = never
     assert set(kept(db)) == acknowledged
     assert len(acknowledged) >= 4
     own.close()
@@ -279,7 +283,7 @@ def test_tables_are_made_once_by_servers_that_start_together(postgres_url: str) 
     assert not failed
     db = Postgres(postgres_url)
     assert db.execute("SELECT count(*) FROM servers").fetchone() == (5,)
-    db.execute("UPDATE shelf SET value = '99' WHERE name = 'format'")
+    db.execute("UPDATE store SET value = '99' WHERE name = 'format'")
     with pytest.raises(NewerFormat, match="has format 99; this tidewolf reads up to 3"):
         prepare(db)
     db.close()
@@ -341,10 +345,10 @@ def test_the_password_is_not_in_a_representation(postgres_url: str) -> None:
     url = postgres_url.replace("user=tidewolf", "user=tidewolf&password=secret")
     db = Postgres(url)
     prepare(db)
-    presence = Presence(url, "a")
-    assert "secret" not in f"{db!r} {presence!r} {db.where} {presence.where}"
+    heartbeat = Heartbeat(url, "a")
+    assert "secret" not in f"{db!r} {heartbeat!r} {db.where} {heartbeat.where}"
     assert "password=***" in repr(db)
-    presence.close()
+    heartbeat.close()
     db.close()
 
 
@@ -358,11 +362,11 @@ def test_without_the_driver_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
 
 _SERVER = """
 import sys, time
-from tidewolf.durable.presence import Presence
-presence = Presence(sys.argv[1], sys.argv[2])
+from tidewolf.storage.heartbeat import Heartbeat
+heartbeat = Heartbeat(sys.argv[1], sys.argv[2])
 print("here", flush=True)
 sys.stdin.read()
-presence.close()
+heartbeat.close()
 """
 
 
@@ -391,45 +395,45 @@ def test_a_killed_server_is_gone_at_once_and_a_live_one_never(
         for _ in range(20):
             assert not is_gone(prepared, "a")
         with pytest.raises(InUse, match="Another server of the name a serves"):
-            Presence(postgres_url, "a")
+            Heartbeat(postgres_url, "a")
         assert [name for (name,) in prepared.execute("SELECT holder FROM servers")] == ["a"]
         process.send_signal(signal.SIGKILL)
     assert until(lambda: is_gone(prepared, "a")) < 1
-    Presence(postgres_url, "b").close()
+    Heartbeat(postgres_url, "b").close()
     assert prepared.execute("SELECT count(*) FROM servers").fetchone() == (0,)
-    presence = Presence(postgres_url, "a")
+    heartbeat = Heartbeat(postgres_url, "a")
     assert not is_gone(prepared, "a")
-    presence.close()
-    presence.close()
+    heartbeat.close()
+    heartbeat.close()
     assert is_gone(prepared, "a")
     assert prepared.execute("SELECT count(*) FROM servers").fetchone() == (0,)
 
 
 def test_a_server_that_lost_its_connection_stops_until_it_is_back(
-    prepared: Postgres, postgres_url: str, wire: Wire
+    prepared: Postgres, postgres_url: str, transport: Transport
 ) -> None:
-    presence = Presence(through(wire, postgres_url), "a")
-    assert presence.lease() == presence.lease() == 1
-    wire.down = True
-    wire.cut()
+    heartbeat = Heartbeat(through(transport, postgres_url), "a")
+    assert heartbeat.lease() == heartbeat.lease() == 1
+    transport.down = True
+    transport.cut()
     until(lambda: is_gone(prepared, "a"))
     with pytest.raises(CheckpointError, match="server a has lost its connection"):
-        presence.lease()
+        heartbeat.lease()
     assert is_gone(prepared, "a")
-    wire.down = False
+    transport.down = False
 
     def lease() -> int:
         try:
-            return presence.lease()
+            return heartbeat.lease()
         except CheckpointError:
             return 0
 
     until(lease)
     assert lease() == 2
     assert not is_gone(prepared, "a")
-    presence.close()
+    heartbeat.close()
     with pytest.raises(CheckpointError):
-        presence.lease()
+        heartbeat.lease()
 
 
 def test_names_of_servers_are_their_own() -> None:

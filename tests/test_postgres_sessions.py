@@ -25,12 +25,12 @@ from postgres import Server
 from postgres_killed import patiently
 from servers import LOST, Caller, Servers
 from servers import Server as HttpServer
-from test_postgres import is_commit, through, until, wire  # noqa: F401  (a fixture)
+from test_postgres import is_commit, through, transport, until  # noqa: F401  (a fixture)
 from tidewolf.core.errors import AlreadyThere, CheckpointError, HeldElsewhere, UnknownSession
-from tidewolf.durable import Shelf
-from tidewolf.durable.copies import backup, restore
-from tidewolf.durable.shelf import Round
-from wire import Wire, never
+from tidewolf.storage import SessionStore
+from tidewolf.storage.copies import backup, restore
+from tidewolf.storage.session_store import Round
+from transport import Transport, never
 
 SCRIPT = str(Path(__file__).with_name("postgres_killed.py"))
 LEARNER = LEARNERS["LyapunovDescent"]
@@ -49,29 +49,29 @@ def run_of(rounds: int) -> list[bytes]:
 EXPECTED = run_of(ROUNDS)
 
 
-def opened(shelf: Shelf, name: str) -> tw.Session[Any]:
-    return patiently(lambda: tw.Session.open(shelf, LEARNER, name=name, snapshot_every=9))
+def opened(store: SessionStore, name: str) -> tw.Session[Any]:
+    return patiently(lambda: tw.Session.open(store, LEARNER, name=name, snapshot_every=9))
 
 
 def is_as_expected(session: tw.Session[Any]) -> bool:
     return LEARNER.save(session.state) == EXPECTED[session.rounds]
 
 
-def go_on(shelf: Shelf, name: str, rounds: int) -> None:
+def go_on(store: SessionStore, name: str, rounds: int) -> None:
     """Up to so many rounds, each acknowledged; the bits are those of a session in memory."""
-    session = opened(shelf, name)
+    session = opened(store, name)
     assert is_as_expected(session)
     for t in range(session.rounds, rounds):
         observe(session, t)
-        shelf.flushed(name).result()
+        store.flushed(name).result()
     assert is_as_expected(session)
 
 
 @contextmanager
-def serving_here(url: str, holder: str) -> Iterator[Shelf]:
-    shelf = Shelf.open(url, holder=holder)
-    yield shelf
-    shelf.close()
+def serving_here(url: str, holder: str) -> Iterator[SessionStore]:
+    store = SessionStore.open(url, holder=holder)
+    yield store
+    store.close()
 
 
 @contextmanager
@@ -123,46 +123,46 @@ def test_killed_at_any_moment_it_goes_on_to_the_bit(
 
 def test_cut_at_any_message_of_an_observation_it_goes_on_to_the_bit(
     postgres_url: str,
-    wire: Wire,  # noqa: F811
+    transport: Transport,  # noqa: F811
 ) -> None:
-    url, t = through(wire, postgres_url), 0
-    shelf = Shelf.open(url, commit_within=0.0, holder="cut")
-    shelf.create("one", "{}").result()
-    session, failed, kept = opened(shelf, "one"), 0, 0
+    url, t = through(transport, postgres_url), 0
+    store = SessionStore.open(url, commit_within=0.0, holder="cut")
+    store.create("one", "{}").result()
+    session, failed, kept = opened(store, "one"), 0, 0
     for cut in range(2 * 10):
-        began = next(wire.count)
+        began = next(transport.count)
         judge = lambda number, said, last=began + 1 + cut // 2: number == last  # noqa: E731
-        wire.before, wire.after = (judge, never) if cut % 2 else (never, judge)
+        transport.before, transport.after = (judge, never) if cut % 2 else (never, judge)
         try:
             observe(session, t)
-            shelf.flushed("one").result()
+            store.flushed("one").result()
         except CheckpointError:
-            wire.before = wire.after = never
-            until(lambda: shelf.is_well() is None)
-            session, failed = opened(shelf, "one"), failed + 1
+            transport.before = transport.after = never
+            until(lambda: store.is_well() is None)
+            session, failed = opened(store, "one"), failed + 1
             assert session.rounds in (t, t + 1)
             kept += session.rounds - t
         assert is_as_expected(session)
         t = session.rounds
-        wire.before = wire.after = never
+        transport.before = transport.after = never
     assert failed > kept
-    shelf.close()
+    store.close()
 
 
 def test_a_commit_of_unknown_fate_is_not_tried_again(
     postgres_url: str,
-    wire: Wire,  # noqa: F811
+    transport: Transport,  # noqa: F811
 ) -> None:
-    shelf = Shelf.open(through(wire, postgres_url))
-    shelf.create("one", "{}").result()
-    wire.after = is_commit
-    shelf.audit("ada", "one", "pin", "a reason")
+    store = SessionStore.open(through(transport, postgres_url))
+    store.create("one", "{}").result()
+    transport.after = is_commit
+    store.audit("ada", "one", "pin", "a reason")
     with pytest.raises(CheckpointError, match="whether it was kept is not known"):
-        shelf.flushed("one").result()
-    wire.after = never
-    until(lambda: shelf.is_well() is None)
-    assert [entry.why for entry in shelf.entries()] == ["a reason"]
-    shelf.close()
+        store.flushed("one").result()
+    transport.after = never
+    until(lambda: store.is_well() is None)
+    assert [entry.why for entry in store.entries()] == ["a reason"]
+    store.close()
 
 
 def test_one_name_is_one_session(postgres_url: str) -> None:
@@ -181,42 +181,47 @@ def test_one_name_is_one_session(postgres_url: str) -> None:
 
 
 @pytest.fixture
-def pair(postgres_url: str) -> Iterator[tuple[Shelf, Shelf]]:
+def pair(postgres_url: str) -> Iterator[tuple[SessionStore, SessionStore]]:
     """Two servers of one database, and a session that the first holds."""
-    shelves = Shelf.open(postgres_url, holder="first"), Shelf.open(postgres_url, holder="second")
-    shelves[0].create("one", "{}").result()
-    go_on(shelves[0], "one", 3)
-    yield shelves
-    for shelf in shelves:
-        shelf.close()
+    stores = (
+        SessionStore.open(postgres_url, holder="first"),
+        SessionStore.open(postgres_url, holder="second"),
+    )
+    stores[0].create("one", "{}").result()
+    go_on(stores[0], "one", 3)
+    yield stores
+    for store in stores:
+        store.close()
 
 
-def test_while_its_holder_is_there_nobody_else_gets_a_session(pair: tuple[Shelf, Shelf]) -> None:
+def test_while_its_holder_is_there_nobody_else_gets_a_session(
+    pair: tuple[SessionStore, SessionStore],
+) -> None:
     first, second = pair
     with pytest.raises(HeldElsewhere, match="held by the server first: ask that one") as caught:
         tw.Session.open(second, LEARNER, name="one")
     assert caught.value.holder == "first"
     with pytest.raises(HeldElsewhere):
         second.delete("one").result()
-    assert second.card("one").holder.startswith("first#")
+    assert second.info("one").holder.startswith("first#")
     first.close()
     go_on(second, "one", 6)
-    assert second.card("one").holder == second.holder
+    assert second.info("one").holder == second.holder
 
 
 def test_what_was_taken_is_written_to_by_nobody_else(
     postgres_url: str,
-    wire: Wire,  # noqa: F811
+    transport: Transport,  # noqa: F811
 ) -> None:
-    first = Shelf.open(through(wire, postgres_url), holder="first")
-    second = Shelf.open(postgres_url, holder="second")
+    first = SessionStore.open(through(transport, postgres_url), holder="first")
+    second = SessionStore.open(postgres_url, holder="second")
     first.create("one", "{}").result()
     go_on(first, "one", 3)
-    session, wire.down = opened(first, "one"), True
-    wire.cut()
+    session, transport.down = opened(first, "one"), True
+    transport.cut()
     go_on(second, "one", 4)  # the first is gone as long as it has no connection
     until(first.is_well)
-    wire.down = False
+    transport.down = False
     until(lambda: first.is_well() is None)
     with pytest.raises(CheckpointError, match="may have been taken by another server"):
         observe(session, 3)
@@ -232,7 +237,7 @@ def test_what_was_taken_is_written_to_by_nobody_else(
     with pytest.raises(HeldElsewhere):
         tw.Session.open(first, LEARNER, name="one")
     go_on(second, "one", 6)
-    assert (second.card("one").settings, second.rounds_of("one", 9, 9)) == ("{}", [])
+    assert (second.info("one").settings, second.rounds_of("one", 9, 9)) == ("{}", [])
     first.close()
     second.close()
 
@@ -245,24 +250,26 @@ def cut_all(server: Server) -> None:
     )
 
 
-def test_names_are_given_once_and_numbers_never_again(pair: tuple[Shelf, Shelf]) -> None:
+def test_names_are_given_once_and_numbers_never_again(
+    pair: tuple[SessionStore, SessionStore],
+) -> None:
     made: list[str] = []
 
-    def make(shelf: Shelf) -> None:
+    def make(store: SessionStore) -> None:
         for number in range(8):
             with suppress(AlreadyThere):
-                with shelf.bundle(f"x{number}") as bundle:
-                    shelf.create(f"x{number}", shelf.holder)
-                    shelf.audit("ada", f"x{number}", "put")
-                bundle.future.result()
+                with store.transaction(f"x{number}") as transaction:
+                    store.create(f"x{number}", store.holder)
+                    store.audit("ada", f"x{number}", "put")
+                transaction.future.result()
                 made.append(f"x{number}")
 
-    threads = [threading.Thread(target=make, args=(shelf,)) for shelf in pair]
+    threads = [threading.Thread(target=make, args=(store,)) for store in pair]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(made) == [card.name for card in pair[0].cards("x")]
+    assert sorted(made) == [info.name for info in pair[0].infos("x")]
     assert sorted(made) == [f"x{number}" for number in range(8)]
     entries = pair[1].entries()
     assert [entry.number for entry in entries] == list(range(1, 9))
@@ -282,11 +289,11 @@ def test_names_are_given_once_and_numbers_never_again(pair: tuple[Shelf, Shelf])
         tw.Session.open(first, LEARNER, name=made[-1])
 
 
-def test_what_the_database_cannot_keep_fails_alone(pair: tuple[Shelf, Shelf]) -> None:
+def test_what_the_database_cannot_keep_fails_alone(pair: tuple[SessionStore, SessionStore]) -> None:
     first, _ = pair
-    with first.bundle("one") as good:
+    with first.transaction("one") as good:
         first.audit("ada", "one", "pin", "a reason")
-    with first.bundle("one") as bad:
+    with first.transaction("one") as bad:
         first.audit("ada", "one", "pin", "a reason\0")
     good.future.result()
     with pytest.raises(CheckpointError, match="cannot keep this"):
@@ -295,7 +302,9 @@ def test_what_the_database_cannot_keep_fails_alone(pair: tuple[Shelf, Shelf]) ->
     assert first.is_well() is None
 
 
-def test_the_audit_is_never_changed(pair: tuple[Shelf, Shelf], postgres_server: Server) -> None:
+def test_the_audit_is_never_changed(
+    pair: tuple[SessionStore, SessionStore], postgres_server: Server
+) -> None:
     first, _ = pair
     first.audit("ada", "one", "pin", "a reason")
     first.flushed("one").result()
@@ -309,7 +318,7 @@ def test_who_may_make_no_tables_is_told_so(postgres_server: Server, postgres_url
     with suppress(Exception):  # by an earlier test of this server
         postgres_server.execute("CREATE ROLE guest LOGIN")
     with pytest.raises(CheckpointError, match=r"kept in .*: permission denied"):
-        Shelf.open(postgres_url.replace("user=tidewolf", "user=guest"))
+        SessionStore.open(postgres_url.replace("user=tidewolf", "user=guest"))
 
 
 def test_names_are_in_the_order_of_their_characters_in_every_language(
@@ -319,18 +328,18 @@ def test_names_are_in_the_order_of_their_characters_in_every_language(
         url = postgres_server.fresh("TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'")
     except Exception:
         url = postgres_server.fresh()  # built without other languages
-    shelf = Shelf.open(url)
+    store = SessionStore.open(url)
     names = ["B", "a", "a-b", "a.b", "aB", "a_b", "aa", "ab", "b"]
     for name in reversed(names):
-        shelf.create(name, "{}").result()
-    assert [card.name for card in shelf.cards()] == names
-    assert [card.name for card in shelf.cards("a", after="a.b", most=2)] == ["aB", "a_b"]
-    assert len(shelf.cards("a")) == 7
-    shelf.close()
+        store.create(name, "{}").result()
+    assert [info.name for info in store.infos()] == names
+    assert [info.name for info in store.infos("a", after="a.b", most=2)] == ["aB", "a_b"]
+    assert len(store.infos("a")) == 7
+    store.close()
 
 
 def test_what_is_restored_is_what_its_server_goes_on_from(
-    pair: tuple[Shelf, Shelf], postgres_url: str, tmp_path: Path
+    pair: tuple[SessionStore, SessionStore], postgres_url: str, tmp_path: Path
 ) -> None:
     first, second = pair
     assert backup(postgres_url, tmp_path / "copy.db") == 1
@@ -349,7 +358,7 @@ def test_what_is_restored_is_what_its_server_goes_on_from(
     until(lambda: not first.holds("one"))  # nobody has to write
     go_on(second, "one", 4)
     assert restore(tmp_path / "copy.db", tmp_path / "folder") == 1
-    folder = Shelf.open(tmp_path / "folder")
+    folder = SessionStore.open(tmp_path / "folder")
     go_on(folder, "one", 6)
     folder.close()
     with pytest.raises(UnknownSession) as caught:
@@ -364,9 +373,9 @@ def test_when_a_server_is_killed_under_load_another_goes_on_to_the_bit(postgres_
     count = 3
     with serving(postgres_url, "first", count) as process:
         acknowledged = heard(process, 40)
-        shelf = Shelf.open(postgres_url, holder="second")
+        store = SessionStore.open(postgres_url, holder="second")
         with pytest.raises(HeldElsewhere):
-            tw.Session.open(shelf, LEARNER, name="s0")
+            tw.Session.open(store, LEARNER, name="s0")
         process.kill()
         killed = time.monotonic()
         assert process.stdout is not None
@@ -374,12 +383,12 @@ def test_when_a_server_is_killed_under_load_another_goes_on_to_the_bit(postgres_
             name, _, what = line.strip().partition(" ")
             acknowledged[name] = int(what)
         for name, told in acknowledged.items():
-            session = opened(shelf, name)
+            session = opened(store, name)
             assert told <= session.rounds <= told + 1
             if session.rounds <= ROUNDS:
-                go_on(shelf, name, min(ROUNDS, session.rounds + 3))
+                go_on(store, name, min(ROUNDS, session.rounds + 3))
         assert time.monotonic() < killed + 5
-    shelf.close()
+    store.close()
 
 
 def test_a_server_that_slept_through_a_takeover_acknowledges_nothing_more(
@@ -389,17 +398,17 @@ def test_a_server_that_slept_through_a_takeover_acknowledges_nothing_more(
         told = heard(process, 10)["s0"]
         os.kill(process.pid, signal.SIGSTOP)
         cut_all(postgres_server)
-        with serving_here(postgres_url, "second") as shelf:
-            session = opened(shelf, "s0")
+        with serving_here(postgres_url, "second") as store:
+            session = opened(store, "s0")
             assert session.rounds >= told
-            go_on(shelf, "s0", session.rounds + 2)
+            go_on(store, "s0", session.rounds + 2)
             taken = session.rounds
             os.kill(process.pid, signal.SIGCONT)
             lines = process.communicate(timeout=30)[0].split("\n")
             *more, last = [line for line in lines if line]
             assert all(int(line.split()[1]) <= taken for line in more)  # said before it slept
             assert "refused" in last
-            go_on(shelf, "s0", taken + 3)
+            go_on(store, "s0", taken + 3)
 
 
 def test_when_postgres_is_restarted_under_load_nothing_is_lost_or_doubled(
@@ -407,21 +416,21 @@ def test_when_postgres_is_restarted_under_load_nothing_is_lost_or_doubled(
 ) -> None:
     for statement in ("ALTER SYSTEM SET fsync = on", "SELECT pg_reload_conf()"):
         postgres_server.execute(statement)
-    shelf, failures, rounds = Shelf.open(postgres_url, holder="first"), [], 20
+    store, failures, rounds = SessionStore.open(postgres_url, holder="first"), [], 20
     acknowledged = {f"s{n}": 0 for n in range(2)}
 
     def work(name: str) -> None:
-        end, session = time.monotonic() + 60, opened(shelf, name)
+        end, session = time.monotonic() + 60, opened(store, name)
         while acknowledged[name] < rounds and time.monotonic() < end:
             try:
                 if session is None:
-                    session = tw.Session.open(shelf, LEARNER, name=name, snapshot_every=9)
+                    session = tw.Session.open(store, LEARNER, name=name, snapshot_every=9)
                     assert acknowledged[name] <= session.rounds <= acknowledged[name] + 1
                     assert is_as_expected(session)
                     acknowledged[name] = session.rounds
                     continue
                 observe(session, acknowledged[name])
-                shelf.flushed(name).result()
+                store.flushed(name).result()
                 acknowledged[name] += 1
                 time.sleep(0.02)
             except CheckpointError as error:
@@ -430,7 +439,7 @@ def test_when_postgres_is_restarted_under_load_nothing_is_lost_or_doubled(
                 time.sleep(0.02)
 
     for name in acknowledged:
-        shelf.create(name, "{}").result()
+        store.create(name, "{}").result()
     threads = [threading.Thread(target=work, args=(name,)) for name in acknowledged]
     for thread in threads:
         thread.start()
@@ -438,18 +447,18 @@ def test_when_postgres_is_restarted_under_load_nothing_is_lost_or_doubled(
     postgres_server.control("stop", "-m", "immediate")
     until(lambda: failures)
     with pytest.raises(CheckpointError, match="does not answer"):
-        shelf.count()
+        store.count()
     postgres_server.control("start")
     for thread in threads:
         thread.join()
     assert set(acknowledged.values()) == {rounds}
-    assert shelf.is_well() is None
+    assert store.is_well() is None
     for name in acknowledged:
-        session = opened(shelf, name)
+        session = opened(store, name)
         assert session.rounds == rounds
         assert is_as_expected(session)
         assert len(list(session.history())) == rounds
-    shelf.close()
+    store.close()
     for statement in ("ALTER SYSTEM RESET fsync", "SELECT pg_reload_conf()"):
         postgres_server.execute(statement)
 

@@ -78,7 +78,7 @@ def test_limits_that_no_point_keeps_never_overflow_and_have_no_bound(depth):
     stream = tw.Stream(Linear(rng.standard_normal((400, 5))), Affine(A, A @ K.center - depth))
     for learner in (PrimalDual(K, horizon=300), theorems.primal_dual(K, 300, 10.0, 3.0)):
         run = tw.run(learner, stream)
-        assert run.max_excess <= 1e-12
+        assert run.max_infeasibility <= 1e-12
         assert np.isfinite(run.losses).all()
         assert depth == 1.0 or learner.bound(run)[1:] == (None, HOPELESS)
 
@@ -132,19 +132,19 @@ def test_blocks_are_as_long_as_they_should_be_and_the_last_is_ragged_and_costs_n
     played = list(tw.play(learner, hostile(DIAMOND, 100, 0)))
     assert [p.state.t for p in played] == [30, 60, 90, 100]
     assert played[-1].state.calls == played[-2].state.calls > 0
-    assert played[-1].state.bank == 200.0 - played[-1].state.calls
+    assert played[-1].state.oracle_budget == 200.0 - played[-1].state.calls
 
 
 def test_past_the_horizon_it_restarts_with_twice_as_much_and_says_so():
     learner = PrimalDual(DIAMOND, horizon=20)
     run = tw.run(learner, hostile(DIAMOND, 70, 0))
-    assert run.final_state.stretch[:2] == (60, 80)
+    assert run.final_state.epoch[:2] == (60, 80)
     assert run.notes == (
         "The horizon of 20 rounds was passed: after round 60 the learner restarted with 80.",
     )
     assert tw.run(learner, hostile(DIAMOND, 20, 0)).notes == ()
     unknown = tw.run(PrimalDual(DIAMOND), hostile(DIAMOND, 300, 0))
-    assert (unknown.final_state.stretch[:2], unknown.notes) == ((256, 512), ())
+    assert (unknown.final_state.epoch[:2], unknown.notes) == ((256, 512), ())
 
 
 @given(
@@ -220,7 +220,7 @@ def test_what_is_promised_has_the_stated_constants():
         for T in (int(calls / B) for calls in (1e4, 1e5, 1e6, 1e8)):
             regret, violation, reason = PrimalDual(
                 L2Ball(2, 3.0), T, B, loss_lipschitz=2.0, constraint_lipschitz=5.0
-            ).promise()
+            ).guarantee()
             assert regret <= 5.9 * 6.0 * T**0.75 / B**0.25
             assert 6.0 * 15.0 * T**0.875 / B**0.125 <= violation <= 6.9 * 15.0 * T**0.875 / B**0.125
             assert reason == ""
@@ -229,9 +229,9 @@ def test_what_is_promised_has_the_stated_constants():
 def test_a_promise_that_cannot_be_made_says_why():
     assert (
         "needs horizon, loss_lipschitz and constraint_lipschitz"
-        in PrimalDual(DIAMOND, 10**6).promise().reason
+        in PrimalDual(DIAMOND, 10**6).guarantee().reason
     )
-    short = PrimalDual(DIAMOND, 100, loss_lipschitz=1.0, constraint_lipschitz=1.0).promise()
+    short = PrimalDual(DIAMOND, 100, loss_lipschitz=1.0, constraint_lipschitz=1.0).guarantee()
     assert short[:2] == (None, None)
     assert short.reason.startswith(
         "With 100 rounds in blocks of 15 with 1 oracle calls a round the theorem's condition has "
@@ -302,11 +302,11 @@ def test_bounds_below_the_trivial_hold_and_measured_ones_are_below_the_promise(K
     ]
     feasible = [z for z in candidates if few.constraints.values(z).max() <= 1e-12]
     best = min(float(stream.losses.values(z).sum()) for z in feasible)
-    promise = learner.promise()
-    assert promise.regret < K.diameter * T
-    assert promise.violation < 2.0 * K.radius * T
-    assert run.losses.sum() - best <= run.bound.regret <= promise.regret
-    assert run.violations.sum() <= run.bound.violation <= promise.violation
+    guarantee = learner.guarantee()
+    assert guarantee.regret < K.diameter * T
+    assert guarantee.violation < 2.0 * K.radius * T
+    assert run.losses.sum() - best <= run.bound.regret <= guarantee.regret
+    assert run.violations.sum() <= run.bound.violation <= guarantee.violation
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ def test_bounds_are_those_of_the_files_written_plainly(K, options):
     learner = PrimalDual(K, 20, **options)
     run, R, D = tw.run(learner, stream), K.radius, K.diameter
     given = options.get("loss_lipschitz", 0.0)
-    G_f, G_g, paid_for, regret, settled = given, 0.0, 0.0, 0.0, 0.0
+    G_f, G_g, paid_for, regret, committed = given, 0.0, 0.0, 0.0, 0.0
     before, t, began, T, energy = learner.start(), 0, 0, 20, 0.0
 
     def violation(rounds: int, s: Any) -> float:
@@ -337,7 +337,7 @@ def test_bounds_are_those_of_the_files_written_plainly(K, options):
 
     for played in tw.play(learner, stream):
         if t == began + T:
-            settled += violation(T, saddle_steps(T, learner.calls_per_round, learner.block))
+            committed += violation(T, saddle_steps(T, learner.calls_per_round, learner.block))
             began, T, energy, paid_for = t, 2 * T, 0.0, 0.0
             before = before._replace(point=before.point.at_rest(), saddle=learner.start().saddle)
         s, n = saddle_steps(T, learner.calls_per_round, learner.block), len(played.losses)
@@ -360,7 +360,7 @@ def test_bounds_are_those_of_the_files_written_plainly(K, options):
     assert began > 20
     assert G_f > 2.0 * np.linalg.norm(K.tangent(stream.losses.C[0]))
     assert run.bound.regret == pytest.approx(regret, rel=1e-9)
-    assert run.bound.violation == pytest.approx(settled + violation(t - began, s), rel=1e-9)
+    assert run.bound.violation == pytest.approx(committed + violation(t - began, s), rel=1e-9)
 
 
 def test_a_run_that_stops_within_a_block_has_its_bound():
@@ -387,9 +387,9 @@ def test_curved_losses_need_no_given_slope_for_the_violation():
 
 
 def test_the_thresholds_are_those_of_the_errata():
-    assert thresholds.thaw(1.0, 1.0) == 339_460
-    assert thresholds.thaw(1.0, 0.0) == 8_529_325
-    assert thresholds.thaw(0.25, 0.25) == 339_460
+    assert thresholds.first_moving_horizon(1.0, 1.0) == 339_460
+    assert thresholds.first_moving_horizon(1.0, 0.0) == 8_529_325
+    assert thresholds.first_moving_horizon(0.25, 0.25) == 339_460
     for T, distance in ((339_459, 1.0), (8_529_324, 0.0)):
         assert thresholds.frozen_at(T, 1.0, distance)
         assert not thresholds.frozen_at(T + 1, 1.0, distance)
@@ -430,8 +430,8 @@ def test_below_the_thaw_nothing_moves_no_oracle_is_called_and_a_warning_says_so(
     assert run.oracle_calls == 0
     assert run.final_state.point.x.tobytes() == K.center.tobytes()
     assert len(run.notes) == 2
-    assert learner.promise().regret is None
-    assert learner.promise().reason == " ".join(run.notes)
+    assert learner.guarantee().regret is None
+    assert learner.guarantee().reason == " ".join(run.notes)
 
 
 def test_above_the_thaw_it_moves_and_only_the_condition_is_missing():
@@ -448,7 +448,7 @@ def test_above_the_thaw_it_moves_and_only_the_condition_is_missing():
     run = tw.run(learner, tw.Stream(Linear(C), Affine(A, np.zeros(T))))
     assert 0 < run.oracle_calls <= T
     assert run.final_state.point.x[0] < 0.99
-    assert run.max_excess <= 1e-12
+    assert run.max_infeasibility <= 1e-12
     assert run.losses.sum() + T <= run.bound.regret
 
 
@@ -461,8 +461,8 @@ def test_where_the_condition_holds_there_is_a_promise_and_no_warning():
     assert learner.notes(learner.start()) == ()
     T, s = 10**7, thresholds.TheoremSteps(10**7, 1.0, 1.0)
     A = 2.0 / s.eta + 5.0 * s.eta * s.block * T + math.sqrt(s.tol) * 1.25 * T
-    assert learner.promise().regret == pytest.approx(A)
-    assert learner.promise().violation == pytest.approx(
+    assert learner.guarantee().regret == pytest.approx(A)
+    assert learner.guarantee().violation == pytest.approx(
         math.sqrt(2 * (s.delta * s.eta * T + 1 / s.eta) * (A + 2 * T))
     )
 

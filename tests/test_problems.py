@@ -149,7 +149,7 @@ def test_routing_is_a_dag_with_ten_paths(routing):
     links = arcs(routing)
     assert (len(routing), routing.shape) == (2000, (19,))
     assert count_paths(links, *ENDS) == 10
-    assert routing.K.excess(routing.K.lmo(routing.stream.losses.C[0])) < 1e-12
+    assert routing.K.infeasibility(routing.K.lmo(routing.stream.losses.C[0])) < 1e-12
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -166,7 +166,7 @@ def test_routing_guarantees_a_flow_with_room_around_it_however_long():
     problem = problems.routing(rounds=20_000, seed=5)
     km = [kilometres(tail, head) for tail, head in arcs(problem)]
     guaranteed = graphs.spread(arcs(problem), km, *ENDS, SCALE)
-    assert problem.K.excess(guaranteed) < 1e-12
+    assert problem.K.infeasibility(guaranteed) < 1e-12
     assert problem.stream.constraints.values(guaranteed).max() == pytest.approx(-MARGIN)
 
 
@@ -276,7 +276,7 @@ def test_carbon_anchors():
     cost, limits = problem.stream.losses.C.mean(axis=0), problem.stream.constraints
     plain = {"A_eq": np.ones((1, 13)), "b_eq": [1.0], "bounds": (0, 0.25)}
     free, best = linprog(cost, **plain), linprog(cost, A_ub=limits.A, b_ub=limits.b, **plain)
-    assert (len(problem), problem.shape, problem.K.excess(best.x)) == (
+    assert (len(problem), problem.shape, problem.K.infeasibility(best.x)) == (
         17544,
         (13,),
         pytest.approx(0, abs=1e-9),

@@ -155,7 +155,7 @@ def a_task(K: ConvexSet, where: str, seed: int) -> Task:
     return Task(y, x0, tol)
 
 
-def require_promises(
+def require_guarantees(
     K: ConvexSet, y: np.ndarray, done, tol: float = math.inf, eps: float = 1e-13
 ) -> None:
     """I on every vertex and exactly, II with its measured distance, III, and x a member."""
@@ -167,7 +167,7 @@ def require_promises(
     assert closer_to_center(K, y, after) <= room
     assert done.distance2 <= tol
     assert done.distance2 == pytest.approx(float(distances2(x[None], after)[0]), rel=1e-9, abs=room)
-    assert K.excess(x) <= max(1e-9, 1e3 * eps)
+    assert K.infeasibility(x) <= max(1e-9, 1e3 * eps)
 
 
 def most_calls(K: ConvexSet, y: np.ndarray, x0: np.ndarray, tol: float) -> float:
@@ -190,7 +190,7 @@ def most_calls(K: ConvexSet, y: np.ndarray, x0: np.ndarray, tol: float) -> float
 def test_every_projection_keeps_its_promises(K, where, seed):
     y, x0, tol = a_task(K, where, seed)
     for project in METHODS.values():
-        require_promises(K, y, project(K, y, x0, tol=tol), tol)
+        require_guarantees(K, y, project(K, y, x0, tol=tol), tol)
 
 
 @pytest.mark.soak_examples(6)
@@ -219,7 +219,7 @@ def test_a_budget_is_kept_and_costs_nothing_but_distance(K, where, seed, budget)
     tol *= 1e-3
     for name in FRUGAL:
         done, free = METHODS[name](K, y, x0, tol=tol, budget=budget), None
-        require_promises(K, y, done)
+        require_guarantees(K, y, done)
         assert done.calls <= budget
         if done.calls < budget:
             free = METHODS[name](K, y, x0, tol=tol)
@@ -248,7 +248,7 @@ def test_a_chain_of_drifting_targets_keeps_every_promise(K, seed, tol, speed, bu
             a_unit(K, rng) + 0.2 * rng.standard_normal(K.shape) / math.sqrt(y.size)
         )
         done = active.project(K, y, tol=tol, budget=budget)
-        require_promises(K, y, done, tol if budget is None else math.inf)
+        require_guarantees(K, y, done, tol if budget is None else math.inf)
         assert done.calls <= min(
             most_calls(K, y, np.asarray(active.x), tol), math.inf if budget is None else budget
         )
@@ -382,7 +382,7 @@ def test_far_from_the_origin_rounding_costs_distance_but_not_eternity(name, away
         y = K.center + K.radius * a_unit(K, rng)
         done = METHODS[name](K, y, K.center, tol=tol)
         assert done.calls <= 8 * K.radius**2 / tol + 5
-        assert K.excess(done.x) <= 1e-13 * away
+        assert K.infeasibility(done.x) <= 1e-13 * away
         assert done.distance2 <= tol or away > 1e4
 
 
@@ -430,7 +430,7 @@ def test_an_oracle_that_errs_and_says_so_breaks_no_promise(K, where, seed, rank,
     y, x0, tol = a_task(K, where, seed)
     for name in FRUGAL:
         done = METHODS[name](Wrapped(K, sloppy(rank)), y, x0, tol=tol, budget=budget)
-        require_promises(K, y, done)
+        require_guarantees(K, y, done)
         assert done.calls <= budget
 
 
@@ -459,7 +459,7 @@ def test_a_small_stated_error_still_meets_the_tolerance():
             ),
         )
         for name in FRUGAL:
-            require_promises(K, y, METHODS[name](careful, y, K.center, tol=tol), tol)
+            require_guarantees(K, y, METHODS[name](careful, y, K.center, tol=tol), tol)
 
 
 def worst(K, direction):
@@ -499,7 +499,7 @@ class Newcomer(ConvexSet):
     def __init__(self, told):
         self.told = told
 
-    def excess(self, x):
+    def infeasibility(self, x):
         return max(0.0, abs(float(x[0])) - 1.0)
 
     def lmo(self, direction):
@@ -757,7 +757,7 @@ def test_single_precision_stays_single(name, K):
         y = y.astype(np.float32)
         done = METHODS[name](K, y, x0, tol=max(tol, 1e-3))
         assert done.x.dtype == done.y.dtype == np.float32
-        require_promises(K, y.astype(float), done, max(tol, 1e-3), eps=3e-6)
+        require_guarantees(K, y.astype(float), done, max(tol, 1e-3), eps=3e-6)
 
 
 DENSE = {
@@ -789,7 +789,7 @@ def test_other_libraries_are_served_in_their_own_arrays(name, K, kind):
         assert type(there.x) is type(there.y) is type(moved.center)
         assert there.x.dtype == there.y.dtype == dtype
         if not isinstance(K, L2Ball):
-            require_promises(K, y, there, 1e-2, eps=eps)
+            require_guarantees(K, y, there, 1e-2, eps=eps)
         if dtype == strict.float64 and isinstance(K, Box | L2Ball | VertexHull):
             np.testing.assert_allclose(np.asarray(there.x), here.x, atol=1e-9)
             np.testing.assert_allclose(np.asarray(there.y), here.y, atol=1e-9)
@@ -867,7 +867,7 @@ def test_bad_budgets_get_their_sentence(name):
 def test_lists_and_integers_are_points():
     for name in METHODS:
         done = METHODS[name](Simplex(2), [3, 0], [0, 1], tol=0.1)
-        require_promises(Simplex(2), np.array([3.0, 0.0]), done, 0.1)
+        require_guarantees(Simplex(2), np.array([3.0, 0.0]), done, 0.1)
 
 
 def test_an_active_set_starts_from_members_only_and_prints():
@@ -1071,7 +1071,7 @@ def test_nothing_drifts_and_nothing_grows_over_ten_thousand_projections(K, count
         assert distance2 <= tol
         if i % 100 == 0:
             require_sound(active, K)
-            assert K.excess(active.x) <= 1e-12
+            assert K.infeasibility(active.x) <= 1e-12
     require_sound(active, K)
     assert longest <= 2 * (K.dimension + 1 + SPARE) + 2 * SPARE + 8 * K.radius**2 / tol + 4
     assert asked > 100
@@ -1186,7 +1186,7 @@ def test_too_many_atoms_are_reduced_at_the_same_point(kind):
     done = ActiveSet(table_of(K.points, Dense), weights, weights @ K.points).project(
         K, np.array([1.1, 0.3]), tol=1e-3
     )
-    require_promises(K, np.array([1.1, 0.3]), done, 1e-3)
+    require_guarantees(K, np.array([1.1, 0.3]), done, 1e-3)
     require_sound(done.active, K)
     still = ActiveSet(table_of(K.points, kind), weights, weights @ K.points).project(
         K, weights @ K.points, tol=1e-3
@@ -1241,5 +1241,5 @@ def test_sets_far_from_the_origin_are_projected_on_as_well(far):
                 near, gone = here.project(K, y, tol=tol), there.project(moved, y + far, tol=tol)
                 here, there = near.active, gone.active
                 assert gone.distance2 <= tol * (1 + 1e-3)
-                assert moved.excess(gone.x) <= 1e-14 * far
+                assert moved.infeasibility(gone.x) <= 1e-14 * far
                 assert gone.calls <= 3 * near.calls + 20

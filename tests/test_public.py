@@ -13,14 +13,14 @@ import tidewolf as tw
 
 README = Path(__file__).parent.parent / "README.md"
 PARTS = (
-    "advice",
     "experiments",
+    "experts",
     "functions",
     "learners",
     "networks",
     "problems",
     "projection",
-    "rivals",
+    "baselines",
     "sets",
     "testing",
 )

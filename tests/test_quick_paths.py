@@ -13,13 +13,13 @@ from tidewolf.core.arrays import SILENCE, as_point, like
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import TidewolfError
 from tidewolf.core.feedback import FirstOrder, FullInformation
-from tidewolf.core.values import _defaults, _labels, _said, identity, same
-from tidewolf.durable.feedback import decode, decode_checked, encode, kept
-from tidewolf.durable.played import How, encode_played
-from tidewolf.durable.records import Row, digest
+from tidewolf.core.values import _defaults, _given_settings, _labels, identity, same
 from tidewolf.functions import Capacity, Linear, Unlimited
 from tidewolf.functions.negative import _limits, negative_capacities
 from tidewolf.session import _content
+from tidewolf.storage.feedback import decode, decode_checked, encode, stored
+from tidewolf.storage.played import How, encode_played
+from tidewolf.storage.records import Row, digest
 
 NUMBERS = st.floats(allow_nan=False)
 DOUBLES = arrays(np.float64, array_shapes(max_dims=3, max_side=4), elements=NUMBERS)
@@ -62,20 +62,20 @@ def bits(seen: FirstOrder) -> list[object]:
 @given(feedback())
 @settings(max_examples=200, deadline=None)
 def test_what_is_kept_at_once_is_what_is_written_and_read(seen):
-    data, told = kept(seen, np.zeros(1))
+    data, told = stored(seen, np.zeros(1))
     assert data == encode(seen)
     assert bits(told) == bits(decode(data, np.zeros(1)))
 
 
 @given(DOUBLES.filter(lambda x: bool(np.isfinite(x).all())), st.floats(0, 1e300))
 def test_what_is_kept_at_once_is_read_again_with_every_check(x, value):
-    data, told = kept(FirstOrder(x, value, -x, 1.0, 2.0, 1), np.zeros(1))
+    data, told = stored(FirstOrder(x, value, -x, 1.0, 2.0, 1), np.zeros(1))
     assert bits(told) == bits(decode_checked(data, np.zeros(1)))
 
 
 def test_what_is_kept_is_nobodys_to_change():
     x = np.ones(2)
-    data, told = kept(FirstOrder(x, 0.0, x, 1.0, 0.0, 1), x)
+    data, told = stored(FirstOrder(x, 0.0, x, 1.0, 0.0, 1), x)
     x[0] = 7.0
     assert bits(told) == bits(decode(data, x))
 
@@ -104,7 +104,7 @@ def said_slowly(value: tw.functions.Batch) -> dict[str, object]:
 @pytest.mark.parametrize("kind", tw.functions.every(), ids=lambda kind: kind.__name__)
 def test_what_counts_of_a_value_is_said_in_order(kind):
     for value in kind.examples():
-        found, due = _said(value), said_slowly(value)
+        found, due = _given_settings(value), said_slowly(value)
         assert list(found) == list(due)
         assert all(same(found[name], due[name]) for name in due)
 

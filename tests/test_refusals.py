@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 
 from tidewolf.core.errors import Overloaded, TidewolfError
-from tidewolf.durable.shelf import Shelf
 from tidewolf.experiments import load
 from tidewolf.service.app import make_app
 from tidewolf.service.description import Description
@@ -28,6 +27,7 @@ from tidewolf.service.replies import Limits
 from tidewolf.service.request_bodies import LONGEST, SHORT, parsed_size
 from tidewolf.service.sessions import Sessions
 from tidewolf.service.strict_json import loads
+from tidewolf.storage.session_store import SessionStore
 
 HERE = Path(__file__).parent / "refusals"
 CASES = [
@@ -60,8 +60,8 @@ class Service:
     """The service, asked without a socket."""
 
     def __init__(self, folder: Path) -> None:
-        self.shelf = Shelf.open(folder, commit_within=0.0)
-        self.sessions = Sessions(self.shelf, limits=Limits())
+        self.store = SessionStore.open(folder, commit_within=0.0)
+        self.sessions = Sessions(self.store, limits=Limits())
         self.app = make_app(self.sessions)
         self.runner = asyncio.Runner()
 
@@ -90,7 +90,7 @@ class Service:
             pool.shutdown()
         self.runner.close()
         self.sessions.close()
-        self.shelf.close()
+        self.store.close()
 
 
 def _bytes(text: str) -> bytes:
@@ -142,7 +142,7 @@ def outcome(case, service, folder, number=0):
     if method == "PUT":
         status, body = service.call("PUT", f"/v1/sessions/put-{number}", raw)
         if status == 201:
-            learner = Description.of(json.loads(raw)).made().learner
+            learner = Description.of(json.loads(raw)).build().learner
             body["means"] = " ".join(repr(learner).split())
     elif address:
         status, body = service.call(method, address)

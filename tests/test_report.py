@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tidewolf import report
+from tidewolf.baselines import SinhaVaze
 from tidewolf.cli import screen
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import MissingExtra
@@ -29,7 +30,6 @@ from tidewolf.report.figures import COLORS, PlotLine, drawing
 from tidewolf.report.names import title_of
 from tidewolf.report.rendering import asset
 from tidewolf.report.styles import RunStyle, run_styles
-from tidewolf.rivals import SinhaVaze
 from tidewolf.sets import Simplex
 
 ABOUT = {
@@ -109,7 +109,7 @@ def test_the_page_says_every_number(runs):
         assert f"{interval(each.regret, 150)} a round" in text
         assert number(float(each.violations.sum())) in text
         assert f"{each.oracle_calls:,} in all" in text
-        assert number(each.max_excess) in text
+        assert number(each.max_infeasibility) in text
 
 
 def test_the_page_says_whether_the_certificate_holds_and_what_fails(runs):
@@ -128,7 +128,7 @@ def test_the_page_says_whether_the_certificate_holds_and_what_fails(runs):
 def test_what_was_measured_is_called_a_measured_bound_and_no_promise(runs, capsys):
     ours = runs[0]
     assert ours.bound.regret is not None
-    assert ours.certificate.regret.promise is None
+    assert ours.certificate.regret.guarantee is None
     screen.show_results([ours], "routing", Path("report.html"), {})
     for shown in (
         report.page([ours], **ABOUT),
@@ -146,7 +146,7 @@ def test_what_was_measured_is_called_a_measured_bound_and_no_promise(runs, capsy
         ), "in the legend"
     lines = [line.split() for line in str(ours).splitlines()]
     (row,) = [line for line in lines if line[0] == "regret"]
-    assert ["measured", "measured", "bound", "promise", "bound/trivial"] in lines
+    assert ["measured", "measured", "bound", "guarantee", "bound/trivial"] in lines
     assert "none" in row, "under promise"
 
 
@@ -155,11 +155,11 @@ def test_what_was_known_before_the_first_round_is_called_promised():
     learner = PrimalDual(K, horizon=2000, loss_lipschitz=1.0, constraint_lipschitz=1.0)
     costs, limits = np.full((2000, 4), 0.25), np.full((2000, 4), 0.5)
     kept = run(learner, Stream(Linear(costs), Affine(limits, np.ones(2000))))
-    promised = learner.promise()
-    assert promised.regret is not None
+    guaranteed = learner.guarantee()
+    assert guaranteed.regret is not None
     for shown in (report.page([kept], **ABOUT), kept._repr_html_()):
         text = Reader(shown).text
-        assert f"promised: at most {number(promised.regret)}" in text
+        assert f"promised: at most {number(guaranteed.regret)}" in text
         assert f"measured bound: at most {number(kept.bound.regret)}" in text
     assert "What was promised was known before the first round." in report.page([kept], **ABOUT)
 

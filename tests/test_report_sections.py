@@ -31,7 +31,7 @@ def run(problem):
     return tw.run(tw.LyapunovDescent(problem.K, horizon=150), problem.stream)
 
 
-def trail_of(means):
+def history_of(means):
     kept = TrajectorySummary(len(means), means.shape[1:])
     for point in means:
         kept.see(point[None], 1)
@@ -44,7 +44,7 @@ def trail_of(means):
 @given(st.integers(1, 30), st.integers(1, 60), st.integers(0, 2**16))
 def test_strokes_and_told_values_are_the_entries(parts, entries, seed):
     means = np.random.default_rng(seed).normal(size=(parts, entries))
-    shown = heat.heat_map(trail_of(means))
+    shown = heat.heat_map(history_of(means))
     scale = float(np.abs(shown.values).max())
     rows = min(entries, heat.ROWS)
     drawn = np.zeros((rows, parts))
@@ -63,14 +63,17 @@ def test_strokes_and_told_values_are_the_entries(parts, entries, seed):
 def test_the_largest_entries_are_shown_in_their_own_order():
     means = np.zeros((3, 100))
     means[:, ::2] = np.arange(50) + 1.0
-    shown = heat.heat_map(trail_of(means), [f"n{i}" for i in range(100)])
+    shown = heat.heat_map(history_of(means), [f"n{i}" for i in range(100)])
     assert shown.entries == tuple(f"n{i}" for i in range(20, 100, 2))
     assert shown.left_out == 60
-    assert heat.heat_map(trail_of(np.ones((2, 2, 3)))).entries[3:5] == ("entry 1, 0", "entry 1, 1")
+    assert heat.heat_map(history_of(np.ones((2, 2, 3)))).entries[3:5] == (
+        "entry 1, 0",
+        "entry 1, 1",
+    )
 
 
 def test_a_point_of_zeros_has_a_map():
-    shown = heat.heat_map(trail_of(np.zeros((2, 3))))
+    shown = heat.heat_map(history_of(np.zeros((2, 3))))
     assert heat.strokes_of(np.zeros((3, 2), dtype=int)) == []
     (group,) = heat.heat_table(shown, "zeros").groups
     assert [[cell.text for cell in row[1:]] for row in group.rows] == [["0"] * 4] * 3
@@ -87,9 +90,9 @@ def test_every_learner_has_the_same_entries():
     means = np.zeros((3, 100))
     means[:, :50] = np.arange(50) + 1.0
     other = means[:, ::-1]
-    both = heat.largest_entries([trail_of(means), trail_of(other)])
+    both = heat.largest_entries([history_of(means), history_of(other)])
     assert both.tolist() == [*range(30, 70)]
-    assert heat.heat_map(trail_of(means), (), both).entries[0] == "entry 30"
+    assert heat.heat_map(history_of(means), (), both).entries[0] == "entry 30"
 
 
 def test_the_colour_bar_says_what_colours_mean():

@@ -26,7 +26,7 @@ from tidewolf.evaluation.recording import Recording
 from tidewolf.evaluation.trajectory_summary import TrajectorySummary
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine
 from tidewolf.functions.base import AT_ONCE, lane_products
-from tidewolf.kernels import active_set, evaluate, members, rounds
+from tidewolf.kernels import active_set, evaluate, experts, rounds
 from tidewolf.kernels import laplacian as graphs
 from tidewolf.kernels import simplices as sums
 from tidewolf.methods import compiled_rounds
@@ -34,7 +34,7 @@ from tidewolf.methods.compiled_rounds import Functions, KernelState, Records, St
 from tidewolf.methods.descent import Descent
 from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.steps.adagrad import DescentSums
-from tidewolf.methods.steps.group import Part, Push, descend_together
+from tidewolf.methods.steps.group import Part, StepGradient, descend_together
 from tidewolf.methods.steps.lyapunov import LyapunovWeights
 from tidewolf.methods.steps.slopes import tangent_part
 from tidewolf.projection import ActiveSet
@@ -126,7 +126,7 @@ def numbers(recording):
         "each": recording.each,
         **{f"breaches {i}": part for i, part in enumerate(recording.breaches.parts())},
         "membership": np.array(recording.membership.parts()[1:4]),
-        "excess": np.array(recording.membership.worst),
+        "infeasibility": np.array(recording.membership.worst),
         "audit": np.array([audit.updates, *audit.numbers()[-2:], len(audit.sample)]),
         "ends": np.array(recording.ends),
         **told(state),
@@ -135,7 +135,7 @@ def numbers(recording):
 
 def told(state):
     """What a state holds, as arrays."""
-    ledger, active, own = state.ledger, state.point.active, state.descent
+    dual, active, own = state.dual, state.point.active, state.descent
     return {
         "t": np.array(state.t),
         "x": state.point.x,
@@ -143,9 +143,9 @@ def told(state):
         "before": state.point.before_projection,
         "apart": np.array(state.distance),
         "weights": active.weights[active.weights > 0.0],
-        "ledger": np.array([*ledger[:2], *ledger.slopes, *ledger[3:8]], dtype=float),
+        "ledger": np.array([*dual[:2], *dual.slopes, *dual[3:8]], dtype=float),
         "descent": np.array([own.square_sum, own.inverse_step, own.regret_bound, own.largest]),
-        "bank": np.array([state.bank, state.calls]),
+        "bank": np.array([state.oracle_budget, state.calls]),
     }
 
 
@@ -228,7 +228,7 @@ def test_violations_without_end_are_counted_in_units_that_grow():
     played, options = tw.Stream(Linear(costs), limits), {"horizon": 1, "caution": 2.0}
     ours = recorded(tw.LyapunovDescent(K, **options), played)
     theirs = recorded(uncompiled(tw.LyapunovDescent(K, **options)), played)
-    assert ours.state.ledger.impossible
+    assert ours.state.dual.impossible
     steep = Affine(np.tile([0.0, 1.0, 0.0], (count, 1)), np.full(count, -1.0))
     played = tw.Stream(Linear(costs), steep)
     ours, theirs = (
@@ -458,7 +458,7 @@ class Careful(tw.LyapunovDescent):
 def test_what_somebody_made_of_a_set_or_learner_is_not_played_by_the_kernel():
     assert tw.LyapunovDescent(Halved(3)).compiled is None
     assert Careful(Simplex(3)).compiled is None
-    for options in ({"block": 2}, {"per_limit": True}, {"max_move": 0.1}):
+    for options in ({"block": 2}, {"per_constraint": True}, {"max_move": 0.1}):
         assert tw.LyapunovDescent(Simplex(3), **options).compiled is None
     assert tw.LyapunovDescent(Simplex(1)).compiled is None  # a point
     assert tw.LyapunovDescent(Simplex(3)).compiled is not None
@@ -559,9 +559,9 @@ def test_tangents_and_excess_are_those_of_the_set(K, seed, across, size):
             assert count == 2 or (out[1] == 7.0).all()
     assert K.tangents in (sums.within_sum, graphs.circulations)
     x = K.lmo(d[0]) + size * rng.standard_normal(K.shape) * rng.integers(0, 2)
-    for way in (K.point_excess, K.point_excess.plain):
-        assert way(x, floats, ints) == pytest.approx(K.excess(x), abs=1e-13)
-    assert K.point_excess in (sums.sum_excess, graphs.unit_flow_excess)
+    for way in (K.point_infeasibility, K.point_infeasibility.plain):
+        assert way(x, floats, ints) == pytest.approx(K.infeasibility(x), abs=1e-13)
+    assert K.point_infeasibility in (sums.sum_infeasibility, graphs.unit_flow_infeasibility)
     for way in (sums.added, sums.added.plain):
         assert way(d[0]) == pytest.approx(math.fsum(d[0]), abs=1e-12 * max(1.0, across))
 
@@ -605,13 +605,13 @@ def test_weights_are_those_of_the_ledger(seed, violation, slopes, past):
     d *= (np.array(slopes) / np.sqrt((d * d).sum(axis=1)))[:, None]
     learner = tw.LyapunovDescent(K, caution=3.0)
     state = learner.start()
-    ledger = state.ledger._replace(violation=4.0 * past, rounds=past)
+    dual = state.dual._replace(violation=4.0 * past, rounds=past)
     if past:
-        ledger = ledger._replace(slopes=type(ledger.slopes)(1.0, 0.1), least_ratio=0.5, paid=2.0)
-    state = state._replace(ledger=ledger, descent=DescentSums(2.0, 3.0, 4.0, None, 5.0))
+        dual = dual._replace(slopes=type(dual.slopes)(1.0, 0.1), least_ratio=0.5, paid=2.0)
+    state = state._replace(dual=dual, descent=DescentSums(2.0, 3.0, 4.0, None, 5.0))
     s = compiled_rounds.scalars(state)
     seen = FirstOrder(d[0], max(violation, 0.0), d[1] * (violation > 0.0), *slopes, 1)
-    wanted = weights.weigh(ledger, seen)
+    wanted = weights.weigh(dual, seen)
     units, numbers = state.descent.in_units(wanted.unit), learner.compiled.settings
     for way in (rounds.weigh, rounds.weigh.plain):
         own, along = s.copy(), d.copy()
@@ -620,7 +620,7 @@ def test_weights_are_those_of_the_ledger(seed, violation, slopes, past):
         np.testing.assert_allclose(along[0], wanted.g, rtol=1e-12, atol=1e-15)
         after = compiled_rounds.after_rounds(state, own.tolist(), state.point, 1)
         np.testing.assert_allclose(
-            told(after)["ledger"], told(state._replace(ledger=wanted.ledger))["ledger"], rtol=1e-12
+            told(after)["ledger"], told(state._replace(dual=wanted.dual))["ledger"], rtol=1e-12
         )
         np.testing.assert_allclose(after.descent[:3], units[:3], rtol=1e-12)
         assert after.descent.largest == pytest.approx(units.largest, rel=1e-12)
@@ -644,8 +644,8 @@ def test_a_step_is_the_step_of_a_descent(K, seed, broken, length, far):
     g = length * K.tangent(rng.standard_normal(K.shape))
     P = 0.5 * g + 0.1 * K.tangent(rng.standard_normal(K.shape))
     value, norm2 = 0.05 * K.radius, float(g @ g)
-    push = Push(g, norm2, K.center, P if broken else None, value)
-    wanted = Descent(point, own).stepped(K, push, 1.3, learner._keep)
+    grad = StepGradient(g, norm2, K.center, P if broken else None, value)
+    wanted = Descent(point, own).stepped(K, grad, 1.3, learner._keep)
     state = state._replace(point=point, descent=own)
     numbers = tw.LyapunovDescent(K, step_scale=1.3).compiled.settings
     for way in (rounds.descend, rounds.descend.plain):
@@ -678,7 +678,7 @@ def test_steps_of_members_are_those_of_their_groups(seed, broken, length, cells)
     groups = np.array([*range(plain), *[-1] * cells])
     scales, apart = rng.uniform(0.3, 3.0, m), rng.uniform(0.0, 0.1, m)
     own = [DescentSums(*rng.uniform(0.1, 1.0, 3), None, 0.3) for _ in range(m)]
-    push = Push(g, float(g @ g), played, P if broken else None, value)
+    grad = StepGradient(g, float(g @ g), played, P if broken else None, value)
     wanted = [(y, each) for y, each in zip(Y, own, strict=True)]
     if length:
         parts = [
@@ -690,7 +690,7 @@ def test_steps_of_members_are_those_of_their_groups(seed, broken, length, cells)
             for i in each:  # a scale of its own each: they are told one by one
                 scale = scales[each[0]] if i >= plain else scales[i]
                 scales[i] = scale
-            found = descend_together(some, push, scales[each[0]], keep)
+            found = descend_together(some, grad, scales[each[0]], keep)
             for i, (y, sums_after) in zip(each, found, strict=True):
                 if i < plain:
                     more = sums_after.regret_bound + float(g @ (played - Y[i]))
@@ -699,10 +699,10 @@ def test_steps_of_members_are_those_of_their_groups(seed, broken, length, cells)
     settings_of = np.zeros(rounds.SETTINGS)
     settings_of[rounds.RADIUS], settings_of[rounds.DIAMETER] = K.radius, K.diameter
     settings_of[rounds.KEEP] = keep
-    for way in (members.step_members, members.step_members.plain):
+    for way in (experts.step_experts, experts.step_experts.plain):
         moved = Y.copy()
         numbers = np.array([[*one[:3], one.largest, 0.0, 0.0, 0.0] for one in own])
-        numbers[:, members.APART_OF] = apart
+        numbers[:, experts.APART_OF] = apart
         way(
             g, P, value, broken, played, center, settings_of, moved, numbers, scales, shares, groups
         )
@@ -726,7 +726,7 @@ def test_the_bank_serves_those_who_are_trusted_and_far(seed, m):
     order = np.zeros(m, dtype=np.int64)
     apart = [math.sqrt(float(((y - x) ** 2).sum())) for x, y in zip(X, Y, strict=True)]
     urgency = [p if p == math.inf else p * d for p, d in zip(trust, apart, strict=True)]
-    for way in (members.order_of, members.order_of.plain):
+    for way in (experts.order_of, experts.order_of.plain):
         way(X, Y, trust, order)
         assert order.tolist() == sorted(range(m), key=lambda i: -urgency[i])
 
@@ -776,8 +776,8 @@ def test_directions_lie_on_a_grid(seed, length):
         np.testing.assert_array_equal(found, np.rint(r / grain) * grain)
 
 
-@given(seed=seeds, moved=st.booleans(), bank=st.sampled_from([0.3, 1.0]))
-def test_projections_are_checked_as_the_evaluation_checks_them(seed, moved, bank):
+@given(seed=seeds, moved=st.booleans(), oracle_budget=st.sampled_from([0.3, 1.0]))
+def test_projections_are_checked_as_the_evaluation_checks_them(seed, moved, oracle_budget):
     """Each after the other, some of them off by what no projection should be."""
     K, rng = SETS["simplex"], np.random.default_rng(seed)
     learner = tw.LyapunovDescent(K)
@@ -789,7 +789,7 @@ def test_projections_are_checked_as_the_evaluation_checks_them(seed, moved, bank
             y = y if moved else before
             active = ActiveSet.start(K, x)
             point = ProjectedPoint(active, before, y, 0.2)
-            state = learner.start()._replace(point=point, bank=bank)
+            state = learner.start()._replace(point=point, oracle_budget=oracle_budget)
             s = compiled_rounds.scalars(state)
             s[rounds.MOVED] = float(moved)
             audit.see(state)
@@ -872,9 +872,9 @@ def test_members_moved_by_the_kernel_are_those_moved_one_by_one(name, kind):
         for without in (False, True):
             learner = tw.Ensemble(K, **options)
             if without:
-                learner.__dict__["compiled_members"] = None
+                learner.__dict__["compiled_experts"] = None
             else:
-                assert learner.compiled_members is not None
+                assert learner.compiled_experts is not None
             ends.append(recorded(learner, played))
         ours, theirs = ends[-2:]
         for part in ("losses", "violations", "calls", "distances"):
@@ -884,7 +884,7 @@ def test_members_moved_by_the_kernel_are_those_moved_one_by_one(name, kind):
         for one, other in zip(ours.state.descents, theirs.state.descents, strict=True):
             np.testing.assert_allclose(one.y, other.y, atol=1e-9)
             np.testing.assert_allclose(one.sums[:3], other.sums[:3], rtol=1e-9, atol=1e-12)
-        assert ours.state.bank == pytest.approx(theirs.state.bank)
+        assert ours.state.oracle_budget == pytest.approx(theirs.state.oracle_budget)
         assert ours.state.calls == theirs.state.calls
 
 

@@ -33,8 +33,8 @@ def test_losses_and_violations_are_those_of_the_played_points(
     breach = float(problem.stream.constraints[t : t + 1].values(played[t])[0])
     assert run.violations[t] == pytest.approx(max(breach, 0.0), rel=1e-15)
     assert run.oracle_calls == run.final_state.calls == run.calls.sum()
-    most = max(problem.K.excess(x) for x in played)
-    assert run.max_excess == pytest.approx(most, abs=1e-15)  # balances in another order
+    most = max(problem.K.infeasibility(x) for x in played)
+    assert run.max_infeasibility == pytest.approx(most, abs=1e-15)  # balances in another order
 
 
 def test_distances_are_those_of_the_played_points(
@@ -60,11 +60,11 @@ def test_regret_is_an_interval_around_the_comparators_point(run: tw.Run) -> None
 def test_the_summary_is_plain_data_with_the_documented_keys(run: tw.Run) -> None:
     keys = (
         "learner rounds loss churn regret hindsight violation violation_by_round broken "
-        "oracle_calls calls_per_round solves solves_per_round seconds max_excess "
+        "oracle_calls calls_per_round solves solves_per_round seconds max_infeasibility "
         "feasible_in_hindsight hindsight_method "
     )
     keys += (
-        "bound certificate unseen late pending overrides each_violation limit_names limits members"
+        "bound certificate unseen late pending overrides each_violation limit_names limits experts"
     )
     summary = json.loads(json.dumps(run.summary(), allow_nan=False))
     assert list(summary) == keys.split()

@@ -58,7 +58,7 @@ def decide(caller: Caller, name: str) -> list[float]:
     return list(answer["decision"].values())
 
 
-def twin(rounds: int) -> list[float]:
+def reference(rounds: int) -> list[float]:
     """What is decided after these rounds, in this process."""
     session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3)))
     for costs, limits in zip(COSTS[:rounds], LIMITS[:rounds], strict=True):
@@ -121,10 +121,10 @@ def test_a_full_disk_acknowledges_nothing_loses_nothing_and_recovers(server):
         assert (status, answer["rounds"]) == (200, number), answer
     assert soon(caller, "GET", "/readyz", 200)
     put(caller, "c")
-    assert decide(caller, "a") == twin(8)
+    assert decide(caller, "a") == reference(8)
     server.kill()
     server.start()
-    assert decide(caller, "a") == twin(8)
+    assert decide(caller, "a") == reference(8)
     assert caller.ask("GET", "/v1/sessions/b")[1]["rounds"] == 0
 
 
@@ -158,7 +158,7 @@ def test_a_disk_that_fills_while_many_observe_keeps_what_it_acknowledged(server)
     assert sum(server_had.values()) > 0
     for name in names:
         assert caller.ask("GET", f"/v1/sessions/{name}")[1]["rounds"] == acknowledged[name]
-        assert decide(caller, name) == twin(acknowledged[name])
+        assert decide(caller, name) == reference(acknowledged[name])
 
 
 @pytest.fixture
@@ -186,13 +186,13 @@ def test_a_small_disk_that_is_full_recovers_when_there_is_room(servers, small_di
         acknowledged += 1
         assert acknowledged < 40
     require_refusal(caller, *found)
-    assert decide(caller, "a") == twin(acknowledged)
+    assert decide(caller, "a") == reference(acknowledged)
     ballast.unlink()
     soon(caller, "POST", "/v1/sessions/a/observations", 200, told(acknowledged + 1))
-    assert decide(caller, "a") == twin(acknowledged + 1)
+    assert decide(caller, "a") == reference(acknowledged + 1)
     server.kill()
     server.start()
-    assert decide(caller, "a") == twin(acknowledged + 1)
+    assert decide(caller, "a") == reference(acknowledged + 1)
     server.kill()
 
 
@@ -206,7 +206,7 @@ def test_a_folder_that_is_deleted_refuses_what_would_be_lost(server):
     shutil.rmtree(server.folder)
     for _ in range(2):
         require_refusal(caller, *observe(caller, "a", 2))
-    assert decide(caller, "a") == twin(1)
+    assert decide(caller, "a") == reference(1)
     assert soon(caller, "GET", "/readyz", 503)
     assert caller.ask("GET", "/healthz")[0] == 200
 
@@ -300,7 +300,7 @@ def test_a_session_whose_rows_were_changed_is_refused_and_others_go_on(servers, 
         assert db.execute(CHANGED[what], (number,)).rowcount
     db.close()
     server.start()
-    for path in ("", "/decisions/2", "/history", "/members", "/explanation", "/audit"):
+    for path in ("", "/decisions/2", "/history", "/experts", "/explanation", "/audit"):
         status, answer = caller.ask("GET", f"/v1/sessions/a{path}")
         assert status in (200, 404, 503), (path, answer)
         if status != 200:
@@ -308,11 +308,11 @@ def test_a_session_whose_rows_were_changed_is_refused_and_others_go_on(servers, 
     status, answer = caller.ask("POST", "/v1/sessions/a/decisions", {})
     assert status in (200, 404, 503), answer
     if status == 200 and answer["source"] == "learner":
-        assert list(answer["decision"].values()) == twin(3)
+        assert list(answer["decision"].values()) == reference(3)
     status, answer = observe(caller, "a", 2)
     assert status in (200, 404, 409, 503), answer
     assert observe(caller, "b", 4)[0] == 200
-    assert decide(caller, "b") == twin(4)
+    assert decide(caller, "b") == reference(4)
     assert caller.ask("GET", "/v1/sessions")[0] == 200
     assert caller.ask("GET", "/readyz")[0] == 200
     server.kill()
@@ -341,7 +341,7 @@ def test_callers_that_stall_keep_nobody_waiting(server):
             assert observe(caller, "a", number)[0] == 200
         for line in lines[:100]:  # the others stay
             line.close()
-        assert decide(caller, "a") == twin(10)
+        assert decide(caller, "a") == reference(10)
 
 
 def test_thousands_of_idle_connections_keep_nobody_waiting(server):
@@ -355,7 +355,7 @@ def test_thousands_of_idle_connections_keep_nobody_waiting(server):
         caller = Caller(server, timeout=5.0)
         for number in range(1, 6):
             assert observe(caller, "a", number)[0] == 200
-        assert decide(caller, "a") == twin(5)
+        assert decide(caller, "a") == reference(5)
 
 
 # --- the end --------------------------------------------------------------------------------------
@@ -423,7 +423,7 @@ def test_asked_to_end_under_load_it_answers_for_all_that_it_kept(server):
     caller = Caller(server)
     for name in names:
         assert caller.ask("GET", f"/v1/sessions/{name}")[1]["rounds"] == acknowledged[name]
-        assert decide(caller, name) == twin(acknowledged[name])
+        assert decide(caller, name) == reference(acknowledged[name])
 
 
 def test_asked_to_end_it_does_not_wait_for_callers_that_stall(server):

@@ -21,7 +21,7 @@ MOST_SERIES = 1_000
 """So many samples a scrape has at the very most."""
 BARE = 50
 """So many it has, about, where nothing was ever asked."""
-SHELF = SimpleNamespace(commits=SimpleNamespace(syncs=4, items=10), is_well=lambda: None)
+STORE = SimpleNamespace(commits=SimpleNamespace(syncs=4, items=10), is_well=lambda: None)
 hostile = st.text(max_size=8) | st.sampled_from(
     ['"', "\\", "\n", 'a"} 1\ntidewolf_sessions 9', "\ud800", "x" * 300, "x" * 301, "\u2028", ""]
 )
@@ -40,8 +40,8 @@ def read(text: bytes) -> dict[str, dict[tuple[str, ...], float]]:
     return found
 
 
-def said(overviews=(), counters=None, traffic=None, shelf=SHELF):
-    return read(written(overviews, counters or {}, traffic or Traffic(), shelf))
+def said(overviews=(), counters=None, traffic=None, store=STORE):
+    return read(written(overviews, counters or {}, traffic or Traffic(), store))
 
 
 def test_sums_are_over_all_sessions():
@@ -83,7 +83,7 @@ def test_sums_are_over_all_sessions():
 
 def test_nothing_at_all_is_a_scrape_too():
     idle = SimpleNamespace(syncs=0, items=0)
-    got = said(shelf=SimpleNamespace(commits=idle, is_well=lambda: "The disk is full."))
+    got = said(store=SimpleNamespace(commits=idle, is_well=lambda: "The disk is full."))
     assert got["tidewolf_sessions"] == {(): 0}
     assert got["tidewolf_commits_failing"] == {(): 1}
     assert got["tidewolf_requests_refused_total"] == {(reason,): 0 for reason in REASONS}
@@ -178,5 +178,5 @@ def test_alarms_ask_for_series_that_there_are():
 
 
 def test_the_answer_is_made_of_what_serves():
-    sessions = SimpleNamespace(overview=lambda: [Overview("a")], counters={}, shelf=SHELF)
+    sessions = SimpleNamespace(overview=lambda: [Overview("a")], counters={}, store=STORE)
     assert read(exposition(sessions, Traffic()))["tidewolf_sessions"] == {(): 1}

@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.durable.shelf import Shelf
 from tidewolf.service.metrics import exposition
 from tidewolf.service.overload import Traffic
 from tidewolf.service.overview import Overview
@@ -24,6 +23,7 @@ from tidewolf.service.replies import Caller
 from tidewolf.service.sessions import Sessions
 from tidewolf.service.sparkline import MOST as MOST_POINTS
 from tidewolf.service.sparkline import line, sticks
+from tidewolf.storage.session_store import SessionStore
 
 NOW = 1.8e9
 HOSTILE = "\"><script>alert(1)</script><img src=x onerror=alert(2)>'"
@@ -35,7 +35,7 @@ series = st.lists(st.none() | numbers, max_size=12)
 
 def shown(overviews, after="", caller=CALLER, trouble=None):
     sessions = SimpleNamespace(
-        overview=lambda: overviews, shelf=SimpleNamespace(is_well=lambda: trouble)
+        overview=lambda: overviews, store=SimpleNamespace(is_well=lambda: trouble)
     )
     return page(sessions, caller, after, now=NOW)
 
@@ -56,7 +56,7 @@ def some(count):
             breached=i % 4 == 3,
             saved=123_456.7 if i % 3 == 1 else None,
             pinned=i % 7 == 6,
-            made=NOW - 1e6,
+            created=NOW - 1e6,
             at=NOW - 100.0 * i,
         )
         for i in range(count)
@@ -72,7 +72,7 @@ def facts(text="Lisbon > Madrid"):
         "rounds": 1_234,
         "round": 1_235,
         "pending": [1_235],
-        "made": NOW - 1e6,
+        "created": NOW - 1e6,
         "settings": {text: text, "deadline": None, "pin": {text: 0.5}},
         "saved": {"loss": 12.0, "violation": -0.25, "rounds": 40},
         "stale": True,
@@ -95,7 +95,7 @@ def facts(text="Lisbon > Madrid"):
             "reason": text,
             "moved": 0.021,
         },
-        "members": [{"name": text, "weight": 0.9996}, {"name": "yesterday", "weight": 0.0004}],
+        "experts": [{"name": text, "weight": 0.9996}, {"name": "yesterday", "weight": 0.0004}],
         "limits": {f"{text} {i}": float(i % 3) for i in range(30)},
         "audit": [{"at": NOW - i, "who": text, "what": text, "why": text} for i in range(3)],
     }
@@ -188,7 +188,7 @@ def test_a_session_of_which_nothing_is_known_has_a_page():
 @pytest.fixture
 def served(tmp_path):
     """Three sessions that were really served: one observed, one pinned, one that nobody asked."""
-    sessions, caller = Sessions(Shelf.open(tmp_path)), Caller("ops", "writer", "")
+    sessions, caller = Sessions(SessionStore.open(tmp_path)), Caller("ops", "writer", "")
     for name in ("lisbon", "madrid", "porto"):
         body = {
             "set": {"kind": "Simplex", "n": 3},

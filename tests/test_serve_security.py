@@ -42,7 +42,7 @@ WRITES = (
     ("POST", "/rollback", {"round": 1}),
     ("POST", "/migrate", {"learners": [{"name": "LyapunovDescent"}]}),
 )
-READS = ("", "/decisions/1", "/history", "/members", "/explanation", "/report", "/audit")
+READS = ("", "/decisions/1", "/history", "/experts", "/explanation", "/report", "/audit")
 
 
 def bearer(token):
@@ -119,12 +119,12 @@ def test_a_prefix_hides_what_does_not_begin_with_it(guarded):
 
 def test_who_asks_is_said_once(guarded):
     parts = urlsplit(guarded)
-    with socket.create_connection((parts.hostname, parts.port), timeout=10) as wire:
-        wire.sendall(
+    with socket.create_connection((parts.hostname, parts.port), timeout=10) as transport:
+        transport.sendall(
             b"GET /v1/sessions HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
             b"Authorization: Bearer a-reads\r\nAuthorization: Bearer all-writes\r\n\r\n"
         )
-        answer = b"".join(iter(lambda: wire.recv(4096), b""))
+        answer = b"".join(iter(lambda: transport.recv(4096), b""))
     assert answer.startswith(b"HTTP/1.1 400")
     assert b"one Authorization header" in answer
 
@@ -400,12 +400,12 @@ def test_more_than_can_be_answered_is_refused_at_once(small):
 
 def test_of_those_that_come_at_once_as_many_are_answered_as_may_be(tmp_path):
     """Also where each is answered faster than the next is looked at."""
-    from tidewolf.durable.shelf import Shelf
     from tidewolf.service.app import make_app
     from tidewolf.service.replies import Caller
     from tidewolf.service.sessions import Sessions
+    from tidewolf.storage.session_store import SessionStore
 
-    sessions = Sessions(Shelf.open(tmp_path))
+    sessions = Sessions(SessionStore.open(tmp_path))
     sessions.put("one", SIMPLEX, Caller())
     app, statuses = make_app(sessions, traffic=Traffic(most=4)), []
 
@@ -428,7 +428,7 @@ def test_of_those_that_come_at_once_as_many_are_answered_as_may_be(tmp_path):
     asyncio.run(all_at_once())
     assert sorted(one for one in statuses if one) == [200] * 8 + [503] * 12
     sessions.close()
-    sessions.shelf.close()
+    sessions.store.close()
 
 
 def test_bodies_are_bounded_in_all(tmp_path):

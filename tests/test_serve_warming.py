@@ -15,38 +15,42 @@ import pytest
 import uvicorn
 
 from serving import SECONDS, SIMPLEX, call
-from tidewolf.durable.shelf import Shelf
 from tidewolf.service import warming
 from tidewolf.service.app import make_app
 from tidewolf.service.overload import Traffic
 from tidewolf.service.replies import Caller
 from tidewolf.service.server import _server, listen
 from tidewolf.service.sessions import Sessions
+from tidewolf.storage.session_store import SessionStore
 
 BOX = {"set": {"kind": "Box", "lower": [0.0, 0.0, 0.0], "upper": [1.0, 1.0, 1.0]}}
 
 
 def test_each_kind_of_session_in_the_store_is_warmed_up_once(tmp_path, monkeypatch):
-    shelf, warmed = Shelf.open(tmp_path, commit_within=0.0), []
+    store, warmed = SessionStore.open(tmp_path, commit_within=0.0), []
     monkeypatch.setattr(warming, "warm_up", lambda made: warmed.append(type(made.K).__name__))
-    sessions = Sessions(shelf)
+    sessions = Sessions(store)
     for i in range(3):
         sessions.put(f"box-{i}", BOX, Caller())
         sessions.put(f"simplex-{i}", SIMPLEX | {"set": {"kind": "Simplex", "n": 2 + i}}, Caller())
-    shelf.create("broken", "{}").result()
-    shelf.create("no text", "").result()
-    warming.warm_store(shelf)
+    store.create("broken", "{}").result()
+    store.create("no text", "").result()
+    warming.warm_store(store)
     assert sorted(warmed) == ["Box", "Simplex"]
     monkeypatch.setattr(warming, "MOST_BUILT", 1)
-    warming.warm_store(shelf)
+    warming.warm_store(store)
     assert len(warmed) == 3
     sessions.close()
-    shelf.close()
+    store.close()
 
 
 def test_requests_are_answered_before_the_server_is_ready(tmp_path, capsys):
-    shelf, traffic, go = Shelf.open(tmp_path, commit_within=0.0), Traffic(), threading.Event()
-    sessions = Sessions(shelf)
+    store, traffic, go = (
+        SessionStore.open(tmp_path, commit_within=0.0),
+        Traffic(),
+        threading.Event(),
+    )
+    sessions = Sessions(store)
     app = make_app(sessions, traffic=traffic)
     config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None)
     with listen("127.0.0.1", 0) as listener:
@@ -74,17 +78,17 @@ def test_requests_are_answered_before_the_server_is_ready(tmp_path, capsys):
             for pool in app.state.pools:
                 pool.shutdown()
             sessions.close()
-            shelf.close()
+            store.close()
 
 
 @pytest.mark.soak
 def test_a_server_that_is_ready_compiles_nothing_more_for_its_sessions(tmp_path):
     data, cache = tmp_path / "data", tmp_path / "kernels"
-    shelf = Shelf.open(data, commit_within=0.0)
-    with contextlib.closing(Sessions(shelf)) as sessions:
+    store = SessionStore.open(data, commit_within=0.0)
+    with contextlib.closing(Sessions(store)) as sessions:
         for name, body in (("a", SIMPLEX), ("b", BOX)):
             sessions.put(name, body, Caller())
-    shelf.close()
+    store.close()
     command = [sys.executable, "-m", "tidewolf", "serve", "--data", str(data), "--port", "0"]
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)

@@ -130,7 +130,7 @@ def test_a_learner_is_replaced_and_a_session_deleted(served, session):
 
 def test_looking_at_a_session(served, session):
     call(served.url, "POST", f"{session}/observations", {"costs": COSTS})
-    assert call(served.url, "GET", f"{session}/members").body["members"] == []
+    assert call(served.url, "GET", f"{session}/experts").body["experts"] == []
     assert call(served.url, "GET", f"{session}/explanation").status == 200
     report = call(served.url, "GET", f"{session}/report")
     assert report.headers["content-type"] == "text/html; charset=utf-8"
@@ -426,13 +426,13 @@ def test_without_the_extra_it_says_what_to_install(tmp_path, monkeypatch, capsys
 
 
 def test_a_thousand_sessions_are_ready_within_a_second(tmp_path):
-    from tidewolf.durable.shelf import Shelf
     from tidewolf.service.modes import Settings
+    from tidewolf.storage.session_store import SessionStore
 
-    shelf, settings = Shelf.open(tmp_path), Settings("LyapunovDescent").text
-    for kept in [shelf.create(f"s{i:04d}", json.dumps(SIMPLEX), settings) for i in range(1000)]:
+    store, settings = SessionStore.open(tmp_path), Settings("LyapunovDescent").text
+    for kept in [store.create(f"s{i:04d}", json.dumps(SIMPLEX), settings) for i in range(1000)]:
         kept.result()
-    shelf.close()
+    store.close()
     began = time.perf_counter()
     with in_thread(tmp_path) as url:
         assert call(url, "GET", "/readyz").status == 200

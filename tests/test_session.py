@@ -20,6 +20,7 @@ from tools.public import methods
 
 import tidewolf as tw
 from killed import Follower
+from tidewolf.baselines import SinhaVaze
 from tidewolf.core.errors import (
     BrokenFile,
     CheckpointError,
@@ -36,7 +37,6 @@ from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation, first_or
 from tidewolf.functions import Affine, Capacity, Custom, Linear, Quadratic
 from tidewolf.learners import LyapunovDescent
 from tidewolf.methods.base import Bound, Learner
-from tidewolf.rivals import SinhaVaze
 from tidewolf.sets import FlowPolytope, Simplex
 
 ROUNDS = 40
@@ -199,7 +199,7 @@ def test_functions_of_any_kind_are_observed():
         constraint=Capacity.one(LIMITS[1].tolist()),
     )
     assert session.rounds == 2
-    assert learner.K.excess(session.play()) <= 1e-12
+    assert learner.K.infeasibility(session.play()) <= 1e-12
 
 
 def test_a_set_of_another_library_takes_lists():
@@ -868,8 +868,8 @@ def test_a_saved_session_knows_what_it_was_told(tmp_path):
     assert saved(again) == saved(session)
     session.save(tmp_path / "told")
     assert tw.Session.load(tmp_path / "told", FOLLOWER).play(advice=ADVICE).tolist() == ADVICE["a"]
-    twin = pickle.loads(pickle.dumps(session))
-    assert twin.play(context=1).tobytes() == session.play(context=1).tobytes()
+    reference = pickle.loads(pickle.dumps(session))
+    assert reference.play(context=1).tobytes() == session.play(context=1).tobytes()
 
 
 def test_a_forecast_by_a_function_of_python_is_told_once():
@@ -896,7 +896,7 @@ def test_a_session_plays_what_a_run_plays_with_the_same_knowledge():
     K, T = Simplex(3), 30
     rng = np.random.default_rng(5)
     learner = tw.Ensemble(
-        K, context=tw.context.Season("6h", cells=3), advice=["a", tw.advice.Resolve()]
+        K, context=tw.experts.Season("6h", cells=3), advice=["a", tw.experts.Resolve()]
     )
     stream = tw.Stream(
         tw.functions.Linear(rng.standard_normal((T, 3))),
@@ -906,7 +906,7 @@ def test_a_session_plays_what_a_run_plays_with_the_same_knowledge():
     )
     session = tw.Session(learner)
     for t, played in enumerate(tw.play(learner, stream)):
-        known = stream.known(t)
+        known = stream.info(t)
         x = session.play(time=known.time, advice=known.advice)
         assert x.tobytes() == played.x.tobytes()
         part = stream[t : t + 1]

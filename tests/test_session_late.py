@@ -32,10 +32,10 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.core.feedback import FirstOrder, first_order
-from tidewolf.durable import File
-from tidewolf.durable.played import How, decode_played, encode_played
-from tidewolf.methods.late import coming_round
-from tidewolf.methods.turns import Decide, Expire, Tell, deciding
+from tidewolf.methods.events import Decide, Expire, SetInfo, deciding
+from tidewolf.methods.late import next_round
+from tidewolf.storage import File
+from tidewolf.storage.played import How, decode_played, encode_played
 
 K = tw.sets.Simplex(5)
 PLAIN = tw.LyapunovDescent(K)
@@ -43,7 +43,7 @@ LATE: dict[str, Any] = {
     "LyapunovDescent": PLAIN,
     "PrimalDual": LEARNERS["PrimalDual"],
     "Ensemble": TOLD["Ensemble"],
-    "capped": tw.Ensemble(K, step_scales=(0.3, 1.0), max_move=0.2, per_limit=True),
+    "capped": tw.Ensemble(K, step_scales=(0.3, 1.0), max_move=0.2, per_constraint=True),
 }
 OTHERS = np.random.default_rng(7).dirichlet(np.ones(5), 300)
 """What is played in place of decisions."""
@@ -90,28 +90,28 @@ class Trio:
         self.path = folder / "session.db"
         self.memory = tw.Session(learner, **self.expire)
         self.loaded = tw.Session(learner, **self.expire)
-        self.durable = tw.Session.open(self.path, learner, **how, **self.expire)
+        self.storage = tw.Session.open(self.path, learner, **how, **self.expire)
 
     def does(self, do: Any) -> Any:
-        answers = [answer(one, do) for one in (self.memory, self.loaded, self.durable)]
+        answers = [answer(one, do) for one in (self.memory, self.loaded, self.storage)]
         assert answers[0] == answers[1] == answers[2]
-        assert saved(self.memory) == saved(self.loaded) == saved(self.durable)
-        assert self.memory.pending == self.durable.pending
+        assert saved(self.memory) == saved(self.loaded) == saved(self.storage)
+        assert self.memory.pending == self.storage.pending
         return answers[0]
 
     def stops(self, killed: bool) -> None:
         self.loaded.save(self.folder / "state")
         self.loaded = tw.Session.load(self.folder / "state", self.learner, **self.expire)
         copy = as_if_killed(self.path) if killed else self.path
-        self.durable.close()
+        self.storage.close()
         self.path = copy
-        self.durable = tw.Session.open(copy, self.learner, **self.how, **self.expire)
-        assert saved(self.durable) == saved(self.memory)
+        self.storage = tw.Session.open(copy, self.learner, **self.how, **self.expire)
+        assert saved(self.storage) == saved(self.memory)
 
     def goes_back(self, number: int) -> None:
-        for one in (self.memory, self.durable):
+        for one in (self.memory, self.storage):
             one.rollback(number)
-        assert saved(self.memory) == saved(self.durable)
+        assert saved(self.memory) == saved(self.storage)
         self.memory.save(self.folder / "back")
         self.loaded = tw.Session.load(self.folder / "back", self.learner, **self.expire)
 
@@ -119,17 +119,17 @@ class Trio:
 def step(trio: Trio, kind: int, n: int) -> None:
     """One thing that may happen to a session."""
     session = trio.memory
-    coming, stands = coming_round(session.state), session.round
+    upcoming, stands = next_round(session.state), session.round
     some = [*session.pending, stands][n % (len(session.pending) + 1)]
-    known = {"time": 60.0 * coming, "context": coming % 3, "advice": {"a": ADVICE[coming]}}
+    known = {"time": 60.0 * upcoming, "context": upcoming % 3, "advice": {"a": ADVICE[upcoming]}}
     match kind:
         case 0:
             trio.does(lambda one: one.play())
         case 1:
-            out = [coming % 5] if n % 3 == 0 else None
+            out = [upcoming % 5] if n % 3 == 0 else None
             trio.does(lambda one: one.play(round=stands, unavailable=out, **known))
         case 2:
-            trio.does(lambda one: one.play(round=coming + n % 3, **(known if n % 2 else {})))
+            trio.does(lambda one: one.play(round=upcoming + n % 3, **(known if n % 2 else {})))
         case 3 if session.rounds:
             trio.does(lambda one: met(one, stands))
         case 3 | 4:
@@ -139,7 +139,7 @@ def step(trio: Trio, kind: int, n: int) -> None:
             trio.does(lambda one: met(one, some, round=some, played=x))
             assert trio.does(lambda one: met(one, some, round=some, played=x)) is None
         case 6:  # again, or other than before
-            r = n % (coming + 2)
+            r = n % (upcoming + 2)
             trio.does(lambda one: met(one, r + n % 2, round=r))
         case 7:
             point = OTHERS[some] * (1 + n % 2)
@@ -149,13 +149,13 @@ def step(trio: Trio, kind: int, n: int) -> None:
                 )
             )
         case 8:
-            trio.does(lambda one: one.play(round=n % (coming + 1)))
+            trio.does(lambda one: one.play(round=n % (upcoming + 1)))
         case 9:
             trio.stops(killed=bool(n % 2))
         case 11:
-            trio.does(lambda one: one.play(round=coming, deadline=60.0, **known))
+            trio.does(lambda one: one.play(round=upcoming, deadline=60.0, **known))
         case _:
-            trio.goes_back(max(coming - n % 4, 0))
+            trio.goes_back(max(upcoming - n % 4, 0))
 
 
 @pytest.mark.soak_examples(20)
@@ -172,7 +172,7 @@ def test_late_twice_overridden_expired_and_stopped_it_is_one_session(name, scrip
         for kind, n in script:
             step(trio, kind, n)
         trio.stops(killed=True)
-        trio.durable.close()
+        trio.storage.close()
 
 
 @settings(max_examples=10, deadline=None)
@@ -183,7 +183,7 @@ def test_without_history_it_is_the_same_session(script, every):
         for kind, n in script:
             step(trio, kind, n)
         trio.stops(killed=True)
-        trio.durable.close()
+        trio.storage.close()
 
 
 # --- what rounds are ------------------------------------------------------------------------------
@@ -240,8 +240,8 @@ def test_what_is_known_goes_along_with_the_round_that_is_asked_for():
     asked, step_by_step = tw.Session(learner), learner.start()
     asked.play(round=2, context=1)
     for _ in range(2):
-        step_by_step = learner.decided(step_by_step)
-    step_by_step = learner.decided(learner.informed(step_by_step, tw.Known(context=1)))
+        step_by_step = learner.defer(step_by_step)
+    step_by_step = learner.defer(learner.with_info(step_by_step, tw.RoundInfo(context=1)))
     assert saved(asked) == learner.save(step_by_step)
     asked.play(round=2, context=1)
     with pytest.raises(InvalidInput, match="Round 2 was decided when something else was known"):
@@ -265,8 +265,8 @@ def test_rounds_that_wait_too_long_expire():
 
 
 def test_turns_expire_as_soon_as_they_are_due():
-    turns = deciding(PLAIN.start(), 2, tw.Known(time=0.0), 1)
-    kinds = [Decide(), Decide(), Expire(0), Tell(tw.Known(time=0.0)), Decide(), Expire(1)]
+    turns = deciding(PLAIN.start(), 2, tw.RoundInfo(time=0.0), 1)
+    kinds = [Decide(), Decide(), Expire(0), SetInfo(tw.RoundInfo(time=0.0)), Decide(), Expire(1)]
     assert turns == kinds
 
 
@@ -274,8 +274,8 @@ def test_turns_expire_as_soon_as_they_are_due():
 
 
 def test_the_same_content_counts_once_and_other_content_is_refused(tmp_path):
-    with tw.Session.open(tmp_path / "session.db", PLAIN) as durable:
-        for session in (tw.Session(PLAIN), durable):
+    with tw.Session.open(tmp_path / "session.db", PLAIN) as storage:
+        for session in (tw.Session(PLAIN), storage):
             session.play(round=1)
             met(session, 1, round=1, played=OTHERS[1])
             before = saved(session)
@@ -441,8 +441,8 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_refusals_change_nothing(name, tmp_path):
     do, error, sentence = REFUSED[name]
-    with tw.Session.open(tmp_path / "session.db", PLAIN) as durable:
-        for session in (tw.Session(PLAIN), durable):
+    with tw.Session.open(tmp_path / "session.db", PLAIN) as storage:
+        for session in (tw.Session(PLAIN), storage):
             session.play(round=3)
             met(session, 1, round=1)
             before, pending = saved(session), session.pending
@@ -505,8 +505,8 @@ def test_a_session_goes_back_to_any_of_its_last_hundred_rounds():
 
 
 def test_rounds_that_expired_then_are_expired_again(tmp_path):
-    with tw.Session.open(tmp_path / "session.db", PLAIN, expire_after=1) as durable:
-        for session in (tw.Session(PLAIN, expire_after=1), durable):
+    with tw.Session.open(tmp_path / "session.db", PLAIN, expire_after=1) as storage:
+        for session in (tw.Session(PLAIN, expire_after=1), storage):
             session.play(round=4)
             met(session, 4)
             session.rollback(2)
@@ -623,12 +623,12 @@ def test_rounds_stand_in_the_file_as_they_happened(tmp_path):
     session.play(round=3, time=60.0)
     session.play(round=4)
     db = sqlite3.connect(path)
-    rows = db.execute("SELECT arrived, round, rounds, known, played FROM observations").fetchall()
+    rows = db.execute("SELECT arrived, round, rounds, info, played FROM observations").fetchall()
     assert [row[:3] for row in rows] == [(1, 3, 1), (2, 1, 0), (3, 2, 0)]
     how = decode_played(rows[0][4], K)
     assert (how.after, how.point.tobytes()) == (0, OTHERS[0].tobytes())
     assert how.instead.loss == pytest.approx(COSTS[2] @ OTHERS[0])
-    pending = db.execute("SELECT round, known IS NULL, decision IS NULL FROM pending").fetchall()
+    pending = db.execute("SELECT round, info IS NULL, decision IS NULL FROM pending").fetchall()
     assert pending == [(4, 0, 0), (5, 1, 0)]
     contents = dict(db.execute("SELECT round, content FROM contents"))
     assert (contents[1], contents[2], len(contents)) == ("expired", "expired", 3)
@@ -641,7 +641,7 @@ TAMPERED = {
     "a short decision": "UPDATE pending SET decision = zeroblob(3) WHERE round = 2",
     "text": "UPDATE pending SET decision = 'text' WHERE round = 2",
     "no decision": "UPDATE pending SET decision = NULL WHERE round = 2",
-    "what was known": "UPDATE pending SET known = zeroblob(60) WHERE round = 2",
+    "what was known": "UPDATE pending SET info = zeroblob(60) WHERE round = 2",
     "another round": "UPDATE pending SET round = 9 WHERE round = 2",
     "the decision of another round": (
         "UPDATE pending SET decision = (SELECT decision FROM pending WHERE round = 3) "
@@ -733,7 +733,7 @@ def test_rounds_that_wait_go_along_and_nothing_before_is_gone_back_to(tmp_path):
         with pytest.raises(WrongType, match="goes on from a state of it"):
             journal.migrate(careful, LEARNERS["PrimalDual"].start())
         with pytest.raises(InvalidInput, match="The state is none of this session: round 1 waits"):
-            journal.migrate(careful, careful.decided(state))
+            journal.migrate(careful, careful.defer(state))
         journal.migrate(careful, state._replace(t=3, pending=session.state.pending))
     with tw.Session.open(tmp_path / "session.db", careful, snapshot_every=2) as session:
         assert session.pending == (3, 4)
@@ -755,16 +755,16 @@ def test_in_memory_and_in_a_file_a_changed_set_is_the_same(tmp_path):
         tw.Ensemble(tw.sets.FlowPolytope.from_edges(some, source="s", target="t"), step_scales=(1,))
         for some in (links, links[:3])
     )
-    durable = tw.Session.open(tmp_path / "session.db", before, snapshot_every=3)
-    sessions = [tw.Session(before), durable]
+    storage = tw.Session.open(tmp_path / "session.db", before, snapshot_every=3)
+    sessions = [tw.Session(before), storage]
     for session in sessions:
         for t in range(4):
             session.observe(round=t, costs=np.roll(np.arange(5.0), t))
         session.play(round=5)
         session.migrate(after)
         assert session.learner is after
-        if session is durable:
-            durable.close()
+        if session is storage:
+            storage.close()
             session = sessions[1] = tw.Session.open(tmp_path / "session.db", after)
         with pytest.raises(InvalidInput, match="Round 4 expired"):  # it used what is gone
             session.observe(round=4, costs=np.arange(3.0))

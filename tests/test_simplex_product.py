@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidewolf import sets
-from tidewolf.core.errors import EmptySet, InvalidInput, LawBroken, WrongType
+from tidewolf.core.errors import CheckFailed, EmptySet, InvalidInput, WrongType
 from tidewolf.kernels import simplices
 from tidewolf.sets import Factors, Simplex, SimplexProduct
 from tidewolf.testing import check_set
@@ -20,7 +20,7 @@ group_sizes = st.lists(st.integers(1, 6), min_size=1, max_size=7)
 seeds = st.integers(0, 2**32)
 
 
-def twin(sizes) -> sets.Product:
+def reference(sizes) -> sets.Product:
     return sets.Product(parts=[Simplex(n) for n in sizes])
 
 
@@ -33,12 +33,12 @@ def numbers(rng: np.random.Generator, n: int) -> np.ndarray:
 @given(sizes=group_sizes, seed=seeds)
 @settings(max_examples=200)
 def test_it_is_a_simplex_for_each_group(sizes, seed):
-    K, slow, rng = SimplexProduct(sizes), twin(sizes), np.random.default_rng(seed)
+    K, slow, rng = SimplexProduct(sizes), reference(sizes), np.random.default_rng(seed)
     y = numbers(rng, K.shape[0])
     np.testing.assert_array_equal(K.lmo(y), slow.lmo(y))
     np.testing.assert_allclose(K.project(y), slow.project(y), atol=1e-7 * np.abs(y).max() + 1e-15)
     np.testing.assert_allclose(K.tangent(y), slow.tangent(y), atol=1e-15 * (1 + np.abs(y).max()))
-    assert K.excess(y) == pytest.approx(slow.excess(y))
+    assert K.infeasibility(y) == pytest.approx(slow.infeasibility(y))
     np.testing.assert_array_equal(K.center, slow.center)
     for name in ("radius", "diameter", "inner_radius", "dimension"):
         assert getattr(K, name) == pytest.approx(getattr(slow, name)), name
@@ -52,7 +52,7 @@ def test_it_is_a_simplex_for_each_group(sizes, seed):
 def test_projections_of_near_points_are_those_of_each_simplex(sizes, seed, spread):
     K = SimplexProduct(sizes)
     y = spread * np.random.default_rng(seed).standard_normal(K.shape)
-    np.testing.assert_allclose(K.project(y), twin(sizes).project(y), atol=1e-14)
+    np.testing.assert_allclose(K.project(y), reference(sizes).project(y), atol=1e-14)
 
 
 @given(sizes=group_sizes, seed=seeds)
@@ -64,7 +64,7 @@ def test_compiled_passes_do_what_their_source_says(sizes, seed):
     np.testing.assert_allclose(x, K.project(y), atol=1e-15)
     simplices.within_groups.plain(y, K.starts, x)
     np.testing.assert_allclose(x, K.tangent(y), atol=1e-15 * (1 + np.abs(y).max()))
-    assert simplices.simplices_excess.plain(y, K.starts) == pytest.approx(K.excess(y))
+    assert simplices.simplices_infeasibility.plain(y, K.starts) == pytest.approx(K.infeasibility(y))
     indices, values = np.empty(len(sizes), dtype=np.int32), np.empty(len(sizes))
     assert simplices.cheapest_of_each.plain(y, K.starts, indices, values) == len(sizes)
     np.testing.assert_array_equal(indices, K.answer(y).vertex.indices)
@@ -75,7 +75,7 @@ def test_what_is_projected_may_be_of_any_size(size):
     K = SimplexProduct([3, 1, 2])
     x = K.project(size * np.array([1.0, -1.0, 1.0, -5.0, 2.0, 2.0]))
     np.testing.assert_allclose(x[[0, 2, 3, 4, 5]], [0.5, 0.5, 1.0, 0.5, 0.5], atol=0.17)
-    assert K.excess(x) <= 1e-15
+    assert K.infeasibility(x) <= 1e-15
 
 
 def test_points_keep_their_library_and_dtype():
@@ -157,7 +157,7 @@ def test_factors_of_many_commodities():
 )
 def test_wrong_factors_break_the_law(monkeypatch, told, words):
     monkeypatch.setattr(Simplex, "factors", told, raising=False)
-    with pytest.raises(LawBroken, match=words):
+    with pytest.raises(CheckFailed, match=words):
         check_set(Simplex(2))
 
 
@@ -165,7 +165,7 @@ def test_a_tangent_across_factors_breaks_the_law(monkeypatch):
     K = SimplexProduct([2, 3])
     factors_make_the_set.check(SetTrial(K, 0))
     monkeypatch.setattr(SimplexProduct, "tangent", lambda self, d: d - d.mean())
-    with pytest.raises(LawBroken, match="tangent of some factors"):
+    with pytest.raises(CheckFailed, match="tangent of some factors"):
         factors_make_the_set.check(SetTrial(K, 0))
 
 
@@ -176,5 +176,5 @@ def test_an_exact_projection_is_there(monkeypatch):
     monkeypatch.setattr(sets.LpBall, "factors", told, raising=False)
     monkeypatch.setattr(sets.L2Ball, "factors", told, raising=False)
     check_set(K)
-    with pytest.raises(LawBroken, match="no `project`"):
+    with pytest.raises(CheckFailed, match="no `project`"):
         check_set(ball)

@@ -18,7 +18,7 @@ import pytest
 
 import tidewolf as tw
 from covering import thinned
-from tidewolf import learners, rivals
+from tidewolf import baselines, learners
 from tidewolf.functions import Affine, Capacity, Custom, Linear, MaxAffine
 from tidewolf.methods.steps.slopes import tangent_part, tangent_slopes
 from tidewolf.sets import Birkhoff, Box, FlowPolytope, Simplex
@@ -48,11 +48,11 @@ def stream(K: Any, rounds: int, k: float, seed: int = 1, pieces: int = 2) -> tw.
 
 @thinned(
     2,
-    name={name: name for name in sorted({**learners.every(), **rivals.every()})},
+    name={name: name for name in sorted({**learners.every(), **baselines.every()})},
     K={type(K).__name__: K for K in SETS},
 )
 def test_what_is_across_the_hull_changes_nothing(name: str, K: Any) -> None:
-    learner = {**learners.every(), **rivals.every()}[name](K, horizon=ROUNDS)
+    learner = {**learners.every(), **baselines.every()}[name](K, horizon=ROUNDS)
     run = tw.run(learner, stream(K, ROUNDS, 0.0))
     assert len(run.trajectory.means) == ROUNDS  # every decision
     assert np.ptp(run.trajectory.means, axis=0).max() > 0.01 * K.radius
@@ -105,12 +105,12 @@ def test_limits_that_no_point_keeps_are_broken_least_whatever_is_across_the_hull
         whole = stream(K, 12, k, seed=4)
         return tw.Stream(whole.losses, MaxAffine(whole.constraints.A, whole.constraints.b - 1.0))
 
-    for rival in (rivals.Resolve(K), rivals.WarmUp(K, window=6)):
-        plain = tw.run(rival, broken(0.0)).trajectory.means
+    for baseline in (baselines.Resolve(K), baselines.WarmUp(K, window=6)):
+        plain = tw.run(baseline, broken(0.0)).trajectory.means
         assert np.ptp(plain, axis=0).max() > 0.1 * K.radius
         for k in (1e3, 1e6):
             np.testing.assert_allclose(
-                tw.run(rival, broken(k)).trajectory.means, plain, rtol=0.0, atol=1e-6 * K.radius
+                tw.run(baseline, broken(k)).trajectory.means, plain, rtol=0.0, atol=1e-6 * K.radius
             )
 
 

@@ -192,7 +192,7 @@ def judged(K, D, best, size, mode):
         value = answer.vertex.inner(D)
         assert best - rounding <= value <= best + answer.error + rounding
         assert 0.0 <= answer.error <= K.tolerance * size + 10 * rounding
-        assert K.excess(answer.vertex.dense(D)) <= 1e-12 * max(1.0, K.radius)
+        assert K.infeasibility(answer.vertex.dense(D)) <= 1e-12 * max(1.0, K.radius)
         warm = answer.warm
     np.testing.assert_array_equal(D, before)
     assert mode != "dense" or answer.error == 0.0
@@ -524,7 +524,7 @@ def test_entries_that_come_twice_add_up_and_nothing_is_no_trouble():
         cancelled = SparsePlusLowRank(
             sparse.csr_array(np.ones((2, 2))), -np.ones((2, 1)), np.ones((2, 1))
         )
-        assert K.excess(K.lmo(cancelled)) <= 1e-12
+        assert K.infeasibility(K.lmo(cancelled)) <= 1e-12
 
 
 @pytest.mark.parametrize(
@@ -592,13 +592,13 @@ def test_sizes_are_reached(K):
             for shift in (0, K.n - k)
         )
         out = -K.tangent(np.eye(K.n)[:1].T * np.eye(K.n)[:1]) * (1.0 if 2 * k <= K.n else -1.0)
-    assert K.excess(v) == K.excess(w) == 0.0
+    assert K.infeasibility(v) == K.infeasibility(w) == 0.0
     assert np.linalg.norm(v - K.center) == pytest.approx(K.radius)
     assert np.linalg.norm(v - w) == pytest.approx(K.diameter)
     if K.dimension:
         out = out / np.linalg.norm(out)
-        assert K.excess(K.center + (1 - 1e-9) * K.inner_radius * out) <= 1e-12
-        assert K.excess(K.center + 1.001 * K.inner_radius * out) > 1e-5 * K.inner_radius
+        assert K.infeasibility(K.center + (1 - 1e-9) * K.inner_radius * out) <= 1e-12
+        assert K.infeasibility(K.center + 1.001 * K.inner_radius * out) > 1e-5 * K.inner_radius
 
 
 @given(seed=seeds, n=st.integers(1, 12), tau=st.sampled_from([0.5, 1.0, 7.0]))
@@ -616,14 +616,14 @@ def test_a_fantope_of_rank_one_is_a_spectraplex(seed, n, tau):
 
 
 def test_excess_says_what_is_violated():
-    assert Spectraplex(2).excess(np.diag([1.25, -0.25])) == 0.25
-    assert Spectraplex(2).excess(np.diag([0.5, 0.25])) == 0.25
-    assert Spectraplex(2).excess(np.array([[0.5, 0.1], [0.0, 0.5]])) == pytest.approx(0.1)
-    assert Fantope(3, 2).excess(np.diag([1.5, 0.5, 0.0])) == 0.5
-    assert Fantope(3, 2).excess(np.diag([1.0, 1.0, 0.25])) == 0.25
-    assert Fantope(3, 2).excess(np.diag([1.0, 1.125, -0.125])) == 0.125
-    assert NuclearBall((2, 3)).excess(np.eye(2, 3)) == pytest.approx(1.0)
-    assert NuclearBall((2, 3)).excess(0.5 * np.eye(2, 3)) == 0.0
+    assert Spectraplex(2).infeasibility(np.diag([1.25, -0.25])) == 0.25
+    assert Spectraplex(2).infeasibility(np.diag([0.5, 0.25])) == 0.25
+    assert Spectraplex(2).infeasibility(np.array([[0.5, 0.1], [0.0, 0.5]])) == pytest.approx(0.1)
+    assert Fantope(3, 2).infeasibility(np.diag([1.5, 0.5, 0.0])) == 0.5
+    assert Fantope(3, 2).infeasibility(np.diag([1.0, 1.0, 0.25])) == 0.25
+    assert Fantope(3, 2).infeasibility(np.diag([1.0, 1.125, -0.125])) == 0.125
+    assert NuclearBall((2, 3)).infeasibility(np.eye(2, 3)) == pytest.approx(1.0)
+    assert NuclearBall((2, 3)).infeasibility(0.5 * np.eye(2, 3)) == 0.0
 
 
 @given(seed=seeds, m=sizes, n=sizes, far=st.sampled_from([0.1, 1.0, 1e6]))
@@ -750,7 +750,7 @@ def test_certified_answers_on_torch_are_as_good_as_they_say(K, dtype):
         assert (type(point), point.dtype) == (torch.Tensor, moved.center.dtype)
         assert float((point * D).sum()) <= best + answer.error + rounding
         assert 0.0 <= answer.error <= K.tolerance * size * np.linalg.norm(D, 2) + rounding
-        assert moved.excess(point) <= rounding
+        assert moved.infeasibility(point) <= rounding
 
 
 @pytest.mark.parametrize(
@@ -777,6 +777,6 @@ def test_an_active_set_reaches_the_projection(seed, m, n, dense):
             y = K.center + K.tangent(rng.standard_normal(K.shape))
             done = active.project(K, y, tol=1e-3)
             active = done.active
-            assert K.excess(done.x) <= 1e-12
+            assert K.infeasibility(done.x) <= 1e-12
             assert done.distance2 <= 1e-3
             assert np.linalg.norm(done.y - K.project(y)) <= np.linalg.norm(y - K.project(y)) + 1e-12

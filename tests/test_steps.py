@@ -13,7 +13,8 @@ import pytest
 
 import tidewolf as tw
 from covering import covered
-from tidewolf import learners, rivals
+from tidewolf import baselines, learners
+from tidewolf.baselines import Resolve
 from tidewolf.core.arrays import norm, power_of_two
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, TidewolfError
 from tidewolf.core.feedback import FirstOrder
@@ -23,11 +24,10 @@ from tidewolf.hindsight.best_point import BestPoint
 from tidewolf.hindsight.linear_task import LinearTask
 from tidewolf.learners import BanditPrimalDual, DriftPlusPenalty, LyapunovDescent, PrimalDual
 from tidewolf.methods.steps.slopes import tangent_part, tangent_slopes
-from tidewolf.rivals import Resolve
 from tidewolf.sets import Box, FlowPolytope, L2Ball, Scaled, Simplex, Spectraplex
 
 ROUNDS = 30
-KINDS = {**learners.every(), **rivals.every()}
+KINDS = {**learners.every(), **baselines.every()}
 SETS = {"simplex": Simplex(4), "flow": FlowPolytope.examples()[0]}
 FAR = {"1e-160": 1e-160, "1e-300": 1e-300, "1e160": 1e160, "1e300": 1e300}
 NEAR = {"1e-99": 2.0**-328, "1e99": 2.0**328}
@@ -213,7 +213,7 @@ def test_a_curved_loss_at_its_minimum_goes_on(block):
         seen = FirstOrder(np.array([slope]), 0.0, np.zeros(1), abs(slope), 0.0, 1)
         state = learner.update(state, seen)
     assert state.t == 9
-    assert K.excess(learner.act(state)) <= 1e-12
+    assert K.infeasibility(learner.act(state)) <= 1e-12
 
 
 @pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e-170, 1.0, 1e170, 1e300])
@@ -280,7 +280,7 @@ def overflowing(rounds: int) -> dict[str, tw.Stream]:
         BanditPrimalDual,
         DriftPlusPenalty,
         Resolve,
-        rivals.ProximalPenalty,
+        baselines.ProximalPenalty,
     ],
 )
 def test_overflow_speaks_once_and_in_our_words(kind, what):

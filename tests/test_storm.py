@@ -74,7 +74,7 @@ CALLERS = {"mode": "closed", "decisions": 0, "sessions": 16, "connections": 16, 
 @pytest.mark.soak
 def test_sixteen_callers_share_their_syncs(servers, tmp_path):
     """At 60 ms a sync, so that it holds on a busy machine; the benchmark has 5 ms and 8 times.
-    tests/test_shelf.py has it without the server.
+    tests/test_session_store.py has it without the server.
     """
     rates = {}
     for within in ("0", "0.01"):

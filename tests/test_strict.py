@@ -39,7 +39,7 @@ def test_a_learner_runs_on_strict_arrays(K, kind, dtype, block):
     for part in (learner.act(state), state.point.y):
         assert type(part) is type(moved.center)
         assert part.dtype == dtype
-    assert ours.max_excess <= (1e-9 if dtype == strict.float64 else 1e-4)
+    assert ours.max_infeasibility <= (1e-9 if dtype == strict.float64 else 1e-4)
     # a Box has a step for each coordinate in NumPy
     if dtype == strict.float64 and isinstance(K, L2Ball | VertexHull):
         numpys = tw.run(

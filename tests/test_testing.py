@@ -5,29 +5,29 @@ from __future__ import annotations
 import pytest
 
 import tidewolf as tw
-from tidewolf.core.errors import LawBroken
+from tidewolf.core.errors import CheckFailed
 from tidewolf.testing import check_function, check_learner, check_set
-from tidewolf.testing.laws import Law, law, require, run_laws
+from tidewolf.testing.checks import Check, check, require, run_checks
 
 
-@law("numbers are small")
+@check("numbers are small")
 def numbers_are_small(trial: int) -> None:
     require(trial < 10, f"{trial} is large")
 
 
-@law("numbers divide")
+@check("numbers divide")
 def numbers_divide(trial: int) -> None:
     require(10 // trial >= 0, "they do not")
 
 
 def test_a_broken_law_is_named_and_so_is_an_error_inside_one():
     kept: list[str] = []
-    run_laws([numbers_are_small, numbers_divide], 3, "Three", kept.append)
+    run_checks([numbers_are_small, numbers_divide], 3, "Three", kept.append)
     assert kept == ["numbers are small", "numbers divide"]
-    with pytest.raises(LawBroken, match=r"Twelve.*numbers are small.*12 is large"):
-        run_laws([numbers_are_small], 12, "Twelve")
-    with pytest.raises(LawBroken, match=r"Zero.*numbers divide.*ZeroDivisionError"):
-        run_laws([numbers_divide], 0, "Zero")
+    with pytest.raises(CheckFailed, match=r"Twelve.*numbers are small.*12 is large"):
+        run_checks([numbers_are_small], 12, "Twelve")
+    with pytest.raises(CheckFailed, match=r"Zero.*numbers divide.*ZeroDivisionError"):
+        run_checks([numbers_divide], 0, "Zero")
 
 
 @pytest.mark.parametrize(
@@ -41,14 +41,16 @@ def test_a_broken_law_is_named_and_so_is_an_error_inside_one():
 )
 def test_every_law_that_is_kept_is_told_once(check, good):
     kept: list[str] = []
-    check(good, kept=kept.append)
+    check(good, on_pass=kept.append)
     assert len(kept) == len(set(kept)) > 5
 
 
 def test_every_law_is_a_sentence():
     from tidewolf.testing import functions, learners, sets
 
-    laws = [x for m in (functions, learners, sets) for x in vars(m).values() if isinstance(x, Law)]
-    assert len(laws) > 30
-    assert all(len(each.sentence.split()) > 2 for each in laws)
-    assert all(not each.sentence.endswith(".") for each in laws)
+    checks = [
+        x for m in (functions, learners, sets) for x in vars(m).values() if isinstance(x, Check)
+    ]
+    assert len(checks) > 30
+    assert all(len(each.sentence.split()) > 2 for each in checks)
+    assert all(not each.sentence.endswith(".") for each in checks)

@@ -23,7 +23,7 @@ def _eager_switching():
     sys.setswitchinterval(before)
 
 
-@pytest.mark.parametrize("kind", [tw.LyapunovDescent, tw.rivals.SinhaVaze])
+@pytest.mark.parametrize("kind", [tw.LyapunovDescent, tw.baselines.SinhaVaze])
 def test_one_learner_in_four_threads_plays_what_it_plays_alone(kind):
     problem = tw.problems.routing(rounds=60)
     learner = kind(problem.K, horizon=60)
@@ -66,7 +66,7 @@ def observed_by_threads(session: tw.Session[Any], threads: int, each: int) -> in
     def work(_: int) -> int:
         acknowledged = 0
         for _ in range(each):
-            assert session.learner.hard_set.excess(session.play()) <= 1e-9
+            assert session.learner.hard_set.infeasibility(session.play()) <= 1e-9
             session.observe(loss=LOSS, constraint=CONSTRAINT)
             acknowledged += 1
         return acknowledged

@@ -98,7 +98,7 @@ def test_directions_in_torch_are_answered_in_torch(K, dtype):
                 assert isinstance(ours, torch.Tensor)
                 assert ours.dtype == dtype
                 np.testing.assert_allclose(ours.numpy(), numpys, atol=room)
-            assert home.excess(asked) == pytest.approx(K.excess(d), abs=room)
+            assert home.infeasibility(asked) == pytest.approx(K.infeasibility(d), abs=room)
             np.testing.assert_array_equal(asked.numpy(), d.astype(asked.numpy().dtype))
 
 
@@ -119,16 +119,18 @@ def test_functions_on_torch_give_numpys_numbers():
     weights = np.random.default_rng(5).random(12)
     ours, numpys = streams(12, 4, there), streams(12, 4, np.asarray)
     for name, stream in ours.items():
-        for mine, twin in (
+        for mine, reference in (
             (stream.losses, numpys[name].losses),
             (stream.constraints, numpys[name].constraints),
         ):
             values, gradient = mine.values(there(x)), mine.subgradient(there(x), there(weights))
             assert isinstance(values, torch.Tensor)
             assert isinstance(gradient, torch.Tensor)
-            np.testing.assert_allclose(values.numpy(), twin.values(x), atol=1e-9)
-            np.testing.assert_allclose(gradient.numpy(), twin.subgradient(x, weights), atol=1e-9)
-            np.testing.assert_allclose(mine.slopes(there(x)), twin.slopes(x), atol=1e-9)
+            np.testing.assert_allclose(values.numpy(), reference.values(x), atol=1e-9)
+            np.testing.assert_allclose(
+                gradient.numpy(), reference.subgradient(x, weights), atol=1e-9
+            )
+            np.testing.assert_allclose(mine.slopes(there(x)), reference.slopes(x), atol=1e-9)
             asked = there(x)
             with Traffic(10**9) as traffic:
                 mine.gradients(asked)
@@ -220,7 +222,7 @@ def test_a_learner_stays_on_torch_in_its_dtype_and_under_its_bound(K, kind, dtyp
     for part in (learner.act(state), state.point.y, state.point.x):
         assert isinstance(part, torch.Tensor)
         assert part.dtype == dtype
-    assert run.max_excess <= (1e-9 if dtype == torch.float64 else 1e-4)
+    assert run.max_infeasibility <= (1e-9 if dtype == torch.float64 else 1e-4)
     assert run.oracle_calls <= 60
     assert run.regret is None or run.regret[0] <= run.bound.regret + 1e-3
 
@@ -249,7 +251,7 @@ SMALL = {name: SETS[name] for name in ("simplex", "ball", "capped", "flow", "shr
 }
 LEARNERS = {
     "ensemble": lambda K, T: tw.Ensemble(K, horizon=T),
-    "descent": lambda K, T: tw.LyapunovDescent(K, horizon=T, per_limit=True),
+    "descent": lambda K, T: tw.LyapunovDescent(K, horizon=T, per_constraint=True),
     "Frank-Wolfe": lambda K, T: tw.LyapunovFrankWolfe(K, horizon=T),
     "primal-dual": lambda K, T: tw.PrimalDual(K, horizon=T),
     "bandit": lambda K, T: tw.BanditPrimalDual(K, horizon=T),
@@ -290,7 +292,7 @@ LARGE = {
     "l2": (L2Ball(500), 28),
     "k-sparse": (KSparse(500, 3), 24),
     "psd": (BoundedPSD(40, dense=0, failure=1.0), 60),
-    "promised": (BoundedPSD(40, dense=0), 60),
+    "guaranteed": (BoundedPSD(40, dense=0), 60),
     "certified": (BoundedPSD(40, dense=0, certified=True), 60),
     "spectraplex": (Spectraplex(40, dense=0), 60),
     "fantope": (Fantope(40, 2, dense=0), 150),
@@ -355,14 +357,17 @@ def test_a_table_on_a_device_is_the_one_on_the_host(seed, n, count):
         indices = np.flatnonzero(rng.random(n) < rng.choice([0.0, 0.2, 1.0])).astype(np.int32)
         vertices.append(Sparse((n,), indices, rng.standard_normal(len(indices))))
     home = torch.zeros(n, dtype=torch.float64)
-    ours, twin = table_for(vertices[0], home), vertices[0].table()
+    ours, reference = table_for(vertices[0], home), vertices[0].table()
     assert type(ours) is PlacedAtoms
-    assert type(table_for(vertices[0], np.zeros(n))) is type(twin)
+    assert type(table_for(vertices[0], np.zeros(n))) is type(reference)
     for row, vertex in enumerate(vertices):
-        ours, twin = ours.append(vertex, row), twin.append(vertex, row)
+        ours, reference = ours.append(vertex, row), reference.append(vertex, row)
     seen, d = int(rng.integers(1, count + 1)), rng.standard_normal(n)
     weights = rng.standard_normal(seen) * (rng.random(seen) < 0.7)
-    for table, other in ((ours, twin), (ours.only(np.arange(seen)), twin.only(np.arange(seen)))):
+    for table, other in (
+        (ours, reference),
+        (ours.only(np.arange(seen)), reference.only(np.arange(seen))),
+    ):
         rows = len(other)
         np.testing.assert_allclose(table.gram[:rows, :rows], other.gram[:rows, :rows], atol=1e-12)
         np.testing.assert_allclose(table.inner(there(d), seen), other.inner(d, seen), atol=1e-12)
@@ -377,13 +382,13 @@ def test_the_search_on_a_device_is_that_of_an_active_set(name):
     K = {**SETS, "psd": BoundedPSD(3)}[name]
     moved = K.to(torch.zeros(1, dtype=torch.float64))
     rng = np.random.default_rng(9)
-    ours, twin = ActiveSet.start(moved), ActiveSet.start(K)
+    ours, reference = ActiveSet.start(moved), ActiveSet.start(K)
     correction = Correction(30, 1e-5)
     for budget in (3, 1, 0, 4, 1, 2):
         y = K.center + 2.0 * K.radius * K.tangent(rng.standard_normal(K.shape))
         start = Start(ours.atoms, ours.weights, ours.x, ours.warm)
         found = search_on_device(moved, start, there(y), 1e-4, budget, correction)
-        naive = twin._search(K, y, 1e-4, budget)
+        naive = reference._search(K, y, 1e-4, budget)
         assert found.calls == naive.calls <= budget
         if name != "ball":  # there rounding decides which of two vertices are one
             np.testing.assert_allclose(found.weights, naive.weights, atol=1e-9)
@@ -391,7 +396,7 @@ def test_the_search_on_a_device_is_that_of_an_active_set(name):
         np.testing.assert_allclose(found.y.numpy(), naive.y, atol=1e-9)
         assert found.distance2 == pytest.approx(naive.distance2, abs=1e-9)
         ours = ActiveSet(found.atoms, found.weights, found.x, found.warm)
-        twin = ActiveSet(naive.atoms, naive.weights, naive.x, naive.warm)
+        reference = ActiveSet(naive.atoms, naive.weights, naive.x, naive.warm)
 
 
 @pytest.mark.parametrize("seed", [3, 16, 20])
@@ -405,7 +410,7 @@ def test_an_oracle_that_is_worse_than_the_point_is_refused_on_torch():
         shape, radius = (3,), 1.0
         center = property(lambda K: torch.zeros(3, dtype=torch.float64))
 
-        def excess(self, x):
+        def infeasibility(self, x):
             return 0.0
 
         def lmo(self, direction):
@@ -428,12 +433,12 @@ def test_lanczos_on_torch_is_numpys(seed, n):
     rank = int(rng.integers(1, min(n, 16) + 1))
     F = rng.standard_normal((n, rank))
     A, b = F @ F.T / n, rng.standard_normal(n)
-    ours, twin = Krylov(there(A), there(b)), Krylov(A, b)
-    while not twin.exhausted:
-        found, naive = ours.grown(1e-3), twin.grown(1e-3)
+    ours, reference = Krylov(there(A), there(b)), Krylov(A, b)
+    while not reference.exhausted:
+        found, naive = ours.grown(1e-3), reference.grown(1e-3)
         assert found == pytest.approx(naive, abs=1e-8)
-        assert ours.k == twin.k == len(ours.alpha)
-        x, y = ours.vector().numpy(), twin.vector()
+        assert ours.k == reference.k == len(ours.alpha)
+        x, y = ours.vector().numpy(), reference.vector()
         assert abs(x @ A @ x - y @ A @ y) <= 1e-8
     assert ours.k == n or ours.beta[-1] <= 1e3 * ours.rounding
 
@@ -452,8 +457,8 @@ def test_a_cholesky_factor_on_torch_says_what_numpys_does(dtype):
 def test_the_largest_entries_are_numpys(seed, n, k):
     d = np.random.default_rng(seed).integers(-2, 3, n).astype(np.float64)
     places, entries = largest_entries(there(d), min(k, n))
-    twins, numbers = largest_entries(d, min(k, n))
-    np.testing.assert_array_equal(places, twins)
+    references, numbers = largest_entries(d, min(k, n))
+    np.testing.assert_array_equal(places, references)
     np.testing.assert_array_equal(entries, numbers)
 
 

@@ -58,7 +58,7 @@ def test_a_run_keeps_the_trail_of_the_points_it_plays(learner):
     assert run.trajectory.means[-1] == pytest.approx(
         np.mean(played[run.trajectory.begins[-1] :], axis=0), abs=1e-12
     )
-    assert problem.K.excess(run.trajectory.mean) <= 1e-9
+    assert problem.K.infeasibility(run.trajectory.mean) <= 1e-9
 
 
 @pytest.mark.parametrize("library", ["torch", "array_api_strict"])

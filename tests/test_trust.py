@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf import report
-from tidewolf.evaluation.members import Members
-from tidewolf.methods.base import Member
+from tidewolf.evaluation.experts import Experts
+from tidewolf.methods.base import Expert
 from tidewolf.report.styles import HUES
 from tidewolf.report.trust import PARTS, trust_of
 
@@ -29,7 +29,7 @@ T = 40
 def run() -> tw.Run:
     problem = tw.problems.routing(rounds=T)
     learner = tw.Ensemble(
-        problem.K, context=tw.context.Season(10), advice=["one", "two <b>", "three", "four"]
+        problem.K, context=tw.experts.Season(10), advice=["one", "two <b>", "three", "four"]
     )
     points = np.repeat(problem.K.center[None, :], T, axis=0)
     advice = dict.fromkeys(("one", "two <b>", "three", "four"), points)
@@ -41,10 +41,10 @@ def mixed(weights: np.ndarray, ends: np.ndarray) -> Any:
     """As much of a run as the picture looks at."""
     means = np.average(weights, axis=0, weights=np.diff(ends, prepend=0))
     members = (
-        Member(f"m{i}", "advice", 0.0, float(mean), 0.0, None, None, 1)
+        Expert(f"m{i}", "advice", 0.0, float(mean), 0.0, None, None, 1)
         for i, mean in enumerate(means)
     )
-    return SimpleNamespace(members=Members(members), measures=weights, ends=ends)
+    return SimpleNamespace(experts=Experts(members), measures=weights, ends=ends)
 
 
 @given(seed=st.integers(0, 10**6), count=st.integers(1, 14), updates=st.integers(1, 300))
@@ -107,7 +107,7 @@ def test_pages_and_notebooks_show_whom_it_trusted(run):
     assert "Whom it trusted" in notebook
     for shown in (page, notebook):
         assert "two <b>" not in shown
-        for member in run.members:
+        for member in run.experts:
             assert f">{escape(member.name)}</th>" in shown
         assert "var(--line-5)" in shown  # the others
 

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import tidewolf as tw
-from tidewolf import functions, learners, rivals, sets
+from tidewolf import baselines, functions, learners, sets
 from tidewolf.core.errors import NotSupported
 from tidewolf.core.settings import Number
-from tidewolf.core.values import Value, _said, fingerprint, identity, is_same
+from tidewolf.core.values import Value, _given_settings, fingerprint, identity, is_same
 from tidewolf.sets import Box, FlowPolytope, Simplex
 
 
@@ -206,7 +206,7 @@ def examples() -> list[Value]:
     made += [
         f for kind in functions.every() if kind is not functions.Custom for f in kind.examples()
     ]
-    kinds = [*learners.every().values(), *rivals.every().values()]
+    kinds = [*learners.every().values(), *baselines.every().values()]
     return made + [
         learner
         for kind in kinds
@@ -246,7 +246,7 @@ def test_what_an_identity_leaves_out_is_what_the_constructor_puts_in():
         kind: Any = type(value)
         labels = {f.name: getattr(value, f.name) for f in fields(kind) if f.metadata.get("label")}
         if kind.__dataclass_params__.init:
-            assert kind(**_said(value), **labels) == value
+            assert kind(**_given_settings(value), **labels) == value
 
 
 # --- fingerprints: what files compare -------------------------------------------------------------

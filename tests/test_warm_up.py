@@ -159,9 +159,9 @@ class CountedBall(L2Ball):  # type: ignore[misc]
         Counted.count("answer")
         return super().answer(direction, warm)
 
-    def excess(self, x: Any) -> float:
-        Counted.count("excess")
-        return super().excess(x)
+    def infeasibility(self, x: Any) -> float:
+        Counted.count("infeasibility")
+        return super().infeasibility(x)
 
     @classmethod
     def examples(cls) -> Sequence[Any]:
@@ -191,8 +191,8 @@ class OwnBall(ConvexSet):
         Counted.count("answer")
         return -direction / max(float(np.linalg.norm(direction)), 1e-300)
 
-    def excess(self, x: Any) -> float:
-        Counted.count("excess")
+    def infeasibility(self, x: Any) -> float:
+        Counted.count("infeasibility")
         return max(0.0, float(np.linalg.norm(x)) - 1.0)
 
     @classmethod
@@ -232,7 +232,7 @@ def test_what_users_count_is_what_was_played(make, wanted):
     assert (alone["loss"], alone["slope"]) == (T, T)
     for asked in ("loss", "slope"):  # and what the first updates' gradients are tested with
         assert T < Counted.calls[asked] <= T + 20 * FIRST
-    assert Counted.calls["excess"] == len(moves) + alone.get("excess", 0)
+    assert Counted.calls["infeasibility"] == len(moves) + alone.get("infeasibility", 0)
 
 
 def test_small_sets_are_of_the_same_make():

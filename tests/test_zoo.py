@@ -13,7 +13,7 @@ from tidewolf import problems
 from tidewolf.core.errors import InvalidInput
 from tidewolf.problems import graphs
 from tidewolf.problems.data import RECORDS, record
-from tidewolf.problems.zoo import MARGIN, cables_of, ends, largest_part
+from tidewolf.problems.zoo import MARGIN, ends, largest_part, link_rows_of
 from tidewolf.sets.graph_tools import shortest
 
 TRIANGLE = [("a", "b"), ("b", "c"), ("a", "c"), ("b", "a"), ("c", "b"), ("c", "a")]
@@ -42,8 +42,8 @@ def test_paths_are_counted_on_links_that_lead_away():
 
 
 def test_the_ends_have_most_paths_and_no_tail_behind_them():
-    cables = [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4), (5, 0)]
-    links = [*cables, *((v, u) for u, v in cables)]
+    link_rows = [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4), (5, 0)]
+    links = [*link_rows, *((v, u) for u, v in link_rows)]
     source, target, paths = ends(links, np.ones(len(links)), range(6))
     assert {source, target} in ({0, 3}, {1, 2})
     assert paths == 2
@@ -99,7 +99,7 @@ def test_networks_with_parallel_links_loops_and_several_parts_make_problems():
         except InvalidInput:  # a tree
             continue
         made += 1
-        assert problem.K.excess(problem.K.center) < 1e-9
+        assert problem.K.infeasibility(problem.K.center) < 1e-9
         assert problem.stream.constraints.c.min() >= MARGIN
     assert made > 7
 
@@ -125,8 +125,8 @@ def test_a_missing_or_broken_record_is_named(tmp_path, monkeypatch):
         problems.uunet()
     with gzip.open(tmp_path / "zoo_edges.csv.gz", "wt") as file:
         file.write("net,u,v\nLoop,1,1\nPair,1,0\nPair,0,1\n")
-    assert cables_of("Pair") == [(0, 1)]
+    assert link_rows_of("Pair") == [(0, 1)]
     with pytest.raises(InvalidInput, match="Pair has a single path between any two nodes"):
         problems.zoo(network="Pair")
     with pytest.raises(InvalidInput, match="Loop has no link between two nodes"):
-        cables_of("Loop")
+        link_rows_of("Loop")

@@ -29,7 +29,7 @@ import numpy as np
 import tidewolf as tw
 
 ROOT = Path(__file__).resolve().parent.parent
-THAWED = 400_000
+MOVING = 400_000
 """With a shorter horizon the theorems' constants never let the point leave its start."""
 
 Game: TypeAlias = tuple[Any, tw.Stream]
@@ -66,7 +66,7 @@ def _on_ball(rounds: int, n: int, build: Callable[..., Any], first: float, **siz
         warnings.simplefilter("ignore")  # the horizon is too short for a promise, as is known
         learner = build(
             tw.sets.L2Ball(n),
-            horizon=THAWED,
+            horizon=MOVING,
             loss_lipschitz=1.0,
             constraint_lipschitz=1.0,
             start=[first] + [0.0] * (n - 1),
@@ -96,10 +96,10 @@ RUNS: dict[str, Callable[[], Game]] = {
     "DriftPlusPenalty on routing": lambda: _on("routing", 60, tw.DriftPlusPenalty, horizon=60),
     "BanditPrimalDual on portfolio": lambda: _on("portfolio", 99, tw.BanditPrimalDual, horizon=99),
     "BanditPrimalDual.theorem on a ball": _bandit_theorem,
-    "SinhaVaze on portfolio": lambda: _on("portfolio", 150, tw.rivals.SinhaVaze),
-    "WangWanZhang on sdp": lambda: _on("sdp", 60, tw.rivals.WangWanZhang),
-    "ProximalPenalty on adversarial": lambda: _on("adversarial", 150, tw.rivals.ProximalPenalty),
-    "OnlineFrankWolfe on completion": lambda: _on("completion", 60, tw.rivals.OnlineFrankWolfe),
+    "SinhaVaze on portfolio": lambda: _on("portfolio", 150, tw.baselines.SinhaVaze),
+    "WangWanZhang on sdp": lambda: _on("sdp", 60, tw.baselines.WangWanZhang),
+    "ProximalPenalty on adversarial": lambda: _on("adversarial", 150, tw.baselines.ProximalPenalty),
+    "OnlineFrankWolfe on completion": lambda: _on("completion", 60, tw.baselines.OnlineFrankWolfe),
 }
 
 

@@ -57,7 +57,7 @@ Written by `python -m tools.licences`.
 """
 
 
-def asked_for(project: Mapping[str, Any]) -> dict[str, list[str]]:
+def requested_experiment(project: Mapping[str, Any]) -> dict[str, list[str]]:
     """Every library of a [project] table, with the extras that ask for it ("": always)."""
     groups = {"": project["dependencies"], **project["optional-dependencies"]}
     found: dict[str, list[str]] = {}
@@ -90,7 +90,7 @@ def licence_of(name: str) -> str:
 
 def page(project: Mapping[str, Any]) -> str:
     """The page, from what is installed here."""
-    every = asked_for(project)
+    every = requested_experiment(project)
     used = {name: extras for name, extras in every.items() if not set(extras) <= set(WORKSHOP)}
     rest = {name: extras for name, extras in every.items() if name not in used}
     parts = [

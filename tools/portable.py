@@ -50,10 +50,10 @@ ARITHMETICS = {
 NOT_NUMERICAL = re.compile(
     r"""test_(
     archive|backup|browser|cli|client|container|covering|csv|dates|decision_files|description|
-    display|docs|docstrings|doctor|durable.*|excel|experiments|files.*|folder|frames|front_doors|
-    gallery|imports|inline|jit|limit_files|live|main|mutants|newcomers|notebook|outputs_page|
+    display|docs|docstrings|doctor|excel|experiments|files.*|folder|frames|front_doors|
+    gallery|hosted.*|imports|inline|jit|limit_files|live|main|mutants|newcomers|notebook|outputs_page|
     own_data|portable|postgres.*|preview|public|release|report.*|round_reader|serve.*|service.*|
-    shelf|site|soak|storm|suite|sweep|tools|tournament|trust|warm_up
+    session_store|site|soak|storage.*|storm|suite|sweep|tools|tournament|trust|warm_up
     )\.py""",
     re.VERBOSE,
 )

@@ -9,15 +9,15 @@ from typing import Any
 
 PACKAGES = (
     "tidewolf",
-    "tidewolf.advice",
-    "tidewolf.context",
+    "tidewolf.experts",
+    "tidewolf.experts",
     "tidewolf.experiments",
     "tidewolf.functions",
     "tidewolf.learners",
     "tidewolf.networks",
     "tidewolf.problems",
     "tidewolf.projection",
-    "tidewolf.rivals",
+    "tidewolf.baselines",
     "tidewolf.sets",
     "tidewolf.sets.graph_tools",
     "tidewolf.testing",
@@ -31,8 +31,8 @@ PARTS: dict[str, tuple[str, ...] | None] = {
         *("Numbers", "PointNumbers"),
     ),
     "tidewolf.core.feedback": ("FullInformation", "FirstOrder", "Bandit"),
-    "tidewolf.methods.base": ("Learner", "Bound", "LimitBound", "Member", "Guard", "Record"),
-    "tidewolf.durable": ("Shelf",),
+    "tidewolf.methods.base": ("Learner", "Bound", "LimitBound", "Expert", "Guard", "Record"),
+    "tidewolf.storage": ("SessionStore",),
 }
 """Modules below the public packages that users meet, and which of their names: errors that they
 catch, and what their own sets and learners are built with. None: all classes that a module defines.

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from tidewolf import __version__
-from tidewolf.durable.shelf import Shelf
 from tidewolf.service.replies import Caller, Reply
 from tidewolf.service.sessions import Sessions
+from tidewolf.storage.session_store import SessionStore
 from tools.fixtures import numbers
 
 ROUNDS, MORE = 12, 6
@@ -51,13 +51,13 @@ WAITING = (3, 7)
 @contextmanager
 def opened(folder: Path) -> Iterator[Sessions]:
     """The sessions of a folder."""
-    shelf = Shelf.open(folder)
-    sessions = Sessions(shelf)
+    store = SessionStore.open(folder)
+    sessions = Sessions(store)
     try:
         yield sessions
     finally:
         sessions.close()
-        shelf.close()
+        store.close()
 
 
 def kept(reply: Reply) -> dict[str, Any]:
@@ -85,8 +85,8 @@ def goes_on(sessions: Sessions) -> dict[str, Any]:
     """What sessions that know of `ROUNDS` rounds answer from then on."""
     found: dict[str, Any] = {}
     for name in SESSIONS:
-        card = kept(sessions.get(name))
-        found[name] = {key: card[key] for key in ("rounds", "pending", "mode", "pinned", "learner")}
+        info = kept(sessions.get(name))
+        found[name] = {key: info[key] for key in ("rounds", "pending", "mode", "pinned", "learner")}
         if name == "late":
             for number in WAITING:
                 observe(sessions, name, number)

@@ -13,22 +13,21 @@ from tidewolf.core.several import register_maximum
 
 if TYPE_CHECKING:
     from tidewolf import (
-        advice,
-        context,
+        baselines,
         experiments,
+        experts,
         functions,
         learners,
         networks,
         problems,
         projection,
-        rivals,
         sets,
         testing,
     )
     from tidewolf.allocator import OnlineAllocator
     from tidewolf.client import Client
     from tidewolf.core.batch import Stream
-    from tidewolf.core.known import Known
+    from tidewolf.core.round_info import RoundInfo
     from tidewolf.evaluation.certificate import Certificate
     from tidewolf.evaluation.comparison import Comparison
     from tidewolf.evaluation.decisions import Decisions
@@ -62,7 +61,7 @@ _HOME = {
     "Ensemble": "tidewolf.learners",
     "Explanation": "tidewolf.explanation",
     "Intervals": "tidewolf.evaluation.intervals",
-    "Known": "tidewolf.core.known",
+    "RoundInfo": "tidewolf.core.round_info",
     "LyapunovDescent": "tidewolf.learners",
     "LyapunovFrankWolfe": "tidewolf.learners",
     "OnlineAllocator": "tidewolf.allocator",
@@ -79,15 +78,14 @@ _HOME = {
     "run": "tidewolf.evaluation.run",
 }
 _PARTS = (
-    "advice",
-    "context",
     "experiments",
+    "experts",
     "functions",
     "learners",
     "networks",
     "problems",
     "projection",
-    "rivals",
+    "baselines",
     "sets",
     "testing",
 )
@@ -103,20 +101,20 @@ __all__ = [
     "Ensemble",
     "Explanation",
     "Intervals",
-    "Known",
     "LyapunovDescent",
     "LyapunovFrankWolfe",
     "OnlineAllocator",
     "PrimalDual",
     "Rates",
+    "RoundInfo",
     "Run",
     "Session",
     "Stream",
-    "advice",
+    "baselines",
     "best_in_hindsight",
     "compare",
-    "context",
     "experiments",
+    "experts",
     "functions",
     "intervals",
     "learners",
@@ -125,7 +123,6 @@ __all__ = [
     "problems",
     "projection",
     "rates",
-    "rivals",
     "run",
     "sets",
     "testing",

@@ -29,7 +29,7 @@ from tidewolf.core.frames import is_frame, read_frame
 from tidewolf.core.names import did_you_mean, listed
 from tidewolf.core.settings import Text
 from tidewolf.core.types import Array, Floats
-from tidewolf.evaluation.members import Members
+from tidewolf.evaluation.experts import Experts
 from tidewolf.explanation.record import Proved
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.log_wealth import LogWealth
@@ -126,7 +126,7 @@ class OnlineAllocator(_Estimator):
         The learner at work.
     proved_ : Proved
         What is proved of the rows so far: the most that was lost to the best fixed weights.
-    members_ : Members
+    experts_ : Experts
         Whom the learner mixed, and the most that was lost to each.
     n_features_in_ : int
         How many assets there are.
@@ -317,9 +317,9 @@ class OnlineAllocator(_Estimator):
         return proved
 
     @property
-    def members_(self) -> Members:
+    def experts_(self) -> Experts:
         """Whom the learner mixed; prints as a table."""
-        return Members(self.session_.learner.members(self.session_.state))
+        return Experts(self.session_.learner.experts(self.session_.state))
 
     @property
     def needs_previous_weights(self) -> bool:

@@ -32,7 +32,7 @@ class Heard(NamedTuple):
     """What advisers said, in the order they were asked, and who did not."""
 
     answers: tuple[Proposals | None, ...]
-    asleep: dict[str, str | None]
+    skipped: dict[str, str | None]
     """by the name of their first member: what their error says, None where they were late"""
 
     def again(self) -> AbstractContextManager[None]:
@@ -109,7 +109,7 @@ class Call:
 
 
 @final
-class Bench:
+class AdviserPool:
     """Where advisers are asked with a deadline; one for a session."""
 
     def __init__(self) -> None:
@@ -121,12 +121,12 @@ class Bench:
         """Whether a call still runs."""
         return any(not call.is_over(0.0) for call in self._calls.values())
 
-    def hear(self, settle: Callable[[], object], until: float | None) -> Heard:
-        """What those say whom `settle` asks, until then by the monotonic clock; None: in all the
-        time they need.
+    def hear(self, commit_next: Callable[[], object], until: float | None) -> Heard:
+        """What those say whom `commit_next` asks, until then by the monotonic clock; None: in all
+        the time they need.
         """
         heard: list[tuple[str, Proposals | None]] = []
-        asleep: dict[str, str | None] = {}
+        skipped: dict[str, str | None] = {}
 
         def begin(name: str, adviser: Adviser, args: tuple[Any, ...]) -> None:
             call = self._calls.get(name)
@@ -134,7 +134,7 @@ class Bench:
                 self._calls[name] = Call(adviser, args)
 
         def listen(name: str, adviser: Adviser, args: tuple[Any, ...]) -> Proposals | None:
-            if name in asleep:
+            if name in skipped:
                 heard.append((name, None))
                 return None
             call = self._calls.get(name)
@@ -148,18 +148,18 @@ class Bench:
                 raise call.error
             if answer is None:
                 error = call.error if over else None
-                asleep[name] = None if error is None else in_words(error)
+                skipped[name] = None if error is None else in_words(error)
             heard.append((name, answer))
             return answer
 
         with asking(begin):
-            settle()
+            commit_next()
         with asking(listen):
-            settle()
-            while any(answer is not None and name in asleep for name, answer in heard):
+            commit_next()
+            while any(answer is not None and name in skipped for name, answer in heard):
                 heard.clear()
-                settle()
-        return Heard(tuple(answer for _, answer in heard), asleep)
+                commit_next()
+        return Heard(tuple(answer for _, answer in heard), skipped)
 
 
 def _same(a: Any, b: Any) -> bool:

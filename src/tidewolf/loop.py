@@ -3,7 +3,7 @@
     state = informed(state, known);  x = act(state);  reveal what the learner reads of the next
         rounds at x;  state = update(state, seen);  yield
 
-What the stream knows before a round (`Stream.known`) is said before anything of it is shown, and
+What the stream knows before a round (`Stream.info`) is said before anything of it is shown, and
 the point is taken before, too.
 
 Clocks, progress, history and files are consumers of this iterator. x is constant until an update is
@@ -48,14 +48,14 @@ from tidewolf.core.feedback import (
     compared,
     first_order,
 )
-from tidewolf.core.known import Known
+from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.functions.custom import Custom
 from tidewolf.functions.rounds import SUCH, as_round
 from tidewolf.kernels.rounds import LOSS, VALUE
 from tidewolf.methods.base import Learner, Progress
 from tidewolf.methods.compiled_rounds import StreamFunctions
-from tidewolf.methods.late import coming_round
+from tidewolf.methods.late import next_round
 
 S = TypeVar("S", bound=Progress)
 
@@ -193,7 +193,7 @@ def _require_playable(learner: Learner[S], stream: Stream) -> None:
         )
     if not stream.late and stream.played is None:
         return
-    if type(learner).decided is Learner.decided:
+    if type(learner).defer is Learner.defer:
         what = "Feedback comes late" if stream.late else "Other points than decisions were played"
         raise NotSupported(
             f"{what} in this stream, and {type(learner).__name__} takes feedback in order, of the "
@@ -215,7 +215,7 @@ def _rounds(
     learner: Learner[S], stream: Stream, state: S, first: int, stale: bool
 ) -> Iterator[Played]:
     t, rounds = first, len(stream)
-    listens = type(learner).informed is not Learner.informed
+    listens = type(learner).with_info is not Learner.with_info
     listens = listens or stream.unavailable is not None  # which nobody may ignore
     compiled, arrays = compiled_rounds(learner, stream), None
     while t < rounds:
@@ -239,9 +239,9 @@ def _rounds(
             )
         told, k = _alike(stream, t, k)
         if listens:
-            known = stream.known(t)
-            if known is not None or stale:  # what was known of rounds that were not seen is over
-                state = learner.informed(state, Known() if known is None else known)
+            info = stream.info(t)
+            if info is not None or stale:  # what was known of rounds that were not seen is over
+                state = learner.with_info(state, RoundInfo() if info is None else info)
             stale = not told
         explores = learner.needs is Bandit
         x = (
@@ -262,7 +262,7 @@ def _rounds(
         )
         with SILENCE:
             reads = learner.reads(losses)
-            values, seen = _looked(losses, constraints, x, reads, told, learner.per_limit)
+            values, seen = _looked(losses, constraints, x, reads, told, learner.per_constraint)
             state = state if seen is None else learner.update(state, seen)
         t += k
         yield Played(x, *values, state, seen=seen is not None)
@@ -282,15 +282,15 @@ def compiled_rounds(learner: Learner[Any], stream: Stream) -> StreamFunctions | 
 def _late_rounds(
     learner: Learner[S], stream: Stream, state: S, first: int, stale: bool
 ) -> Iterator[Played]:
-    calendar = _Calendar(stream, coming_round(state), first)
-    listens = type(learner).informed is not Learner.informed
+    calendar = _Calendar(stream, next_round(state), first)
+    listens = type(learner).with_info is not Learner.with_info
     listens = listens or stream.unavailable is not None  # which nobody may ignore
     for t in range(first, len(stream)):
         told = stream.seen is None or bool(stream.seen[t])
         if listens:
-            known = stream.known(t)
-            if known is not None or stale:
-                state = learner.informed(state, Known() if known is None else known)
+            info = stream.info(t)
+            if info is not None or stale:
+                state = learner.with_info(state, RoundInfo() if info is None else info)
             stale = not told
         x = as_direction(
             learner.act(state), stream.shape, f"The point that {type(learner).__name__} plays"
@@ -305,18 +305,18 @@ def _late_rounds(
             if told and calendar.arrives(t) == t:
                 decisions[calendar.numbers[t]] = x
             elif told:
-                state = learner.decided(state)
+                state = learner.defer(state)
                 if calendar.arrives(t) == NEVER:
-                    state = learner.forgotten(state, (calendar.numbers[t],))
+                    state = learner.drop(state, (calendar.numbers[t],))
             due = [s for s in calendar.due(t) if calendar.numbers[s] in decisions]
             arrivals = [
                 _arrival(learner, stream, s, calendar.numbers[s], decisions[calendar.numbers[s]])
                 for s in due
             ]
             if len(decisions) == 1 and due == [t] and arrivals[0].played is None:
-                state = learner.update(state, arrivals[0].seen)
+                state = learner.update(state, arrivals[0].feedback)
             elif arrivals:
-                state = learner.arrived(state, arrivals)
+                state = learner.on_feedback(state, arrivals)
         yield Played(played, losses, constraints, state, seen=bool(arrivals))
 
 
@@ -325,12 +325,12 @@ class _Calendar:
     those that are not seen do not exist.
     """
 
-    def __init__(self, stream: Stream, coming: int, first: int) -> None:
+    def __init__(self, stream: Stream, upcoming: int, first: int) -> None:
         rounds = len(stream)
         seen = np.ones(rounds, dtype=np.int64) if stream.seen is None else stream.seen * 1
         before = np.cumsum(seen) - seen
         begun = int(before[first]) if first < rounds else int(seen.sum())
-        self.numbers: list[int] = (before + (coming - begun)).tolist()
+        self.numbers: list[int] = (before + (upcoming - begun)).tolist()
         when = np.arange(rounds) if stream.arrives is None else stream.arrives
         self._when = np.where(seen == 1, when, NEVER)
         self._order = np.argsort(self._when, kind="stable")
@@ -356,7 +356,8 @@ def _override(learner: Learner[Any], stream: Stream, t: int) -> Array | None:
     if not is_member(learner.hard_set, x):
         raise InvalidInput(
             f"What was played in round {t} is no member of the learner's set: it is off by "
-            f"{learner.hard_set.excess(x):.3g}. A row of NaN says that the decision was played."
+            f"{learner.hard_set.infeasibility(x):.3g}. A row of NaN says that the decision was "
+            "played."
         )
     return frozen(x + 0.0)
 
@@ -374,7 +375,7 @@ def _arrival(
     x = decision if played is None or instead is not None else played
     seen: Feedback = FullInformation(losses, constraints)
     if learner.reads(losses) is FirstOrder:
-        seen = first_order(losses, constraints, x, constraints.values(x), learner.per_limit)
+        seen = first_order(losses, constraints, x, constraints.values(x), learner.per_constraint)
     return Arrival(number, seen, played, instead)
 
 
@@ -384,7 +385,7 @@ def _looked(
     x: Array,
     needs: type[Feedback],
     told: bool,
-    per_limit: bool,
+    per_constraint: bool,
 ) -> tuple[tuple[Array, Array], Feedback | None]:
     """The values of these rounds, and what the learner is told of them."""
     values = _values(losses, x, needs is Bandit), _values(constraints, x, needs is Bandit)
@@ -393,7 +394,7 @@ def _looked(
     if needs is Bandit:
         return values, Bandit(*values)
     if needs is FirstOrder:
-        return values, first_order(losses, constraints, x, values[1], per_limit)
+        return values, first_order(losses, constraints, x, values[1], per_constraint)
     return values, FullInformation(losses, constraints)
 
 

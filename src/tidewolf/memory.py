@@ -6,7 +6,7 @@
 - the states of the last `BACK` rounds, to go back to. States share what they have in common, such
   as their tables of vertices; of points with more than ROOM/BACK entries fewer are kept.
 
-`durable.Journal` remembers the same in a file.
+`storage.Journal` remembers the same in a file.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any, Generic, NamedTuple, TypeVar, final
 from tidewolf.core.errors import InvalidInput
 from tidewolf.methods.base import Learner, Progress
 from tidewolf.methods.compiled_rounds import KernelState
-from tidewolf.methods.late import coming_round
-from tidewolf.methods.turns import Expire, Meet, Tell, Turn, after, decision, waiting
+from tidewolf.methods.events import Event, Expire, Observe, SetInfo, after, decision, waiting
+from tidewolf.methods.late import next_round
 
 S = TypeVar("S", bound=Progress)
 
@@ -39,7 +39,7 @@ class Moment(NamedTuple):
 
     round: int
     state: Any
-    told: Mapping[int, str]
+    info_ids: Mapping[int, str]
 
 
 @final
@@ -50,23 +50,23 @@ class Memory(Generic[S]):
         self,
         learner: Learner[S],
         state: S,
-        told: Mapping[int, str] | None = None,
+        info_ids: Mapping[int, str] | None = None,
         contents: Mapping[int, str | None] | None = None,
     ) -> None:
         self.learner, self.state = learner, state
-        self.told: Mapping[int, str] = told or {}
+        self.info_ids: Mapping[int, str] = info_ids or {}
         """the identity of what is known, by round; empty text where it has none"""
         self.numbered = contents is not None
         self._contents = dict(contents or {})
         self.kept = 1 + min(BACK, ROOM // max(1, math.prod(learner.hard_set.shape)))
         """moments that are kept"""
         self._past: deque[Moment] = deque(maxlen=self.kept)
-        if coming_round(state) not in self.told:
-            self._past.append(Moment(coming_round(state), state, self.told))
+        if next_round(state) not in self.info_ids:
+            self._past.append(Moment(next_round(state), state, self.info_ids))
 
     def copy(self) -> Memory[S]:
         """One that goes its own way."""
-        other = Memory(self.learner, self.state, self.told, self._contents)
+        other = Memory(self.learner, self.state, self.info_ids, self._contents)
         other.numbered, other._past = self.numbered, self._past.copy()
         return other
 
@@ -80,31 +80,31 @@ class Memory(Generic[S]):
         return self._contents.get(number)
 
     def take(
-        self, turns: Sequence[Turn], content: str | None = None, *, settle: bool = True
+        self, events: Sequence[Event], content: str | None = None, *, commit_next: bool = True
     ) -> None:
         """All of these turns, or none; `content` is the identity of what is met, empty where it has
-        none, and None where rounds are not numbered. `settle`: whether the round that then comes is
-        settled at once.
+        none, and None where rounds are not numbered. `commit_next`: whether the round that then
+        comes is settled at once.
         """
         before = state = self.state
-        told, over, moments = self.told, dict[int, str | None](), list[Moment]()
-        for turn in turns:
-            coming = coming_round(state)
-            state = after(self.learner, state, turn)
-            if isinstance(turn, Tell):
-                told = {**told, coming: turn.known.identity or ""}
-            elif isinstance(turn, Meet | Expire):
-                is_met = isinstance(turn, Meet)
-                number = turn.arrival.round if is_met else turn.round  # type: ignore[union-attr]
+        info_ids, over, moments = self.info_ids, dict[int, str | None](), list[Moment]()
+        for event in events:
+            upcoming = next_round(state)
+            state = after(self.learner, state, event)
+            if isinstance(event, SetInfo):
+                info_ids = {**info_ids, upcoming: event.info.identity or ""}
+            elif isinstance(event, Observe | Expire):
+                is_met = isinstance(event, Observe)
+                number = event.arrival.round if is_met else event.round  # type: ignore[union-attr]
                 over[number] = content or None if is_met else EXPIRED
-                if number in told:
-                    told = {one: said for one, said in told.items() if one != number}
-            if coming_round(state) != coming:
-                moments.append(Moment(coming_round(state), state, told))
-            elif isinstance(turn, Expire) and moments:  # of the round that was decided before it
-                moments[-1] = Moment(coming, state, told)
-        if settle:
-            state = self.learner.settled(state)
+                if number in info_ids:
+                    info_ids = {one: said for one, said in info_ids.items() if one != number}
+            if next_round(state) != upcoming:
+                moments.append(Moment(next_round(state), state, info_ids))
+            elif isinstance(event, Expire) and moments:  # of the round that was decided before it
+                moments[-1] = Moment(upcoming, state, info_ids)
+        if commit_next:
+            state = self.learner.committed(state)
         if self.state is not before:
             raise InvalidInput(
                 "A function called observe while it was evaluated: that observation is kept, this "
@@ -115,7 +115,12 @@ class Memory(Generic[S]):
         if numbered:
             contents = dict([*{**contents, **over}.items()][-REMEMBERED:])
         # Signals are handled after calls, so an interrupt finds all of this done or nothing.
-        self.state, self.told, self.numbered, self._contents = state, told, numbered, contents
+        self.state, self.info_ids, self.numbered, self._contents = (
+            state,
+            info_ids,
+            numbered,
+            contents,
+        )
         self._past.extend(moments)
 
     def go_on(self, state: S, rounds: Sequence[tuple[int, KernelState]]) -> None:
@@ -124,7 +129,7 @@ class Memory(Generic[S]):
         call with the same state changes nothing.
         """
         if self.state is not state:
-            moments = [Moment(number, left, self.told) for number, left in rounds]
+            moments = [Moment(number, left, self.info_ids) for number, left in rounds]
             self.state = state
             self._past.extend(moments)  # no call in between: see `take`
 
@@ -134,14 +139,14 @@ class Memory(Generic[S]):
         """
         gone = [one.round for one in waiting(self.state) if decision(state, one.round) is None]
         contents = {**self._contents, **dict.fromkeys(gone, EXPIRED)}
-        told = {one: said for one, said in self.told.items() if decision(state, one)}
-        past = deque([Moment(coming_round(state), state, told)], maxlen=self.kept)
-        self.learner, self.state, self.told = learner, state, told
+        info_ids = {one: said for one, said in self.info_ids.items() if decision(state, one)}
+        past = deque([Moment(next_round(state), state, info_ids)], maxlen=self.kept)
+        self.learner, self.state, self.info_ids = learner, state, info_ids
         self._contents, self._past = contents, past
 
-    def settle(self) -> None:
+    def commit_next(self) -> None:
         """The coming round, where it is not."""
-        self.state = self.learner.settled(self.state)
+        self.state = self.learner.committed(self.state)
 
     def rollback(self, number: int) -> None:
         """To the moment when this round became the coming one."""
@@ -161,5 +166,5 @@ class Memory(Generic[S]):
             for one, content in self._contents.items()
             if one < number and decision(state, one) is None
         }
-        self.state, self.told = state, found.told
+        self.state, self.info_ids = state, found.info_ids
         self._contents, self._past = contents, past

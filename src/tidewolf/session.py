@@ -4,7 +4,7 @@
     session.save(path);   session = Session.load(path, learner)
 
     with Session.open(path, learner) as session:   x = session.play();   session.observe(...);   ...
-        durable: tidewolf.durable
+        durable: tidewolf.storage
 
 The state alone decides the point: played twice it is the same, and rounds may be observed without
 having played. What is known before a round is told once, with the first `play` of the round, and
@@ -13,7 +13,7 @@ becomes part of the state; other knowledge after it is refused, for the decision
 
     session.play(round=5);   session.observe(round=3, ...);   session.observe(played=x, ...)
 
-Feedback may come late, in any order, or never (methods/turns.py): a round that is asked for by its
+Feedback may come late, in any order, or never (methods/events.py): a round that is asked for by its
 number leaves those before it waiting. Rounds count from 0. What was observed twice, under the same
 number, counts once. `played` is what was really done, where it was not the decision.
 
@@ -50,7 +50,7 @@ from tidewolf.core.arrays import (
     require_finite,
 )
 from tidewolf.core.batch import Batch, Stream, as_constraints
-from tidewolf.core.conforming import allowed_excess
+from tidewolf.core.conforming import allowed_infeasibility
 from tidewolf.core.errors import (
     CheckpointError,
     InvalidInput,
@@ -70,26 +70,26 @@ from tidewolf.core.feedback import (
     bandit,
     compared,
     first_order,
-    told_apart,
+    per_constraint_feedback,
 )
 from tidewolf.core.frames import in_order
-from tidewolf.core.known import Known
+from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Shape
 from tidewolf.core.values import around_arrays, identity, identity_around
-from tidewolf.deadline import Absent, Bench
+from tidewolf.deadline import Absent, AdviserPool
 from tidewolf.explanation.explain import explained
-from tidewolf.explanation.record import Explanation
-from tidewolf.explanation.trail import (
+from tidewolf.explanation.history import (
     BEGUN,
     KEPT,
     OPENED,
     Costs,
-    Told,
-    Trail,
+    History,
+    RoundFeedback,
     carried,
     played_point,
     rebuilt,
 )
+from tidewolf.explanation.record import Explanation
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.negative import warn_of_negative_capacities
@@ -98,22 +98,22 @@ from tidewolf.memory import EXPIRED, Memory
 from tidewolf.methods.advice.asking import AdviserFailed, asking, in_words, naming_who_fails
 from tidewolf.methods.base import Learner, Progress
 from tidewolf.methods.compiled_rounds import Functions, KernelState
-from tidewolf.methods.late import Overrides, coming_round
-from tidewolf.methods.turns import (
-    Meet,
-    Tell,
-    Turn,
+from tidewolf.methods.events import (
+    Event,
+    Observe,
+    SetInfo,
     after,
+    current_round,
     deciding,
     decision,
-    standing_round,
     takes_late,
     waiting,
 )
+from tidewolf.methods.late import Overrides, next_round
 from tidewolf.shadow import Shadow
 
 if TYPE_CHECKING:
-    from tidewolf.durable import Journal, Shelf
+    from tidewolf.storage import Journal, SessionStore
 
 S = TypeVar("S", bound=Progress)
 T = TypeVar("T")
@@ -195,12 +195,12 @@ class Session(Generic[S]):
         """entries with a negative capacity that were looked at"""
         self._shown: S | KernelState | None = None
         """the last state whose point was given without anything being told"""
-        self._way_here = self._new_trail()
-        self._next_trail: tuple[S, Callable[[], Trail]] | None = None
+        self._way_here = self._new_history()
+        self._next_history: tuple[S, Callable[[], History]] | None = None
         """a state, and what makes the trail once the session has another: a change of state that
         was interrupted has its trail made later
         """
-        self._bench: Bench | None = None
+        self._adviser_pool: AdviserPool | None = None
         """where advisers are asked, once a decision had a deadline"""
         self._deadline: float | None = None
         """the last one that was given"""
@@ -217,19 +217,21 @@ class Session(Generic[S]):
                 "save(path) copies the state."
             )
         assert self._now is self._keeper.state  # made of what a kernel left
-        left = "_turn", "_way_here", "_next_trail", "_bench"
+        left = "_turn", "_way_here", "_next_history", "_adviser_pool"
         own = {name: value for name, value in vars(self).items() if name not in left}
         return {**own, "_keeper": self._keeper.copy()}  # type: ignore[union-attr]
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
-        bench = None if fields["_deadline"] is None else Bench()
-        self.__dict__.update(fields, _turn=threading.RLock(), _bench=bench, _next_trail=None)
-        self._way_here = self._new_trail()
+        adviser_pool = None if fields["_deadline"] is None else AdviserPool()
+        self.__dict__.update(
+            fields, _turn=threading.RLock(), _adviser_pool=adviser_pool, _next_history=None
+        )
+        self._way_here = self._new_history()
 
     @classmethod
     def open(
         cls,
-        path: str | os.PathLike[str] | Shelf,
+        path: str | os.PathLike[str] | SessionStore,
         learner: Learner[S],
         *,
         snapshot_every: int = 100,
@@ -249,7 +251,7 @@ class Session(Generic[S]):
 
         Parameters
         ----------
-        path : str, path or Shelf
+        path : str, path or SessionStore
             The file, in a folder that is there; `PATH-wal`, `PATH-shm` and `PATH-lock` come beside
             it. Or postgresql://USER:PASSWORD@HOST/DATABASE, where many sessions are kept by name.
         learner : Learner
@@ -293,12 +295,12 @@ class Session(Generic[S]):
         ...         session.rounds, session.play().round(3)
         (1, array([0.083, 0.833, 0.083]))
         """
-        from tidewolf.durable import Journal, home
+        from tidewolf.storage import Journal, backend
 
         session = cls(learner, expire_after=expire_after)
         session._keep_in(
             Journal(
-                home(path, name, read_only=read_only),
+                backend(path, name, read_only=read_only),
                 learner,
                 snapshot_every=snapshot_every,
                 keep_history=keep_history,
@@ -309,7 +311,7 @@ class Session(Generic[S]):
     def _keep_in(self, journal: Journal[S]) -> None:
         """Go on from what a journal has kept, in it."""
         self._keeper = self._journal = journal
-        self._way_here = self._new_trail(OPENED)
+        self._way_here = self._new_history(OPENED)
 
     @property
     def learner(self) -> Learner[S]:
@@ -325,34 +327,36 @@ class Session(Generic[S]):
         return self._keeper.state
 
     @property
-    def _trail(self) -> Trail:
+    def _history(self) -> History:
         """What explanations need of the past."""
-        if self._next_trail is not None and self._next_trail[0] is not self._keeper.state:
+        if self._next_history is not None and self._next_history[0] is not self._keeper.state:
             with self._turn:
-                self._catch_trail_up()
+                self._catch_history_up()
         return self._way_here
 
-    def _catch_trail_up(self) -> None:
-        if self._next_trail is not None:
-            before, made = self._next_trail
-            trail = self._way_here if self._keeper.state is before else made()
-            self._way_here, self._next_trail = trail, None
+    def _catch_history_up(self) -> None:
+        if self._next_history is not None:
+            before, made = self._next_history
+            history = self._way_here if self._keeper.state is before else made()
+            self._way_here, self._next_history = history, None
 
-    def _new_trail(self, came: str = BEGUN) -> Trail:
-        return Trail(self.learner, coming_round(self._now), came)
+    def _new_history(self, came: str = BEGUN) -> History:
+        return History(self.learner, next_round(self._now), came)
 
     @property
     def _state(self) -> S:
         """The state, with the coming round settled."""
-        if not self.learner.is_settled(self._now):
+        if not self.learner.is_committed(self._now):
             with self._turn, SILENCE:
-                self._without_who_fails(lambda: self._settle(None, self._until(self._deadline)))
+                self._without_who_fails(
+                    lambda: self._commit_next(None, self._until(self._deadline))
+                )
         return self._now
 
     @property
     def _looked_at(self) -> S:
         """The state for who only looks: nobody waits for an adviser that may hang."""
-        return self._state if self._bench is None else self._now
+        return self._state if self._adviser_pool is None else self._now
 
     def _until(self, deadline: float | None) -> float | None:
         return None if deadline is None else monotonic() + deadline
@@ -364,69 +368,76 @@ class Session(Generic[S]):
         """
 
         def ask() -> T:
-            if self._bench is None:
+            if self._adviser_pool is None:
                 try:
                     with asking(naming_who_fails):
                         return do()
                 except AdviserFailed as failed:
-                    self._put_on_bench(failed)
+                    self._put_in_pool(failed)
             return do()
 
         return copy_context().run(ask)
 
-    def _put_on_bench(self, failed: AdviserFailed) -> None:
-        self._bench = Bench()
+    def _put_in_pool(self, failed: AdviserFailed) -> None:
+        self._adviser_pool = AdviserPool()
         self._slept({failed.name: in_words(failed.error)})
 
-    def _slept(self, asleep: Mapping[str, str | None]) -> None:
+    def _slept(self, skipped: Mapping[str, str | None]) -> None:
         """Keep who slept in the coming round, and why."""
-        number = coming_round(self._now)
-        for name, error in asleep.items():
+        number = next_round(self._now)
+        for name, error in skipped.items():
             self._absent[name] = self._absent.get(name, Absent()).again(number, error)
 
-    def _settle(self, known: Known | None, until: float | None, then: Sequence[Turn] = ()) -> None:
+    def _commit_next(
+        self, info: RoundInfo | None, until: float | None, then: Sequence[Event] = ()
+    ) -> None:
         """Settle the coming round with what is known of it, and go on. Once decisions have had a
         deadline, or somebody failed, whoever is not ready then, or fails, sleeps; and who did is
         kept.
         """
-        told: list[Turn] = [] if known is None else [Tell(known)]
+        events: list[Event] = [] if info is None else [SetInfo(info)]
         answers: AbstractContextManager[None] = nullcontext()
-        if self._bench is not None:
-            state, known = self._now, known or Known()
-            heard = self._bench.hear(lambda: after(self.learner, state, Tell(known)), until)
-            self._slept(heard.asleep)
-            asleep = tuple({**dict.fromkeys(self._asleep_already), **heard.asleep})
-            told = [Tell(known.with_asleep(asleep))] if asleep else told
+        if self._adviser_pool is not None:
+            state, info = self._now, info or RoundInfo()
+            heard = self._adviser_pool.hear(
+                lambda: after(self.learner, state, SetInfo(info)), until
+            )
+            self._slept(heard.skipped)
+            skipped = tuple({**dict.fromkeys(self._skipped_already), **heard.skipped})
+            events = [SetInfo(info.with_skipped(skipped))] if skipped else events
             answers = heard.again()
         with answers:
-            if told or then:
-                self._take([*told, *then])
+            if events or then:
+                self._take([*events, *then])
             else:
-                self._keeper.settle()
+                self._keeper.commit_next()
 
     def _take(
-        self, turns: Sequence[Turn], content: str | None = None, told: Told | None = None
+        self,
+        events: Sequence[Event],
+        content: str | None = None,
+        observed: RoundFeedback | None = None,
     ) -> None:
-        """All of these turns, or none: the one way from one state to the next. `told` is what
+        """All of these turns, or none: the one way from one state to the next. `observed` is what
         explanations need of what is met.
         """
-        before, trail = self._now, self._trail
-        self._next_trail = (
+        before, history = self._now, self._history
+        self._next_history = (
             before,
-            lambda: trail.after(self.learner, before, self._keeper.state, turns, told),
+            lambda: history.after(self.learner, before, self._keeper.state, events, observed),
         )
         try:
-            if self._bench is None and told is not None:
+            if self._adviser_pool is None and observed is not None:
                 try:
                     with asking(naming_who_fails):
-                        self._keeper.take(turns, content)
+                        self._keeper.take(events, content)
                 except AdviserFailed as failed:  # of the round that comes then: this one is kept
-                    self._keeper.take(turns, content, settle=False)
-                    self._put_on_bench(failed)
+                    self._keeper.take(events, content, commit_next=False)
+                    self._put_in_pool(failed)
             else:
-                self._keeper.take(turns, content, settle=self._bench is None)
+                self._keeper.take(events, content, commit_next=self._adviser_pool is None)
         finally:
-            self._catch_trail_up()
+            self._catch_history_up()
 
     def close(self) -> None:
         """Let go of the file of a durable session, which observes no more; one in memory has
@@ -480,15 +491,15 @@ class Session(Generic[S]):
                 f"A session goes on as a learner such as Ensemble(K), not as {learner!r}."
             )
         with self._turn, SILENCE:
-            hangs = self._bench is not None and self._bench.is_busy
+            hangs = self._adviser_pool is not None and self._adviser_pool.is_busy
             before, was = self._now if hangs else self._state, self.learner
-            state, trail = learner.migrated(before, was), self._trail
-            self._next_trail = before, lambda: carried(was, learner, before, trail)
+            state, history = learner.migrated(before, was), self._history
+            self._next_history = before, lambda: carried(was, learner, before, history)
             try:
                 self._keeper.migrate(learner, state)
                 self._asked = set()
             finally:
-                self._catch_trail_up()
+                self._catch_history_up()
 
     def rollback(self, round: int) -> None:
         """Go back to the moment when this round became the coming one: nothing of it, or of later
@@ -521,16 +532,16 @@ class Session(Generic[S]):
         """
         number = as_count(round, "The round to go back to", least=0)
         with self._turn, SILENCE:
-            if number > (coming := coming_round(self._now)):
+            if number > (upcoming := next_round(self._now)):
                 raise InvalidInput(
-                    f"Round {number} cannot be gone back to: round {coming} is the coming one."
+                    f"Round {number} cannot be gone back to: round {upcoming} is the coming one."
                 )
-            before, trail, self._shown = self._now, self._trail, None
-            self._next_trail = before, lambda: trail.back_to(self.learner, number)
+            before, history, self._shown = self._now, self._history, None
+            self._next_history = before, lambda: history.back_to(self.learner, number)
             try:
                 self._keeper.rollback(number)
             finally:
-                self._catch_trail_up()
+                self._catch_history_up()
 
     def history(self) -> Iterator[Feedback]:
         """What a durable session observed and still holds, oldest first, as its learner was told
@@ -609,9 +620,9 @@ class Session(Generic[S]):
         try:
             data = as_path(path, "The path of a session").read_bytes()
             state = learner.load(data, source=str(path))
-            told, contents = checkpoint.session_of(data, coming_round(state))
-            session._keeper = Memory(learner, state, told, contents)
-            session._way_here = session._new_trail()
+            info_ids, contents = checkpoint.session_of(data, next_round(state))
+            session._keeper = Memory(learner, state, info_ids, contents)
+            session._way_here = session._new_history()
         except OSError as error:
             raise CheckpointError(
                 f"No session can be read from {path}: {error.strerror}. Give the path it was "
@@ -635,9 +646,9 @@ class Session(Generic[S]):
             Where it cannot be written, such as on a full disk; the old file stays.
         """
         with self._turn:  # all of one moment
-            learner, state, told = self.learner, self._now, self._keeper.told
+            learner, state, info_ids = self.learner, self._now, self._keeper.info_ids
             contents = dict(self._keeper.contents) if self._keeper.numbered else None
-        data = checkpoint.with_session(learner.save(state), coming_round(state), told, contents)
+        data = checkpoint.with_session(learner.save(state), next_round(state), info_ids, contents)
         try:
             checkpoint.write(as_path(path, "The path of a session"), data)
         except OSError as error:
@@ -664,7 +675,7 @@ class Session(Generic[S]):
         """The number, from 0, of the round that stands: the newest that was decided, while it
         waits for its feedback, else the coming one.
         """
-        return standing_round(self._now)
+        return current_round(self._now)
 
     @property
     def pending(self) -> tuple[int, ...]:
@@ -680,8 +691,8 @@ class Session(Generic[S]):
     def notes(self) -> tuple[str, ...]:
         """Sentences worth knowing, such as a horizon that was passed, and who missed deadlines."""
         called = self.learner.adviser_in_words
-        asleep = [one.in_words(called(name)) for name, one in self._absent.items()]
-        return (*self.learner.notes(self._now), *self._expired_in_words(), *asleep)
+        skipped = [one.in_words(called(name)) for name, one in self._absent.items()]
+        return (*self.learner.notes(self._now), *self._expired_in_words(), *skipped)
 
     def _expired_in_words(self) -> tuple[str, ...]:
         """How many rounds were waited for no more, and which."""
@@ -753,23 +764,23 @@ class Session(Generic[S]):
         if names is not None:
             names = [as_text(n, "A name of an entry") for n in as_items(names, "names", '["a"]')]
         with self._turn:  # the state and the way to it are of one moment
-            number = standing_round(self._now) if number is None else number
-            is_coming = number == coming_round(self._now)
-            state = self._state if is_coming else self._now
+            number = current_round(self._now) if number is None else number
+            is_upcoming = number == next_round(self._now)
+            state = self._state if is_upcoming else self._now
             slept = {name: one.why for name, one in self._absent.items() if one.last == number}
             expired = self._expired_in_words()
             return explained(self.learner, state, self._way(number), number, names, slept, expired)
 
-    def _way(self, number: int) -> Trail:
+    def _way(self, number: int) -> History:
         """What explanations need of the past, from the file where the session was not there."""
-        trail = self._trail
-        found = trail.decided(number, self._now)
-        known = found is not None and trail.since(trail.before(found)) is not None
-        if self._journal is not None and number > 0 and not known and not trail.is_whole:
+        history = self._history
+        found = history.decision_of(number, self._now)
+        info = found is not None and history.since(history.before(found)) is not None
+        if self._journal is not None and number > 0 and not info and not history.is_whole:
             with suppress(TidewolfError):
-                trail = self._way_here = rebuilt(self.learner, self._journal.way(), trail.came)
-            trail.is_whole = True
-        return trail
+                history = self._way_here = rebuilt(self.learner, self._journal.way(), history.came)
+            history.is_whole = True
+        return history
 
     def play(
         self,
@@ -837,7 +848,7 @@ class Session(Generic[S]):
         (0, 1, 2)
         """
         arrays = self._arrays
-        known = None
+        info = None
         if arrays is not None and (
             round is time is context is advice is forecast is unavailable is deadline is None
         ):
@@ -849,72 +860,73 @@ class Session(Generic[S]):
                 for name, x in advice.items()
             }
         if not time is context is advice is forecast is unavailable is None:
-            known = Known(time, context, advice, forecast, unavailable)
-            self._require_fitting(known)
+            info = RoundInfo(time, context, advice, forecast, unavailable)
+            self._require_fitting(info)
         number = None if round is None else as_count(round, "The round", least=0)
         if deadline is not None:
             deadline = as_number(deadline, "The deadline", least=0.0)
-        elif known is None and number is None and not waiting(state := self._state):
+        elif info is None and number is None and not waiting(state := self._state):
             self._shown = state
             return self.learner.act(state)
         until = self._until(self._deadline if deadline is None else deadline)
         with self._turn, SILENCE:
             if deadline is not None:
-                self._deadline, self._bench = deadline, self._bench or Bench()
-            return self._without_who_fails(lambda: self._decided(number, known, until))
+                self._deadline, self._adviser_pool = deadline, self._adviser_pool or AdviserPool()
+            return self._without_who_fails(lambda: self._decision(number, info, until))
 
-    def _decided(self, number: int | None, known: Known | None, until: float | None) -> Array:
+    def _decision(self, number: int | None, info: RoundInfo | None, until: float | None) -> Array:
         """The decision of a round, made where nobody asked for it before."""
-        state, coming = self._now, coming_round(self._now)
-        number = standing_round(state) if number is None else number
+        state, upcoming = self._now, next_round(self._now)
+        number = current_round(state) if number is None else number
         own = decision(state, number)
         if own is not None:
-            self._require_known(number, known)
-        elif number > coming or (number == coming and waiting(state)):
-            if number - coming > MOST_AHEAD:
+            self._require_info(number, info)
+        elif number > upcoming or (number == upcoming and waiting(state)):
+            if number - upcoming > MOST_AHEAD:
                 raise InvalidInput(
-                    f"Round {number} was asked for where round {coming} is the coming one: at most "
+                    f"Round {number} was asked for where round {upcoming} is the coming one: at "
+                    "most "
                     f"{MOST_AHEAD} rounds are skipped at a time."
                 )
-            if self._bench is None:
-                self._take(deciding(state, number, known, self.expire_after))
+            if self._adviser_pool is None:
+                self._take(deciding(state, number, info, self.expire_after))
             else:
-                for one in range(coming, number + 1):
+                for one in range(upcoming, number + 1):
                     then = deciding(self._now, one, None, self.expire_after)
-                    self._settle(known if one == number else None, until, then)
+                    self._commit_next(info if one == number else None, until, then)
             own = waiting(self._now)[-1]
         if own is not None:
             x: Array = own.x
             return x
-        if number < coming:
+        if number < upcoming:
             raise InvalidInput(
-                f"Round {number} {self._over(number)}; the coming one is round {coming}."
+                f"Round {number} {self._over(number)}; the coming one is round {upcoming}."
             )
-        if number in self._keeper.told and (self._shown is state or not self._asleep_already):
-            self._require_known(number, known)
-        elif known is not None:
+        if number in self._keeper.info_ids and (self._shown is state or not self._skipped_already):
+            self._require_info(number, info)
+        elif info is not None:
             if self._shown is state:
-                self._require_same_point(state, known, until)
-            self._settle(known, until)
-        elif not self.learner.is_settled(state):
-            self._settle(None, until)
-        if known is None:
+                self._require_same_point(state, info, until)
+            self._commit_next(info, until)
+        elif not self.learner.is_committed(state):
+            self._commit_next(None, until)
+        if info is None:
             self._shown = self._now
         return self.learner.act(self._now)
 
     @property
-    def _asleep_already(self) -> tuple[str, ...]:
+    def _skipped_already(self) -> tuple[str, ...]:
         """Who slept when the coming round was settled, where nothing was told of it."""
-        known = self._trail.known.get(coming_round(self._now))
-        return () if known is None or not known.says_nothing else known.asleep or ()
+        info = self._history.info.get(next_round(self._now))
+        return () if info is None or not info.says_nothing else info.skipped or ()
 
-    def _require_known(self, number: int, known: Known | None) -> None:
+    def _require_info(self, number: int, info: RoundInfo | None) -> None:
         """Refuse other knowledge than the round was decided on."""
-        if known is None:
+        if info is None:
             return
-        said, told = known.identity or "", self._keeper.told.get(number)
-        if not said or said != told:
-            when = "before this was" if told is None else "when something else was"
+        given, decided_on = info.identity or "", self._keeper.info_ids.get(number)
+        if not given or given != decided_on:
+            when = "before this was" if decided_on is None else "when something else was"
             raise OtherContent(
                 f"Round {number} was decided {when} known: play() gives that decision again. To "
                 f"decide it anew, rollback({number}) and play it with what is known."
@@ -926,33 +938,35 @@ class Session(Generic[S]):
             return "expired: its feedback was waited for long enough, and the session went on"
         return "was observed already"
 
-    def _require_same_point(self, state: S, known: Known, until: float | None) -> None:
+    def _require_same_point(self, state: S, info: RoundInfo, until: float | None) -> None:
         """Refuse knowledge that comes after the decision and would change it."""
         heard: AbstractContextManager[None] = nullcontext()
-        if self._bench is not None:
-            heard = self._bench.hear(lambda: self.learner.informed(state, known), until).again()
+        if self._adviser_pool is not None:
+            heard = self._adviser_pool.hear(
+                lambda: self.learner.with_info(state, info), until
+            ).again()
         with heard:
-            given, told = self.learner.act(state), self.learner.act(state, known)
-        if not bool((given == told).all()):
-            number = coming_round(state)
+            given, with_info = self.learner.act(state), self.learner.act(state, info)
+        if not bool((given == with_info).all()):
+            number = next_round(state)
             raise OtherContent(
                 f"Round {number} was decided before this was known, and with it the decision would "
                 "be another: play() gives the one that stands. To decide the round again, "
                 f"rollback({number}) and play it with what is known."
             )
 
-    def _require_fitting(self, known: Known) -> None:
+    def _require_fitting(self, info: RoundInfo) -> None:
         """Refuse points and functions that are not of the set's shape."""
         shape = self.learner.hard_set.shape
-        for name, point in (known.advice or {}).items():
+        for name, point in (info.advice or {}).items():
             if tuple(point.shape) != shape:
                 raise WrongShape(
                     f"The advice {name!r} has shape {tuple(point.shape)}; the set's points have "
                     f"shape {shape}."
                 )
-        if known.forecast is not None and known.forecast.losses.shape != shape:
+        if info.forecast is not None and info.forecast.losses.shape != shape:
             raise WrongShape(
-                f"The forecast takes points of shape {known.forecast.losses.shape}; the learner's "
+                f"The forecast takes points of shape {info.forecast.losses.shape}; the learner's "
                 f"set has points of shape {shape}."
             )
 
@@ -1003,8 +1017,8 @@ class Session(Generic[S]):
         loss_gradient : array, optional
             The gradient of the loss at the point.
         constraint_value : float, optional
-            The value of the constraint at the point: above 0 it is broken. With `per_limit` also
-            an array, one of each limit.
+            The value of the constraint at the point: above 0 it is broken. With `per_constraint`
+            also an array, one of each limit.
         constraint_gradient : array, optional
             The gradient of the constraint itself at the point, not of its positive part; of each
             limit, where there are several values.
@@ -1116,9 +1130,9 @@ class Session(Generic[S]):
         come one by one and nothing waits; False where it takes another way.
         """
         kernel, keeper = self.learner.compiled, self._keeper
-        if kernel is None or type(keeper) is not Memory or keeper.numbered or keeper.told:
+        if kernel is None or type(keeper) is not Memory or keeper.numbered or keeper.info_ids:
             return False
-        if not _is_vector(costs, kernel.n) or self._bench is not None:
+        if not _is_vector(costs, kernel.n) or self._adviser_pool is not None:
             return False
         if capacities is not None and not _is_vector(capacities, kernel.n):
             return False
@@ -1147,22 +1161,24 @@ class Session(Generic[S]):
         if arrays is None:
             return
         assert isinstance(keeper, Memory)
-        self._catch_trail_up()
+        self._catch_history_up()
         keeper.go_on(arrays.state, [(number + 1, left) for number, _, left, _, _ in recent])
-        trail = self._way_here.copy()
+        history = self._way_here.copy()
         for number, before, _, row, limits in recent[-KEPT:]:
-            trail.go_on_plainly(number, before, Told(number, Costs(row, limits), before.x))
+            history.go_on_plainly(
+                number, before, RoundFeedback(number, Costs(row, limits), before.x)
+            )
         empty, shown = deque(recent[:0], self._recent.maxlen), self._shown
         self._shown = keeper.state if shown is arrays else shown
-        self._way_here, self._recent, self._arrays = trail, empty, None
+        self._way_here, self._recent, self._arrays = history, empty, None
 
     def _observe(self, number: int | None, seen: Feedback, played: Array | None) -> None:
-        standing, content = standing_round(self._now), None
+        current, content = current_round(self._now), None
         if number is not None or self._keeper.numbered or waiting(self._now):
             content = _content(seen, played)
-        number = standing if number is None else number
+        number = current if number is None else number
         own = decision(self._now, number)
-        if own is None and number != standing:
+        if own is None and number != current:
             self._require_same_content(number, content)
             return
         before = self._state if own is None else self._now
@@ -1171,29 +1187,29 @@ class Session(Generic[S]):
             self._require_member(played)
             if bool((played == x).all()):
                 played = None
-        turns: list[Turn] = []
+        events: list[Event] = []
         if played is None and not waiting(before):
             arrival = Arrival(number, self._revealed(seen, x))
         else:
             arrival = self._arrival(number, seen, x, played)
             if own is None and waiting(before):
-                turns = deciding(before, number, None, self.expire_after)
+                events = deciding(before, number, None, self.expire_after)
         if self._now is not before:
             raise InvalidInput(
                 "A function called observe while it was evaluated: that observation is kept, this "
                 "one is not."
             )
-        meet = Meet(arrival, self.learner.is_settled(before))
+        meet = Observe(arrival, self.learner.is_committed(before))
         point = played_point(self.learner, before, seen, x) if played is None else played
-        told = Told(number, seen, point)
-        copy_context().run(self._take, [*turns, meet], content, told)  # see _without_who_fails
+        observed = RoundFeedback(number, seen, point)
+        copy_context().run(self._take, [*events, meet], content, observed)  # see _without_who_fails
 
     def _require_same_content(self, number: int, content: str | None) -> None:
         """Refuse to observe a round that was not asked for, or was observed otherwise."""
-        if number >= coming_round(self._now):
+        if number >= next_round(self._now):
             raise InvalidInput(
                 f"Round {number} was not asked for yet, so nothing can be observed of it: "
-                f"play(round={number}) decides it. Round {standing_round(self._now)} stands."
+                f"play(round={number}) decides it. Round {current_round(self._now)} stands."
             )
         was = self._keeper.content_of(number)
         if was is None or was == EXPIRED or not content:
@@ -1207,17 +1223,18 @@ class Session(Generic[S]):
 
     def _require_member(self, played: Array) -> None:
         K = self.learner.hard_set
-        excess, allowed = K.excess(played), allowed_excess(K, played)
-        if not excess <= allowed:
+        infeasibility, allowed = K.infeasibility(played), allowed_infeasibility(K, played)
+        if not infeasibility <= allowed:
             raise NotAMember(
-                f"What was played is no member of the set: it exceeds its limits by {excess:g}, "
+                f"What was played is no member of the set: it exceeds its limits by "
+                f"{infeasibility:g}, "
                 f"where rounding allows {allowed:.1g}. Give a point of the set."
             )
 
     def _arrival(self, number: int, seen: Feedback, x: Array, played: Array | None) -> Arrival:
         """Feedback that is late, or of another point than the decision x."""
         if not takes_late(self.learner):
-            self.learner.arrived(self._state, ())  # says why not
+            self.learner.on_feedback(self._state, ())  # says why not
         rounds = len(seen.losses) if isinstance(seen, FullInformation) else seen.rounds
         if rounds != 1:
             raise InvalidInput(
@@ -1227,8 +1244,8 @@ class Session(Generic[S]):
         instead = None
         if played is not None and isinstance(seen, FullInformation):
             instead = compared(seen, played, x)
-        told = self._revealed(seen, x if played is None or instead is not None else played)
-        return Arrival(number, told, played, instead)
+        revealed = self._revealed(seen, x if played is None or instead is not None else played)
+        return Arrival(number, revealed, played, instead)
 
     @property
     def _accepted(self) -> str:
@@ -1262,7 +1279,7 @@ class Session(Generic[S]):
             if reads is FullInformation:
                 return seen
             values = seen.constraints.values(x)
-            return first_order(*seen, x, values, per_limit=self.learner.per_limit)
+            return first_order(*seen, x, values, per_constraint=self.learner.per_constraint)
         if not isinstance(seen, self.learner.needs):
             raise NotSupported(f"{type(seen).__name__} feedback was given; {self._accepted}")
         if isinstance(seen, FirstOrder):
@@ -1310,9 +1327,9 @@ class Session(Generic[S]):
     def _one_round(
         self, loss_gradient: Any, constraint_value: Any, constraint_gradient: Any
     ) -> FirstOrder:
-        if self.learner.per_limit and np.ndim(constraint_value) == 1:
+        if self.learner.per_constraint and np.ndim(constraint_value) == 1:
             grad_f = self._point(loss_gradient, "loss_gradient")
-            return told_apart(grad_f, constraint_value, constraint_gradient)
+            return per_constraint_feedback(grad_f, constraint_value, constraint_gradient)
         value = as_number(constraint_value, "constraint_value")
         if constraint_gradient is None and value > 0.0:
             raise InvalidInput(

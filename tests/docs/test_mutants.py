@@ -20,8 +20,8 @@ def test_every_mistake_applies_and_is_a_program() -> None:
 
 
 def test_the_laws_they_name_exist() -> None:
-    for laws in {mutant.laws for mutant in every()}:
-        for law in laws.split():
+    for checks in {mutant.checks for mutant in every()}:
+        for law in checks.split():
             file, _, name = law.partition("::")
             text = (ROOT / Path(file)).read_text()
             assert not name or f"def {name}(" in text, law

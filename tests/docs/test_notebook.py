@@ -15,7 +15,7 @@ PRELUDE = """
 import tidewolf as tw
 problem = tw.problems.routing(rounds=30)
 run = tw.run(tw.LyapunovDescent(problem.K, horizon=30), problem.stream)
-found = tw.compare([tw.LyapunovDescent, tw.rivals.SinhaVaze], problem, cautions=(1.0, 10.0))
+found = tw.compare([tw.LyapunovDescent, tw.baselines.SinhaVaze], problem, cautions=(1.0, 10.0))
 """
 CELLS = ("run.plot()", "found.plot()", "run", "found", "import matplotlib.pyplot\nrun.plot()")
 

@@ -22,8 +22,8 @@ import pytest
 
 import tidewolf as tw
 from tidewolf.cli import main
-from tidewolf.evaluation import members
-from tidewolf.evaluation.comparison import STANDING_COLUMNS, STANDING_ROUND_COLUMNS
+from tidewolf.evaluation import experts
+from tidewolf.evaluation.comparison import RANKING_COLUMNS, RANKING_ROUND_COLUMNS
 from tidewolf.evaluation.metrics import METRICS, ROUND_METRICS, SPREAD_COLUMNS, TOTALS
 from tidewolf.experiments.sweep import LINE_COLUMNS
 from tidewolf.report import rendering
@@ -42,7 +42,7 @@ costs = "costs.csv"
 capacities = "capacities.csv"
 [[learners]]
 name = "Ensemble"
-per_limit = true
+per_constraint = true
 advice = ["last"]
 """
 
@@ -179,7 +179,7 @@ def test_checks_of_certificates(folder: Path) -> None:
     K, costs = tw.sets.Simplex(2), tw.functions.Linear([[1.0, 2.0]] * 4)
     stream = tw.Stream(costs, tw.functions.Capacity([[0.75, 1.0]] * 4))
     learners = (
-        tw.Ensemble(K, per_limit=True),
+        tw.Ensemble(K, per_constraint=True),
         tw.LyapunovFrankWolfe(K, horizon=4, loss_lipschitz=3.0, constraint_lipschitz=1.5),
     )
     told += [tw.run(own, stream).certificate.summary()["checks"] for own in learners]
@@ -200,10 +200,10 @@ def test_comparisons(folder: Path) -> None:
     require_same("comparison.csv", columns)
     summary = plain_json(best / "comparison.json")
     runs = {f"runs[].{c}" for c in columns} | {"runs[].regret.lower", "runs[].regret.upper"}
-    points = {f"standings[].points[].{column}" for column in columns}
-    points |= {"standings[].points[].regret"}
+    points = {f"rankings[].points[].{column}" for column in columns}
+    points |= {"rankings[].points[].regret"}
     found = {
-        "runs[]" if name in runs else "standings[].points[]" if name in points else name
+        "runs[]" if name in runs else "rankings[].points[]" if name in points else name
         for name in leaves(summary)
         if name != "runs[].regret"
     }
@@ -263,12 +263,12 @@ def test_printed_tables() -> None:
     titles = [metric.narrow_title or metric.title for metric in every]
     require_same("tidewolf run: totals", headers(titles))
     require_same("tidewolf run: a round", headers(column.title for column in SPREAD_COLUMNS))
-    standings = headers(column.narrow_title for column in STANDING_COLUMNS)
-    require_same("tidewolf compare: standings", standings)
-    rounds = headers(column.narrow_title for column in STANDING_ROUND_COLUMNS)
+    rankings = headers(column.narrow_title for column in RANKING_COLUMNS)
+    require_same("tidewolf compare: standings", rankings)
+    rounds = headers(column.narrow_title for column in RANKING_ROUND_COLUMNS)
     require_same("tidewolf compare: a round", rounds)
     require_same("tidewolf sweep", headers(column.narrow_title for column in LINE_COLUMNS))
-    require_same("print(run): members", (column.title for column in members.COLUMNS))
+    require_same("print(run): experts", (column.title for column in experts.COLUMNS))
 
 
 def test_parts_of_the_report(folder: Path) -> None:

@@ -60,4 +60,4 @@ def test_a_failure_under_one_arithmetic_fails_all(runs: list[dict[str, str]]) ->
 def test_the_numerical_part_is_tests_of_numbers() -> None:
     chosen = {Path(file).stem for file in portable.numerical_tests()}
     assert {"test_projection", "test_learners", "test_session", "test_evaluation"} <= chosen
-    assert not {"test_cli", "test_service", "test_durable_places", "test_portable"} & chosen
+    assert not {"test_cli", "test_service", "test_storage_places", "test_portable"} & chosen

@@ -223,8 +223,8 @@ def test_the_theta_function_of_a_pentagon() -> None:
 def test_the_most_even_of_the_best_splits(seed: int) -> None:
     """Nearly as good as the best splits, and no farther from even.
 
-    With F the fullest link over that of even splits, x minimises F + EVEN |x - even|^2, so for every
-    best split z: F(x) <= F(z) + EVEN |z - even|^2, and |x - even| <= |z - even|.
+    With F the fullest link over that of even splits, x minimises F + EVEN |x - even|^2, so for
+    every best split z: F(x) <= F(z) + EVEN |z - even|^2, and |x - even| <= |z - even|.
     """
     rng = np.random.default_rng(seed)
     nodes = range(4)
@@ -238,7 +238,7 @@ def test_the_most_even_of_the_best_splits(seed: int) -> None:
     assert (losses.values_at(even) <= best + size * (EVEN * apart[0] ** 2 + 1e-6)).all()
     assert (losses.values_at(even) >= best - 1e-6 * size).all()
     assert (apart[0] - apart[1]).min() >= -1e-6
-    assert max(K.excess(x) for x in even) <= 1e-9
+    assert max(K.infeasibility(x) for x in even) <= 1e-9
 
 
 # ---------------------------------------------------------------- oracles

@@ -193,7 +193,7 @@ ROWS = [
 
 
 def test_every_library_that_is_asked_for_has_its_licence_listed():
-    every = licences.asked_for(PROJECT)
+    every = licences.requested_experiment(PROJECT)
     assert sorted(row[0] for row in ROWS) == sorted(every)
     for name, by, licence, _ in ROWS:
         assert by == ", ".join(f"`{extra}`" if extra else "always" for extra in every[name])

@@ -130,7 +130,7 @@ def apart(line: str) -> list[str]:
 def test_every_resource_is_on_the_page() -> None:
     text = PAGE.read_text()
     for what in (
-        *("decisions", "observations", "history", "members", "report", "explanation", "audit"),
+        *("decisions", "observations", "history", "experts", "report", "explanation", "audit"),
         *("migrate", "mode", "rollback", "pin"),
     ):
         assert re.search(rf"ask .*/v1/sessions/[\w-]+/{what}", text), what

@@ -16,7 +16,7 @@ def test_a_hundred_thousand_rounds_stay_in_the_set_in_flat_memory() -> None:
     learner = tw.LyapunovDescent(problem.K, horizon=10_000)
     worst, sizes = 0.0, []
     for t, played in enumerate(tw.play(learner, problem.stream)):
-        worst = max(worst, problem.K.excess(played.x))
+        worst = max(worst, problem.K.infeasibility(played.x))
         if t % 10_000 == 9_999:
             sizes.append(len(learner.save(played.state)))
             assert abs(played.state.point.active.weights.sum() - 1.0) <= 1e-12

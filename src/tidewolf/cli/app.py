@@ -25,7 +25,7 @@ from tidewolf.cli.run import json_text, new, report, resume, run_command
 from tidewolf.cli.serve import serve_command
 from tidewolf.cli.sweep import sweep_command
 from tidewolf.core.arrays import as_count
-from tidewolf.core.errors import Interrupted, LawBroken, TidewolfError, TidewolfWarning
+from tidewolf.core.errors import CheckFailed, Interrupted, TidewolfError, TidewolfWarning
 from tidewolf.core.jit import LOGGER
 
 # click's own, or that of the click inside typer: it depends on typer's version
@@ -153,7 +153,9 @@ def check(
         typer.Argument(metavar="MODULE:NAME", help="A class or an instance in a module of yours."),
     ],
     seed: Annotated[int, typer.Option(metavar="S", help="The seed of everything random.")] = 0,
-    laws: Annotated[bool, typer.Option("--laws", help="Also name every law that is kept.")] = False,
+    checks: Annotated[
+        bool, typer.Option("--checks", help="Also name every law that is kept.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the outcome as JSON, and nothing else.")
     ] = False,
@@ -171,7 +173,7 @@ def check(
     Examples:
       tidewolf check mymodule:MySet
       tidewolf check mymodule:MyLearner --seed 7
-      tidewolf check tidewolf.sets:Simplex --laws
+      tidewolf check tidewolf.sets:Simplex --checks
       tidewolf check mymodule:MySet --json | jq '.examples[].broken'
     """
     from tidewolf.cli.check import found, outcome
@@ -183,7 +185,7 @@ def check(
         with screen.checking(not quiet, f"example {number} of {len(examples)}") as kept:
             outcomes.append(outcome(kind, example, seed, kept))
         if not (quiet or as_json):
-            screen.show_outcome(outcomes[-1], named=laws)
+            screen.show_outcome(outcomes[-1], named=checks)
     if as_json:
         record = {
             "name": name,
@@ -194,7 +196,7 @@ def check(
         typer.echo(json_text(record), nl=False)
     for number, each in enumerate(outcomes, start=1):
         if each.broken is not None:
-            raise LawBroken(f"Example {number} of {len(outcomes)}: {each.broken}")
+            raise CheckFailed(f"Example {number} of {len(outcomes)}: {each.broken}")
 
 
 @app.command("doctor")
@@ -229,7 +231,7 @@ def list_(
 
     These are the names that experiment files and --learner take, and the settings are the keys
     beside them. In Python they are found under tidewolf.problems, tidewolf.learners,
-    tidewolf.rivals, tidewolf.sets and tidewolf.functions.
+    tidewolf.baselines, tidewolf.sets and tidewolf.functions.
 
     \b
     Examples:
@@ -237,10 +239,10 @@ def list_(
       tidewolf list Ensemble
       tidewolf list | grep Simplex
     """
-    from tidewolf.cli.members import about, members, settings
+    from tidewolf.cli.listing import about, listing, settings
 
     if name is not None:
         screen.show_settings(name, about(name), settings(name))
         return
-    for title, found in members().items():
-        screen.show_members(title, found)
+    for title, found in listing().items():
+        screen.show_listing(title, found)

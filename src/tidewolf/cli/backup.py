@@ -52,7 +52,7 @@ def backup_command(
       tidewolf backup --data sessions routing.db --session routing
       tidewolf backup --database postgresql://db/tidewolf monday.db
     """
-    from tidewolf.durable.copies import backup
+    from tidewolf.storage.copies import backup
 
     where = _where(data, database, to_be_there=True)
     if file.exists() and not force:
@@ -88,7 +88,7 @@ def restore_command(
       tidewolf restore monday.db --data sessions --session routing --replace
       tidewolf restore monday.db --database postgresql://db/tidewolf
     """
-    from tidewolf.durable.copies import restore
+    from tidewolf.storage.copies import restore
 
     where = _where(data, database)
     if not file.is_file():

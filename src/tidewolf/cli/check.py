@@ -19,7 +19,7 @@ from tidewolf import functions, sets, testing
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
 from tidewolf.core.randomness import generator
 from tidewolf.methods.base import Learner
-from tidewolf.testing.laws import Kept, said
+from tidewolf.testing.checks import OnPass, sentence_of
 
 _HORIZON = 60
 """Rounds that the examples of a learner are made for."""
@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
     """What became of one example: the laws it keeps, and the sentence on the one it breaks."""
 
     example: str
-    kept: list[str]
+    passed: list[str]
     broken: str | None
 
 
@@ -68,19 +68,19 @@ def found(name: str) -> tuple[Kind, list[Any]]:
     )
 
 
-def outcome(kind: Kind, example: Any, seed: int, kept: Kept) -> Outcome:
+def outcome(kind: Kind, example: Any, seed: int, on_pass: OnPass) -> Outcome:
     """Put one example to the laws, telling each that it keeps."""
-    laws, broken = list[str](), None
+    checks, broken = list[str](), None
 
-    def told(law: str) -> None:
-        laws.append(law)
-        kept(law)
+    def passed(check_name: str) -> None:
+        checks.append(check_name)
+        on_pass(check_name)
 
     try:
-        kind.check(example, seed=seed, kept=told)
+        kind.check(example, seed=seed, on_pass=passed)
     except Exception as error:
-        broken = said(error)
-    return Outcome(repr(example), laws, broken)
+        broken = sentence_of(error)
+    return Outcome(repr(example), checks, broken)
 
 
 def _imported(module: str) -> Any:
@@ -95,9 +95,13 @@ def _imported(module: str) -> Any:
             raise InvalidInput(
                 f"There is no module called {module!r} in {here}, nor is one installed.{hint}"
             ) from None
-        raise InvalidInput(f"The module {module} cannot be imported: {said(error)}") from error
+        raise InvalidInput(
+            f"The module {module} cannot be imported: {sentence_of(error)}"
+        ) from error
     except (Exception, SystemExit) as error:
-        raise InvalidInput(f"The module {module} cannot be imported: {said(error)}") from error
+        raise InvalidInput(
+            f"The module {module} cannot be imported: {sentence_of(error)}"
+        ) from error
 
 
 def _member(module: Any, name: str, member: str) -> Any:
@@ -119,7 +123,7 @@ def _examples(thing: Any, kind: Kind) -> list[Any]:
         examples = list(kind.examples(thing))
     except Exception as error:
         raise InvalidInput(
-            f"The examples of {thing.__name__} cannot be made: {said(error)}"
+            f"The examples of {thing.__name__} cannot be made: {sentence_of(error)}"
         ) from error
     if not examples:
         raise InvalidInput(
@@ -144,7 +148,7 @@ def _learners(thing: Any) -> list[Any]:
     return learners
 
 
-def _check_function(f: functions.Batch, *, seed: int, kept: Kept) -> None:
+def _check_function(f: functions.Batch, *, seed: int, on_pass: OnPass) -> None:
     """Where functions are not defined everywhere, positive points are tried; others are a matter
     for `check_function` itself.
     """
@@ -153,7 +157,7 @@ def _check_function(f: functions.Batch, *, seed: int, kept: Kept) -> None:
         if f.domain is None
         else list(generator(seed, "tidewolf check").uniform(0.5, 2.0, (4, *f.shape)))
     )
-    testing.check_function(f, seed=seed, points=points, kept=kept)
+    testing.check_function(f, seed=seed, points=points, on_pass=on_pass)
 
 
 _KINDS = (

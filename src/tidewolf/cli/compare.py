@@ -22,7 +22,7 @@ from tidewolf.cli.options import (
     Quiet,
     parse_numbers,
 )
-from tidewolf.cli.run import asked_for, is_file, json_text
+from tidewolf.cli.run import is_file, json_text, requested_experiment
 from tidewolf.core.errors import Interrupted
 
 if TYPE_CHECKING:
@@ -118,10 +118,10 @@ def compare_command(
         "budgets": _floats(budgets, "--budgets"),
     }
     seeded = None if seeds is None else parse_numbers(seeds, "--seeds", int)
-    asked = [_asked(name, rounds, learner) for name in experiment or ["routing"]]
-    matches = plan_comparison(asked, **swept, seeds=seeded)
-    folder = out or (asked[0].folder or Path("out")) / "compare"
-    pictures = page.pictures([each.name for each in asked]).values()
+    requested = [_requested(name, rounds, learner) for name in experiment or ["routing"]]
+    matches = plan_comparison(requested, **swept, seeds=seeded)
+    folder = out or (requested[0].folder or Path("out")) / "compare"
+    pictures = page.pictures([each.name for each in requested]).values()
     stage = Stage(0, 0, len(matches))
     try:
         with screen.tournament(not quiet) as (follow, told):
@@ -157,13 +157,13 @@ def compare_command(
         screen.show_comparison(found, folder / "comparison.html")
 
 
-def _asked(name: str, rounds: int | None, learners: Sequence[str] | None) -> Experiment:
+def _requested(name: str, rounds: int | None, learners: Sequence[str] | None) -> Experiment:
     """The experiment of a name; a built-in one has more learners here than in a run, and all of
     them without settings, whether they were named or not.
     """
     from tidewolf.experiments import Choice
 
-    found = asked_for(name, rounds, learners, None)
+    found = requested_experiment(name, rounds, learners, None)
     if is_file(name):
         return found
     if learners:

@@ -25,7 +25,7 @@ from tidewolf.core.errors import CheckpointError, Interrupted, InUse, InvalidInp
 if TYPE_CHECKING:
     from tidewolf.experiments import Tables
     from tidewolf.experiments.round_reader import RoundReader
-    from tidewolf.live import Desk
+    from tidewolf.live import LiveRunner
     from tidewolf.live.following import Grown
     from tidewolf.live.pipes import Piece
 
@@ -86,67 +86,67 @@ def live_command(
 
     if not 0.0 < every < float("inf"):
         raise InvalidInput(f"--every is a number of seconds above 0, not {every:g}.")
-    asked = load(experiment)
-    reader = RoundReader(asked)
+    requested = load(experiment)
+    reader = RoundReader(requested)
     shown = _Screen(as_json)
     try:
-        with _stoppable() as stop, _opened(reader, db, once and not follow) as desk:
+        with _stoppable() as stop, _opened(reader, db, once and not follow) as runner:
             if follow:
-                _follow(desk, shown, reader, every, once, stop)
+                _follow(runner, shown, reader, every, once, stop)
             elif once:
-                shown.decision(desk.coming_text())
+                shown.decision(runner.next_text())
             else:
-                _answer_lines(desk, shown, stop)
-            rounds = desk.rounds
+                _answer_lines(runner, shown, stop)
+            rounds = runner.rounds
     except BrokenPipeError:  # nobody reads any more: what was taken is kept
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
-    if stop.asked:
+    if stop.requested:
         said = f"Stopped after {rounds:,} row{'s' * (rounds != 1)}; the same command goes on."
-        if signal.SIGINT in stop.asked:
+        if signal.SIGINT in stop.requested:
             raise Interrupted(said)
         sys.stderr.write(f"{said}\n")
 
 
-def _opened(reader: RoundReader, db: Path, to_look: bool) -> Desk:
+def _opened(reader: RoundReader, db: Path, to_look: bool) -> LiveRunner:
     """The desk; to look where only that is asked and somebody else writes, or nothing is there."""
-    from tidewolf.live import Desk, live_learner
+    from tidewolf.live import LiveRunner, live_learner
 
     learner = live_learner(reader.experiment, reader.K, reader.network, reader.names)
     if not to_look:
-        return Desk(reader, learner, db)
+        return LiveRunner(reader, learner, db)
     if db.exists():
         try:
-            return Desk(reader, learner, db)
+            return LiveRunner(reader, learner, db)
         except InUse:
             pass
         except CheckpointError:
             if os.access(db, os.W_OK) and os.access(db.resolve().parent, os.W_OK):
                 raise
-    return Desk(reader, learner, db, read_only=True)
+    return LiveRunner(reader, learner, db, read_only=True)
 
 
-def _answer_lines(desk: Desk, shown: _Screen, stop: _Stop) -> None:
+def _answer_lines(runner: LiveRunner, shown: _Screen, stop: _Stop) -> None:
     """Answer the lines of stdin."""
     from tidewolf.live.pipes import pieces
 
-    shown.decision(desk.coming_text())
+    shown.decision(runner.next_text())
     if sys.stdin is None:  # it was closed before we began
         return
     if sys.stdin.isatty():
         sys.stderr.write('Rows are lines such as {"costs": {"SEA > DEN": 1.2}}; Ctrl-D ends.\n')
-    for piece in pieces(sys.stdin.fileno(), lambda: bool(stop.asked)):
+    for piece in pieces(sys.stdin.fileno(), lambda: bool(stop.requested)):
         if not piece.text.strip():
             continue
         try:
-            answer = _answer_line(desk, piece)
+            answer = _answer_line(runner, piece)
         except TidewolfError as error:
             shown.refusal(str(error), piece.number)
         else:
             shown.decision(answer)
 
 
-def _answer_line(desk: Desk, piece: Piece) -> str:
+def _answer_line(runner: LiveRunner, piece: Piece) -> str:
     from tidewolf.live import parse
 
     try:
@@ -155,33 +155,33 @@ def _answer_line(desk: Desk, piece: Piece) -> str:
         if piece.is_whole:
             raise
         raise InvalidInput("The last line ends in the middle: send it whole.") from None
-    return desk.take_text(line)
+    return runner.take_text(line)
 
 
 def _follow(
-    desk: Desk, shown: _Screen, reader: RoundReader, every: float, once: bool, stop: _Stop
+    runner: LiveRunner, shown: _Screen, reader: RoundReader, every: float, once: bool, stop: _Stop
 ) -> None:
     """Take the rows of tables as they grow."""
     from tidewolf.experiments import Tables
     from tidewolf.live import Follower
 
-    asked = reader.experiment
-    assert isinstance(asked.stream, Tables)
-    follower = Follower(_tables(asked.stream), asked.files, asked.stream.gaps)
+    requested = reader.experiment
+    assert isinstance(requested.stream, Tables)
+    follower = Follower(_tables(requested.stream), requested.files, requested.stream.gaps)
     if not once:
-        shown.decision(desk.coming_text())
-    while not stop.asked:
+        shown.decision(runner.next_text())
+    while not stop.requested:
         for grown in follower.poll():
             if grown.gap:
                 shown.note(f"{grown.gap}: the row is not learned from; what was decided stands.")
                 continue
-            answer = _taken(desk, grown)
+            answer = _taken(runner, grown)
             if answer is not None and not once:
                 shown.decision(answer)
-            if stop.asked:
+            if stop.requested:
                 return
         if once:
-            shown.decision(desk.coming_text())
+            shown.decision(runner.next_text())
             return
         stop.wait(every)
 
@@ -198,14 +198,14 @@ def _tables(stream: Tables) -> dict[str, Path]:
     return {name: path for name in TABLES if (path := getattr(stream, name)) is not None}
 
 
-def _taken(desk: Desk, grown: Grown) -> str | None:
+def _taken(runner: LiveRunner, grown: Grown) -> str | None:
     """The answer to a row of the tables; None where it was taken before."""
-    before = desk.rounds
+    before = runner.rounds
     try:
-        answer = desk.take_text(grown.line)
+        answer = runner.take_text(grown.line)
     except InvalidInput as error:
         raise type(error)(f"{grown.place}: {error}") from None
-    return answer if desk.rounds > before else None
+    return answer if runner.rounds > before else None
 
 
 class _Screen:
@@ -261,18 +261,18 @@ class _Stop:
     """Whether somebody asked to stop, and by which signal."""
 
     def __init__(self) -> None:
-        self.asked: list[int] = []
+        self.requested: list[int] = []
 
     def note(self, number: int, frame: Any) -> None:
         """The first time the row is finished; the second time it ends at once."""
-        if self.asked:
+        if self.requested:
             raise KeyboardInterrupt
-        self.asked.append(number)
+        self.requested.append(number)
 
     def wait(self, seconds: float) -> None:
         """So long, or until it is asked to stop."""
         end = time.monotonic() + seconds
-        while not self.asked and (left := end - time.monotonic()) > 0.0:
+        while not self.requested and (left := end - time.monotonic()) > 0.0:
             time.sleep(min(left, 0.1))
 
 

@@ -23,10 +23,10 @@ def experiments(incomplete: str) -> list[str]:
 
 def learners(incomplete: str) -> list[str]:
     """What --learner may be, for the shell to complete."""
-    from tidewolf import rivals
+    from tidewolf import baselines
     from tidewolf.learners import every
 
-    return [name for name in (*every(), *rivals.every()) if name.startswith(incomplete)]
+    return [name for name in (*every(), *baselines.every()) if name.startswith(incomplete)]
 
 
 ExperimentName: TypeAlias = Annotated[

@@ -110,24 +110,26 @@ def run_command(
     from tidewolf.experiments.preview import preview
 
     cautions = None if caution is None else parse_numbers(caution, "--caution", float)
-    asked = asked_for(experiment, rounds, learner, seed, cautions)
+    requested = requested_experiment(experiment, rounds, learner, seed, cautions)
     if decisions is not None:
-        asked = replace(asked, decisions=decisions)
+        requested = replace(requested, decisions=decisions)
     if incumbent is not None:
-        asked = replace(asked, incumbent=incumbent)
-    folder = out or asked.folder or free(_OUT)
+        requested = replace(requested, incumbent=incumbent)
+    folder = out or requested.folder or free(_OUT)
     require_no_run(folder, force)
-    problem = asked.problem(asked.seeds[0])
-    asked = asked.taken(problem)
-    resolved = replace(asked.resolved(len(problem)), folder=None)
+    problem = requested.problem(requested.seeds[0])
+    requested = requested.taken(problem)
+    resolved = replace(requested.resolved(len(problem)), folder=None)
     # all are made before the first one runs, so that a wrong setting costs no time
     for entrant in resolved.entrants():
-        asked.learner(entrant, problem, asked.seeds[0])
+        requested.learner(entrant, problem, requested.seeds[0])
     beside = (
-        None if asked.incumbent is None else read_incumbent(asked.incumbent, problem, asked.files)
+        None
+        if requested.incumbent is None
+        else read_incumbent(requested.incumbent, problem, requested.files)
     )
     if dry_run:
-        _show_preview(preview(asked, resolved, problem, folder, beside), as_json, quiet)
+        _show_preview(preview(requested, resolved, problem, folder, beside), as_json, quiet)
         return
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder, "run", again=True):
@@ -260,7 +262,7 @@ def new(
     )
 
 
-def asked_for(
+def requested_experiment(
     name: str,
     rounds: int | None,
     names: Sequence[str] | None,
@@ -365,19 +367,19 @@ def _write_page(folder: RunFolder, each: Finished) -> None:
 @contextmanager
 def _stoppable() -> Iterator[Callable[[], bool]]:
     """Whether Ctrl-C was pressed, or the process asked to end; the second time it ends at once."""
-    asked: list[int] = []
+    requested: list[int] = []
 
     def note(number: int, frame: Any) -> None:
-        if asked:
+        if requested:
             raise KeyboardInterrupt
-        asked.append(number)
+        requested.append(number)
 
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield lambda: bool(asked)
+        yield lambda: bool(requested)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

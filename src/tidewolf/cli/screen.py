@@ -19,11 +19,11 @@ from rich.text import Text
 
 from tidewolf.core.feedback import SEES, who_sees_what
 from tidewolf.evaluation.comparison import (
-    STANDING_COLUMNS,
-    STANDING_ROUND_COLUMNS,
+    RANKING_COLUMNS,
+    RANKING_ROUND_COLUMNS,
     applying,
-    standing_cells,
-    standing_name,
+    ranking_cells,
+    ranking_name,
 )
 from tidewolf.evaluation.formatting import format_setting, number, percent
 from tidewolf.evaluation.metrics import SPREAD_COLUMNS, table_metrics
@@ -136,22 +136,22 @@ def checking(shown: bool, example: str) -> Iterator[Callable[[str], None]]:
     """
     with _bar(shown) as bar:
         task = bar.add_task(example, total=None, detail="")
-        yield lambda law: bar.update(task, detail=law)
+        yield lambda check_name: bar.update(task, detail=check_name)
 
 
 def show_outcome(outcome: Outcome, *, named: bool) -> None:
     """What became of an example, in a line; and every law it keeps, where they are to be named."""
-    console, kept = Console(highlight=False), len(outcome.kept)
+    console, kept = Console(highlight=False), len(outcome.passed)
     ending, style = (
-        (f"keeps all {kept} laws", "green")
+        (f"passes all {kept} checks", "green")
         if outcome.broken is None
-        else (f"fails after {kept} laws", "red")
+        else (f"fails after {kept} checks", "red")
     )
     console.print(
         Text.assemble((outcome.example, "bold"), " ", (f"{ending}.", style)), soft_wrap=True
     )
-    for law in outcome.kept if named else ():
-        console.print(Text(f"  {law}"))
+    for check_name in outcome.passed if named else ():
+        console.print(Text(f"  {check_name}"))
 
 
 @contextmanager
@@ -325,18 +325,18 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
     """How everyone stands on each stream, what each step of caution costs and buys, what a reader
     should know, and where the page is.
     """
-    console, every = Console(highlight=False), comparison.standings()
+    console, every = Console(highlight=False), comparison.rankings()
     chosen = any(comparison.chooser(stream) for stream in comparison.streams)
     left_out = ("loss", "regret", "violation") if chosen else ("shortfall %",)
     for stream in comparison.streams:
-        standings = [each for each in every if each.stream == stream]
-        names = [standing_name(each) for each in standings]
+        rankings = [each for each in every if each.stream == stream]
+        names = [ranking_name(each) for each in rankings]
         console.print(Text.assemble((stream, "bold"), f": {comparison.about(stream)}"))
         _show_choice(console, comparison, stream)
-        for first, columns in (("learner", STANDING_COLUMNS), ("a round", STANDING_ROUND_COLUMNS)):
+        for first, columns in (("learner", RANKING_COLUMNS), ("a round", RANKING_ROUND_COLUMNS)):
             shown = [
-                _Column(column.narrow_title, standing_cells(column, standings), column.rank)
-                for column in applying(columns, standings)
+                _Column(column.narrow_title, ranking_cells(column, rankings), column.rank)
+                for column in applying(columns, rankings)
                 if column.title not in left_out
             ]
             console.print(_table(console, names, shown, first))
@@ -347,7 +347,7 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
         console.print(Text(said))
     console.print(
         Text(
-            f"Held against {comparison.rival}, in % of {comparison.share_of()}; up to 0.5 is on "
+            f"Held against {comparison.baseline}, in % of {comparison.share_of()}; up to 0.5 is on "
             "its frontier."
         )
     )
@@ -430,11 +430,11 @@ def show_sweep(found: Sweep, table: Path, page: Path) -> None:
     console.print(Text(f"report: {page}"), soft_wrap=True)
 
 
-def show_members(title: str, members: Mapping[str, str]) -> None:
+def show_listing(title: str, listing: Mapping[str, str]) -> None:
     """Names and what they are, one a line."""
     console = Console(highlight=False)
     table = Table.grid(padding=(0, 2))
-    for name, about in members.items():
+    for name, about in listing.items():
         table.add_row(Text(name, style="cyan", no_wrap=True), Text(about))
     console.print(Text(title, style="bold"))
     console.print(Padding(table, (0, 0, 1, 2)))

@@ -18,7 +18,7 @@ from tidewolf.cli.options import (
     Quiet,
     parse_numbers,
 )
-from tidewolf.cli.run import asked_for, json_text
+from tidewolf.cli.run import json_text, requested_experiment
 from tidewolf.core.errors import Interrupted, InvalidInput
 
 
@@ -79,15 +79,15 @@ def sweep_command(
     from tidewolf.report import sweep as page
 
     require_one(jobs, dask)
-    asked = asked_for(experiment, None, learner, None)
+    requested = requested_experiment(experiment, None, learner, None)
     cells = plan_sweep(
-        asked,
+        requested,
         horizons=() if horizons is None else parse_numbers(horizons, "--horizons", int),
         seeds=() if seeds is None else parse_numbers(seeds, "--seeds", int),
         knobs=dict(map(_knob, knob or ())),
     )
     engine = engine_for(jobs, dask)
-    folder = out or (asked.folder or Path("out")) / "sweep"
+    folder = out or (requested.folder or Path("out")) / "sweep"
     stage = Stage(0, 0, len(cells))
     try:
         with screen.sweep_progress(not quiet) as follow:

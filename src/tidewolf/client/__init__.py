@@ -1,7 +1,7 @@
 """A session that a service keeps, asked as one in process is.
 
 session.py     `Client`, with the play and observe of a session
-wire.py        requests, sent again where that helps, and errors as the library's own
+transport.py        requests, sent again where that helps, and errors as the library's own
 """
 
 from tidewolf.client.session import Client

@@ -20,14 +20,14 @@ from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
-from tidewolf.client.wire import Wire
+from tidewolf.client.transport import Transport
 from tidewolf.core.arguments import as_text, shown
 from tidewolf.core.arrays import as_array, as_count, as_number, frozen, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, WrongShape, WrongType
 from tidewolf.core.feedback import Feedback, FullInformation
 from tidewolf.core.frames import by_name, in_order, is_table
-from tidewolf.core.known import Known
+from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.core.unlimited import Unlimited
@@ -107,7 +107,7 @@ class Client:
         self.name = _session_name(session)
         timeout = min(as_number(timeout, "The timeout", above=0.0), _LONGEST)
         attempts = as_count(attempts, "The number of attempts")
-        self._wire = Wire(url, _checked_token(token), timeout, attempts)
+        self._transport = Transport(url, _checked_token(token), timeout, attempts)
         self._turn = threading.RLock()
         """held while the round that an observation is of is found, and told of"""
         self._standing: int | None = None
@@ -128,7 +128,7 @@ class Client:
     @property
     def url(self) -> str:
         """Where the service is."""
-        return self._wire.url
+        return self._transport.url
 
     def play(
         self,
@@ -177,7 +177,7 @@ class Client:
             raise NotSupported("A service takes no forecast: leave it out, or play in process.")
         if isinstance(advice, Mapping):
             advice = {name: self._in_order(x, name) for name, x in advice.items()}
-        body = _known_body(Known(time, context, advice, None, unavailable))
+        body = _info_body(RoundInfo(time, context, advice, None, unavailable))
         if "unavailable" in body:
             body["unavailable"] = [self._called(entry) for entry in body["unavailable"]]
         if round is not None:
@@ -384,7 +384,7 @@ class Client:
 
     def close(self) -> None:
         """Let go of the connections; the session stays with the service. Twice does no harm."""
-        self._wire.close()
+        self._transport.close()
 
     def __enter__(self) -> Self:
         return self
@@ -396,7 +396,7 @@ class Client:
         return f"Client of the session {self.name!r} at {self.url}"
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        return self._wire.ask(method, f"/v1/sessions/{self.name}{path}", body)
+        return self._transport.ask(method, f"/v1/sessions/{self.name}{path}", body)
 
     def _forget(self) -> None:
         """What may have changed is asked for anew."""
@@ -457,18 +457,18 @@ def _checked_token(token: object) -> str | None:
     return token
 
 
-def _known_body(known: Known) -> dict[str, Any]:
+def _info_body(info: RoundInfo) -> dict[str, Any]:
     """What is known before a round, as JSON has it."""
     body: dict[str, Any] = {}
-    if known.time is not None:
-        body["time"] = known.time
-    if known.context is not None:
-        is_one = isinstance(known.context, str | int | float)
-        body["context"] = known.context if is_one else to_numpy(known.context).tolist()
-    if known.advice:
-        body["advice"] = {name: _numbers(x, name) for name, x in known.advice.items()}
-    if known.unavailable:
-        body["unavailable"] = list(known.unavailable)
+    if info.time is not None:
+        body["time"] = info.time
+    if info.context is not None:
+        is_one = isinstance(info.context, str | int | float)
+        body["context"] = info.context if is_one else to_numpy(info.context).tolist()
+    if info.advice:
+        body["advice"] = {name: _numbers(x, name) for name, x in info.advice.items()}
+    if info.unavailable:
+        body["unavailable"] = list(info.unavailable)
     return body
 
 

@@ -31,9 +31,9 @@ from tidewolf.core.arrays import (
 )
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
 from tidewolf.core.frames import is_frame, numbers_of
-from tidewolf.core.known import (
-    Known,
+from tidewolf.core.round_info import (
     NamedPoints,
+    RoundInfo,
     as_stamps,
     as_times,
     as_unavailable,
@@ -305,8 +305,8 @@ class Stream(Value):
         Points that others proposed before each round, by name, rounds first. A row that holds a NaN
         is absent.
     unavailable : sequence or array, optional
-        The entries that are out in each round: names and places as `Known` takes them, None where
-        there are none; or an array of True and False for each entry, rounds first.
+        The entries that are out in each round: names and places as `RoundInfo` takes them, None
+        where there are none; or an array of True and False for each entry, rounds first.
     arrives : array of int, optional
         For each round the round, from 0, at whose end its feedback comes: itself or a later one; a
         number beyond the last round for never. None: every round's comes at its own end.
@@ -325,10 +325,10 @@ class Stream(Value):
     >>> tw.Stream(costs, [limits, budget]).constraints.pieces(np.array([0.5, 0.5]))
     array([[ 0. , -0.5,  0. ],
            [-0.1,  0. ,  0. ]])
-    >>> tw.Stream(costs, limits, time=["2026-03-01", "2026-03-02"]).known(1)
-    Known(time=1772409600.0)
-    >>> tw.Stream(costs, limits, unavailable=[["SEA > DEN"], None]).known(0)
-    Known(unavailable=('SEA > DEN',))
+    >>> tw.Stream(costs, limits, time=["2026-03-01", "2026-03-02"]).info(1)
+    RoundInfo(time=1772409600.0)
+    >>> tw.Stream(costs, limits, unavailable=[["SEA > DEN"], None]).info(0)
+    RoundInfo(unavailable=('SEA > DEN',))
     >>> tw.Stream(costs, limits, arrives=[1, 1])[1:].arrives  # the first comes a round late
     array([0])
     """
@@ -489,7 +489,7 @@ class Stream(Value):
             return None
         return self.played[t, ...]
 
-    def known(self, t: int) -> Known | None:
+    def info(self, t: int) -> RoundInfo | None:
         """What is known before round t, counted from 0; None where the stream says nothing of
         it.
         """
@@ -504,7 +504,7 @@ class Stream(Value):
         out = None if self.unavailable is None else self.unavailable[t]
         if time is None and context is None and not advice and out is None:
             return None
-        return Known.unchecked(time, context, NamedPoints(advice) if advice else None, out)
+        return RoundInfo.unchecked(time, context, NamedPoints(advice) if advice else None, out)
 
     def _mask(self, seen: Any) -> Bools | None:
         require_no_mask(seen, "What is seen of a stream")

@@ -118,7 +118,10 @@ def _written(arrays: dict[str, NDArray], manifest: dict[str, Any]) -> bytes:
 
 
 def with_session(
-    data: bytes, coming: int, told: Mapping[int, str], contents: Mapping[int, str | None] | None
+    data: bytes,
+    upcoming: int,
+    info_ids: Mapping[int, str],
+    contents: Mapping[int, str | None] | None,
 ) -> bytes:
     """A saved state with what its session remembers of rounds: the identities of what was known
     when they were decided, and of what was observed of them. No state depends on it; who asks or
@@ -126,29 +129,29 @@ def with_session(
     """
     if not data.startswith(_MAGIC):  # of a learner that saves in a way of its own
         return data
-    notes: dict[str, Any] = {} if coming not in told else {"known": told[coming]}
+    notes: dict[str, Any] = {} if upcoming not in info_ids else {"info": info_ids[upcoming]}
     if contents is not None:
-        pending = {number + 1: said for number, said in told.items() if number != coming}
+        pending = {number + 1: said for number, said in info_ids.items() if number != upcoming}
         observed = {number + 1: content for number, content in contents.items()}
-        notes["session"] = {"known": pending, "observed": observed}
+        notes["session"] = {"info": pending, "observed": observed}
     if not notes:
         return data
     arrays, manifest = _read(data)
     return _written(arrays, {**manifest, **notes})
 
 
-def session_of(data: bytes, coming: int) -> tuple[dict[int, str], dict[int, str | None] | None]:
+def session_of(data: bytes, upcoming: int) -> tuple[dict[int, str], dict[int, str | None] | None]:
     """The same again, from a saved state that was read already: what was known, and what was
     observed, None where that was not noted.
     """
     manifest = _read(data)[1] if data.startswith(_MAGIC) else {}
-    known, session = manifest.get("known"), manifest.get("session")
-    told = {coming: known} if isinstance(known, str) else {}
+    known, session = manifest.get("info"), manifest.get("session")
+    info_ids = {upcoming: known} if isinstance(known, str) else {}
     if not isinstance(session, dict):
-        return told, None
-    for number, said in _by_round(session.get("known")).items():
-        told[number] = said or ""
-    return told, _by_round(session.get("observed"))
+        return info_ids, None
+    for number, said in _by_round(session.get("info")).items():
+        info_ids[number] = said or ""
+    return info_ids, _by_round(session.get("observed"))
 
 
 def _by_round(notes: Any) -> dict[int, str | None]:
@@ -240,8 +243,8 @@ def _manifest(array: NDArray, size: int) -> dict[str, Any]:
 def half_sentence(error: Exception) -> str:
     """What went wrong, for the middle of a sentence."""
     what = str(error).rstrip(".")
-    told = isinstance(error, TidewolfError) or type(error) is ValueError
-    return what if told and what else f"{type(error).__name__}{f', {what}' if what else ''}"
+    info_ids = isinstance(error, TidewolfError) or type(error) is ValueError
+    return what if info_ids and what else f"{type(error).__name__}{f', {what}' if what else ''}"
 
 
 def versions_elsewhere(saved: Mapping[str, str]) -> str:

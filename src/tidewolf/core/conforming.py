@@ -43,7 +43,7 @@ def conforming(fields: Mapping[str, Any], kind: Any, begun: Any, K: HasLMO) -> A
     )
 
 
-def allowed_excess(K: HasLMO, x: Array) -> float:
+def allowed_infeasibility(K: HasLMO, x: Array) -> float:
     """How far rounding may take a member of the set out of it."""
     largest = float(namespace(x).max(namespace(x).abs(x)))
     return max(1e-6, 1e4 * eps_of(x)) * max(K.radius, largest)
@@ -53,7 +53,7 @@ def is_member(K: HasLMO, x: Any) -> bool:
     """Whether what a file holds is a point of the set, up to rounding."""
     if not is_array(x) or tuple(x.shape) != K.shape:
         return False
-    return bool(K.excess(x) <= allowed_excess(K, x))
+    return bool(K.infeasibility(x) <= allowed_infeasibility(K, x))
 
 
 def _fitting(value: Any, hint: Any, begun: Any, name: str, K: HasLMO) -> Any:

@@ -21,7 +21,7 @@
     |-- MissingExtra (ImportError)      an optional dependency is not installed
     |-- Interrupted                     a run that was told to stop; its folder goes on from there
     |-- ClusterLost                     the scheduler of a cluster does not answer
-    |-- LawBroken (AssertionError)      a user's class breaks a law of tidewolf.testing
+    |-- CheckFailed (AssertionError)      a user's class breaks a law of tidewolf.testing
     |-- UnknownSession (LookupError)    a name that no session has
     |-- TooMany                         more than a quota allows
     |   `-- Overloaded                  more than can be answered now
@@ -149,7 +149,7 @@ class ClusterLost(TidewolfError):
     """The scheduler of a cluster that does not answer, or no longer."""
 
 
-class LawBroken(TidewolfError, AssertionError):
+class CheckFailed(TidewolfError, AssertionError):
     """A class that breaks one of the laws in `tidewolf.testing`."""
 
 

@@ -136,7 +136,7 @@ class Arrival(NamedTuple):
     """Feedback on a round that was decided."""
 
     round: int
-    seen: Feedback
+    feedback: Feedback
     played: Array | None = None
     """what was played in place of the decision; None: the decision"""
     instead: Instead | None = None
@@ -156,12 +156,12 @@ those who see more.
 """
 
 
-def who_sees_what(seen: Iterable[tuple[str, str]]) -> str:
+def who_sees_what(feedback: Iterable[tuple[str, str]]) -> str:
     """Who sees something other than gradients, from pairs of a name and what it sees; empty where
     nobody does.
     """
     usual, kinds = SEES[FirstOrder], dict[str, list[str]]()
-    for name, sees in dict.fromkeys(seen):
+    for name, sees in dict.fromkeys(feedback):
         kinds.setdefault(sees, []).append(name)
     others = {sees: names for sees, names in kinds.items() if sees and sees != usual}
     if not others:
@@ -177,30 +177,30 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(all_but_last)} and {last}" if all_but_last else last
 
 
-def played_at(seen: FirstOrder, played: Array, x: Array) -> FirstOrder:
+def played_at(feedback: FirstOrder, played: Array, x: Array) -> FirstOrder:
     """Feedback on rounds played at one point, for a learner that stands at x, another one."""
     if played is x:
-        return seen
+        return feedback
     apart = played - x
-    limits = seen.limits
+    limits = feedback.limits
     if limits is not None:
         offsets = [inner(limits.gradients[i, ...], apart) for i in range(len(limits.which))]
         limits = limits._replace(offsets=limits.offsets + np.array(offsets))
-    return seen._replace(
-        loss_offset=seen.loss_offset + inner(seen.loss_gradient, apart),
-        constraint_offset=seen.constraint_offset + inner(seen.constraint_gradient, apart),
+    return feedback._replace(
+        loss_offset=feedback.loss_offset + inner(feedback.loss_gradient, apart),
+        constraint_offset=feedback.constraint_offset + inner(feedback.constraint_gradient, apart),
         limits=limits,
     )
 
 
-def limits_of(seen: FirstOrder) -> Limits:
+def limits_of(feedback: FirstOrder) -> Limits:
     """Each limit for itself; where nobody told them apart there is one."""
-    if seen.limits is not None:
-        return seen.limits
-    there = np.arange(int(seen.violation > 0.0))
-    numbers = (seen.violation, seen.constraint_slope, seen.constraint_offset)
+    if feedback.limits is not None:
+        return feedback.limits
+    there = np.arange(int(feedback.violation > 0.0))
+    numbers = (feedback.violation, feedback.constraint_slope, feedback.constraint_offset)
     violations, slopes, offsets = (np.full(len(there), float(number)) for number in numbers)
-    gradients = seen.constraint_gradient[None, ...][: len(there), ...]
+    gradients = feedback.constraint_gradient[None, ...][: len(there), ...]
     return Limits(1, there, violations, gradients, slopes, offsets)
 
 
@@ -222,7 +222,7 @@ def limits_at(constraints: Batch, x: Array, values: Array) -> Limits:
     return _by_limit(table.shape[1], which, violations, gradients, slopes, none)
 
 
-def told_apart(loss_gradient: Array, values: Any, gradients: Any = None) -> FirstOrder:
+def per_constraint_feedback(loss_gradient: Array, values: Any, gradients: Any = None) -> FirstOrder:
     """Feedback on one round from the value of each of its limits and their gradients, which may be
     left out where none is broken.
     """
@@ -245,16 +245,16 @@ def told_apart(loss_gradient: Array, values: Any, gradients: Any = None) -> Firs
     rows = taken(given, which)
     slopes = np.array([norm(rows[i, ...]) for i in range(len(which))])
     limits = Limits(len(table), which, table[which], rows, slopes, np.zeros(len(which)))
-    seen = FirstOrder(loss_gradient, 0.0, 0.0 * loss_gradient, norm(loss_gradient), 0.0, 1)
+    feedback = FirstOrder(loss_gradient, 0.0, 0.0 * loss_gradient, norm(loss_gradient), 0.0, 1)
     if len(which):
         worst = int(table.argmax())
         gradient = given[worst, ...]
-        seen = seen._replace(
+        feedback = feedback._replace(
             violation=float(table[worst]),
             constraint_gradient=gradient,
             constraint_slope=norm(gradient),
         )
-    return seen._replace(limits=limits)
+    return feedback._replace(limits=limits)
 
 
 def _by_limit(
@@ -281,13 +281,13 @@ def _by_limit(
     )
 
 
-def compared(seen: FullInformation, played: Array, x: Array) -> Instead | None:
+def compared(feedback: FullInformation, played: Array, x: Array) -> Instead | None:
     """What the round cost, and would have at the decision x; None where a function has no value
     there.
     """
     try:
-        loss, own_loss = (float(seen.losses.values(point)[0]) for point in (played, x))
-        value, own_value = (float(seen.constraints.values(point)[0]) for point in (played, x))
+        loss, own_loss = (float(feedback.losses.values(point)[0]) for point in (played, x))
+        value, own_value = (float(feedback.constraints.values(point)[0]) for point in (played, x))
     except InvalidInput:
         return None
     return Instead(loss, max(value, 0.0), own_loss, max(own_value, 0.0))
@@ -298,15 +298,15 @@ def first_order(
     constraints: Batch,
     x: Array,
     constraint_values: Array,
-    per_limit: bool = False,
+    per_constraint: bool = False,
 ) -> FirstOrder:
     """The first-order feedback of these rounds at x, given the constraints' values there; with each
     limit for itself, where that is asked for.
     """
-    seen = _first_order(losses, constraints, x, constraint_values)
-    if not per_limit:
-        return seen
-    return seen._replace(limits=limits_at(constraints, x, constraint_values))
+    feedback = _first_order(losses, constraints, x, constraint_values)
+    if not per_constraint:
+        return feedback
+    return feedback._replace(limits=limits_at(constraints, x, constraint_values))
 
 
 def _first_order(
@@ -351,17 +351,19 @@ def bandit(losses: Batch, constraints: Batch, points: Array) -> Bandit:
     return Bandit(losses.values_at(points), constraints.values_at(points))
 
 
-def require_first_order(seen: object, shape: Shape, most: int) -> None:
+def require_first_order(feedback: object, shape: Shape, most: int) -> None:
     """Refuse feedback of another kind, on too many rounds, of the wrong shape, or with a violation
     that is no number.
     """
-    if type(seen) is not FirstOrder:
-        raise WrongType(f"FirstOrder feedback is due, not {type(seen).__name__}.")
-    if not isinstance(seen.rounds, int | np.integer) or not 1 <= seen.rounds <= most:
-        raise InvalidInput(f"Feedback on {shown(seen.rounds)} rounds was given where {_due(most)}.")
-    if not is_array(seen.loss_gradient) or not is_array(seen.constraint_gradient):
+    if type(feedback) is not FirstOrder:
+        raise WrongType(f"FirstOrder feedback is due, not {type(feedback).__name__}.")
+    if not isinstance(feedback.rounds, int | np.integer) or not 1 <= feedback.rounds <= most:
+        raise InvalidInput(
+            f"Feedback on {shown(feedback.rounds)} rounds was given where {_due(most)}."
+        )
+    if not is_array(feedback.loss_gradient) or not is_array(feedback.constraint_gradient):
         raise WrongType("The gradients of FirstOrder feedback are arrays.")
-    for gradient in (seen.loss_gradient, seen.constraint_gradient):
+    for gradient in (feedback.loss_gradient, feedback.constraint_gradient):
         if gradient.shape != shape:
             raise WrongShape(
                 f"A gradient of shape {tuple(gradient.shape)} was given; the set's points have "
@@ -373,22 +375,22 @@ def require_first_order(seen: object, shape: Shape, most: int) -> None:
                 f"{gradient.dtype}."
             )
     if (
-        not isinstance(seen.violation, float | int)
-        or not 0.0 <= seen.violation <= sys.float_info.max
+        not isinstance(feedback.violation, float | int)
+        or not 0.0 <= feedback.violation <= sys.float_info.max
     ):
         raise NotFinite(
-            f"The violation must be a finite number of at least 0, not {shown(seen.violation)}."
+            f"The violation must be a finite number of at least 0, not {shown(feedback.violation)}."
         )
     # infinite where a gradient is too long to be squared
     for name in ("loss_slope", "constraint_slope"):
-        if not isinstance(slope := getattr(seen, name), float | int) or not slope >= 0.0:
+        if not isinstance(slope := getattr(feedback, name), float | int) or not slope >= 0.0:
             raise NotFinite(f"The {name} must be a number of at least 0, not {shown(slope)}.")
     for name in ("loss_offset", "constraint_offset"):
-        offset = getattr(seen, name)
+        offset = getattr(feedback, name)
         if not isinstance(offset, float | int) or not abs(offset) <= sys.float_info.max:
             raise NotFinite(f"The {name} must be a finite number, not {shown(offset)}.")
-    if seen.limits is not None:
-        require_limits(seen.limits, shape)
+    if feedback.limits is not None:
+        require_limits(feedback.limits, shape)
 
 
 def require_limits(limits: object, shape: Shape) -> None:
@@ -438,25 +440,25 @@ MODERATE = 1e100
 """Values of functions are at most this in size, so that their squares can be added up."""
 
 
-def require_bandit(seen: object, most: int) -> Bandit:
+def require_bandit(feedback: object, most: int) -> Bandit:
     """The values as copies in float64 on the host; refuses another kind, too many rounds, wrong
     lengths, and what is no moderate number.
     """
-    if type(seen) is not Bandit:
-        raise WrongType(f"Bandit feedback is due, not {type(seen).__name__}.")
-    for values in seen:
+    if type(feedback) is not Bandit:
+        raise WrongType(f"Bandit feedback is due, not {type(feedback).__name__}.")
+    for values in feedback:
         if not is_array(values):
             raise WrongType("The values of Bandit feedback are arrays, with one number a round.")
-        if values.ndim != 1 or values.shape != seen.loss_values.shape:
-            shapes = f"{tuple(seen.loss_values.shape)} and {tuple(values.shape)}"
+        if values.ndim != 1 or values.shape != feedback.loss_values.shape:
+            shapes = f"{tuple(feedback.loss_values.shape)} and {tuple(values.shape)}"
             raise WrongShape(
                 "Bandit feedback has one loss and one constraint value a round; values of shape "
                 f"{shapes} were given."
             )
-    if not 1 <= seen.rounds <= most:
-        raise InvalidInput(f"Feedback on {seen.rounds} rounds was given where {_due(most)}.")
+    if not 1 <= feedback.rounds <= most:
+        raise InvalidInput(f"Feedback on {feedback.rounds} rounds was given where {_due(most)}.")
     copies = []
-    for name, values in zip(("loss", "constraint"), seen, strict=True):
+    for name, values in zip(("loss", "constraint"), feedback, strict=True):
         values = as_direction(values, values.shape, "The values of Bandit feedback")
         copies.append(frozen(np.array(to_numpy(values), dtype=np.float64)))
         size = float(np.abs(copies[-1]).max())
@@ -468,29 +470,32 @@ def require_bandit(seen: object, most: int) -> Bandit:
     return Bandit(*copies)
 
 
-def require_full_information(seen: object, shape: Shape, most: int) -> FullInformation:
+def require_full_information(feedback: object, shape: Shape, most: int) -> FullInformation:
     """The feedback, unless it is of another kind, on too many rounds, or of functions on points of
     another shape.
     """
-    if type(seen) is not FullInformation or not all(isinstance(batch, Batch) for batch in seen):
+    if type(feedback) is not FullInformation or not all(
+        isinstance(batch, Batch) for batch in feedback
+    ):
         raise WrongType(
             "FullInformation feedback is due, a loss and a constraint a round, not "
-            f"{type(seen).__name__}."
+            f"{type(feedback).__name__}."
         )
-    for name, batch in zip(("losses", "constraints"), seen, strict=True):
+    for name, batch in zip(("losses", "constraints"), feedback, strict=True):
         if batch.shape != shape:
             raise WrongShape(
                 f"The {name} take points of shape {batch.shape}; the set's points have shape "
                 f"{shape}."
             )
-    if len(seen.losses) != len(seen.constraints):
+    if len(feedback.losses) != len(feedback.constraints):
         raise WrongShape(
-            f"{len(seen.losses)} losses and {len(seen.constraints)} constraints were given; a "
+            f"{len(feedback.losses)} losses and {len(feedback.constraints)} constraints were "
+            "given; a "
             "round has one of each."
         )
-    if not 1 <= seen.rounds <= most:
-        raise InvalidInput(f"Functions of {seen.rounds} rounds were given where {_due(most)}.")
-    return seen
+    if not 1 <= feedback.rounds <= most:
+        raise InvalidInput(f"Functions of {feedback.rounds} rounds were given where {_due(most)}.")
+    return feedback
 
 
 def _due(most: int) -> str:

@@ -120,7 +120,7 @@ class Kernel(Generic[R]):
             import numba
         except ImportError:
             return plain
-        from tidewolf.core.jit_cache import kept
+        from tidewolf.core.jit_cache import with_disk_cache
 
         called = {name: plain.__globals__.get(name) for name in _names(plain.__code__)}
         called = {name: part.compiled for name, part in called.items() if isinstance(part, Kernel)}
@@ -130,7 +130,7 @@ class Kernel(Generic[R]):
         if key is not None:  # all code of a process shares one table of symbols
             linked.__qualname__ += f"_{key[:16]}"
         dispatcher = numba.njit(nogil=True, error_model="numpy")(linked)
-        compiled: Callable[..., R] = kept(dispatcher, plain, key)
+        compiled: Callable[..., R] = with_disk_cache(dispatcher, plain, key)
         return compiled
 
     def given(self, **parts: Kernel[Any]) -> Kernel[R]:

@@ -57,7 +57,7 @@ class _UnderWay(threading.local):
 _UNDER_WAY = _UnderWay()
 
 
-def kept(dispatcher: Any, plain: FunctionType, key: str | None) -> Any:
+def with_disk_cache(dispatcher: Any, plain: FunctionType, key: str | None) -> Any:
     """The same numba function, which looks on disk before it compiles, and leaves code there."""
     if not hasattr(dispatcher, "_cache"):  # NUMBA_DISABLE_JIT, or a numba with other insides
         return dispatcher
@@ -69,7 +69,7 @@ def kept(dispatcher: Any, plain: FunctionType, key: str | None) -> Any:
 
 
 def is_kept(dispatcher: Any, args: tuple[Any, ...]) -> bool:
-    """Whether a numba function of `kept` has an entry for arguments of these types."""
+    """Whether a numba function of `with_disk_cache` has an entry for arguments of these types."""
     cache = getattr(dispatcher, "_cache", None)
     if not isinstance(cache, KernelCache) or cache.folder is None:
         return False

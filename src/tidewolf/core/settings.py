@@ -75,7 +75,7 @@ class Check(ABC):
         later.
         """
 
-    def made(self, value: Any) -> Any:
+    def build(self, value: Any) -> Any:
         """What a value that was read stands for, where a file can only name it."""
         return value
 
@@ -283,7 +283,7 @@ def settings_of(make: Any) -> dict[str, Setting]:
     """The settings of a class or of a function, by name, in their order."""
     generated = getattr(make, "__dataclass_params__", None)
     if dataclasses.is_dataclass(make) and generated is not None and generated.init:
-        hints = {f.name: (f.type, _home(make, f.name)) for f in dataclasses.fields(make)}
+        hints = {f.name: (f.type, _namespace(make, f.name)) for f in dataclasses.fields(make)}
     else:
         function = inspect.getattr_static(make, "__init__") if isinstance(make, type) else make
         plain: Any = inspect.unwrap(function)
@@ -372,7 +372,7 @@ def _checks(kind: Any) -> tuple[tuple[str, Check, bool], ...]:
     )
 
 
-def _home(kind: Any, name: str) -> dict[str, Any]:
+def _namespace(kind: Any, name: str) -> dict[str, Any]:
     """The names that an annotation was written among: those of the module of its class."""
     owner = next(c for c in kind.__mro__ if name in inspect.get_annotations(c))
     return vars(sys.modules[owner.__module__])

@@ -194,7 +194,7 @@ def _feed(digest: Any, value: object) -> None:
     if type(value) is np.ndarray:
         _feed_array(digest, value)
     elif isinstance(value, Value):
-        said = _said(value)
+        said = _given_settings(value)
         digest.update(f"{_kind_name(type(value))} {len(said)}:".encode())
         for name, part in said.items():
             digest.update(f"{name}=".encode())
@@ -237,7 +237,7 @@ def _feed_array(digest: Any, array: NDArray) -> None:
     digest.update(np.atleast_1d(array).data)
 
 
-def _said(value: Value) -> dict[str, Any]:
+def _given_settings(value: Value) -> dict[str, Any]:
     """The settings that say something, by name: neither labels nor at their default."""
     kind: Any = type(value)
     fields, labels, defaults = value.fields(), _labels(kind), _defaults(kind)

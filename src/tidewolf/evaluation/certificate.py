@@ -145,7 +145,7 @@ class Total(NamedTuple):
     measured: tuple[float, float] | None
     bound: float | None
     """from what the run measured"""
-    promise: float | None
+    guarantee: float | None
     """from what was known before it"""
     trivial: float | None
     """what no run of members can exceed"""
@@ -208,8 +208,8 @@ class Certificate(Value):
         return {
             "holds": self.holds,
             "failures": list(self.failures),
-            "checks": {c.name: _told(c) for c in self.checks},
-            "promise": {"regret": self.regret.promise, "violation": self.violation.promise},
+            "checks": {c.name: _check_record(c) for c in self.checks},
+            "guarantee": {"regret": self.regret.guarantee, "violation": self.violation.guarantee},
             "trivial": {"regret": self.regret.trivial, "violation": self.violation.trivial},
             "guards": [
                 {"name": name, "left": finite_or_none(left), "right": finite_or_none(right)}
@@ -233,7 +233,7 @@ class Certificate(Value):
         )
 
     def __str__(self) -> str:
-        rows = [("", "measured", "measured bound", "promise", "bound/trivial")]
+        rows = [("", "measured", "measured bound", "guarantee", "bound/trivial")]
         for name, total in (("regret", self.regret), ("violation", self.violation)):
             measured = "none" if total.measured is None else precise_interval(*total.measured)
             vacuous = " vacuous" if (total.ratio or 0.0) >= 1.0 else ""
@@ -242,7 +242,7 @@ class Certificate(Value):
                     name,
                     measured,
                     number_or_none(total.bound),
-                    number_or_none(total.promise),
+                    number_or_none(total.guarantee),
                     number_or_none(total.ratio) + vacuous,
                 )
             )
@@ -414,23 +414,25 @@ def certify(run: Run) -> Certificate:
         *_calls(run),
         *_guards(run),
     ]
-    bound, promise = run.bound, _promise(run)
+    bound, guarantee = run.bound, _guarantee(run)
     trivial = _trivial(run)
     violation = float(run.violations.sum())
-    regrets = Total(run.regret, bound.regret, promise.regret, trivial[0])
-    violations = Total((violation, violation), bound.violation, promise.violation, trivial[1])
+    regrets = Total(run.regret, bound.regret, guarantee.regret, trivial[0])
+    violations = Total((violation, violation), bound.violation, guarantee.violation, trivial[1])
     if not run.learner.on_average:
         checks += [*_totals(run, regrets, violations), *_limits(run)]
     untold = untold_in_words(run) if run.pending else ""
-    said = (bound.reason, untold, promise.reason)
+    said = (bound.reason, untold, guarantee.reason)
     reasons = tuple(dict.fromkeys(reason for reason in said if reason))
     guards = run.learner.guards(run.final_state)
     return Certificate(tuple(checks), regrets, violations, reasons, guards)
 
 
 def _membership(run: Run, rounding: float) -> CertificateCheck:
-    excess, found = run.max_excess, run.membership
-    return CertificateCheck("membership", found.law, excess, excess, rounding, found.how)
+    infeasibility, found = run.max_infeasibility, run.membership
+    return CertificateCheck(
+        "membership", found.law, infeasibility, infeasibility, rounding, found.how
+    )
 
 
 def _calls(run: Run) -> list[CertificateCheck]:
@@ -470,7 +472,7 @@ def _guards(run: Run) -> list[CertificateCheck]:
     return [CertificateCheck("guards", law, over, over, allowed)]
 
 
-def _promise(run: Run) -> Bound:
+def _guarantee(run: Run) -> Bound:
     horizon = run.learner.fields().get("horizon")
     if run.unseen or (run.comparator is not None and run.comparator.feasible is False):
         return Bound(None, None, run.bound.reason)
@@ -479,13 +481,13 @@ def _promise(run: Run) -> Bound:
     if any(run.stream.unavailable or ()):
         return Bound(None, None, ALL_AVAILABLE)
     losses = leaves(run.stream.losses)
-    if run.members and any(part.exp_concavity is not None for part in losses):
+    if run.experts and any(part.exp_concavity is not None for part in losses):
         return Bound(None, None, BY_GRADIENTS)
     if horizon is not None and run.rounds > horizon:
         return Bound(None, None, f"What was promised was promised for {horizon} rounds.")
-    if run.learner.per_limit:
-        return run.learner.promise(limits=len(run.limit_names))  # type: ignore[call-arg]
-    return run.learner.promise()
+    if run.learner.per_constraint:
+        return run.learner.guarantee(limits=len(run.limit_names))  # type: ignore[call-arg]
+    return run.learner.guarantee()
 
 
 def _limits(run: Run) -> list[CertificateCheck]:
@@ -518,20 +520,20 @@ def _totals(run: Run, regret: Total, violation: Total) -> list[CertificateCheck]
     checks = []
     for name, what, most in (
         ("bound", "measured bound", regret.bound),
-        ("promise", "promise", regret.promise),
+        ("guarantee", "guarantee", regret.guarantee),
     ):
         if most is not None:
             law, allowed = f"the regret is within its {what}", most + eps * (losses + abs(most))
             checks.append(CertificateCheck(f"regret {name}", law, lower, upper, allowed))
-        most = violation.promise if name == "promise" else 0.0 if denied else violation.bound
+        most = violation.guarantee if name == "guarantee" else 0.0 if denied else violation.bound
         if most is not None:
             law = f"the violation is within its {what}{denial if name == 'bound' else ''}"
             allowed = most + slack + eps * (breaches + most)
             checks.append(CertificateCheck(f"violation {name}", law, least, breaches, allowed))
-    return [*checks, *_promises(regret, violation)]
+    return [*checks, *_guarantees(regret, violation)]
 
 
-def _promises(regret: Total, violation: Total) -> list[CertificateCheck]:
+def _guarantees(regret: Total, violation: Total) -> list[CertificateCheck]:
     """Each measured bound against the promise, where there are both."""
     return [
         CertificateCheck(
@@ -539,10 +541,10 @@ def _promises(regret: Total, violation: Total) -> list[CertificateCheck]:
             f"the measured bound on the {name} is within the promise",
             bound,
             bound,
-            promise + _ROUNDING * abs(promise),
+            guarantee + _ROUNDING * abs(guarantee),
         )
-        for name, (_, bound, promise, _) in (("regret", regret), ("violation", violation))
-        if bound is not None and promise is not None
+        for name, (_, bound, guarantee, _) in (("regret", regret), ("violation", violation))
+        if bound is not None and guarantee is not None
     ]
 
 
@@ -557,7 +559,7 @@ def feasibility_slack(run: Run, rounds: int) -> float:
     return rounds * max(FEASIBILITY_TOLERANCE, 100 * eps_of(run.learner.hard_set.center)) * size
 
 
-def _told(check: CertificateCheck) -> dict[str, Any]:
+def _check_record(check: CertificateCheck) -> dict[str, Any]:
     measured, allowed = finite_or_none(check.upper), finite_or_none(check.allowed)
     told = {"holds": check.holds, "measured": measured, "allowed": allowed}
     return told | ({"how": check.how} if check.how else {})

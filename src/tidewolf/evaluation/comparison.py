@@ -43,7 +43,7 @@ from tidewolf.evaluation.frontier import (
 )
 
 COMPARISON_FORMAT = 4
-RIVAL = "SinhaVaze"
+BASELINE = "SinhaVaze"
 """Whom the others are measured by, where it takes part: exact projections."""
 FILES = ("comparison.json", "comparison.csv")
 
@@ -64,8 +64,8 @@ class Entry(NamedTuple):
     violation: float | None = None
     calls: float | None = None
     seconds: float | None = None
-    excess: float | None = None
-    """largest excess of a played point over the set"""
+    infeasibility: float | None = None
+    """largest infeasibility of a played point over the set"""
     certificate: bool | None = None
     """whether everything the run can prove about itself holds; None where that is undecided"""
     failure: str = ""
@@ -112,7 +112,7 @@ class Venue(NamedTuple):
         return next((end for end in (self.upper, self.lower) if math.isfinite(end)), None)
 
 
-class Standing(NamedTuple):
+class Ranking(NamedTuple):
     """A learner on a stream at one budget: its frontier, held against the rival's."""
 
     stream: str
@@ -149,7 +149,9 @@ class Comparison(Value):
     >>> losses = tw.functions.Linear([[1.0, 2.0]] * 4)
     >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 4))
     >>> found = tw.compare(
-    ...     [tw.LyapunovDescent, tw.rivals.SinhaVaze], {"capacities": (K, stream)}, cautions=[1, 10]
+    ...     [tw.LyapunovDescent, tw.baselines.SinhaVaze],
+    ...     {"capacities": (K, stream)},
+    ...     cautions=[1, 10],
     ... )
     >>> [point.caution for point in found.frontier("capacities", "LyapunovDescent")]
     [1.0, 10.0]
@@ -167,9 +169,9 @@ class Comparison(Value):
         return tuple(dict.fromkeys(entry.learner for entry in self.entries))
 
     @property
-    def rival(self) -> str:
+    def baseline(self) -> str:
         """Sinha & Vaze's where it takes part, else whoever comes first."""
-        return RIVAL if RIVAL in self.learners else self.learners[0]
+        return BASELINE if BASELINE in self.learners else self.learners[0]
 
     @property
     def failures(self) -> tuple[Entry, ...]:
@@ -338,11 +340,11 @@ class Comparison(Value):
             return []
         ours, solving = self.frontier(stream, learner), False
         found: list[str] = []
-        for rival in self.learners:
-            points = [p for p in self.frontier(stream, rival) if p.knob == "headroom"]
+        for baseline in self.learners:
+            points = [p for p in self.frontier(stream, baseline) if p.knob == "headroom"]
             solving = solving or bool(points)
             for theirs in undominated(points):
-                found += match_sentence(learner, ours, rival, theirs)
+                found += match_sentence(learner, ours, baseline, theirs)
         if solving and not found:
             return [f"No caution of {learner} breaks limits about as much as re-solving does."]
         return found
@@ -351,7 +353,7 @@ class Comparison(Value):
         self,
         stream: str,
         learner: str,
-        rival: str | None = None,
+        baseline: str | None = None,
         *,
         budget: float | None = None,
         seconds: float | None = None,
@@ -363,7 +365,7 @@ class Comparison(Value):
         rival's, the rival's most careful one counts. None where the rival has no points or the
         comparator is not known.
         """
-        ours, theirs = self._both(stream, learner, rival, budget, seconds)
+        ours, theirs = self._both(stream, learner, baseline, budget, seconds)
         scale = self.scale(stream)
         return (
             tuple(gap(point, theirs, scale) for point in ours)
@@ -375,7 +377,7 @@ class Comparison(Value):
         self,
         stream: str,
         learner: str,
-        rival: str | None = None,
+        baseline: str | None = None,
         *,
         budget: float | None = None,
         caution: float | None = None,
@@ -388,7 +390,7 @@ class Comparison(Value):
         """
         caution = None if caution is None else as_number(caution, "The caution", above=0.0)
         points = self.frontier(stream, learner, budget, seconds=seconds)
-        gaps = self.gaps(stream, learner, rival, budget=budget, seconds=seconds) or ()
+        gaps = self.gaps(stream, learner, baseline, budget=budget, seconds=seconds) or ()
         return max(
             (
                 above
@@ -402,7 +404,7 @@ class Comparison(Value):
         self,
         stream: str,
         learner: str,
-        rival: str | None = None,
+        baseline: str | None = None,
         *,
         budget: float | None = None,
         seconds: float | None = None,
@@ -414,7 +416,7 @@ class Comparison(Value):
         is above it, as a share of the comparator's mean loss; infinite where the learner is never
         as careful. None where one of the two has no points.
         """
-        ours, theirs = self._both(stream, learner, rival, budget, seconds)
+        ours, theirs = self._both(stream, learner, baseline, budget, seconds)
         scale = self.scale(stream)
         return shortfall(ours, theirs, scale) if ours and theirs and scale is not None else None
 
@@ -422,7 +424,7 @@ class Comparison(Value):
         self,
         stream: str,
         learner: str,
-        rival: str | None = None,
+        baseline: str | None = None,
         *,
         budget: float | None = None,
         seconds: float | None = None,
@@ -435,10 +437,10 @@ class Comparison(Value):
         rival's over the learner's. Swapping the two gives the inverse. None where one of the two
         has no points.
         """
-        ours, theirs = self._both(stream, learner, rival, budget, seconds)
+        ours, theirs = self._both(stream, learner, baseline, budget, seconds)
         return saving(ours, theirs) if ours and theirs else None
 
-    def standings(self, rival: str | None = None) -> tuple[Standing, ...]:
+    def rankings(self, baseline: str | None = None) -> tuple[Ranking, ...]:
         """Every learner on every stream at each budget, against a rival."""
         found = []
         for stream in self.streams:
@@ -449,25 +451,25 @@ class Comparison(Value):
                     points = self.frontier(stream, learner, budget)
                     slowest = max((point.seconds for point in points), default=0.0)
                     held = (
-                        self.gaps(stream, learner, rival, budget=budget),
-                        self.shortfall(stream, learner, rival, budget=budget),
-                        self.matched(stream, learner, rival, budget=budget),
-                        self.matched(stream, learner, rival, budget=budget, seconds=slowest),
+                        self.gaps(stream, learner, baseline, budget=budget),
+                        self.shortfall(stream, learner, baseline, budget=budget),
+                        self.matched(stream, learner, baseline, budget=budget),
+                        self.matched(stream, learner, baseline, budget=budget, seconds=slowest),
                     )
-                    found.append(Standing(stream, learner, budget, points, *held))
+                    found.append(Ranking(stream, learner, budget, points, *held))
         return tuple(found)
 
     def _both(
         self,
         stream: str,
         learner: str,
-        rival: str | None,
+        baseline: str | None,
         budget: float | None,
         seconds: float | None,
     ) -> tuple[tuple[Point, ...], tuple[Point, ...]]:
         ours, theirs = (
             self.frontier(stream, who, budget, seconds=seconds)
-            for who in (learner, self.rival if rival is None else rival)
+            for who in (learner, self.baseline if baseline is None else baseline)
         )
         return ours, theirs
 
@@ -486,13 +488,13 @@ class Comparison(Value):
         """Everything as plain data; infinite ends are None."""
         return {
             "format": COMPARISON_FORMAT,
-            "rival": self.rival,
+            "baseline": self.baseline,
             "streams": [
                 {**v._asdict(), "lower": finite_or_none(v.lower), "upper": finite_or_none(v.upper)}
                 for v in self.venues
             ],
             "runs": [{**e._asdict(), "regret": plain_interval(e.regret)} for e in self.entries],
-            "standings": [
+            "rankings": [
                 {
                     **{name: getattr(s, name) for name in ("stream", "learner", "budget")},
                     **{
@@ -504,7 +506,7 @@ class Comparison(Value):
                         for p, above in zip(s.points, s.gaps or repeat(None), strict=False)
                     ],
                 }
-                for s in self.standings()
+                for s in self.rankings()
             ],
         }
 
@@ -636,13 +638,13 @@ class Comparison(Value):
         )
 
     def __repr__(self) -> str:
-        lines, standings = [], self.standings()
+        lines, rankings = [], self.rankings()
         for stream in self.streams:
             lines.append(f"{stream}: {self.about(stream)}")
-            its = [standing for standing in standings if standing.stream == stream]
-            names = [standing_name(standing) for standing in its]
+            its = [ranking for ranking in rankings if ranking.stream == stream]
+            names = [ranking_name(ranking) for ranking in its]
             for first, columns in TABLES:
-                shown = [(c.title, *standing_cells(c, its)) for c in applying(columns, its)]
+                shown = [(c.title, *ranking_cells(c, its)) for c in applying(columns, its)]
                 rows = list(zip((first, *names), *shown, strict=True))
                 lines += [f"  {line}".rstrip() for line in aligned(rows)]
             said = [
@@ -655,132 +657,131 @@ class Comparison(Value):
         if sees := who_sees_what((entry.learner, entry.sees) for entry in self.entries):
             lines.append(sees)
         lines.append(
-            f"Gap and shortfall are against {self.rival}, in % of {self.share_of()}; up to 0.5 is "
+            f"Gap and shortfall are against {self.baseline}, in % of {self.share_of()}; up to 0.5 "
+            "is "
             "on its frontier."
         )
         return "\n".join([*lines, *self.warnings()])
 
 
-class StandingColumn(NamedTuple):
+class RankingColumn(NamedTuple):
     """A number of a standing, as tables show it; ranges where caution moves."""
 
     title: str
     narrow_title: str
     """what it is called where there is little room"""
-    cell: Callable[[Standing], str]
+    cell: Callable[[Ranking], str]
     """of a standing with points"""
     rank: int = 0
     """where there is little room, columns of the highest rank go first"""
-    applies: Callable[[Standing], bool] = lambda standing: True
+    applies: Callable[[Ranking], bool] = lambda ranking: True
     """tables leave it out where it applies to none of theirs"""
 
 
-def _over_points(form: str, number: Callable[[Point], float | None]) -> Callable[[Standing], str]:
-    def cell(standing: Standing) -> str:
-        numbers = [number(point) for point in standing.points]
+def _over_points(form: str, number: Callable[[Point], float | None]) -> Callable[[Ranking], str]:
+    def cell(ranking: Ranking) -> str:
+        numbers = [number(point) for point in ranking.points]
         known = [each for each in numbers if each is not None]
         return _range(known, form) if len(known) == len(numbers) else "unknown"
 
     return cell
 
 
-def _gaps(standing: Standing) -> str:
-    if standing.gaps is None:
-        return _NO_RIVAL
-    return _range([100.0 * above for above in standing.gaps], "+.2f")
+def _gaps(ranking: Ranking) -> str:
+    if ranking.gaps is None:
+        return _NO_BASELINE
+    return _range([100.0 * above for above in ranking.gaps], "+.2f")
 
 
-_NO_RIVAL = "no rival"
+_NO_BASELINE = "no rival"
 """What is said where the one to be held against was refused."""
 
 
-def _shortfall(standing: Standing) -> str:
-    if standing.shortfall is None:
-        return _NO_RIVAL
+def _shortfall(ranking: Ranking) -> str:
+    if ranking.shortfall is None:
+        return _NO_BASELINE
     return (
-        f"{100.0 * standing.shortfall:+.2f}"
-        if math.isfinite(standing.shortfall)
+        f"{100.0 * ranking.shortfall:+.2f}"
+        if math.isfinite(ranking.shortfall)
         else "never as careful"
     )
 
 
-def _times(saving: float | None, without: str = _NO_RIVAL) -> str:
+def _times(saving: float | None, without: str = _NO_BASELINE) -> str:
     if saving is None:
         return without
     return f"{saving:.3g}x" if math.isfinite(saving) else "breaks none"
 
 
-def _microseconds(standing: Standing) -> str:
-    return f"{1e6 * statistics.median(point.seconds for point in standing.points):.0f}"
+def _microseconds(ranking: Ranking) -> str:
+    return f"{1e6 * statistics.median(point.seconds for point in ranking.points):.0f}"
 
 
-def _solving(standing: Standing) -> bool:
-    return any(point.solves for point in standing.points)
+def _solving(ranking: Ranking) -> bool:
+    return any(point.solves for point in ranking.points)
 
 
 def _broken(point: Point) -> float | None:
     return None if point.broken is None else 100.0 * point.broken
 
 
-STANDING_COLUMNS = (
-    StandingColumn("loss", "loss", _over_points(".5g", lambda point: point.loss), 3),
-    StandingColumn(
+RANKING_COLUMNS = (
+    RankingColumn("loss", "loss", _over_points(".5g", lambda point: point.loss), 3),
+    RankingColumn(
         "regret",
         "regret",
         _over_points(".4g", lambda point: point.regret),
-        applies=lambda standing: any(point.regret is not None for point in standing.points),
+        applies=lambda ranking: any(point.regret is not None for point in ranking.points),
     ),
-    StandingColumn("violation", "violation", _over_points(".3g", lambda point: point.violation)),
-    StandingColumn("calls", "calls", _over_points(".3g", lambda point: point.calls)),
-    StandingColumn(
+    RankingColumn("violation", "violation", _over_points(".3g", lambda point: point.violation)),
+    RankingColumn("calls", "calls", _over_points(".3g", lambda point: point.calls)),
+    RankingColumn(
         "LP solves", "LPs", _over_points(".3g", lambda point: point.solves), 2, applies=_solving
     ),
-    StandingColumn("gap %", "gap\n%", _gaps),
-    StandingColumn("shortfall %", "shortfall\n%", _shortfall),
-    StandingColumn("less violation", "less\nbroken", lambda standing: _times(standing.saving)),
-    StandingColumn(
+    RankingColumn("gap %", "gap\n%", _gaps),
+    RankingColumn("shortfall %", "shortfall\n%", _shortfall),
+    RankingColumn("less violation", "less\nbroken", lambda ranking: _times(ranking.saving)),
+    RankingColumn(
         "in equal time",
         "in equal\ntime",
-        lambda standing: _times(standing.saving_in_time, "rival slower"),
+        lambda ranking: _times(ranking.saving_in_time, "rival slower"),
         1,
     ),
-    StandingColumn("microseconds a round", "micro-\nsecs", _microseconds),
+    RankingColumn("microseconds a round", "micro-\nsecs", _microseconds),
 )
-STANDING_ROUND_COLUMNS = (
-    StandingColumn("broken %", "broken\n%", _over_points(".2g", _broken)),
-    StandingColumn(
+RANKING_ROUND_COLUMNS = (
+    RankingColumn("broken %", "broken\n%", _over_points(".2g", _broken)),
+    RankingColumn(
         "violation p99", "violation\np99", _over_points(".2g", lambda p: p.violation_p99)
     ),
-    StandingColumn(
+    RankingColumn(
         "violation worst", "\nworst", _over_points(".2g", lambda point: point.violation_worst)
     ),
-    StandingColumn("churn", "churn\nmean", _over_points(".2g", lambda point: point.churn)),
-    StandingColumn("churn p99", "\np99", _over_points(".2g", lambda point: point.churn_p99), 2),
-    StandingColumn(
+    RankingColumn("churn", "churn\nmean", _over_points(".2g", lambda point: point.churn)),
+    RankingColumn("churn p99", "\np99", _over_points(".2g", lambda point: point.churn_p99), 2),
+    RankingColumn(
         "churn worst", "\nworst", _over_points(".2g", lambda point: point.churn_worst), 1
     ),
 )
 """How bad rounds get, beside the means."""
-TABLES = (("learner", STANDING_COLUMNS), ("a round", STANDING_ROUND_COLUMNS))
+TABLES = (("learner", RANKING_COLUMNS), ("a round", RANKING_ROUND_COLUMNS))
 """The tables of standings, and what their first columns are called."""
 
 
-def applying(
-    columns: Sequence[StandingColumn], standings: Sequence[Standing]
-) -> list[StandingColumn]:
+def applying(columns: Sequence[RankingColumn], rankings: Sequence[Ranking]) -> list[RankingColumn]:
     """The columns that a table of these standings has."""
-    return [column for column in columns if any(map(column.applies, standings))]
+    return [column for column in columns if any(map(column.applies, rankings))]
 
 
-def standing_name(standing: Standing) -> str:
+def ranking_name(ranking: Ranking) -> str:
     """A learner, and its budget where it has one."""
-    budget = "" if standing.budget is None else f" at {standing.budget:g}"
-    return f"{standing.learner}{budget}"
+    budget = "" if ranking.budget is None else f" at {ranking.budget:g}"
+    return f"{ranking.learner}{budget}"
 
 
-def standing_cells(column: StandingColumn, standings: Sequence[Standing]) -> list[str]:
+def ranking_cells(column: RankingColumn, rankings: Sequence[Ranking]) -> list[str]:
     """A column, one cell for each standing."""
-    return [column.cell(standing) if standing.points else "refused" for standing in standings]
+    return [column.cell(ranking) if ranking.points else "refused" for ranking in rankings]
 
 
 def require_free(folder: str | os.PathLike[str], names: Sequence[str], force: bool) -> Path:
@@ -814,7 +815,7 @@ def _point(group: Sequence[Entry], by_regret: bool) -> Point | None:
         statistics.fmean(violations),
         statistics.fmean(calls),
         statistics.fmean(seconds),
-        max(entry.excess or 0.0 for entry in group),
+        max(entry.infeasibility or 0.0 for entry in group),
         solves=_mean(entry.solves for entry in group),
         violation_p99=_mean(entry.violation_p99 for entry in group),
         violation_worst=_largest(entry.violation_worst for entry in group),

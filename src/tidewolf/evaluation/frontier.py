@@ -47,8 +47,8 @@ class Point(NamedTuple):
     calls: float
     """oracle calls made"""
     seconds: float
-    excess: float
-    """largest excess of a played point over the set, in any round of any seed"""
+    infeasibility: float
+    """largest infeasibility of a played point over the set, in any round of any seed"""
     solves: float | None = None
     """linear programs solved; this and what follows is None where it was not measured"""
     violation_p99: float | None = None
@@ -81,33 +81,40 @@ class Point(NamedTuple):
         return f"{self.knob} {self.value:g}" if self.knob else ""
 
 
-def gap(ours: Point, rival: Sequence[Point], scale: float) -> float:
+def gap(ours: Point, baseline: Sequence[Point], scale: float) -> float:
     """By how much our regret is above the rival's best at our violation, as a share of `scale`."""
-    near = [point.level for point in rival if point.violation <= VIOLATION_SLACK * ours.violation]
-    best = min(near) if near else min(rival, key=lambda point: (point.violation, point.level)).level
+    near = [
+        point.level for point in baseline if point.violation <= VIOLATION_SLACK * ours.violation
+    ]
+    best = (
+        min(near) if near else min(baseline, key=lambda point: (point.violation, point.level)).level
+    )
     return _share(ours.level - best, scale)
 
 
-def shortfall(ours: Sequence[Point], rival: Sequence[Point], scale: float) -> float:
+def shortfall(ours: Sequence[Point], baseline: Sequence[Point], scale: float) -> float:
     """By how much the rival's worst matched point is out of our reach, as a share of `scale`;
     infinite where we are never as careful.
     """
     found = []
-    for theirs in rival:
+    for theirs in baseline:
         careful = (p.level for p in ours if p.violation <= VIOLATION_SLACK * theirs.violation)
         found.append(_share(_least(careful) - theirs.level, scale))
     return max(found)
 
 
-def saving(ours: Sequence[Point], rival: Sequence[Point]) -> float:
+def saving(ours: Sequence[Point], baseline: Sequence[Point]) -> float:
     """How many times less violation at equal regret, in the median over the levels of regret that
     both reach.
     """
-    reached = max(min(point.level for point in points) for points in (ours, rival))
-    levels = sorted({point.level for point in (*ours, *rival) if point.level >= reached})
+    reached = max(min(point.level for point in points) for points in (ours, baseline))
+    levels = sorted({point.level for point in (*ours, *baseline) if point.level >= reached})
     logs = [
         _log_ratio(
-            *(_least(p.violation for p in points if p.level <= level) for points in (rival, ours))
+            *(
+                _least(p.violation for p in points if p.level <= level)
+                for points in (baseline, ours)
+            )
         )
         for level in levels
     ]

@@ -34,7 +34,7 @@ COMBINATION = "through the convex combination of vertices"
 
 
 class Membership:
-    """The largest excess so far, and how it is known."""
+    """The largest infeasibility so far, and how it is known."""
 
     def __init__(self, K: HasLMO) -> None:
         self._K = K
@@ -64,64 +64,68 @@ class Membership:
 
     @property
     def worst(self) -> float:
-        """The largest excess of those that were asked."""
+        """The largest infeasibility of those that were asked."""
         return self._worst
 
     def took(self, points: int, worst: float) -> None:
-        """So many more points, each asked elsewhere; the largest excess is now this."""
+        """So many more points, each asked elsewhere; the largest infeasibility is now this."""
         self._points += points
         self._asked += points
         self._note(worst)
 
     def _prove(self, active: ActiveSet, x: Array) -> None:
-        excess = self._through(active, x)
-        if excess <= membership_tolerance(x, self._K.radius):
+        infeasibility = self._through(active, x)
+        if infeasibility <= membership_tolerance(x, self._K.radius):
             self._combined += 1
-            self._note(excess)
+            self._note(infeasibility)
         else:
             self._ask(x)
 
     def _through(self, active: ActiveSet, x: Array) -> float:
-        """How far x may be from the set, or the largest excess of a vertex; inf where w < 0."""
+        """How far x may be from the set, or the largest infeasibility of a vertex; inf where w <
+        0.
+        """
         weights, c = active.weights, self._K.center
         if not bool((weights >= 0.0).all()):
             return math.inf
         away = x - active.atoms.combine(weights, x)
         off = abs(1.0 - float(weights.sum())) * (math.sqrt(inner(c, c)) + self._K.radius)
-        excesses = self._excesses(active.atoms, len(weights))
-        vertices = float(np.max(excesses[weights > 0.0], initial=0.0))
+        infeasibilities = self._infeasibilities(active.atoms, len(weights))
+        vertices = float(np.max(infeasibilities[weights > 0.0], initial=0.0))
         return max(math.sqrt(inner(away, away)) + off, vertices)
 
-    def _excesses(self, atoms: Atoms, count: int) -> Floats:
+    def _infeasibilities(self, atoms: Atoms, count: int) -> Floats:
         """The excess of each of the first rows of a table; related tables share vertices."""
         assert isinstance(self._K, CostlyMembership)
         known: dict[int, tuple[Vertex, float]] = {}
         if atoms is not self._atoms:
-            known = {id(vertex): (vertex, excess) for vertex, excess in self._vertices}
+            known = {
+                id(vertex): (vertex, infeasibility) for vertex, infeasibility in self._vertices
+            }
             self._atoms, self._vertices = atoms, []
         for vertex in atoms.vertices[len(self._vertices) : count]:
-            new = known.get(id(vertex)) or (vertex, self._K.vertex_excess(vertex))
+            new = known.get(id(vertex)) or (vertex, self._K.vertex_infeasibility(vertex))
             self._vertices.append(new)
-        return np.array([excess for _, excess in self._vertices[:count]])
+        return np.array([infeasibility for _, infeasibility in self._vertices[:count]])
 
     def _ask(self, x: Array) -> None:
         self._asked += 1
-        self._note(self._K.excess(x))
+        self._note(self._K.infeasibility(x))
 
-    def _note(self, excess: float) -> None:
-        if not excess <= self._worst:  # a NaN is the worst
-            self._worst = excess
+    def _note(self, infeasibility: float) -> None:
+        if not infeasibility <= self._worst:  # a NaN is the worst
+            self._worst = infeasibility
 
     @property
-    def excess(self) -> float:
+    def infeasibility(self) -> float:
         """The largest; points that wait are asked now, once."""
-        self._settle()
+        self._flush()
         if self._last is not None:
             self._ask(self._last)
             self._last = None
         return self._worst
 
-    def _settle(self) -> None:
+    def _flush(self) -> None:
         while self._waiting:
             self._ask(self._waiting.pop(0))
 
@@ -149,7 +153,7 @@ class Membership:
 
     def parts(self) -> tuple[Any, ...]:
         """Everything as numbers, for a file; points that wait are asked for that."""
-        self._settle()
+        self._flush()
         last = None if self._last is None else to_numpy(self._last)
         return self._worst, self._points, self._combined, self._asked, last
 

@@ -161,7 +161,7 @@ def _violation(run: Run) -> float:
 
 def _allowed(total: Total) -> list[str]:
     """What theory allows a total: from what the run measured, and from what was known before it."""
-    allowed = (("measured bound:", total.bound), ("promised:", total.promise))
+    allowed = (("measured bound:", total.bound), ("promised:", total.guarantee))
     return [f"{what} at most {number(most)}" for what, most in allowed if most is not None]
 
 
@@ -385,15 +385,15 @@ METRICS: tuple[Metric, ...] = (
         columns=(SweepColumn("seconds", float),),
     ),
     Metric(
-        "max_excess",
+        "max_infeasibility",
         "How far a played point ever was outside the hard set.",
-        lambda run: run.max_excess,
+        lambda run: run.max_infeasibility,
         unit="units of points",
         less_is_better=True,
-        title="largest excess",
-        narrow_title="largest\nexcess",
+        title="largest infeasibility",
+        narrow_title="largest\ninfeasibility",
         rank=3,
-        columns=(SweepColumn("max_excess", float),),
+        columns=(SweepColumn("max_infeasibility", float),),
     ),
     Metric(
         "feasible_in_hindsight",
@@ -476,10 +476,10 @@ METRICS: tuple[Metric, ...] = (
         lambda run: run.limits.plain(),
     ),
     Metric(
-        "members",
+        "experts",
         "Whom the learner mixed: weights, guard, totals, linear programs and oracle calls of each; "
         "empty where it holds one point alone.",
-        lambda run: run.members.plain(),
+        lambda run: run.experts.plain(),
     ),
 )
 """In the order of summary.json."""

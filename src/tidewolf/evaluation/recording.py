@@ -218,7 +218,7 @@ class Recording:
         self.losses[now] = self._finite(columns[:, LOSS], "loss")
         self.violations[now] = np.maximum(self._finite(columns[:, VALUE], "constraint"), 0.0)
         self.distances[now], self.calls[now] = columns[:, APART], columns[:, SPENT]
-        excess, *worst, updates, moved, _, kept, part = records.marks.tolist()
+        infeasibility, *worst, updates, moved, _, kept, part = records.marks.tolist()
         K = self.learner.hard_set
         sample: list[ProjectionRecord | Weighed]
         if found.weighed:
@@ -228,7 +228,7 @@ class Recording:
                 ProjectionRecord(K, x, before, y, 0.0, 0.0)
                 for x, before, y in records.given_away(int(kept))
             ]
-        self.membership.took(found.done, excess)
+        self.membership.took(found.done, infeasibility)
         self.audit.took(worst, int(updates), int(moved), sample)
         self.movement.took(columns[:, CHURN], records.last)
         self.trajectory.took(found.done, records.total, int(part))
@@ -426,8 +426,8 @@ class Recording:
             type(slopes) is float and 0.0 <= slopes < np.inf for slopes in found.untold
         ):
             raise ValueError("the slopes of rounds it was not told of are no numbers of at least 0")
-        excess, *counts, last = found.membership
-        if type(excess) is not float or not all(
+        infeasibility, *counts, last = found.membership
+        if type(infeasibility) is not float or not all(
             type(count) is int and count >= 0 for count in counts
         ):
             raise ValueError("its membership counts what cannot be counted")

@@ -25,11 +25,11 @@ from tidewolf.evaluation.certificate import (
     untold_in_words,
 )
 from tidewolf.evaluation.decisions import Decisions, KeptDecisions, decisions_of
+from tidewolf.evaluation.experts import Experts
 from tidewolf.evaluation.formatting import data_frame
 from tidewolf.evaluation.hindsight_words import infeasible_sentences, regret_words
 from tidewolf.evaluation.limits import SHOWN as SHOWN_LIMITS
 from tidewolf.evaluation.limits import Breaches, RunLimits
-from tidewolf.evaluation.members import Members
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.metrics import plain_metrics, round_columns, spread_lines
 from tidewolf.evaluation.recording import Recording, RunProgress
@@ -44,7 +44,7 @@ from tidewolf.methods.late import Overrides
 
 PROGRESS_SECONDS = 0.1
 """How often progress is told."""
-SHOWN_MEMBERS = 6
+SHOWN_EXPERTS = 6
 """How many members a printed run names."""
 
 
@@ -132,9 +132,11 @@ class Run(Record):
     decisions: Decisions | None = None
 
     @property
-    def max_excess(self) -> float:
-        """The largest excess of a played point over the set, as far as `membership` knows it."""
-        return self.membership.excess
+    def max_infeasibility(self) -> float:
+        """The largest infeasibility of a played point over the set, as far as `membership` knows
+        it.
+        """
+        return self.membership.infeasibility
 
     @property
     def oracle_calls(self) -> int:
@@ -146,11 +148,11 @@ class Run(Record):
         return int(self.round_solves.sum())
 
     @cached_property
-    def members(self) -> Members:
+    def experts(self) -> Experts:
         """Whom the learner mixed, one row each, with what the run may have lost to it; none for a
         learner that holds one point alone. Prints as a table.
         """
-        return Members(self.learner.members(self.final_state))
+        return Experts(self.learner.experts(self.final_state))
 
     @cached_property
     def limit_names(self) -> tuple[str, ...]:
@@ -160,7 +162,7 @@ class Run(Record):
     @cached_property
     def limits(self) -> RunLimits:
         """Each limit by name, how much it was broken and the most that theory allows, where the
-        learner has a weight for each (`per_limit=True`); else none. Prints as a table.
+        learner has a weight for each (`per_constraint=True`); else none. Prints as a table.
         """
         found, each = self.learner.limit_bounds(self), self.each_violation
         if self.pending:  # of the rounds that were told of
@@ -368,7 +370,7 @@ class Run(Record):
                 The same on average over the rounds.
             seconds, in seconds; less is better
                 What acting, evaluating and learning took, compiling not counted.
-            max_excess, in units of points; less is better
+            max_infeasibility, in units of points; less is better
                 How far a played point ever was outside the hard set.
             feasible_in_hindsight
                 Whether some fixed point keeps every limit; None where that is not
@@ -397,7 +399,7 @@ class Run(Record):
             limits
                 Each limit by name, by how much it was broken, and its bound, where the
                 learner has a weight for each; else empty.
-            members
+            experts
                 Whom the learner mixed: weights, guard, totals, linear programs and
                 oracle calls of each; empty where it holds one point alone.
         """
@@ -448,7 +450,7 @@ class Run(Record):
         return (
             f"Run of {self.learner!r}\n  rounds {self.rounds}{unseen}, {self._costs()}, "
             f"{regret_words(self)}, violation {self.violations.sum():.6g}, oracle calls "
-            f"{self.oracle_calls}{solves}, largest excess {self.max_excess:.2g}, "
+            f"{self.oracle_calls}{solves}, largest infeasibility {self.max_infeasibility:.2g}, "
             f"{self.seconds:.3g} s{lines}{self._worst_limits()}{verdict}{unknown}"
         )
 
@@ -477,8 +479,8 @@ class Run(Record):
         best = self.comparator
         method = "" if best is None or best.infeasibility is not None else best.method
         found = f"\n  best fixed point in hindsight by: {method}" if method else ""
-        members = "".join(f"\n  {line}" for line in self.members.lines(SHOWN_MEMBERS))
-        return f"{self!r}{found}{members}\n{self.certificate}"
+        experts = "".join(f"\n  {line}" for line in self.experts.lines(SHOWN_EXPERTS))
+        return f"{self!r}{found}{experts}\n{self.certificate}"
 
 
 def run(
@@ -495,7 +497,7 @@ def run(
     Parameters
     ----------
     learner : Learner
-        Who plays: `tw.LyapunovDescent(K)`, any other of `tw.learners` and `tw.rivals`, or one's
+        Who plays: `tw.LyapunovDescent(K)`, any other of `tw.learners` and `tw.baselines`, or one's
         own.
     stream : Stream
         The losses and constraints of the rounds.

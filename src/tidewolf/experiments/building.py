@@ -129,7 +129,7 @@ def value_of(setting: Setting, value: Any, place: Place, read: Reader = read_val
     if setting.check is None:
         return value
     try:
-        return setting.check.made(value)
+        return setting.check.build(value)
     except TidewolfError as error:
         raise with_location(error, place) from None
 

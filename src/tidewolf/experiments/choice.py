@@ -71,7 +71,7 @@ class Choice:
 
     def table(self, key: str = "kind") -> dict[str, Any]:
         """What a file says of it: its name under `key`, then its settings."""
-        return {key: self.name, **{name: _said(value) for name, value in self.settings}}
+        return {key: self.name, **{name: _table_of(value) for name, value in self.settings}}
 
 
 def as_pair(owner: str, pair: Any) -> tuple[str, Any]:
@@ -102,7 +102,7 @@ def sayable(value: Any) -> bool:
     return number or isinstance(value, bool | int | str | Choice)
 
 
-def _said(value: Any) -> Any:
+def _table_of(value: Any) -> Any:
     if isinstance(value, Choice):
         return value.table()
-    return [_said(item) for item in value] if isinstance(value, tuple) else value
+    return [_table_of(item) for item in value] if isinstance(value, tuple) else value

@@ -111,9 +111,11 @@ def compare(
     >>> losses = tw.functions.Linear([[1.0, 2.0]] * 4)
     >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 4))
     >>> found = tw.compare(
-    ...     [tw.LyapunovDescent, tw.rivals.SinhaVaze], {"capacities": (K, stream)}, cautions=[1, 10]
+    ...     [tw.LyapunovDescent, tw.baselines.SinhaVaze],
+    ...     {"capacities": (K, stream)},
+    ...     cautions=[1, 10],
     ... )
-    >>> found.learners, found.rival, len(found.entries)
+    >>> found.learners, found.baseline, len(found.entries)
     (('LyapunovDescent', 'SinhaVaze'), 'SinhaVaze', 4)
     """
     as_callback(progress, "progress, which is told how far each run is,")
@@ -400,7 +402,7 @@ def _entry(entry: Entry, row: Row) -> Entry:
         violation=told["violation_mean"],
         calls=told["calls_per_round"],
         seconds=row["seconds"] / rounds,
-        excess=row["max_excess"],
+        infeasibility=row["max_infeasibility"],
         certificate=told["certificate"],
         solves=told["solves_per_round"],
         churn=told["churn_mean"],

@@ -57,14 +57,14 @@ class Route(NamedTuple):
     volume: float
 
 
-class Wanted(NamedTuple):
+class FileChoice(NamedTuple):
     """Which files are written."""
 
     parquet: bool
     csv: bool
 
     @classmethod
-    def of(cls, form: str | None, cells: int) -> Wanted:
+    def of(cls, form: str | None, cells: int) -> FileChoice:
         """What a form asks for; None: Parquet, and CSV where it is small."""
         if form is None:
             return cls(True, cells <= CSV_CELLS)
@@ -82,7 +82,7 @@ def write_decisions(
     """The table of these decisions as NAME.parquet and NAME.csv, those that are asked for; dates
     are in UTC, and are written on the clock of a zone, with their offset, where there is one.
     """
-    wanted = Wanted.of(form, found.points.size)
+    wanted = FileChoice.of(form, found.points.size)
     rows = max(1, _PART // max(1, len(found.names)))
     parts = range(0, len(found), rows)
     key = table_key(found, zone)
@@ -113,7 +113,7 @@ def write_tunnels(folder: Path, problem: Problem) -> None:
 
 
 def _tunnel_name(net: Network, tunnel: Tunnel) -> str:
-    return PathShare("", tunnel.nodes, 0.0, 0.0, net.told_apart(tunnel.links)).name
+    return PathShare("", tunnel.nodes, 0.0, 0.0, net.distinct_names(tunnel.links)).name
 
 
 def write_paths(
@@ -134,7 +134,7 @@ def write_paths(
     every = max(1, math.ceil(len(found) * count / MOST_SPLITS))
     kept = np.arange(0, len(found), every)
     routes = [_large(each, smallest) for each in _routes(problem, found.points, kept)]
-    wanted = Wanted.of(form, 5 * sum(map(len, routes)))
+    wanted = FileChoice.of(form, 5 * sum(map(len, routes)))
     key = table_key(found, zone)
     at = np.repeat(kept, list(map(len, routes)))
     rows = [route for each in routes for route in each]

@@ -365,7 +365,7 @@ class Experiment:
         elif not self.as_run:
             return self
         told = tuple(
-            _told(each, problem)
+            _with_season(each, problem)
             if self.names_nobody or (each.name in self.as_run and not each.settings)
             else each
             for each in taking
@@ -450,7 +450,7 @@ class Experiment:
         if isinstance(self.stream, Choice):
             stream = self.stream.table("problem")
         else:
-            stream = {name: _said(part) for name, part in _given(self.stream).items()}
+            stream = {name: _table_of(part) for name, part in _given(self.stream).items()}
         outputs = {
             "folder": None if self.folder is None else str(self.folder),
             "checkpoint_seconds": self.checkpoint_seconds,
@@ -469,7 +469,7 @@ class Experiment:
             "stream": stream,
             "sweep": dict(self.swept) or None,
             "learners": [each.table("name") for each in self.learners],
-            "files": said_format(self.files) or None,
+            "files": format_table(self.files) or None,
             "outputs": outputs,
         }
         return to_toml({key: value for key, value in data.items() if value is not None})
@@ -489,7 +489,7 @@ def maker(entrant: Choice, K: ConvexSet, network: Network | None) -> Callable[..
 _USUAL = (BUILTIN_LEARNERS, DEFAULT_LEARNERS)
 
 
-def _told(choice: Choice, problem: Problem) -> Choice:
+def _with_season(choice: Choice, problem: Problem) -> Choice:
     """An Ensemble with the season of a problem, and with re-solving for advice: with the last round
     and with that of a period ago; others as they are.
     """
@@ -594,7 +594,7 @@ def _given(tables: Tables) -> dict[str, Any]:
     }
 
 
-def _said(part: Any) -> Any:
+def _table_of(part: Any) -> Any:
     """What a file says of one part of a stream."""
     if isinstance(part, tuple):
         return {name: str(path) for name, path in part}
@@ -610,7 +610,7 @@ def _absolute(part: Any) -> Any:
     return part.absolute() if isinstance(part, Path) else part
 
 
-def said_format(files: FileFormat) -> dict[str, str]:
+def format_table(files: FileFormat) -> dict[str, str]:
     """What a file says of a format: all that is not at its default."""
     return {
         each.name: value

@@ -564,7 +564,16 @@ def incumbent_record(found: Sequence[Finished]) -> dict[str, Any]:
     if first.incumbent is None:
         return {}
     told = first.incumbent.summary()
-    kept = ("rounds", "loss", "churn", "regret", "hindsight", "violation", "broken", "max_excess")
+    kept = (
+        "rounds",
+        "loss",
+        "churn",
+        "regret",
+        "hindsight",
+        "violation",
+        "broken",
+        "max_infeasibility",
+    )
     return {"incumbent": {**{key: told[key] for key in kept}, "saved": first.saved}}
 
 

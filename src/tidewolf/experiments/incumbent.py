@@ -68,13 +68,13 @@ class Incumbent(Learner[State]):
     def start(self) -> State:
         return State()
 
-    def act(self, state: State, known: Any = None) -> Array:
+    def act(self, state: State, info: Any = None) -> Array:
         return self.points[min(state.t, len(self.points) - 1), ...]
 
     def rounds_left(self, state: State) -> int:
         return 1
 
-    def update(self, state: State, seen: Any) -> State:
+    def update(self, state: State, feedback: Any) -> State:
         return State(state.t + 1)
 
     def bound(self, record: Record) -> Bound:
@@ -134,7 +134,7 @@ def play_incumbent(incumbent: Incumbent, problem: Problem, comparator: Comparato
 def _columns(table: Table, names: Sequence[str], problem: Problem, path: Path) -> Int64s:
     """The place of each entry's column; -1 where it has none."""
     place = {name: i for i, name in enumerate(table.columns)}
-    known = {*names, _ROUND}
+    info = {*names, _ROUND}
     if not place.keys() & set(names):
         hint = did_you_mean(names[0], table.columns)
         raise InvalidInput(
@@ -143,7 +143,7 @@ def _columns(table: Table, names: Sequence[str], problem: Problem, path: Path) -
             f"decisions.csv: {listed(names)}."
         )
     for name in table.columns:
-        if name not in known and np.any(table.values[:, place[name]] != 0.0):
+        if name not in info and np.any(table.values[:, place[name]] != 0.0):
             row = int(np.flatnonzero(table.values[:, place[name]])[0])
             raise InvalidInput(
                 f'{table.places[row]}, column "{name}": nothing is decided under that name here'
@@ -211,10 +211,10 @@ def _members(points: Floats, places: Sequence[str], problem: Problem) -> tuple[A
     project: ExactProjection | None = None
     for i, where in enumerate(places):
         x = found[i, ...]
-        excess = float(K.excess(x))
-        if excess <= 0.5 * membership_tolerance(x, K.radius):
+        infeasibility = float(K.infeasibility(x))
+        if infeasibility <= 0.5 * membership_tolerance(x, K.radius):
             continue
-        if not excess <= most:
+        if not infeasibility <= most:
             raise InvalidInput(f"{where}: the row is no decision: {_why(to_numpy(x), problem)}")
         try:
             project = ExactProjection(K) if project is None else project
@@ -237,7 +237,7 @@ def _why(x: Floats, problem: Problem) -> str:
     K, net = problem.K, problem.network
     if net is None:
         return (
-            f"it is {float(K.excess(like(x, K.center))):.3g} outside the set, where "
+            f"it is {float(K.infeasibility(like(x, K.center))):.3g} outside the set, where "
             f"{TOLERANCE * K.radius:.3g} is allowed for rounding. Entries are decisions as "
             "decisions.csv has them, on flows shares of each commodity's demand and not volumes: "
             "what enters a node leaves it, and the shares of a commodity sum to 1."
@@ -274,11 +274,12 @@ def _why(x: Floats, problem: Problem) -> str:
                 f"{went[node]:.4g} goes out{''.join(f' and {each} there' for each in due)}"
             )
     if not said:
-        excess = float(K.excess(like(x, K.center)))
-        return f"it is {excess:.3g} outside the set of decisions: a share is above what is allowed."
+        infeasibility = float(K.infeasibility(like(x, K.center)))
+        apart = f"it is {infeasibility:.3g} outside the set of decisions"
+        return f"{apart}: a share is above what is allowed."
     if scales.min() > 0.0 and scales.max() > 1.0 + TOLERANCE:
         shares = like(x / scales[net.owner], K.center)
-        if float(K.excess(shares)) <= TOLERANCE * K.radius:
+        if float(K.infeasibility(shares)) <= TOLERANCE * K.radius:
             by = f"{scales[0]:.4g}" if len(scales) == 1 else "what each commodity sends"
             return (
                 f"{said}. Are these volumes? Decisions are shares of each commodity's demand; "

@@ -51,7 +51,7 @@ def network_rows(table: Mapping[str, Any], body: Document, path: KeyPath) -> dic
         links = _links(plain["graph"], body, at, (), (named, CAPACITY, "name"))
         if lengths is not None and not any(named in link.more for link in links):
             raise body.refused(f"no link has a length called {lengths!r}.", *path, "lengths")
-        plain["graph"] = _cables(links, named, body, at)
+        plain["graph"] = _link_rows(links, named, body, at)
     if "commodities" in plain:
         plain["commodities"] = commodity_rows(plain["commodities"], body, (*path, "commodities"))
     return plain
@@ -98,7 +98,9 @@ def commodity_rows(given: Any, body: Document, path: KeyPath) -> Any:
     return found
 
 
-def _cables(links: Sequence[_Link], length: str, body: Document, path: KeyPath) -> list[list[Any]]:
+def _link_rows(
+    links: Sequence[_Link], length: str, body: Document, path: KeyPath
+) -> list[list[Any]]:
     """Links with what they say behind their ends, as far as any of them says it."""
     has_length = [length in link.more for link in links]
     if any(has_length) and not all(has_length):

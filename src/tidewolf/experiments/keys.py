@@ -17,10 +17,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Union, get_args, get_origin
 
+from tidewolf import baselines as _baselines
 from tidewolf import functions as _functions
 from tidewolf import learners as _learners
 from tidewolf import problems as _problems
-from tidewolf import rivals as _rivals
 from tidewolf import sets as _sets
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput
@@ -37,7 +37,7 @@ from tidewolf.core.settings import (
 )
 from tidewolf.experiments.choice import Choice
 from tidewolf.networks import Network
-from tidewolf.networks.tunnels import Cables
+from tidewolf.networks.tunnels import LinkRows
 from tidewolf.sets import ConvexSet
 from tidewolf.sets.graphs.settings import Commodities, Links, Node, Supplies
 
@@ -124,7 +124,7 @@ def carries_flow(known: Keys) -> bool:
 
 def learner_named(name: str) -> Any:
     """The learner or rival of this name."""
-    known = {**_learners.every(), **_rivals.every()}
+    known = {**_learners.every(), **_baselines.every()}
     if name in known:
         return known[name]
     raise InvalidInput(
@@ -170,7 +170,7 @@ def names_file(known: Keys, name: str, value: Any) -> bool:
     """Whether the value of a key is the name of a file."""
     check = known[name].check if name in known else None
     column = isinstance(check, Numbers) and "graph" in known
-    named = isinstance(check, Numbers | Links | Cables | Commodities | Supplies)
+    named = isinstance(check, Numbers | Links | LinkRows | Commodities | Supplies)
     return isinstance(value, str) and named and not column
 
 

@@ -27,7 +27,7 @@ from tidewolf.evaluation.decisions import Decisions
 from tidewolf.evaluation.limits import ONLY_LIMIT, is_broken
 from tidewolf.evaluation.run import Run
 from tidewolf.experiments.decision_files import (
-    Wanted,
+    FileChoice,
     table_key,
     write_csv,
     write_parquet,
@@ -91,7 +91,7 @@ def write_limits(
         columns += map(_without_rounding, (loads, capacities, over))
         titles += ["load", "capacity", "over_volume"]
         types += ["float64"] * 3
-    wanted = Wanted.of(form, count * len(titles))
+    wanted = FileChoice.of(form, count * len(titles))
     if wanted.parquet:
         about = {"about": "over: in the unit of the limits" + "; the rest: volumes" * volumes}
         schema = list(zip(titles, types, strict=True))

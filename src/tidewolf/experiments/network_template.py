@@ -26,7 +26,7 @@ from tidewolf.experiments.toml import to_toml
 
 NETWORK = "network"
 """What to call it so that it is written."""
-_CABLES = (
+_LINK_ROWS = (
     ("SEA", "SFO", 1090, 100),
     ("SEA", "DEN", 1640, 100),
     ("SFO", "LAX", 560, 100),
@@ -192,7 +192,7 @@ def _tables() -> Iterator[tuple[str, str]]:
     """The tables by name, as text."""
     links = [
         (*ends, km, capacity)
-        for tail, head, km, capacity in _CABLES
+        for tail, head, km, capacity in _LINK_ROWS
         for ends in ((tail, head), (head, tail))
     ]
     yield "links.csv", _text(("tail", "head", "length", "capacity"), links)

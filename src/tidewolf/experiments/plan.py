@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from tidewolf.core.arrays import LARGEST_COUNT, as_count
 from tidewolf.core.errors import InvalidInput
 from tidewolf.experiments.choice import Choice
-from tidewolf.experiments.experiment import Experiment, Tables, said_format
+from tidewolf.experiments.experiment import Experiment, Tables, format_table
 from tidewolf.experiments.keys import format_value, learner_keys, read_plain
 from tidewolf.files import file_of
 from tidewolf.methods.base import Learner
@@ -68,7 +68,7 @@ class Recipe(NamedTuple):
         if isinstance(stream, Tables) and not read:
             experiment.problem(experiment.seeds[0])
         made = None if isinstance(stream, Tables) else origin(stream.name)
-        text = json.dumps([made, _contents(stream), _contents(K), said_format(experiment.files)])
+        text = json.dumps([made, _contents(stream), _contents(K), format_table(experiment.files)])
         return cls(experiment, hashlib.sha256(text.encode()).hexdigest()[:16])
 
     @property

@@ -20,7 +20,7 @@ from tidewolf.core.unlimited import Unlimited
 from tidewolf.evaluation.decisions import time_texts
 from tidewolf.evaluation.recording import Recording
 from tidewolf.experiments.choice import Choice
-from tidewolf.experiments.decision_files import DECISIONS, Wanted, commodities
+from tidewolf.experiments.decision_files import DECISIONS, FileChoice, commodities
 from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.folder import (
     CHECKPOINTS_FOLDER,
@@ -91,7 +91,7 @@ class Preview(NamedTuple):
 
 
 def preview(
-    asked: Experiment,
+    requested: Experiment,
     resolved: Experiment,
     problem: Problem,
     folder: Path,
@@ -102,8 +102,8 @@ def preview(
     times = [] if stream.stamps is None else time_texts(stream.stamps)
     many = _limits_a_round(problem)
     return Preview(
-        experiment=asked.name,
-        title=asked.title or problem.title,
+        experiment=requested.name,
+        title=requested.title or problem.title,
         set=_set_words(problem),
         dimension=int(K.dimension),
         entries=math.prod(K.shape),
@@ -114,7 +114,7 @@ def preview(
         limits=_limit_words(problem, many),
         limits_a_round=many,
         notes=problem.notes,
-        seeds=asked.seeds,
+        seeds=requested.seeds,
         incumbent="" if incumbent is None else " ".join(incumbent.said),
         learners=tuple(_timed(resolved, entrant, problem) for entrant in resolved.entrants()),
         left_out=dict(resolved.left_out(problem)),
@@ -183,11 +183,11 @@ def _files(experiment: Experiment, problem: Problem) -> tuple[str, ...]:
         first = each.number == 1
         name = DECISIONS if first else f"{DECISIONS}-{each.label}"
         cells = len(problem) * math.prod(problem.K.shape)
-        wanted = Wanted.of(form or (None if first else "parquet"), cells)
+        wanted = FileChoice.of(form or (None if first else "parquet"), cells)
         tables += [f"{name}.parquet"] * wanted.parquet + [f"{name}.csv"] * wanted.csv
     if form != "none":
         beside = ("paths", LIMITS) if commodities(problem) else (LIMITS,)
-        wanted = Wanted.of(form, 0)
+        wanted = FileChoice.of(form, 0)
         for name in beside:
             tables += [f"{name}.parquet"] * wanted.parquet + [f"{name}.csv"] * wanted.csv
         if problem.network is not None and problem.network.tunnels is not None:

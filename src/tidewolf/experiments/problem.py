@@ -47,7 +47,7 @@ def problem(experiment: Experiment, seed: int) -> Problem:
     try:
         found: Problem = _problems.named(stream.name)(rounds=experiment.rounds, seed=seed, **given)
     except TidewolfError as error:
-        asked = error.setting == "rounds" and _said_in_file(experiment)
+        asked = error.setting == "rounds" and _set_in_file(experiment)
         place = Place(experiment.document, ("rounds",) if asked else ("stream",))
         raise with_location(error, place, problem_keys(stream.name)) from None
     return found
@@ -60,7 +60,7 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
     }
     filled = tables.gaps != "refuse"
     read = {name: read_rows(path, place.within(name), gaps=filled) for name, path in paths.items()}
-    told = _told(tables, place)
+    info_tables = _info_tables(tables, place)
     if not read and tables.losses is None:
         raise InvalidInput(
             f"{place.words()}an experiment needs rounds: give costs, capacities or demands under "
@@ -70,15 +70,17 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
     coordinates = coordinates_of(choice, entries, experiment.place("set"))
     if (files := coordinates.on_network) is not None:
         read = {name: files.of_used_links(name, table, paths[name]) for name, table in read.items()}
-    aligned = align({**read, **told.tables}, tables.gaps, absent=tuple(told.tables))
+    aligned = align({**read, **info_tables.tables}, tables.gaps, absent=tuple(info_tables.tables))
     require_seen(aligned)
     read = {name: aligned.tables[name] for name in read}
-    told = _Told(told.paths, {name: aligned.tables[name] for name in told.tables})
+    info_tables = _InfoTables(
+        info_tables.paths, {name: aligned.tables[name] for name in info_tables.tables}
+    )
     losses, limits = coordinates.functions(read, paths, tables, place)
     rounds = _rounds(experiment, losses, limits, paths)
     coordinates.warn_of_negative(limits[:rounds], read.get("capacities"))
     try:
-        known = told.of_rounds(coordinates, (*read.values(),), len(losses), rounds)
+        known = info_tables.of_rounds(coordinates, (*read.values(),), len(losses), rounds)
         if aligned.seen is not None:
             known["seen"] = aligned.seen[:rounds]
         stream = Stream(losses[:rounds], limits[:rounds], **known)
@@ -98,7 +100,7 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
         raise with_location(error, place) from None
 
 
-class _Told(NamedTuple):
+class _InfoTables(NamedTuple):
     """Tables of what is known before rounds."""
 
     paths: dict[str, Path]
@@ -134,14 +136,14 @@ class _Told(NamedTuple):
 _ADVICE = "advice "
 
 
-def _told(tables: Tables, place: Place) -> _Told:
+def _info_tables(tables: Tables, place: Place) -> _InfoTables:
     """The tables of what is known before rounds."""
     paths: dict[str, Path] = {} if tables.context is None else {"context": tables.context}
     places = {"context": place.within("context")}
     for name, path in tables.advice:
         paths[f"{_ADVICE}{name}"] = path
         places[f"{_ADVICE}{name}"] = place.within("advice", name)
-    return _Told(
+    return _InfoTables(
         paths,
         {name: read_rows(path, places[name], gaps=True) for name, path in paths.items()},
     )
@@ -159,14 +161,14 @@ def _rounds(experiment: Experiment, losses: Batch, limits: Batch, paths: Mapping
             "and a limit."
         )
     if experiment.rounds is not None and experiment.rounds > length:
-        place = Place(experiment.document if _said_in_file(experiment) else None, ("rounds",))
+        place = Place(experiment.document if _set_in_file(experiment) else None, ("rounds",))
         raise InvalidInput(
             f"{place.words()}{experiment.rounds} rounds are asked for, and {first} has {length}."
         )
     return length if experiment.rounds is None else experiment.rounds
 
 
-def _said_in_file(experiment: Experiment) -> bool:
+def _set_in_file(experiment: Experiment) -> bool:
     """Whether it is the file that says how many rounds, not the command line."""
     document = experiment.document
     return document is not None and document.data.get("rounds") == experiment.rounds

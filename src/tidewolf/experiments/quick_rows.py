@@ -29,11 +29,11 @@ _NUMBERS = {int, float}
 
 Columns: TypeAlias = tuple[str, ...] | int
 """The names of a row in their order, or how many numbers a list has."""
-Layout: TypeAlias = "Int64s | _Known | None"
+Layout: TypeAlias = "Int64s | _LinkPlaces | None"
 """The place in the row of each entry; None where the row has their order."""
 
 
-class _Known(NamedTuple):
+class _LinkPlaces(NamedTuple):
     """Links of which a row says something, and the places where it does."""
 
     links: Int64s
@@ -186,7 +186,7 @@ class QuickLinks:
         capacities = network.capacities
         if numbers is not None:
             known = self.layouts["capacities", numbers.columns]
-            assert isinstance(known, _Known)
+            assert isinstance(known, _LinkPlaces)
             capacities = capacities.copy()
             capacities[known.links] = numbers.values[known.places]
         limited = np.flatnonzero(np.isfinite(capacities) & self._used)
@@ -235,7 +235,9 @@ class _Limits(NamedTuple):
 def known_links(places: Sequence[int | None]) -> Layout:
     """The layout of capacities: some links may have no column."""
     links = [link for link, place in enumerate(places) if place is not None]
-    return _Known(np.array(links, dtype=np.int64), np.array([places[i] for i in links], np.int64))
+    return _LinkPlaces(
+        np.array(links, dtype=np.int64), np.array([places[i] for i in links], np.int64)
+    )
 
 
 def in_order(places: Sequence[int], count: int) -> Layout:

@@ -28,7 +28,7 @@ search takes more steps.
 """
 MOST_QUEUED = 20_000_000
 """Links times nodes there: no search keeps more."""
-MOST_MEMBERS = 100
+MOST_EXPERTS = 100
 """Items of a list of a learner's settings, each of which keeps a point, or more."""
 MOST_KEPT = 20_000_000
 """Numbers of rounds that a learner looks back on: rounds times entries."""
@@ -115,10 +115,10 @@ def require_modest_learner(given: Mapping[str, Any], entries: int, place: Place)
     """
     for name in ("step_scales", "advice"):
         count = len(given[name]) if isinstance(given.get(name), tuple) else 0
-        if count > MOST_MEMBERS:
+        if count > MOST_EXPERTS:
             raise InvalidInput(
                 f"{place.within(name).words()}{name} are {count:,}; here there may be at most "
-                f"{MOST_MEMBERS}."
+                f"{MOST_EXPERTS}."
             )
     if isinstance(calls := given.get("calls_per_round"), int | float) and calls > MOST_CALLS:
         raise InvalidInput(

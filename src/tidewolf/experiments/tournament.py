@@ -52,7 +52,7 @@ def plan_comparison(
     Values that are given here are all there are; else they are the usual ones, and those that the
     experiment has. Where a seed changes neither stream nor learner, it is not played again.
     """
-    asked = {
+    requested = {
         "caution": _checked(cautions, "caution", partial(as_number, above=0.0)),
         "headroom": _checked(headrooms, "headroom", partial(as_number, least=0.0)),
         "calls_per_round": _checked(budgets, "budget", partial(as_number, above=0.0)),
@@ -66,7 +66,7 @@ def plan_comparison(
     return tuple(
         match
         for experiment in experiments
-        for match in _matches(experiment, asked, seeded or experiment.seeds)
+        for match in _matches(experiment, requested, seeded or experiment.seeds)
     )
 
 
@@ -101,7 +101,7 @@ def _checked(
 
 def _matches(
     experiment: Experiment,
-    asked: Mapping[str, tuple[float, ...] | None],
+    requested: Mapping[str, tuple[float, ...] | None],
     seeds: tuple[int, ...],
 ) -> Iterator[Match]:
     distinct = _problems(experiment, seeds)
@@ -110,7 +110,7 @@ def _matches(
     for problem, its_seeds in distinct:
         for label, choice in zip(_labels(learners), learners, strict=True):
             known, own = learner_keys(choice.name), _own(experiment, choice)
-            for settings in _settings(own, asked, experiment.cautions):
+            for settings in _settings(own, requested, experiment.cautions):
                 told = {**own, **settings}
                 knob = next((name for name in KNOBS if name in own), None)
                 for seed in its_seeds if "seed" in known else its_seeds[:1]:
@@ -176,14 +176,14 @@ def _own(experiment: Experiment, choice: Choice) -> dict[str, float]:
 
 def _settings(
     own: Mapping[str, float],
-    asked: Mapping[str, tuple[float, ...] | None],
+    requested: Mapping[str, tuple[float, ...] | None],
     cautions: tuple[float, ...],
 ) -> Iterator[dict[str, float]]:
     """Every combination of the values of the knobs that a learner has."""
     swept = {"caution": (*CAUTIONS, *cautions), "headroom": HEADROOMS}
     combinations: list[dict[str, float]] = [{}]
     for knob, value in own.items():
-        values = asked[knob]
+        values = requested[knob]
         if values is None:
             values = tuple(sorted({*swept[knob], value})) if knob in swept else (value,)
         combinations = [{**given, knob: each} for each in values for given in combinations]

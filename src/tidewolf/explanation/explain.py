@@ -21,16 +21,25 @@ import numpy as np
 from tidewolf.core.arrays import SILENCE, to_numpy
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.feedback import Bandit
-from tidewolf.core.known import Known
+from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
-from tidewolf.explanation.parts import Entries, Namer, Seen, entries, moves, namer, once, routes
+from tidewolf.explanation.history import History, Stood, installed
+from tidewolf.explanation.parts import (
+    Entries,
+    LastRound,
+    Namer,
+    entries,
+    moves,
+    namer,
+    once,
+    routes,
+)
 from tidewolf.explanation.record import Entry, Explanation, Override, Part, Proved
-from tidewolf.explanation.trail import Stood, Trail, installed
 from tidewolf.methods.available import entries_out, uses
-from tidewolf.methods.base import Learner, Member, Record
-from tidewolf.methods.late import TakesLate, coming_round
+from tidewolf.methods.base import Expert, Learner, Record
+from tidewolf.methods.events import current_round, decision, waiting
+from tidewolf.methods.late import TakesLate, next_round
 from tidewolf.methods.moves import distance_moved
-from tidewolf.methods.turns import decision, standing_round, waiting
 
 NO_NEWS: tuple[Entries, Entries] = ((), ())
 
@@ -38,7 +47,7 @@ NO_NEWS: tuple[Entries, Entries] = ((), ())
 def explained(
     learner: Learner[Any],
     state: Any,
-    trail: Trail,
+    history: History,
     number: int | None = None,
     names: Sequence[str] | None = None,
     slept: Mapping[str, str] | None = None,
@@ -47,22 +56,22 @@ def explained(
     """The decision of the coming round, or of a pending one; `slept` has the reasons of advisers
     that were skipped.
     """
-    coming, pending = coming_round(state), [one.round for one in waiting(state)]
-    number = standing_round(state) if number is None else number
-    if number != coming and number not in pending:
-        known = f" and of {', '.join(map(str, pending))}" if pending else ""
+    upcoming, pending = next_round(state), [one.round for one in waiting(state)]
+    number = current_round(state) if number is None else number
+    if number != upcoming and number not in pending:
+        info = f" and of {', '.join(map(str, pending))}" if pending else ""
         raise InvalidInput(
             f"Round {number} cannot be explained: decisions that stand are those of round "
-            f"{coming}{known}."
+            f"{upcoming}{info}."
         )
-    stood, name = trail.decided(number, state), namer(learner.hard_set, names)
+    stood, name = history.decision_of(number, state), namer(learner.hard_set, names)
     with SILENCE:
         if stood is not None:
-            return _explained(learner, state, trail, stood, name, slept or {}, notes)
+            return _explained(learner, state, history, stood, name, slept or {}, notes)
         x = next(one.x for one in state.pending if one.round == number)
-        note = f"{trail.came}, and it was decided before that: what moved it is not known."
+        note = f"{history.came}, and it was decided before that: what moved it is not known."
         own = _decision(learner, state, number, x, None, name)
-        return Explanation(**own, told=state.t, notes=(note,))
+        return Explanation(**own, observed=state.t, notes=(note,))
 
 
 def _decision(
@@ -92,51 +101,53 @@ def _decision(
 def _explained(
     learner: Learner[Any],
     latest: Any,
-    trail: Trail,
+    history: History,
     stood: Stood,
     name: Namer,
     slept: Mapping[str, str],
     notes: tuple[str, ...],
 ) -> Explanation:
-    K, state, x, before = learner.hard_set, stood.state, stood.x(learner), trail.before(stood)
-    last = installed(learner, stood, before, trail.carried)
-    known, since = trail.known.get(stood.round) or Known(), trail.since(before)
-    gone = trail.carried.gone if trail.carried is not None and before is None else ()
-    out, then = entries_out(K, known), None if last is None else to_numpy(last).reshape(-1)
+    K, state, x, before = learner.hard_set, stood.state, stood.x(learner), history.before(stood)
+    last = installed(learner, stood, before, history.carried)
+    info, since = history.info.get(stood.round) or RoundInfo(), history.since(before)
+    gone = history.carried.gone if history.carried is not None and before is None else ()
+    out, then = entries_out(K, info), None if last is None else to_numpy(last).reshape(-1)
     closed = [] if out is None else np.flatnonzero(out).tolist()
     leaves = last is not None and out is not None and uses(last, out)
     gradients = learner.needs is not Bandit
-    seen = None if stood.told is None else Seen(K, stood.told, name, gradients=gradients)
-    told, news = None if before is None else before.told, NO_NEWS
-    if seen is not None and told is not None and last is not None:
-        news = seen.unlike(Seen(K, told, name, gradients=True), x, last)
-    members, held_back, overridden = _members(learner, stood, before, last, seen, name)
-    whole = next((one for one in learner.members(state) if one.rounds == state.t), None)
+    newest = (
+        None if stood.feedback is None else LastRound(K, stood.feedback, name, gradients=gradients)
+    )
+    feedback, news = None if before is None else before.feedback, NO_NEWS
+    if newest is not None and feedback is not None and last is not None:
+        news = newest.unlike(LastRound(K, feedback, name, gradients=True), x, last)
+    experts, held_back, overridden = _experts(learner, stood, before, last, newest, name)
+    whole = next((one for one in learner.experts(state) if one.rounds == state.t), None)
     unknown: tuple[str, ...] = ()
     if before is None and stood.round:
         what = "what" if since is None else "who"
-        unknown = (f"{trail.came}: {what} moved the decision is known from the next round on.",)
+        unknown = (f"{history.came}: {what} moved the decision is known from the next round on.",)
     return Explanation(
         **_decision(learner, latest, stood.round, x, last, name),
         since=since,
         moved=None if last is None else distance_moved(x, last) + 0.5 * sum(v for _, v in gone),
         moves=() if last is None else moves(x, last, name),
-        members=members,
+        experts=experts,
         held_back=held_back,
         overridden=overridden,
         short_of=_short_of(learner, stood, x),
         max_move=None if leaves else getattr(learner, "max_move", None),
         out=tuple(Entry(name(i), 0.0, None if then is None else float(then[i])) for i in closed),
         gone=tuple(Entry(one, 0.0, value) for one, value in gone),
-        asleep=tuple(map(learner.adviser_in_words, known.asleep or ())),
-        slept_because=tuple(slept.get(one, "") for one in known.asleep or ()),
+        skipped=tuple(map(learner.adviser_in_words, info.skipped or ())),
+        slept_because=tuple(slept.get(one, "") for one in info.skipped or ()),
         costs=news[0],
         capacities=news[1],
-        told_before=None if told is None else told.round,
-        limits=() if seen is None else seen.limits(x, learner.limit_prices(state)),
+        feedback_before=None if feedback is None else feedback.round,
+        limits=() if newest is None else newest.limits(x, learner.limit_prices(state)),
         limit_price=learner.limit_price(state) if state.t else None,
-        outlook=None if seen is None else seen.outlook(x, last),
-        told=state.t,
+        outlook=None if newest is None else newest.outlook(x, last),
+        observed=state.t,
         run_loss=None if whole is None else whole.run_loss,
         run_violation=None if whole is None else whole.run_violation,
         proved=_proved(learner, state),
@@ -174,12 +185,12 @@ def _proved(learner: Learner[Any], state: Any) -> Proved | None:
     return Proved(state.t, bound.regret, bound.violation, bound.reason)
 
 
-def _members(
+def _experts(
     learner: Learner[Any],
     stood: Stood,
     before: Stood | None,
     last: Array | None,
-    seen: Seen | None,
+    newest: LastRound | None,
     name: Namer,
 ) -> tuple[tuple[Part, ...], float, float]:
     """Every expert with its part of the move, largest weights first; how far what holds decisions
@@ -187,13 +198,13 @@ def _members(
     """
     now = learner.proposals(stood.state, stood.round)
     then = () if before is None else learner.proposals(before.state, before.round)
-    known = learner.members(stood.state) or (None,) * len(now)
+    info = learner.experts(stood.state) or (None,) * len(now)
     x = to_numpy(stood.x(learner))
     x_before = x if before is None else to_numpy(before.x(learner))
     x_last = x_before if last is None or before is None else to_numpy(last)
     along, rest, parts = 0.5 * np.sign(x - x_last), x - x_before, list[Part]()
     mix = sum((one.weight * to_numpy(one.point) for one in then if one.point is not None), 0.0 * x)
-    for i, (one, so_far) in enumerate(zip(now, known, strict=True)):
+    for i, (one, so_far) in enumerate(zip(now, info, strict=True)):
         old, moved = then[i] if then else None, np.zeros((2, *x.shape))
         z_old, z_new = (None if old is None else old.point), one.point
         z_old, z_new = (z_new if z_old is None else z_old), (z_old if z_new is None else z_new)
@@ -210,8 +221,8 @@ def _members(
             by_weight=float(np.sum(along * moved[1])),
             towards=name(int(whole.argmax())) if whole.max() > 0.0 else None,
             away_from=name(int(whole.argmin())) if whole.min() < 0.0 else None,
-            loss=None if seen is None else seen.loss(one.point),
-            limit=None if seen is None else seen.limit(one.point),
+            loss=None if newest is None else newest.loss(one.point),
+            limit=None if newest is None else newest.limit(one.point),
             guard=None if so_far is None or not so_far.rounds else so_far.guard,
             more_loss=_less(so_far, "loss"),
             more_violation=_less(so_far, "violation"),
@@ -224,7 +235,7 @@ def _members(
     return tuple(sorted(parts, key=lambda part: -part.weight)), held_back, overridden
 
 
-def _less(so_far: Member | None, what: str) -> float | None:
+def _less(so_far: Expert | None, what: str) -> float | None:
     """What the run has more of than an expert; None if either is unknown."""
     run, own = (getattr(so_far, name, None) for name in (f"run_{what}", what))
     return None if run is None or own is None else float(run - own)

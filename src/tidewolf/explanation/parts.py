@@ -14,9 +14,9 @@ from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation, first_or
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.unlimited import Unlimited
+from tidewolf.explanation.history import RoundFeedback, last_round
 from tidewolf.explanation.record import Entry, Limit, Outlook, Route
 from tidewolf.explanation.text import ONLY_LIMIT
-from tidewolf.explanation.trail import Told, last_round
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.chain import Chain
 from tidewolf.functions.limit_names import limit_names
@@ -112,33 +112,33 @@ def _commodity(K: MultiFlow, j: int) -> str:
     return f"{K.nodes[K.sources[j]]} to {K.nodes[K.targets[j]]}"
 
 
-class Seen:
+class LastRound:
     """The round that was told of last, asked at any point.
 
     `gradients`: whether the learner steps by them.
     """
 
-    def __init__(self, K: HasLMO, told: Told, name: Namer, *, gradients: bool) -> None:
-        self.K, self.told, self.name = K, told, name
-        seen = last_round(told.seen)
-        self.functions = seen if isinstance(seen, FullInformation) else None
-        self.gradients = seen if isinstance(seen, FirstOrder) else None
+    def __init__(self, K: HasLMO, feedback: RoundFeedback, name: Namer, *, gradients: bool) -> None:
+        self.K, self.feedback, self.name = K, feedback, name
+        given = last_round(feedback.given)
+        self.functions = given if isinstance(given, FullInformation) else None
+        self.gradients = given if isinstance(given, FirstOrder) else None
         if self.functions is not None and gradients:
-            values = self.functions.constraints.values(told.x)
-            self.gradients = first_order(*self.functions, told.x, values)
-        self.values = None if not isinstance(seen, Bandit) else tuple(float(v[0]) for v in seen)
+            values = self.functions.constraints.values(feedback.x)
+            self.gradients = first_order(*self.functions, feedback.x, values)
+        self.values = None if not isinstance(given, Bandit) else tuple(float(v[0]) for v in given)
 
     def loss(self, x: Array | None) -> float | None:
         """None where it is not known."""
-        if x is self.told.x and self.values is not None:
+        if x is self.feedback.x and self.values is not None:
             return self.values[0]
         return None if self.functions is None else _value(self.functions.losses, x)
 
     def limit(self, x: Array | None) -> float | None:
         """The value of the largest limit; None where it is not known, or there is none."""
-        if x is self.told.x and self.values is not None:
+        if x is self.feedback.x and self.values is not None:
             return self.values[1]
-        if x is self.told.x and self.functions is None and self.gradients is not None:
+        if x is self.feedback.x and self.functions is None and self.gradients is not None:
             return self.gradients.violation or None
         return None if self._limits is None else _value(self._limits, x)
 
@@ -151,14 +151,14 @@ class Seen:
 
     def outlook(self, x: Array, before: Array | None) -> Outlook:
         """What is expected at the decision, and at the one before."""
-        gain, limit_gain, seen = None, None, self.gradients
-        if before is not None and seen is not None:
-            gain = inner(seen.loss_gradient, before - x)
-            if seen.violation > 0.0:
-                limit_gain = inner(seen.constraint_gradient, before - x)
-        played = self.told.x
+        gain, limit_gain, given = None, None, self.gradients
+        if before is not None and given is not None:
+            gain = inner(given.loss_gradient, before - x)
+            if given.violation > 0.0:
+                limit_gain = inner(given.constraint_gradient, before - x)
+        played = self.feedback.x
         return Outlook(
-            round=self.told.round,
+            round=self.feedback.round,
             loss=self.loss(x),
             loss_before=self.loss(before),
             loss_played=self.loss(played),
@@ -174,7 +174,7 @@ class Seen:
         batch = self._limits
         if batch is None:
             return ()
-        now, then = _pieces(batch, x), _pieces(batch, self.told.x)
+        now, then = _pieces(batch, x), _pieces(batch, self.feedback.x)
         room = FULL * float(batch.slopes(x)[0]) * self.K.diameter
         capacities, loads = None, to_numpy(x).reshape(-1)
         if isinstance(batch, Capacity):
@@ -194,7 +194,7 @@ class Seen:
             for i in order
         )
 
-    def unlike(self, earlier: Seen, x: Array, before: Array) -> tuple[Entries, Entries]:
+    def unlike(self, earlier: LastRound, x: Array, before: Array) -> tuple[Entries, Entries]:
         """How this round differs from an earlier one: the largest changes of costs of the entries
         that moved, and of capacities of those that are nearly full.
         """

@@ -152,7 +152,7 @@ class Explanation:
         something else is told to have been.
     moves : tuple of Entry
         The entries that moved most.
-    members : tuple of Part
+    experts : tuple of Part
         Those whose proposals are mixed, largest shares first.
     held_back : float
         How far something else moved it than its members, such as `max_move`.
@@ -166,7 +166,7 @@ class Explanation:
         Entries that are out in the round.
     gone : tuple of Entry
         Entries that were used before, and that the set has no longer.
-    asleep : tuple of str
+    skipped : tuple of str
         Advisers that missed the deadline of the round, or failed.
     slept_because : tuple of str
         What each of them did; empty where that is not known.
@@ -174,7 +174,7 @@ class Explanation:
         The entries whose cost, the loss's gradient, changed most from what was told before.
     capacities : tuple of Entry
         Those whose capacity did.
-    told_before : int or None
+    feedback_before : int or None
         The round that costs and capacities are compared with.
     limits : tuple of Limit
         Those that are broken, or have least left.
@@ -182,7 +182,7 @@ class Explanation:
         What a unit of violation weighs, in units of the loss.
     outlook : Outlook or None
         What is expected of the decision.
-    told : int
+    observed : int
         Rounds that were told of so far.
     run_loss : float or None
         What was lost in them; None where that was not seen.
@@ -216,22 +216,22 @@ class Explanation:
     since: int | None = None
     moved: float | None = None
     moves: tuple[Entry, ...] = ()
-    members: tuple[Part, ...] = ()
+    experts: tuple[Part, ...] = ()
     held_back: float = 0.0
     overridden: float = 0.0
     short_of: float = 0.0
     max_move: float | None = None
     out: tuple[Entry, ...] = ()
     gone: tuple[Entry, ...] = ()
-    asleep: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
     slept_because: tuple[str, ...] = ()
     costs: tuple[Entry, ...] = ()
     capacities: tuple[Entry, ...] = ()
-    told_before: int | None = None
+    feedback_before: int | None = None
     limits: tuple[Limit, ...] = ()
     limit_price: float | None = None
     outlook: Outlook | None = None
-    told: int = 0
+    observed: int = 0
     run_loss: float | None = None
     run_violation: float | None = None
     proved: Proved | None = None

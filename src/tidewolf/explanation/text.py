@@ -32,15 +32,15 @@ def number(x: float | None) -> str:
 
 def page(why: Explanation) -> str:
     """The explanation on a page."""
-    told = _counted(why.told, "round")
-    lines = [f"Round {why.round} (counted from 0): {why.learner} on {why.on}, {told} observed."]
+    observed = _counted(why.observed, "round")
+    lines = [f"Round {why.round} (counted from 0): {why.learner} on {why.on}, {observed} observed."]
     for label, items in _sections(why):
         for i, item in enumerate(items):
             first = f"{label if i == 0 else '':<{_LABEL}}"
             more = " " * (_LABEL + 2)
             lines += textwrap.wrap(item, _WIDTH, initial_indent=first, subsequent_indent=more)
         if label == "By":
-            lines += _table(why.members)
+            lines += _table(why.experts)
     return "\n".join(lines)
 
 
@@ -54,8 +54,8 @@ def _sections(why: Explanation) -> Iterator[tuple[str, list[str]]]:
     yield "Gone", [f"the set no longer has {_some(used)}"] if used else []
     yield "Observed", _news(why)
     yield "By", _movers(why)
-    asleep = zip(why.asleep, why.slept_because, strict=True)
-    yield "Skipped", [f"{one}: {because or 'no answer in time'}" for one, because in asleep]
+    skipped = zip(why.skipped, why.slept_because, strict=True)
+    yield "Skipped", [f"{one}: {because or 'no answer in time'}" for one, because in skipped]
     yield "Limits", _limits(why)
     yield "Expected", _expected(why)
     yield "So far", _so_far(why)
@@ -111,7 +111,7 @@ def _movers(why: Explanation) -> list[str]:
     """The largest parts of the move, experts of one kind together."""
     if not why.moved or why.since is None:
         return []
-    if not why.members:
+    if not why.experts:
         return [_step(why)]
     shown = [one for one in _parts(why) if abs(one[0]) >= _SHARE * why.moved]
     return [f"{size:+.3g} {what}" for size, what in shown[: _MOST + 1]]
@@ -123,7 +123,7 @@ def _parts(why: Explanation) -> list[tuple[float, str]]:
         (why.held_back, "what holds it back, such as max_move"),
         (why.overridden, "another point was played than was decided"),
     ]
-    for name, group in groups(why.members).items():
+    for name, group in groups(why.experts).items():
         now, then = _weight(group), sum(part.weight_before or 0.0 for part in group)
         found.append((sum(part.by_proposal for part in group), f"{name} proposes another point"))
         trust = f"the weight of {name} went from {number(then)} to {number(now)}"
@@ -143,10 +143,10 @@ def _step(why: Explanation) -> str:
     return f"{said}, the violation by {-seen.limit_gain:+.3g}{price}"
 
 
-def groups(members: Sequence[Part]) -> dict[str, list[Part]]:
+def groups(experts: Sequence[Part]) -> dict[str, list[Part]]:
     """Experts by kind: all headrooms of a re-solve, all step scales of descent."""
     found: dict[str, list[Part]] = {}
-    for part in members:
+    for part in experts:
         found.setdefault(part.name.partition(", ")[0], []).append(part)
     return found
 
@@ -155,12 +155,12 @@ def _weight(group: Sequence[Part]) -> float:
     return sum(part.weight for part in group)
 
 
-def _table(members: Sequence[Part]) -> list[str]:
+def _table(experts: Sequence[Part]) -> list[str]:
     """The experts with the largest weights, and what the run lost to each."""
-    seen = any(part.more_loss is not None for part in members)
+    seen = any(part.more_loss is not None for part in experts)
     lost = ("run minus it: loss", "limit") if seen else ("run lost to it at most", "")
     rows: list[tuple[str, ...]] = [("expert", "before", "weight", "moved", "loss", "limit", *lost)]
-    for part in sorted(members, key=lambda one: -max(one.weight, one.weight_before or 0.0))[:_MOST]:
+    for part in sorted(experts, key=lambda one: -max(one.weight, one.weight_before or 0.0))[:_MOST]:
         moved = None if part.weight_before is None else part.by_proposal + part.by_weight
         shares = (part.weight_before, part.weight, moved, part.loss, part.limit)
         run = (part.more_loss, part.more_violation) if seen else (part.guard, None)
@@ -169,7 +169,7 @@ def _table(members: Sequence[Part]) -> list[str]:
     aligned = [[f"{cell:>{w}}" for cell, w in zip(row, widths, strict=True)] for row in rows]
     named = zip(rows, aligned, strict=True)
     lines = [f"  {row[0]:<{widths[0]}}  {'  '.join(cells[1:])}".rstrip() for row, cells in named]
-    return lines if members else []
+    return lines if experts else []
 
 
 def _limits(why: Explanation) -> list[str]:
@@ -183,7 +183,7 @@ def _limits(why: Explanation) -> list[str]:
     if more := [one.name for one in bound if one not in shown]:
         lines.append(f"also {_some(more)}")
     if not lines and seen is not None and seen.limit_played is not None:
-        lines.append(_kept(seen.limit_played))
+        lines.append(_constraint_text(seen.limit_played))
     if lines and seen is not None:
         lines[0] = f"as in round {seen.round}{'' if bound else ', none binds'}: {lines[0]}"
     return [*lines, *([price] if price and not any(one.price for one in why.limits) else [])]
@@ -196,7 +196,7 @@ def _limit(one: Limit) -> str:
     return f"{one.name}: {load}{now}{then}" + (f", weighs {number(one.price)}" * bool(one.price))
 
 
-def _kept(limit: float | None) -> str:
+def _constraint_text(limit: float | None) -> str:
     return f"limits broken by {number(limit)}" if (limit or 0.0) > 0.0 else "limits kept"
 
 
@@ -206,7 +206,7 @@ def _expected(why: Explanation) -> list[str]:
         return []
     if seen.loss is None:
         return ["unknown: only what was played was observed"]
-    kept = "" if seen.limit is None else f", {_kept(seen.limit)}"
+    kept = "" if seen.limit is None else f", {_constraint_text(seen.limit)}"
     then = f"; {number(seen.loss_before)} without the move" if seen.loss_before is not None else ""
     return [f"as in round {seen.round}, a loss of {number(seen.loss)}{kept}{then}"]
 
@@ -214,9 +214,9 @@ def _expected(why: Explanation) -> list[str]:
 def _so_far(why: Explanation) -> list[str]:
     """The totals, the expert with the least loss, and what is proved."""
     lines = []
-    if why.run_loss is not None and why.told:
+    if why.run_loss is not None and why.observed:
         lines.append(f"loss {number(why.run_loss)}, violation {number(why.run_violation)}")
-        known = [part for part in why.members if part.more_loss is not None]
+        known = [part for part in why.experts if part.more_loss is not None]
         best = max(known, key=lambda part: part.more_loss or 0.0)
         had = (
             f"{-(best.more_loss or 0.0):+.3g} loss, {-(best.more_violation or 0.0):+.3g} violation"
@@ -241,12 +241,12 @@ def _overrides(why: Explanation) -> list[str]:
 
 def in_short(why: Explanation) -> str:
     """What moved, why, and which expert has the largest weight, without a full stop."""
-    weights = {name: _weight(group) for name, group in groups(why.members).items()}
+    weights = {name: _weight(group) for name, group in groups(why.experts).items()}
     said = [_moved_in_short(why)]
     if why.moved and why.short_of > _TINY and why.max_move is not None:
         said.append(f"max_move lets it go no farther than {number(why.max_move)}")
-    said += [f"{name} was skipped" for name in why.asleep]
-    if len(weights) > 1 and why.told:
+    said += [f"{name} was skipped" for name in why.skipped]
+    if len(weights) > 1 and why.observed:
         name = max(weights, key=lambda one: weights[one])
         said.append(f"{name} has weight {weights[name]:.2g}")
     return "; ".join(said)
@@ -254,7 +254,7 @@ def in_short(why: Explanation) -> str:
 
 def _moved_in_short(why: Explanation) -> str:
     if why.moved is None:
-        return "the first decision" if not why.told else "what moved it is not known"
+        return "the first decision" if not why.observed else "what moved it is not known"
     if why.moved < _TINY:
         over = _worst(why.limits)
         return "nothing moved" + (f", though {_over(over)}" if over is not None else "")
@@ -293,7 +293,7 @@ def _reasons(why: Explanation) -> Iterator[str]:
             draws = moved.get(one.name, 0.0) * sign * _change(one) > 0.0
             if draws and abs(_change(one)) > _CHANGE * size:
                 yield f"the {what} of {_changes([one])}"
-    if why.members:
+    if why.experts:
         yield from (what for size, what in _parts(why) if size > _TINY)
     else:
         yield f"{why.learner} made its step after the last round"

@@ -91,7 +91,7 @@ class _Reading(NamedTuple):
     date: datetime
 
 
-class TwiceTold(NamedTuple):
+class ClockChange(NamedTuple):
     """A zone whose clocks went back."""
 
     name: str
@@ -155,7 +155,7 @@ def clock_text(moment: Any) -> str:
     return text.removesuffix(":00") if text.count(":") == 2 else text
 
 
-def clocks_went_back(before: Any, after: Any) -> TwiceTold | None:
+def clocks_went_back(before: Any, after: Any) -> ClockChange | None:
     """A zone in whose clocks the second of two dates, which does not come after the first, is an
     hour that came twice.
     """
@@ -166,7 +166,7 @@ def clocks_went_back(before: Any, after: Any) -> TwiceTold | None:
         for zone in ZONES:
             if _comes_twice(naive, ZoneInfo(zone)):
                 second = naive.replace(tzinfo=ZoneInfo(zone), fold=1)
-                return TwiceTold(zone, second.isoformat(timespec="minutes"))
+                return ClockChange(zone, second.isoformat(timespec="minutes"))
     except (ArithmeticError, ValueError, OSError, LookupError, AttributeError):
         pass
     return None
@@ -237,7 +237,7 @@ def _dates(texts: Sequence[str], where: Sequence[str]) -> tuple[NDArray, bool]:
                 "format."
             )
         last = {
-            each: _Reading(_known(last[each].format, read[each].format), read[each].date)
+            each: _Reading(_completed(last[each].format, read[each].format), read[each].date)
             for each in kept
         }
         for each, dates in kept.items():
@@ -277,7 +277,7 @@ def _changed(before: _Format, now: _Format) -> str | None:
     return None
 
 
-def _known(before: _Format, now: _Format) -> _Format:
+def _completed(before: _Format, now: _Format) -> _Format:
     return now if now.twelve is not None else now._replace(twelve=before.twelve)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from tidewolf.core.arguments import as_flag, as_path
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.frames import TIMES, is_frame, read_frame
-from tidewolf.core.known import as_stamps, as_times
+from tidewolf.core.round_info import as_stamps, as_times
 from tidewolf.core.types import Floats, NDArray
 from tidewolf.files import npz, parquet
 from tidewolf.files.cells import FILL, Cells

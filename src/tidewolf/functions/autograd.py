@@ -191,7 +191,7 @@ class Autograd(Batch):
         )
 
 
-def settled(
+def resolved(
     value: object, shape: Shape | int, rounds: object, data: object, who: str
 ) -> tuple[str, Shape, Rounds]:
     """How the callable is called, the shape of a point, and the rounds; refused where they do not

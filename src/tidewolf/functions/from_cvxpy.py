@@ -198,15 +198,17 @@ class _Cvxpy(Engine):
             self.split = Split(expression, variable, self.parameters)
 
     def values(self, x: Array, rounds: Rounds, *, each: bool) -> Array:
-        return self._asked(x, rounds, each, lambda value: value)
+        return self._round_by_round(x, rounds, each, lambda value: value)
 
     def gradients(self, x: Array, rounds: Rounds) -> Array:
-        return self._asked(x, rounds, False, self._gradient)
+        return self._round_by_round(x, rounds, False, self._gradient)
 
     def weighted(self, x: Array, rounds: Rounds, weights: Floats) -> Array:
         return np.tensordot(weights, self.gradients(x, rounds), 1)
 
-    def _asked(self, x: Array, rounds: Rounds, each: bool, answer: Callable[[float], Any]) -> Array:
+    def _round_by_round(
+        self, x: Array, rounds: Rounds, each: bool, answer: Callable[[float], Any]
+    ) -> Array:
         """An answer for each round, from its value; that is NaN outside the domain."""
         points, found = np.asarray(to_numpy(x), dtype=np.float64), []
         if self.domain:  # rounding is not outside

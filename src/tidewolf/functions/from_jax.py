@@ -20,7 +20,7 @@ import numpy as np
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.errors import MissingExtra, WrongShape
 from tidewolf.core.types import Array, Floats, Shape
-from tidewolf.functions.autograd import Autograd, Engine, Rounds, examples_of, settled
+from tidewolf.functions.autograd import Autograd, Engine, Rounds, examples_of, resolved
 
 
 def from_jax(
@@ -71,7 +71,7 @@ def from_jax(
     array([-0.5, -2. ])
     """
     _require_jax()
-    call, sides, own = settled(value, shape, rounds, data, "from_jax")
+    call, sides, own = resolved(value, shape, rounds, data, "from_jax")
     return FromJax._unchecked(_engine=_Jax(value, call), _shape=sides, _ts=own.ts, _data=own.data)
 
 

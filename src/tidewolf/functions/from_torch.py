@@ -15,7 +15,7 @@ import numpy as np
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.errors import MissingExtra, WrongShape
 from tidewolf.core.types import Array, Floats, Shape
-from tidewolf.functions.autograd import Autograd, Engine, Rounds, examples_of, settled
+from tidewolf.functions.autograd import Autograd, Engine, Rounds, examples_of, resolved
 
 
 def from_torch(
@@ -67,7 +67,7 @@ def from_torch(
            [ 0. , -0.5]])
     """
     _require_torch()
-    call, sides, own = settled(value, shape, rounds, data, "from_torch")
+    call, sides, own = resolved(value, shape, rounds, data, "from_torch")
     return FromTorch._unchecked(
         _engine=_Torch(value, call), _shape=sides, _ts=own.ts, _data=own.data
     )

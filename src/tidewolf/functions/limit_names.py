@@ -16,13 +16,13 @@ def limit_names(K: Any, constraints: Batch) -> tuple[str, ...]:
     """One name a limit, in the order of `pieces`; none where there is no round to tell."""
     if not len(constraints):
         return ()
-    found = _known(K, constraints.view(slice(0, 1)))
+    found = _names_of(K, constraints.view(slice(0, 1)))
     return tuple(name or f"limit {i}" for i, name in enumerate(found, 1))
 
 
-def _known(K: Any, one: Batch) -> tuple[str | None, ...]:
+def _names_of(K: Any, one: Batch) -> tuple[str | None, ...]:
     if isinstance(one, Max):
-        return tuple(name for part in one.parts for name in _known(K, part))
+        return tuple(name for part in one.parts for name in _names_of(K, part))
     pieces = one.pieces(K.center)
     count = 1 if pieces is None else int(pieces.shape[1])
     if pieces is None and isinstance(name := getattr(one, "name", None), str):

@@ -205,7 +205,7 @@ def best_in_hindsight(
     >>> best.point, round(best.upper, 6)
     (array([0.75, 0.25]), 5.0)
     >>> losses = tw.functions.Linear([[1.0, 2.0], [2.0, 1.0]] * 2)
-    >>> by_turns = tw.context.Season(period=2, cells=2)
+    >>> by_turns = tw.experts.Season(period=2, cells=2)
     >>> best = tw.best_in_hindsight(K, tw.Stream(losses), context=by_turns)
     >>> best.point, round(best.upper, 6)
     (array([[1., 0.],

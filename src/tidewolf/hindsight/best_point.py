@@ -161,11 +161,11 @@ class BestPoint(Described):
     def __reduce__(self) -> tuple[Any, ...]:
         return BestPoint, (self.K, self.who)
 
-    def require(self, seen: object, most: int) -> None:
+    def require(self, feedback: object, most: int) -> None:
         """Refuse feedback of another kind, on too many rounds, of the wrong shape, or of functions
         that make no linear program.
         """
-        require_program(seen, self.K, most, self.who)
+        require_program(feedback, self.K, most, self.who)
 
     def __call__(self, losses: Batch, constraints: Batch) -> Array:
         """A best point of these rounds, read-only; they passed `require`."""
@@ -214,14 +214,14 @@ class BestPoint(Described):
         """
         if headroom is not None:
             program = program._replace(b=program.b - headroom / program.unit)
-        found = None if infeasible else self._kept(program, 0.0, bases.kept)
+        found = None if infeasible else self._feasible_best(program, 0.0, bases.kept)
         if found is not None:
             bases = bases._replace(kept=found.basis)
             return Best(self._point(found), bases, 1, found, None)
         worst = self._breached(program, bases.breached)
         if worst is not None:
             s = max(0.0, float(worst.v[-1])) + _ROOM
-            found = self._kept(program, s, bases.kept)
+            found = self._feasible_best(program, s, bases.kept)
             if found is not None:
                 bases = Bases(found.basis, worst.basis)
                 return Best(self._point(found), bases, 2 if infeasible else 3, found, worst)
@@ -376,7 +376,7 @@ class BestPoint(Described):
         across, sizes, _ = np.linalg.svd(rows.T, full_matrices=False)
         return across[:, sizes > 1e-9 * max(1.0, float(sizes.max(initial=0.0)))]
 
-    def _kept(self, p: Program, s: float, basis: Basis | None) -> Solved | None:
+    def _feasible_best(self, p: Program, s: float, basis: Basis | None) -> Solved | None:
         """The best point that breaches no limit by more than s."""
         if p.rows is None:
             n = len(p.b)
@@ -452,7 +452,7 @@ class BestPoint(Described):
     def member(self, x: Floats) -> Array:
         """This flat point, or the member nearest to it where it is one only up to tolerances."""
         point = like(x.reshape(self.K.shape), self.K.center)
-        if self.K.excess(point) > 0.5 * membership_tolerance(point, self.K.radius):
+        if self.K.infeasibility(point) > 0.5 * membership_tolerance(point, self.K.radius):
             point = self._projection(point)
         return frozen(point)
 
@@ -470,11 +470,11 @@ def _stacked(first: Rows, second: Rows) -> Rows:
     return Rows(below([first.A, second.A]), np.concatenate([first.b, second.b]))
 
 
-def require_program(seen: object, K: HasLMO, most: int, who: str) -> FullInformation:
+def require_program(feedback: object, K: HasLMO, most: int, who: str) -> FullInformation:
     """The feedback, unless it is of another kind, on too many rounds, of the wrong shape, or of
     functions that make no linear program.
     """
-    functions = require_full_information(seen, K.shape, most)
+    functions = require_full_information(feedback, K.shape, most)
     losses, constraints = functions
     for part in parts_of(losses):
         if not isinstance(part, LinearTotal | PiecewiseLinear):

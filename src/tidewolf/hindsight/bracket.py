@@ -66,7 +66,7 @@ class LevelBundle:
         none, or what is left of either.
         """
         assert isinstance(task, LinearTask)
-        bundle = _Bundle(task)
+        bundle = _VertexBundle(task)
         bundle.add_vertex(task.K.atom(task.K.center))
         inside = bundle.maximise_dual(costs=False)
         if inside.point is None:
@@ -99,7 +99,7 @@ class _Master(NamedTuple):
     above: Floats
 
 
-class _Bundle:
+class _VertexBundle:
     """Vertices seen, in units: rows of norm 1, costs of norm 1, points divided by the radius."""
 
     def __init__(self, task: LinearTask) -> None:

@@ -109,16 +109,18 @@ class Span:
         self.sides = self.sides.take(np.sort(order[:rank] - 1))
         self.A = self.sides.matrix(rows)
         self._factor = cho_factor((self.A @ self.A.T).toarray())
-        self.consistent = bool((np.abs(self._excess(left.matrix(rows), left.b)) <= _FEASIBLE).all())
+        self.consistent = bool(
+            (np.abs(self._infeasibility(left.matrix(rows), left.b)) <= _FEASIBLE).all()
+        )
 
-    def decided(self, A: Any, b: Floats) -> tuple[Any, bool]:
+    def implied(self, A: Any, b: Floats) -> tuple[Any, bool]:
         """Which bounds the equations decide, and whether those all hold."""
         if self._factor is None:
             return np.zeros(len(b), dtype=bool), True
         inner = (self.A @ A.T).toarray()
         outside = 1.0 - np.einsum("ij,ij->j", inner, self._solved(inner))
         known = outside <= _IMPLIED
-        return known, bool((self._excess(A, b)[known] <= _FEASIBLE).all())
+        return known, bool((self._infeasibility(A, b)[known] <= _FEASIBLE).all())
 
     def onto(self, X: Floats) -> Floats:
         """The nearest matrix that keeps the equations."""
@@ -127,7 +129,7 @@ class Span:
         left = self.sides.b - self.A @ X.reshape(-1)
         return np.asarray(X + (self.A.T @ self._solved(left)).reshape(X.shape))
 
-    def _excess(self, A: Any, b: Floats) -> Floats:
+    def _infeasibility(self, A: Any, b: Floats) -> Floats:
         """What rows in the span are above b."""
         return np.asarray(A @ (self.A.T @ self._solved(self.sides.b)) - b)
 

@@ -95,7 +95,7 @@ class ExactProjection(Described):
         """Whether x is a member, and the oracle proves |x - projection|^2 <= <x - y, x - v> to be
         next to nothing.
         """
-        if not np.isfinite(x).all() or self.K.excess(
+        if not np.isfinite(x).all() or self.K.infeasibility(
             x.reshape(self.K.shape)
         ) > membership_tolerance(x, self.K.radius):
             return False

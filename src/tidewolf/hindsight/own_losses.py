@@ -185,7 +185,7 @@ class OwnBundle:
         self.base, self.center = first.total, flattened(task.K.center)
         self.used = np.zeros(0, dtype=np.int64)
         self.vertices = self.center[:, None]
-        self.told = task.K.description() if isinstance(task.K, Polyhedral) else None
+        self.described = task.K.description() if isinstance(task.K, Polyhedral) else None
 
     def minimise(self, start: Floats, lower: float) -> Bracket:
         """From a member that keeps the limits, and what is known of the minimum."""
@@ -213,7 +213,7 @@ class OwnBundle:
             if self._converged(lower, upper, cut.rounding) or looks >= LOOKS:
                 break
             gap = upper - master.value
-            if gap <= 0.1 * _GAP * self.size and self.told is None:
+            if gap <= 0.1 * _GAP * self.size and self.described is None:
                 looks, x = looks + 1, None  # the model knows these vertices: more of them
                 continue
             nearest = self._nearest(best, master.value + _LEVEL * max(gap, 0.0))
@@ -235,24 +235,24 @@ class OwnBundle:
         return affine.lower_bound(master.lam)
 
     def _ask(self, direction: Floats) -> None:
-        if self.told is None:
+        if self.described is None:
             answer = self.task.K.answer(self.task.unflattened(direction))
             self._add_vertex(flattened(answer.vertex.dense(self.task.K.center)))
 
     def _add_vertex(self, vertex: Floats) -> None:
-        if self.told is None and not (self.vertices == vertex[:, None]).all(axis=0).any():
+        if self.described is None and not (self.vertices == vertex[:, None]).all(axis=0).any():
             self.vertices = np.column_stack([self.vertices, vertex])
 
     def _description(self) -> LinearDescription:
-        if self.told is not None:
-            return self.told
+        if self.described is not None:
+            return self.described
         count = self.vertices.shape[1]
         ones = np.ones(count)
         return LinearDescription(0.0 * ones, ones, ones[None], ones[:1], lift=self.vertices)
 
     def _point(self, K: LinearDescription, u: Floats) -> Floats:
         u = np.clip(u, K.lower, K.upper)
-        if self.told is None:
+        if self.described is None:
             u = u / u.sum()
         x = u if K.lift is None else K.lift @ u
         return np.asarray(x if K.shift is None else x + K.shift)
@@ -328,7 +328,9 @@ class OwnBundle:
             over = (level - self.base) / self.size
             bounds = [b, over + h, *([] if K.b_ub is None else [K.b_ub])]
             solver = piqp.SparseSolver()
-            solver.settings.eps_abs = solver.settings.eps_rel = 1e-9 if self.told is None else 1e-11
+            solver.settings.eps_abs = solver.settings.eps_rel = (
+                1e-9 if self.described is None else 1e-11
+            )
             solver.settings.max_iter = _STEPS
             solver.setup(
                 csc_array(P), c, columns(K.A_eq), K.b_eq, columns(vstack(rows)), None,
@@ -336,7 +338,7 @@ class OwnBundle:
             )  # fmt: skip
             solver.solve()  # whatever it says: what its point is worth is looked at
             u = np.asarray(solver.result.x)
-            if not np.isfinite(u).all() or (self.told is None and not u.max() > 0.0):
+            if not np.isfinite(u).all() or (self.described is None and not u.max() > 0.0):
                 return None
             x = self._point(K, u)
             if not self._joined(x):

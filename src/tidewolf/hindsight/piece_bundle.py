@@ -58,7 +58,7 @@ class PieceBundle:
     def solve(self, task: HindsightTask) -> Solution | None:
         assert isinstance(task, PiecewiseTask)
         assert isinstance(task.K, Polyhedral)
-        return _Bundle(task, task.K.description()).minimise()
+        return _CutBundle(task, task.K.description()).minimise()
 
 
 class _Master(NamedTuple):
@@ -70,11 +70,11 @@ class _Master(NamedTuple):
     theta: Floats
 
 
-class _Bundle:
+class _CutBundle:
     """Cuts in the u of a description, in units: u by `unit`, totals by `size` and `unit`."""
 
     def __init__(self, task: PiecewiseTask, u_of: LinearDescription) -> None:
-        self.task, self.told = task, u_of
+        self.task, self.description = task, u_of
         self.unit = description_unit(u_of)
         self.K = in_units(u_of, self.unit)
         A, b = lifted_rows(u_of, task.limits.A, task.limits.b)
@@ -172,7 +172,7 @@ class _Bundle:
         mu = np.zeros(len(self.d))
         for first, theta in zip(self.active, master.theta, strict=True):
             mu[first] += theta
-        u, told = self.unit * best, self.told
-        x = u if told.lift is None else told.lift @ u
-        x = x if told.shift is None else x + told.shift
+        u, description = self.unit * best, self.description
+        x = u if description.lift is None else description.lift @ u
+        x = x if description.shift is None else x + description.shift
         return Solution(x, np.concatenate([master.lam * self.size / self.sizes, mu]))

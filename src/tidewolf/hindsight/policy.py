@@ -24,9 +24,9 @@ from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import MOST_ENTRIES, as_count, like, to_numpy
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, WrongType
-from tidewolf.core.known import Known, checked_features
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
+from tidewolf.core.round_info import RoundInfo, checked_features
 from tidewolf.core.sparse import cut_rows
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.functions.chain import chained
@@ -41,7 +41,7 @@ class HasFeatures(Protocol):
     def cells(self) -> int:
         """How many cells there are."""
 
-    def features(self, known: Known | None, t: int) -> tuple[Int64s, Floats] | None:
+    def features(self, info: RoundInfo | None, t: int) -> tuple[Int64s, Floats] | None:
         """The cells of round t and their weights; None where they are not known."""
 
 
@@ -89,7 +89,7 @@ def policy_features(stream: Stream, first: int, rounds: int, context: Any) -> An
     cells = as_count(context.cells, "The cells of the context")
     indptr, indices, weights = [0], list[Int64s](), list[Floats]()
     for t in range(first, first + rounds):
-        features = context.features(stream.known(t), t)
+        features = context.features(stream.info(t), t)
         if features is None:
             raise InvalidInput(
                 f"Nothing is known of round {t + 1} that {context!r} goes by, so no policy decides "

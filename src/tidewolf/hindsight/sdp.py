@@ -143,11 +143,11 @@ def _row_generation(lifted: Lifted, rows: DistinctRows, *, relaxed: bool) -> _Ge
         breach[used] = -np.inf
         more = np.argsort(-breach, kind="stable")[:many]
         more = more[breach[more] > (_JOIN if iteration > 0 else -np.inf)]
-        decided, hold = span.decided(sides.take(more).matrix(rows), sides.b[more])
+        implied, hold = span.implied(sides.take(more).matrix(rows), sides.b[more])
         if not hold:
             return None
-        undecided[more[decided]] = False
-        more = more[~decided]
+        undecided[more[implied]] = False
+        more = more[~implied]
         if iteration > 0 and len(more) == 0:
             break
         kept = used[lam > _IDLE * lam.max(initial=0.0)] if iteration < _ITERATIONS // 2 else used

@@ -76,7 +76,7 @@ class HindsightTask(ABC):
         tolerance = max(FEASIBILITY_TOLERANCE, 100 * eps_of(point))
         breach, size = self._breach(x, point)
         extent = max(self.K.radius, float(np.abs(x).max()))
-        return self.K.excess(point) <= tolerance * extent and breach <= tolerance * size
+        return self.K.infeasibility(point) <= tolerance * extent and breach <= tolerance * size
 
     def unflattened(self, x: Floats) -> Array:
         """A flattened point in the shape and library of the set, in float64 where that is NumPy."""

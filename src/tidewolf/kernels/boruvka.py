@@ -89,7 +89,7 @@ def closes_no_cycle(tree, ends, nodes):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def subset_excess(x, ends, first, edges, dust):  # type: ignore[no-untyped-def]
+def subset_infeasibility(x, ends, first, edges, dust):  # type: ignore[no-untyped-def]
     """max over sets S of nodes of x(E[S]) - |S| + 1: the most that cannot be handed to ends of
     which one takes nothing, the others 1.
 

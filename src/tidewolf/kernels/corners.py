@@ -33,7 +33,6 @@ from tidewolf.kernels.evaluate import CAPACITY, GIVEN, LINEAR, MOST, UNLIMITED, 
 from tidewolf.kernels.rounds import (
     ALL_CALLS,
     APART,
-    BANK,
     BROKEN,
     CALLS_EARNED,
     CHURN,
@@ -42,8 +41,8 @@ from tidewolf.kernels.rounds import (
     DIMENSION,
     DISTANCE,
     ENOUGH,
-    EXCESS,
     FIRST,
+    INFEASIBILITY,
     KEEP,
     LIMIT_MOST,
     LOOK,
@@ -52,6 +51,7 @@ from tidewolf.kernels.rounds import (
     MARGIN,
     MOVED,
     MOVES,
+    ORACLE_BUDGET,
     PART,
     PLAYED,
     PRICES,
@@ -82,7 +82,7 @@ OTHER = 14
 """What `corner_rounds` comes back with where the table has other rows than corners and the center.
 """
 
-WEIGHT, COMPANION, EARLIER, POINT, APART_BY, SLOPE, PLAYED_LAST, SUMMED = range(8)
+WEIGHT, INFEASIBLE_ITERATE, EARLIER, POINT, APART_BY, SLOPE, PLAYED_LAST, SUMMED = range(8)
 ROW_NUMBERS = 8
 """What a row has: its weight; y at its entry, that before the last shift, x, x - y; <row, x - y>;
 the x that was played last; the sum of x over the rounds of a part.
@@ -157,7 +157,7 @@ def unlink(count, pos, places):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def companions(y, scale, offset, lo, head, places, rows, v):  # type: ignore[no-untyped-def]
+def infeasible_iterates(y, scale, offset, lo, head, places, rows, v):  # type: ignore[no-untyped-def]
     """y in the block that begins at `lo`, whose first listed row is `head`. The naive twin of what
     is done block by block is `rounds` of rounds.py, in tests/test_corners.py.
     """
@@ -165,7 +165,7 @@ def companions(y, scale, offset, lo, head, places, rows, v):  # type: ignore[no-
         v[j] = scale * y[lo + j] + offset
     q = head
     while q >= 0:
-        v[places[ENTRY, q] - lo] = rows[COMPANION, q]
+        v[places[ENTRY, q] - lo] = rows[INFEASIBLE_ITERATE, q]
         q = places[NEXT, q]
 
 
@@ -173,13 +173,15 @@ def companions(y, scale, offset, lo, head, places, rows, v):  # type: ignore[no-
 def moments(  # type: ignore[no-untyped-def]
     a, shift, y, scale, offset, c, heads, places, rows, scratch
 ):
-    """The sums of d = a - shift, d^2, u = y - c, u^2 and d u; the twin is that of `companions`."""
+    """The sums of d = a - shift, d^2, u = y - c, u^2 and d u; the twin is that of
+    `infeasible_iterates`.
+    """
     n, sd, sdd, su, suu, sdu = len(y), 0.0, 0.0, 0.0, 0.0, 0.0
     for block in range(len(heads)):
         lo = block * BLOCK
         size = min(BLOCK, n - lo)
         u, d = scratch[0, :size], scratch[1, :size]
-        companions(y, scale, offset, lo, heads[block], places, rows, u)
+        infeasible_iterates(y, scale, offset, lo, heads[block], places, rows, u)
         for j in range(size):
             u[j] -= c
             d[j] = a[lo + j] - shift
@@ -193,7 +195,7 @@ def moments(  # type: ignore[no-untyped-def]
 
 @kernel
 def together(a, a_shift, b, b_shift, scratch):  # type: ignore[no-untyped-def]
-    """<a - a_shift, b - b_shift>; the twin is that of `companions`."""
+    """<a - a_shift, b - b_shift>; the twin is that of `infeasible_iterates`."""
     n, total = len(a), 0.0
     for lo in range(0, n, BLOCK):
         size = min(BLOCK, n - lo)
@@ -207,7 +209,7 @@ def together(a, a_shift, b, b_shift, scratch):  # type: ignore[no-untyped-def]
 
 @kernel
 def spare_capacity(capacity, base, lo, head, places, rows, p):  # type: ignore[no-untyped-def]
-    """x - capacity in a block; the twin is that of `companions`."""
+    """x - capacity in a block; the twin is that of `infeasible_iterates`."""
     for j in range(len(p)):
         p[j] = base - capacity[lo + j]
     q = head
@@ -222,7 +224,7 @@ def fullest(  # type: ignore[no-untyped-def]
     capacity, least, base, heads, places, rows, scratch, highs
 ):
     """The largest x_i - capacity_i, no number where `evaluate` has none; its first entry; the
-    largest of |x_i - capacity_i|. The twin is that of `companions`.
+    largest of |x_i - capacity_i|. The twin is that of `infeasible_iterates`.
     """
     n, most, at, size_of, strange = len(capacity), -np.inf, 0, 0.0, 0
     for block in range(len(heads)):
@@ -288,7 +290,7 @@ def unit_entry(a):  # type: ignore[no-untyped-def]
 
 @kernel
 def survey(y, base, block, heads, places, scratch, known):  # type: ignore[no-untyped-def]
-    """What is known of a block of y; the twin is that of `companions`."""
+    """What is known of a block of y; the twin is that of `infeasible_iterates`."""
     lo = block * BLOCK
     r = scratch[1, : min(BLOCK, len(y) - lo)]
     for j in range(len(r)):
@@ -328,14 +330,14 @@ def descend_in_blocks(  # type: ignore[no-untyped-def]
     known,
 ):
     """The second pass: y moves, and what is known of its blocks is told; the twin is that of
-    `companions`.
+    `infeasible_iterates`.
     """
     n = len(y)
     for block in range(len(heads)):
         lo = block * BLOCK
         size = min(BLOCK, n - lo)
         z = scratch[0, :size]
-        companions(y, scale, offset, lo, heads[block], places, rows, z)
+        infeasible_iterates(y, scale, offset, lo, heads[block], places, rows, z)
         for j in range(size):
             z[j] = z[j] - rate * (cost[lo + j] - shift) + lift
         if limit_rate != 0.0:
@@ -351,7 +353,7 @@ def descend_in_blocks(  # type: ignore[no-untyped-def]
             y[lo + j] = z[j]
         q = heads[block]
         while q >= 0:
-            rows[COMPANION, q] = rows[EARLIER, q] = z[places[ENTRY, q] - lo]
+            rows[INFEASIBLE_ITERATE, q] = rows[EARLIER, q] = z[places[ENTRY, q] - lo]
             q = places[NEXT, q]
         survey(y, base, block, heads, places, scratch, known)
 
@@ -432,12 +434,12 @@ def first_near(  # type: ignore[no-untyped-def]
 @kernel
 def mix(rows, places, count, middle, total, c):  # type: ignore[no-untyped-def]
     """x and x - y at listed entries, from the weights; returns x elsewhere. The twin is that of
-    `companions`.
+    `infeasible_iterates`.
     """
     base = rows[WEIGHT, middle] * c if middle >= 0 else 0.0
     for q in range(count):
         rows[POINT, q] = base + rows[WEIGHT, q] * total
-        rows[APART_BY, q] = rows[POINT, q] - rows[COMPANION, q]
+        rows[APART_BY, q] = rows[POINT, q] - rows[INFEASIBLE_ITERATE, q]
     if middle >= 0:
         rows[POINT, middle] = rows[APART_BY, middle] = 0.0
     return base
@@ -445,7 +447,7 @@ def mix(rows, places, count, middle, total, c):  # type: ignore[no-untyped-def]
 
 @kernel
 def spread(x, base, rows, which, places, count):  # type: ignore[no-untyped-def]
-    """A point written down; the twin is that of `companions`."""
+    """A point written down; the twin is that of `infeasible_iterates`."""
     for e in range(len(x)):
         x[e] = base
     for q in range(count):
@@ -545,7 +547,7 @@ def corner_rounds(  # type: ignore[no-untyped-def]
     for q in range(count):
         rows[WEIGHT, q] = weights[q]
         if q != middle:
-            rows[COMPANION, q] = y[places[ENTRY, q]]
+            rows[INFEASIBLE_ITERATE, q] = y[places[ENTRY, q]]
             if records:
                 rows[PLAYED_LAST, q] = last[places[ENTRY, q]]
                 rows[SUMMED, q] = summed[places[ENTRY, q]]
@@ -608,7 +610,7 @@ def corner_rounds(  # type: ignore[no-untyped-def]
             norm2 = 1.0
             if single >= 0:
                 q, a_mean = pos[single], 1.0 / n
-                v = rows[COMPANION, q] if q >= 0 else scale * y[single] + offset
+                v = rows[INFEASIBLE_ITERATE, q] if q >= 0 else scale * y[single] + offset
                 a2 = 1.0 - a_mean
                 ad, au = cost[single] - shift - mean, v - c - a_mean * su
                 for p in range(count):
@@ -686,8 +688,8 @@ def corner_rounds(  # type: ignore[no-untyped-def]
                     rows[SUMMED, q] = 0.0
                 even, sum_base = True, 0.0
                 marks[PART] += 1.0
-            if not abs(off) <= marks[EXCESS]:
-                marks[EXCESS] = abs(off)
+            if not abs(off) <= marks[INFEASIBILITY]:
+                marks[INFEASIBILITY] = abs(off)
             if len(points) > 0:
                 spread(points[i], base, rows, POINT, places, count)
         V, w, breach = weighed(s, settings, value, limit_norm, slopes)
@@ -743,8 +745,8 @@ def corner_rounds(  # type: ignore[no-untyped-def]
             0.0,
             base,
         )
-        s[BANK] += settings[CALLS_EARNED]
-        calls, budget, last_call, exact = 0.0, math.floor(s[BANK] + 1e-9), False, True
+        s[ORACLE_BUDGET] += settings[CALLS_EARNED]
+        calls, budget, last_call, exact = 0.0, math.floor(s[ORACLE_BUDGET] + 1e-9), False, True
         distance2 = 0.0
         while True:
             base = mix(rows, places, count, middle, total, c)
@@ -829,7 +831,7 @@ def corner_rounds(  # type: ignore[no-untyped-def]
                     rows, places = more, more_places
                 row, count, corners, left = count, count + 1, corners + 1, left - 1
                 link(row, entry, pos, heads, places)
-                rows[COMPANION, row] = rows[EARLIER, row] = y[entry]
+                rows[INFEASIBLE_ITERATE, row] = rows[EARLIER, row] = y[entry]
                 rows[PLAYED_LAST, row], rows[APART_BY, row] = played_base, base - y[entry]
                 if records:
                     rows[SUMMED, row] = sum_base if even else summed[entry]
@@ -842,12 +844,12 @@ def corner_rounds(  # type: ignore[no-untyped-def]
                 scale, offset, foot = 1.0 - shifted, shifted * base, base
                 r1, r2 = scale * at1, scale * scale * at2
                 for q in range(count):
-                    rows[COMPANION, q] += shifted * rows[APART_BY, q]
+                    rows[INFEASIBLE_ITERATE, q] += shifted * rows[APART_BY, q]
             for q in range(count):
                 rows[WEIGHT, q] *= 1.0 - step
             rows[WEIGHT, row] += step
             exact = False
-        s[BANK] -= calls
+        s[ORACLE_BUDGET] -= calls
         s[ALL_CALLS] += calls
         s[DISTANCE], s[MOVED] = math.sqrt(distance2), 1.0 if last_call else 0.0
         if records:
@@ -862,7 +864,7 @@ def corner_rounds(  # type: ignore[no-untyped-def]
             off = abs(distance2 - s[DISTANCE] ** 2) / radius
             if not off <= marks[WORST_DISTANCE]:
                 marks[WORST_DISTANCE] = off
-            if math.floor(s[BANK] + 1e-9) >= 1.0:
+            if math.floor(s[ORACLE_BUDGET] + 1e-9) >= 1.0:
                 over = (distance2 - tol) / radius
                 if not over <= marks[WORST_TOLERANCE]:
                     marks[WORST_TOLERANCE] = over
@@ -876,7 +878,7 @@ def corner_rounds(  # type: ignore[no-untyped-def]
                     farthest = (1.0 - scale) * (largest(known[HIGHEST]) + from_foot) - offset
                 for q in range(count):
                     if q != middle:
-                        after, earlier = rows[COMPANION, q] - c, rows[EARLIER, q] - c
+                        after, earlier = rows[INFEASIBLE_ITERATE, q] - c, rows[EARLIER, q] - c
                         nearer += after * after - earlier * earlier
                         moved += earlier - after
                         farthest = max(farthest, earlier - after)
@@ -898,7 +900,7 @@ def corner_rounds(  # type: ignore[no-untyped-def]
         for q in range(count):
             if q != middle:
                 e = places[ENTRY, q]
-                before[e], y[e] = rows[EARLIER, q], rows[COMPANION, q]
+                before[e], y[e] = rows[EARLIER, q], rows[INFEASIBLE_ITERATE, q]
         if records:
             spread(last, played_base, rows, PLAYED_LAST, places, count)
             if even:

@@ -39,7 +39,7 @@ ABSENT, DONE = -1, -2
 
 @kernel
 def refine(  # type: ignore[no-untyped-def]
-    graph, price, able, pi, excess, lost, heap, queues, eps, tiny
+    graph, price, able, pi, infeasibility, lost, heap, queues, eps, tiny
 ):
     """Make the flow eps-optimal; whether that came before patience was lost.
 
@@ -52,13 +52,13 @@ def refine(  # type: ignore[no-untyped-def]
         queued[v] = 0
         for p in range(first[v], first[v + 1]):
             if able[p] > 0.0 and price[p] + pi[v] - pi[to[p]] < 0.0:
-                excess[v] -= able[p]
-                excess[to[p]] += able[p]
+                infeasibility[v] -= able[p]
+                infeasibility[to[p]] += able[p]
                 able[mate[p]] += able[p]
                 able[p] = 0.0
     begin, waiting = 0, 0
     for v in range(nodes):
-        if excess[v] > tiny:
+        if infeasibility[v] > tiny:
             queue[waiting], queued[v] = v, 1
             waiting += 1
     path, relabels, updates = np.empty(STRIDE, dtype=np.int32), nodes, 0
@@ -66,18 +66,18 @@ def refine(  # type: ignore[no-untyped-def]
         if relabels >= nodes:
             if updates == PATIENCE:
                 return False
-            lower_by_distances(graph, price, able, pi, excess, lost, heap, eps, tiny)
+            lower_by_distances(graph, price, able, pi, infeasibility, lost, heap, eps, tiny)
             relabels, updates = 0, updates + 1
             for v in range(nodes):
                 at[v] = first[v]
         start = queue[begin]
-        if excess[start] <= tiny:
+        if infeasibility[start] <= tiny:
             queued[start], waiting, begin = 0, waiting - 1, begin + 1
             if begin == nodes:
                 begin = 0
             continue
         tip, length = start, 0
-        while length < STRIDE and excess[tip] >= -tiny and relabels < nodes:
+        while length < STRIDE and infeasibility[tip] >= -tiny and relabels < nodes:
             p, least = way_out(graph, price, able, pi, tip, at[tip], tiny)
             if p >= 0:
                 at[tip], path[length] = p, p
@@ -95,12 +95,12 @@ def refine(  # type: ignore[no-untyped-def]
         v = start
         for i in range(length):
             p = path[i]
-            w, amount = to[p], min(excess[v], able[p])
+            w, amount = to[p], min(infeasibility[v], able[p])
             able[p] -= amount
             able[mate[p]] += amount
-            excess[v] -= amount
-            excess[w] += amount
-            if excess[w] <= tiny:
+            infeasibility[v] -= amount
+            infeasibility[w] += amount
+            if infeasibility[w] <= tiny:
                 break
             if queued[w] == 0:
                 last = begin + waiting
@@ -129,7 +129,7 @@ def way_out(graph, price, able, pi, v, begin, tiny):  # type: ignore[no-untyped-
 
 @kernel
 def lower_by_distances(  # type: ignore[no-untyped-def]
-    graph, price, able, pi, excess, lost, heap, eps, tiny
+    graph, price, able, pi, infeasibility, lost, heap, eps, tiny
 ):
     """Lower pi by the distances to nodes that lack something; what reaches none is lost."""
     first, to, mate, _ = graph
@@ -137,16 +137,16 @@ def lower_by_distances(  # type: ignore[no-untyped-def]
     size, active, far = 0, 0, 0.0
     for v in range(len(pi)):
         where[v], distance[v] = ABSENT, np.inf
-        if excess[v] < -tiny:
+        if infeasibility[v] < -tiny:
             order[size], where[v], distance[v] = v, size, 0.0
             size += 1
-        elif excess[v] > tiny:
+        elif infeasibility[v] > tiny:
             active += 1
     while size > 0 and active > 0:
         size = take_least(heap, size)
         u = order[size]
         far = distance[u]
-        if excess[u] > tiny:
+        if infeasibility[u] > tiny:
             active -= 1
         for p in range(first[u], first[u + 1]):
             w, q = to[p], mate[p]
@@ -156,9 +156,9 @@ def lower_by_distances(  # type: ignore[no-untyped-def]
                     size = rise(heap, w, reached, size)
     for v in range(len(pi)):
         pi[v] -= distance[v] if where[v] == DONE else far
-        if active > 0 and where[v] != DONE and excess[v] > tiny:
-            lost[v] += excess[v]
-            excess[v] = 0.0
+        if active > 0 and where[v] != DONE and infeasibility[v] > tiny:
+            lost[v] += infeasibility[v]
+            infeasibility[v] = 0.0
 
 
 @kernel

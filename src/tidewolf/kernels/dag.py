@@ -142,7 +142,7 @@ def covering_flow(first, by_tail, first_out, flow):  # type: ignore[no-untyped-d
 
 
 @light_kernel
-def flow_excess(x, arcs, tails, heads, balance):  # type: ignore[no-untyped-def]
+def flow_infeasibility(x, arcs, tails, heads, balance):  # type: ignore[no-untyped-def]
     """The largest breach of x >= 0 and of conservation over these arcs; `balance` holds what each
     node supplies, and is used up.
 

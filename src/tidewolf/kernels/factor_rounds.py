@@ -36,22 +36,22 @@ from tidewolf.kernels.groups import BLOCK, factor_etas, lane_sum
 from tidewolf.kernels.rounds import (
     ACROSS,
     APART,
-    BANK,
     BROKEN,
     CALLS_EARNED,
     CAUTION,
     CHURN,
     DIMENSION,
     ENOUGH,
-    EXCESS,
     EXPONENT,
     FIRST,
+    INFEASIBILITY,
     KEEP,
     LIMIT_MOST,
     LOSS,
     LOSS_MOST,
     MOST,
     MOVES,
+    ORACLE_BUDGET,
     PART,
     PLAYED,
     PRICES,
@@ -361,7 +361,7 @@ def audit(s, settings, x, before, nearer, marks, samples):  # type: ignore[no-un
     so much; every projection moves y.
     """
     marks[UPDATES] += 1.0
-    if math.floor(s[BANK] + 1e-9) >= 1.0:
+    if math.floor(s[ORACLE_BUDGET] + 1e-9) >= 1.0:
         under = -settings[TOLERANCE2] / settings[RADIUS]
         marks[WORST_TOLERANCE] = max(marks[WORST_TOLERANCE], under)
     if not nearer / settings[RADIUS] <= marks[WORST_CENTER]:
@@ -515,8 +515,8 @@ def factor_rounds(  # type: ignore[no-untyped-def]
         if records:
             columns[i, APART], columns[i, SPENT] = 0.0, 0.0
             columns[i, CHURN] = 0.5 * seen[0] if round_of_run > 0 else 0.0
-            if not seen[1] <= marks[EXCESS]:
-                marks[EXCESS] = seen[1]
+            if not seen[1] <= marks[INFEASIBILITY]:
+                marks[INFEASIBILITY] = seen[1]
             seen[:] = 0.0
             if len(decisions) > 0:
                 decisions[i] = x
@@ -589,7 +589,7 @@ def factor_rounds(  # type: ignore[no-untyped-def]
                     seen,
                 )
         s[SQUARES], s[PRICES] = square_sum, s[PRICES] + price
-        s[BANK] += settings[CALLS_EARNED]
+        s[ORACLE_BUDGET] += settings[CALLS_EARNED]
         now = 1 - now
         if broken and chosen >= 0:
             gradients[1, chosen] = 0.0

@@ -114,7 +114,7 @@ def probable(A: Any, begin: Start, tolerance: float, floor: float = 0.0) -> Foun
     return Found(space.vector(), theta, gap + space.rounding, space.k)
 
 
-def settled(
+def converged(
     A: Any, begin: Start, tolerance: float, floor: float = -math.inf, ahead: bool = False
 ) -> Found:
     """Products until theta seems settled; with `ahead` also where it will be, if it goes on rising
@@ -125,13 +125,13 @@ def settled(
     space = Krylov(A, begin.b, floor)
     while True:
         theta, gap = space.grown(tolerance)
-        if space.exhausted or space.seems_settled(gap / 2.0, ahead):
+        if space.exhausted or space.seems_converged(gap / 2.0, ahead):
             return Found(space.vector(), theta, gap + space.rounding, space.k)
 
 
 def proved(A: Any, begin: Start, tolerance: float, floor: float = 0.0) -> Found | None:
     """The same with a proof, a Cholesky factor of (theta + gap) I - A; None where there is none."""
-    found = settled(A, begin, tolerance, floor)
+    found = converged(A, begin, tolerance, floor)
     slack = above(found.value + found.gap, A if is_array(A) else A.dense())
     return None if slack is None else found._replace(gap=found.gap + slack)
 
@@ -256,7 +256,7 @@ class Krylov:
                 return True
         return False
 
-    def seems_settled(self, gap: float, ahead: bool = False) -> bool:
+    def seems_converged(self, gap: float, ahead: bool = False) -> bool:
         """Whether theta hardly rises, or, where one looks `ahead`, will hardly rise if it goes on
         as it did, and is within `gap` of an eigenvalue by its residual and, squared, by its
         distance from the next.

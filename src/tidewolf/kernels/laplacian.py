@@ -120,11 +120,11 @@ def circulations(d, count, floats, ints, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def unit_flow_excess(x, floats, ints):  # type: ignore[no-untyped-def]
+def unit_flow_infeasibility(x, floats, ints):  # type: ignore[no-untyped-def]
     """The largest breach of x >= 0, of a unit flow's conservation between the first and the last
     node, or flow on an arc that leads nowhere.
 
-    Naive twin: `FlowPolytope.excess`, in tests/test_flow_polytope.py.
+    Naive twin: `FlowPolytope.infeasibility`, in tests/test_flow_polytope.py.
     """
     nodes, m = ints[0], ints[1]
     arcs, tails, first = ints[4 : 4 + m], ints[4 + m : 4 + 2 * m], ints[4 + 2 * m :]

@@ -38,7 +38,9 @@ PLAYED, UNUSUAL, LOOK, ENOUGH = 0, 10, 11, 12
 """What `rounds` comes back with, beside the codes of active_set.py."""
 
 ROUNDS, VIOLATION, LOSS_SLOPE, LIMIT_SLOPE, LEAST_RATIO, EXPONENT, PAID, LOSS_NORMS = range(8)
-IMPOSSIBLE, BANK, ALL_CALLS, SQUARES, INVERSE_STEP, PRICES, LARGEST, DISTANCE = range(8, 16)
+IMPOSSIBLE, ORACLE_BUDGET, ALL_CALLS, SQUARES, INVERSE_STEP, PRICES, LARGEST, DISTANCE = range(
+    8, 16
+)
 MOVED, HALF_WAY = 16, 17
 SCALARS = 18
 """What a descent remembers: the ledger of the weights, the bank, the sums of the steps, |x - y|;
@@ -54,7 +56,7 @@ LOSS, VALUE, APART, SPENT, CHURN = range(5)
 COLUMNS = 5
 """Of a round are recorded its loss, the constraint's value, |x - y|, oracle calls and movement."""
 
-EXCESS, WORST_DISTANCE, WORST_TOLERANCE, WORST_CENTER, UPDATES, MOVES = range(6)
+INFEASIBILITY, WORST_DISTANCE, WORST_TOLERANCE, WORST_CENTER, UPDATES, MOVES = range(6)
 STRIDE, STORED, PART = range(6, 9)
 MARKS = 9
 """What is recorded of all of them: the worst of each check, and how many there were; of every
@@ -85,7 +87,7 @@ def tangents(d, count, floats, ints, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def excess(x, floats, ints):  # type: ignore[no-untyped-def]
+def infeasibility(x, floats, ints):  # type: ignore[no-untyped-def]
     """Stands for how far x is outside a set."""
     raise NotImplementedError
 
@@ -297,7 +299,7 @@ def audit(  # type: ignore[no-untyped-def]
     off = abs(apart2 - s[DISTANCE] ** 2) / unit
     if not off <= marks[WORST_DISTANCE]:
         marks[WORST_DISTANCE] = off
-    if math.floor(s[BANK] + 1e-9) >= 1.0:
+    if math.floor(s[ORACLE_BUDGET] + 1e-9) >= 1.0:
         over = (apart2 - settings[TOLERANCE2]) / unit
         if not over <= marks[WORST_TOLERANCE]:
             marks[WORST_TOLERANCE] = over
@@ -410,9 +412,9 @@ def rounds(  # type: ignore[no-untyped-def]
                 if each.shape[1] > 0 and value > 0.0:
                     count_limits(now, pieces[: each.shape[1]], each, when)
                 columns[i, CHURN] = record_point(now, x, last, total, means, ends, marks, work[0])
-                off = excess(x, floats, ints)
-                if not off <= marks[EXCESS]:
-                    marks[EXCESS] = off
+                off = infeasibility(x, floats, ints)
+                if not off <= marks[INFEASIBILITY]:
+                    marks[INFEASIBILITY] = off
                 if len(points) > 0:
                     for e in range(len(x)):
                         points[i, e] = x[e]
@@ -420,8 +422,8 @@ def rounds(  # type: ignore[no-untyped-def]
             descend(s, settings, x, y, along[0], along[1], penalty_value, value > 0.0, center)
             for e in range(len(x)):
                 before[e] = y[e]
-            s[BANK] += settings[CALLS_EARNED]
-            at[CALLS], at[BUDGET], at[LAST] = 0.0, math.floor(s[BANK] + 1e-9), 0.0
+            s[ORACLE_BUDGET] += settings[CALLS_EARNED]
+            at[CALLS], at[BUDGET], at[LAST] = 0.0, math.floor(s[ORACLE_BUDGET] + 1e-9), 0.0
             s[HALF_WAY] = 1.0
         code = nearest_member(
             rows, gram, filled, weights, x, y, kernel_data, answer, work, numbers, at
@@ -430,7 +432,7 @@ def rounds(  # type: ignore[no-untyped-def]
         if code != DONE:
             return i, code, int(at[COUNT])
         s[HALF_WAY] = 0.0
-        s[BANK] -= at[CALLS]
+        s[ORACLE_BUDGET] -= at[CALLS]
         s[ALL_CALLS] += at[CALLS]
         s[DISTANCE], s[MOVED] = math.sqrt(at[DISTANCE2]), at[LAST]
         if records:

@@ -104,9 +104,9 @@ def within_groups(d, starts, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def simplices_excess(x, starts):  # type: ignore[no-untyped-def]
+def simplices_infeasibility(x, starts):  # type: ignore[no-untyped-def]
     """The largest negative entry or error of the sum of a group. Its naive twin in the tests is
-    `Simplex.excess`, group by group.
+    `Simplex.infeasibility`, group by group.
     """
     worst = 0.0
     for b in range(len(starts) - 1):
@@ -157,10 +157,10 @@ def within_sum(d, count, floats, ints, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sum_excess(x, floats, ints):  # type: ignore[no-untyped-def]
+def sum_infeasibility(x, floats, ints):  # type: ignore[no-untyped-def]
     """The largest negative entry, entry above the cap floats[1], or error of the sum floats[0],
-    which may be less where ints[1] is 1. Its naive twins in the tests are `Simplex.excess` and
-    `CappedSimplex.excess`.
+    which may be less where ints[1] is 1. Its naive twins in the tests are `Simplex.infeasibility`
+    and `CappedSimplex.infeasibility`.
     """
     least, most = x[0], x[0]
     for e in range(len(x)):

@@ -20,7 +20,7 @@ decision, nor does adding a constant to the losses. A last, shorter block is fol
 projection.
 
 All that is known is known in expectation over the learner's own coins, for functions chosen without
-looking at them: a run measures no bound. `promise()` holds for given slopes G, sizes M and T, if
+looking at them: a run measures no bound. `guarantee()` holds for given slopes G, sizes M and T, if
 some point x* keeps every constraint. In units R = M_f = M_g = 1, with slopes k_f = G_f R/M_f,
 k_g = G_g R/M_g and tau = sqrt(tol),
 
@@ -64,7 +64,7 @@ from tidewolf.core.types import Array
 from tidewolf.learners.theorem.bandit_primal_dual import BanditPrimalDualConstants
 from tidewolf.learners.theorem.constants import Assumed, Constants, WithConstants, own_start
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.clock import Stretch
+from tidewolf.methods.clock import Epoch
 from tidewolf.methods.exploring import (
     NO_VALUES,
     ExplorableSet,
@@ -92,7 +92,8 @@ from tidewolf.sets import Shrunk
 from tidewolf.sets.base import ConvexSet
 
 IN_EXPECTATION = (
-    "Bandit bounds hold in expectation over the learner's own coins: `promise()` states them, and "
+    "Bandit bounds hold in expectation over the learner's own coins: `guarantee()` states them, "
+    "and "
     "no single run measures one."
 )
 _FINE = 0.25
@@ -117,8 +118,8 @@ class State(NamedTuple):
     t: int
     point: ProjectedPoint
     open: Bandit
-    stretch: Stretch
-    bank: float = 0.0
+    epoch: Epoch
+    oracle_budget: float = 0.0
     calls: int = 0
     values: SeenValues = SeenValues()
     lam: float = 0.0
@@ -179,7 +180,7 @@ class BanditPrimalDual(WithConstants[State], Explorer[State]):
     >>> run = tw.run(tw.BanditPrimalDual(K, horizon=300, seed=7), tw.Stream(losses, limits))
     >>> bool(run.oracle_calls <= 300)
     True
-    >>> K.excess(run.learner.act(run.final_state)) < 1e-9
+    >>> K.infeasibility(run.learner.act(run.final_state)) < 1e-9
     True
     """
 
@@ -240,29 +241,29 @@ class BanditPrimalDual(WithConstants[State], Explorer[State]):
         return learner
 
     def start(self) -> State:
-        stretch = self.first_stretch()
-        point = ProjectedPoint.start(self._shrunk(stretch.horizon), self.first_point)
-        return State(0, point, NO_VALUES, stretch)
+        epoch = self.first_epoch()
+        point = ProjectedPoint.start(self._shrunk(epoch.horizon), self.first_point)
+        return State(0, point, NO_VALUES, epoch)
 
     def block_length(self, state: State) -> int:
-        T = state.stretch.horizon
+        T = state.epoch.horizon
         if self.constants is not None:
             return self.constants.steps(self.K, T, self.assumed).block
         return self._steps(T).block
 
     def exploration_radius(self, state: State) -> float:
-        return self._mu(state.stretch.horizon)
+        return self._mu(state.epoch.horizon)
 
     def step(self, state: State, block: Explored) -> State:
         """The primal and the dual step."""
-        T, point = state.stretch.horizon, state.point
+        T, point = state.epoch.horizon, state.point
         if self.constants is not None:
             taken = self.constants.step(self.K, T, self.assumed, point.y, state.lam, block)
             return state._replace(point=point.moved_to(frozen(taken.y)), lam=taken.lam)
         s, n, shrunk = self._steps(T), block.rounds, self._shrunk(T)
         losses, breaches = block.losses, np.maximum(block.constraints, 0.0)
         before = state.values
-        seen = SeenValues(
+        feedback = SeenValues(
             least_loss=min(before.least_loss, float(losses.min())),
             largest_loss=max(before.largest_loss, float(losses.max())),
             largest_breach=max(before.largest_breach, float(breaches.max())),
@@ -270,7 +271,7 @@ class BanditPrimalDual(WithConstants[State], Explorer[State]):
             mean_breach=float(breaches.mean()),
             mean_rounds=n,
         )
-        M_f, M_g = self._sizes(seen)
+        M_f, M_g = self._sizes(feedback)
         M_f_before, M_g_before = self._sizes(before)
         unit, M_g_before = (M_f_before or M_f) / (M_f or 1.0), M_g_before or 1.0
 
@@ -286,16 +287,16 @@ class BanditPrimalDual(WithConstants[State], Explorer[State]):
         h = float(breaches.sum()) / (M_g or 1.0) - n * s.theta * state.lam
         return state._replace(
             point=point.moved_to(frozen(into_ball(y, shrunk.center, shrunk.radius))),
-            values=seen,
+            values=feedback,
             lam=max(0.0, state.lam + s.nu * h),
             square_sum=S,
         )
 
     def projected_set(self, state: State) -> Shrunk:
-        return self._shrunk(state.stretch.horizon)
+        return self._shrunk(state.epoch.horizon)
 
     def projection(self, state: State) -> Projection:
-        T = state.stretch.horizon
+        T = state.epoch.horizon
         if self.constants is not None:
             return self.constants.projection(self.K, T)
         tol, finer2 = self._steps(T).tol, (_FINE * self._mu(T)) ** 2
@@ -305,14 +306,14 @@ class BanditPrimalDual(WithConstants[State], Explorer[State]):
         """What was seen of the functions stays known."""
         point = state.point
         if self.constants is None:  # an active set of the larger set, now that it explores less
-            point = ProjectedPoint.of(ActiveSet.start(self._shrunk(state.stretch.horizon), point.x))
+            point = ProjectedPoint.of(ActiveSet.start(self._shrunk(state.epoch.horizon), point.x))
         return state._replace(point=point, lam=0.0, square_sum=0.0)
 
-    def _sizes(self, seen: SeenValues) -> tuple[float, float]:
+    def _sizes(self, feedback: SeenValues) -> tuple[float, float]:
         """M_f and M_g, as far as they are known; 0 where nothing is."""
         return (
-            self.loss_size or max(0.0, 0.5 * (seen.largest_loss - seen.least_loss)),
-            self.constraint_size or seen.largest_breach,
+            self.loss_size or max(0.0, 0.5 * (feedback.largest_loss - feedback.least_loss)),
+            self.constraint_size or feedback.largest_breach,
         )
 
     def _steps(self, T: int) -> SaddleSteps:
@@ -339,7 +340,7 @@ class BanditPrimalDual(WithConstants[State], Explorer[State]):
             self.constraint_size or 0.0,
         )
 
-    def promise(self) -> Bound:
+    def guarantee(self) -> Bound:
         """What is known, in expectation, before the first round of a run of `horizon` rounds."""
         G_f, G_g = self.loss_lipschitz, self.constraint_lipschitz
         M_f, M_g = self.loss_size, self.constraint_size
@@ -352,7 +353,7 @@ class BanditPrimalDual(WithConstants[State], Explorer[State]):
             )
         T, n = self.horizon, self.K.dimension
         if self.constants is not None:
-            return self.constants.promise(self.K, T, self.assumed)
+            return self.constants.guarantee(self.K, T, self.assumed)
         s = self._steps(T)
         b, nu, theta = s.block, s.nu, s.theta
         if s.tol is None:

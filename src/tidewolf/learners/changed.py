@@ -22,12 +22,12 @@ import numpy as np
 
 from tidewolf.core.arrays import frozen
 from tidewolf.core.types import Array, Floats
-from tidewolf.learners.ensemble import CELL_SCALE, Descent, Ensemble, Settled, State, _mix
+from tidewolf.learners.ensemble import CELL_SCALE, Committed, Descent, Ensemble, State, _mix
 from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.migration import Move, apart, begun, carried
 from tidewolf.methods.moves import capped
 from tidewolf.methods.steps.adagrad import DescentSums, FactorSums
-from tidewolf.methods.steps.hedge import Mixer, log_members
+from tidewolf.methods.steps.hedge import Mixer, log_experts
 
 
 class Origin(NamedTuple):
@@ -43,16 +43,16 @@ class Origin(NamedTuple):
 
 def migrated(new: Ensemble, state: State, old: Ensemble) -> State:
     """The state of `new` that goes on from `state` of `old`."""
-    move, members = Move(old.K, new.K), _Names(old.names, new.names)
+    move, experts = Move(old.K, new.K), _Names(old.names, new.names)
     origins = _origins(new, state, old)
-    budget = max(0, math.floor(state.bank + 1e-9))
+    budget = max(0, math.floor(state.oracle_budget + 1e-9))
     found = carried(move, state.pool, [origin.part for origin in origins], budget)
     scales = np.array([*old.step_scales, *[CELL_SCALE] * _cells(old)])
     descents = tuple(
         _descent(move, state, origin, scales, found.pool.x(i), found.whole[i])
         for i, origin in enumerate(origins)
     )
-    moved = [_round(move, members, _cells(new), one) for one in state.pending]
+    moved = [_round(move, experts, _cells(new), one) for one in state.pending]
     pending = tuple(one for one in moved if one is not None)
     lost = len(moved) - len(pending)
     fixed = old.bound_of(state)
@@ -63,11 +63,11 @@ def migrated(new: Ensemble, state: State, old: Ensemble) -> State:
         descents=descents,
         context_bound=0.0,
         loss_norms=frozen(np.zeros(len(new.step_scales) + (new.context is not None))),
-        ledger=new._weights.migrated(state.ledger),
-        mixer=_mixer(state.mixer, members),
-        accounts=_accounts(state.accounts, members, old.caution / new.caution),
+        dual=new._weights.migrated(state.dual),
+        mixer=_mixer(state.mixer, experts),
+        accounts=_accounts(state.accounts, experts, old.caution / new.caution),
         advisers=_advisers(move, new, state, old),
-        bank=state.bank - found.calls,
+        oracle_budget=state.oracle_budget - found.calls,
         calls=state.calls + found.calls,
         vertices=state.vertices if untouched else 0,
         vertices_of_waiting=state.vertices_of_waiting if untouched else 0,
@@ -76,7 +76,7 @@ def migrated(new: Ensemble, state: State, old: Ensemble) -> State:
         lost=state.lost + lost,
         migrations=state.migrations.following(state.t, lost, fixed, policy),
     )
-    return _standing(move, members, new, after)
+    return _with_current_round(move, experts, new, after)
 
 
 class _Names(NamedTuple):
@@ -101,11 +101,11 @@ def _cells(learner: Ensemble) -> int:
 
 
 def _origins(new: Ensemble, state: State, old: Ensemble) -> list[Origin]:
-    plain, cells, coming = len(old.step_scales), _cells(old), state.coming
+    plain, cells, upcoming = len(old.step_scales), _cells(old), state.upcoming
     each, every = np.eye(plain + cells), np.zeros(plain + cells)
-    every[:plain] = coming.p[:plain]
+    every[:plain] = upcoming.p[:plain]
     if cells:
-        every[plain:] = coming.p[plain] * coming.shares
+        every[plain:] = upcoming.p[plain] * upcoming.shares
     if every.sum() <= 0.0:
         every[:plain] = 1.0
     trusted = every / every.sum()
@@ -141,7 +141,7 @@ def _descent(
         sums = _mean_sums([own.sums for own in descents], origin.part, scales / origin.scale)
         return Descent(x, x, sums=begun(move.new, move.sums(sums, share), x, x))
     own = descents[origin.itself]
-    y = move.companion(own.y, x, whole)
+    y = move.infeasible_iterate(own.y, x, whole)
     sums = begun(move.new, move.sums(own.sums, share), x, y)
     if move.same:
         return own._replace(sums=sums)
@@ -166,36 +166,36 @@ def _mean_sums(sums: list[DescentSums], part: Floats, longer: Floats) -> Descent
     )
 
 
-def _round(move: Move, members: _Names, cells: int, one: Settled) -> Settled | None:
+def _round(move: Move, experts: _Names, cells: int, one: Committed) -> Committed | None:
     """A round as one of the new learner; None where what it decided is not in the set."""
     x = move.point(one.x)
     if x is None:
         return None
     mix = x if one.mix is one.x else move.point(one.mix)
     shares = one.shares if len(one.shares) == cells else frozen(np.zeros(cells))
-    points = tuple(move.point(z) for z in members.points(one.points))
+    points = tuple(move.point(z) for z in experts.points(one.points))
     return one._replace(
         x=x,
         mix=x if mix is None else mix,
-        p=members.numbers(one.p),
+        p=experts.numbers(one.p),
         shares=shares,
         points=points,
     )
 
 
-def _standing(move: Move, members: _Names, new: Ensemble, state: State) -> State:
+def _with_current_round(move: Move, experts: _Names, new: Ensemble, state: State) -> State:
     """The state with what is settled for the round that stands: the proposals there were, and the
     decision around entries that are out, where it is still in the set.
     """
-    before, groups = state.coming, len(state.loss_norms)
+    before, groups = state.upcoming, len(state.loss_norms)
     shares = before.shares
     if len(shares) != _cells(new):
         shares = frozen(np.zeros(_cells(new)))
     around, proposals = None, before.points
     if state.proposed is not None:
-        around = _round(move, members, len(shares), before)
+        around = _round(move, experts, len(shares), before)
         proposals = (*proposals[: len(proposals) - len(state.proposed)], *state.proposed)
-    advice = [move.point(z) for z in members.points(proposals)[groups:]]
+    advice = [move.point(z) for z in experts.points(proposals)[groups:]]
     state, own = new._own_points(state, shares, None)
     points = (*own, *advice)
     p = state.mixer.weights(np.array([z is not None for z in points]))
@@ -204,33 +204,33 @@ def _standing(move: Move, members: _Names, new: Ensemble, state: State) -> State
         last = move.point(before.x if state.last is None else state.last)
         last = mix if last is None else last
     x = mix if last is None else capped(mix, last, new.max_move)
-    coming = before._replace(x=x, mix=mix, p=frozen(p), shares=shares, points=points)
+    upcoming = before._replace(x=x, mix=mix, p=frozen(p), shares=shares, points=points)
     if around is None:
-        return state._replace(coming=coming, last=last, proposed=None)
-    return state._replace(coming=around, last=last, proposed=tuple(advice))
+        return state._replace(upcoming=upcoming, last=last, proposed=None)
+    return state._replace(upcoming=around, last=last, proposed=tuple(advice))
 
 
-def _mixer(mixer: Mixer, members: _Names) -> Mixer:
+def _mixer(mixer: Mixer, experts: _Names) -> Mixer:
     """Weights as they are among those who stay, and one part of all for each who is new."""
-    here = np.array([name in members.old for name in members.new])
+    here = np.array([name in experts.old for name in experts.new])
     if not here.any():
-        return Mixer.start(len(members.new))
-    totals = members.numbers(mixer.totals).copy()
-    gap = mixer.gap * (log_members(len(members.new)) / log_members(len(members.old)))
+        return Mixer.start(len(experts.new))
+    totals = experts.numbers(mixer.totals).copy()
+    gap = mixer.gap * (log_experts(len(experts.new)) / log_experts(len(experts.old)))
     least = float(totals[here].min())
     totals[~here] = least
     if gap > 0.0:
-        rate = log_members(len(members.new)) / gap
+        rate = log_experts(len(experts.new)) / gap
         with np.errstate(over="ignore"):
             mean = float(np.exp(-rate * (totals[here] - least)).mean())
         totals[~here] -= math.log(mean) / rate
     return Mixer(frozen(totals), gap, mixer.largest)
 
 
-def _accounts(accounts: Accounts, members: _Names, unit: float) -> Accounts:
+def _accounts(accounts: Accounts, experts: _Names, unit: float) -> Accounts:
     """By name, `unit` times as large where they are in units of gradients."""
     found: Any = {
-        name: members.numbers(each)
+        name: experts.numbers(each)
         for name, each in accounts._asdict().items()
         if isinstance(each, np.ndarray)
     }

@@ -16,7 +16,7 @@ projection.
 
 No point has to keep every constraint: for any interval whose own constraints some point keeps,
 `bound_between` is the measured bound of methods/steps/drift.py, and `bound` that of the whole run.
-`promise()` is known beforehand for given G_f, G_g and T, M = number of blocks, every step exact,
+`guarantee()` is known beforehand for given G_f, G_g and T, M = number of blocks, every step exact,
 and holds on every interval:
 
     regret    <= 4 b G_f R + 2 b R^2 alpha + G_f^2 T/(2 alpha) + G_f R sqrt(tol) T
@@ -44,7 +44,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.learners.theorem.constants import Constants, WithTheorem
 from tidewolf.learners.theorem.drift_plus_penalty import DriftPlusPenaltyConstants
 from tidewolf.methods.base import NEEDS_SLOPES, Bound, Learner, Record
-from tidewolf.methods.clock import Stretch
+from tidewolf.methods.clock import Epoch
 from tidewolf.methods.projected import Banked, ProjectedPoint, Projecting, Projection
 from tidewolf.methods.settings import (
     BlockLength,
@@ -69,8 +69,8 @@ from tidewolf.methods.steps.drift_blocks import (
     DriftSteps,
     DriftSums,
     empty_drift_sums,
+    guarantee_on_intervals,
     look_at_rounds,
-    promise_on_intervals,
 )
 from tidewolf.methods.steps.slopes import Slopes, tangent_part, unit_length
 from tidewolf.sets.base import ConvexSet
@@ -84,9 +84,9 @@ class State(NamedTuple):
     t: int
     point: ProjectedPoint
     open: DriftSums
-    stretch: Stretch
+    epoch: Epoch
     slopes: DriftSlopes
-    bank: float = 0.0
+    oracle_budget: float = 0.0
     calls: int = 0
     last: Last = Last()
     tally: Tally = Tally()
@@ -174,35 +174,35 @@ class DriftPlusPenalty(WithTheorem[State], Projecting[State]):
 
     def start(self) -> State:
         point = ProjectedPoint.start(self.K, self.first_point)
-        slopes = DriftSlopes(*self.given_slopes.known)
-        return State(0, point, self._no_sums, self.first_stretch(), slopes)
+        slopes = DriftSlopes(*self.given_slopes.initial)
+        return State(0, point, self._no_sums, self.first_epoch(), slopes)
 
     def block_length(self, state: State) -> int:
-        return self._steps(state.stretch.horizon, Slopes(1.0, 1.0)).block
+        return self._steps(state.epoch.horizon, Slopes(1.0, 1.0)).block
 
     def rounds_open(self, state: State) -> int:
         return state.open.rounds
 
-    def update(self, state: State, seen: FullInformation) -> State:
-        state = self.in_stretch(state)
+    def update(self, state: State, feedback: FullInformation) -> State:
+        state = self.in_epoch(state)
         left, point = self.rounds_left(state), state.point
-        self._require(seen, left)
+        self._require(feedback, left)
         with np.errstate(all="ignore"):  # what overflows is refused with a sentence
             sums, slopes = look_at_rounds(
-                self.K, point.x, point.y, state.open, state.slopes, self.given_slopes, seen
+                self.K, point.x, point.y, state.open, state.slopes, self.given_slopes, feedback
             )
-        state = state._replace(t=state.t + seen.rounds, slopes=slopes)
-        if seen.rounds < left:
-            limits = sums.limits.and_then(seen.constraints)
+        state = state._replace(t=state.t + feedback.rounds, slopes=slopes)
+        if feedback.rounds < left:
+            limits = sums.limits.and_then(feedback.constraints)
             return state._replace(open=sums._replace(limits=limits))
-        block = sums._replace(limits=sums.limits.with_last(seen.constraints))
+        block = sums._replace(limits=sums.limits.with_last(feedback.constraints))
         return self.finish_block(state._replace(open=self._no_sums), block)
 
-    def _require(self, seen: object, most: int) -> None:
+    def _require(self, feedback: object, most: int) -> None:
         """Refuse feedback of another kind, on too many rounds, of the wrong shape, or defined on
         the set alone.
         """
-        for batch in require_full_information(seen, self.K.shape, most):
+        for batch in require_full_information(feedback, self.K.shape, most):
             if batch.domain is not None:
                 raise NotSupported(
                     f"{type(self).__name__} evaluates functions outside the set, and "
@@ -213,12 +213,12 @@ class DriftPlusPenalty(WithTheorem[State], Projecting[State]):
     def step(self, state: State, block: DriftSums) -> State:
         """The drift-plus-penalty step."""
         K, n, point, slopes = self.K, block.rounds, state.point, state.slopes
-        known = slopes.known.loss
+        known = slopes.largest.loss
         gradient, slope = tangent_part(
             K, "loss", block.loss_gradient, n, self.loss_lipschitz, known
         )
         G_f = max(slopes.loss, slope)
-        s = self._steps(state.stretch.horizon, Slopes(G_f or 1.0, slopes.constraint or 1.0))
+        s = self._steps(state.epoch.horizon, Slopes(G_f or 1.0, slopes.constraint or 1.0))
         reach = min(2.0 * K.radius, K.diameter + point.distance)
         whole = DriftBlock(
             rounds=n,
@@ -250,7 +250,7 @@ class DriftPlusPenalty(WithTheorem[State], Projecting[State]):
         return state._replace(last=Last())
 
     def projection(self, state: State) -> Projection:
-        T, R2 = state.stretch.horizon, unit_length(self.K) ** 2
+        T, R2 = state.epoch.horizon, unit_length(self.K) ** 2
         if self.constants is not None:
             return self.constants.projection(self.K, T)
         _, tol = self._block(T)
@@ -273,12 +273,12 @@ class DriftPlusPenalty(WithTheorem[State], Projecting[State]):
     def _no_sums(self) -> DriftSums:
         return empty_drift_sums(self.K.center)
 
-    def promise(self) -> Bound:
+    def guarantee(self) -> Bound:
         if self.horizon is None or self.loss_lipschitz is None or self.constraint_lipschitz is None:
             return NEEDS_SLOPES
-        T, slopes = self.horizon, self.given_slopes.known
+        T, slopes = self.horizon, self.given_slopes.initial
         if self.constants is not None:
-            return self.constants.promise(self.K, T, slopes)
+            return self.constants.guarantee(self.K, T, slopes)
         b, tol = self._block(T)
         if tol is None:
             spent = f"Blocks of {b} rounds with {self.calls_per_round:g} oracle calls a round"
@@ -288,7 +288,7 @@ class DriftPlusPenalty(WithTheorem[State], Projecting[State]):
                 f"{spent} are too short for a tolerance to be promised: bounds are measured.",
             )
         steps, distance = self._steps(T, slopes), math.sqrt(tol) * unit_length(self.K)
-        return promise_on_intervals(T, steps, distance, unit_length(self.K), slopes)
+        return guarantee_on_intervals(T, steps, distance, unit_length(self.K), slopes)
 
     def slopes(self, state: State) -> Slopes:
         return Slopes(

@@ -68,45 +68,45 @@ from tidewolf.core.feedback import (
     require_first_order,
     require_full_information,
 )
-from tidewolf.core.known import Known, checked_features
 from tidewolf.core.names import all_different
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.round_info import RoundInfo, checked_features
 from tidewolf.core.types import Array, Bools, Floats
-from tidewolf.methods import compiled_members as members
+from tidewolf.methods import compiled_experts as experts
 from tidewolf.methods.accounts import Accounts
-from tidewolf.methods.advice.asking import asked
+from tidewolf.methods.advice.asking import proposals_of
 from tidewolf.methods.advice.base import Adviser, Proposals
 from tidewolf.methods.advice.setting import AdviceSetting
 from tidewolf.methods.available import entries_out, restricted, uses
 from tidewolf.methods.base import (
     Bound,
+    Expert,
     Guard,
     Learner,
     LimitBound,
-    Member,
     ProjectionRecord,
     Proposal,
     Record,
     for_what_was_played,
 )
 from tidewolf.methods.clock import add_sums
-from tidewolf.methods.compiled_members import CompiledMembers
+from tidewolf.methods.compiled_experts import CompiledExperts
 from tidewolf.methods.compiled_rounds import compiled_descent
 from tidewolf.methods.context import Context, Season
 from tidewolf.methods.context.setting import ContextSetting
 from tidewolf.methods.descent import price_at_most
+from tidewolf.methods.expert_feedback import ExpertFeedback, PlayedRound, by_gradients, by_values
 from tidewolf.methods.late import (
     Overrides,
-    coming_round,
     forget,
     in_order,
+    next_round,
     require_no_pending,
     without,
 )
 from tidewolf.methods.migration import Migrations, require_of_one_kind
 from tidewolf.methods.moves import HELD_BACK, capped
 from tidewolf.methods.pool import Pool
-from tidewolf.methods.reactions import Reaction, Told, by_gradients, by_values
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
     AnytimeHorizon,
@@ -116,7 +116,7 @@ from tidewolf.methods.settings import (
     HardSetK,
     LossLipschitz,
     MaxMove,
-    PerLimit,
+    PerConstraint,
     StartAt,
     StepScales,
     Tolerance,
@@ -124,9 +124,9 @@ from tidewolf.methods.settings import (
 )
 from tidewolf.methods.steps.adagrad import DescentSums, into_ball, into_balls, reaches
 from tidewolf.methods.steps.group import Part, descend_together
-from tidewolf.methods.steps.hedge import Mixer, log_members
+from tidewolf.methods.steps.hedge import Mixer, log_experts
 from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows, require_each
-from tidewolf.methods.steps.lyapunov import Ledger, LyapunovWeights
+from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.projection.active import factors_of
 from tidewolf.sets.base import Factors
@@ -151,7 +151,7 @@ class Descent(NamedTuple):
     sums: DescentSums = DescentSums()
 
 
-class Settled(NamedTuple):
+class Committed(NamedTuple):
     """What is settled for a round that is not told of yet: the coming one, or one that is
     pending.
     """
@@ -173,7 +173,7 @@ class State(NamedTuple):
     """Where all members stand, and what is settled for the coming round."""
 
     t: int
-    coming: Settled
+    upcoming: Committed
     pool: Pool
     descents: tuple[Descent, ...]
     """one a step scale, then one a cell"""
@@ -181,11 +181,11 @@ class State(NamedTuple):
     """|s| D of rounds in which the context was unknown; in the ledger's units, as all bounds"""
     loss_norms: Floats
     """sum |grad f| at each descent's and the context's own points"""
-    ledger: Ledger
+    dual: DualState
     mixer: Mixer
     accounts: Accounts
     advisers: tuple[Any, ...]
-    bank: float = 0.0
+    oracle_budget: float = 0.0
     calls: int = 0
     solves: int = 0
     vertices: int = 0
@@ -194,7 +194,7 @@ class State(NamedTuple):
     """the same for those who wait for what is known"""
     distance: float = 0.0
     """|x - y| of the descent with the longest steps"""
-    pending: tuple[Settled, ...] = ()
+    pending: tuple[Committed, ...] = ()
     """rounds that were decided and are not told of yet, oldest first"""
     lost: int = 0
     overrides: Overrides = Overrides()
@@ -248,7 +248,7 @@ class Ensemble(Learner[State]):
     constraint_lipschitz : float, optional
         The largest slope a constraint may have, on average over rounds seen together; steeper
         ones are refused. None: learned from what is seen, and nothing is promised beforehand.
-    per_limit : bool, default False
+    per_constraint : bool, default False
         Whether each of a round's limits has a weight, and a bound, of its own, in place of the
         largest breach one for all.
 
@@ -259,7 +259,7 @@ class Ensemble(Learner[State]):
     >>> K = tw.sets.Simplex(3)
     >>> losses = tw.functions.Linear(np.tile([2.0, 1.0, 0.0], (300, 1)))
     >>> limits = tw.functions.Affine(np.tile([0.0, 0.0, 1.0], (300, 1)), np.full(300, 0.5))
-    >>> run = tw.run(tw.Ensemble(K, advice=[tw.advice.Resolve()]), tw.Stream(losses, limits))
+    >>> run = tw.run(tw.Ensemble(K, advice=[tw.experts.Resolve()]), tw.Stream(losses, limits))
     >>> np.round(run.learner.act(run.final_state), 1)
     array([0. , 0.5, 0.5])
     >>> bool(run.oracle_calls <= 300)
@@ -299,7 +299,7 @@ class Ensemble(Learner[State]):
     tolerance: Tolerance = None
     loss_lipschitz: LossLipschitz = None
     constraint_lipschitz: ConstraintLipschitz = None
-    per_limit: PerLimit = False
+    per_constraint: PerConstraint = False
 
     @property
     def needs(self) -> type[FullInformation] | type[FirstOrder]:  # type: ignore[override]
@@ -337,41 +337,41 @@ class Ensemble(Learner[State]):
     # ---------------------------------------------------------------- before a round
 
     def start(self) -> State:
-        return self.settled(self.begin())
+        return self.committed(self.begin())
 
     def begin(self) -> State:
         cells = 0 if self.context is None else self.context.cells
-        points, members = len(self.step_scales) + cells, len(self.names)
+        points, experts = len(self.step_scales) + cells, len(self.names)
         pool = Pool.start(self.K, points, self.start_at)
         x = pool.x(0)
         groups = len(self.step_scales) + (self.context is not None)
-        absent: tuple[Array | None, ...] = (None,) * members
-        nobody, nowhere = frozen(np.zeros(members)), frozen(np.zeros(cells))
+        absent: tuple[Array | None, ...] = (None,) * experts
+        nobody, nowhere = frozen(np.zeros(experts)), frozen(np.zeros(cells))
         return State(
             t=0,
-            coming=Settled(1, x, x, nobody, nowhere, absent),
+            upcoming=Committed(1, x, x, nobody, nowhere, absent),
             pool=pool,
             descents=(Descent(x, x, sums=DescentSums.start(self._factors)),) * points,
             context_bound=0.0,
             loss_norms=frozen(np.zeros(groups)),
-            ledger=self._weights.start(),
-            mixer=Mixer.start(members),
-            accounts=Accounts.start(members),
+            dual=self._weights.start(),
+            mixer=Mixer.start(experts),
+            accounts=Accounts.start(experts),
             advisers=tuple(adviser.start(self.K) for adviser in self.advice),
             last=None if self.max_move is None else x,
         )
 
-    def informed(self, state: State, known: Known) -> State:
+    def with_info(self, state: State, info: RoundInfo) -> State:
         """What is known of the coming round taken in: its context, and advice that waits for it.
         Points under names that nobody here goes by are ignored.
         """
         waits = self.context is not None or any(adviser.waits for adviser in self.advice)
-        if not waits and known.unavailable is None and state.proposed is None:
+        if not waits and info.unavailable is None and state.proposed is None:
             return state
-        return self._settled(self.settled(state), known, waiting=True)
+        return self._committed(self.committed(state), info, waiting=True)
 
-    def act(self, state: State, known: Known | None = None) -> Array:
-        return self.settled(state).coming.x
+    def act(self, state: State, info: RoundInfo | None = None) -> Array:
+        return self.committed(state).upcoming.x
 
     def rounds_left(self, state: State) -> int:
         return 1
@@ -379,17 +379,17 @@ class Ensemble(Learner[State]):
     def rounds_at_once(self, state: State) -> int:
         return MOST_AT_ONCE
 
-    def _settled(self, state: State, known: Known | None, *, waiting: bool) -> State:
+    def _committed(self, state: State, info: RoundInfo | None, *, waiting: bool) -> State:
         """The state with the proposals for the coming round, and their mix.
 
         `waiting`: of those advisers who wait for what is known; else of the others, and the advice
         of those who wait is absent.
         """
-        number, out = coming_round(state), entries_out(self.K, known)
-        state, advice = self._advised(state, known, waiting, number, out)
-        shares = state.coming.shares
+        number, out = next_round(state), entries_out(self.K, info)
+        state, advice = self._advised(state, info, waiting, number, out)
+        shares = state.upcoming.shares
         if self.context is not None:
-            features = self.context.features(known, number)
+            features = self.context.features(info, number)
             shares = np.zeros(self.context.cells)
             if features is not None:
                 cells, phi = checked_features(features, self.context.cells, number)
@@ -400,21 +400,21 @@ class Ensemble(Learner[State]):
         x = mix = _mix(p, points)
         if state.last is not None and (out is None or not uses(state.last, out)):
             x = capped(mix, state.last, self.max_move)
-        coming = Settled(number, x, mix, frozen(p), frozen(shares), points)
-        return state._replace(coming=coming)
+        upcoming = Committed(number, x, mix, frozen(p), frozen(shares), points)
+        return state._replace(upcoming=upcoming)
 
     def _advised(
-        self, state: State, known: Known | None, waiting: bool, number: int, out: Bools | None
+        self, state: State, info: RoundInfo | None, waiting: bool, number: int, out: Bools | None
     ) -> tuple[State, tuple[Array | None, ...]]:
         """Who does not wait proposes again where that uses entries that are out, and sleeps where
         it still does.
         """
         advice: list[Array | None] = []
-        told = state.vertices_of_waiting if waiting else state.vertices
-        vertices = state.pool.vertices_since(told)
-        advisers, bank, calls, solves, pool = [], state.bank, 0, 0, state.pool
+        since = state.vertices_of_waiting if waiting else state.vertices
+        vertices = state.pool.vertices_since(since)
+        advisers, oracle_budget, calls, solves, pool = [], state.oracle_budget, 0, 0, state.pool
         at, first = 0, self._groups
-        before = state.coming.points[first:] if state.proposed is None else state.proposed
+        before = state.upcoming.points[first:] if state.proposed is None else state.proposed
         own_calls, own_solves = state.accounts.calls.copy(), state.accounts.solves.copy()
         for adviser, own in zip(self.advice, state.advisers, strict=True):
             count = len(adviser.names)
@@ -422,13 +422,17 @@ class Ensemble(Learner[State]):
                 z is not None and uses(z, out) for z in before[at : at + count]
             )
             if adviser.waits is waiting or in_use:
-                budget = math.floor(bank + 1e-9)
+                budget = math.floor(oracle_budget + 1e-9)
                 name = self.names[first + at]
-                found = asked(name, adviser, self.K, own, known, number, budget, vertices)
+                found = proposals_of(name, adviser, self.K, own, info, number, budget, vertices)
                 if found is None:  # it sleeps, and is as it was
                     found = Proposals((None,) * count, own)
                 advice += found.points
-                bank, calls, solves = bank - found.calls, calls + found.calls, solves + found.solves
+                oracle_budget, calls, solves = (
+                    oracle_budget - found.calls,
+                    calls + found.calls,
+                    solves + found.solves,
+                )
                 own, pool = found.state, pool.with_vertices(found.found)
                 own_calls[first + at : first + at + count] += found.calls / count
                 own_solves[first + at : first + at + count] += found.solves / count
@@ -438,7 +442,7 @@ class Ensemble(Learner[State]):
             at += count
         state = state._replace(
             advisers=tuple(advisers),
-            bank=bank,
+            oracle_budget=oracle_budget,
             calls=state.calls + calls,
             solves=state.solves + solves,
             pool=pool,
@@ -478,27 +482,27 @@ class Ensemble(Learner[State]):
             own_calls[largest] += found.calls
             state = state._replace(
                 pool=pool.with_candidate(self.K, *found.found),
-                bank=state.bank - found.calls,
+                oracle_budget=state.oracle_budget - found.calls,
                 calls=state.calls + found.calls,
                 accounts=state.accounts._replace(calls=frozen(own_calls)),
             )
         return state, list(found.points)
 
-    def decided(self, state: State) -> State:
-        return self.settled(self.passed(state))
+    def defer(self, state: State) -> State:
+        return self.committed(self.advance(state))
 
-    def passed(self, state: State) -> State:
-        state = self.settled(state)
-        last = None if state.last is None else state.coming.x
-        return state._replace(pending=(*state.pending, state.coming), last=last)
+    def advance(self, state: State) -> State:
+        state = self.committed(state)
+        last = None if state.last is None else state.upcoming.x
+        return state._replace(pending=(*state.pending, state.upcoming), last=last)
 
-    def settled(self, state: State) -> State:
-        return state if self.is_settled(state) else self._settled(state, None, waiting=False)
+    def committed(self, state: State) -> State:
+        return state if self.is_committed(state) else self._committed(state, None, waiting=False)
 
-    def is_settled(self, state: State) -> bool:
-        return state.coming.round == coming_round(state)
+    def is_committed(self, state: State) -> bool:
+        return state.upcoming.round == next_round(state)
 
-    def forgotten(self, state: State, rounds: Sequence[int]) -> State:
+    def drop(self, state: State, rounds: Sequence[int]) -> State:
         waiting: State = forget(state, rounds)
         return waiting
 
@@ -511,66 +515,69 @@ class Ensemble(Learner[State]):
 
     # ---------------------------------------------------------------- after a round
 
-    def update(self, state: State, seen: FirstOrder | FullInformation) -> State:
+    def update(self, state: State, feedback: FirstOrder | FullInformation) -> State:
         require_no_pending(state)
-        return self.arrived(state, (Arrival(coming_round(state), seen),))
+        return self.on_feedback(state, (Arrival(next_round(state), feedback),))
 
-    def arrived(self, state: State, arrivals: Sequence[Arrival]) -> State:
+    def on_feedback(self, state: State, arrivals: Sequence[Arrival]) -> State:
         """Rounds that come together are weighed together and make one step of each descent."""
-        state = self._learned(self.settled(state), arrivals)
-        return self._settled(state, None, waiting=False)
+        state = self._learned(self.committed(state), arrivals)
+        return self._committed(state, None, waiting=False)
 
     def learned(self, state: State, arrival: Arrival) -> State:
         state = self._learned(state, (arrival,))
-        return state._replace(coming=state.coming._replace(round=coming_round(state) + 1))
+        return state._replace(upcoming=state.upcoming._replace(round=next_round(state) + 1))
 
     def _learned(self, state: State, arrivals: Sequence[Arrival]) -> State:
         """The state after feedback, with nothing settled for the coming round."""
         arrivals = in_order(arrivals)
-        rounds: list[Settled] = []
-        told, overrides, last = [], state.overrides, state.last
-        newest = coming_round(state) - 1
+        rounds: list[Committed] = []
+        observed, overrides, last = [], state.overrides, state.last
+        newest = next_round(state) - 1
         for arrival in arrivals:
             own, _ = without(state, arrival.round)
-            rounds.append(state.coming if own is None else own)
-            told.append(self._told(rounds[-1], arrival))
+            rounds.append(state.upcoming if own is None else own)
+            observed.append(self._observed(rounds[-1], arrival))
             overrides = overrides.and_of(arrival)
             if last is not None and arrival.round >= newest:
-                last = told[-1].x if arrival.played is None else arrival.played
+                last = observed[-1].x if arrival.played is None else arrival.played
         here = {arrival.round for arrival in arrivals}
         pending = tuple(one for one in state.pending if one.round not in here)
         state = state._replace(pending=pending)
-        x, n = told[0].x, sum(one.block.rounds for one in told)
-        block = reduce(add_sums, (played_at(one.block, one.x, x) for one in told))
-        weighed = self._weights.weigh(state.ledger, block)
+        x, n = observed[0].x, sum(one.block.rounds for one in observed)
+        block = reduce(add_sums, (played_at(one.block, one.x, x) for one in observed))
+        weighed = self._weights.weigh(state.dual, block)
         state = _in_units(state, weighed.unit)._replace(t=state.t + n, last=last)
         waiting, mixer, accounts = len(state.pending), state.mixer, state.accounts
-        each = by_gradients(self.K, told, self._groups, weighed, waiting)
+        each = by_gradients(self.K, observed, self._groups, weighed, waiting)
         try:
-            alphas = [self._curvature(one) for one in told]
+            alphas = [self._curvature(one) for one in observed]
             if all(alpha is not None for alpha in alphas):
-                each = by_values(self.K, told, self._groups, weighed, waiting)
+                each = by_values(self.K, observed, self._groups, weighed, waiting)
                 # a sum of n such losses is mixable at alpha/n
                 alpha = min(alpha for alpha in alphas if alpha is not None)
                 mixer = mixer.at_least(
-                    weighed.loss_weight * log_members(len(self.names)) * n / alpha
+                    weighed.loss_weight * log_experts(len(self.names)) * n / alpha
                 )
-            for one in told:
-                accounts = accounts.seen(one, weighed)
+            for one in observed:
+                accounts = accounts.with_values(one, weighed)
         except InvalidInput:  # a member proposed a point where the loss has no value
-            each, mixer = by_gradients(self.K, told, self._groups, weighed, waiting), state.mixer
+            each, mixer = (
+                by_gradients(self.K, observed, self._groups, weighed, waiting),
+                state.mixer,
+            )
             accounts = state.accounts
-            for one in told:
-                accounts = accounts.seen(one._replace(functions=None), weighed)
-        for own, one, met in zip(rounds, told, each, strict=True):
+            for one in observed:
+                accounts = accounts.with_values(one._replace(functions=None), weighed)
+        for own, one, met in zip(rounds, observed, each, strict=True):
             accounts = accounts.after(own.p, one.points, met.losses, one.block.rounds)
-        whole = reduce(Reaction.and_of, each)
+        whole = reduce(ExpertFeedback.and_of, each)
         if whole.price != 0.0:
             V = weighed.loss_weight
             price = whole.price / V if V > 0.0 else math.inf
             overrides = overrides._replace(price=overrides.price + price)
         state = state._replace(
-            ledger=weighed.ledger,
+            dual=weighed.dual,
             mixer=mixer.updated(whole.mixed, waiting),
             accounts=accounts,
             overrides=overrides,
@@ -580,7 +587,7 @@ class Ensemble(Learner[State]):
             state = self._descended(state, whole)
             for own, met in zip(rounds, each, strict=True):
                 state = self._context_descended(state, own.shares, met, len(rounds))
-        for own, one in zip(rounds, told, strict=True):
+        for own, one in zip(rounds, observed, strict=True):
             advisers = (
                 adviser.observe_round(
                     self.K, remembered, one.functions or one.block, one.x, own.round
@@ -588,33 +595,33 @@ class Ensemble(Learner[State]):
                 for adviser, remembered in zip(self.advice, state.advisers, strict=True)
             )
             state = state._replace(advisers=tuple(advisers))
-        state = state._replace(bank=state.bank + self.calls_per_round * n)
+        state = state._replace(oracle_budget=state.oracle_budget + self.calls_per_round * n)
         if together:
             return self._moved_together(state, rounds[0], whole)
         return self._projected(state, rounds)
 
     @cached_property
-    def compiled_members(self) -> CompiledMembers | None:
+    def compiled_experts(self) -> CompiledExperts | None:
         """What moves all members at once; None where the set has no kernels for that."""
         if type(self) is not Ensemble or self._factors is not None:
             return None
         own = compiled_descent(
             self.K, CAUTION=self.caution, TOLERANCE2=self._tolerance2, KEEP=self._keep
         )
-        return None if own is None else CompiledMembers(own)
+        return None if own is None else CompiledExperts(own)
 
-    def _moves_together(self, state: State, met: Reaction) -> bool:
+    def _moves_together(self, state: State, met: ExpertFeedback) -> bool:
         """Whether one kernel moves all members after a round: along one gradient, with nothing
         pending.
         """
-        kernel = self.compiled_members
-        plain = not met.by_values and not state.pending and met.pushes[0].norm2 > 0.0
+        kernel = self.compiled_experts
+        plain = not met.by_values and not state.pending and met.grads[0].norm2 > 0.0
         return kernel is not None and plain and kernel.takes(state.pool.actives)
 
-    def _moved_together(self, state: State, own: Settled, met: Reaction) -> State:
+    def _moved_together(self, state: State, own: Committed, met: ExpertFeedback) -> State:
         """The same as `_descended`, `_context_descended` and `_projected`, in one pass."""
-        assert self.compiled_members is not None
-        plain, push = len(self.step_scales), met.pushes[0]
+        assert self.compiled_experts is not None
+        plain, grad = len(self.step_scales), met.grads[0]
         cells = [plain + int(j) for j in np.flatnonzero(own.shares)]
         which, descents = [*range(plain), *cells], list(state.descents)
         parts = []
@@ -627,15 +634,15 @@ class Ensemble(Learner[State]):
             scale = self.step_scales[i] if i < plain else CELL_SCALE
             active: Any = state.pool.active(i)
             where = (scale, share, at if i < plain else -1, trust)
-            parts.append(members.Part(now.y, now.distance, now.sums, active, *where))
+            parts.append(experts.Part(now.y, now.distance, now.sums, active, *where))
         context_bound, loss_norms = state.context_bound, state.loss_norms + np.array(met.slopes)
         if cells:
             y = _mix(own.shares[own.shares > 0.0], [descents[i].y for i in cells])
             context_bound += self._apart(met, plain, y)
         elif self.context is not None:
-            context_bound += math.sqrt(push.norm2) * self.K.diameter
-        moved, table, count = self.compiled_members.move(
-            parts, push, state.bank, self._reserved(state)
+            context_bound += math.sqrt(grad.norm2) * self.K.diameter
+        moved, table, count = self.compiled_experts.move(
+            parts, grad, state.oracle_budget, self._reserved(state)
         )
         actives, own_calls = list(state.pool.actives), state.accounts.calls.copy()
         for i, one in zip(which, moved, strict=True):
@@ -648,7 +655,7 @@ class Ensemble(Learner[State]):
             state = state._replace(vertices=0, vertices_of_waiting=0)
         return state._replace(
             pool=tidied,
-            bank=state.bank - calls,
+            oracle_budget=state.oracle_budget - calls,
             calls=state.calls + calls,
             descents=tuple(descents),
             context_bound=context_bound,
@@ -657,38 +664,38 @@ class Ensemble(Learner[State]):
             accounts=state.accounts._replace(calls=frozen(own_calls)),
         )
 
-    def _told(self, own: Settled, arrival: Arrival) -> Told:
+    def _observed(self, own: Committed, arrival: Arrival) -> PlayedRound:
         """A round as it is told of."""
         x = own.x if arrival.of_decision else arrival.played
-        seen, functions = arrival.seen, None
-        if isinstance(seen, FullInformation):
-            functions = require_full_information(seen, self.hard_set.shape, MOST_AT_ONCE)
+        feedback, functions = arrival.feedback, None
+        if isinstance(feedback, FullInformation):
+            functions = require_full_information(feedback, self.hard_set.shape, MOST_AT_ONCE)
             values = functions.constraints.values(x)
-            block = first_order(*functions, x, values, per_limit=self.per_limit)
+            block = first_order(*functions, x, values, per_constraint=self.per_constraint)
         elif self._wants_functions:
             raise WrongType(
                 f"{type(self).__name__} re-solves with the functions themselves: FullInformation "
-                f"feedback is due, not {type(seen).__name__}."
+                f"feedback is due, not {type(feedback).__name__}."
             )
         else:
-            block = seen  # type: ignore[assignment]  # looked at below
+            block = feedback  # type: ignore[assignment]  # looked at below
         require_first_order(block, self.hard_set.shape, MOST_AT_ONCE)
-        return Told(own.points, own.mix, x, block, functions)
+        return PlayedRound(own.points, own.mix, x, block, functions)
 
-    def _curvature(self, one: Told) -> float | None:
+    def _curvature(self, one: PlayedRound) -> float | None:
         """alpha of the losses, where they declare it and are seen."""
         return None if one.functions is None else one.functions.losses.exp_concavity
 
-    def _descended(self, state: State, met: Reaction) -> State:
+    def _descended(self, state: State, met: ExpertFeedback) -> State:
         """Every descent's companion moved, with the price of its step; bounds grow as the
         inequality says.
         """
         keep, descents, loss_norms = self._keep, list(state.descents), state.loss_norms.copy()
         for i, scale in enumerate(self.step_scales):
-            push, own = met.pushes[i], descents[i]
-            if push.norm2 > 0.0:
+            grad, own = met.grads[i], descents[i]
+            if grad.norm2 > 0.0:
                 part = self._part(own, state.pool.x(i), 1.0)
-                [(y, sums)] = descend_together([part], push, scale, keep, self._factors)
+                [(y, sums)] = descend_together([part], grad, scale, keep, self._factors)
                 apart = self._apart(met, i, own.y)
                 sums = sums._replace(regret_bound=sums.regret_bound + apart)
                 descents[i] = self._moved(own, y, sums)
@@ -698,7 +705,9 @@ class Ensemble(Learner[State]):
             loss_norms[i] += met.slopes[i]
         return state._replace(descents=tuple(descents), loss_norms=frozen(loss_norms))
 
-    def _context_descended(self, state: State, phi: Floats, met: Reaction, rounds: int) -> State:
+    def _context_descended(
+        self, state: State, phi: Floats, met: ExpertFeedback, rounds: int
+    ) -> State:
         """The companions of the context's cells moved, each by its share of a round's gradient; one
         of several rounds that are told of together, before anything is projected.
         """
@@ -709,12 +718,12 @@ class Ensemble(Learner[State]):
             list(state.descents),
             state.loss_norms.copy(),
         )
-        push, cells = met.pushes[plain], np.flatnonzero(phi).tolist()
+        grad, cells = met.grads[plain], np.flatnonzero(phi).tolist()
         shares, context_bound = [float(phi[j]) for j in cells], state.context_bound
         loss_norms[plain] += met.slopes[plain]
-        if push.norm2 > 0.0 and not cells:
-            context_bound += math.sqrt(push.norm2) * self.K.diameter
-        elif push.norm2 > 0.0:
+        if grad.norm2 > 0.0 and not cells:
+            context_bound += math.sqrt(grad.norm2) * self.K.diameter
+        elif grad.norm2 > 0.0:
             waiting = sum((one.shares for one in state.pending), start=np.zeros(len(phi)))
             group = [
                 self._part(descents[plain + j], state.pool.x(plain + j), share, float(waiting[j]))
@@ -722,7 +731,7 @@ class Ensemble(Learner[State]):
             ]
             y = _mix(np.array(shares), [part.y for part in group])
             context_bound += self._apart(met, plain, y)
-            stepped = descend_together(group, push, CELL_SCALE, self._keep, self._factors)
+            stepped = descend_together(group, grad, CELL_SCALE, self._keep, self._factors)
             for j, (target, sums) in zip(cells, stepped, strict=True):
                 moved = self._moved(descents[plain + j], target, sums, rounds)
                 if rounds > 1:
@@ -735,10 +744,10 @@ class Ensemble(Learner[State]):
             descents=tuple(descents), context_bound=context_bound, loss_norms=frozen(loss_norms)
         )
 
-    def _apart(self, met: Reaction, group: int, y: Array) -> float:
+    def _apart(self, met: ExpertFeedback, group: int, y: Array) -> float:
         """<s, x - y> of a group whose gradient was taken at x; by values a_i + <s_i, z_i - y>."""
-        push = met.pushes[group]
-        apart = inner(push.g, push.x - y) + push.offset
+        grad = met.grads[group]
+        apart = inner(grad.g, grad.x - y) + grad.offset
         return apart - float(met.losses[group]) if met.by_values else apart
 
     def _moved(self, own: Descent, target: Array, sums: DescentSums, rounds: int = 1) -> Descent:
@@ -765,17 +774,22 @@ class Ensemble(Learner[State]):
         """Those that have steps of their own."""
         return factors_of(self.K)
 
-    def _projected(self, state: State, rounds: Sequence[Settled]) -> State:
+    def _projected(self, state: State, rounds: Sequence[Committed]) -> State:
         """The members of all companions that these rounds moved, on one bank of calls."""
-        pool, bank, calls, descents = state.pool, state.bank, 0, list(state.descents)
+        pool, oracle_budget, calls, descents = (
+            state.pool,
+            state.oracle_budget,
+            0,
+            list(state.descents),
+        )
         own_calls, reserved = state.accounts.calls.copy(), self._reserved(state)
         for i in self._order(state, rounds):
-            budget = max(0, math.floor(bank + 1e-9) - reserved)
+            budget = max(0, math.floor(oracle_budget + 1e-9) - reserved)
             own = descents[i]
             pool, found = pool.projected(
                 i, self.K, own.before_projection + 0.0, self._tolerance2, budget
             )
-            bank, calls = bank - found.calls, calls + found.calls
+            oracle_budget, calls = oracle_budget - found.calls, calls + found.calls
             own_calls[min(i, len(self.step_scales))] += found.calls
             distance = math.sqrt(found.distance2)
             descents[i] = own._replace(y=found.y, distance=distance)
@@ -784,7 +798,7 @@ class Ensemble(Learner[State]):
             state = state._replace(vertices=0, vertices_of_waiting=0)
         return state._replace(
             pool=tidied,
-            bank=bank,
+            oracle_budget=oracle_budget,
             calls=state.calls + calls,
             descents=tuple(descents),
             distance=descents[self._largest].distance,
@@ -795,10 +809,10 @@ class Ensemble(Learner[State]):
         """Calls kept for advisers who wait and need them; none beside a promise."""
         if self._pays_first:
             return 0
-        asked = zip(self.advice, state.advisers, strict=True)
-        return sum(adviser.reserves(own) for adviser, own in asked if adviser.waits)
+        proposals_of = zip(self.advice, state.advisers, strict=True)
+        return sum(adviser.reserves(own) for adviser, own in proposals_of if adviser.waits)
 
-    def _order(self, state: State, rounds: Sequence[Settled]) -> list[int]:
+    def _order(self, state: State, rounds: Sequence[Committed]) -> list[int]:
         """Whom the bank serves first: the descent that a promise is about, where there are calls
         for it, then those who are trusted and far from their companions.
         """
@@ -855,12 +869,12 @@ class Ensemble(Learner[State]):
             before_projection=own.before_projection,
             y=own.y,
             tolerance2=self._tolerance2,
-            calls_left=max(0, math.floor(state.bank + 1e-9) - self._reserved(state)),
+            calls_left=max(0, math.floor(state.oracle_budget + 1e-9) - self._reserved(state)),
         )
 
-    def promise(self, limits: int | None = None) -> Bound:
+    def guarantee(self, limits: int | None = None) -> Bound:
         """What is known before the first round of a run of `horizon` rounds, of losses that do not
-        declare their curvature; with `per_limit` of so many limits a round.
+        declare their curvature; with `per_constraint` of so many limits a round.
         """
         D = self.K.diameter
         if D == 0.0:
@@ -876,10 +890,10 @@ class Ensemble(Learner[State]):
                 f"With {self.calls_per_round:g} oracle calls a round no distance of x and y can be "
                 "promised: bounds are measured.",
             )
-        root, Lam = math.sqrt(self.horizon or 1), log_members(len(self.names))
+        root, Lam = math.sqrt(self.horizon or 1), log_experts(len(self.names))
         mixed = math.sqrt(Lam) + (4.0 / 3.0 * Lam + 2.0) / root
         price = math.sqrt(0.5) * price_at_most(self.K, self.step_scales[self._largest], e)
-        return self._weights.promised(mixed + price + e * root / D, limits)
+        return self._weights.guaranteed(mixed + price + e * root / D, limits)
 
     @cached_property
     def _groups(self) -> int:
@@ -888,7 +902,7 @@ class Ensemble(Learner[State]):
 
     @cached_property
     def _weights(self) -> LyapunovWeights:
-        made = LimitWeights if self.per_limit else LyapunovWeights
+        made = LimitWeights if self.per_constraint else LyapunovWeights
         return made(
             self.K, self.caution, self.horizon, self.loss_lipschitz, self.constraint_lipschitz
         )
@@ -919,19 +933,19 @@ class Ensemble(Learner[State]):
 
     def bound_of(self, state: State) -> Bound:
         """The bound of the rounds before a state."""
-        bound = self._weights.bound(state.ledger, *self._least(state))
+        bound = self._weights.bound(state.dual, *self._least(state))
         return state.migrations.bound(bound, state.migrations.regret)
 
     def limit_bounds(self, record: Record) -> tuple[LimitBound, ...]:
         state = record.final_state
         B, norms = self._least(state)
-        return limit_rows(self._weights, state.ledger, B, norms, record.limit_names)
+        return limit_rows(self._weights, state.dual, B, norms, record.limit_names)
 
     def _least(self, state: State) -> tuple[float, float]:
         """B, the least C_i, and sum |grad f|: the regret takes the least C, the violation the least
         of C + V D sum |grad f|.
         """
-        V = math.ldexp(1.0 / self.caution, -state.ledger.exponent)
+        V = math.ldexp(1.0 / self.caution, -state.dual.exponent)
         C, norms = self.bounds(state), state.loss_norms
         least = min(C)
         most = min(c + V * self.K.diameter * n for c, n in zip(C, norms, strict=True))
@@ -949,39 +963,39 @@ class Ensemble(Learner[State]):
     def policy_bound_of(self, state: State) -> Bound:
         """The same of the rounds before a state, where there is a context."""
         norms = float(state.loss_norms[-1])
-        bound = self._weights.bound(state.ledger, self.bounds(state)[-1], norms)
+        bound = self._weights.bound(state.dual, self.bounds(state)[-1], norms)
         return state.migrations.bound(bound, state.migrations.policy_regret)
 
     def notes(self, state: State) -> tuple[str, ...]:
         return state.migrations.notes()
 
-    def members(self, state: State) -> tuple[Member, ...]:
-        a, V = state.accounts, math.ldexp(1.0 / self.caution, -state.ledger.exponent)
-        seen, rounds, outside = a.unseen == 0, max(1, state.t), [0.0] * self._groups
+    def experts(self, state: State) -> tuple[Expert, ...]:
+        a, V = state.accounts, math.ldexp(1.0 / self.caution, -state.dual.exponent)
+        feedback, rounds, outside = a.unseen == 0, max(1, state.t), [0.0] * self._groups
         for adviser, own in zip(self.advice, state.advisers, strict=True):
             outside += [adviser.outside(own)] * len(adviser.names)
         return tuple(
-            Member(
+            Expert(
                 name=name,
                 kind=kind,
                 weight=float(a.played[i]),
                 mean_weight=float(a.weights[i]) / rounds,
                 guard=float(a.guard[i]) / V if V > 0.0 else math.inf,
-                loss=float(a.losses[i]) if seen else None,
-                violation=float(a.violations[i]) if seen else None,
-                rounds=int(a.awake[i]),
+                loss=float(a.losses[i]) if feedback else None,
+                violation=float(a.violations[i]) if feedback else None,
+                rounds=int(a.available[i]),
                 solves=round(float(a.solves[i])),
                 calls=round(float(a.calls[i])),
                 outside=outside[i],
-                run_loss=float(a.run_losses[i]) if seen else None,
-                run_violation=float(a.run_violations[i]) if seen else None,
+                run_loss=float(a.run_losses[i]) if feedback else None,
+                run_violation=float(a.run_violations[i]) if feedback else None,
             )
             for i, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
         )
 
     def proposals(self, state: State, number: int | None = None) -> tuple[Proposal, ...]:
         own = next((one for one in state.pending if one.round == number), None)
-        own = self.settled(state).coming if own is None else own
+        own = self.committed(state).upcoming if own is None else own
         return tuple(map(Proposal, self._in_words, own.p.tolist(), own.points))
 
     @cached_property
@@ -998,13 +1012,13 @@ class Ensemble(Learner[State]):
         return self._in_words[self.names.index(name)].partition(", ")[0]
 
     def limit_price(self, state: State) -> float:
-        return self._weights.limit_price(state.ledger)
+        return self._weights.limit_price(state.dual)
 
     def limit_prices(self, state: State) -> Floats | None:
-        return self._weights.limit_prices(state.ledger)
+        return self._weights.limit_prices(state.dual)
 
     def guards(self, state: State) -> tuple[Guard, ...]:
-        a, V = state.accounts, math.ldexp(1.0 / self.caution, -state.ledger.exponent)
+        a, V = state.accounts, math.ldexp(1.0 / self.caution, -state.dual.exponent)
         if V == 0.0:
             return ()
         lefts = (None,) * len(self.names) if a.unseen else (a.lost / V).tolist()
@@ -1020,16 +1034,19 @@ class Ensemble(Learner[State]):
         return state.solves
 
     def _require_whole(self, state: State) -> None:
-        coming, a = state.coming, state.accounts
+        upcoming, a = state.upcoming, state.accounts
         for what, found, due in (
             ("descents", len(state.descents), len(self.begin().descents)),
             ("points", len(state.pool.actives), len(state.descents)),
             ("advisers", len(state.advisers), len(self.advice)),
-            *(("proposals", len(one.points), len(self.names)) for one in (coming, *state.pending)),
+            *(
+                ("proposals", len(one.points), len(self.names))
+                for one in (upcoming, *state.pending)
+            ),
         ):
             if found != due:
                 raise ValueError(f"it has {found} {what} where {due} are due")
-        for one in (coming, *state.pending):
+        for one in (upcoming, *state.pending):
             if not is_member(self.K, one.x):
                 raise ValueError("a point that was decided is no member of the set")
             for z in one.points:
@@ -1038,13 +1055,13 @@ class Ensemble(Learner[State]):
             for what, weights in (("weights", one.p), ("shares", one.shares)):
                 if weights.size and (weights.min() < 0.0 or weights.sum() > 1.0 + 1e-6):
                     raise ValueError(f"the {what} of a round are at least 0 and at most 1 in all")
-        if state.mixer.gap < 0.0 or a.awake.min() < 0.0 or state.vertices > state.pool.count:
+        if state.mixer.gap < 0.0 or a.available.min() < 0.0 or state.vertices > state.pool.count:
             raise ValueError("what was counted of its members is below 0, or beyond what there is")
-        require_each(state.ledger)
+        require_each(state.dual)
         super()._require_whole(state)
 
     def slopes(self, state: State) -> Slopes:
-        return state.ledger.slopes
+        return state.dual.slopes
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

@@ -38,8 +38,8 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 import numpy as np
 
 from tidewolf.core.feedback import Arrival, FirstOrder, require_first_order, require_limits
-from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.settings import Count, Magnitude
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.methods.available import PlaysAround, anew, uses
@@ -53,7 +53,7 @@ from tidewolf.methods.compiled_rounds import (
     is_plain,
 )
 from tidewolf.methods.descent import Descent, price_at_most
-from tidewolf.methods.late import Decided, Overrides, coming_round, in_order
+from tidewolf.methods.late import Deferred, Overrides, in_order, next_round
 from tidewolf.methods.migration import Migrations, Move, apart, begun, carried, require_of_one_kind
 from tidewolf.methods.moves import HELD_BACK, capped
 from tidewolf.methods.pool import Pool
@@ -67,14 +67,14 @@ from tidewolf.methods.settings import (
     HardSetK,
     LossLipschitz,
     MaxMove,
-    PerLimit,
+    PerConstraint,
     StartAt,
     takes_start,
 )
 from tidewolf.methods.steps.adagrad import DescentSums
-from tidewolf.methods.steps.group import Push
+from tidewolf.methods.steps.group import StepGradient
 from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows, require_each
-from tidewolf.methods.steps.lyapunov import LEAST_HORIZON, Ledger, LyapunovWeights
+from tidewolf.methods.steps.lyapunov import LEAST_HORIZON, DualState, LyapunovWeights
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.projection.active import factors_of
 
@@ -85,18 +85,18 @@ class State(NamedTuple):
     t: int
     point: ProjectedPoint
     open: FirstOrder
-    ledger: Ledger
-    bank: float = 0.0
+    dual: DualState
+    oracle_budget: float = 0.0
     calls: int = 0
     descent: DescentSums = DescentSums()
     """in units of 2^exponent of the ledger; its regret bound is B"""
-    pending: tuple[Decided, ...] = ()
+    pending: tuple[Deferred, ...] = ()
     lost: int = 0
     overrides: Overrides = Overrides()
 
     last: Array | None = None
     """what was played last, where moves are capped"""
-    coming: Array | None = None
+    upcoming: Array | None = None
     """the decision, where entries are out in the coming round"""
     migrations: Migrations = Migrations()
 
@@ -108,14 +108,14 @@ class State(NamedTuple):
         self,
         t: int,
         point: ProjectedPoint,
-        ledger: Ledger,
-        bank: float,
+        dual: DualState,
+        oracle_budget: float,
         calls: int,
         descent: DescentSums,
     ) -> State:
         """After rounds in which nothing waited; `_replace` takes as long as some of them."""
-        fixed = (self.pending, self.lost, self.overrides, self.last, self.coming, self.migrations)
-        return State(t, point, self.open, ledger, bank, calls, descent, *fixed)
+        fixed = (self.pending, self.lost, self.overrides, self.last, self.upcoming, self.migrations)
+        return State(t, point, self.open, dual, oracle_budget, calls, descent, *fixed)
 
 
 @final
@@ -157,7 +157,7 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
     max_move : float, optional
         How far a decision may be from what was played in the round before, as half the sum of
         the changes of all entries. None: any distance.
-    per_limit : bool, default False
+    per_constraint : bool, default False
         Whether each of a round's limits has a weight, and a bound, of its own, in place of the
         largest breach one for all.
 
@@ -204,16 +204,16 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
     ] = 1.0
     start_at: StartAt = None
     max_move: MaxMove = None
-    per_limit: PerLimit = False
+    per_constraint: PerConstraint = False
 
     def start(self) -> State:
-        own, ledger = Descent.start(self.K, self.start_at), self._weights.start()
+        own, dual = Descent.start(self.K, self.start_at), self._weights.start()
         last = None if self.max_move is None else own.point.x
-        return State(0, own.point, self.no_sums, ledger, descent=own.sums, last=last)
+        return State(0, own.point, self.no_sums, dual, descent=own.sums, last=last)
 
-    def act(self, state: State, known: Known | None = None) -> Array:
+    def act(self, state: State, info: RoundInfo | None = None) -> Array:
         x = super().act(state)
-        held = state.coming is None and state.last is not None
+        held = state.upcoming is None and state.last is not None
         return capped(x, state.last, self.max_move) if held else x
 
     def held_back(self, state: State, x: Array, out: Bools) -> Array:
@@ -221,33 +221,35 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
         held = state.last is not None and not uses(state.last, out)
         return capped(x, state.last, self.max_move) if held else x
 
-    def update(self, state: State, seen: FirstOrder) -> State:
-        if state.coming is state.last is None and not state.pending and self.compiled is not None:
-            return self.taken(state, seen)  # as below, with nothing that holds the decision back
-        after = super().update(state, seen)
-        moves = after.open.rounds == 0 or state.coming is not None
+    def update(self, state: State, feedback: FirstOrder) -> State:
+        if state.upcoming is state.last is None and not state.pending and self.compiled is not None:
+            return self.taken(
+                state, feedback
+            )  # as below, with nothing that holds the decision back
+        after = super().update(state, feedback)
+        moves = after.open.rounds == 0 or state.upcoming is not None
         return after._replace(last=self.act(state)) if state.last is not None and moves else after
 
-    def decided(self, state: State) -> State:
-        after = super().decided(state)
+    def defer(self, state: State) -> State:
+        after = super().defer(state)
         return after if state.last is None else after._replace(last=self.act(state))
 
-    def arrived(self, state: State, arrivals: Sequence[Arrival]) -> State:
+    def on_feedback(self, state: State, arrivals: Sequence[Arrival]) -> State:
         """Rounds that come together make one step, unless blocks are longer."""
         if self.block > 1:
-            return self._installed(state, arrivals, super().arrived(state, arrivals))
+            return self._installed(state, arrivals, super().on_feedback(state, arrivals))
         before = state
-        met = []
+        applied = []
         for arrival in reversed(in_order(arrivals)):  # the coming one first, while it is that
-            state, one = self.met(state, arrival)
-            require_first_order(one.seen, self.K.shape, 1)
-            met.append(one)
-        block = reduce(add_sums, (one.seen for one in met))
-        if len(met) == 1:
+            state, one = self.match_feedback(state, arrival)
+            require_first_order(one.feedback, self.K.shape, 1)
+            applied.append(one)
+        block = reduce(add_sums, (one.feedback for one in applied))
+        if len(applied) == 1:
             state = self.taken(state, block)
         else:
-            state = self.finish_block(state._replace(t=state.t + len(met)), block)
-        return self._installed(before, arrivals, anew(self._priced(state, *met)))
+            state = self.finish_block(state._replace(t=state.t + len(applied)), block)
+        return self._installed(before, arrivals, anew(self._priced(state, *applied)))
 
     def _installed(self, state: State, arrivals: Sequence[Arrival], after: State) -> State:
         """The state after these arrivals with what was played last, where they say it: the coming
@@ -255,10 +257,10 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
         """
         if state.last is None:
             return after
-        coming, newest = coming_round(state), max(arrivals, key=lambda one: one.round)
-        if newest.round == coming and newest.played is None:
+        upcoming, newest = next_round(state), max(arrivals, key=lambda one: one.round)
+        if newest.round == upcoming and newest.played is None:
             return after._replace(last=self.act(state)) if after.open.rounds == 0 else after
-        if newest.round >= coming - 1 and newest.played is not None:
+        if newest.round >= upcoming - 1 and newest.played is not None:
             return after._replace(last=newest.played)
         return after
 
@@ -268,12 +270,12 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
         if state.open.rounds:  # what is open ends here
             state = old.finish_block(state._replace(open=old.no_sums), state.open)
         move, bound, own = Move(old.K, self.K), old.bound_of(state), state.point
-        budget = max(0, math.floor(state.bank + 1e-9))
+        budget = max(0, math.floor(state.oracle_budget + 1e-9))
         found = carried(move, Pool.of([own.active]), [np.ones(1)], budget)
         point = own
         if not move.same:
             active = found.pool.actives[0]
-            y = move.companion(own.y, active.x, found.whole[0])
+            y = move.infeasible_iterate(own.y, active.x, found.whole[0])
             point = ProjectedPoint(active, y, y, apart(active.x, y))
         moved = [move.round(one) for one in state.pending]
         pending = tuple(one for one in moved if one is not None)
@@ -285,57 +287,57 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
         return state._replace(
             point=point,
             open=self.no_sums,
-            ledger=self._weights.migrated(state.ledger),
-            bank=state.bank - found.calls,
+            dual=self._weights.migrated(state.dual),
+            oracle_budget=state.oracle_budget - found.calls,
             calls=state.calls + found.calls,
             descent=begun(self.K, sums, point.x, point.y),
             pending=pending,
             lost=state.lost + lost,
             last=last,
-            coming=move.point(state.coming),
+            upcoming=move.point(state.upcoming),
             migrations=state.migrations.following(state.t, lost, bound, bound),
         )
 
     def limit_price(self, state: State) -> float:
-        return self._weights.limit_price(state.ledger)
+        return self._weights.limit_price(state.dual)
 
     def limit_prices(self, state: State) -> Floats | None:
-        return self._weights.limit_prices(state.ledger)
+        return self._weights.limit_prices(state.dual)
 
-    def offset_price(self, state: State, seen: FirstOrder) -> float:
+    def offset_price(self, state: State, feedback: FirstOrder) -> float:
         weights = self._weights
         if isinstance(weights, LimitWeights):
-            return weights.offset_price(state.ledger, seen)
-        return super().offset_price(state, seen)
+            return weights.offset_price(state.dual, feedback)
+        return super().offset_price(state, feedback)
 
     def block_length(self, state: State) -> int:
         return self.block
 
-    def taken(self, state: State, seen: FirstOrder) -> State:
+    def taken(self, state: State, feedback: FirstOrder) -> State:
         kernel = self.compiled
         if kernel is not None:
-            require_first_order(seen, self.K.shape, 1)
-        if kernel is not None and kernel.takes(state) and is_plain(seen):
-            played = kernel.play(kernel.begin(state), Functions.seen(seen), 0, 1)
+            require_first_order(feedback, self.K.shape, 1)
+        if kernel is not None and kernel.takes(state) and is_plain(feedback):
+            played = kernel.play(kernel.begin(state), Functions.from_first_order(feedback), 0, 1)
             if played.done:
                 after: State = played.state
                 return after
-        return super().taken(state, seen)
+        return super().taken(state, feedback)
 
     def step(self, state: State, block: FirstOrder) -> State:
         """The surrogate and the descent."""
-        weighed = self._weights.weigh(state.ledger, block)
+        weighed = self._weights.weigh(state.dual, block)
         own = Descent(state.point, state.descent.in_units(weighed.unit))
-        push = Push.of(weighed, state.point.x, len(state.pending))
-        own = own.stepped(self.K, push, self.step_scale, self._keep)
-        return state._replace(point=own.point, ledger=weighed.ledger, descent=own.sums)
+        grad = StepGradient.of(weighed, state.point.x, len(state.pending))
+        own = own.stepped(self.K, grad, self.step_scale, self._keep)
+        return state._replace(point=own.point, dual=weighed.dual, descent=own.sums)
 
     def projection(self, state: State) -> Banked:
         return Banked(self._tolerance2)
 
     @cached_property
     def compiled(self) -> CompiledRounds | None:
-        if self.block > 1 or self.per_limit or self.max_move is not None:
+        if self.block > 1 or self.per_constraint or self.max_move is not None:
             return None
         if type(self) is not LyapunovDescent:  # a subclass may say otherwise
             return None
@@ -355,7 +357,7 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
 
     @cached_property
     def _weights(self) -> LyapunovWeights:
-        made = LimitWeights if self.per_limit else LyapunovWeights
+        made = LimitWeights if self.per_constraint else LyapunovWeights
         return made(
             self.K, self.caution, self.horizon, self.loss_lipschitz, self.constraint_lipschitz
         )
@@ -372,9 +374,9 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
     def _keep(self) -> float:
         return (self.caution + 5.0) / (self.caution + 25.0)
 
-    def promise(self, limits: int | None = None) -> Bound:
-        """What is known before the first round of a run of `horizon` rounds; with `per_limit` of so
-        many limits a round.
+    def guarantee(self, limits: int | None = None) -> Bound:
+        """What is known before the first round of a run of `horizon` rounds; with `per_constraint`
+        of so many limits a round.
         """
         R, D = self.K.radius, self.K.diameter
         if D == 0.0:
@@ -392,7 +394,7 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
             )
         price = price_at_most(self.K, self.step_scale, e)
         apart = e * math.sqrt(self.horizon or 1) / D
-        return self._weights.promised(math.sqrt(0.5 * self.block) * price + apart, limits)
+        return self._weights.guaranteed(math.sqrt(0.5 * self.block) * price + apart, limits)
 
     def bound(self, record: Record) -> Bound:
         return self.bound_of(record.final_state)
@@ -400,7 +402,7 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
     def bound_of(self, state: State) -> Bound:
         """The bound of the rounds before a state."""
         state = self.with_open_block(state)
-        bound = self._weights.bound(state.ledger, state.descent.regret_bound)
+        bound = self._weights.bound(state.dual, state.descent.regret_bound)
         return state.migrations.bound(bound, state.migrations.regret)
 
     def notes(self, state: State) -> tuple[str, ...]:
@@ -409,16 +411,16 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
     def limit_bounds(self, record: Record) -> tuple[LimitBound, ...]:
         state = self.with_open_block(record.final_state)
         B = state.descent.regret_bound
-        return limit_rows(self._weights, state.ledger, B, None, record.limit_names)
+        return limit_rows(self._weights, state.dual, B, None, record.limit_names)
 
     def _require_whole(self, state: State) -> None:
-        require_each(state.ledger)
+        require_each(state.dual)
         if state.open.limits is not None:
             require_limits(state.open.limits, self.K.shape)
         super()._require_whole(state)
 
     def known_slopes(self, state: State) -> Slopes:
-        return state.ledger.slopes
+        return state.dual.slopes
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

@@ -47,12 +47,12 @@ from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import frozen, inner, namespace
 from tidewolf.core.feedback import FirstOrder
-from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import EveryRound
-from tidewolf.methods.late import Decided, Overrides
+from tidewolf.methods.late import Deferred, Overrides
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
     AnytimeHorizon,
@@ -61,11 +61,11 @@ from tidewolf.methods.settings import (
     HardSetK,
     LossLipschitz,
 )
-from tidewolf.methods.steps.lyapunov import Ledger, LyapunovWeights
+from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.projection.one_shot import frank_wolfe_gap, line_search
 
-KNOWN = 1.055, 2.65
+INFO = 1.055, 2.65
 """rho D/T^{3/4} where the horizon is given, the best constant of the worst case, and the constant
 of the regret.
 """
@@ -80,7 +80,7 @@ class State(NamedTuple):
     x: Array
     first: Array
     """x_1"""
-    ledger: Ledger
+    dual: DualState
     total: Array
     """sum of the surrogate gradients, in units of 2^exponent, like `largest` and `strayed`"""
     largest: float = 0.0
@@ -90,7 +90,7 @@ class State(NamedTuple):
     warm: Array | None = None
     calls: int = 0
     distance: float = 0.0
-    pending: tuple[Decided, ...] = ()
+    pending: tuple[Deferred, ...] = ()
     lost: int = 0
     overrides: Overrides = Overrides()
 
@@ -145,35 +145,35 @@ class LyapunovFrankWolfe(EveryRound[State]):
         x = self.K.center
         return State(0, x, x, self._weights.start(), frozen(namespace(x).zeros_like(x)))
 
-    def act(self, state: State, known: Known | None = None) -> Array:
+    def act(self, state: State, info: RoundInfo | None = None) -> Array:
         return state.x
 
     def step(self, state: State, block: FirstOrder) -> State:
         K, x = self.K, state.x
-        weighed = self._weights.weigh(state.ledger, block)
+        weighed = self._weights.weigh(state.dual, block)
         total, g_norm = frozen(state.total * weighed.unit + weighed.g), math.sqrt(weighed.norm2)
         M, strayed = max(state.largest * weighed.unit, g_norm), state.strayed * weighed.unit
         strayed += weighed.offset
-        state = state._replace(ledger=weighed.ledger, total=total, largest=M, strayed=strayed)
+        state = state._replace(dual=weighed.dual, total=total, largest=M, strayed=strayed)
         if M <= 0.0:
             return state
         r = total / (self._rho(state.t) * M) + (x - state.first)
         answer = K.answer(r, state.warm)
-        seen = frank_wolfe_gap(r, x, answer, inner(r, r))
+        feedback = frank_wolfe_gap(r, x, answer, inner(r, r))
         return state._replace(
-            x=frozen(answer.vertex.blend(x, line_search(seen))),
-            strayed=strayed + g_norm * min(K.diameter, math.sqrt(2.0 * seen.gap)),
+            x=frozen(answer.vertex.blend(x, line_search(feedback))),
+            strayed=strayed + g_norm * min(K.diameter, math.sqrt(2.0 * feedback.gap)),
             warm=answer.warm,
             calls=state.calls + 1,
         )
 
     def _rho(self, t: int) -> float:
         """rho_t, which never falls."""
-        known = KNOWN[0] * math.pow(self.horizon or 0, 0.75)
+        info = INFO[0] * math.pow(self.horizon or 0, 0.75)
         grown = (
-            known
+            info
             if self.horizon and t <= self.horizon
-            else max(known, ANYTIME[0] * math.pow(t, 0.75))
+            else max(info, ANYTIME[0] * math.pow(t, 0.75))
         )
         return grown / (self.K.diameter or 1.0)
 
@@ -183,7 +183,7 @@ class LyapunovFrankWolfe(EveryRound[State]):
 
     @cached_property
     def _weights(self) -> LyapunovWeights:
-        c = (ANYTIME if self.horizon is None else KNOWN)[1]
+        c = (ANYTIME if self.horizon is None else INFO)[1]
         return LyapunovWeights(
             self.K,
             self.caution,
@@ -194,19 +194,19 @@ class LyapunovFrankWolfe(EveryRound[State]):
             p=0.75,
         )
 
-    def promise(self) -> Bound:
+    def guarantee(self) -> Bound:
         """What is known before the first round of a run of `horizon` rounds."""
-        return self._weights.promised(self._weights.c)
+        return self._weights.guaranteed(self._weights.c)
 
     def bound(self, record: Record) -> Bound:
         state: State = record.final_state
-        return self._weights.bound(state.ledger, self._surrogate_bound(state))
+        return self._weights.bound(state.dual, self._surrogate_bound(state))
 
     def limit_price(self, state: State) -> float:
-        return self._weights.limit_price(state.ledger)
+        return self._weights.limit_price(state.dual)
 
     def slopes(self, state: State) -> Slopes:
-        return state.ledger.slopes
+        return state.dual.slopes
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

@@ -18,8 +18,8 @@ once and let the budget rule.
 G_f and G_g are given, or the largest slopes of a block seen so far. A last, shorter block is
 followed by no projection.
 
-`promise()` is known beforehand, for given G_f, G_g and T where (C) has a root, if some point keeps
-every constraint:
+`guarantee()` is known beforehand, for given G_f, G_g and T where (C) has a root, if some point
+keeps every constraint:
 
     regret <= A G_f R,   A = 1/(2 eta) + (eta + 2 nu) b T + 1.25 sqrt(tol) T,
     violation <= sqrt( 2 (theta T + 1/nu) (A + 2T) ) G_g R.
@@ -45,8 +45,8 @@ from tidewolf.learners.theorem.constants import Constants, WithTheorem
 from tidewolf.learners.theorem.primal_dual import PrimalDualConstants
 from tidewolf.methods.available import PlaysAround
 from tidewolf.methods.base import NEEDS_SLOPES, Bound, Learner, Record
-from tidewolf.methods.clock import BlockLearner, Stretch
-from tidewolf.methods.late import Decided, Overrides
+from tidewolf.methods.clock import BlockLearner, Epoch
+from tidewolf.methods.late import Deferred, Overrides
 from tidewolf.methods.projected import Banked, ProjectedPoint, Projection
 from tidewolf.methods.settings import (
     BlockLength,
@@ -79,16 +79,16 @@ class State(NamedTuple):
     t: int
     point: ProjectedPoint
     open: FirstOrder
-    stretch: Stretch
+    epoch: Epoch
     slopes: Slopes
-    bank: float = 0.0
+    oracle_budget: float = 0.0
     calls: int = 0
     saddle: SaddleSums = SaddleSums()
     """of this stretch"""
-    pending: tuple[Decided, ...] = ()
+    pending: tuple[Deferred, ...] = ()
     lost: int = 0
     overrides: Overrides = Overrides()
-    coming: Array | None = None
+    upcoming: Array | None = None
     """the decision, where entries are out in the coming round"""
 
     @property
@@ -162,18 +162,18 @@ class PrimalDual(WithTheorem[State], PlaysAround[State], BlockLearner[State]):
     ] = None
 
     def start(self) -> State:
-        point, slopes = ProjectedPoint.start(self.K, self.first_point), self.given_slopes.known
-        return State(0, point, self.no_sums, self.first_stretch(), slopes)
+        point, slopes = ProjectedPoint.start(self.K, self.first_point), self.given_slopes.initial
+        return State(0, point, self.no_sums, self.first_epoch(), slopes)
 
     def block_length(self, state: State) -> int:
-        return self._steps(state.stretch.horizon).block
+        return self._steps(state.epoch.horizon).block
 
     def step(self, state: State, block: FirstOrder) -> State:
         """The primal and the dual step, and what they add to the bounds."""
         K, n, point = self.K, block.rounds, state.point
         gradients = tangent_gradients(K, block, self.given_slopes, state.slopes)
         slopes, unit = gradients.slopes, self._units(gradients.slopes)
-        s = self._steps(state.stretch.horizon)
+        s = self._steps(state.epoch.horizon)
 
         q, hopeless = kept_possible(block, n * slopes.constraint * K.diameter, K.center)
         if self.constants is not None:  # as printed, but for what would overflow
@@ -192,10 +192,10 @@ class PrimalDual(WithTheorem[State], PlaysAround[State], BlockLearner[State]):
     def renew(self, state: State) -> State:
         return state._replace(saddle=SaddleSums())
 
-    def stretch_bound(self, state: State) -> tuple[float, float]:
-        K, s, rounds = self.K, self._steps(state.stretch.horizon), state.t - state.stretch.began
+    def epoch_bound(self, state: State) -> tuple[float, float]:
+        K, s, rounds = self.K, self._steps(state.epoch.horizon), state.t - state.epoch.began
         unit = self._units(state.slopes)
-        first = min(K.diameter, 2.0 * K.radius) if state.stretch.began else self.first_reach
+        first = min(K.diameter, 2.0 * K.radius) if state.epoch.began else self.first_reach
         steepest = 1.0 if self.constants is None else self.assumed.G_f
         E = (first / unit.length) ** 2 / (2.0 * s.eta) + state.saddle.energy
         E += steepest * K.diameter / unit.length * rounds
@@ -205,7 +205,7 @@ class PrimalDual(WithTheorem[State], PlaysAround[State], BlockLearner[State]):
         return state.saddle.regret_bound, violation
 
     def projection(self, state: State) -> Projection:
-        T = state.stretch.horizon
+        T = state.epoch.horizon
         if self.constants is not None:
             return self.constants.projection(self.K, T)
         R2 = unit_length(self.K) ** 2
@@ -223,12 +223,12 @@ class PrimalDual(WithTheorem[State], PlaysAround[State], BlockLearner[State]):
             return Units(1.0, 1.0, 1.0)
         return Units(unit_length(self.K), slopes.loss or 1.0, slopes.constraint or 1.0)
 
-    def promise(self) -> Bound:
+    def guarantee(self) -> Bound:
         """What is known before the first round of a run of `horizon` rounds."""
         if self.horizon is None or self.loss_lipschitz is None or self.constraint_lipschitz is None:
             return NEEDS_SLOPES
         if self.constants is not None:
-            return self.constants.promise(self.K, self.horizon, self.assumed)
+            return self.constants.guarantee(self.K, self.horizon, self.assumed)
         s = self._steps(self.horizon)
         if s.tol is None or not s.root:
             spent = (
@@ -248,7 +248,7 @@ class PrimalDual(WithTheorem[State], PlaysAround[State], BlockLearner[State]):
 
     def bound(self, record: Record) -> Bound:
         state = self.with_open_block(record.final_state)
-        return state.stretch.bound(*self.stretch_bound(state))
+        return state.epoch.bound(*self.epoch_bound(state))
 
     def limit_price(self, state: State) -> float:
         G_f, G_g = state.slopes

@@ -16,9 +16,9 @@ learner.py     who decides
 pipes.py       lines that come through a pipe
 """
 
-from tidewolf.live.desk import Desk
 from tidewolf.live.following import Follower
 from tidewolf.live.learner import live_learner
 from tidewolf.live.lines import Line, parse
+from tidewolf.live.runner import LiveRunner
 
-__all__ = ["Desk", "Follower", "Line", "live_learner", "parse"]
+__all__ = ["Follower", "Line", "LiveRunner", "live_learner", "parse"]

@@ -15,7 +15,7 @@ from itertools import pairwise
 from statistics import median_low
 from typing import Any, NamedTuple, TypeAlias
 
-from tidewolf.core.known import as_time
+from tidewolf.core.round_info import as_time
 
 Stamp: TypeAlias = int | float
 """A time as a number of seconds; whole ones keep every digit."""
@@ -41,10 +41,10 @@ class Time(NamedTuple):
             return Time(later, later)
         text = self.said.strip()
         date = datetime.fromisoformat(text) + timedelta(seconds=seconds)
-        return time_of(_said_alike(date, text))
+        return time_of(_formatted_alike(date, text))
 
 
-def _said_alike(date: datetime, text: str) -> str:
+def _formatted_alike(date: datetime, text: str) -> str:
     """A date as another one is written: with no more of the clock than it takes."""
     if len(text) <= _DAY and date.time() == Clock():
         return date.date().isoformat()

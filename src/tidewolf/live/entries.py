@@ -126,7 +126,7 @@ def violation_at(limits: Batch, x: Array) -> float | None:
     return None if value is None else max(0.0, value)
 
 
-def said_demands(
+def given_demands(
     reader: Reads, row: Mapping[str, Any], before: list[float] | None
 ) -> list[float] | None:
     """What each commodity sent, as far as the row, or one before it, said so."""

@@ -53,14 +53,14 @@ def live_learner(
     """
     names_nobody = experiment.learners == tuple(map(Choice, DEFAULT_LEARNERS))
     entrant = USUAL if names_nobody else experiment.entrants()[0]
-    known = learner_keys(entrant.name)
+    info = learner_keys(entrant.name)
     given = {"seed": experiment.seeds[0], **entrant.given}
     if names_nobody and experiment.cautions:
         given["caution"] = experiment.cautions[0]
     learner: Learner[Any] = build(
         maker(entrant, K, network),
-        {key: value for key, value in given.items() if key in known},
-        known,
+        {key: value for key, value in given.items() if key in info},
+        info,
         experiment.place(*(() if names_nobody else ("learners", 0))),
         partial(read_point, labels),
     )

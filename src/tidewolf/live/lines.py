@@ -22,8 +22,8 @@ from tidewolf.core.names import nearest_names
 from tidewolf.live.clock import Time, time_of
 
 NUMBERS = ("costs", "capacities", "demands", "weights", "budgets")
-KNOWN = ("unavailable", "context", "advice")
-KEYS = ("time", "round", *NUMBERS, "played", *KNOWN)
+INFO = ("unavailable", "context", "advice")
+KEYS = ("time", "round", *NUMBERS, "played", *INFO)
 LONGEST = 1 << 26
 """Bytes of a line, at most."""
 
@@ -41,7 +41,7 @@ class Line(NamedTuple):
         What the round turned out to be, by key; empty where the line is no row.
     played : mapping or list, optional
         What was really done, where it was not the decision.
-    known : mapping
+    info : mapping
         What is known of the coming round: `unavailable`, `context`, `advice`.
 
     Examples
@@ -56,7 +56,7 @@ class Line(NamedTuple):
     round: int | None = None
     numbers: Mapping[str, Any] = {}
     played: Any = None
-    known: Mapping[str, Any] = {}
+    info: Mapping[str, Any] = {}
 
     @property
     def is_row(self) -> bool:
@@ -85,7 +85,7 @@ def parse(text: str | bytes) -> Line:
     Examples
     --------
     >>> from tidewolf.live import parse
-    >>> parse('{"unavailable": ["DEN > NYC"]}').known
+    >>> parse('{"unavailable": ["DEN > NYC"]}').info
     {'unavailable': ['DEN > NYC']}
     """
     found = _read(text)
@@ -105,7 +105,7 @@ def parse(text: str | bytes) -> Line:
         round=_round(said["round"]) if "round" in said else None,
         numbers={key: said[key] for key in NUMBERS if key in said},
         played=said.get("played"),
-        known={key: said[key] for key in KNOWN if key in said},
+        info={key: said[key] for key in INFO if key in said},
     )
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from tidewolf.core.arrays import frozen, to_numpy
 from tidewolf.core.feedback import FullInformation
 from tidewolf.core.types import Array, Floats
-from tidewolf.methods.reactions import Told
+from tidewolf.methods.expert_feedback import PlayedRound
 from tidewolf.methods.steps.lyapunov import Surrogate
 
 
@@ -33,7 +33,7 @@ class Accounts(NamedTuple):
     """the guard's left side, over the rounds it was awake in, likewise"""
     weights: Floats
     """sum of p_i"""
-    awake: Floats
+    available: Floats
     """rounds"""
     losses: Floats
     violations: Floats
@@ -50,8 +50,8 @@ class Accounts(NamedTuple):
     """linear programs, likewise"""
 
     @classmethod
-    def start(cls, members: int) -> Accounts:
-        none = frozen(np.zeros(members))
+    def start(cls, experts: int) -> Accounts:
+        none = frozen(np.zeros(experts))
         return cls(none, none, none, none, none, none, none, none, 0, none, none, none)
 
     def in_units(self, unit: float) -> Accounts:
@@ -64,23 +64,25 @@ class Accounts(NamedTuple):
         """After rounds in which the members proposed these points, None where they were absent, had
         these losses in the mixer and these weights.
         """
-        awake = np.array([float(rounds) * (z is not None) for z in points])
+        available = np.array([float(rounds) * (z is not None) for z in points])
         return self._replace(
             guard=frozen(self.guard - losses),
             weights=frozen(self.weights + rounds * played),
-            awake=frozen(self.awake + awake),
+            available=frozen(self.available + available),
             played=played,
         )
 
-    def seen(self, told: Told, weighed: Surrogate) -> Accounts:
+    def with_values(self, observed: PlayedRound, weighed: Surrogate) -> Accounts:
         """With what the functions of these rounds say of everybody's point, where they are seen."""
-        if told.functions is None:
-            return self._replace(unseen=self.unseen + told.block.rounds)
+        if observed.functions is None:
+            return self._replace(unseen=self.unseen + observed.block.rounds)
         V, w = weighed.loss_weight, weighed.penalty_weight
-        own = _totals(told.functions, told.x, weighed)
-        each = [own if z is None else _totals(told.functions, z, weighed) for z in told.points]
+        own = _totals(observed.functions, observed.x, weighed)
+        each = [
+            own if z is None else _totals(observed.functions, z, weighed) for z in observed.points
+        ]
         losses, breaches, shares = np.array(each).T
-        there = np.array([z is not None for z in told.points])
+        there = np.array([z is not None for z in observed.points])
         return self._replace(
             lost=frozen(self.lost + V * (own[0] - losses) + w * (own[2] - shares)),
             losses=frozen(self.losses + there * losses),

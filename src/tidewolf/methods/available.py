@@ -11,7 +11,7 @@ price; a third call leaves them out of the direction, and the center is tried. W
 prove to be possible is refused, with what cannot be reached.
 
 What is played is then not where the learner stands, which is accounted for as every other override
-is (methods/late.py, methods/reactions.py): bounds hold for what was played.
+is (methods/late.py, methods/expert_feedback.py): bounds hold for what was played.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ import numpy as np
 from tidewolf.core.arrays import eps_of, length, like, namespace, to_numpy
 from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported
 from tidewolf.core.feedback import Arrival, FirstOrder
-from tidewolf.core.known import Known
 from tidewolf.core.names import listed, nearest_names
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Int64s
 from tidewolf.core.vertices import Vertex
 from tidewolf.methods.late import TakesLate
@@ -38,14 +38,14 @@ PRICE = 1e6
 """The price of an entry that is out, in parts of all others together."""
 
 
-def entries_out(K: HasLMO, known: Known | None) -> Bools | None:
+def entries_out(K: HasLMO, info: RoundInfo | None) -> Bools | None:
     """Which flat entries are out in the coming round; None where all are there."""
-    if known is None or known.unavailable is None:
+    if info is None or info.unavailable is None:
         return None
     count = int(np.prod(K.shape))
     out: Bools = np.zeros(count, dtype=bool)
     places = K.places if isinstance(K, ConvexSet) else {}
-    for one in known.unavailable:
+    for one in info.unavailable:
         if isinstance(one, int):
             if one >= count:
                 raise InvalidInput(
@@ -147,22 +147,22 @@ S = TypeVar("S", bound=Any)
 
 class PlaysAround(TakesLate[S], Projecting[S]):
     """Abstract: learners that play a projected point, around entries that are out. The state's
-    `coming` is what they then play, until the round is over.
+    `upcoming` is what they then play, until the round is over.
     """
 
-    def informed(self, state: S, known: Known) -> S:
-        out = entries_out(self.hard_set, known)
+    def with_info(self, state: S, info: RoundInfo) -> S:
+        out = entries_out(self.hard_set, info)
         if out is None:
             return anew(state)
         point = state.point
         aimed = point.x - point.before_projection
         found = restricted(self.hard_set, (point.active,), out, aimed)
         x = self.held_back(state, found.points[0], out)
-        bank = state.bank - (0 if self.calls_per_round is None else found.calls)
+        oracle_budget = state.oracle_budget - (0 if self.calls_per_round is None else found.calls)
         for vertex in found.found:  # for the next round without these entries
             point = point._replace(active=point.active.also(self.hard_set, vertex))
         calls = state.calls + found.calls
-        kept: S = state._replace(point=point, coming=x, bank=bank, calls=calls)
+        kept: S = state._replace(point=point, upcoming=x, oracle_budget=oracle_budget, calls=calls)
         return kept
 
     def held_back(self, state: S, x: Array, out: Bools) -> Array:
@@ -173,23 +173,23 @@ class PlaysAround(TakesLate[S], Projecting[S]):
         x: Array = state.point.x
         return x
 
-    def act(self, state: S, known: Known | None = None) -> Array:
-        x: Array = state.point.x if state.coming is None else state.coming
+    def act(self, state: S, info: RoundInfo | None = None) -> Array:
+        x: Array = state.point.x if state.upcoming is None else state.upcoming
         return x
 
-    def update(self, state: S, seen: FirstOrder) -> S:
-        return anew(super().update(state, seen))
+    def update(self, state: S, feedback: FirstOrder) -> S:
+        return anew(super().update(state, feedback))
 
-    def decided(self, state: S) -> S:
-        return anew(super().decided(state))
+    def defer(self, state: S) -> S:
+        return anew(super().defer(state))
 
-    def arrived(self, state: S, arrivals: Sequence[Arrival]) -> S:
-        return anew(super().arrived(state, arrivals))
+    def on_feedback(self, state: S, arrivals: Sequence[Arrival]) -> S:
+        return anew(super().on_feedback(state, arrivals))
 
 
 def anew(state: S) -> S:
     """Nothing is out in the coming round, as far as is known."""
-    if state.coming is None:
+    if state.upcoming is None:
         return state
-    after: S = state._replace(coming=None)
+    after: S = state._replace(upcoming=None)
     return after

@@ -30,8 +30,8 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.core.feedback import Arrival, Bandit, Feedback, FirstOrder, FullInformation
-from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO, as_set
+from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import Value, fingerprint
 
@@ -61,8 +61,8 @@ class Bound(NamedTuple):
     """The most that theory allows of regret and violation; None, with the reason, where it says
     nothing.
 
-    A measured bound (`Learner.bound`) takes what the run measured; a promise (`Learner.promise`) is
-    known before the first round.
+    A measured bound (`Learner.bound`) takes what the run measured; a promise (`Learner.guarantee`)
+    is known before the first round.
     """
 
     regret: float | None
@@ -104,7 +104,7 @@ class ProjectionRecord(NamedTuple):
     calls_left: float
 
 
-class Member(NamedTuple):
+class Expert(NamedTuple):
     """One of those whose proposals a learner mixes."""
 
     name: str
@@ -207,11 +207,11 @@ def _acting(method: Any) -> Any:
     """`act` of a learner that writes `act(self, state)`: what is known is taken in before."""
 
     @wraps(method)
-    def checked(self: Learner[Any], state: Any, known: Known | None = None) -> Any:
+    def checked(self: Learner[Any], state: Any, info: RoundInfo | None = None) -> Any:
         if not isinstance(state, self.state_type):
             refuse_state(self, state)
-        if known is not None:
-            state = self.informed(state, known)
+        if info is not None:
+            state = self.with_info(state, info)
         return method(self, state)
 
     return _marked(checked)
@@ -221,11 +221,11 @@ def _acting_ahead(method: Any) -> Any:
     """The same for `acts`."""
 
     @wraps(method)
-    def checked(self: Learner[Any], state: Any, k: int, known: Known | None = None) -> Any:
+    def checked(self: Learner[Any], state: Any, k: int, info: RoundInfo | None = None) -> Any:
         if not isinstance(state, self.state_type):
             refuse_state(self, state)
-        if known is not None:
-            state = self.informed(state, known)
+        if info is not None:
+            state = self.with_info(state, info)
         return method(self, state, k)
 
     return _marked(checked)
@@ -233,15 +233,15 @@ def _acting_ahead(method: Any) -> Any:
 
 def _informing(method: Any) -> Any:
     @wraps(method)
-    def checked(self: Learner[Any], state: Any, known: Known) -> Any:
+    def checked(self: Learner[Any], state: Any, info: RoundInfo) -> Any:
         if not isinstance(state, self.state_type):
             refuse_state(self, state)
-        if not isinstance(known, Known):
+        if not isinstance(info, RoundInfo):
             raise WrongType(
                 "What is known before a round is a Known, such as Known(time=t), not "
-                f"{shown(known)}."
+                f"{shown(info)}."
             )
-        return method(self, state, known)
+        return method(self, state, info)
 
     return _marked(checked)
 
@@ -354,22 +354,22 @@ def _part(record: Record, start: int, stop: int) -> tuple[int, int]:
 _CHECKED = {
     **dict.fromkeys(
         (
-            "decided",
+            "defer",
             "guards",
-            "is_settled",
+            "is_committed",
             "last_projection",
             "learned",
             "limit_price",
             "limit_prices",
             "measures",
-            "members",
+            "experts",
             "notes",
-            "passed",
+            "advance",
             "proposals",
             "rounds_at_once",
             "rounds_left",
             "save",
-            "settled",
+            "committed",
             "slopes",
             "solves",
             "update",
@@ -378,9 +378,9 @@ _CHECKED = {
     ),
     "act": _acting,
     "acts": _acting_ahead,
-    "arrived": _arriving,
-    "forgotten": _forgetting,
-    "informed": _informing,
+    "on_feedback": _arriving,
+    "drop": _forgetting,
+    "with_info": _informing,
     "reads": _reading,
     "bound": _bounding,
     **dict.fromkeys(("bound_between", "limit_bounds"), _of_a_record),
@@ -400,7 +400,7 @@ class Learner(Value, ABC, Generic[S]):
     K: HasLMO
     needs: ClassVar[type[FullInformation] | type[FirstOrder] | type[Bandit]]
     state_type: ClassVar[type]
-    per_limit: bool = False
+    per_constraint: bool = False
     """whether it is told of each of a round's limits for itself"""
     on_average: ClassVar[bool] = False
     """whether bounds and promises hold only on average over the learner's own dice: then they are
@@ -430,7 +430,7 @@ class Learner(Value, ABC, Generic[S]):
 
     def __getstate__(self) -> dict[str, Any]:
         """What is compiled stays: whoever gets a copy makes it again."""
-        return {k: v for k, v in vars(self).items() if k not in ("compiled", "compiled_members")}
+        return {k: v for k, v in vars(self).items() if k not in ("compiled", "compiled_experts")}
 
     @property
     def compiled(self) -> Any:
@@ -455,12 +455,12 @@ class Learner(Value, ABC, Generic[S]):
         return self.start()
 
     @abstractmethod
-    def act(self, state: S, known: Known | None = None) -> Array:
+    def act(self, state: S, info: RoundInfo | None = None) -> Array:
         """The point to play next, read-only; with what is known before the round, that of
-        `informed(state, known)`, which is taken in before a learner's own `act` is asked.
+        `with_info(state, info)`, which is taken in before a learner's own `act` is asked.
         """
 
-    def acts(self, state: S, k: int, known: Known | None = None) -> Array:
+    def acts(self, state: S, k: int, info: RoundInfo | None = None) -> Array:
         """The next k points, as (k, *shape); k at most `rounds_left(state)`."""
         k = as_count(k, "How many points are asked for", least=0)
         if not 1 <= k <= self.rounds_left(state):
@@ -471,15 +471,15 @@ class Learner(Value, ABC, Generic[S]):
         x = self.act(state)
         return namespace(x).broadcast_to(x, (k, *x.shape))
 
-    def informed(self, state: S, known: Known) -> S:
+    def with_info(self, state: S, info: RoundInfo) -> S:
         """The state that knows this before its next round, in place of what it knew before; the
         state as it is, where the learner has no use for it. A learner that has one settles one
         round at a time. Entries that are out are never ignored: a learner that cannot leave them
         out refuses them.
         """
-        if known.unavailable is not None:
+        if info.unavailable is not None:
             raise NotSupported(
-                f"{type(self).__name__} cannot leave out {shown(known.unavailable)}: Ensemble, "
+                f"{type(self).__name__} cannot leave out {shown(info.unavailable)}: Ensemble, "
                 "LyapunovDescent, PrimalDual and rivals.Resolve play around entries that are out."
             )
         return state
@@ -504,23 +504,23 @@ class Learner(Value, ABC, Generic[S]):
         return self.rounds_left(state)
 
     @abstractmethod
-    def update(self, state: S, seen: Any) -> S:
+    def update(self, state: S, feedback: Any) -> S:
         """The state after these rounds. Bad feedback raises; the old state stays good."""
 
-    def decided(self, state: S) -> S:
+    def defer(self, state: S) -> S:
         """The coming round is decided, at `act(state)`, and its feedback comes later: the state
         that the next round is decided from.
         """
         raise self._in_order()
 
-    def arrived(self, state: S, arrivals: Sequence[Arrival]) -> S:
+    def on_feedback(self, state: S, arrivals: Sequence[Arrival]) -> S:
         """The state after feedback on rounds that were `decided`, or on the coming one, in any
         order; also of other points than were decided. Those that come together are given together.
         What was known of the coming round is to be told again, unless it was `decided`.
         """
         raise self._in_order()
 
-    def forgotten(self, state: S, rounds: Sequence[int]) -> S:
+    def drop(self, state: S, rounds: Sequence[int]) -> S:
         """The state that waits no more for feedback on these rounds, which were `decided`."""
         raise self._in_order()
 
@@ -535,23 +535,23 @@ class Learner(Value, ABC, Generic[S]):
 
     def learned(self, state: S, arrival: Arrival) -> S:
         """The state after feedback on one round, with nothing settled for the coming one, where
-        the learner tells these apart: `settled` does the rest.
+        the learner tells these apart: `committed` does the rest.
         """
         if arrival.played is None and not getattr(state, "pending", ()):
-            return self.update(state, arrival.seen)
-        return self.arrived(state, (arrival,))
+            return self.update(state, arrival.feedback)
+        return self.on_feedback(state, (arrival,))
 
-    def passed(self, state: S) -> S:
+    def advance(self, state: S) -> S:
         """As `decided`, with nothing settled for the round after it."""
-        return self.decided(state)
+        return self.defer(state)
 
-    def settled(self, state: S) -> S:
+    def committed(self, state: S) -> S:
         """The state that decides the coming round: all who advise without being told of it are
         asked, unless they were.
         """
         return state
 
-    def is_settled(self, state: S) -> bool:
+    def is_committed(self, state: S) -> bool:
         """Whether it is."""
         return True
 
@@ -577,7 +577,7 @@ class Learner(Value, ABC, Generic[S]):
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:
         """Settings worth testing on a set, for the laws of `tidewolf.testing`."""
 
-    def promise(self) -> Bound:
+    def guarantee(self) -> Bound:
         """What the theory knows before the first round of a run of as many rounds as the learner
         was made for.
         """
@@ -611,7 +611,7 @@ class Learner(Value, ABC, Generic[S]):
             None, None, f"{type(self).__name__} has no measured bound for a part of the rounds."
         )
 
-    def members(self, state: S) -> tuple[Member, ...]:
+    def experts(self, state: S) -> tuple[Expert, ...]:
         """Those whose proposals it mixes, with what it makes of each; none where it has none. Their
         weights in the round just played are then its `measures`.
         """
@@ -692,7 +692,7 @@ class Learner(Value, ABC, Generic[S]):
         K = self.hard_set
         if not self.rounds_left(state) >= 1:
             raise ValueError("no round is left before its next update")
-        if self.is_settled(state) and not is_member(K, self.act(state)):
+        if self.is_committed(state) and not is_member(K, self.act(state)):
             raise ValueError("the point it plays is no member of the set")
 
 

@@ -10,7 +10,7 @@ when it moves:
 
     EveryRound      first-order feedback, a step every round
     BlockLearner    first-order feedback, a step every `block_length` rounds
-    Restarting      beside one of these: it needs a horizon, and keeps a `Stretch` in its state
+    Restarting      beside one of these: it needs a horizon, and keeps a `Epoch` in its state
 
 `methods/projected.py` adds projected points and the bank of oracle calls, `methods/exploring.py`
 values alone.
@@ -35,25 +35,25 @@ FIRST_HORIZON = 256
 """What an unknown horizon starts from before it doubles, in learners that restart."""
 
 
-class Stretch(NamedTuple):
+class Epoch(NamedTuple):
     """The rounds since the last restart, and what those before it may have cost."""
 
     began: int
     """rounds seen before it"""
     horizon: int
     """rounds that it has"""
-    regret_of_past_stretches: float = 0.0
+    regret_of_past_epochs: float = 0.0
     """bounds, summed; infinite where one has none"""
-    violation_of_past_stretches: float = 0.0
+    violation_of_past_epochs: float = 0.0
 
     @property
     def end(self) -> int:
         """The round after which it ends."""
         return self.began + self.horizon
 
-    def following(self, regret: float, violation: float) -> Stretch:
+    def following(self, regret: float, violation: float) -> Epoch:
         """The next one, twice as long, given the bounds of this one."""
-        return Stretch(self.end, 2 * self.horizon, *self._with(regret, violation))
+        return Epoch(self.end, 2 * self.horizon, *self._with(regret, violation))
 
     def bound(self, regret: float, violation: float) -> Bound:
         """The bound of all rounds, given the bounds of this stretch."""
@@ -63,7 +63,7 @@ class Stretch(NamedTuple):
         return Bound(regret if regret < math.inf else None, None, HOPELESS)
 
     def _with(self, regret: float, violation: float) -> tuple[float, float]:
-        return self.regret_of_past_stretches + regret, self.violation_of_past_stretches + violation
+        return self.regret_of_past_epochs + regret, self.violation_of_past_epochs + violation
 
 
 class Stepping(Progress, Protocol):
@@ -87,17 +87,17 @@ class Blocked(Waiting, Protocol):
     def open(self) -> FirstOrder: ...
 
 
-class Stretched(Stepping, Protocol):
+class HasEpoch(Stepping, Protocol):
     """A state with a stretch."""
 
     @property
-    def stretch(self) -> Stretch: ...
+    def epoch(self) -> Epoch: ...
 
 
 ClockState = TypeVar("ClockState", bound=Stepping)
 LateState = TypeVar("LateState", bound=Waiting)
 BlockState = TypeVar("BlockState", bound=Blocked)
-StretchState = TypeVar("StretchState", bound=Stretched)
+EpochState = TypeVar("EpochState", bound=HasEpoch)
 
 
 class Clocked(Learner[ClockState]):
@@ -127,7 +127,7 @@ class Clocked(Learner[ClockState]):
         """Rounds of the open block seen so far."""
         return 0
 
-    def stretch_end(self, state: ClockState) -> int | None:
+    def epoch_end(self, state: ClockState) -> int | None:
         """The round this stretch ends after; None where nothing ever restarts."""
         return None
 
@@ -136,44 +136,44 @@ class Clocked(Learner[ClockState]):
         return state
 
     def rounds_left(self, state: ClockState) -> int:
-        state = self.in_stretch(state)
-        left, end = self.block_length(state) - self.rounds_open(state), self.stretch_end(state)
+        state = self.in_epoch(state)
+        left, end = self.block_length(state) - self.rounds_open(state), self.epoch_end(state)
         return left if end is None else min(left, end - state.t)
 
-    def in_stretch(self, state: ClockState) -> ClockState:
+    def in_epoch(self, state: ClockState) -> ClockState:
         """The state, restarted where its stretch is over."""
-        return self.restart(state) if state.t == self.stretch_end(state) else state
+        return self.restart(state) if state.t == self.epoch_end(state) else state
 
 
-class Restarting(Clocked[StretchState]):
+class Restarting(Clocked[EpochState]):
     """Abstract: learners that are made for a horizon, and restart with twice as much behind it."""
 
     horizon: int | None
 
     @abstractmethod
-    def renew(self, state: StretchState) -> StretchState:
+    def renew(self, state: EpochState) -> EpochState:
         """A clean slate for the stretch that the state has now; what stays known stays."""
 
-    def stretch_bound(self, state: StretchState) -> tuple[float, float]:
+    def epoch_bound(self, state: EpochState) -> tuple[float, float]:
         """Regret and violation since the last restart are at most this, infinite where unknown;
         zeros where bounds do not start over.
         """
         return 0.0, 0.0
 
-    def first_stretch(self) -> Stretch:
+    def first_epoch(self) -> Epoch:
         """The stretch of the first round."""
-        return Stretch(0, self.horizon or FIRST_HORIZON)
+        return Epoch(0, self.horizon or FIRST_HORIZON)
 
-    def stretch_end(self, state: StretchState) -> int:
-        return state.stretch.end
+    def epoch_end(self, state: EpochState) -> int:
+        return state.epoch.end
 
-    def restart(self, state: StretchState) -> StretchState:
-        following = state.stretch.following(*self.stretch_bound(state))
-        return self.renew(state._replace(stretch=following))
+    def restart(self, state: EpochState) -> EpochState:
+        following = state.epoch.following(*self.epoch_bound(state))
+        return self.renew(state._replace(epoch=following))
 
-    def notes(self, state: StretchState) -> tuple[str, ...]:
+    def notes(self, state: EpochState) -> tuple[str, ...]:
         """That the horizon was passed, if it was."""
-        now = state.stretch
+        now = state.epoch
         if self.horizon is None or now.horizon == self.horizon:
             return ()
         return (
@@ -187,10 +187,10 @@ class EveryRound(TakesLate[LateState], Clocked[LateState]):
 
     needs: ClassVar = FirstOrder
 
-    def taken(self, state: LateState, seen: FirstOrder) -> LateState:
-        state = self.in_stretch(state)
-        require_first_order(seen, self.hard_set.shape, 1)
-        return self.finish_block(state._replace(t=state.t + 1), seen)
+    def taken(self, state: LateState, feedback: FirstOrder) -> LateState:
+        state = self.in_epoch(state)
+        require_first_order(feedback, self.hard_set.shape, 1)
+        return self.finish_block(state._replace(t=state.t + 1), feedback)
 
 
 class BlockLearner(TakesLate[BlockState], Clocked[BlockState]):
@@ -205,21 +205,21 @@ class BlockLearner(TakesLate[BlockState], Clocked[BlockState]):
     def rounds_open(self, state: BlockState) -> int:
         return state.open.rounds
 
-    def taken(self, state: BlockState, seen: FirstOrder) -> BlockState:
-        state = self.in_stretch(state)
+    def taken(self, state: BlockState, feedback: FirstOrder) -> BlockState:
+        state = self.in_epoch(state)
         left = self.rounds_left(state)
-        require_first_order(seen, self.hard_set.shape, left)
-        t = state.t + seen.rounds
-        if seen.rounds == left:
-            block = add_sums(state.open, seen) if state.open.rounds else seen
+        require_first_order(feedback, self.hard_set.shape, left)
+        t = state.t + feedback.rounds
+        if feedback.rounds == left:
+            block = add_sums(state.open, feedback) if state.open.rounds else feedback
             return self.finish_block(state._replace(t=t, open=self.no_sums), block)
         # refused at once, while the block is open, where its end would refuse it
         known = self.known_slopes(state).and_of(state.open)
-        tangent_gradients(self.hard_set, seen, self.given_slopes, known)
-        for each in [] if seen.limits is None else seen.limits.gradients:
+        tangent_gradients(self.hard_set, feedback, self.given_slopes, known)
+        for each in [] if feedback.limits is None else feedback.limits.gradients:
             most = self.given_slopes.constraint
-            tangent_part(self.hard_set, "constraint", each, seen.rounds, most, norm(each))
-        waiting: BlockState = state._replace(t=t, open=add_sums(state.open, seen))
+            tangent_part(self.hard_set, "constraint", each, feedback.rounds, most, norm(each))
+        waiting: BlockState = state._replace(t=t, open=add_sums(state.open, feedback))
         return waiting
 
     def with_open_block(self, state: BlockState) -> BlockState:
@@ -246,23 +246,25 @@ def empty_sums(center: Array) -> FirstOrder:
     return FirstOrder(zero, 0.0, zero, 0.0, 0.0, 0)
 
 
-def add_sums(block: FirstOrder, seen: FirstOrder) -> FirstOrder:
+def add_sums(block: FirstOrder, feedback: FirstOrder) -> FirstOrder:
     """The sums of the block and of what came after it; nothing of the caller's is kept."""
     return FirstOrder(
-        frozen(block.loss_gradient + seen.loss_gradient),
-        block.violation + seen.violation,
-        frozen(block.constraint_gradient + seen.constraint_gradient),
-        max(block.loss_slope, seen.loss_slope),
-        max(block.constraint_slope, seen.constraint_slope),
-        block.rounds + seen.rounds,
-        block.loss_offset + seen.loss_offset,
-        block.constraint_offset + seen.constraint_offset,
-        _added_limits(block, seen),
+        frozen(block.loss_gradient + feedback.loss_gradient),
+        block.violation + feedback.violation,
+        frozen(block.constraint_gradient + feedback.constraint_gradient),
+        max(block.loss_slope, feedback.loss_slope),
+        max(block.constraint_slope, feedback.constraint_slope),
+        block.rounds + feedback.rounds,
+        block.loss_offset + feedback.loss_offset,
+        block.constraint_offset + feedback.constraint_offset,
+        _added_limits(block, feedback),
     )
 
 
-def _added_limits(block: FirstOrder, seen: FirstOrder) -> Limits | None:
-    if block.limits is None and seen.limits is None:
+def _added_limits(block: FirstOrder, feedback: FirstOrder) -> Limits | None:
+    if block.limits is None and feedback.limits is None:
         return None
-    limits = limits_of(seen) if block.rounds == 0 else limits_of(block).and_of(limits_of(seen))
+    limits = (
+        limits_of(feedback) if block.rounds == 0 else limits_of(block).and_of(limits_of(feedback))
+    )
     return limits._replace(gradients=frozen(limits.gradients + 0.0))

@@ -110,7 +110,7 @@ class CompiledFactors:
         return (
             state.open.rounds == 0
             and not state.pending
-            and state.coming is None
+            and state.upcoming is None
             and type(point.active) is ExactPoint
             and point.y is point.active.x
         )

@@ -33,7 +33,7 @@ from tidewolf.kernels.active_set import BAD_ORACLE, COUNT, USED
 from tidewolf.kernels.rounds import ENOUGH, LOOK, PLAYED, UNUSUAL
 from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.steps.adagrad import DescentSums
-from tidewolf.methods.steps.lyapunov import Ledger
+from tidewolf.methods.steps.lyapunov import DualState
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.projection.active import factors_of
 from tidewolf.projection.active_set import ActiveSet
@@ -110,11 +110,16 @@ class Functions(NamedTuple):
         return cls((*loss, *limit), max(_pieces(loss), _pieces(limit)))
 
     @classmethod
-    def seen(cls, seen: FirstOrder) -> Functions:
+    def from_first_order(cls, feedback: FirstOrder) -> Functions:
         """One round, told of by its gradients."""
-        value = seen.violation if seen.violation > 0.0 else -1.0
-        loss = (evaluate.GIVEN, _row(seen.loss_gradient), _NO_NUMBERS, 1)
-        limit = (evaluate.GIVEN, _row(seen.constraint_gradient), read_only(np.array([value])), 1)
+        value = feedback.violation if feedback.violation > 0.0 else -1.0
+        loss = (evaluate.GIVEN, _row(feedback.loss_gradient), _NO_NUMBERS, 1)
+        limit = (
+            evaluate.GIVEN,
+            _row(feedback.constraint_gradient),
+            read_only(np.array([value])),
+            1,
+        )
         return cls((*loss, *limit), 1)
 
     @classmethod
@@ -133,12 +138,12 @@ def _pieces(one: Encoded) -> int:
     return int(A.shape[1]) if kind == evaluate.CAPACITY else count
 
 
-def is_plain(seen: FirstOrder) -> bool:
+def is_plain(feedback: FirstOrder) -> bool:
     """Whether feedback is on one round, at the point that the learner stands at, all limits
     together.
     """
-    offset = seen.loss_offset != 0.0 or seen.constraint_offset != 0.0
-    return seen.rounds == 1 and not offset and seen.limits is None
+    offset = feedback.loss_offset != 0.0 or feedback.constraint_offset != 0.0
+    return feedback.rounds == 1 and not offset and feedback.limits is None
 
 
 def _row(gradient: Array) -> NDArray:
@@ -362,7 +367,7 @@ class CompiledDescent:
         return (
             state.open.rounds == 0
             and not state.pending
-            and state.coming is None
+            and state.upcoming is None
             and type(active) is ActiveSet
             and type(active.atoms) is SparseAtoms
         )
@@ -577,19 +582,19 @@ def _from(record: tuple[NDArray, ...], done: int) -> tuple[NDArray, ...]:
 
 
 def scalars(state: Any) -> Floats:
-    ledger, sums = state.ledger, state.descent
+    dual, sums = state.dual, state.descent
     return np.array(
         (
-            ledger.rounds,
-            ledger.violation,
-            ledger.slopes.loss,
-            ledger.slopes.constraint,
-            ledger.least_ratio,
-            ledger.exponent,
-            ledger.paid,
-            ledger.loss_norms,
-            ledger.impossible,
-            state.bank,
+            dual.rounds,
+            dual.violation,
+            dual.slopes.loss,
+            dual.slopes.constraint,
+            dual.least_ratio,
+            dual.exponent,
+            dual.paid,
+            dual.loss_norms,
+            dual.impossible,
+            state.oracle_budget,
             state.calls,
             sums.square_sum,
             sums.inverse_step,
@@ -604,8 +609,8 @@ def scalars(state: Any) -> Floats:
 
 def after_rounds(state: Any, s: list[float], point: ProjectedPoint, done: int) -> Any:
     rounds, violation, loss, limit, least_ratio, exponent, paid, loss_norms, impossible = s[:9]
-    bank, calls, squares, inverse_step, prices, largest = s[9:15]
-    ledger = Ledger(
+    oracle_budget, calls, squares, inverse_step, prices, largest = s[9:15]
+    dual = DualState(
         int(rounds),
         violation,
         Slopes(loss, limit),
@@ -614,24 +619,24 @@ def after_rounds(state: Any, s: list[float], point: ProjectedPoint, done: int) -
         paid,
         loss_norms,
         impossible > 0.0,
-        state.ledger.carried,
+        state.dual.carried,
     )
     sums = DescentSums(squares, inverse_step, prices, None, largest)
-    return state.played(state.t + done, point, ledger, bank, int(calls), sums)
+    return state.played(state.t + done, point, dual, oracle_budget, int(calls), sums)
 
 
 @cache
 def _specialised(
-    oracle: Kernel[int], tangents: Kernel[None], excess: Kernel[float]
+    oracle: Kernel[int], tangents: Kernel[None], infeasibility: Kernel[float]
 ) -> Callable[..., tuple[int, int, int]]:
     near = active_set.nearest_member.given(oracle=oracle)
-    whole = names.rounds.given(nearest_member=near, tangents=tangents, excess=excess)
+    whole = names.rounds.given(nearest_member=near, tangents=tangents, infeasibility=infeasibility)
     return whole.compiled
 
 
 def specialise(K: CompiledGeometry) -> Callable[..., tuple[int, int, int]]:
     """`rounds` compiled with the kernels of a kind of set in it."""
-    return _specialised(K.oracle, K.tangents, K.point_excess)
+    return _specialised(K.oracle, K.tangents, K.point_infeasibility)
 
 
 def compiled_descent(K: HasLMO, **settings: float) -> CompiledDescent | None:

@@ -19,7 +19,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.steps.adagrad import DescentSums, descend, into_ball, into_balls, reaches
-from tidewolf.methods.steps.group import Part, Push, descend_together
+from tidewolf.methods.steps.group import Part, StepGradient, descend_together
 from tidewolf.methods.steps.overshoot import soften_overshoot
 from tidewolf.projection.active import factors_in, factors_of
 from tidewolf.projection.factored import start_active
@@ -36,15 +36,15 @@ class Descent(NamedTuple):
         """At a member, the center unless told otherwise."""
         return cls(ProjectedPoint.of(start_active(K, x)), DescentSums.start(factors_of(K)))
 
-    def stepped(self, K: HasLMO, push: Push, scale: float, keep: float) -> Descent:
+    def stepped(self, K: HasLMO, grad: StepGradient, scale: float, keep: float) -> Descent:
         """The same with y moved, which a projection is due to bring x near to; a gradient of 0
         moves nothing. Sums are in the units of the gradient.
         """
         y, sums, target = self.point.y, self.sums, self.point.y
-        if push.norm2 > 0.0:
+        if grad.norm2 > 0.0:
             take = _one_step if sums.factors is None else _steps_of_factors
-            target, sums = take(K, self, push, scale, keep)
-            B = sums.regret_bound + inner(push.g, push.x - y) + push.offset
+            target, sums = take(K, self, grad, scale, keep)
+            B = sums.regret_bound + inner(grad.g, grad.x - y) + grad.offset
             target, sums = frozen(target), sums._replace(regret_bound=B)
         return Descent(self.point.moved_to(target), sums)
 
@@ -67,20 +67,20 @@ def _price(R: float, D: float, apart: float, k: float) -> float:
 
 
 def _one_step(
-    K: HasLMO, own: Descent, push: Push, scale: float, keep: float
+    K: HasLMO, own: Descent, grad: StepGradient, scale: float, keep: float
 ) -> tuple[Array, DescentSums]:
     D = min(2.0 * K.radius, K.diameter + own.point.distance)
-    y, sums = descend(own.point.y, push.g, push.norm2, own.sums, D, scale, pending=push.pending)
-    if push.penalty_gradient is not None:
-        penalty = push.penalty_gradient, push.penalty_value
-        y = soften_overshoot(y, push.x, *penalty, 0.5 / sums.inverse_step, keep)
+    y, sums = descend(own.point.y, grad.g, grad.norm2, own.sums, D, scale, pending=grad.pending)
+    if grad.penalty_gradient is not None:
+        penalty = grad.penalty_gradient, grad.penalty_value
+        y = soften_overshoot(y, grad.x, *penalty, 0.5 / sums.inverse_step, keep)
     return into_ball(y, K.center, K.radius), sums
 
 
 def _steps_of_factors(
-    K: HasLMO, own: Descent, push: Push, scale: float, keep: float
+    K: HasLMO, own: Descent, grad: StepGradient, scale: float, keep: float
 ) -> tuple[Array, DescentSums]:
     factors, point = factors_in(K), own.point
     part = Part(point.y, 1.0, own.sums, reaches(factors, point.x, point.y))
-    [(y, sums)] = descend_together([part], push, scale, keep, factors)
+    [(y, sums)] = descend_together([part], grad, scale, keep, factors)
     return y if factors.exact else into_balls(y, K.center, factors), sums

@@ -15,7 +15,7 @@ import numpy as np
 from tidewolf.core.arrays import as_count, frozen
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
 from tidewolf.core.feedback import Bandit, require_bandit
-from tidewolf.core.known import Known
+from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.methods.projected import Pointed, Projecting
 from tidewolf.methods.settings import HardSet
@@ -90,11 +90,11 @@ class Explorer(Projecting[ExploringState]):
     def rounds_open(self, state: ExploringState) -> int:
         return state.open.rounds
 
-    def act(self, state: ExploringState, known: Known | None = None) -> Array:
+    def act(self, state: ExploringState, info: RoundInfo | None = None) -> Array:
         return self.acts(state, 1)[0, ...]
 
-    def acts(self, state: ExploringState, k: int, known: Known | None = None) -> Array:
-        state = self.in_stretch(state)
+    def acts(self, state: ExploringState, k: int, info: RoundInfo | None = None) -> Array:
+        state = self.in_epoch(state)
         k = as_count(k, "How many points are asked for", least=0)
         if not 1 <= k <= self.rounds_left(state):
             raise InvalidInput(
@@ -104,17 +104,17 @@ class Explorer(Projecting[ExploringState]):
         mu = self.exploration_radius(state)
         return frozen(state.point.x + mu * directions(self.K, self.seed, state.t, k))
 
-    def update(self, state: ExploringState, seen: Bandit) -> ExploringState:
-        state = self.in_stretch(state)
+    def update(self, state: ExploringState, feedback: Bandit) -> ExploringState:
+        state = self.in_epoch(state)
         left = self.rounds_left(state)
-        seen = require_bandit(seen, left)
-        require_size("loss", seen.loss_values, self.loss_size)
-        require_size("constraint", seen.constraint_values, self.constraint_size)
-        t, first = state.t + seen.rounds, state.t - state.open.rounds
+        feedback = require_bandit(feedback, left)
+        require_size("loss", feedback.loss_values, self.loss_size)
+        require_size("constraint", feedback.constraint_values, self.constraint_size)
+        t, first = state.t + feedback.rounds, state.t - state.open.rounds
         values = Bandit(
-            *(frozen(np.concatenate(parts)) for parts in zip(state.open, seen, strict=True))
+            *(frozen(np.concatenate(parts)) for parts in zip(state.open, feedback, strict=True))
         )
-        if seen.rounds < left:
+        if feedback.rounds < left:
             waiting: ExploringState = state._replace(t=t, open=values)
             return waiting
         u = directions(self.K, self.seed, first, values.rounds)

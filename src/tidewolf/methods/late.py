@@ -33,7 +33,7 @@ from tidewolf.core.types import Array
 from tidewolf.methods.base import Learner, Progress
 
 
-class Decided(NamedTuple):
+class Deferred(NamedTuple):
     """A round that was decided and is not told of yet."""
 
     round: int
@@ -82,7 +82,7 @@ class Waiting(Progress, Protocol):
 
     @property
     def pending(self) -> tuple[Any, ...]:
-        """`Decided`, oldest first"""
+        """`Deferred`, oldest first"""
 
     @property
     def lost(self) -> int:
@@ -97,7 +97,7 @@ class Waiting(Progress, Protocol):
 WaitingState = TypeVar("WaitingState", bound=Waiting)
 
 
-def coming_round(state: Any) -> int:
+def next_round(state: Any) -> int:
     """The number, from 0, of the round that is decided next."""
     t: int = state.t
     return t + len(getattr(state, "pending", ())) + getattr(state, "lost", 0)
@@ -107,7 +107,7 @@ class TakesLate(Learner[WaitingState]):
     """Abstract: learners whose feedback may come late, and of other points than they decided."""
 
     @abstractmethod
-    def taken(self, state: WaitingState, seen: FirstOrder) -> WaitingState:
+    def taken(self, state: WaitingState, feedback: FirstOrder) -> WaitingState:
         """The state after feedback whose offsets are against the point that it stands at."""
 
     def stands_at(self, state: WaitingState) -> Array:
@@ -120,41 +120,43 @@ class TakesLate(Learner[WaitingState]):
         """What a unit of violation weighs after the last feedback, in units of the loss."""
         return 0.0
 
-    def offset_price(self, state: WaitingState, seen: FirstOrder) -> float:
+    def offset_price(self, state: WaitingState, feedback: FirstOrder) -> float:
         """What the offsets of feedback weigh after the last one, in units of the loss."""
-        limits = seen.constraint_offset
-        return seen.loss_offset + (self.limit_price(state) * limits if limits != 0.0 else 0.0)
+        limits = feedback.constraint_offset
+        return feedback.loss_offset + (self.limit_price(state) * limits if limits != 0.0 else 0.0)
 
-    def update(self, state: WaitingState, seen: FirstOrder) -> WaitingState:
+    def update(self, state: WaitingState, feedback: FirstOrder) -> WaitingState:
         require_no_pending(state)
         x, own = self.act(state), self.stands_at(state)
         if x is own:
-            return self.taken(state, seen)
-        held = played_at(seen, x, own)
-        return self._priced(self.taken(state, held), Met(held, held))
+            return self.taken(state, feedback)
+        held = played_at(feedback, x, own)
+        return self._priced(self.taken(state, held), AppliedFeedback(held, held))
 
-    def decided(self, state: WaitingState) -> WaitingState:
+    def defer(self, state: WaitingState) -> WaitingState:
         x, own = self.act(state), self.stands_at(state)
-        waiting = Decided(coming_round(state), x, None if own is x else own)
+        waiting = Deferred(next_round(state), x, None if own is x else own)
         after: WaitingState = state._replace(pending=(*state.pending, waiting))
         return after
 
-    def forgotten(self, state: WaitingState, rounds: Sequence[int]) -> WaitingState:
+    def drop(self, state: WaitingState, rounds: Sequence[int]) -> WaitingState:
         waiting: WaitingState = forget(state, rounds)
         return waiting
 
-    def arrived(self, state: WaitingState, arrivals: Sequence[Arrival]) -> WaitingState:
+    def on_feedback(self, state: WaitingState, arrivals: Sequence[Arrival]) -> WaitingState:
         for arrival in in_order(arrivals):
-            state, met = self.met(state, arrival)
-            state = self._priced(self.taken(state, met.seen), met)
+            state, applied = self.match_feedback(state, arrival)
+            state = self._priced(self.taken(state, applied.feedback), applied)
         return state
 
-    def met(self, state: WaitingState, arrival: Arrival) -> tuple[WaitingState, Met]:
+    def match_feedback(
+        self, state: WaitingState, arrival: Arrival
+    ) -> tuple[WaitingState, AppliedFeedback]:
         """The state without the round among those that wait, and the feedback as it is for who
         stands where the learner does.
         """
-        seen = arrival.seen
-        if not isinstance(seen, FirstOrder) or seen.rounds != 1:
+        feedback = arrival.feedback
+        if not isinstance(feedback, FirstOrder) or feedback.rounds != 1:
             raise InvalidInput(
                 "Feedback that comes late, or of another point than was decided, is FirstOrder "
                 "feedback on one round."
@@ -162,24 +164,24 @@ class TakesLate(Learner[WaitingState]):
         decision, pending = without(state, arrival.round)
         own = self.stands_at(state)
         if decision is None:
-            decision = Decided(arrival.round, self.act(state), own)
+            decision = Deferred(arrival.round, self.act(state), own)
         played = decision.x if arrival.of_decision else arrival.played
-        apart = played_at(seen, played, decision.x if decision.own is None else decision.own)
+        apart = played_at(feedback, played, decision.x if decision.own is None else decision.own)
         overrides = state.overrides.and_of(arrival)
         state = state._replace(pending=pending, overrides=overrides)
-        return state, Met(played_at(seen, played, own), apart)
+        return state, AppliedFeedback(played_at(feedback, played, own), apart)
 
-    def _priced(self, state: WaitingState, *met: Met) -> WaitingState:
+    def _priced(self, state: WaitingState, *applied: AppliedFeedback) -> WaitingState:
         """With the price of not having played its own points."""
-        price = sum(self.offset_price(state, one.apart) for one in met)
+        price = sum(self.offset_price(state, one.apart) for one in applied)
         after: WaitingState = priced(state, price) if price != 0.0 else state
         return after
 
 
-class Met(NamedTuple):
+class AppliedFeedback(NamedTuple):
     """Feedback that arrived."""
 
-    seen: FirstOrder
+    feedback: FirstOrder
     """its offsets against the point that the learner stands at"""
     apart: FirstOrder
     """its offsets against its own point then"""
@@ -225,6 +227,6 @@ def without(state: Any, number: int) -> tuple[Any, tuple[Any, ...]]:
     for i, one in enumerate(state.pending):
         if one.round == number:
             return one, (*state.pending[:i], *state.pending[i + 1 :])
-    if number == coming_round(state):
+    if number == next_round(state):
         return None, state.pending
     raise InvalidInput(f"Round {number} is not pending: it was told of, or was not decided yet.")

@@ -31,7 +31,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.core.vertices import Dense, LowRank, Outer, Sparse, Vertex
 from tidewolf.methods.base import Bound, Learner, refuse_state
-from tidewolf.methods.late import Decided
+from tidewolf.methods.late import Deferred
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import (
     DescentSums,
@@ -179,7 +179,7 @@ class Move:
         if gone.size and float(np.abs(gone).max()) > tolerance:
             return None
         z = self.scattered(x)
-        return z if self.new.excess(z) <= membership_tolerance(z, self.new.radius) else None
+        return z if self.new.infeasibility(z) <= membership_tolerance(z, self.new.radius) else None
 
     def vertex(self, v: Vertex) -> Vertex | None:
         """A vertex of the old set as a member of the new; None where it is none."""
@@ -196,7 +196,7 @@ class Move:
             return None
         moved = Sparse(self.new.shape, to[used].astype(np.int32), v.values[used])
         z = moved.dense(self.new.center)
-        if self.new.excess(z) > membership_tolerance(z, self.new.radius):
+        if self.new.infeasibility(z) > membership_tolerance(z, self.new.radius):
             return None
         return moved if type(self._atom) is Sparse else self.new.atom(z)
 
@@ -238,7 +238,7 @@ class Move:
                 corner = np.where(owner == homes[0], 0.0, flat(K.center))
                 corner[indices] = values
                 corner = corner.reshape(K.shape)
-                if self.same or K.excess(corner) <= membership_tolerance(corner, K.radius):
+                if self.same or K.infeasibility(corner) <= membership_tolerance(corner, K.radius):
                     found[row] = Sparse(K.shape, indices.astype(np.int32), values)
                     owners[row] = homes[0]
         return found, owners
@@ -262,7 +262,7 @@ class Move:
         own = FactorSums(frozen(S * share), frozen(sigma * math.sqrt(share)), frozen(largest))
         return sums._replace(square_sum=float(own.square_sums.sum()), factors=own)
 
-    def companion(self, y: Array, x: Array, whole: bool) -> Array:
+    def infeasible_iterate(self, y: Array, x: Array, whole: bool) -> Array:
         """y near the member x: where it was, if all vertices of its member are still there, else
         at x.
         """
@@ -276,10 +276,10 @@ class Move:
             return frozen(into_ball(y, K.center, K.radius))
         return frozen(into_balls(y, K.center, factors))
 
-    def round(self, decided: Decided) -> Decided | None:
+    def round(self, deferred: Deferred) -> Deferred | None:
         """A pending round; None where what it played is not in the new set."""
-        x = self.point(decided.x)
-        return None if x is None else Decided(decided.round, x, self.point(decided.own))
+        x = self.point(deferred.x)
+        return None if x is None else Deferred(deferred.round, x, self.point(deferred.own))
 
 
 def _owner(starts: Int64s, size: int) -> Int64s:

@@ -18,8 +18,8 @@ import math
 from abc import abstractmethod
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.methods.base import ProjectionRecord
 from tidewolf.methods.clock import Clocked, Stepping
@@ -120,7 +120,7 @@ class Pointed(Stepping, Protocol):
     @property
     def point(self) -> ProjectedPoint: ...
     @property
-    def bank(self) -> float:
+    def oracle_budget(self) -> float:
         """Calls that were earned and not spent."""
 
 
@@ -143,25 +143,29 @@ class Projecting(Clocked[PointState]):
         """The set that is projected on."""
         return self.hard_set
 
-    def act(self, state: PointState, known: Known | None = None) -> Array:
+    def act(self, state: PointState, info: RoundInfo | None = None) -> Array:
         return state.point.x
 
     def finish_block(self, state: PointState, block: Any) -> PointState:
         state = self.step(state, block)
-        bank = state.bank + (self.calls_per_round or 0.0) * block.rounds
-        if state.t == self.stretch_end(state):
-            finished: PointState = state._replace(point=state.point.at_rest(), bank=bank)
+        oracle_budget = state.oracle_budget + (self.calls_per_round or 0.0) * block.rounds
+        if state.t == self.epoch_end(state):
+            finished: PointState = state._replace(
+                point=state.point.at_rest(), oracle_budget=oracle_budget
+            )
             return finished
         K, how = self.projected_set(state), self.projection(state)
-        point, calls = how.project(K, state.point, self._whole_calls(bank))
+        point, calls = how.project(K, state.point, self._whole_calls(oracle_budget))
         if self.calls_per_round is not None:
-            bank -= calls
-        projected: PointState = state._replace(point=point, bank=bank, calls=state.calls + calls)
+            oracle_budget -= calls
+        projected: PointState = state._replace(
+            point=point, oracle_budget=oracle_budget, calls=state.calls + calls
+        )
         return projected
 
-    def _whole_calls(self, bank: float) -> float:
+    def _whole_calls(self, oracle_budget: float) -> float:
         """Calls that a projection may take of what a bank holds."""
-        return math.inf if self.calls_per_round is None else math.floor(bank + 1e-9)
+        return math.inf if self.calls_per_round is None else math.floor(oracle_budget + 1e-9)
 
     def last_projection(self, state: PointState) -> ProjectionRecord:
         point = state.point
@@ -171,5 +175,5 @@ class Projecting(Clocked[PointState]):
             before_projection=point.before_projection,
             y=point.y,
             tolerance2=self.projection(state).tolerance2,
-            calls_left=self._whole_calls(state.bank),
+            calls_left=self._whole_calls(state.oracle_budget),
         )

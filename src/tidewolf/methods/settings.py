@@ -128,7 +128,7 @@ Caution = Annotated[
         "How much limits weigh against losses: larger values break limits less and cost more."
     ),
 ]
-PerLimit = Annotated[
+PerConstraint = Annotated[
     bool,
     Flag(
         "Whether each of a round's limits has a weight, and a bound, of its own, in place of the "

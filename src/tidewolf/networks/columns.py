@@ -49,20 +49,20 @@ class LinkColumns(NamedTuple):
 
     def names_any(self, table: Table) -> bool:
         """Whether a table has a column that is called as a link is."""
-        return bool({plain_name(name) for name in table.columns} & self._known())
+        return bool({plain_name(name) for name in table.columns} & self._column_names())
 
     def places(self, table: Table, source: object) -> list[int | None]:
         """The place of each link's column, None where it has none; `source` is what sentences call
         the table. A column that is no link's is refused.
         """
         links, names = self.graph.links, self.graph.names
-        self._require_told_apart()
+        self._require_distinct()
         if table.columns == tuple(map(str, range(len(links)))) and not set(table.columns) & set(
             names
         ):
             return list(range(len(links)))
         places = {plain_name(name): i for i, name in enumerate(table.columns)}
-        known = self._known()
+        known = self._column_names()
         for plain, i in places.items():
             if plain not in known and not self._is_loop(plain):
                 raise InvalidInput(f"{header(source)}: {self._unknown(table.columns[i])}")
@@ -87,7 +87,7 @@ class LinkColumns(NamedTuple):
             found.append(place)
         return found
 
-    def _known(self) -> set[str]:
+    def _column_names(self) -> set[str]:
         return {call for i in range(len(self.graph.links)) for call in self._calls(i)}
 
     def _calls(self, i: int) -> list[str]:
@@ -119,7 +119,7 @@ class LinkColumns(NamedTuple):
             f"{known[0]!r} is.{did_you_mean(column, known)}"
         )
 
-    def _require_told_apart(self) -> None:
+    def _require_distinct(self) -> None:
         graph, seen = self.graph, dict[str, int]()
         for i, (name, link) in enumerate(zip(graph.names, graph.links, strict=True)):
             called = name or link_name(link)

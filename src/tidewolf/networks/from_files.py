@@ -365,7 +365,7 @@ def of_graph(
     length = graph.numbers.get(LENGTH if lengths is None else lengths)
     capacity = graph.numbers.get(CAPACITY)
     named = graph.names if not graph.both_ways else ("",) * len(graph.links)
-    cables = [
+    link_rows = [
         (
             *link,
             1.0 if length is None else _positive(length[i], graph, i),
@@ -375,7 +375,7 @@ def of_graph(
         for i, link in enumerate(graph.links)
     ]
     network = Network(
-        cables,
+        link_rows,
         ends(source, "the source"),
         ends(target, "the target"),
         None

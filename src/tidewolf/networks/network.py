@@ -53,8 +53,8 @@ from tidewolf.core.values import Value
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.load_limit import LoadLimit
-from tidewolf.networks.outward import leading_away, outward
-from tidewolf.networks.tunnels import Cable, Cables, Tunnels
+from tidewolf.networks.shortest_path_dag import leading_away, shortest_path_dag
+from tidewolf.networks.tunnels import LinkRow, LinkRows, Tunnels
 from tidewolf.sets.base import ConvexSet
 from tidewolf.sets.calculus.product import Product
 from tidewolf.sets.flows.capacitated_flow import CapacitatedFlow
@@ -249,7 +249,7 @@ class Network(Value):
 
     graph: Annotated[
         Iterable[tuple[Any, ...]],
-        Cables(
+        LinkRows(
             "The links, (tail, head), (tail, head, length), (tail, head, length, capacity) or with "
             "a name behind those, each in its direction; lengths are 1 where none are given, and a "
             "capacity of None is none. Or a networkx graph, with `length` (else `weight`) and "
@@ -308,12 +308,14 @@ class Network(Value):
     @cached_property
     def links(self) -> tuple[Link, ...]:
         """The links, (tail, head)."""
-        return tuple((cable.tail, cable.head) for cable in self._cables)
+        return tuple((link_row.tail, link_row.head) for link_row in self._link_rows)
 
     @cached_property
     def link_names(self) -> tuple[str, ...]:
         """What the links are called: "SEA > DEN", or their own names; no two alike."""
-        return all_different(cable.name or f"{cable.tail} > {cable.head}" for cable in self._cables)
+        return all_different(
+            link_row.name or f"{link_row.tail} > {link_row.head}" for link_row in self._link_rows
+        )
 
     @cached_property
     def nodes(self) -> tuple[Hashable, ...]:
@@ -323,12 +325,12 @@ class Network(Value):
     @cached_property
     def lengths(self) -> Floats:
         """The length of each link."""
-        return frozen(np.array([cable.length for cable in self._cables]))
+        return frozen(np.array([link_row.length for link_row in self._link_rows]))
 
     @cached_property
     def capacities(self) -> Floats:
         """The capacity of each link; infinite where it has none of its own."""
-        known = [np.inf if each.capacity is None else each.capacity for each in self._cables]
+        known = [np.inf if each.capacity is None else each.capacity for each in self._link_rows]
         return frozen(np.array(known))
 
     @cached_property
@@ -567,7 +569,7 @@ class Network(Value):
                 path.nodes,
                 path.share,
                 path.share * float(sent[j]),
-                self.told_apart(path.links),
+                self.distinct_names(path.links),
             )
             for j, paths in enumerate(self._paths(x))
             for path in paths
@@ -598,7 +600,7 @@ class Network(Value):
             if isinstance(flow, FlowPolytope | CapacitatedFlow)
         ]
 
-    def told_apart(self, links: Sequence[int]) -> tuple[str, ...]:
+    def distinct_names(self, links: Sequence[int]) -> tuple[str, ...]:
         """The names of those links of a path that have others beside them, between the same nodes.
 
         Parameters
@@ -678,7 +680,7 @@ class Network(Value):
         return sent
 
     @property
-    def _cables(self) -> tuple[Cable, ...]:
+    def _link_rows(self) -> tuple[LinkRow, ...]:
         return self.graph  # type: ignore[return-value]  # what its check makes of it
 
     @property
@@ -722,8 +724,8 @@ class Network(Value):
 
     def _with_tunnels(self) -> _Choice:
         pairs = [(next(iter(each.sources)), next(iter(each.targets))) for each in self.demands]
-        cables = [each[:3] for each in self._cables]
-        tunnels = Tunnels(cables, pairs, self.k)
+        link_rows = [each[:3] for each in self._link_rows]
+        tunnels = Tunnels(link_rows, pairs, self.k)
         used = np.diff(tunnels.incidence.indptr) > 0
         reason = f"is on none of the {self.k} shortest paths"
         cut = [Cut(self.link_names[i], reason) for i in np.flatnonzero(~used)]
@@ -752,7 +754,7 @@ class Network(Value):
         try:
             K = FlowPolytope.from_edges(self.links, source=source, target=target)
         except CyclicGraph:
-            links = np.array(outward(self.links, self.lengths, source, target))
+            links = np.array(shortest_path_dag(self.links, self.lengths, source, target))
             kept = [self.links[i] for i in links]
             K = FlowPolytope.from_edges(kept, source=source, target=target)
         return self._on_links(K, links, np.zeros(len(links), dtype=np.int64))
@@ -763,14 +765,14 @@ class Network(Value):
         except CyclicGraph:
             flows = MultiFlow.from_edges(
                 self.links,
-                [(*pair, 1.0, outward(self.links, self.lengths, *pair)) for pair in ends],
+                [(*pair, 1.0, shortest_path_dag(self.links, self.lengths, *pair)) for pair in ends],
             )
         return self._on_links(flows, flows.links.astype(np.int64), flows.owner.astype(np.int64))
 
     def _away_from_several(self) -> _Choice:
         (demand,) = self.demands
         found = [
-            outward(self.links, self.lengths, source, target)
+            shortest_path_dag(self.links, self.lengths, source, target)
             for source in demand.sources
             for target in demand.targets
         ]

@@ -56,7 +56,7 @@ class Tunnel(NamedTuple):
     length: float
 
 
-class Cable(NamedTuple):
+class LinkRow(NamedTuple):
     """A link as the network keeps it."""
 
     tail: Hashable
@@ -66,7 +66,7 @@ class Cable(NamedTuple):
     name: str = ""
 
 
-class Cables(Check):
+class LinkRows(Check):
     """Links with lengths and capacities, as tuples, of a networkx graph or of an edge list in a
     frame.
     """
@@ -76,16 +76,16 @@ class Cables(Check):
         "optional"
     )
 
-    def __call__(self, value: Any, what: str) -> tuple[Cable, ...]:
+    def __call__(self, value: Any, what: str) -> tuple[LinkRow, ...]:
         rows: Iterable[Any]
         if (graph := edges_of(value, what)) is not None:
             rows = _of_graph(graph)
         else:
             rows = as_items(value, what, "[('SEA', 'DEN', 1640.0, 10.0)]")
-        cables = tuple(_as_cable(i, row, what) for i, row in enumerate(rows))
-        if not cables:
+        link_rows = tuple(_as_link_row(i, row, what) for i, row in enumerate(rows))
+        if not link_rows:
             raise InvalidInput(f"{what} has no links; give at least one (tail, head).")
-        return cables
+        return link_rows
 
     def read(self, value: Any) -> str | tuple[Any, ...] | None:
         if isinstance(value, str):
@@ -160,7 +160,7 @@ class Tunnels(Value):
 
     graph: Annotated[
         Iterable[tuple[Any, ...]],
-        Cables(
+        LinkRows(
             "The links, (tail, head), (tail, head, length) or (tail, head, length, capacity), each "
             "in its direction; lengths are 1 where none are given. Or a networkx graph, with "
             "`length` (else `weight`) and `capacity` as attributes, an undirected edge a link each "
@@ -189,7 +189,7 @@ class Tunnels(Value):
     @cached_property
     def links(self) -> tuple[Link, ...]:
         """The links, (tail, head)."""
-        return tuple((cable.tail, cable.head) for cable in self._cables)
+        return tuple((link_row.tail, link_row.head) for link_row in self._link_rows)
 
     @cached_property
     def nodes(self) -> tuple[Hashable, ...]:
@@ -199,13 +199,13 @@ class Tunnels(Value):
     @cached_property
     def lengths(self) -> Floats:
         """The length of each link."""
-        return frozen(np.array([cable.length for cable in self._cables]))
+        return frozen(np.array([link_row.length for link_row in self._link_rows]))
 
     @cached_property
     def capacities(self) -> Floats | None:
         """The capacity of each link; None where some link has none."""
-        known = [cable.capacity for cable in self._cables if cable.capacity is not None]
-        return frozen(np.array(known)) if len(known) == len(self._cables) else None
+        known = [link_row.capacity for link_row in self._link_rows if link_row.capacity is not None]
+        return frozen(np.array(known)) if len(known) == len(self._link_rows) else None
 
     @cached_property
     def paths(self) -> tuple[Tunnel, ...]:
@@ -229,7 +229,7 @@ class Tunnels(Value):
 
         links = np.array([link for path in self.paths for link in path.links])
         paths = np.repeat(np.arange(len(self.paths)), [len(path.links) for path in self.paths])
-        shape = (len(self._cables), len(self.paths))
+        shape = (len(self._link_rows), len(self.paths))
         return csr_array((np.ones(len(links)), (links, paths)), shape=shape)
 
     @cached_property
@@ -261,7 +261,7 @@ class Tunnels(Value):
         if capacities is None:
             capacities = self.capacities
         if capacities is None:
-            bare = next(cable for cable in self._cables if cable.capacity is None)
+            bare = next(link_row for link_row in self._link_rows if link_row.capacity is None)
             raise InvalidInput(
                 f"The link {shown(bare.tail)} > {shown(bare.head)} has no capacity; give "
                 "capacities=, one for each link, or links as (tail, head, length, capacity).",
@@ -279,7 +279,7 @@ class Tunnels(Value):
         return of_pairs
 
     @property
-    def _cables(self) -> tuple[Cable, ...]:
+    def _link_rows(self) -> tuple[LinkRow, ...]:
         return self.graph  # type: ignore[return-value]  # what its check makes of it
 
     @cached_property
@@ -311,7 +311,7 @@ class Tunnels(Value):
 
     def _tunnel(self, way: Way) -> Tunnel:
         ends = [self.links[link] for link in way]
-        length = float(sum(self._cables[link].length for link in way))
+        length = float(sum(self._link_rows[link].length for link in way))
         return Tunnel((ends[0][0], *(head for _, head in ends)), way, length)
 
 
@@ -320,34 +320,34 @@ def _plain_name(path: Tunnel) -> str:
     return f"{ends} via {', '.join(map(str, between))}" if between else ends
 
 
-def _of_graph(graph: Edges) -> list[Cable]:
+def _of_graph(graph: Edges) -> list[LinkRow]:
     """The edges of a graph, in their order; undirected ones both ways."""
-    cables = []
+    link_rows = []
     for edge in graph.edges:
         length = edge.get("length", "weight")
         name = "" if graph.columns is None else str(edge.get("name") or "")
         length = 1.0 if length is None else length
-        cables.append(Cable(edge.tail, edge.head, length, edge.get("capacity"), name))
+        link_rows.append(LinkRow(edge.tail, edge.head, length, edge.get("capacity"), name))
         if not graph.directed:
-            cables.append(cables[-1]._replace(tail=edge.head, head=edge.tail))
-    return cables
+            link_rows.append(link_rows[-1]._replace(tail=edge.head, head=edge.tail))
+    return link_rows
 
 
-def _as_cable(i: int, row: Any, what: str) -> Cable:
+def _as_link_row(i: int, row: Any, what: str) -> LinkRow:
     try:
-        cable = Cable(*(() if isinstance(row, str) else row))
-        hash((cable.tail, cable.head))
+        link_row = LinkRow(*(() if isinstance(row, str) else row))
+        hash((link_row.tail, link_row.head))
     except TypeError:
         raise WrongType(
             f"Link {i} of {what} is {shown(row)}; a link is (tail, head), and perhaps its length "
             "and its capacity."
         ) from None
-    called = f"{what}: link {i} ({shown(cable.tail)} > {shown(cable.head)})"
-    capacity = cable.capacity
-    return Cable(
-        cable.tail,
-        cable.head,
-        as_number(cable.length, f"{called}, its length", above=0.0),
+    called = f"{what}: link {i} ({shown(link_row.tail)} > {shown(link_row.head)})"
+    capacity = link_row.capacity
+    return LinkRow(
+        link_row.tail,
+        link_row.head,
+        as_number(link_row.length, f"{called}, its length", above=0.0),
         None if capacity is None else as_number(capacity, f"{called}, its capacity", least=0.0),
-        as_text(cable.name, f"{called}, its name"),
+        as_text(link_row.name, f"{called}, its name"),
     )

@@ -108,18 +108,18 @@ def adversarial(
 
     basis = np.stack([_flat(K.tangent(_point(K, unit))) for unit in np.eye(math.prod(K.shape))])
     e = _unit(generator(seed, f"{kind}: side").standard_normal((1, len(basis))) @ basis)
-    turns = _turns(kind, rounds, phase)
+    signs = _signs(kind, rounds, phase)
     f_noise, g_noise = (
         _noise(rounds, basis, generator(seed, f"{kind}: {what}"), kind)
         for what in ("losses", "constraints")
     )
-    C = _unit(turns.loss * e + f_noise)
-    A = _unit(turns.limit * e + g_noise * (kind in COMMON))
+    C = _unit(signs.loss * e + f_noise)
+    A = _unit(signs.limit * e + g_noise * (kind in COMMON))
 
     center = _flat(K.center)
     low, high = (_flat(K.lmo(_point(K, d))) for d in (e, -e))
     aside = FAR_ASIDE if kind == "deadlock" else ASIDE
-    s = center + aside * (np.where(turns.towards_low, low, high) - center)
+    s = center + aside * (np.where(signs.towards_low, low, high) - center)
     shape = (rounds, *K.shape)
     stream = Stream(
         Linear(like(C.reshape(shape), K.center)),
@@ -130,7 +130,7 @@ def adversarial(
     )
 
 
-class _Turns(NamedTuple):
+class _Signs(NamedTuple):
     """What stands before e in the rounds, and on which side of the center s lies: a column each,
     or one for all rounds.
     """
@@ -140,19 +140,19 @@ class _Turns(NamedTuple):
     towards_low: Bools | bool = True
 
 
-def _turns(kind: str, rounds: int, phase: int) -> _Turns:
+def _signs(kind: str, rounds: int, phase: int) -> _Signs:
     t = np.arange(rounds)[:, None]
     turn = np.where(t // phase % 2, -1.0, 1.0)
     locked = t < phase
     if kind == "deadlock":
         limit = np.where(locked & (t % 2 == 1), -1.0, 1.0)
-        return _Turns(np.where(locked, -1.0, 1.0), limit, locked & (limit > 0))
+        return _Signs(np.where(locked, -1.0, 1.0), limit, locked & (limit > 0))
     return {
-        "switching": _Turns(turn, 0.0),
-        "opposing": _Turns(-1.0, 1.0),
-        "random signs": _Turns(0.0, 0.0),
-        "moving": _Turns(-turn, turn),
-        "excluding": _Turns(-turn, turn, turn > 0),
+        "switching": _Signs(turn, 0.0),
+        "opposing": _Signs(-1.0, 1.0),
+        "random signs": _Signs(0.0, 0.0),
+        "moving": _Signs(-turn, turn),
+        "excluding": _Signs(-turn, turn, turn > 0),
     }[kind]
 
 

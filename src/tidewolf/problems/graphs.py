@@ -58,10 +58,10 @@ def path_counts(
     it.
     """
     counts = dict.fromkeys(distance, 0) | {source: 1}
-    outward = [
+    shortest_path_dag = [
         (tail, head) for tail, head in links if tail in distance and distance[head] > distance[tail]
     ]
-    for tail, head in sorted(outward, key=lambda link: distance[link[0]]):
+    for tail, head in sorted(shortest_path_dag, key=lambda link: distance[link[0]]):
         counts[head] += counts[tail]
     return counts
 
@@ -73,13 +73,13 @@ def spread(
     proportional to exp(-l / scale).
     """
     distance, _ = shortest(links, lengths, source)
-    outward = sorted(range(len(links)), key=lambda i: distance[links[i][0]])
+    shortest_path_dag = sorted(range(len(links)), key=lambda i: distance[links[i][0]])
     weight = {target: 1.0}
-    for i in reversed(outward):
+    for i in reversed(shortest_path_dag):
         tail, head = links[i]
         weight[tail] = weight.get(tail, 0.0) + math.exp(-lengths[i] / scale) * weight[head]
     flow, through = np.zeros(len(links)), {source: 1.0}
-    for i in outward:
+    for i in shortest_path_dag:
         tail, head = links[i]
         flow[i] = through[tail] * math.exp(-lengths[i] / scale) * weight[head] / weight[tail]
         through[head] = through.get(head, 0.0) + flow[i]

@@ -45,7 +45,15 @@ from tidewolf.functions.max_utilization import MaxUtilization
 from tidewolf.problems.base import Problem, RandomSeed, as_rounds
 from tidewolf.problems.graphs import spread
 from tidewolf.problems.noise import autoregressive_noise
-from tidewolf.problems.zoo import PEAK, SHARPNESS, SHORTEST, WEIGHT, ZONES, cables_of, largest_part
+from tidewolf.problems.zoo import (
+    PEAK,
+    SHARPNESS,
+    SHORTEST,
+    WEIGHT,
+    ZONES,
+    largest_part,
+    link_rows_of,
+)
 from tidewolf.sets.flows.multi_flow import MultiFlow
 from tidewolf.sets.graph_tools import shortest
 
@@ -94,18 +102,18 @@ def pairs(
     >>> tw.problems.named("pairs") is tw.problems.pairs  # what a file calls "pairs"
     True
     """
-    cables = without_stubs(largest_part(cables_of(NETWORK)))
-    links = [*cables, *((head, tail) for tail, head in cables)]
-    ends = sorted(busiest_nodes(cables, NODES))
+    link_rows = without_stubs(largest_part(link_rows_of(NETWORK)))
+    links = [*link_rows, *((head, tail) for tail, head in link_rows)]
+    ends = sorted(busiest_nodes(link_rows, NODES))
     rng = generator(0, f"pairs {NETWORK}")
-    lengths = np.tile(rng.uniform(SHORTEST, 1.0, len(cables)), 2)
+    lengths = np.tile(rng.uniform(SHORTEST, 1.0, len(link_rows)), 2)
     weights = np.exp(WEIGHT * rng.standard_normal(len(ends)))
     K = MultiFlow.from_edges(links, list(permutations(ends, 2)), lengths=lengths)
 
     rounds = as_rounds(rounds, ROUNDS, K.shape[0])
     distance, _ = shortest(links, lengths, ends[0])
     later = ZONES * np.array([distance[node] for node in ends]) / max(distance.values())
-    pull = weights * np.sqrt(awake(rounds, later))
+    pull = weights * np.sqrt(activity(rounds, later))
     sources, targets = np.array(list(permutations(range(len(ends)), 2))).T
     most = weights[sources] * weights[targets]
     noise = autoregressive_noise(seed, "pairs traffic", rounds, most.shape, MEMORY)
@@ -116,7 +124,7 @@ def pairs(
     needed = K.loads((most / most.mean())[K.owner] * guaranteed)
     # links that no commodity can use are as slow as the slowest
     speed = ROOM / FILL * np.where(needed > 0, needed, needed[needed > 0].min())
-    limit = FILL * (1 - NIGHT * (1 - awake(rounds, np.array([ZONES / 2]))[:, 0]))
+    limit = FILL * (1 - NIGHT * (1 - activity(rounds, np.array([ZONES / 2]))[:, 0]))
     full = (loads(K, guaranteed, demands) / speed).max(axis=1)
     demands *= np.minimum(1.0, (limit - MARGIN) / full)[:, None]
     usual = loads(K, K.lmo(K.per_link(lengths)), demands) / speed
@@ -138,22 +146,22 @@ def pairs(
     )
 
 
-def without_stubs(cables: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def without_stubs(link_rows: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """The cables that are left when nodes at a single one are left out, again and again."""
-    kept, before = list(cables), 0
+    kept, before = list(link_rows), 0
     while len(kept) != before:
-        at, before = Counter(node for cable in kept for node in cable), len(kept)
-        kept = [cable for cable in kept if min(at[node] for node in cable) > 1]
+        at, before = Counter(node for link_row in kept for node in link_row), len(kept)
+        kept = [link_row for link_row in kept if min(at[node] for node in link_row) > 1]
     return kept
 
 
-def busiest_nodes(cables: Sequence[tuple[int, int]], count: int) -> list[int]:
+def busiest_nodes(link_rows: Sequence[tuple[int, int]], count: int) -> list[int]:
     """The nodes at the most cables, of equals those that come first."""
-    at = Counter(node for cable in cables for node in cable)
+    at = Counter(node for link_row in link_rows for node in link_row)
     return sorted(at, key=lambda node: (-at[node], node))[:count]
 
 
-def awake(rounds: int, later: Floats) -> Floats:
+def activity(rounds: int, later: Floats) -> Floats:
     """How awake places are whose clocks are so many hours late, (rounds, places): 1 in the busiest
     hour.
     """

@@ -59,7 +59,7 @@ SITES = {  # latitude, longitude, hours from UTC in winter, millions of people i
     "Princeton": (40.35, -74.66, -5, 14.0),
     "College Park": (38.99, -76.94, -5, 6.3),
 }
-CABLES = {  # Gbit/s in either direction
+LINK_ROWS = {  # Gbit/s in either direction
     ("Seattle", "Palo Alto"): 10.0,
     ("Seattle", "San Diego"): 10.0,
     ("Seattle", "Champaign"): 10.0,
@@ -142,9 +142,9 @@ def routing(
     Capacity(c=<96x19 float64>)
     """
     rounds = as_rounds(rounds, ROUNDS, len(SITES) ** 2)
-    links = [*CABLES, *((head, tail) for tail, head in CABLES)]
+    links = [*LINK_ROWS, *((head, tail) for tail, head in LINK_ROWS)]
     km = np.array([kilometres(tail, head) for tail, head in links])
-    speed = np.tile(list(CABLES.values()), 2)
+    speed = np.tile(list(LINK_ROWS.values()), 2)
     load = loads(links, km, list(SITES), traffic(rounds, seed))
 
     kept = away(links, source=SOURCE, target=TARGET, lengths=km)

@@ -7,16 +7,16 @@ that comes and goes with the day.
         the part of the flow that still fits; the flow is 1
 
 One round is a quarter of an hour. The record knows which nodes are joined and nothing else, so the
-rest is drawn, from the network's name alone: cable lengths between SHORTEST and 1, and the weight
-of a node, log-normal. Of a graph in parts the largest is taken; parallel links are one cable. The
-flow goes between the two nodes with the most paths on the links that lead away from one and lie on
-a way to the other, the nearest such two; clocks run up to ZONES hours later the farther a node is
-from the first.
+rest is drawn, from the network's name alone: link_row lengths between SHORTEST and 1, and the
+weight of a node, log-normal. Of a graph in parts the largest is taken; parallel links are one
+link_row. The flow goes between the two nodes with the most paths on the links that lead away from
+one and lie on a way to the other, the nearest such two; clocks run up to ZONES hours later the
+farther a node is from the first.
 
 Other traffic follows a gravity model on shortest paths: from i to j goes p_i p_j, p_i = weight_i
 sqrt(a_i(t)) exp(NOISE n_i(t)), with a_i(t) <= 1 how awake node i is at its own hour and n_i an
 AR(1) process of unit variance drawn from the seed; an arc of the flow carries VOLUME of it on
-average in everybody's busiest hour. A cable is as fast as that hour and the share r of the flow
+average in everybody's busiest hour. A link_row is as fast as that hour and the share r of the flow
 need, rounded up to the next half power of 2.
 
 Feasible in hindsight, by construction: the flow r that `graphs.spread` spreads over all paths is
@@ -177,12 +177,12 @@ def uunet(
 
 
 def _flow(name: str, rounds: int | None, seed: int, network: str) -> Problem:
-    cables = largest_part(cables_of(network))
-    links = [*cables, *((head, tail) for tail, head in cables)]
-    nodes = sorted({node for cable in cables for node in cable})
+    link_rows = largest_part(link_rows_of(network))
+    links = [*link_rows, *((head, tail) for tail, head in link_rows)]
+    nodes = sorted({node for link_row in link_rows for node in link_row})
     rounds = as_rounds(rounds, ROUNDS, 2 * len(nodes))
     rng = generator(0, f"zoo {network}")
-    lengths = np.tile(rng.uniform(SHORTEST, 1.0, len(cables)), 2)
+    lengths = np.tile(rng.uniform(SHORTEST, 1.0, len(link_rows)), 2)
     weights = np.exp(WEIGHT * rng.standard_normal(len(nodes)))
     source, target, paths = ends(links, lengths, nodes)
     if paths < 2:
@@ -216,7 +216,7 @@ def _flow(name: str, rounds: int | None, seed: int, network: str) -> Problem:
     )
 
 
-def cables_of(network: str) -> list[tuple[int, int]]:
+def link_rows_of(network: str) -> list[tuple[int, int]]:
     """The pairs of nodes that some link joins, each once."""
     path = record(RECORDS["zoo"])
     try:
@@ -234,21 +234,23 @@ def cables_of(network: str) -> list[tuple[int, int]]:
             "Geant2012, Uunet and Dfn.",
             setting="network",
         )
-    cables = sorted({(min(u, v), max(u, v)) for name, u, v in rows if name == network and u != v})
-    if not cables:
+    link_rows = sorted(
+        {(min(u, v), max(u, v)) for name, u, v in rows if name == network and u != v}
+    )
+    if not link_rows:
         raise InvalidInput(f"The network {network} has no link between two nodes.")
-    return cables
+    return link_rows
 
 
-def largest_part(cables: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def largest_part(link_rows: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """The cables of the part that has the most nodes."""
-    both = [*cables, *((head, tail) for tail, head in cables)]
-    left, best = {node for cable in cables for node in cable}, set[Hashable]()
+    both = [*link_rows, *((head, tail) for tail, head in link_rows)]
+    left, best = {node for link_row in link_rows for node in link_row}, set[Hashable]()
     while left:
         part = set(shortest(both, np.ones(len(both)), min(left))[0])
         left -= part
         best = max(best, part, key=len)
-    return [cable for cable in cables if cable[0] in best]
+    return [link_row for link_row in link_rows if link_row[0] in best]
 
 
 def ends(

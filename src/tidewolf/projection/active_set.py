@@ -22,7 +22,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from tidewolf.core.arrays import as_number, eps_of, frozen, inner, is_array, norm, on_torch
-from tidewolf.core.conforming import allowed_excess
+from tidewolf.core.conforming import allowed_infeasibility
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.types import Array, Bools, Floats, Int64s
@@ -306,14 +306,14 @@ class ActiveSet(Active):
                 f"shape {K.shape}"
             )
         vertices, center = self.atoms.vertices[: len(self.weights)], K.center
-        allowed, center2 = allowed_excess(K, center), inner(center, center)
+        allowed, center2 = allowed_infeasibility(K, center), inner(center, center)
         affordable = len(vertices) * math.prod(K.shape) * max(K.shape[1:], default=1) <= AFFORDABLE
         for vertex in vertices:
             far = (
                 math.sqrt(max(0.0, vertex.distance2(center, center2)))
                 > (1.0 + SAVED_ROUNDING) * K.radius + allowed
             )
-            if far or (affordable and not K.excess(vertex.dense(center)) <= allowed):
+            if far or (affordable and not K.infeasibility(vertex.dense(center)) <= allowed):
                 raise ValueError("a vertex of its active set is no member of the set")
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from tidewolf.core.arrays import frozen
-from tidewolf.core.conforming import allowed_excess
+from tidewolf.core.conforming import allowed_infeasibility
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Bools
 from tidewolf.core.vertices import Vertex, require_saved_numbers
@@ -57,7 +57,7 @@ class ExactPoint(Active):
         far = 1e3 * (K.radius + float(np.abs(self.x).max()))
         pushed = emptied(self.x, out) - far * out.reshape(self.x.shape)
         x = emptied(K.project(pushed), out)
-        return x if K.excess(x) <= membership_tolerance(x, K.radius) else None
+        return x if K.infeasibility(x) <= membership_tolerance(x, K.radius) else None
 
     def also(self, K: HasLMO, vertex: Vertex) -> ExactPoint:
         return self
@@ -71,5 +71,7 @@ class ExactPoint(Active):
         return cls(parts["x"])
 
     def require_of(self, K: HasLMO) -> None:
-        if tuple(self.x.shape) != K.shape or not K.excess(self.x) <= allowed_excess(K, K.center):
+        if tuple(self.x.shape) != K.shape or not K.infeasibility(self.x) <= allowed_infeasibility(
+            K, K.center
+        ):
             raise ValueError("its point is no member of the set")

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from tidewolf.core.arrays import eps_of, flat, frozen, inner, norm
-from tidewolf.core.conforming import allowed_excess
+from tidewolf.core.conforming import allowed_infeasibility
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.core.vertices import Sparse, Vertex, require_saved_numbers
@@ -321,13 +321,15 @@ class FactoredActiveSet(Active):
             or not np.array_equal(self.places[:-1], factors.starts)
         ):
             raise ValueError("a factored active set stands where the set has other factors")
-        allowed = allowed_excess(K, K.center)
+        allowed = allowed_infeasibility(K, K.center)
         far = (1.0 + SAVED_ROUNDING) * factors.radii + allowed
         affordable = len(self.weights) * math.prod(K.shape) <= AFFORDABLE
         for point in self._corners():
             away = flat(point - K.center)
             lengths = np.sqrt(np.add.reduceat(away * away, self.places[:-1]))
-            if bool((lengths > far).any()) or (affordable and not K.excess(point) <= allowed):
+            if bool((lengths > far).any()) or (
+                affordable and not K.infeasibility(point) <= allowed
+            ):
                 raise ValueError("a vertex of its active set is no member of the set")
 
     def _corners(self) -> list[Array]:

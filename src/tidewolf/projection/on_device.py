@@ -74,7 +74,7 @@ def search_on_device(
             break
         answer = K.answer(r, warm)
         vertex, calls, warm = answer.vertex, calls + 1, answer.warm
-        at_v, length2 = _met(vertex, r, x, x2)
+        at_v, length2 = _products(vertex, r, x, x2)
         drop = at_x - at_v
         rounding = ORACLE_SLACK * eps_of(r) * math.sqrt(distance2 * (x2 + length2))
         if not drop + answer.error >= -rounding:
@@ -101,7 +101,7 @@ def search_on_device(
     return SearchResult(atoms, weights, x, y, calls, distance2, used, warm)
 
 
-def _met(vertex: Vertex, r: Array, x: Array, x2: float) -> tuple[float, float]:
+def _products(vertex: Vertex, r: Array, x: Array, x2: float) -> tuple[float, float]:
     """<v, r> and |x - v|^2, given <x, x>; in one look for vertices that are arrays, or of few
     entries.
     """

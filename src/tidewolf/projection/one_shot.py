@@ -150,10 +150,10 @@ def as_projection_points(K: HasLMO, y: Array, x0: Array) -> tuple[Array, Array]:
 def as_member(K: HasLMO, x0: Array) -> Array:
     """x0, if it is a member."""
     point = as_point(x0, as_set(K, "A projection").shape, "The starting point")
-    excess = K.excess(point)
-    if excess > membership_tolerance(point, K.radius):
+    infeasibility = K.infeasibility(point)
+    if infeasibility > membership_tolerance(point, K.radius):
         raise NotAMember(
-            f"The starting point is not a member of the set: its excess is {excess:.3g}."
+            f"The starting point is not a member of the set: its excess is {infeasibility:.3g}."
         )
     return point
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from tidewolf.core import checkpoint
 from tidewolf.evaluation.comparison import (
-    STANDING_COLUMNS,
-    STANDING_ROUND_COLUMNS,
-    StandingColumn,
+    RANKING_COLUMNS,
+    RANKING_ROUND_COLUMNS,
+    RankingColumn,
     applying,
-    standing_cells,
-    standing_name,
+    ranking_cells,
+    ranking_name,
 )
 from tidewolf.report.figures import Figure
 from tidewolf.report.frontier import Curve, frontier_figure
@@ -28,7 +28,7 @@ from tidewolf.report.styles import HUES, RunStyle
 from tidewolf.report.tables import Cell, Table, table
 
 if TYPE_CHECKING:
-    from tidewolf.evaluation.comparison import Comparison, Standing
+    from tidewolf.evaluation.comparison import Comparison, Ranking
 
 _WORDS = (
     (
@@ -38,18 +38,20 @@ _WORDS = (
     ),
     (
         "gap",
-        "How far its regret is above the best that {rival} has at up to 1.1 times its violation, in"
+        "How far its regret is above the best that {baseline} has at up to 1.1 times its "
+        "violation, in"
         " % of {share}. Up to 0.5 it is as good.",
     ),
     (
         "shortfall",
-        "How far the point of {rival} that it matches worst is out of its reach, in the same unit; "
+        "How far the point of {baseline} that it matches worst is out of its reach, in the same "
+        "unit; "
         "it is never as careful where none of its settings breaks limits as little.",
     ),
     (
         "less violation",
-        "How many times less than that of {rival} at equal regret: the median over the regrets "
-        "that both reach. In equal time: against points of {rival} that took no longer a round, "
+        "How many times less than that of {baseline} at equal regret: the median over the regrets "
+        "that both reach. In equal time: against points of {baseline} that took no longer a round, "
         "where there are some.",
     ),
     ("broken", "The share of rounds in which a limit was broken."),
@@ -77,12 +79,14 @@ def comparison_page(comparison: Comparison, *, date: datetime) -> str:
         "title": title,
         "about": (
             "What each learner's knob costs and buys: every point is a setting, and the one that "
-            f"is used unless another is asked for is ringed. Tables compare with {comparison.rival}"
+            f"is used unless another is asked for is ringed. Tables compare with "
+            f"{comparison.baseline}"
             "."
         ),
         "streams": [stream_context(comparison, stream) for stream in comparison.streams],
         "read": [
-            (term, words.format(rival=comparison.rival, share=share)) for term, words in _WORDS
+            (term, words.format(baseline=comparison.baseline, share=share))
+            for term, words in _WORDS
         ],
         "written": written(date),
     }
@@ -95,24 +99,23 @@ def _share_of(comparison: Comparison) -> str:
 
 def stream_context(comparison: Comparison, stream: str, *, drawn: bool = True) -> dict[str, Any]:
     """Everything about one stream."""
-    standings = [each for each in comparison.standings() if each.stream == stream]
+    rankings = [each for each in comparison.rankings() if each.stream == stream]
     sees = {entry.learner: entry.sees for entry in comparison.entries if entry.sees}
     plain = [
-        Cell(name, style=RunStyle(name, i % HUES))
-        for i, name in enumerate(standing_names(standings))
+        Cell(name, style=RunStyle(name, i % HUES)) for i, name in enumerate(ranking_names(rankings))
     ]
     names = [
         cell._replace(lines=(f"sees {sees[each.learner]}",)) if each.learner in sees else cell
-        for cell, each in zip(plain, standings, strict=True)
+        for cell, each in zip(plain, rankings, strict=True)
     ]
     return {
         "title": title_of(stream),
         "about": comparison.about(stream),
-        "figure": _figure(comparison, stream, standings) if drawn else None,
+        "figure": _figure(comparison, stream, rankings) if drawn else None,
         "steps": _steps(comparison, stream),
         "tables": [
-            _table(f"Standings on {stream}", "learner", STANDING_COLUMNS, names, standings),
-            _table(f"Rounds on {stream}", "a round", STANDING_ROUND_COLUMNS, plain, standings),
+            _table(f"Standings on {stream}", "learner", RANKING_COLUMNS, names, rankings),
+            _table(f"Rounds on {stream}", "a round", RANKING_ROUND_COLUMNS, plain, rankings),
         ],
         "warnings": comparison.warnings(stream),
     }
@@ -131,17 +134,17 @@ def _steps(comparison: Comparison, stream: str) -> dict[str, Any] | None:
     }
 
 
-def _figure(comparison: Comparison, stream: str, standings: Sequence[Standing]) -> Figure:
+def _figure(comparison: Comparison, stream: str, rankings: Sequence[Ranking]) -> Figure:
     measure = comparison.measure(stream)
     return frontier_figure(
         "What the knob costs and buys",
         f"mean {measure} against mean violation a round; down and to the left is better",
-        standing_curves(standings),
+        ranking_curves(rankings),
         upward=f"mean {measure} a round",
     )
 
 
-def standing_curves(standings: Sequence[Standing]) -> list[Curve]:
+def ranking_curves(rankings: Sequence[Ranking]) -> list[Curve]:
     """Those of one stream, as lines to draw; a learner without points keeps its place."""
     return [
         Curve(
@@ -152,23 +155,23 @@ def standing_curves(standings: Sequence[Standing]) -> list[Curve]:
             i % HUES,
             next((k for k, point in enumerate(each.points) if point.knob and point.default), None),
         )
-        for i, (name, each) in enumerate(zip(standing_names(standings), standings, strict=True))
+        for i, (name, each) in enumerate(zip(ranking_names(rankings), rankings, strict=True))
     ]
 
 
-def standing_names(standings: Sequence[Standing]) -> list[str]:
+def ranking_names(rankings: Sequence[Ranking]) -> list[str]:
     """What learners are called: with their budgets where one has several."""
-    budgets = {each.learner: set[float | None]() for each in standings}
-    for each in standings:
+    budgets = {each.learner: set[float | None]() for each in rankings}
+    for each in rankings:
         budgets[each.learner].add(each.budget)
     several = any(len(found) > 1 for found in budgets.values())
-    return [standing_name(each) if several else each.learner for each in standings]
+    return [ranking_name(each) if several else each.learner for each in rankings]
 
 
 def write_pictures(folder: str | os.PathLike[str], comparison: Comparison) -> None:
     """The frontiers of each stream as a PNG, under the names that `pictures` says."""
     for stream, name in pictures(comparison.streams).items():
-        drawn = standing_curves([each for each in comparison.standings() if each.stream == stream])
+        drawn = ranking_curves([each for each in comparison.rankings() if each.stream == stream])
         title = f"{title_of(stream)}: mean {comparison.measure(stream)} against mean violation"
         checkpoint.write(os.path.join(folder, name), png(plot_frontiers({title: drawn})))
 
@@ -184,12 +187,12 @@ def pictures(streams: Sequence[str]) -> dict[str, str]:
 def _table(
     name: str,
     first: str,
-    columns: Sequence[StandingColumn],
+    columns: Sequence[RankingColumn],
     names: Sequence[Cell],
-    standings: Sequence[Standing],
+    rankings: Sequence[Ranking],
 ) -> Table:
-    shown = applying(columns, standings)
-    cells = [map(_cell, standing_cells(column, standings)) for column in shown]
+    shown = applying(columns, rankings)
+    cells = [map(_cell, ranking_cells(column, rankings)) for column in shown]
     titles = (first, *(column.title for column in shown))
     return table(name, titles, zip(names, *cells, strict=True), stacked=True)
 

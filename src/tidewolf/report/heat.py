@@ -104,8 +104,8 @@ def strokes_of(levels: Any) -> list[dict[str, Any]]:
     strokes: dict[int, list[str]] = {}
     for i, row in enumerate(levels.tolist()):
         start = 0
-        for level, stretch in groupby(row):
-            length = len(list(stretch))
+        for level, epoch in groupby(row):
+            length = len(list(epoch))
             strokes.setdefault(level, []).append(f"M{start} {i}h{length}")
             start += length
     return [

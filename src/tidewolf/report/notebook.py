@@ -20,7 +20,7 @@ from tidewolf.report.page import (
 )
 from tidewolf.report.pictures import plot_comparison, plot_runs
 from tidewolf.report.rendering import asset, render
-from tidewolf.report.trust import members_table, trust_figure
+from tidewolf.report.trust import experts_table, trust_figure
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison
@@ -46,7 +46,7 @@ def run_html(run: Run) -> str:
         style=_style(),
         results=results_table([run]),
         figures=drawn,
-        members=members_table(run.members) if run.members else None,
+        experts=experts_table(run.experts) if run.experts else None,
         limits=limits_context([run]),
         said=said,
     )

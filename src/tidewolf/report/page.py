@@ -70,14 +70,14 @@ _WORDS = (
         "by, all together.",
     ),
     ("p99", "99 % of the rounds are at most that."),
-    ("largest excess", "The farthest that a played point ever was outside the hard set."),
+    ("largest infeasibility", "The farthest that a played point ever was outside the hard set."),
     (
         "certificate",
         "It holds when every played point is a member of the set, every projection and oracle call "
         "is accounted for, and both totals are within what theory allows.",
     ),
 )
-_PROMISED = ("promised", "What was promised was known before the first round.")
+_GUARANTEED = ("guaranteed", "What was promised was known before the first round.")
 
 
 class About(TypedDict, total=False):
@@ -279,7 +279,7 @@ def _read(runs: Sequence[Run]) -> list[tuple[str, str]]:
         shown.add("measured bound")
     sometimes = ("regret", "regret, kept rounds", "measured bound")
     words = [each for each in _WORDS if each[0] not in sometimes or each[0] in shown]
-    return [*words, _PROMISED] if any(total.promise is not None for total in totals) else words
+    return [*words, _GUARANTEED] if any(total.guarantee is not None for total in totals) else words
 
 
 def learner_notes(

@@ -91,12 +91,12 @@ def plot_runs(runs: Sequence[Run]) -> Picture:
 
 def plot_comparison(comparison: Comparison) -> Picture:
     """The frontiers of every stream."""
-    from tidewolf.report.comparison import standing_curves
+    from tidewolf.report.comparison import ranking_curves
 
-    standings = comparison.standings()
+    rankings = comparison.rankings()
     return plot_frontiers(
         {
-            stream: standing_curves([each for each in standings if each.stream == stream])
+            stream: ranking_curves([each for each in rankings if each.stream == stream])
             for stream in comparison.streams
         }
     )

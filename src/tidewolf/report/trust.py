@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tidewolf.core.types import Floats, Int64s
-from tidewolf.evaluation.members import weight_text
+from tidewolf.evaluation.experts import weight_text
 from tidewolf.report.clock import Clock, clock_of
 from tidewolf.report.figures import COLORS, Figure, LegendEntry, area_drawing, draw_areas
 from tidewolf.report.styles import HUES, RunStyle, run_styles
 from tidewolf.report.tables import Table, table
 
 if TYPE_CHECKING:
-    from tidewolf.evaluation.members import Members
+    from tidewolf.evaluation.experts import Experts
     from tidewolf.evaluation.run import Run
 
 PARTS = 160
@@ -57,15 +57,15 @@ class Trust(NamedTuple):
 
 def trust_of(run: Run) -> Trust | None:
     """The areas of a run whose learner mixes members; None where it does not."""
-    members, weights = run.members, run.measures
-    if not members or not len(run.ends) or weights.shape[1] != len(members):
+    experts, weights = run.experts, run.measures
+    if not experts or not len(run.ends) or weights.shape[1] != len(experts):
         return None
     lengths = np.diff(run.ends, prepend=0)
     means = np.average(weights, axis=0, weights=lengths)
     named = np.sort(np.argsort(-means, kind="stable")[: HUES if len(means) <= HUES else HUES - 1])
     rest = np.setdiff1d(np.arange(len(means)), named)
     hues = [hue for hue in range(HUES) if hue != _REST] + [_REST]
-    styles = [RunStyle(members[i].name, hues[k]) for k, i in enumerate(named)]
+    styles = [RunStyle(experts[i].name, hues[k]) for k, i in enumerate(named)]
     areas = weights[:, named].T
     if len(rest):
         styles.append(RunStyle(f"{len(rest)} others", _REST))
@@ -127,23 +127,23 @@ def _table(trust: Trust, title: str, clock: Clock) -> Table:
     return table(title, (first, *(style.label for style in trust.styles)), rows)
 
 
-def members_table(members: Members) -> Table:
+def experts_table(experts: Experts) -> Table:
     """Every member, those that were trusted most first."""
-    columns = members.columns()
+    columns = experts.columns()
     rows = (
-        (member.name, *(column.cell(member) for column in columns)) for member in members.by_trust
+        (expert.name, *(column.cell(expert) for column in columns)) for expert in experts.by_trust
     )
-    titles = ("member", *(column.title for column in columns))
-    return table("Members", titles, rows)
+    titles = ("expert", *(column.title for column in columns))
+    return table("Experts", titles, rows)
 
 
 def trust_context(runs: Sequence[Run]) -> dict[str, Any] | None:
     """A figure and a table for each of the first runs with members; None where none has any."""
     shown = []
     for run, style in zip(runs, run_styles(runs), strict=True):
-        figure = trust_figure(run, title=f"Whom {style.label} trusted") if run.members else None
+        figure = trust_figure(run, title=f"Whom {style.label} trusted") if run.experts else None
         if figure is not None:
-            shown.append({"figure": figure, "table": members_table(run.members)})
+            shown.append({"figure": figure, "table": experts_table(run.experts)})
     return {"read": _READ, "runs": shown[:MAX_RUNS]} if shown else None
 
 

@@ -21,8 +21,8 @@ from tidewolf import __version__
 from tidewolf.service import request_bodies
 from tidewolf.service.answers import Answer, page
 from tidewolf.service.endpoints import Endpoint
-from tidewolf.service.gate import Gate
 from tidewolf.service.handlers import Handlers
+from tidewolf.service.middleware import Middleware
 from tidewolf.service.operations import OPERATIONS, document
 from tidewolf.service.overload import Traffic
 from tidewolf.service.problems import Refused, problem_of, retry_after
@@ -107,7 +107,7 @@ def make_app(
         app.router.routes.append(Route(endpoint.path, endpoint))
         traffic.expect(endpoint.path)
     app.add_middleware(
-        Gate,
+        Middleware,
         tokens=tokens,
         quotas=quotas,
         traffic=traffic,
@@ -163,7 +163,7 @@ def _readiness(sessions: Sessions, traffic: Traffic, has_tokens: bool) -> Answer
     """
     why: str | None = "The server is starting, and compiles what is new here; or it is stopping."
     if traffic.ready:
-        why = sessions.shelf.is_well()
+        why = sessions.store.is_well()
     if why is None:
         return _alive()
     if has_tokens and traffic.ready:

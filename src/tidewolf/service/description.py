@@ -37,7 +37,7 @@ OWN = ("expire_after", "deadline", "stale_after", "fallback", "why")
 
 
 @final
-class Made:
+class Built:
     """A set, its names, who reads rows and who decides, built from a description.
 
     Parameters
@@ -50,11 +50,11 @@ class Made:
     Examples
     --------
     >>> from tidewolf.service.description import Description
-    >>> made = Description.of({"set": {"kind": "Simplex", "n": 2}}).made()
-    >>> made.names, made.entries.named(made.K.center)
+    >>> built = Description.of({"set": {"kind": "Simplex", "n": 2}}).build()
+    >>> built.names, built.entries.named(built.K.center)
     (['entry 0', 'entry 1'], {'entry 0': 0.5, 'entry 1': 0.5})
-    >>> loss, limit = made.functions({"costs": [1.0, 0.0], "capacities": [0.5, 0.25]})
-    >>> loss.values(made.K.center), limit.values(made.K.center)
+    >>> loss, limit = built.functions({"costs": [1.0, 0.0], "capacities": [0.5, 0.25]})
+    >>> loss.values(built.K.center), limit.values(built.K.center)
     (array([0.5]), array([0.25]))
     """
 
@@ -137,7 +137,8 @@ class Made:
         x = self.entries.point(given, what)
         if not is_member(self.K, x):
             raise NotAMember(
-                f"{what} is no member of the set: it exceeds its limits by {self.K.excess(x):g}. "
+                f"{what} is no member of the set: it exceeds its limits by "
+                f"{self.K.infeasibility(x):g}. "
                 "Give a point of the set."
             )
         return x
@@ -189,10 +190,10 @@ class Description:
     Examples
     --------
     >>> from tidewolf.service.description import Description
-    >>> asked = Description.of({"set": {"n": 2, "kind": "Simplex"}, "why": "a trial"})
-    >>> asked.canonical
+    >>> request = Description.of({"set": {"n": 2, "kind": "Simplex"}, "why": "a trial"})
+    >>> request.canonical
     '{"set":{"kind":"Simplex","n":2}}'
-    >>> Description.read(asked.canonical) == asked
+    >>> Description.read(request.canonical) == request
     True
     """
 
@@ -216,7 +217,7 @@ class Description:
         Returns
         -------
         Description
-            Read and held against all limits; nothing is built before `made`.
+            Read and held against all limits; nothing is built before `build`.
 
         Raises
         ------
@@ -270,16 +271,16 @@ class Description:
         Returns
         -------
         Description
-            A new one. What is not given stays; `made` refuses it where it fits no more.
+            A new one. What is not given stays; `built` refuses it where it fits no more.
         """
         return Description.of(self.data | changes)
 
-    def made(self) -> Made:
+    def build(self) -> Built:
         """The set, the reader and the learner, built.
 
         Returns
         -------
-        Made
+        Built
             The same one each time, bit for bit.
 
         Raises
@@ -289,10 +290,10 @@ class Description:
             the set.
         """
         reader = self.inline.reader()
-        made = Made(reader, self.inline.decider(reader))
+        built = Built(reader, self.inline.decider(reader))
         if self.fallback is not None:
-            made.fallback = made.member(self.fallback, "The fallback")
-        return made
+            built.fallback = built.member(self.fallback, "The fallback")
+        return built
 
 
 def _text(said: Mapping[str, Any]) -> str:

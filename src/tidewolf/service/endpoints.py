@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from tidewolf.core.errors import UnknownSession
 from tidewolf.service.answers import Answer
-from tidewolf.service.gate import CALLER
+from tidewolf.service.middleware import CALLER
 from tidewolf.service.models import NAME, Query
 from tidewolf.service.operations import OPERATIONS, Operation
 from tidewolf.service.problems import Refused, problem_of
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 NO_QUERY = Query()
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """A request whose address, caller and role are fine.
 
     Parameters
@@ -59,7 +59,7 @@ class Asked(NamedTuple):
 
 Answered = tuple[Answer, "Future[Any] | None"]
 """An answer, and what to wait for before it is sent."""
-Handler = Callable[[Asked], Answered]
+Handler = Callable[[Request], Answered]
 
 
 @final
@@ -119,20 +119,20 @@ class Endpoint:
         if operation.writes and caller.role != "writer":
             raise Refused(403, "This token is a reader's: it looks, and changes nothing.")
         query = NO_QUERY if operation.query is None else operation.query.read(scope["query_string"])
-        asked = Asked(caller, name, number, query, b"")
+        request = Request(caller, name, number, query, b"")
         if operation.body is None:
-            return await self._answered(operation, asked)
+            return await self._answered(operation, request)
         raw = await read_body(scope, receive, self._traffic, self._longest, self._seconds)
         held = len(raw)
         try:
             more = parsed_size(raw, self._longest)
             self._traffic.hold(more, held)
             held += more
-            return await self._answered(operation, asked._replace(body=raw))
+            return await self._answered(operation, request._replace(body=raw))
         finally:
             self._traffic.held -= held
 
-    async def _answered(self, operation: Operation, asked: Asked) -> Answer:
+    async def _answered(self, operation: Operation, request: Request) -> Answer:
         """The answer of a handler, once what it wrote is on disk; in a thread, unless it takes less
         time than going there. The loop is woken up once.
         """
@@ -140,7 +140,7 @@ class Endpoint:
         loop = asyncio.get_running_loop()
         done = loop.create_future()
 
-        def settle(answer: Answer | None, error: BaseException | None) -> None:
+        def set_result(answer: Answer | None, error: BaseException | None) -> None:
             if done.done():
                 return
             if error is not None:
@@ -150,11 +150,11 @@ class Endpoint:
 
         def wake(answer: Answer | None, error: BaseException | None) -> None:
             with contextlib.suppress(RuntimeError):  # the loop was stopped at once: nobody waits
-                loop.call_soon_threadsafe(settle, answer, error)
+                loop.call_soon_threadsafe(set_result, answer, error)
 
         def work() -> None:
             try:
-                answer, after = handler(asked)
+                answer, after = handler(request)
             except BaseException as error:
                 wake(None, error)
                 return
@@ -163,12 +163,12 @@ class Endpoint:
             else:
                 after.add_done_callback(lambda kept: wake(answer, kept.exception()))
 
-        held = self._handlers.at_once(asked) if operation.quick and operation.writes else None
+        held = self._handlers.at_once(request) if operation.quick and operation.writes else None
         if held is None:
             (self._quick if operation.quick else self._slow).submit(work)
         else:
             with held:
-                answer, after = handler(asked)
+                answer, after = handler(request)
             if after is None or (after.done() and after.exception() is None):
                 return answer
             after.add_done_callback(lambda kept: wake(answer, kept.exception()))

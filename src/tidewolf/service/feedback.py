@@ -17,7 +17,7 @@ from tidewolf.core.errors import InvalidInput
 from tidewolf.core.types import Array
 from tidewolf.live.entries import Entries, value_at, violation_at
 from tidewolf.live.lines import NUMBERS
-from tidewolf.service.description import Made
+from tidewolf.service.description import Built
 
 VALUES = ("loss_gradient", "constraint_value", "constraint_gradient", "loss_value")
 BROKEN = 1e-9
@@ -26,37 +26,37 @@ ONLY_LIMIT = "the limit"
 """What a limit is called where a round has no other."""
 
 
-class Seen(NamedTuple):
+class ReadFeedback(NamedTuple):
     """What a round turned out to be.
 
     Parameters
     ----------
-    told : dict
+    arguments : dict
         As `Session.observe` takes it.
     functions : (Batch, Batch), optional
         The loss and the limits. None: values, or gradients, at what was played are known alone.
     """
 
-    told: dict[str, Any]
+    arguments: dict[str, Any]
     functions: tuple[Batch, Batch] | None = None
 
     def cost(self, x: Array) -> float | None:
         """What the point cost; None where that is not known."""
         if self.functions is None:
-            value = self.told.get("loss_value")
+            value = self.arguments.get("loss_value")
             return None if value is None else value + 0.0
         return value_at(self.functions[0], x)
 
     def violation(self, x: Array) -> float | None:
         """By how much it broke the limits."""
         if self.functions is None:
-            return max(0.0, float(np.max(self.told["constraint_value"])))
+            return max(0.0, float(np.max(self.arguments["constraint_value"])))
         return violation_at(self.functions[1], x)
 
     def broken(self, x: Array, called: Callable[[Batch], Sequence[str]]) -> dict[str, float]:
         """By how much it broke each limit that it did break; `called` says what limits are."""
         if self.functions is None:
-            values = np.atleast_1d(self.told["constraint_value"])
+            values = np.atleast_1d(self.arguments["constraint_value"])
             names = [f"limit {i}" for i in range(1, len(values) + 1)]
         else:
             limits = self.functions[1]
@@ -68,19 +68,19 @@ class Seen(NamedTuple):
         return {names[i]: float(values[i]) for i in np.flatnonzero(values > BROKEN).tolist()}
 
 
-def read(given: Mapping[str, Any], made: Made) -> Seen:
+def read(given: Mapping[str, Any], built: Built) -> ReadFeedback:
     """What an observation says.
 
     Parameters
     ----------
     given : mapping
         The request, its keys checked.
-    made : Made
+    built : Built
         Who makes functions of numbers, and what the entries of a point are called.
 
     Returns
     -------
-    Seen
+    ReadFeedback
         As a session is told it.
     """
     numbers = {key: given[key] for key in NUMBERS if key in given}
@@ -93,9 +93,9 @@ def read(given: Mapping[str, Any], made: Made) -> Seen:
             "round turned out to be, or gradients or values at what was played."
         )
     if values:
-        return Seen(_values(values, made.entries))
-    losses, limits = made.functions(numbers, "The observation")
-    return Seen({"loss": losses, "constraint": limits}, (losses, limits))
+        return ReadFeedback(_values(values, built.entries))
+    losses, limits = built.functions(numbers, "The observation")
+    return ReadFeedback({"loss": losses, "constraint": limits}, (losses, limits))
 
 
 def _values(given: dict[str, Any], entries: Entries) -> dict[str, Any]:
@@ -105,16 +105,16 @@ def _values(given: dict[str, Any], entries: Entries) -> dict[str, Any]:
             "there is no limit, any number that is not above 0."
         )
     several = isinstance(given["constraint_value"], list)
-    told = dict(given)
+    arguments = dict(given)
     if several:
-        told["constraint_value"] = np.array(given["constraint_value"])
+        arguments["constraint_value"] = np.array(given["constraint_value"])
     if "loss_gradient" in given:
-        told["loss_gradient"] = entries.point(given["loss_gradient"], "loss_gradient")
+        arguments["loss_gradient"] = entries.point(given["loss_gradient"], "loss_gradient")
     if "constraint_gradient" in given:
         slopes = given["constraint_gradient"]
-        told["constraint_gradient"] = (
+        arguments["constraint_gradient"] = (
             np.array([entries.point(one, "constraint_gradient") for one in slopes])
             if several and isinstance(slopes, list)
             else entries.point(slopes, "constraint_gradient")
         )
-    return told
+    return arguments

@@ -14,7 +14,7 @@ from typing import final
 from tidewolf import __version__
 from tidewolf.core.errors import TooMany, UnknownSession
 from tidewolf.service.answers import Answer, page
-from tidewolf.service.endpoints import Answered, Asked
+from tidewolf.service.endpoints import Answered, Request
 from tidewolf.service.models import AuditQuery, HistoryQuery, ListQuery
 from tidewolf.service.overload import Traffic
 from tidewolf.service.problems import Refused
@@ -55,110 +55,112 @@ class Handlers:
         self._sessions, self._quotas, self._traffic = sessions, quotas, traffic
         self._making = threading.Lock()
 
-    def at_once(self, asked: Asked) -> AbstractContextManager[object] | None:
+    def at_once(self, request: Request) -> AbstractContextManager[object] | None:
         """The session of a request, held, where it takes less time than a thread would."""
-        body = asked.body
+        body = request.body
         if len(body) > _SHORT or any(word in body for word in _LONG):
             return None
         found = _ROUND.search(body)
-        return self._sessions.held_at_once(asked.name, int(found[1]) if found else 1)
+        return self._sessions.held_at_once(request.name, int(found[1]) if found else 1)
 
-    def decide(self, asked: Asked) -> Answered:
-        body = as_object(asked.body, may_be_empty=True)
-        return _json(self._sessions.decide(asked.name, body, asked.caller))
+    def decide(self, request: Request) -> Answered:
+        body = as_object(request.body, may_be_empty=True)
+        return _json(self._sessions.decide(request.name, body, request.caller))
 
-    def observe(self, asked: Asked) -> Answered:
-        body = as_object(asked.body)
+    def observe(self, request: Request) -> Answered:
+        body = as_object(request.body)
         many = body.get("observations")
-        self._quotas.take_observations(asked.caller.who, len(many) if isinstance(many, list) else 1)
-        return _json(self._sessions.observe(asked.name, body, asked.caller))
+        self._quotas.take_observations(
+            request.caller.who, len(many) if isinstance(many, list) else 1
+        )
+        return _json(self._sessions.observe(request.name, body, request.caller))
 
-    def decision(self, asked: Asked) -> Answered:
-        return _json(self._sessions.decision(asked.name, asked.round))
+    def decision(self, request: Request) -> Answered:
+        return _json(self._sessions.decision(request.name, request.round))
 
-    def get(self, asked: Asked) -> Answered:
-        return _json(self._sessions.get(asked.name))
+    def get(self, request: Request) -> Answered:
+        return _json(self._sessions.get(request.name))
 
-    def put(self, asked: Asked) -> Answered:
-        body = as_object(asked.body)
+    def put(self, request: Request) -> Answered:
+        body = as_object(request.body)
         if self._quotas.sessions is None:
-            return _json(self._sessions.put(asked.name, body, asked.caller))
+            return _json(self._sessions.put(request.name, body, request.caller))
         with self._making:
-            self._require_room(asked, self._quotas.sessions)
-            return _json(self._sessions.put(asked.name, body, asked.caller))
+            self._require_room(request, self._quotas.sessions)
+            return _json(self._sessions.put(request.name, body, request.caller))
 
-    def _require_room(self, asked: Asked, most: int) -> None:
+    def _require_room(self, request: Request, most: int) -> None:
         """Refuse one session more than a token may have; one that is there already is none."""
-        prefix = asked.caller.prefix
+        prefix = request.caller.prefix
         there = self._sessions.list(prefix, "", most).body["sessions"]
-        if len(there) < most or any(each["name"] == asked.name for each in there):
+        if len(there) < most or any(each["name"] == request.name for each in there):
             return
         try:
-            self._sessions.get(asked.name)
+            self._sessions.get(request.name)
         except UnknownSession:
             raise TooMany(
                 f"This token may have {most:,} sessions, and has as many: delete one first.",
                 retry_after=60.0,
             ) from None
 
-    def delete(self, asked: Asked) -> Answered:
-        return _json(self._sessions.delete(asked.name, asked.query.why, asked.caller))
+    def delete(self, request: Request) -> Answered:
+        return _json(self._sessions.delete(request.name, request.query.why, request.caller))
 
-    def list(self, asked: Asked) -> Answered:
-        query: ListQuery = asked.query
-        prefix, own = query.prefix, asked.caller.prefix
+    def list(self, request: Request) -> Answered:
+        query: ListQuery = request.query
+        prefix, own = query.prefix, request.caller.prefix
         if own.startswith(prefix):
             prefix = own
         elif not prefix.startswith(own):
             return _json(Reply(200, {"sessions": []}, None))
         return _json(self._sessions.list(prefix, query.after, query.most))
 
-    def history(self, asked: Asked) -> Answered:
-        query: HistoryQuery = asked.query
-        return _json(self._sessions.history(asked.name, query.first, query.most))
+    def history(self, request: Request) -> Answered:
+        query: HistoryQuery = request.query
+        return _json(self._sessions.history(request.name, query.first, query.most))
 
-    def members(self, asked: Asked) -> Answered:
-        return _json(self._sessions.members(asked.name))
+    def experts(self, request: Request) -> Answered:
+        return _json(self._sessions.experts(request.name))
 
-    def explanation(self, asked: Asked) -> Answered:
-        return _json(self._sessions.explanation(asked.name))
+    def explanation(self, request: Request) -> Answered:
+        return _json(self._sessions.explanation(request.name))
 
-    def report(self, asked: Asked) -> Answered:
+    def report(self, request: Request) -> Answered:
         from tidewolf.service.rendering import content_policy
 
-        reply = self._sessions.report(asked.name)
+        reply = self._sessions.report(request.name)
         return page(reply.body["html"], content_policy()), reply.after
 
-    def audit(self, asked: Asked) -> Answered:
-        query: AuditQuery = asked.query
-        if not asked.name and asked.caller.prefix:
+    def audit(self, request: Request) -> Answered:
+        query: AuditQuery = request.query
+        if not request.name and request.caller.prefix:
             raise Refused(
                 403, "The log of all sessions is for tokens of all sessions: ask for one's own."
             )
-        return _json(self._sessions.audit(asked.name or None, query.after, query.most))
+        return _json(self._sessions.audit(request.name or None, query.after, query.most))
 
-    def migrate(self, asked: Asked) -> Answered:
-        return _json(self._sessions.migrate(asked.name, as_object(asked.body), asked.caller))
+    def migrate(self, request: Request) -> Answered:
+        return _json(self._sessions.migrate(request.name, as_object(request.body), request.caller))
 
-    def mode(self, asked: Asked) -> Answered:
-        return _json(self._sessions.mode(asked.name, as_object(asked.body), asked.caller))
+    def mode(self, request: Request) -> Answered:
+        return _json(self._sessions.mode(request.name, as_object(request.body), request.caller))
 
-    def rollback(self, asked: Asked) -> Answered:
-        return _json(self._sessions.rollback(asked.name, as_object(asked.body), asked.caller))
+    def rollback(self, request: Request) -> Answered:
+        return _json(self._sessions.rollback(request.name, as_object(request.body), request.caller))
 
-    def pin(self, asked: Asked) -> Answered:
-        return _json(self._sessions.pin(asked.name, as_object(asked.body), asked.caller))
+    def pin(self, request: Request) -> Answered:
+        return _json(self._sessions.pin(request.name, as_object(request.body), request.caller))
 
-    def overview(self, asked: Asked) -> Answered:
+    def overview(self, request: Request) -> Answered:
         from tidewolf.service.page import page as overview
         from tidewolf.service.rendering import content_policy
 
-        shown = overview(self._sessions, asked.caller, asked.query.after)
+        shown = overview(self._sessions, request.caller, request.query.after)
         return page(shown, content_policy()), None
 
-    def metrics(self, asked: Asked) -> Answered:
+    def metrics(self, request: Request) -> Answered:
         from tidewolf.service.metrics import exposition
 
-        if asked.caller.prefix:
+        if request.caller.prefix:
             raise Refused(403, "Metrics are of all sessions, and for tokens of all sessions.")
         return Answer(200, exposition(self._sessions, self._traffic), _METRICS), None

@@ -32,7 +32,7 @@ ROUTES = 40
 LONGEST = 160
 """Letters of a label."""
 OTHER = "other"
-SOURCES, RUNGS = ("learner", "last", "static", "pinned", "incumbent"), ("last", "static")
+SOURCES, FALLBACKS = ("learner", "last", "static", "pinned", "incumbent"), ("last", "static")
 """Series that are there from the start, so that their first increase is one."""
 
 Count = int | Mapping[str, int]
@@ -90,7 +90,7 @@ class HasSessions(Protocol):
     """All sessions, as far as metrics ask."""
 
     @property
-    def shelf(self) -> HasCommits: ...
+    def store(self) -> HasCommits: ...
 
     @property
     def counters(self) -> Mapping[str, Count]: ...
@@ -113,14 +113,14 @@ def exposition(sessions: HasSessions, traffic: HasTraffic) -> bytes:
     bytes
         Text in version 0.0.4 of the format.
     """
-    return written(sessions.overview(), sessions.counters, traffic, sessions.shelf)
+    return written(sessions.overview(), sessions.counters, traffic, sessions.store)
 
 
 def written(
     overviews: Sequence[Overview],
     counters: Mapping[str, Count],
     http: HasTraffic,
-    shelf: HasCommits,
+    store: HasCommits,
 ) -> bytes:
     """The same from its parts.
 
@@ -133,7 +133,7 @@ def written(
         "breaches".
     http : Traffic
         What came over HTTP.
-    shelf : Shelf
+    store : SessionStore
         Where they are kept.
 
     Returns
@@ -149,7 +149,7 @@ def written(
             yield from _worst(overviews)
             yield from _of_counters(counters)
             yield from _of_traffic(http)
-            yield from _of_shelf(shelf)
+            yield from _of_store(store)
 
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Collector())
@@ -300,7 +300,12 @@ def _largest(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 def _of_counters(counters: Mapping[str, Count]) -> Iterator[Metric]:
     for name, by, known, about in (
         ("decisions", "source", SOURCES, "Decisions answered, by who decided."),
-        ("fallbacks", "rung", RUNGS, "Decisions that a learner failed to make, by who did."),
+        (
+            "fallbacks",
+            "fallback",
+            FALLBACKS,
+            "Decisions that a learner failed to make, by who did.",
+        ),
     ):
         found = counters.get(name, {})
         values = {OTHER: found} if isinstance(found, int) else found
@@ -348,14 +353,14 @@ def _times(timings: Mapping[str, HasCounts]) -> Metric:
     return made
 
 
-def _of_shelf(shelf: HasCommits) -> Iterator[Metric]:
+def _of_store(store: HasCommits) -> Iterator[Metric]:
     from prometheus_client.core import InfoMetricFamily
 
-    items, syncs = shelf.commits.items, shelf.commits.syncs
+    items, syncs = store.commits.items, store.commits.syncs
     yield _counter("commits", "Writes asked for, each kept whole or not at all.", items)
     yield _counter("syncs", "Groups of writes, one sync of the disk each.", syncs)
     mean = items / syncs if syncs else 0.0
     yield _gauge("commits_per_sync", "Writes in a group, in the mean since the start.", mean)
-    yield _gauge("commits_failing", "Whether nothing can be kept now.", shelf.is_well() is not None)
+    yield _gauge("commits_failing", "Whether nothing can be kept now.", store.is_well() is not None)
     versions = {"version": tidewolf.__version__, "python": platform.python_version()}
     yield InfoMetricFamily("tidewolf_build", "What serves.", value=versions)

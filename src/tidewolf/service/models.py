@@ -382,7 +382,7 @@ class History(Answer):
     rounds: list[Past]
 
 
-class Members(Answer):
+class Experts(Answer):
     members: list[dict[str, Any]]
 
 

@@ -127,7 +127,7 @@ def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
-class Wanted(NamedTuple):
+class Override(NamedTuple):
     """Which point is to be played in place of the learner's decision."""
 
     source: str
@@ -142,7 +142,7 @@ class Wanted(NamedTuple):
         return self.source == "learner"
 
 
-def wanted(settings: Settings, incumbent: Point | None = None) -> Wanted:
+def chosen_override(settings: Settings, incumbent: Point | None = None) -> Override:
     """What is to be played.
 
     Parameters
@@ -154,27 +154,27 @@ def wanted(settings: Settings, incumbent: Point | None = None) -> Wanted:
 
     Returns
     -------
-    Wanted
+    Override
         The point, whose it is, and why.
 
     Examples
     --------
-    >>> from tidewolf.service.modes import Settings, wanted
-    >>> wanted(Settings("Ensemble", mode="shadow"), (1.0, 0.0)).source
+    >>> from tidewolf.service.modes import Settings, chosen_override
+    >>> chosen_override(Settings("Ensemble", mode="shadow"), (1.0, 0.0)).source
     'incumbent'
     """
     if settings.pin is not None:
-        return Wanted("pinned", settings.pin, "It is pinned at this point.")
+        return Override("pinned", settings.pin, "It is pinned at this point.")
     if settings.mode == "frozen" and settings.frozen is not None:
-        return Wanted("last", settings.frozen, "It is frozen: this decision is repeated.")
+        return Override("last", settings.frozen, "It is frozen: this decision is repeated.")
     if settings.mode == "shadow":
         point = settings.incumbent if incumbent is None else incumbent
         if point is None:
-            return Wanted(
+            return Override(
                 INCUMBENT,
                 None,
                 "It is in shadow, and no incumbent's point is known: the observation says what was "
                 "played.",
             )
-        return Wanted(INCUMBENT, point, "It is in shadow: the incumbent's point is played.")
-    return Wanted("learner", None, "")
+        return Override(INCUMBENT, point, "It is in shadow: the incumbent's point is played.")
+    return Override("learner", None, "")

@@ -36,7 +36,7 @@ class Note(NamedTuple):
         Why.
     proposal : array, optional
         What the learner would have played, where that is another point.
-    told : str, default ""
+    info_id : str, default ""
         The identity of what was known; empty where nothing was.
     serial : int, default 0
         How often the settings had been changed.
@@ -63,7 +63,7 @@ class Note(NamedTuple):
     source: str = "learner"
     reason: str = ""
     proposal: Floats | None = None
-    told: str = ""
+    info_id: str = ""
     serial: int = 0
     era: int = 0
     observed: bool = False
@@ -100,7 +100,7 @@ class Note(NamedTuple):
             return None
 
 
-def noted_from_one(note: str) -> str:
+def note_from_one(note: str) -> str:
     """A note of a session in the numbers that requests have."""
 
     def more(found: re.Match[str]) -> str:

@@ -13,19 +13,19 @@ import numpy as np
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.types import Floats
-from tidewolf.service.description import Made
+from tidewolf.service.description import Built
+from tidewolf.service.hosted_session import HostedSession
 from tidewolf.service.models import ModeChange, Pin, Rollback
 from tidewolf.service.modes import Point, Settings
 from tidewolf.service.notes import counted_from_one
-from tidewolf.service.served import Served
 
 
-def set_mode(served: Served, body: ModeChange) -> str:
+def set_mode(hosted: HostedSession, body: ModeChange) -> str:
     """Another mode.
 
     Parameters
     ----------
-    served : Served
+    hosted : HostedSession
         The session.
     body : ModeChange
         The request.
@@ -37,23 +37,23 @@ def set_mode(served: Served, body: ModeChange) -> str:
     """
     mode = body.mode
     if mode != "live":
-        served.require_overrides()
+        hosted.require_overrides()
     incumbent = None
     if body.incumbent is not None:
         if mode != "shadow":
             raise InvalidInput(f"An incumbent's point is played in shadow, not in mode {mode}.")
-        incumbent = served.member(body.incumbent, "The incumbent's point")
-    frozen = _standing(served) if mode == "frozen" else None
-    served.operate(served.settings.changed(mode=mode, incumbent=incumbent, frozen=frozen))
+        incumbent = hosted.member(body.incumbent, "The incumbent's point")
+    frozen = _current_decision(hosted) if mode == "frozen" else None
+    hosted.operate(hosted.settings.changed(mode=mode, incumbent=incumbent, frozen=frozen))
     return f"mode {mode}"
 
 
-def set_pin(served: Served, body: Pin) -> str:
+def set_pin(hosted: HostedSession, body: Pin) -> str:
     """Pinned at a point, or at none.
 
     Parameters
     ----------
-    served : Served
+    hosted : HostedSession
         The session.
     body : Pin
         The request.
@@ -64,20 +64,20 @@ def set_pin(served: Served, body: Pin) -> str:
         What was done, for the audit.
     """
     if body.decision is None:
-        served.operate(served.settings.changed(pin=None))
+        hosted.operate(hosted.settings.changed(pin=None))
         return "unpin"
-    served.require_overrides()
-    pin = served.member(body.decision, "The decision to pin")
-    served.operate(served.settings.changed(pin=pin))
+    hosted.require_overrides()
+    pin = hosted.member(body.decision, "The decision to pin")
+    hosted.operate(hosted.settings.changed(pin=pin))
     return "pin"
 
 
-def go_back(served: Served, body: Rollback) -> str:
+def go_back(hosted: HostedSession, body: Rollback) -> str:
     """Back to the moment when a round became the coming one.
 
     Parameters
     ----------
-    served : Served
+    hosted : HostedSession
         The session.
     body : Rollback
         The request.
@@ -87,22 +87,22 @@ def go_back(served: Served, body: Rollback) -> str:
     str
         What was done, for the audit.
     """
-    number, before = body.round - 1, served.coming
-    served.shelf.flushed(served.name).result()
+    number, before = body.round - 1, hosted.next_round
+    hosted.store.flushed(hosted.name).result()
     with counted_from_one():
-        served.session.rollback(number)
-    served.went_back(number)
+        hosted.session.rollback(number)
+    hosted.went_back(number)
     return f"rollback from round {before + 1} to round {number + 1}"
 
 
-def go_on_as(served: Served, made: Made, description: str) -> str:
+def go_on_as(hosted: HostedSession, built: Built, description: str) -> str:
     """With another learner of the same kind, such as over a network that changed.
 
     Parameters
     ----------
-    served : Served
+    hosted : HostedSession
         The session.
-    made : Made
+    built : Built
         Who reads rows, and who decides, from now on.
     description : str
         What they are made of.
@@ -112,58 +112,58 @@ def go_on_as(served: Served, made: Made, description: str) -> str:
     str
         What was done, for the audit.
     """
-    names, settings = tuple(served.entries.names), served.settings
+    names, settings = tuple(hosted.entries.names), hosted.settings
     with counted_from_one():
-        served.session.migrate(made.learner)
-    served.goes_on_as(made)
-    places = [served.entries.place.get(name, -1) for name in names]
-    is_same = names == tuple(served.entries.names)
+        hosted.session.migrate(built.learner)
+    hosted.goes_on_as(built)
+    places = [hosted.entries.place.get(name, -1) for name in names]
+    is_same = names == tuple(hosted.entries.names)
     points = {
-        one: _carried(served, getattr(settings, one), places)
+        one: _carried(hosted, getattr(settings, one), places)
         for one in ("pin", "incumbent", "frozen")
     }
     lost = [one for one, point in points.items() if getattr(settings, one) and not point]
     eras = settings.eras if is_same else (*settings.eras, names)
     changed: Settings = replace(
         settings.changed(**points),
-        learner=type(made.learner).__name__,
-        fallback=flat_fallback(made),
+        learner=type(built.learner).__name__,
+        fallback=flat_fallback(built),
         eras=eras,
     )
-    served.operate(changed)
+    hosted.operate(changed)
     if "frozen" in lost:
-        served.operate(replace(changed, frozen=_standing(served)))
-    served.migrated(lambda x: _moved(served, x, places))
-    served.shelf.describe(served.name, description)
+        hosted.operate(replace(changed, frozen=_current_decision(hosted)))
+    hosted.migrated(lambda x: _moved(hosted, x, places))
+    hosted.store.describe(hosted.name, description)
     said = f"; its {' and '.join(lost)} used what is gone" if lost else ""
-    return f"migrate before round {served.session.round + 1}{said}"
+    return f"migrate before round {hosted.session.round + 1}{said}"
 
 
-def flat_fallback(made: Made) -> Point | None:
+def flat_fallback(built: Built) -> Point | None:
     """The static decision of a description, as settings keep it."""
-    return None if made.fallback is None else tuple(made.fallback.reshape(-1).tolist())
+    return None if built.fallback is None else tuple(built.fallback.reshape(-1).tolist())
 
 
-def _standing(served: Served) -> Point:
+def _current_decision(hosted: HostedSession) -> Point:
     """The decision that stands."""
-    found = served.standing()
+    found = hosted.current_decision()
     return tuple(found.tolist())
 
 
-def _carried(served: Served, point: Point | None, places: list[int]) -> Point | None:
+def _carried(hosted: HostedSession, point: Point | None, places: list[int]) -> Point | None:
     if point is None:
         return None
-    moved = _moved(served, np.array(point), places)
+    moved = _moved(hosted, np.array(point), places)
     return None if moved is None else tuple(moved.tolist())
 
 
-def _moved(served: Served, x: Floats, places: list[int]) -> Floats | None:
+def _moved(hosted: HostedSession, x: Floats, places: list[int]) -> Floats | None:
     """A point of the set before in the entries of the set now; None where that has it not."""
-    found: Floats = np.zeros(len(served.entries.names))
+    found: Floats = np.zeros(len(hosted.entries.names))
     for value, place in zip(x.tolist(), places, strict=True):
         if place >= 0:
             found[place] = value
         elif value != 0.0:
             return None
-    K = served.K
+    K = hosted.K
     return found if is_member(K, found.reshape(K.shape)) else None

@@ -149,7 +149,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
         )
     },
     f"{PREFIX}/history": _look("history", m.History, "Rounds that were observed.", m.HistoryQuery),
-    f"{PREFIX}/members": _look("members", m.Members, "Whom the learner trusts."),
+    f"{PREFIX}/experts": _look("experts", m.Experts, "Whom the learner trusts."),
     f"{PREFIX}/explanation": _look("explanation", m.Answer, "Why it decided as it did."),
     f"{PREFIX}/report": _look("report", "text/html", "The session as a page."),
     f"{PREFIX}/audit": _look("audit", m.Audit, "Who changed the session, and why.", m.AuditQuery),
@@ -184,11 +184,11 @@ def document() -> dict[str, Any]:
     ('3.1.0', True)
     """
     every = [one for methods in OPERATIONS.values() for one in methods.values()]
-    asked = {model for one in every for model in (one.body, one.query) if model is not None}
+    request = {model for one in every for model in (one.body, one.query) if model is not None}
     told = {one.answer for one in every if not isinstance(one.answer, str)} | {m.Problem}
     _, schemas = models_json_schema(
         [
-            *((model, "validation") for model in sorted(asked, key=lambda model: model.__name__)),
+            *((model, "validation") for model in sorted(request, key=lambda model: model.__name__)),
             *((model, "serialization") for model in sorted(told, key=lambda model: model.__name__)),
         ],
         ref_template="#/components/schemas/{model}",

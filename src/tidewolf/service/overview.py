@@ -36,7 +36,7 @@ class Overview(NamedTuple):
         The total violation of each limit that was broken since the session was opened.
     pinned : bool
         Whether a point is played in place of the learner's.
-    made : float
+    created : float
         When it was made. Unit: seconds since 1970.
     at : float or None
         When it was last observed; None where it never was. Unit: seconds since 1970.
@@ -61,5 +61,5 @@ class Overview(NamedTuple):
     saved: float | None = None
     limits: Mapping[str, float] = MappingProxyType({})
     pinned: bool = False
-    made: float = 0.0
+    created: float = 0.0
     at: float | None = None

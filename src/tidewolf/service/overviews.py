@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol, final
 
 from tidewolf.core.errors import TidewolfError
-from tidewolf.durable.shelf import Card, Round
 from tidewolf.service.feedback import BROKEN
+from tidewolf.service.hosted_session import HostedSession, Observed
 from tidewolf.service.modes import Settings
 from tidewolf.service.notes import Note
 from tidewolf.service.overview import Overview
-from tidewolf.service.served import Observed, Served
+from tidewolf.storage.session_store import Round, SessionInfo
 
 SHOWN = 60
 """Rounds whose costs are shown."""
@@ -36,20 +36,22 @@ class Overviews:
 
     Parameters
     ----------
-    shelf : HasRounds
+    store : HasRounds
         What was kept of rounds.
     """
 
-    def __init__(self, shelf: HasRounds) -> None:
-        self._shelf = shelf
-        self._seen: dict[str, tuple[Card, list[Observed], list[float]]] = {}
+    def __init__(self, store: HasRounds) -> None:
+        self._store = store
+        self._seen: dict[str, tuple[SessionInfo, list[Observed], list[float]]] = {}
 
-    def of(self, cards: Iterable[Card], opened: Mapping[str, Served], now: float) -> list[Overview]:
+    def of(
+        self, infos: Iterable[SessionInfo], opened: Mapping[str, HostedSession], now: float
+    ) -> list[Overview]:
         """How these sessions stand.
 
         Parameters
         ----------
-        cards : iterable of Card
+        infos : iterable of SessionInfo
             What the shelf has of them.
         opened : mapping
             Those in memory, by name.
@@ -61,25 +63,25 @@ class Overviews:
         list of Overview
             One for each, in the same order.
         """
-        found = [self._one(card, opened.get(card.name), now) for card in cards]
+        found = [self._one(info, opened.get(info.name), now) for info in infos]
         names = {one.name for one in found}
         self._seen = {name: kept for name, kept in self._seen.items() if name in names}
         return found
 
-    def _one(self, card: Card, served: Served | None, now: float) -> Overview:
-        if served is None or served.lost:
-            settings = Settings.shown(card.settings)
-            last, waits = self._read(card)
-            found = Overview(card.name, card.rounds, pending=len(waits))
+    def _one(self, info: SessionInfo, hosted: HostedSession | None, now: float) -> Overview:
+        if hosted is None or hosted.lost:
+            settings = Settings.shown(info.settings)
+            last, waits = self._read(info)
+            found = Overview(info.name, info.rounds, pending=len(waits))
         else:
-            self._seen.pop(card.name, None)
-            settings, last = served.settings, list(served.recent.values())[-SHOWN:]
-            waits = list(served.asked_at.values())
+            self._seen.pop(info.name, None)
+            settings, last = hosted.settings, list(hosted.recent.values())[-SHOWN:]
+            waits = list(hosted.asked_at.values())
             found = Overview(
-                card.name,
-                served.session.rounds,
+                info.name,
+                hosted.session.rounds,
                 pending=len(waits),
-                limits=dict(served.counts.broken),
+                limits=dict(hosted.counts.broken),
             )
         age = max(0.0, now - min(waits)) if waits else None
         allowed = math.inf if settings.stale_after is None else settings.stale_after
@@ -89,7 +91,7 @@ class Overviews:
             mode=settings.mode,
             learner=settings.learner,
             pinned=settings.pin is not None,
-            made=card.made,
+            created=info.created,
             costs=tuple(one.cost for one in last),
             violations=tuple(one.violation for one in last),
             at=None if newest is None else newest.at,
@@ -99,25 +101,25 @@ class Overviews:
             saved=None if saved is None else saved[0],
         )
 
-    def _read(self, card: Card) -> tuple[list[Observed], list[float]]:
+    def _read(self, info: SessionInfo) -> tuple[list[Observed], list[float]]:
         """The last rounds of a session that is not open, and since when others wait."""
-        kept = self._seen.get(card.name)
-        if kept is None or kept[0] != card:
-            kept = self._seen[card.name] = (card, *self._look(card))
+        kept = self._seen.get(info.name)
+        if kept is None or kept[0] != info:
+            kept = self._seen[info.name] = (info, *self._look(info))
         return kept[1], kept[2]
 
-    def _look(self, card: Card) -> tuple[list[Observed], list[float]]:
+    def _look(self, info: SessionInfo) -> tuple[list[Observed], list[float]]:
         try:
-            last = self._shelf.last_rounds(card.name, SHOWN)
+            last = self._store.last_rounds(info.name, SHOWN)
             first = last[0].round if last else 1
-            rows = self._shelf.rounds_of(card.name, first, first + 2 * SHOWN)
+            rows = self._store.rounds_of(info.name, first, first + 2 * SHOWN)
         except TidewolfError:  # deleted meanwhile
             return [], []
         noted = [(row, note) for row in rows if (note := Note.decode(row.note)) is not None]
         observed = [
             Observed(row.at, row.cost, row.violation, note) for row, note in noted if note.observed
         ]
-        expire, newest = Settings.shown(card.settings).expire_after, rows[-1].round if rows else 0
+        expire, newest = Settings.shown(info.settings).expire_after, rows[-1].round if rows else 0
         waits = [
             row.at
             for row, note in noted

@@ -38,7 +38,7 @@ class HasOverview(Protocol):
     """All sessions, as far as the page asks them."""
 
     @property
-    def shelf(self) -> HasWell: ...
+    def store(self) -> HasWell: ...
 
     def overview(self) -> Sequence[Overview]: ...
 
@@ -84,7 +84,7 @@ def page(
     )
     rest = [each for each in seen if each.name > after]
     rows, more = rest[:MOST], len(rest) > MOST
-    trouble = sessions.shelf.is_well()
+    trouble = sessions.store.is_well()
     return render(
         "sessions",
         title="Sessions",

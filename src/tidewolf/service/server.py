@@ -120,7 +120,6 @@ def serve(settings: Settings) -> None:
     _require_extra()
     import uvicorn
 
-    from tidewolf.durable.shelf import Shelf
     from tidewolf.service.app import make_app
     from tidewolf.service.connections import careful_protocol
     from tidewolf.service.overload import Traffic
@@ -129,6 +128,7 @@ def serve(settings: Settings) -> None:
     from tidewolf.service.sessions import Sessions
     from tidewolf.service.tokens import Tokens
     from tidewolf.service.warming import warm_store
+    from tidewolf.storage.session_store import SessionStore
 
     tokens = Tokens() if settings.token_file is None else Tokens.read(settings.token_file)
     require_closed_door(settings.host, bool(tokens), settings.insecure)
@@ -137,9 +137,11 @@ def serve(settings: Settings) -> None:
     listener = listen(settings.host, settings.port)
     address, is_over = _address(settings.host, listener), True
     try:
-        shelf = Shelf.open(settings.where, commit_within=settings.commit_within, holder=address)
+        store = SessionStore.open(
+            settings.where, commit_within=settings.commit_within, holder=address
+        )
         try:
-            sessions = Sessions(shelf, limits=Limits(sessions=settings.max_sessions))
+            sessions = Sessions(store, limits=Limits(sessions=settings.max_sessions))
             try:
                 app = make_app(
                     sessions,
@@ -166,7 +168,7 @@ def serve(settings: Settings) -> None:
                 sys.setswitchinterval(SWITCH)
                 _collect_seldom()
                 _ignore_warnings()
-                _server(config, traffic, address, lambda: warm_store(shelf)).run([listener])
+                _server(config, traffic, address, lambda: warm_store(store)).run([listener])
                 for pool in app.state.pools:
                     pool.shutdown(wait=False, cancel_futures=True)
                 is_over = ended(GRACE)
@@ -174,7 +176,7 @@ def serve(settings: Settings) -> None:
                 if is_over:
                     sessions.close()
         finally:
-            shelf.close()
+            store.close()
     finally:
         listener.close()
     if not is_over:  # who computes for long was told to come again, and would keep the process

@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
+from tidewolf.evaluation.experts import weight_text
 from tidewolf.evaluation.formatting import number
-from tidewolf.evaluation.members import weight_text
 from tidewolf.service.rendering import render
 from tidewolf.service.sparkline import Spark, line, sticks
 from tidewolf.service.words import counted, marks, moment
@@ -37,7 +37,7 @@ class Facts(TypedDict, total=False):
         Rounds observed, and the one that stands, counted from 1.
     pending : list of int
         Rounds decided and not observed.
-    made : float
+    created : float
         When it was made. Unit: seconds since 1970.
     settings : mapping
         What was set, by name.
@@ -51,7 +51,7 @@ class Facts(TypedDict, total=False):
         "round", "cost", "violation", "source" of the last rounds, oldest first.
     decision : mapping or None
         The last answer of `POST .../decisions`: "round", "decision", "source", "reason", "moved".
-    members : list of mapping
+    experts : list of mapping
         "name" and "weight" of each.
     limits : mapping of str to float
         The total violation of each that was broken since the session was opened.
@@ -65,7 +65,7 @@ class Facts(TypedDict, total=False):
     rounds: int
     round: int
     pending: Sequence[int]
-    made: float
+    created: float
     settings: Mapping[str, Any]
     saved: Mapping[str, Any] | None
     pinned: bool
@@ -74,7 +74,7 @@ class Facts(TypedDict, total=False):
     notes: Sequence[str]
     history: Sequence[Mapping[str, Any]]
     decision: Mapping[str, Any] | None
-    members: Sequence[Mapping[str, Any]]
+    experts: Sequence[Mapping[str, Any]]
     limits: Mapping[str, float]
     audit: Sequence[Mapping[str, Any]]
 
@@ -113,7 +113,7 @@ def session_page(facts: Facts, *, now: float | None = None) -> str:
         charts=_charts(history),
         sources=_sources(history),
         decision=_decision(facts.get("decision")),
-        members=_members(facts.get("members", ())),
+        experts=_experts(facts.get("experts", ())),
         limits=_limits(facts.get("limits", {})),
         notes=[_cut(note) for note in facts.get("notes", ())],
         audit=[_entry(each) for each in facts.get("audit", ())],
@@ -137,9 +137,9 @@ def _setting(value: object) -> str:
 
 
 def _about(facts: Facts) -> str:
-    made = facts.get("made")
+    created = facts.get("created")
     parts = [facts.get("learner", ""), facts.get("mode", "")]
-    return " · ".join([*filter(None, parts), *([f"made {moment(made)}"] if made else [])])
+    return " · ".join([*filter(None, parts), *([f"made {moment(created)}"] if created else [])])
 
 
 def _tiles(facts: Facts) -> list[dict[str, Any]]:
@@ -185,12 +185,12 @@ def _charts(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     cost = line(costs, WIDTH, HEIGHT)
     over = sticks(violations, WIDTH, HEIGHT)._replace(low=0.0 if known else None)
     return [
-        _chart("Cost", _costs_said(costs), "curve", cost, history),
+        _chart("Cost", _costs_text(costs), "curve", cost, history),
         _chart("Violation", said, "over", over, history),
     ]
 
 
-def _costs_said(costs: Sequence[float | None]) -> str:
+def _costs_text(costs: Sequence[float | None]) -> str:
     known = [v for v in costs if v is not None]
     if not known:
         return "No round's cost is known."
@@ -236,9 +236,9 @@ def _decision(answer: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return {"about": f"{', '.join(said)}.{reason}", **_listed(answer["decision"], "entry")}
 
 
-def _members(members: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    weights = {str(each["name"]): float(each["weight"]) for each in members}
-    return _listed(weights, "member", share=True) if weights else None
+def _experts(experts: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    weights = {str(each["name"]): float(each["weight"]) for each in experts}
+    return _listed(weights, "expert", share=True) if weights else None
 
 
 def _limits(limits: Mapping[str, float]) -> dict[str, Any] | None:

@@ -40,14 +40,14 @@ from tidewolf.core.errors import (
     TooMany,
     UnknownSession,
 )
-from tidewolf.core.known import Known
-from tidewolf.durable.shelf import Card, Entry, Shelf
-from tidewolf.evaluation.members import Members
+from tidewolf.core.round_info import RoundInfo
+from tidewolf.evaluation.experts import Experts
 from tidewolf.methods.available import entries_out
 from tidewolf.service import operating
-from tidewolf.service.description import Description, Made
+from tidewolf.service.description import Built, Description
+from tidewolf.service.fallback_chain import Fallback, descend, override_fallback
 from tidewolf.service.feedback import BROKEN
-from tidewolf.service.ladder import Rung, descend, wanted_rung
+from tidewolf.service.hosted_session import HostedSession, Observed, on_disk
 from tidewolf.service.models import (
     NAME,
     DecisionRequest,
@@ -57,14 +57,14 @@ from tidewolf.service.models import (
     Pin,
     Rollback,
 )
-from tidewolf.service.modes import Settings, wanted
+from tidewolf.service.modes import Settings, chosen_override
 from tidewolf.service.notes import Note
 from tidewolf.service.overview import Overview
 from tidewolf.service.overviews import Overviews
 from tidewolf.service.problems import problem, status_of
 from tidewolf.service.replies import Caller, Limits, Reply
-from tidewolf.service.served import Observed, Served, on_disk
 from tidewolf.service.warming import warm_up
+from tidewolf.storage.session_store import Entry, SessionInfo, SessionStore
 
 LONGEST_LIST = 10_000
 SHOWN_ENTRIES = 20
@@ -77,7 +77,7 @@ QUICK = 0.003
 OVERVIEW_FOR = 1.0
 """How long an overview is good. Unit: seconds."""
 R = TypeVar("R", ModeChange, Pin, Rollback, Migration)
-_New = tuple[str, Made]
+_New = tuple[str, Built]
 """What was just made, and of which description."""
 COUNTED = ("observations", "repeated", "refused", "breaches", "failed_commits", "opened")
 
@@ -87,7 +87,7 @@ class _Place:
     """Where a session is, or will be."""
 
     lock: threading.RLock = field(default_factory=threading.RLock)
-    served: Served | None = None
+    hosted: HostedSession | None = None
     gone: bool = False
     """whether another place has taken over from it"""
     broken: tuple[float, CheckpointError] | None = None
@@ -100,7 +100,7 @@ class Sessions:
 
     Parameters
     ----------
-    shelf : Shelf
+    store : SessionStore
         Where they are kept.
     limits : Limits, optional
         How much is allowed.
@@ -110,10 +110,10 @@ class Sessions:
     Examples
     --------
     >>> import tempfile
-    >>> from tidewolf.durable.shelf import Shelf
+    >>> from tidewolf.storage.session_store import SessionStore
     >>> from tidewolf.service.replies import Caller
     >>> from tidewolf.service.sessions import Sessions
-    >>> sessions, me = Sessions(Shelf.open(tempfile.mkdtemp())), Caller()
+    >>> sessions, me = Sessions(SessionStore.open(tempfile.mkdtemp())), Caller()
     >>> body = {"set": {"kind": "Simplex", "n": 2}, "learners": [{"name": "LyapunovDescent"}]}
     >>> sessions.put("two", body, me).status
     201
@@ -128,12 +128,12 @@ class Sessions:
 
     def __init__(
         self,
-        shelf: Shelf,
+        store: SessionStore,
         *,
         limits: Limits | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.shelf, self.clock = shelf, clock
+        self.store, self.clock = store, clock
         self.limits = limits or Limits()
         self.counters: dict[str, Any] = {
             "decisions": {},
@@ -144,7 +144,7 @@ class Sessions:
         self._places: OrderedDict[str, _Place] = OrderedDict()
         self._mutex = threading.Lock()
         """of the places and the counters"""
-        self._overviews = Overviews(shelf)
+        self._overviews = Overviews(store)
         self._overview: tuple[float, Sequence[Overview]] = (-1e9, [])
         self._looking = threading.Lock()
 
@@ -159,20 +159,20 @@ class Sessions:
             )
         description = Description.of(given)
         why, text = description.why, description.canonical
-        if (card := self.shelf.card(name)) is None:
-            made = description.made()
+        if (info := self.store.info(name)) is None:
+            built = description.build()
             settings = Settings(
-                type(made.learner).__name__,
-                fallback=operating.flat_fallback(made),
+                type(built.learner).__name__,
+                fallback=operating.flat_fallback(built),
                 deadline=description.deadline,
                 stale_after=description.stale_after,
                 expire_after=description.expire_after,
             )
             if self._create(name, text, settings, why, caller):
-                warm_up(made)
-                return self._described(name, 201, (text, made))
-            card = self.shelf.card(name)
-        if card is not None and card.description != text:
+                warm_up(built)
+                return self._described(name, 201, (text, built))
+            info = self.store.info(name)
+        if info is not None and info.description != text:
             raise AlreadyThere(
                 f"There is a session called {name!r} already, of another description: migrate it, "
                 "delete it, or choose another name."
@@ -186,16 +186,16 @@ class Sessions:
         self, name: str, description: str, settings: Settings, why: str, caller: Caller
     ) -> bool:
         """Whether it is new."""
-        if (count := self.shelf.count()) >= self.limits.sessions:
+        if (count := self.store.count()) >= self.limits.sessions:
             raise TooMany(
                 f"There are {count:,} sessions, and at most {self.limits.sessions:,} are kept: "
                 "delete one first."
             )
         try:
-            with self.shelf.bundle(name) as bundle:
-                self.shelf.create(name, description, settings.text)
-                self.shelf.audit(caller.who, name, "put", why)
-            on_disk(bundle.future)
+            with self.store.transaction(name) as transaction:
+                self.store.create(name, description, settings.text)
+                self.store.audit(caller.who, name, "put", why)
+            on_disk(transaction.future)
         except AlreadyThere:
             return False
         return True
@@ -205,23 +205,23 @@ class Sessions:
         return self._described(name, 200)
 
     def _described(self, name: str, status: int, new: _New | None = None) -> Reply:
-        with self._held(name, new, looks=True) as served:
-            body, after = served.description(), self._after(served)
+        with self._held(name, new, looks=True) as hosted:
+            body, after = hosted.description(), self._after(hosted)
         return Reply(status, _versioned(body), after)
 
     def list(self, prefix: str = "", after: str = "", most: int = 1000) -> Reply:
         """Sessions whose names begin so, in order, after a name."""
-        cards = self.shelf.cards(prefix, after, _most(most))
-        return Reply(200, _versioned({"sessions": [_in_list(card) for card in cards]}))
+        infos = self.store.infos(prefix, after, _most(most))
+        return Reply(200, _versioned({"sessions": [_in_list(info) for info in infos]}))
 
     def delete(self, name: str, why: str, caller: Caller) -> Reply:
         """Without a session and all that was kept of it, but the audit."""
         with self._locked(name) as place:
-            with self.shelf.bundle(name) as bundle:
-                self.shelf.delete(name)
-                self.shelf.audit(caller.who, name, "delete", why)
-                place.served = None
-            on_disk(bundle.future)  # nobody finds it half gone
+            with self.store.transaction(name) as transaction:
+                self.store.delete(name)
+                self.store.audit(caller.who, name, "delete", why)
+                place.hosted = None
+            on_disk(transaction.future)  # nobody finds it half gone
             self._forget(name, place)
         return Reply(200, _versioned({"name": name, "deleted": True}))
 
@@ -231,14 +231,17 @@ class Sessions:
         """The decision of a round: the learner's, or what is played in place of it."""
         with self._refusals():
             try:
-                with self._held(name, looks=True) as served, self.shelf.bundle(name) as bundle:
-                    body = served.decide(given)
-                    fell = served.fell
+                with (
+                    self._held(name, looks=True) as hosted,
+                    self.store.transaction(name) as transaction,
+                ):
+                    body = hosted.decide(given)
+                    fell = hosted.fell
             except UNREADABLE as error:
                 return self._without_session(name, given, error)
-            self._decided(body["source"], fell)
-            after = bundle.future if bundle.writes else self._after(served)
-            return Reply(200, _versioned(body), self._watched(served, after))
+            self._count_decision(body["source"], fell)
+            after = transaction.future if transaction.writes else self._after(hosted)
+            return Reply(200, _versioned(body), self._watched(hosted, after))
 
     def held_at_once(self, name: str, round: int = 1) -> AbstractContextManager[object] | None:
         """A session, alone, to be left again: where it is open, free, has computed little for its
@@ -249,14 +252,14 @@ class Sessions:
             return None
         with ExitStack() as held:
             held.callback(place.lock.release)
-            served = place.served
-            if served is None or served.lost or served.seconds >= QUICK:
+            hosted = place.hosted
+            if hosted is None or hosted.lost or hosted.seconds >= QUICK:
                 return None
-            if round > served.coming + 1 or not self.shelf.holds(name):
+            if round > hosted.next_round + 1 or not self.store.holds(name):
                 return None
             return held.pop_all()
 
-    def _decided(self, source: str, fell: bool) -> None:
+    def _count_decision(self, source: str, fell: bool) -> None:
         with self._mutex:
             for key in ("decisions", "fallbacks") if fell else ("decisions",):
                 counts = self.counters[key]
@@ -269,8 +272,8 @@ class Sessions:
 
     def decision(self, name: str, round: int) -> Reply:
         """The decision of a round that is over, waits, or stands."""
-        with self._held(name, looks=True) as served:
-            body, after = served.decision(round - 1), self._after(served)
+        with self._held(name, looks=True) as hosted:
+            body, after = hosted.decision(round - 1), self._after(hosted)
         return Reply(200, _versioned(body), after)
 
     def observe(self, name: str, given: Any, caller: Caller) -> Reply:
@@ -278,18 +281,18 @@ class Sessions:
         with self._refusals():
             several = isinstance(given, Mapping) and "observations" in given
             items = self._items(given) if several else [given]
-            with self._held(name) as served, self.shelf.bundle(name) as bundle:
-                before, broken = served.counts.observations, served.counts.breaches
+            with self._held(name) as hosted, self.store.transaction(name) as transaction:
+                before, broken = hosted.counts.observations, hosted.counts.breaches
                 try:
-                    body = self._observed(served, items) if several else served.observe(given)
+                    body = self._observed(hosted, items) if several else hosted.observe(given)
                 finally:
-                    served.trim()
-                body.setdefault("rounds", served.session.rounds)
-                new = served.counts.observations - before
-                broken = served.counts.breaches - broken
+                    hosted.trim()
+                body.setdefault("rounds", hosted.session.rounds)
+                new = hosted.counts.observations - before
+                broken = hosted.counts.breaches - broken
             again = int(not several and not new)
             self._count(observations=new, breaches=broken, repeated=again)
-            return Reply(200, _versioned(body), self._watched(served, bundle.future))
+            return Reply(200, _versioned(body), self._watched(hosted, transaction.future))
 
     def _items(self, given: Mapping[str, Any]) -> Sequence[Any]:
         items = Observations.read(given).observations
@@ -300,12 +303,12 @@ class Sessions:
             )
         return items
 
-    def _observed(self, served: Served, items: Sequence[Any]) -> dict[str, Any]:
+    def _observed(self, hosted: HostedSession, items: Sequence[Any]) -> dict[str, Any]:
         """Each in order, up to the first that is refused."""
         found: list[dict[str, Any]] = []
         for item in items:
             try:
-                answer = served.observe(item)
+                answer = hosted.observe(item)
                 del answer["rounds"]
                 found.append(answer)
             except (InvalidInput, NotSupported) as error:
@@ -318,7 +321,7 @@ class Sessions:
 
     def history(self, name: str, first: int = 1, most: int = 1000) -> Reply:
         """What was observed of rounds, in order; nothing that is not on disk is found there."""
-        rows = self.shelf.rounds_of(name, first, first + _most(most) - 1)
+        rows = self.store.rounds_of(name, first, first + _most(most) - 1)
         rounds = [
             _in_history(row.round, Observed(row.at, row.cost, row.violation, note))
             for row in rows
@@ -326,48 +329,48 @@ class Sessions:
         ]
         return Reply(200, _versioned({"rounds": rounds}))
 
-    def members(self, name: str) -> Reply:
+    def experts(self, name: str) -> Reply:
         """Who is trusted, where the learner mixes members."""
-        with self._held(name, looks=True) as served:
-            found = Members(served.session.learner.members(served.session.state)).plain()
-            after = self._after(served)
-        return Reply(200, _versioned({"members": found}), after)
+        with self._held(name, looks=True) as hosted:
+            found = Experts(hosted.session.learner.experts(hosted.session.state)).plain()
+            after = self._after(hosted)
+        return Reply(200, _versioned({"experts": found}), after)
 
     def explanation(self, name: str) -> Reply:
         """Why the learner's decision is what it is."""
-        with self._held(name, looks=True) as served:
-            found = served.session.explain(names=served.entries.names).to_dict()
-            after = self._after(served)
+        with self._held(name, looks=True) as hosted:
+            found = hosted.session.explain(names=hosted.entries.names).to_dict()
+            after = self._after(hosted)
         return Reply(200, _versioned(_from_one(found)), after)
 
     def report(self, name: str) -> Reply:
         """A page of one session, as HTML."""
         from tidewolf.service.session_page import Facts, session_page
 
-        with self._held(name, looks=True) as served:
-            facts = cast(Facts, served.description() | self._facts(served))
-            after = self._after(served)
+        with self._held(name, looks=True) as hosted:
+            facts = cast(Facts, hosted.description() | self._facts(hosted))
+            after = self._after(hosted)
         return Reply(200, {"html": session_page(facts, now=self.clock())}, after)
 
-    def _facts(self, served: Served) -> dict[str, Any]:
-        session, recent = served.session, served.recent
+    def _facts(self, hosted: HostedSession) -> dict[str, Any]:
+        session, recent = hosted.session, hosted.recent
         newest = next(reversed(recent.values()), None)
         return {
             "breached": newest is not None and (newest.violation or 0.0) > BROKEN,
             "history": [_in_history(number + 1, one) for number, one in recent.items()],
-            "decision": served.decision(session.round),
-            "members": Members(session.learner.members(session.state)).plain(),
-            "limits": dict(served.counts.broken),
-            "audit": [one._asdict() for one in self._last_entries(served.name)],
+            "decision": hosted.decision(session.round),
+            "experts": Experts(session.learner.experts(session.state)).plain(),
+            "limits": dict(hosted.counts.broken),
+            "audit": [one._asdict() for one in self._last_entries(hosted.name)],
         }
 
     def _last_entries(self, name: str) -> Sequence[Entry]:
         """The newest first."""
-        return self.shelf.last_entries(name, SHOWN_ENTRIES)
+        return self.store.last_entries(name, SHOWN_ENTRIES)
 
     def audit(self, name: str | None = None, after: int = 0, most: int = 100) -> Reply:
         """Who did what, oldest first; of one session, or of all."""
-        entries = self.shelf.entries(name, after, _most(most))
+        entries = self.store.entries(name, after, _most(most))
         return Reply(200, _versioned({"entries": [one._asdict() for one in entries]}))
 
     def overview(self) -> Sequence[Overview]:
@@ -375,20 +378,20 @@ class Sessions:
         with self._looking:
             when, found = self._overview
             if time.monotonic() - when > OVERVIEW_FOR:
-                found = self._overviews.of(self._cards(), self._opened(), self.clock())
+                found = self._overviews.of(self._infos(), self._opened(), self.clock())
                 self._overview = (time.monotonic(), found)
             return found
 
-    def _cards(self) -> Iterator[Card]:
+    def _infos(self) -> Iterator[SessionInfo]:
         after = ""
-        while cards := self.shelf.cards("", after, 1000):
-            yield from cards
-            after = cards[-1].name
+        while infos := self.store.infos("", after, 1000):
+            yield from infos
+            after = infos[-1].name
 
-    def _opened(self) -> dict[str, Served]:
+    def _opened(self) -> dict[str, HostedSession]:
         with self._mutex:
             places = list(self._places.items())
-        return {name: place.served for name, place in places if place.served is not None}
+        return {name: place.hosted for name, place in places if place.hosted is not None}
 
     # --- operating --------------------------------------------------------------------------------
 
@@ -407,29 +410,34 @@ class Sessions:
     def migrate(self, name: str, given: Any, caller: Caller) -> Reply:
         """With another learner of the same kind, such as over a network that changed."""
 
-        def go_on(served: Served, body: Migration) -> str:
+        def go_on(hosted: HostedSession, body: Migration) -> str:
             changes = {key: value for key, value in body.given.items() if key != "why"}
             if "fallback" in body.model_fields_set:
                 changes["fallback"] = body.fallback  # null is none
             if not changes:
                 raise InvalidInput("A migration has a set, or learners, or a fallback.")
-            description = Description.read(served.card.description).with_changes(**changes)
-            what = operating.go_on_as(served, description.made(), description.canonical)
-            served.card = served.card._replace(description=description.canonical)
+            description = Description.read(hosted.info.description).with_changes(**changes)
+            what = operating.go_on_as(hosted, description.build(), description.canonical)
+            hosted.info = hosted.info._replace(description=description.canonical)
             return what
 
         return self._operated(name, Migration, given, caller, go_on)
 
     def _operated(
-        self, name: str, kind: type[R], given: Any, caller: Caller, do: Callable[[Served, R], str]
+        self,
+        name: str,
+        kind: type[R],
+        given: Any,
+        caller: Caller,
+        do: Callable[[HostedSession, R], str],
     ) -> Reply:
         with self._refusals():
             body = kind.read(given)
-            with self._held(name) as served, self.shelf.bundle(name) as bundle:
-                what = do(served, body)
-                self.shelf.audit(caller.who, name, what, body.why or "")
-                found = served.description()
-            return Reply(200, _versioned(found), self._watched(served, bundle.future))
+            with self._held(name) as hosted, self.store.transaction(name) as transaction:
+                what = do(hosted, body)
+                self.store.audit(caller.who, name, what, body.why or "")
+                found = hosted.description()
+            return Reply(200, _versioned(found), self._watched(hosted, transaction.future))
 
     def close(self) -> None:
         """Let go of all sessions; the shelf stays open."""
@@ -465,47 +473,49 @@ class Sessions:
             if place is not None:
                 self._places.move_to_end(name)
                 return place
-        if self.shelf.card(name) is None:
+        if self.store.info(name) is None:
             raise UnknownSession(f"There is no session called {name!r}.")
         with self._mutex:
             return self._places.setdefault(name, _Place())
 
     @contextmanager
-    def _held(self, name: str, new: _New | None = None, *, looks: bool = False) -> Iterator[Served]:
+    def _held(
+        self, name: str, new: _New | None = None, *, looks: bool = False
+    ) -> Iterator[HostedSession]:
         """A session, opened, alone; let go of where the disk fails it. `looks`: as it is on disk
         will do, where nothing can be written.
         """
         with self._locked(name) as place:
-            served = place.served
-            if served is None or served.lost or not self.shelf.holds(name):
-                served = self._open(name, place, new, looks)
+            hosted = place.hosted
+            if hosted is None or hosted.lost or not self.store.holds(name):
+                hosted = self._open(name, place, new, looks)
             began = time.thread_time()
             try:
-                yield served
-                served.took(time.thread_time() - began)
+                yield hosted
+                hosted.took(time.thread_time() - began)
             except CheckpointError:
                 self._let_go(name, place)
                 raise
             except TidewolfError:
-                if not self.shelf.holds(name):  # refused after something was written
+                if not self.store.holds(name):  # refused after something was written
                     self._let_go(name, place)
                 raise
             except BaseException:
                 self._let_go(name, place)
                 raise
 
-    def _open(self, name: str, place: _Place, new: _New | None, looks: bool) -> Served:
+    def _open(self, name: str, place: _Place, new: _New | None, looks: bool) -> HostedSession:
         self._let_go(name, place)
         if place.broken is not None and time.monotonic() < place.broken[0]:
             raise type(place.broken[1])(str(place.broken[1]))
-        card = self.shelf.card(name)
-        if card is None:
+        info = self.store.info(name)
+        if info is None:
             self._forget(name, place)
             raise UnknownSession(f"There is no session called {name!r}.")
-        made = new[1] if new is not None and new[0] == card.description else None
+        built = new[1] if new is not None and new[0] == info.description else None
         try:
-            made = _made(card) if made is None else made
-            place.served = Served(self.shelf, card, made, self.limits, self.clock)
+            built = _built(info) if built is None else built
+            place.hosted = HostedSession(self.store, info, built, self.limits, self.clock)
         except UNREADABLE as error:
             place.broken = (time.monotonic() + BROKEN_FOR, error)
             raise
@@ -514,19 +524,19 @@ class Sessions:
         except CheckpointError:
             if not looks:
                 raise
-            assert made is not None
-            return Served(self.shelf, card, made, self.limits, self.clock, looks=True)
+            assert built is not None
+            return HostedSession(self.store, info, built, self.limits, self.clock, looks=True)
         place.broken = None
         self._count(opened=1)
         self._make_room()
-        return place.served
+        return place.hosted
 
     def _let_go(self, name: str, place: _Place) -> None:
-        served, place.served = place.served, None
-        if served is not None:
+        hosted, place.hosted = place.hosted, None
+        if hosted is not None:
             with suppress(TidewolfError):
-                served.session.close()
-            self.shelf.let_go(name)
+                hosted.session.close()
+            self.store.let_go(name)
 
     def _forget(self, name: str, place: _Place) -> None:
         place.gone = True
@@ -550,18 +560,18 @@ class Sessions:
                     place.lock.release()
                 most -= 1
 
-    def _after(self, served: Served) -> Future[None] | None:
+    def _after(self, hosted: HostedSession) -> Future[None] | None:
         """What an answer that was looked up waits for."""
-        return None if served.looks else self.shelf.flushed(served.name)
+        return None if hosted.looks else self.store.flushed(hosted.name)
 
-    def _watched(self, served: Served, future: Future[None] | None) -> Future[None] | None:
+    def _watched(self, hosted: HostedSession, future: Future[None] | None) -> Future[None] | None:
         """The same; where it fails, the session is opened again before its next use."""
         if future is None:
             return None
 
         def done(one: Future[None]) -> None:
             if one.cancelled() or one.exception() is not None:
-                served.lost = True
+                hosted.lost = True
                 self._count(failed_commits=1)
 
         future.add_done_callback(done)
@@ -579,30 +589,30 @@ class Sessions:
 
     def _without_session(self, name: str, given: Any, error: CheckpointError) -> Reply:
         """A decision where the session's rows cannot be read."""
-        card = self.shelf.card(name)
-        if card is None:
+        info = self.store.info(name)
+        if info is None:
             raise UnknownSession(f"There is no session called {name!r}.")
         body = DecisionRequest.read(given)
-        number = card.rounds if body.round is None else body.round - 1
-        settings, made = Settings.shown(card.settings), _made(card)
-        entries = made.entries
+        number = info.rounds if body.round is None else body.round - 1
+        settings, built = Settings.shown(info.settings), _built(info)
+        entries = built.entries
         said = None if body.unavailable is None else entries.unavailable(body.unavailable)
-        out = entries_out(made.K, Known(unavailable=said))
-        fallback, want = settings.fallback, wanted(settings)
-        static = to_numpy(made.K.center) if fallback is None else np.array(fallback)
-        rungs = [
-            Rung("learner", lambda: None, without=f"The session cannot be opened: {error}"),
-            *([] if want.point is None else [wanted_rung(want)]),
-            Rung("last", lambda: self._last_noted(name, settings)),
-            Rung("static", lambda: static.reshape(-1)),
+        out = entries_out(built.K, RoundInfo(unavailable=said))
+        fallback, override = settings.fallback, chosen_override(settings)
+        static = to_numpy(built.K.center) if fallback is None else np.array(fallback)
+        fallbacks = [
+            Fallback("learner", lambda: None, without=f"The session cannot be opened: {error}"),
+            *([] if override.point is None else [override_fallback(override)]),
+            Fallback("last", lambda: self._last_note(name, settings)),
+            Fallback("static", lambda: static.reshape(-1)),
         ]
-        chosen = descend(rungs, out, entries.names)
-        self._decided(chosen.source, True)
-        x = chosen.point.reshape(made.K.shape)
+        chosen = descend(fallbacks, out, entries.names)
+        self._count_decision(chosen.source, True)
+        x = chosen.point.reshape(built.K.shape)
         answer = {
             "round": number + 1,
             "decision": entries.named(x),
-            "paths": made.paths(x),
+            "paths": built.paths(x),
             "previous": None,
             "moved": None,
             "mode": settings.mode,
@@ -611,9 +621,9 @@ class Sessions:
         }
         return Reply(200, _versioned(answer))
 
-    def _last_noted(self, name: str, settings: Settings) -> Any:
+    def _last_note(self, name: str, settings: Settings) -> Any:
         with suppress(TidewolfError):
-            for row in self.shelf.last_rounds(name, 1):
+            for row in self.store.last_rounds(name, 1):
                 note = Note.decode(row.note)
                 if note is not None and note.era == len(settings.eras):
                     return note.decision
@@ -631,22 +641,22 @@ def _most(given: int) -> int:
     return given
 
 
-def _made(card: Card) -> Made:
+def _built(info: SessionInfo) -> Built:
     """What a session's description makes, as it is on disk."""
     try:
-        return Description.read(card.description).made()
+        return Description.read(info.description).build()
     except InvalidInput as error:
         raise BrokenFile(
-            f"What the session {card.name} is made of was changed on disk: {error} Go back to an "
+            f"What the session {info.name} is made of was changed on disk: {error} Go back to an "
             "earlier copy."
         ) from None
 
 
-def _in_list(card: Card) -> dict[str, Any]:
-    settings = Settings.shown(card.settings)
+def _in_list(info: SessionInfo) -> dict[str, Any]:
+    settings = Settings.shown(info.settings)
     return {
-        "name": card.name,
-        "rounds": card.rounds,
+        "name": info.name,
+        "rounds": info.rounds,
         "mode": settings.mode,
         "learner": settings.learner,
     }

@@ -62,7 +62,7 @@ def line(values: Sequence[float | None], width: float, height: float) -> Spark:
     half = min(width / 60, width / (4 * len(values)))
     dash = f"m{_text(-half)} 0h{_text(2 * half)}"
     begun = alone = False
-    for start, stop in _stretches(len(values), MOST):
+    for start, stop in _segments(len(values), MOST):
         here = [v for v in map(_finite, values[start:stop]) if v is not None]
         if not here:
             parts += [dash] * alone
@@ -102,7 +102,7 @@ def sticks(values: Sequence[float | None], width: float, height: float) -> Spark
     if not known:
         return Spark("")
     parts = []
-    for start, stop in _stretches(len(values), MOST):
+    for start, stop in _segments(len(values), MOST):
         top = max((v for v in map(_finite, values[start:stop]) if v is not None), default=0.0)
         if top > 0.0:
             x = width * (start + stop) / (2 * len(values))
@@ -128,7 +128,7 @@ def _share(value: float, low: float, high: float) -> float:
     return (value / 2 - low / 2) / span if span > 0.0 else 0.5
 
 
-def _stretches(count: int, most: int) -> Iterator[tuple[int, int]]:
+def _segments(count: int, most: int) -> Iterator[tuple[int, int]]:
     """`count` places in at most `most` stretches of about the same length."""
     parts = min(count, most)
     for i in range(parts):

@@ -36,7 +36,7 @@ ANYBODY = Caller("anonymous", "writer", "")
 """Who calls where no tokens are set."""
 
 
-class Known(NamedTuple):
+class TokenRecord(NamedTuple):
     """A token that is known, by its hash."""
 
     digest: bytes
@@ -49,7 +49,7 @@ class Tokens:
 
     Parameters
     ----------
-    known : iterable of Known
+    known : iterable of TokenRecord
         Hashes, and who brings them.
 
     Examples
@@ -62,7 +62,7 @@ class Tokens:
     True
     """
 
-    def __init__(self, known: Iterable[Known] = ()) -> None:
+    def __init__(self, known: Iterable[TokenRecord] = ()) -> None:
         self._known = tuple(known)
 
     @classmethod
@@ -136,7 +136,7 @@ class Tokens:
             raise InvalidInput(
                 f"{source} has no token: a line is TOKEN, or ROLE TOKEN, or ROLE PREFIX TOKEN NAME."
             )
-        return cls(Known(digest, caller) for digest, caller in found.items())
+        return cls(TokenRecord(digest, caller) for digest, caller in found.items())
 
     def __bool__(self) -> bool:
         return bool(self._known)

@@ -19,11 +19,11 @@ import numpy as np
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.errors import TidewolfError
 from tidewolf.core.feedback import Bandit
-from tidewolf.durable.shelf import Shelf
 from tidewolf.evaluation.warm_up import kind_of_set
-from tidewolf.methods.turns import takes_late
-from tidewolf.service.description import Description, Made
+from tidewolf.methods.events import takes_late
+from tidewolf.service.description import Built, Description
 from tidewolf.session import Session
+from tidewolf.storage.session_store import SessionStore
 
 MOST_SESSIONS = 1000
 """Sessions of a store whose descriptions are read at the start."""
@@ -33,37 +33,37 @@ _WARM: set[Hashable] = set()
 """Kinds of sessions that have played here."""
 
 
-def warm_up(made: Made) -> None:
+def warm_up(built: Built) -> None:
     """Play a few rounds of this learner in memory, unless one of its kind has; errors are left to
     the session's own rounds.
     """
-    kind = type(made.learner), made.learner.needs, kind_of_set(made.K)
+    kind = type(built.learner), built.learner.needs, kind_of_set(built.K)
     if kind in _WARM:
         return
     _WARM.add(kind)
     with suppress(TidewolfError):
-        start = made.learner.load(made.learner.save(made.learner.begin()))  # as a store gives it
-        session = Session(made.learner, start)
+        start = built.learner.load(built.learner.save(built.learner.begin()))  # as a store gives it
+        session = Session(built.learner, start)
         for number in range(3):
             session.play()
             _observe(session, number)
-        if takes_late(made.learner):
+        if takes_late(built.learner):
             session.play(round=4)
             _observe(session, 4)
             _observe(session, 3)
         session.play()
 
 
-def warm_store(shelf: Shelf) -> None:
+def warm_store(store: SessionStore) -> None:
     """Warm up every kind of session that is kept, up to `MOST_BUILT` kinds."""
     found = set[Hashable]()
-    for card in shelf.cards(most=MOST_SESSIONS):
+    for info in store.infos(most=MOST_SESSIONS):
         with suppress(Exception):  # deleted meanwhile, or damaged: its own requests say so
-            text = getattr(shelf.card(card.name), "description", "")
+            text = getattr(store.info(info.name), "description", "")
             kind = _kind_of_text(json.loads(text))
             if kind not in found and len(found) < MOST_BUILT:
                 found.add(kind)
-                warm_up(Description.read(text).made())
+                warm_up(Description.read(text).build())
 
 
 def _kind_of_text(said: Any) -> Hashable:

@@ -1,10 +1,10 @@
 """Convex sets: one abstract class, and five capabilities that a set may have.
 
-A set is written by giving `shape`, `center`, `radius`, `excess` and either `lmo` (a dense answer,
-checked for membership on every call of the machinery) or `answer` (a structured one, trusted; then
-`atom` makes a member a vertex of the same kind). `Projectable` adds an exact projection,
-`Polyhedral` a linear description for exact solvers, `Relaxable` a cheap superset, `Compiled` an
-oracle that compiled loops can call, `CostlyMembership` a check of vertices that is
+A set is written by giving `shape`, `center`, `radius`, `infeasibility` and either `lmo` (a dense
+answer, checked for membership on every call of the machinery) or `answer` (a structured one,
+trusted; then `atom` makes a member a vertex of the same kind). `Projectable` adds an exact
+projection, `Polyhedral` a linear description for exact solvers, `Relaxable` a cheap superset,
+`Compiled` an oracle that compiled loops can call, `CostlyMembership` a check of vertices that is
 cheap where that of points is costly.
 """
 
@@ -87,8 +87,8 @@ def _check_vertex(method: Any) -> Any:
                 "The excess of a vertex is that of what `answer` or `atom` of this set gave, not "
                 f"of {shown(vertex)}."
             )
-        excess: float = method(self, vertex)
-        return excess
+        infeasibility: float = method(self, vertex)
+        return infeasibility
 
     return checked
 
@@ -98,7 +98,7 @@ _WRAPPERS = {
     "atom": _check_point,
     "norm": _check_point,
     "tangent": _silence_warnings,
-    "vertex_excess": _check_vertex,
+    "vertex_infeasibility": _check_vertex,
 }
 
 
@@ -148,7 +148,7 @@ class ConvexSet(Value, ABC):
     """A convex compact set of arrays of one shape, touched through a linear minimiser.
 
     Abstract. A set of one's own is a frozen dataclass that says `shape`, `center`, `radius`,
-    `excess`, `examples` and `lmo`; `tidewolf.testing.check_set` puts it through the laws.
+    `infeasibility`, `examples` and `lmo`; `tidewolf.testing.check_set` puts it through the laws.
 
     Examples
     --------
@@ -159,7 +159,7 @@ class ConvexSet(Value, ABC):
     ...     shape = (1,)
     ...     center = property(lambda K: np.array([K.high / 2]))
     ...     radius = property(lambda K: K.high / 2)
-    ...     def excess(K, x):
+    ...     def infeasibility(K, x):
     ...         return max(0.0, float(-x[0]), float(x[0]) - K.high)
     ...     def lmo(K, direction):
     ...         return np.where(direction < 0, K.high, 0.0)
@@ -178,9 +178,9 @@ class ConvexSet(Value, ABC):
             )
         own = cls.__dict__.get("center")
         if isinstance(own, property) and own.fget and not own.__isabstractmethod__:
-            kept = _kept_center(own.fget)
-            kept.__set_name__(cls, "center")
-            setattr(cls, "center", kept)  # noqa: B010  a property to type checkers
+            cached = _cached_center(own.fget)
+            cached.__set_name__(cls, "center")
+            setattr(cls, "center", cached)  # noqa: B010  a property to type checkers
         # what an oracle is asked is checked here, once for all sets
         for name, checked in _WRAPPERS.items():
             if name in cls.__dict__:
@@ -254,7 +254,7 @@ class ConvexSet(Value, ABC):
         return as_direction(direction, self.shape)
 
     @abstractmethod
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         """0 for members, else the largest violated inequality or equation of the set's description,
         or a distance; the class says which.
         """
@@ -290,11 +290,12 @@ class ConvexSet(Value, ABC):
                 f"The oracle of {type(self).__name__} answered with shape {tuple(point.shape)}; "
                 f"its points have shape {self.shape}."
             )
-        excess = self.excess(point)
-        if excess > membership_tolerance(point, self.radius):
+        infeasibility = self.infeasibility(point)
+        if infeasibility > membership_tolerance(point, self.radius):
             raise OracleError(
                 f"The oracle of {type(self).__name__} answered a point outside its set: excess "
-                f"{excess:.3g}. Its lmo or its excess is wrong; `tidewolf.testing.check_set` "
+                f"{infeasibility:.3g}. Its lmo or its excess is wrong; "
+                "`tidewolf.testing.check_set` "
                 "tells which."
             )
         return Answer(Dense(like(point, direction)))
@@ -359,15 +360,15 @@ class InnerSets(Check):
         return tuple(value) if tables else None
 
 
-def _kept_center(center: Callable[[Any], Array]) -> cached_property[Array]:
+def _cached_center(center: Callable[[Any], Array]) -> cached_property[Array]:
     """A center that is computed once and read-only, as `to` needs it to move it."""
 
     @wraps(center)
-    def kept(K: Any) -> Array:
+    def cached(K: Any) -> Array:
         x = center(K)
         return frozen(namespace(x).asarray(x, copy=True))
 
-    return cached_property(kept)
+    return cached_property(cached)
 
 
 class Projectable(ABC):
@@ -495,8 +496,8 @@ class CompiledGeometry(Compiled):
 
     tangents: ClassVar[Kernel[None]]
     """tangents(d, count, floats, ints, out): the first `count` rows of d within aff(K)"""
-    point_excess: ClassVar[Kernel[float]]
-    """point_excess(x, floats, ints): as `excess`"""
+    point_infeasibility: ClassVar[Kernel[float]]
+    """point_excess(x, floats, ints): as `infeasibility`"""
 
     @property
     @abstractmethod
@@ -512,11 +513,15 @@ class CompiledGeometry(Compiled):
 
 
 class CostlyMembership(ABC):
-    """A set whose `excess` is costly: runs prove membership by the combination a state holds."""
+    """A set whose `infeasibility` is costly: runs prove membership by the combination a state
+    holds.
+    """
 
     @abstractmethod
-    def vertex_excess(self, vertex: Vertex) -> float:
-        """At least the `excess` of the vertex; cheap for the oracle's answers and the center."""
+    def vertex_infeasibility(self, vertex: Vertex) -> float:
+        """At least the `infeasibility` of the vertex; cheap for the oracle's answers and the
+        center.
+        """
 
 
 def require_floating(reference: Any) -> None:

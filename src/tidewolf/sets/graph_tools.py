@@ -70,9 +70,9 @@ def away(
     """
     network = list(links)
     _require_nodes(network, source, target)
-    outward = leading_away(network, source=source, lengths=lengths)
-    on_the_way = _on_the_way([network[i] for i in outward], source, target, network)
-    return [outward[i] for i in on_the_way]
+    shortest_path_dag = leading_away(network, source=source, lengths=lengths)
+    on_the_way = _on_the_way([network[i] for i in shortest_path_dag], source, target, network)
+    return [shortest_path_dag[i] for i in on_the_way]
 
 
 @validated

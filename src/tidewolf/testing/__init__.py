@@ -1,4 +1,4 @@
-"""Laws to run on your own sets, functions and learners: each check raises `LawBroken` with one
+"""Laws to run on your own sets, functions and learners: each check raises `CheckFailed` with one
 sentence, or says nothing.
 """
 

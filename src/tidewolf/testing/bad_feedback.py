@@ -36,8 +36,8 @@ def bad_feedback(learner: Learner[Any], stream: Stream, t: int, state: Any) -> d
     return bad | _bad_full_information(stream, whole, x, left)
 
 
-def _bad_first_order(seen: FirstOrder, x: Array, left: int) -> dict[str, Any]:
-    good = seen._replace(violation=1.0, constraint_slope=1.0)
+def _bad_first_order(feedback: FirstOrder, x: Array, left: int) -> dict[str, Any]:
+    good = feedback._replace(violation=1.0, constraint_slope=1.0)
     bad: dict[str, Any] = {}
     for name in ("loss_gradient", "constraint_gradient"):
         bad[f"a NaN in the {name}"] = good._replace(**{name: x * math.nan})

@@ -24,19 +24,19 @@ import numpy as np
 from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import as_point, eps_of, is_array, like, namespace, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import InvalidInput, LawBroken, NotSupported, WrongType
+from tidewolf.core.errors import CheckFailed, InvalidInput, NotSupported, WrongType
 from tidewolf.core.randomness import generator
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.functions.chain import chained
-from tidewolf.testing.laws import (
-    Kept,
+from tidewolf.testing.checks import (
+    OnPass,
     as_floats,
+    check,
     format_point,
-    law,
     require,
     require_equality_of,
-    run_laws,
+    run_checks,
 )
 
 _LOOKED_AT = 16
@@ -44,7 +44,7 @@ _LOOKED_AT = 16
 
 
 def check_function(
-    f: Batch, *, seed: int = 0, points: Sequence[Array] | None = None, kept: Kept | None = None
+    f: Batch, *, seed: int = 0, points: Sequence[Array] | None = None, on_pass: OnPass | None = None
 ) -> None:
     """Try every law of functions on a batch of them.
 
@@ -57,12 +57,12 @@ def check_function(
     points : sequence of array, optional
         At least two points, which and whose mixtures are tried; functions with a `domain` need
         them, and so does an `exp_concavity` that holds on a bounded set only. None: random points.
-    kept : callable, optional
+    on_pass : callable, optional
         Told the name of every law that is kept, as it is tried.
 
     Raises
     ------
-    LawBroken
+    CheckFailed
         At the first law that is broken, with the law and the numbers.
     InvalidInput
         Where there is no round, or no points of the domain are given.
@@ -85,12 +85,12 @@ def check_function(
     if len(f) == 0:
         raise InvalidInput(f"check_function needs a batch with at least one round; {f!r} has none.")
     if type(f).fields is Batch.fields and not is_dataclass(f):
-        raise LawBroken(
+        raise CheckFailed(
             f"{type(f).__name__} has no settings to print and compare: make it a dataclass, or "
             "define fields()."
         )
     trial = FunctionTrial(f, _points(f, seed, points), seed)
-    run_laws(FUNCTION_LAWS, trial, type(f).__name__, kept)
+    run_checks(FUNCTION_CHECKS, trial, type(f).__name__, on_pass)
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class FunctionTrial:
         )
 
 
-@law("it prints and compares as what it is")
+@check("it prints and compares as what it is")
 def function_prints_and_compares(trial: FunctionTrial) -> None:
     f = trial.f
     require(repr(f).startswith(type(f).__name__), f"its repr is {f!r}")
@@ -151,7 +151,7 @@ def function_prints_and_compares(trial: FunctionTrial) -> None:
     require(f != f[:0], "f[:0] is equal to f")
 
 
-@law("answers have the size, library and dtype of the question and are finite")
+@check("answers have the size, library and dtype of the question and are finite")
 def answers_fit(trial: FunctionTrial) -> None:
     f = trial.f
     for x in trial.xs:
@@ -180,7 +180,7 @@ def answers_fit(trial: FunctionTrial) -> None:
         )
 
 
-@law("rounds taken apart and joined are the same functions")
+@check("rounds taken apart and joined are the same functions")
 def rounds_can_be_joined(trial: FunctionTrial) -> None:
     f, x = trial.f, trial.xs[0]
     whole = chained([f[t : t + 1] for t in range(len(f))])
@@ -200,7 +200,7 @@ def rounds_can_be_joined(trial: FunctionTrial) -> None:
         require(close, f"their {what} differ")
 
 
-@law("what it is given stays unchanged")
+@check("what it is given stays unchanged")
 def points_stay_unchanged(trial: FunctionTrial) -> None:
     f, x = trial.f, trial.xs[0]
     mine, weights = like(_numbers(x).reshape(f.shape).copy(), x), like(trial.weights(), x)
@@ -223,7 +223,7 @@ def points_stay_unchanged(trial: FunctionTrial) -> None:
         )
 
 
-@law("the same question gets the same answer")
+@check("the same question gets the same answer")
 def same_point_same_values(trial: FunctionTrial) -> None:
     f, x = trial.f, trial.xs[-1]
     w = trial.weights()
@@ -238,7 +238,7 @@ def same_point_same_values(trial: FunctionTrial) -> None:
     require(np.array_equal(f.slopes(x), f.slopes(x)), "slopes differ between two calls")
 
 
-@law("f[s:e] is rounds s to e of f")
+@check("f[s:e] is rounds s to e of f")
 def views_agree(trial: FunctionTrial) -> None:
     f, k = trial.f, len(trial.f)
     for s, e in {(0, k), (0, 0), (0, 1), (k - 1, k), (k // 2, k), (k // 3, k - k // 3)}:
@@ -263,7 +263,7 @@ def views_agree(trial: FunctionTrial) -> None:
                 require(off <= trial.tolerance, f"{name} of {rounds} is off by {off:.3g}")
 
 
-@law("values_at(points) is each round's value at its own point")
+@check("values_at(points) is each round's value at its own point")
 def rounds_have_points_of_their_own(trial: FunctionTrial) -> None:
     f, pick = trial.f, generator(trial.seed, "points of their own")
     for _ in range(3):
@@ -281,7 +281,7 @@ def rounds_have_points_of_their_own(trial: FunctionTrial) -> None:
         require(off <= trial.tolerance, f"it is off by {off:.3g}")
 
 
-@law("every round is convex")
+@check("every round is convex")
 def convex(trial: FunctionTrial) -> None:
     rng = generator(trial.seed, "segments")
     for i, x in enumerate(trial.xs):
@@ -297,7 +297,7 @@ def convex(trial: FunctionTrial) -> None:
             )
 
 
-@law("f_t(z) >= f_t(x) + <grad f_t(x), z - x>")
+@check("f_t(z) >= f_t(x) + <grad f_t(x), z - x>")
 def subgradients_support(trial: FunctionTrial) -> None:
     for i, x in enumerate(trial.flat):
         support = trial.values[i, trial.looked_at] + (trial.flat - x) @ trial.gradients[i].T
@@ -310,7 +310,7 @@ def subgradients_support(trial: FunctionTrial) -> None:
         )
 
 
-@law("pieces are at most the round's value, the largest equal, and piece_gradients are theirs")
+@check("pieces are at most the round's value, the largest equal, and piece_gradients are theirs")
 def limits_have_gradients(trial: FunctionTrial) -> None:
     f, x = trial.f, trial.xs[-1]
     if f.pieces(x) is None:
@@ -329,7 +329,7 @@ def limits_have_gradients(trial: FunctionTrial) -> None:
     require(over <= slack, f"from {format_point(x)} a limit is {over:.3g} below its gradient")
 
 
-@law("subgradient(x, w) is the weighted sum of the rounds' subgradients")
+@check("subgradient(x, w) is the weighted sum of the rounds' subgradients")
 def weights_add_up(trial: FunctionTrial) -> None:
     w, u, k = trial.weights(), trial.weights("more weights"), len(trial.f)
     some = np.where(np.isin(np.arange(k), trial.looked_at), w, 0.0)
@@ -352,7 +352,7 @@ def weights_add_up(trial: FunctionTrial) -> None:
         )
 
 
-@law("gradients are the rounds' subgradients, those that subgradient weighs")
+@check("gradients are the rounds' subgradients, those that subgradient weighs")
 def gradients_are_the_rounds(trial: FunctionTrial) -> None:
     w, k = trial.weights(), len(trial.f)
     for x in trial.xs:
@@ -361,7 +361,7 @@ def gradients_are_the_rounds(trial: FunctionTrial) -> None:
         require(off <= trial.tolerance, f"under the same weights they differ by {k * off:.3g}")
 
 
-@law("slopes are the norms of the rounds' subgradients")
+@check("slopes are the norms of the rounds' subgradients")
 def slopes_are_norms(trial: FunctionTrial) -> None:
     for x, gradients in zip(trial.xs, trial.gradients, strict=True):
         slopes, norms = trial.f.slopes(x)[trial.looked_at], np.linalg.norm(gradients, axis=1)
@@ -373,7 +373,7 @@ def slopes_are_norms(trial: FunctionTrial) -> None:
         )
 
 
-@law("exp(-exp_concavity f_t) is concave")
+@check("exp(-exp_concavity f_t) is concave")
 def exp_concave(trial: FunctionTrial) -> None:
     alpha, rng = trial.f.exp_concavity, generator(trial.seed, "segments")
     if alpha is None:
@@ -397,7 +397,7 @@ def exp_concave(trial: FunctionTrial) -> None:
             )
 
 
-@law("total() is the sum over the rounds")
+@check("total() is the sum over the rounds")
 def total_is_the_sum(trial: FunctionTrial) -> None:
     f = trial.f
     if isinstance(f, LinearTotal):
@@ -410,7 +410,9 @@ def total_is_the_sum(trial: FunctionTrial) -> None:
         require(gap <= trial.tolerance * len(f), f"they differ by {gap:.3g}")
 
 
-@law("halfspaces() hold where every value is at most 0, row by row below the round they come from")
+@check(
+    "halfspaces() hold where every value is at most 0, row by row below the round they come from"
+)
 def halfspaces_say_the_same(trial: FunctionTrial) -> None:
     f = trial.f
     if not isinstance(f, PiecewiseLinear):
@@ -432,7 +434,7 @@ def halfspaces_say_the_same(trial: FunctionTrial) -> None:
         )
 
 
-@law("epigraph() has the pieces of every round, and their largest is its value")
+@check("epigraph() has the pieces of every round, and their largest is its value")
 def epigraph_says_the_same(trial: FunctionTrial) -> None:
     f = trial.f
     if not isinstance(f, PiecewiseLinear):
@@ -450,7 +452,7 @@ def epigraph_says_the_same(trial: FunctionTrial) -> None:
         require(off <= tolerance, f"at {x} the largest piece of a round is off by {off:.3g}")
 
 
-FUNCTION_LAWS = (
+FUNCTION_CHECKS = (
     function_prints_and_compares,
     answers_fit,
     points_stay_unchanged,

@@ -15,7 +15,7 @@ from tidewolf.core.feedback import Bandit
 from tidewolf.core.types import Array
 from tidewolf.loop import Played, play
 from tidewolf.methods.base import Learner
-from tidewolf.testing.laws import format_point, require
+from tidewolf.testing.checks import format_point, require
 
 
 @dataclass(frozen=True)

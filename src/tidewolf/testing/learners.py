@@ -10,7 +10,8 @@
     bad feedback is refused at once, and the state goes on as if it had not come
     what is known before a round stays with its state, and is nothing to whoever has no use for it
     a saved state does not grow with the rounds, and other settings refuse it
-    feedback may come late, of other points than were decided, or never        testing/late_laws.py
+    feedback may come late, of other points than were decided, or never
+    testing/late_checks.py
 
 Rounds are those of the stream given, or of a small hostile one: losses that turn round, limits that
 oppose them, zeros, one huge round.
@@ -34,9 +35,9 @@ from tidewolf.core.feedback import (
     FullInformation,
     bandit,
 )
-from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.randomness import generator
+from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.core.values import fingerprint
 from tidewolf.functions import Affine, Batch, Capacity, Linear
@@ -44,20 +45,20 @@ from tidewolf.loop import Played, play
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.sets.base import membership_tolerance
 from tidewolf.testing.bad_feedback import bad_feedback, first_order_at
-from tidewolf.testing.late_laws import (
-    arriving_at_once_is_in_order,
-    late_rounds_are_played,
-    order_within_a_batch_is_nothing,
-)
-from tidewolf.testing.laws import (
-    Kept,
+from tidewolf.testing.checks import (
+    OnPass,
     as_floats,
+    check,
     format_point,
-    law,
     raises,
     require,
     require_value,
-    run_laws,
+    run_checks,
+)
+from tidewolf.testing.late_checks import (
+    arriving_at_once_is_in_order,
+    late_rounds_are_played,
+    order_within_a_batch_is_nothing,
 )
 from tidewolf.testing.learner_trial import LearnerTrial, bits_of, points_of, require_same
 
@@ -79,7 +80,11 @@ first: an active set breathes.
 
 
 def check_learner(
-    learner: Learner[Any], stream: Stream | None = None, *, seed: int = 0, kept: Kept | None = None
+    learner: Learner[Any],
+    stream: Stream | None = None,
+    *,
+    seed: int = 0,
+    on_pass: OnPass | None = None,
 ) -> None:
     """Try every law of learners on one of them.
 
@@ -91,12 +96,12 @@ def check_learner(
         At least two rounds to try it on. None: a small hostile stream on its set.
     seed : int, default 0
         Where that stream starts; odd seeds have capacities, even ones half-spaces.
-    kept : callable, optional
+    on_pass : callable, optional
         Told the name of every law that is kept, as it is tried.
 
     Raises
     ------
-    LawBroken
+    CheckFailed
         At the first law that is broken, with the law and the numbers.
     InvalidInput
         Where the stream does not fit the learner, or is shorter than two rounds.
@@ -104,7 +109,7 @@ def check_learner(
     Examples
     --------
     >>> learner = tw.LyapunovDescent(tw.sets.Simplex(2), horizon=12)
-    >>> tw.testing.check_learner(learner)  # says nothing: every law is kept
+    >>> tw.testing.check_learner(learner)  # says nothing: every check is on_pass
     """
     if not isinstance(learner, Learner):
         raise WrongType(
@@ -121,7 +126,7 @@ def check_learner(
             f"check_learner needs a stream of at least 2 rounds; this one has {len(stream)}."
         )
     trial = LearnerTrial(learner, stream)
-    run_laws(LEARNER_LAWS, trial, trial.name, kept)
+    run_checks(LEARNER_CHECKS, trial, trial.name, on_pass)
 
 
 def hostile_stream(K: HasLMO, rounds: int, seed: int) -> Stream:
@@ -155,14 +160,14 @@ def hostile_stream(K: HasLMO, rounds: int, seed: int) -> Stream:
     return Stream(Linear(like(C, K.center)), constraints)
 
 
-@law("it prints and compares as what it is")
+@check("it prints and compares as what it is")
 def learner_prints_and_compares(trial: LearnerTrial) -> None:
     learner = trial.learner
     require_value(learner, Learner)
     require(repr(learner).startswith(type(learner).__name__), f"its repr is {learner!r}")
 
 
-@law("a state is of its state_type, with arrays that are read-only")
+@check("a state is of its state_type, with arrays that are read-only")
 def states_are_read_only(trial: LearnerTrial) -> None:
     learner = trial.learner
     require(
@@ -176,15 +181,15 @@ def states_are_read_only(trial: LearnerTrial) -> None:
             require(not open_door, f"its {name} can be written to; set flags.writeable = False")
 
 
-@law("every action is a read-only member of the set")
+@check("every action is a read-only member of the set")
 def actions_are_members(trial: LearnerTrial) -> None:
     learner, state = trial.learner, trial.learner.start()
     for t in range(len(trial.stream)):
-        _require_member(learner.hard_set, learner.act(state, trial.stream.known(t)), t)
+        _require_member(learner.hard_set, learner.act(state, trial.stream.info(t)), t)
         state = trial.round(t, state).state
 
 
-@law(
+@check(
     "act gives the point of its state, as often as it is asked, and acts the same for the "
     "rounds to come"
 )
@@ -192,15 +197,15 @@ def acting_changes_nothing(trial: LearnerTrial) -> None:
     learner = trial.learner
     explores = learner.needs is Bandit
     for t, state in trial.moments:
-        before, known, k = learner.save(state), trial.stream.known(t), learner.rounds_left(state)
-        x = learner.act(state, known)
+        before, info, k = learner.save(state), trial.stream.info(t), learner.rounds_left(state)
+        x = learner.act(state, info)
         gave = points_of(trial.single[t], learner)[0]
         require(
             bits_of(x) == bits_of(gave),
             f"in round {t} it gives {format_point(x)}, and gave {format_point(gave)}",
         )
         for count in (1, (k + 1) // 2, k):
-            points = learner.acts(state, count, known)
+            points = learner.acts(state, count, info)
             require(
                 tuple(points.shape) == (count, *x.shape),
                 f"acts(state, {count}) has shape {tuple(points.shape)}",
@@ -213,8 +218,8 @@ def acting_changes_nothing(trial: LearnerTrial) -> None:
         require(learner.save(state) == before, f"act or acts changed the state of round {t}")
 
 
-@law("acts refuses more points than rounds_left, and none")
-def only_settled_points_are_given(trial: LearnerTrial) -> None:
+@check("acts refuses more points than rounds_left, and none")
+def only_committed_points_are_given(trial: LearnerTrial) -> None:
     learner = trial.learner
     for t, state in trial.moments:
         k = learner.rounds_left(state)
@@ -225,7 +230,7 @@ def only_settled_points_are_given(trial: LearnerTrial) -> None:
             )
 
 
-@law("t counts the rounds, calls the oracle's answers, and rounds_left is at least 1")
+@check("t counts the rounds, calls the oracle's answers, and rounds_left is at least 1")
 def rounds_and_calls_are_counted(trial: LearnerTrial) -> None:
     learner, before = trial.learner, trial.learner.start()
     for t, played in enumerate(trial.single, start=1):
@@ -248,7 +253,7 @@ def rounds_and_calls_are_counted(trial: LearnerTrial) -> None:
     )
 
 
-@law("calls stay within calls_per_round")
+@check("calls stay within calls_per_round")
 def calls_stay_within_their_share(trial: LearnerTrial) -> None:
     share = trial.learner.fields().get("calls_per_round")
     if share is None:
@@ -260,14 +265,14 @@ def calls_stay_within_their_share(trial: LearnerTrial) -> None:
         )
 
 
-@law("the same rounds give the same run")
+@check("the same rounds give the same run")
 def same_rounds_same_run(trial: LearnerTrial) -> None:
     require_same((trial.run, trial.played()), "played again")
-    twin = LearnerTrial(_twin(trial.learner), trial.stream)
-    require_same((trial.run, twin.run), "played by a learner of the same settings")
+    rebuilt = LearnerTrial(_rebuilt(trial.learner), trial.stream)
+    require_same((trial.run, rebuilt.run), "played by a learner of the same settings")
 
 
-@law("load(save(state)) goes on bit for bit")
+@check("load(save(state)) goes on bit for bit")
 def saved_states_go_on(trial: LearnerTrial) -> None:
     learner = trial.learner
     for _, state in trial.moments:
@@ -288,15 +293,15 @@ def saved_states_go_on(trial: LearnerTrial) -> None:
         require_same((trial.run[i + 1 :], resumed), f"saved and loaded after round {t}")
 
 
-@law("update leaves the old state as it was, whatever is done with the new one")
+@check("update leaves the old state as it was, whatever is done with the new one")
 def old_states_stay_good(trial: LearnerTrial) -> None:
     learner, rounds = trial.learner, len(trial.stream)
-    state, kept = learner.start(), []
+    state, on_pass = learner.start(), []
     for t in range(rounds):
         if t % 3 == 1:
-            kept.append((t, state, learner.save(state)))
+            on_pass.append((t, state, learner.save(state)))
         state = trial.round(t, state).state
-    for t, old, data in kept:
+    for t, old, data in on_pass:
         require(learner.save(old) == data, f"the state before round {t} is another after the run")
     for t, old in trial.moments:
         forward, backward = range(t, rounds), range(rounds - 1, t - 1, -1)
@@ -317,7 +322,7 @@ def old_states_stay_good(trial: LearnerTrial) -> None:
             )
 
 
-@law("feedback on k rounds at once does what it does one round at a time, up to rounding of sums")
+@check("feedback on k rounds at once does what it does one round at a time, up to rounding of sums")
 def blocks_are_rounds(trial: LearnerTrial) -> None:
     learner = trial.learner
     K = learner.hard_set
@@ -325,8 +330,8 @@ def blocks_are_rounds(trial: LearnerTrial) -> None:
     t, state = 0, learner.start()
     while t < len(trial.stream):
         k = min(learner.rounds_left(state), len(trial.stream) - t)
-        if (known := trial.stream.known(t)) is not None:
-            state = learner.informed(state, known)
+        if (info := trial.stream.info(t)) is not None:
+            state = learner.with_info(state, info)
         points = learner.acts(state, k)
         for i in range(k):
             x, alone = points[i, ...], points_of(trial.single[t + i], learner)[0]
@@ -380,7 +385,7 @@ def _seen_together(trial: LearnerTrial, t: int, points: Array) -> Feedback:
     return Bandit(*(namespace(points).concat(values) for values in zip(*alone, strict=True)))
 
 
-@law(
+@check(
     "bad feedback is refused at once with a TidewolfError, and the state goes on as if it had "
     "not come"
 )
@@ -403,7 +408,7 @@ def bad_feedback_is_refused(trial: LearnerTrial) -> None:
         require_same((trial.single[t:], again), f"after bad feedback in round {t}")
 
 
-@law(
+@check(
     "what is known before a round stays with the state, changes no old one, and is nothing to a "
     "learner that has no use for it"
 )
@@ -411,16 +416,16 @@ def what_is_known_stays_with_the_state(trial: LearnerTrial) -> None:
     learner = trial.learner
     told_of = _with_knowledge(trial.stream, learner.hard_set)
     for t, state in trial.moments:
-        before, known = learner.save(state), told_of.known(t) or Known()
-        told = learner.informed(state, known)
+        before, info = learner.save(state), told_of.info(t) or RoundInfo()
+        told = learner.with_info(state, info)
         require(isinstance(told, learner.state_type), f"informed gives a {type(told).__name__}")
         require(told.t == state.t, f"informed takes the round from {state.t} to {told.t}")
         require(learner.rounds_left(told) >= 1, f"no round is left once round {t} is known of")
         x = learner.act(told)
         _require_member(learner.hard_set, x, t)
         for way, other in (
-            ("act(state, known)", learner.act(state, known)),
-            ("acts(state, 1, known)", learner.acts(state, 1, known)[0, ...]),
+            ("act(state, known)", learner.act(state, info)),
+            ("acts(state, 1, known)", learner.acts(state, 1, info)[0, ...]),
             ("what load(save(informed)) plays", learner.act(learner.load(learner.save(told)))),
         ):
             same = bits_of(other) == bits_of(x)
@@ -428,10 +433,10 @@ def what_is_known_stays_with_the_state(trial: LearnerTrial) -> None:
         require(learner.save(state) == before, f"informed changed the state of round {t}")
     states = [learner.start(), *(played.state for played in trial.single[:-1])]
     useless = all(
-        learner.informed(state, told_of.known(t) or Known()) is state
+        learner.with_info(state, told_of.info(t) or RoundInfo()) is state
         for t, state in enumerate(states)
     )
-    if useless and trial.stream.known(0) is None:
+    if useless and trial.stream.info(0) is None:
         require_same((trial.run, list(play(learner, told_of))), "told what it has no use for")
 
 
@@ -449,7 +454,7 @@ def _with_knowledge(stream: Stream, K: HasLMO) -> Stream:
     )
 
 
-@law("a state saved under other settings, or broken, is refused")
+@check("a state saved under other settings, or broken, is refused")
 def other_settings_are_refused(trial: LearnerTrial) -> None:
     learner = trial.learner
     data = learner.save(trial.run[-1].state)
@@ -467,7 +472,7 @@ def other_settings_are_refused(trial: LearnerTrial) -> None:
         require(raises(TidewolfError, learner.load, broken), f"a state {what} was taken")
 
 
-@law("bound(record) states a number or a reason for having none, and no NaN")
+@check("bound(record) states a number or a reason for having none, and no NaN")
 def bounds_are_stated(trial: LearnerTrial) -> None:
     bound = trial.learner.bound(_record(trial.learner, trial.run, trial.stream))
     require(isinstance(bound, Bound), f"it is {bound!r}, no Bound")
@@ -477,20 +482,20 @@ def bounds_are_stated(trial: LearnerTrial) -> None:
         require(number is not None or bound.reason != "", f"its {name} is None without a reason")
 
 
-@law("rounds past the horizon are played, and a restart is said in a note")
+@check("rounds past the horizon are played, and a restart is said in a note")
 def the_horizon_may_be_passed(trial: LearnerTrial) -> None:
     learner = trial.learner
     horizon = learner.fields().get("horizon")
     if horizon is None or horizon > _PATIENCE:
         return
-    known, state = learner.notes(learner.start()), learner.start()
+    info, state = learner.notes(learner.start()), learner.start()
     for played in trial.endless():
         for i, x in enumerate(points_of(played, learner)):
             _require_member(learner.hard_set, x, state.t + i)
         state = played.state
         if state.t > 2 * horizon + _ROUNDS:
             break
-    added = [note for note in learner.notes(state) if note not in known]
+    added = [note for note in learner.notes(state) if note not in info]
     require(
         learner.anytime or len(added) > 0,
         f"after {state.t} rounds with a horizon of {horizon} there is no new note",
@@ -499,7 +504,7 @@ def the_horizon_may_be_passed(trial: LearnerTrial) -> None:
         require(note.endswith("."), f"the note {note!r} is no sentence")
 
 
-@law("a saved state does not grow with the rounds, but for those of an open block")
+@check("a saved state does not grow with the rounds, but for those of an open block")
 def states_do_not_grow(trial: LearnerTrial) -> None:
     learner, rounds = trial.learner, len(trial.stream)
     sizes: list[tuple[int, int]] = []
@@ -523,14 +528,14 @@ def states_do_not_grow(trial: LearnerTrial) -> None:
         require(state.t < _MOST_CYCLES * rounds, detail)
 
 
-LEARNER_LAWS = (
+LEARNER_CHECKS = (
     learner_prints_and_compares,
     actions_are_members,
     states_are_read_only,
     rounds_and_calls_are_counted,
     calls_stay_within_their_share,
     acting_changes_nothing,
-    only_settled_points_are_given,
+    only_committed_points_are_given,
     same_rounds_same_run,
     saved_states_go_on,
     old_states_stay_good,
@@ -553,9 +558,9 @@ def _require_member(K: HasLMO, x: Array, t: int) -> None:
         tuple(x.shape) == K.shape,
         f"in round {t} its shape is {tuple(x.shape)}, points have shape {K.shape}",
     )
-    excess = K.excess(x) if np.isfinite(as_floats(x)).all() else math.inf
-    if excess > membership_tolerance(x, K.radius):
-        require(False, f"in round {t} it is {format_point(x)}, with excess {excess:.3g}")
+    infeasibility = K.infeasibility(x) if np.isfinite(as_floats(x)).all() else math.inf
+    if infeasibility > membership_tolerance(x, K.radius):
+        require(False, f"in round {t} it is {format_point(x)}, with excess {infeasibility:.3g}")
     same = type(x) is type(K.center) and x.dtype == K.center.dtype
     require(
         same,
@@ -578,7 +583,7 @@ def _others(learner: Learner[Any]) -> Iterator[tuple[str, Learner[Any]]]:
                 continue
 
 
-def _twin(learner: Learner[Any]) -> Learner[Any]:
+def _rebuilt(learner: Learner[Any]) -> Learner[Any]:
     return type(learner)(**learner.fields())
 
 

@@ -13,13 +13,13 @@ from tidewolf.core.arrays import eps_of, like, norm
 from tidewolf.core.randomness import generator
 from tidewolf.core.types import Array, Floats
 from tidewolf.sets.base import ConvexSet, membership_tolerance
-from tidewolf.testing.laws import as_floats, require
+from tidewolf.testing.checks import as_floats, require
 
 _AXES = 24
 """Along how many axes of a large set directions are tried."""
 
 
-class Asked(NamedTuple):
+class OracleAnswer(NamedTuple):
     """A direction and the oracle's answer, in float64."""
 
     d: Floats
@@ -52,8 +52,8 @@ class SetTrial:
     def tangent(self, d: Floats) -> Floats:
         return as_floats(self.K.tangent(self.given(d)))
 
-    def excess(self, x: Floats) -> float:
-        return float(self.K.excess(self.given(x)))
+    def infeasibility(self, x: Floats) -> float:
+        return float(self.K.infeasibility(self.given(x)))
 
     def oracle_error(self, d: Floats) -> float:
         """By how much the oracle says that its answer may fall short."""
@@ -73,8 +73,8 @@ class SetTrial:
 
     def require_member(self, x: Floats, clause: str) -> None:
         """Break the law that is tried, unless x is a member; its excess is told after `clause`."""
-        excess = self.excess(x)
-        require(excess <= self.allowed(x), f"{clause} excess {excess:.3g}")
+        infeasibility = self.infeasibility(x)
+        require(infeasibility <= self.allowed(x), f"{clause} excess {infeasibility:.3g}")
 
     @cached_property
     def center(self) -> Floats:
@@ -122,8 +122,8 @@ class SetTrial:
         ]
 
     @cached_property
-    def answers(self) -> list[Asked]:
-        return [Asked(d, self.lmo(d)) for d in self.directions]
+    def answers(self) -> list[OracleAnswer]:
+        return [OracleAnswer(d, self.lmo(d)) for d in self.directions]
 
     @cached_property
     def members(self) -> list[Floats]:

@@ -39,15 +39,15 @@ from tidewolf.sets.base import (
     Relaxable,
     membership_tolerance,
 )
-from tidewolf.testing.laws import (
-    Kept,
+from tidewolf.testing.checks import (
+    OnPass,
     as_floats,
+    check,
     format_point,
-    law,
     raises,
     require,
     require_value,
-    run_laws,
+    run_checks,
 )
 from tidewolf.testing.set_trial import SetTrial
 
@@ -57,7 +57,7 @@ _SOLVER = 1e-6
 """What an LP solver's answer may be off, relative to the sizes in it."""
 
 
-def check_set(K: ConvexSet, *, seed: int = 0, kept: Kept | None = None) -> None:
+def check_set(K: ConvexSet, *, seed: int = 0, on_pass: OnPass | None = None) -> None:
     """Try every law of sets on one of them.
 
     Parameters
@@ -66,22 +66,22 @@ def check_set(K: ConvexSet, *, seed: int = 0, kept: Kept | None = None) -> None:
         The set, such as an instance of a class of your own.
     seed : int, default 0
         Where the random directions start.
-    kept : callable, optional
+    on_pass : callable, optional
         Told the name of every law that is kept, as it is tried.
 
     Raises
     ------
-    LawBroken
+    CheckFailed
         At the first law that is broken, with the law and the numbers.
     WrongType
         Where K is no set.
 
     Examples
     --------
-    >>> tw.testing.check_set(tw.sets.Simplex(3))  # says nothing: every law is kept
-    >>> laws = []
-    >>> tw.testing.check_set(tw.sets.Simplex(3), kept=laws.append)
-    >>> laws[0]
+    >>> tw.testing.check_set(tw.sets.Simplex(3))  # says nothing: every check is on_pass
+    >>> checks = []
+    >>> tw.testing.check_set(tw.sets.Simplex(3), on_pass=checks.append)
+    >>> checks[0]
     'center is a member'
     """
     if not isinstance(K, ConvexSet):
@@ -89,10 +89,10 @@ def check_set(K: ConvexSet, *, seed: int = 0, kept: Kept | None = None) -> None:
             f"check_set takes a set, an instance of a subclass of ConvexSet, not {K!r}."
         )
     trial = SetTrial(K, seed)
-    run_laws(SET_LAWS, trial, trial.name, kept)
+    run_checks(SET_CHECKS, trial, trial.name, on_pass)
 
 
-@law("its center is a read-only member")
+@check("its center is a read-only member")
 def center_is_a_member(trial: SetTrial) -> None:
     K = trial.K
     require(
@@ -106,7 +106,7 @@ def center_is_a_member(trial: SetTrial) -> None:
         require(not writeable, "the center can be written to; set center.flags.writeable = False")
 
 
-@law("its sizes are finite, not negative, and fit together")
+@check("its sizes are finite, not negative, and fit together")
 def sizes_make_sense(trial: SetTrial) -> None:
     K = trial.K
     for name in ("radius", "diameter"):
@@ -127,13 +127,13 @@ def sizes_make_sense(trial: SetTrial) -> None:
     )
 
 
-@law("what it is given stays unchanged and is not kept")
+@check("what it is given stays unchanged and is not kept")
 def directions_stay_unchanged(trial: SetTrial) -> None:
     K = trial.K
     calls: dict[str, Callable[[Array], Any]] = {
         "lmo": K.lmo,
         "tangent": K.tangent,
-        "excess": K.excess,
+        "infeasibility": K.infeasibility,
         "atom": K.atom,
     }
     if isinstance(K, Projectable):
@@ -151,13 +151,14 @@ def directions_stay_unchanged(trial: SetTrial) -> None:
             )
             if type(x) is np.ndarray:
                 require(x.flags.writeable, f"{name} made its input read-only")
-                kept = name in ("lmo", "project", "relax") and np.shares_memory(x, y)
+                on_pass = name in ("lmo", "project", "relax") and np.shares_memory(x, y)
                 require(
-                    not kept, f"{name} answered with memory of its input; answer with a new array"
+                    not on_pass,
+                    f"{name} answered with memory of its input; answer with a new array",
                 )
 
 
-@law("the oracle's answer is a member")
+@check("the oracle's answer is a member")
 def answers_are_members(trial: SetTrial) -> None:
     K = trial.K
     for d, v in trial.answers:
@@ -169,7 +170,7 @@ def answers_are_members(trial: SetTrial) -> None:
         trial.require_member(v, f"the answer to {format_point(d)} is {format_point(v)}, with")
 
 
-@law("the same direction gets the same answer")
+@check("the same direction gets the same answer")
 def same_direction_same_answer(trial: SetTrial) -> None:
     for d, v in trial.answers:
         again = trial.lmo(d)
@@ -179,7 +180,7 @@ def same_direction_same_answer(trial: SetTrial) -> None:
         )
 
 
-@law("no member is better than the oracle's answer")
+@check("no member is better than the oracle's answer")
 def answers_are_best(trial: SetTrial) -> None:
     for d, v in trial.answers:
         best = min(trial.members, key=lambda z, d=d: float(np.vdot(d, z)))  # type: ignore[misc]
@@ -191,7 +192,7 @@ def answers_are_best(trial: SetTrial) -> None:
         )
 
 
-@law("a warm start is worth its word: the same answer each time, and as good as its error says")
+@check("a warm start is worth its word: the same answer each time, and as good as its error says")
 def warm_starts_do_no_harm(trial: SetTrial) -> None:
     warm = None
     for d, v in trial.answers:
@@ -213,7 +214,7 @@ def warm_starts_do_no_harm(trial: SetTrial) -> None:
         warm = first.warm
 
 
-@law("the oracle is as good as a linear program over its description, and no better")
+@check("the oracle is as good as a linear program over its description, and no better")
 def answers_match_the_linear_program(trial: SetTrial) -> None:
     if not isinstance(trial.K, Polyhedral):
         return
@@ -232,7 +233,7 @@ def answers_match_the_linear_program(trial: SetTrial) -> None:
         )
 
 
-@law("no member is farther from the center than radius")
+@check("no member is farther from the center than radius")
 def radius_bounds(trial: SetTrial) -> None:
     K = trial.K
     far = [_farthest(trial, trial.center, d) for d in trial.normals("far", 3)]
@@ -244,7 +245,7 @@ def radius_bounds(trial: SetTrial) -> None:
         )
 
 
-@law("the center is inside the set, wherever it is not flat")
+@check("the center is inside the set, wherever it is not flat")
 def center_is_inside(trial: SetTrial) -> None:
     for d in [*trial.normals("inside", 3), *trial.axes]:
         along = trial.tangent(d)
@@ -261,7 +262,7 @@ def center_is_inside(trial: SetTrial) -> None:
         )
 
 
-@law("moved to another dtype, its center is of that dtype")
+@check("moved to another dtype, its center is of that dtype")
 def center_moves(trial: SetTrial) -> None:
     reference = np.zeros(1, dtype=np.float32)
     found = trial.K.to(reference).center.dtype
@@ -271,7 +272,7 @@ def center_moves(trial: SetTrial) -> None:
     )
 
 
-@law("no two members are farther apart than diameter")
+@check("no two members are farther apart than diameter")
 def diameter_bounds(trial: SetTrial) -> None:
     K = trial.K
     for d, v in trial.answers:
@@ -284,7 +285,7 @@ def diameter_bounds(trial: SetTrial) -> None:
             )
 
 
-@law("tangent is an orthogonal projection")
+@check("tangent is an orthogonal projection")
 def tangent_projects(trial: SetTrial) -> None:
     a, b = trial.normals("tangents", 2)
     Ta, Tb = trial.tangent(a), trial.tangent(b)
@@ -306,7 +307,7 @@ def tangent_projects(trial: SetTrial) -> None:
     )
 
 
-@law(
+@check(
     "members differ along the tangent space only, so that tangent(d) has the same best members as d"
 )
 def tangent_keeps_the_answer(trial: SetTrial) -> None:
@@ -324,7 +325,7 @@ def tangent_keeps_the_answer(trial: SetTrial) -> None:
         )
 
 
-@law("dimension is the rank of tangent")
+@check("dimension is the rank of tangent")
 def dimension_is_the_rank(trial: SetTrial) -> None:
     K, n = trial.K, math.prod(trial.K.shape)
     if n <= _SMALL:
@@ -337,8 +338,8 @@ def dimension_is_the_rank(trial: SetTrial) -> None:
         )
 
 
-@law("excess is 0 for members and positive for others")
-def excess_tells_members(trial: SetTrial) -> None:
+@check("excess is 0 for members and positive for others")
+def infeasibility_tells_members(trial: SetTrial) -> None:
     for z in trial.members:
         trial.require_member(z, f"the member {format_point(z)} has")
     for d in trial.normals("outside", 6):
@@ -350,13 +351,14 @@ def excess_tells_members(trial: SetTrial) -> None:
             length = norm(out)
             if length > math.sqrt(trial.eps) * norm(d):
                 x = (trial.lmo(along) if out is along else trial.center) - trial.size * out / length
-                excess = trial.excess(x)
+                infeasibility = trial.infeasibility(x)
                 require(
-                    excess > trial.allowed(x), f"{format_point(x)}, {kind}, has excess {excess:.3g}"
+                    infeasibility > trial.allowed(x),
+                    f"{format_point(x)}, {kind}, has excess {infeasibility:.3g}",
                 )
 
 
-@law("the ball of radius inner_radius around the center, within the affine hull, is in the set")
+@check("the ball of radius inner_radius around the center, within the affine hull, is in the set")
 def inner_ball_is_inside(trial: SetTrial) -> None:
     K = trial.K
     if not K.inner_radius:
@@ -370,7 +372,7 @@ def inner_ball_is_inside(trial: SetTrial) -> None:
             trial.require_member(x, clause)
 
 
-@law("answers come in the library and floating dtype of the direction")
+@check("answers come in the library and floating dtype of the direction")
 def answers_keep_the_dtype(trial: SetTrial) -> None:
     K = trial.K
     for dtype in (np.float32, np.float64):
@@ -384,12 +386,12 @@ def answers_keep_the_dtype(trial: SetTrial) -> None:
         v = K.answer(d).vertex.dense(d)
         require(not v.flags.writeable, "the answer can be written to")
         require(
-            float(K.excess(v)) <= membership_tolerance(v, K.radius),
-            f"the {v.dtype} answer has excess {K.excess(v):.3g}",
+            float(K.infeasibility(v)) <= membership_tolerance(v, K.radius),
+            f"the {v.dtype} answer has excess {K.infeasibility(v):.3g}",
         )
 
 
-@law("lmo takes whole numbers and refuses what is no direction")
+@check("lmo takes whole numbers and refuses what is no direction")
 def directions_are_looked_at(trial: SetTrial) -> None:
     """Only where `lmo` is ours: a set that brings its own gets directions the machinery has looked
     at.
@@ -419,7 +421,7 @@ def directions_are_looked_at(trial: SetTrial) -> None:
         )
 
 
-@law("a structured answer agrees with its dense point")
+@check("a structured answer agrees with its dense point")
 def vertices_agree(trial: SetTrial) -> None:
     e, x = trial.normals("vertices", 2)
     room = trial.square_slack(e, x)
@@ -443,16 +445,16 @@ def vertices_agree(trial: SetTrial) -> None:
         require(np.array_equal(as_floats(start), x), "blend changed the point it was given")
 
 
-@law("its compiled oracle gives the vertex of `answer`")
+@check("its compiled oracle gives the vertex of `answer`")
 def compiled_oracles_agree(trial: SetTrial) -> None:
     K = trial.K
     if not isinstance(K, Compiled):
         return
     for d in trial.directions:
-        vertex, twin = K.answer(d).vertex, K.minimiser(d)
+        vertex, rebuilt = K.answer(d).vertex, K.minimiser(d)
         require(
-            type(vertex) is Sparse and vertex.key() == twin.key(),
-            f"in direction {format_point(d)} it is {format_point(twin.dense(d))}, and `answer` "
+            type(vertex) is Sparse and vertex.key() == rebuilt.key(),
+            f"in direction {format_point(d)} it is {format_point(rebuilt.dense(d))}, and `answer` "
             f"gives {format_point(vertex.dense(d))}",
         )
 
@@ -463,7 +465,7 @@ def lengths(gram: Floats) -> Floats:
     return np.asarray(squares[:, None] - 2.0 * gram + squares[None, :])
 
 
-@law("a table of answers agrees with their dense points")
+@check("a table of answers agrees with their dense points")
 def tables_agree(trial: SetTrial) -> None:
     e, reference = trial.normals("tables", 1)[0], trial.given(trial.center)
     vertices = [
@@ -494,7 +496,7 @@ def tables_agree(trial: SetTrial) -> None:
         require(same, f"find gives row {found} for a vertex that was appended")
 
 
-@law("project gives the nearest member")
+@check("project gives the nearest member")
 def projections_are_nearest(trial: SetTrial) -> None:
     K = trial.K
     if not isinstance(K, Projectable):
@@ -518,7 +520,7 @@ def projections_are_nearest(trial: SetTrial) -> None:
             )
 
 
-@law("no projection of a far point is better than the oracle's answer")
+@check("no projection of a far point is better than the oracle's answer")
 def answers_match_the_projection(trial: SetTrial) -> None:
     if not isinstance(trial.K, Projectable):
         return
@@ -534,7 +536,7 @@ def answers_match_the_projection(trial: SetTrial) -> None:
             )
 
 
-@law("relax is a projection that keeps members and brings no point farther from any member")
+@check("relax is a projection that keeps members and brings no point farther from any member")
 def relaxations_come_no_farther(trial: SetTrial) -> None:
     K = trial.K
     if not isinstance(K, Relaxable):
@@ -564,7 +566,7 @@ def relaxations_come_no_farther(trial: SetTrial) -> None:
             )
 
 
-@law("it is the product of its factors, and their sizes are those of the set")
+@check("it is the product of its factors, and their sizes are those of the set")
 def factors_make_the_set(trial: SetTrial) -> None:
     K, parts, n = trial.K, trial.K.factors, math.prod(trial.K.shape)
     if parts is None:
@@ -619,7 +621,7 @@ def factors_make_the_set(trial: SetTrial) -> None:
         )
 
 
-@law("its names, where entries have some, are different texts, one for each entry")
+@check("its names, where entries have some, are different texts, one for each entry")
 def names_name_entries(trial: SetTrial) -> None:
     K, entries = trial.K, math.prod(trial.K.shape)
     names = K.names
@@ -634,12 +636,12 @@ def names_name_entries(trial: SetTrial) -> None:
         require(found == [i], f"{name!r}, the name of entry {i}, stands for {found}")
 
 
-@law("it prints and compares as what it is")
+@check("it prints and compares as what it is")
 def set_prints_and_compares(trial: SetTrial) -> None:
     require_value(trial.K, ConvexSet)
 
 
-SET_LAWS = (
+SET_CHECKS = (
     center_is_a_member,
     sizes_make_sense,
     directions_stay_unchanged,
@@ -654,7 +656,7 @@ SET_LAWS = (
     tangent_projects,
     tangent_keeps_the_answer,
     dimension_is_the_rank,
-    excess_tells_members,
+    infeasibility_tells_members,
     inner_ball_is_inside,
     answers_keep_the_dtype,
     directions_are_looked_at,

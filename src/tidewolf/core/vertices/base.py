@@ -115,17 +115,17 @@ class Atoms(ABC):
             )
         with self.lock:
             table = self if count == len(self) else self.only(np.arange(count))
-            table._push(vertex)
+            table._append(vertex)
         return table
 
     def only(self, rows: NDArray) -> Atoms:
         """A new table holding just these rows, in this order."""
         table = self.vertices[0].table()
         for row in rows:
-            table._push(self.vertices[int(row)])
+            table._append(self.vertices[int(row)])
         return table
 
-    def _push(self, vertex: Vertex) -> None:
+    def _append(self, vertex: Vertex) -> None:
         row = len(self)
         if row == len(self.gram):
             grown = np.zeros((2 * row, 2 * row))

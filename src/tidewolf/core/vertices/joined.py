@@ -109,7 +109,7 @@ class JoinedAtoms(Atoms):
     def _store(self, vertex: Vertex, row: int) -> None:
         assert isinstance(vertex, Joined)
         for table, part in zip(self.inside, vertex.vertices, strict=True):
-            table._push(part)
+            table._append(part)
         self._set_products(
             row, np.sum([table.gram[row, : row + 1] for table in self.inside], axis=0)
         )

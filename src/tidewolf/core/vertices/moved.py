@@ -60,7 +60,7 @@ class MovedAtoms(Atoms):
 
     def _store(self, vertex: Vertex, row: int) -> None:
         assert isinstance(vertex, Moved)
-        self.inside._push(vertex.vertex)
+        self.inside._append(vertex.vertex)
         self._set_products(row, self.scale**2 * self.inside.gram[row, : row + 1])
 
     def inner(self, direction: Array, count: int) -> Floats:

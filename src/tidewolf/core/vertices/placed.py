@@ -56,7 +56,7 @@ class PlacedAtoms(Atoms):
     def only(self, rows: NDArray) -> Atoms:
         table = PlacedAtoms(self.home)
         for row in rows.tolist():
-            table._push(self.vertices[row])
+            table._append(self.vertices[row])
         return table
 
     def _store(self, vertex: Vertex, row: int) -> None:

@@ -182,7 +182,7 @@ class SparseAtoms(Atoms):
         if entries > len(self.indices):
             self.indices, self.values = _grown(self.indices, entries), _grown(self.values, entries)
 
-    def _push(self, vertex: Vertex) -> None:
+    def _append(self, vertex: Vertex) -> None:
         assert isinstance(vertex, Sparse)
         row, self.shape = self.filled, vertex.shape
         self.make_room(row + 1, int(self.starts[row]) + len(vertex.indices))

@@ -19,7 +19,7 @@ shorter last block, followed by no projection. These settings depend on the unit
 unless T is in the hundred thousands, and promise nothing before that: methods/steps/thresholds.py
 says from when on. `BanditPrimalDual` cures that.
 
-`promise()`, from the theorem's proof, where its condition holds, if some point keeps every
+`guarantee()`, from the theorem's proof, where its condition holds, if some point keeps every
 constraint, in expectation over the coins:
 
     regret    <= A + T mu G_f (1 + R/r),
@@ -106,10 +106,11 @@ class BanditPrimalDualConstants(PaperConstants):
                 setting="horizon",
             )
         shrunk = room_to_explore(K, self.mu(K, T))
-        if self.start is not None and (excess := self._excess(shrunk)) > 0.0:
+        if self.start is not None and (infeasibility := self._infeasibility(shrunk)) > 0.0:
             raise NotAMember(
                 "The starting point is not a member of the set shrunk by 1 - mu/r = "
-                f"{shrunk.factor:.6g}, which leaves room to explore: its excess is {excess:.3g}.",
+                f"{shrunk.factor:.6g}, which leaves room to explore: its excess is "
+                f"{infeasibility:.3g}.",
                 setting="start",
             )
 
@@ -125,7 +126,7 @@ class BanditPrimalDualConstants(PaperConstants):
             )
         return tuple(said)
 
-    def promise(self, K: ConvexSet, T: int, assumed: Assumed) -> Bound:
+    def guarantee(self, K: ConvexSet, T: int, assumed: Assumed) -> Bound:
         """What is known, in expectation, before the first of T rounds."""
         if K.dimension == 0:
             return Bound(0.0, 0.0)

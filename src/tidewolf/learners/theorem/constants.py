@@ -13,7 +13,7 @@ from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.settings import Check, Numbers
 from tidewolf.core.types import Array
 from tidewolf.core.values import Value
-from tidewolf.methods.clock import Restarting, StretchState
+from tidewolf.methods.clock import EpochState, Restarting
 from tidewolf.methods.projected import AsPrinted
 from tidewolf.methods.settings import warn_of
 from tidewolf.methods.steps.thresholds import TheoremSteps, frozen_at, frozen_sentence
@@ -57,16 +57,17 @@ class PaperConstants(Value, ABC):
 
     def require_start(self, K: HasLMO, T: int) -> None:
         """Refuse a start that is no member."""
-        if self.start is not None and (excess := self._excess(K)) > 0.0:
+        if self.start is not None and (infeasibility := self._infeasibility(K)) > 0.0:
             raise NotAMember(
-                f"The starting point is not a member of the set: its excess is {excess:.3g}.",
+                f"The starting point is not a member of the set: its excess is "
+                f"{infeasibility:.3g}.",
                 setting="start",
             )
 
-    def _excess(self, K: HasLMO) -> float:
+    def _infeasibility(self, K: HasLMO) -> float:
         """Of the start, 0 within rounding."""
-        excess = K.excess(self.start)
-        return excess if excess > membership_tolerance(self.start, K.radius) else 0.0
+        infeasibility = K.infeasibility(self.start)
+        return infeasibility if infeasibility > membership_tolerance(self.start, K.radius) else 0.0
 
     def distance(self, K: HasLMO) -> float:
         """From the center to the start."""
@@ -123,7 +124,7 @@ class Constants(Check):
         """Nothing: a theorem is named in Python alone."""
 
 
-class WithConstants(Restarting[StretchState]):
+class WithConstants(Restarting[EpochState]):
     """Abstract: learners that can play with the constants of their theorem, too."""
 
     calls_per_round: float | None
@@ -143,7 +144,7 @@ class WithConstants(Restarting[StretchState]):
     @property
     def assumed(self) -> Assumed:
         """The slopes and sizes that were given; zeros where none was."""
-        return Assumed(*self.given_slopes.known)
+        return Assumed(*self.given_slopes.initial)
 
     @property
     def first_point(self) -> Array | None:
@@ -170,11 +171,11 @@ class WithConstants(Restarting[StretchState]):
             frozen = self.constants.frozen(self.K, self.horizon)
             warn_of(self.concerns, frozen, type(self).__name__)
 
-    def notes(self, state: StretchState) -> tuple[str, ...]:
+    def notes(self, state: EpochState) -> tuple[str, ...]:
         return (*self.concerns, *super().notes(state))
 
 
-class WithTheorem(WithConstants[StretchState]):
+class WithTheorem(WithConstants[EpochState]):
     """Abstract: those of them whose theorem speaks of slopes alone."""
 
     constants_type: ClassVar[type[PaperConstants]]

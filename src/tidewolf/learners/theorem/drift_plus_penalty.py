@@ -14,8 +14,9 @@ floor(T^{1/2}) with a shorter last block, followed by no projection; the project
 distance first. These settings depend on the units and stand still unless T is in the hundred
 thousands: methods/steps/thresholds.py says from when on. `DriftPlusPenalty` cures that.
 
-`promise()` holds on every interval whose constraints some point keeps, with |x - y| <= sqrt(3 eps)
-and every step exact; `bound` and `bound_between` are the measured ones of methods/steps/drift.py.
+`guarantee()` holds on every interval whose constraints some point keeps, with |x - y| <= sqrt(3
+eps) and every step exact; `bound` and `bound_between` are the measured ones of
+methods/steps/drift.py.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from typing import final
 from tidewolf.core.oracle import HasLMO
 from tidewolf.learners.theorem.constants import Assumed, PaperConstants
 from tidewolf.methods.base import Bound
-from tidewolf.methods.steps.drift_blocks import DriftSteps, promise_on_intervals
+from tidewolf.methods.steps.drift_blocks import DriftSteps, guarantee_on_intervals
 from tidewolf.methods.steps.slopes import Slopes, unit_length
 from tidewolf.methods.steps.thresholds import paper_tolerance
 
@@ -44,8 +45,8 @@ class DriftPlusPenaltyConstants(PaperConstants):
     def concerns(self, K: HasLMO, T: int, assumed: Assumed) -> tuple[str, ...]:
         return tuple(self.frozen_concerns(K, T))
 
-    def promise(self, K: HasLMO, T: int, slopes: Slopes) -> Bound:
+    def guarantee(self, K: HasLMO, T: int, slopes: Slopes) -> Bound:
         """What is known before the first of T rounds."""
         R = unit_length(K)
         distance = math.sqrt(paper_tolerance(T, R))
-        return promise_on_intervals(T, self.steps(K, T, slopes), distance, R, slopes)
+        return guarantee_on_intervals(T, self.steps(K, T, slopes), distance, R, slopes)

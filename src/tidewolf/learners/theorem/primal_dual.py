@@ -15,7 +15,7 @@ distance first. These settings depend on the units, stand still unless T is in t
 thousands, and promise nothing before that: methods/steps/thresholds.py says from when on.
 `PrimalDual` cures that.
 
-`promise()`, from the theorem's proof, where its condition holds, and if some point keeps every
+`guarantee()`, from the theorem's proof, where its condition holds, and if some point keeps every
 constraint:
 
     regret    <= A = 2R^2/eta + (G_f^2 + 4 G_g^2 R^2) eta b T + sqrt(3 eps) (G_f + G_g/4) T
@@ -60,7 +60,7 @@ class PrimalDualConstants(PaperConstants):
             )
         return tuple(said)
 
-    def promise(self, K: HasLMO, T: int, assumed: Assumed) -> Bound:
+    def guarantee(self, K: HasLMO, T: int, assumed: Assumed) -> Bound:
         """What is known before the first of T rounds."""
         R, G_f, G_g = K.radius, assumed.G_f, assumed.G_g
         if not condition_at(T, R, G_g):

@@ -1,6 +1,6 @@
 """How advisers are asked: at once, unless whoever asks says otherwise.
 
-    with asking(ask):   state = learner.settled(state)
+    with asking(ask):   state = learner.committed(state)
 
 `ask(name, adviser, args)` is what `adviser.propose(*args)` gives, or None: then it sleeps in this
 round, and its state stays as it was. With a deadline, or once somebody failed, it is asked
@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from tidewolf.core.arrays import is_array
 from tidewolf.core.errors import InvalidInput
-from tidewolf.core.known import is_present
+from tidewolf.core.round_info import is_present
 from tidewolf.methods.advice.base import Adviser, Proposals
 
 Ask: TypeAlias = Callable[[str, Adviser, tuple[Any, ...]], Proposals | None]
@@ -66,7 +66,7 @@ def naming_who_fails(name: str, adviser: Adviser, args: tuple[Any, ...]) -> Prop
 _ASK: ContextVar[Ask | None] = ContextVar("ask", default=None)
 
 
-def asked(name: str, adviser: Adviser, *args: Any) -> Proposals | None:
+def proposals_of(name: str, adviser: Adviser, *args: Any) -> Proposals | None:
     """What an adviser proposes; None where it sleeps."""
     ask = _ASK.get()
     return adviser.propose(*args) if ask is None else ask(name, adviser, args)
@@ -86,7 +86,7 @@ class asking:
 
 
 @contextmanager
-def sleeping(names: Collection[str]) -> Iterator[None]:
+def skipping(names: Collection[str]) -> Iterator[None]:
     """Those of these names sleep, and the others are asked as they are."""
     if not names or _ASK.get() is not None:  # who asks otherwise knows who sleeps
         yield

@@ -12,8 +12,8 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
 from tidewolf.core.feedback import FirstOrder, FullInformation
-from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Int64s
 from tidewolf.core.values import Value
 from tidewolf.core.vertices import Vertex
@@ -37,7 +37,7 @@ class Proposals(NamedTuple):
 
     Examples
     --------
-    >>> adviser, K = tw.advice.Named("incumbent"), tw.sets.Simplex(2)
+    >>> adviser, K = tw.experts.Named("incumbent"), tw.sets.Simplex(2)
     >>> adviser.propose(K, adviser.start(K), None, 0, 0, ()).points
     (None,)
     """
@@ -54,25 +54,25 @@ class Adviser(Value, ABC):
 
     An adviser of your own says what its members are called (`names`), whether it wants to be asked
     when it is known what the round will be like (`waits`; else it is asked right after the round
-    before, with `known=None`), and proposes a point for each of its names. Who raises an error
+    before, with `info=None`), and proposes a point for each of its names. Who raises an error
     sleeps in that round of a session.
 
     Examples
     --------
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True, eq=False, repr=False)
-    ... class Planner(tw.advice.Adviser):
+    ... class Planner(tw.experts.Adviser):
     ...     share: float = 0.5
     ...     names, waits = ("planner",), False
     ...     def start(self, K):
     ...         return ()  # what it remembers: nothing
-    ...     def observe(self, K, state, seen, x):
+    ...     def observe(self, K, state, feedback, x):
     ...         return state
-    ...     def propose(self, K, state, known, t, budget, vertices):
-    ...         return tw.advice.Proposals((np.array([self.share, 1.0 - self.share]),), state)
+    ...     def propose(self, K, state, info, t, budget, vertices):
+    ...         return tw.experts.Proposals((np.array([self.share, 1.0 - self.share]),), state)
     >>> session = tw.Session(tw.Ensemble(tw.sets.Simplex(2), advice=[Planner(0.9)]))
     >>> session.observe(costs=[0.0, 1.0])
-    >>> "planner" in [part.name for part in session.explain().members if part.present]
+    >>> "planner" in [part.name for part in session.explain().experts if part.present]
     True
     """
 
@@ -99,23 +99,25 @@ class Adviser(Value, ABC):
         """The state before the first round; refuses a set that it cannot advise on."""
 
     @abstractmethod
-    def observe(self, K: HasLMO, state: Any, seen: FullInformation | FirstOrder, x: Array) -> Any:
+    def observe(
+        self, K: HasLMO, state: Any, feedback: FullInformation | FirstOrder, x: Array
+    ) -> Any:
         """The state after these rounds, in which x was played."""
 
     def observe_round(
-        self, K: HasLMO, state: Any, seen: FullInformation | FirstOrder, x: Array, number: int
+        self, K: HasLMO, state: Any, feedback: FullInformation | FirstOrder, x: Array, number: int
     ) -> Any:
         """`observe`, with the number of the first of these rounds, from 0: rounds may come late
         and out of order.
         """
-        return self.observe(K, state, seen, x)
+        return self.observe(K, state, feedback, x)
 
     @abstractmethod
     def propose(
         self,
         K: HasLMO,
         state: Any,
-        known: Known | None,
+        info: RoundInfo | None,
         t: int,
         budget: int,
         vertices: tuple[Vertex, ...],

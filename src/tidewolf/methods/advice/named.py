@@ -20,8 +20,8 @@ import numpy as np
 from tidewolf.core.arrays import as_point, frozen, is_array, like, norm, to_numpy
 from tidewolf.core.errors import WrongType
 from tidewolf.core.feedback import FirstOrder, FullInformation
-from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.settings import Text
 from tidewolf.core.types import Array
 from tidewolf.core.vertices import Vertex
@@ -63,9 +63,9 @@ class Named(Adviser):
 
     Examples
     --------
-    >>> K, adviser = tw.sets.Simplex(2), tw.advice.Named("incumbent")
-    >>> known = tw.Known(advice={"incumbent": [0.25, 0.75]})
-    >>> adviser.propose(K, adviser.start(K), known, 0, 1, ()).points
+    >>> K, adviser = tw.sets.Simplex(2), tw.experts.Named("incumbent")
+    >>> info = tw.RoundInfo(advice={"incumbent": [0.25, 0.75]})
+    >>> adviser.propose(K, adviser.start(K), info, 0, 1, ()).points
     (array([0.25, 0.75]),)
     """
 
@@ -83,7 +83,7 @@ class Named(Adviser):
         return NamedState(Pool.start(K, 1))
 
     def observe(
-        self, K: HasLMO, state: NamedState, seen: FullInformation | FirstOrder, x: Array
+        self, K: HasLMO, state: NamedState, feedback: FullInformation | FirstOrder, x: Array
     ) -> NamedState:
         return state
 
@@ -91,12 +91,12 @@ class Named(Adviser):
         self,
         K: HasLMO,
         state: NamedState,
-        known: Known | None,
+        info: RoundInfo | None,
         t: int,
         budget: int,
         vertices: tuple[Vertex, ...],
     ) -> Proposals:
-        z = self._point(K, known)
+        z = self._point(K, info)
         if z is None:
             return Proposals((None,), state)
         nearby = _nudged(K, z)
@@ -104,9 +104,9 @@ class Named(Adviser):
             return Proposals((nearby,), state._replace(waits=False))
         return self._brought_in(K, state, z, budget, vertices)
 
-    def _point(self, K: HasLMO, known: Known | None) -> Array | None:
+    def _point(self, K: HasLMO, info: RoundInfo | None) -> Array | None:
         """The point that is known, in the library of the set's own; None where there is none."""
-        advice = None if known is None else known.advice
+        advice = None if info is None else info.advice
         given: Any = None if advice is None else advice.get(self.name)
         if given is None:
             return None
@@ -149,14 +149,14 @@ def _nudged(K: HasLMO, z: Array) -> Array | None:
     """A point that is a member but for the rounding of its numbers, as a member: brought into
     aff(K), and a little towards the center; None where that is not enough.
     """
-    if K.excess(z) <= membership_tolerance(z, K.radius):
+    if K.infeasibility(z) <= membership_tolerance(z, K.radius):
         return z
     inside = K.center + K.tangent(z - K.center)
-    excess = K.excess(inside)
+    infeasibility = K.infeasibility(inside)
     r = K.inner_radius if isinstance(K, ConvexSet) else None
-    if 0.0 < excess <= NEAR * K.radius and r:
-        inside = inside + min(1.0, 2.0 * excess / r) * (K.center - inside)
+    if 0.0 < infeasibility <= NEAR * K.radius and r:
+        inside = inside + min(1.0, 2.0 * infeasibility / r) * (K.center - inside)
     near = norm(inside - z) <= 10.0 * NEAR * K.radius
-    if near and K.excess(inside) <= membership_tolerance(inside, K.radius):
+    if near and K.infeasibility(inside) <= membership_tolerance(inside, K.radius):
         return frozen(inside)
     return None

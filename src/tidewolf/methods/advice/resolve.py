@@ -36,8 +36,8 @@ from tidewolf.core.arrays import as_count, as_number, inner, ones
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.feedback import FirstOrder, FullInformation, require_full_information
-from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.settings import Check, Count, Flag
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.core.vertices import Vertex
@@ -140,7 +140,7 @@ class ResolveState(NamedTuple):
     """how old the newest data is in the coming round"""
     waiting: tuple[tuple[int, float], ...] = ()
     """numbers and times of rounds that are not told of yet"""
-    coming: int = 0
+    upcoming: int = 0
     """the round that was asked for last, perhaps not for the last time"""
     decided_lag: int = 1
     """how old the newest data was when the round before it was decided"""
@@ -170,12 +170,12 @@ class Resolve(Adviser):
     --------
     Three options, of which the cheapest may take at most half:
 
-    >>> K, adviser = tw.sets.Simplex(3), tw.advice.Resolve(headroom=0)
+    >>> K, adviser = tw.sets.Simplex(3), tw.experts.Resolve(headroom=0)
     >>> loss = tw.functions.Linear.one([2.0, 1.0, 0.0])
     >>> limit = tw.functions.Affine.one([0.0, 0.0, 1.0], 0.5)
     >>> from tidewolf.core.feedback import FullInformation
-    >>> seen = FullInformation(loss, limit)
-    >>> state = adviser.observe(K, adviser.start(K), seen, K.center)
+    >>> feedback = FullInformation(loss, limit)
+    >>> state = adviser.observe(K, adviser.start(K), feedback, K.center)
     >>> adviser.propose(K, state, None, 1, 0, ()).points
     (array([0. , 0.5, 0.5]),)
     """
@@ -241,19 +241,19 @@ class Resolve(Adviser):
         return self.columns or not isinstance(K, Polyhedral)
 
     def observe(
-        self, K: HasLMO, state: ResolveState, seen: FullInformation | FirstOrder, x: Array
+        self, K: HasLMO, state: ResolveState, feedback: FullInformation | FirstOrder, x: Array
     ) -> ResolveState:
-        return self.observe_round(K, state, seen, x, state.recent.newest + 1)
+        return self.observe_round(K, state, feedback, x, state.recent.newest + 1)
 
     def observe_round(
         self,
         K: HasLMO,
         state: ResolveState,
-        seen: FullInformation | FirstOrder,
+        feedback: FullInformation | FirstOrder,
         x: Array,
         number: int,
     ) -> ResolveState:
-        losses, constraints = require_full_information(seen, K.shape, MOST_ROUNDS)
+        losses, constraints = require_full_information(feedback, K.shape, MOST_ROUNDS)
         for t in range(len(losses)):
             one = losses[t : t + 1], constraints[t : t + 1]
             state = self._observed(state, *one, x, number + t)
@@ -264,7 +264,7 @@ class Resolve(Adviser):
     ) -> ResolveState:
         loss, limit = loss_of_program(loss, x), limit_of_program(limit, x)
         recent, drops = state.recent, state.drops
-        lag = state.lag if number >= state.coming else state.decided_lag
+        lag = state.lag if number >= state.upcoming else state.decided_lag
         before = recent.place(number - lag) if any(self.headroom) else None
         if before is not None:
             drops = drops.after(recent.rounds[before].limit, limit, x)
@@ -305,22 +305,22 @@ class Resolve(Adviser):
         self,
         K: HasLMO,
         state: ResolveState,
-        known: Known | None,
+        info: RoundInfo | None,
         t: int,
         budget: int,
         vertices: tuple[Vertex, ...],
     ) -> Proposals:
-        state = self._awaiting(state, known, t)
+        state = self._awaiting(state, info, t)
         if state.pool.vertices:
             pool, bases = with_vertices(state.pool, state.bases, vertices, t)
             state = state._replace(pool=pool, bases=bases)
-        rounds = self._rounds(K, state, known, t)
+        rounds = self._rounds(K, state, info, t)
         if not rounds:
             return Proposals((None,) * len(self.headroom), state)
         losses, limits = (chained(parts) for parts in zip(*rounds, strict=True))
         rooms = self._rooms(state, limits)
         task = Task(objective(losses, "Resolve"), half_spaces(limits), rooms)
-        if (out := entries_out(K, known)) is not None:
+        if (out := entries_out(K, info)) is not None:
             return self._around(K, state, task, out)
         if not state.pool.vertices:
             points, starts, solves = solve_each(self._solver(K), task, state.bases)
@@ -346,41 +346,41 @@ class Resolve(Adviser):
         points = (None if x is None else emptied(x, out) for x in found.points)
         return Proposals(tuple(points), state, 0, found.solves)
 
-    def _awaiting(self, state: ResolveState, known: Known | None, t: int) -> ResolveState:
+    def _awaiting(self, state: ResolveState, info: RoundInfo | None, t: int) -> ResolveState:
         """The state that waits for round t."""
         lag = min(max(1, t - state.recent.newest), MOST_LAG) if self.data == "last" else 1
-        if t != state.coming:
-            state = state._replace(coming=t, decided_lag=state.lag)
+        if t != state.upcoming:
+            state = state._replace(upcoming=t, decided_lag=state.lag)
         state = state._replace(lag=lag)
         if self._seconds is None:
             return state
-        time = None if known is None else known.time
+        time = None if info is None else info.time
         others = [each for each in state.waiting if each[0] != t][-MOST_PENDING:]
         waiting = others if time is None else [*others, (t, time)]
         return state._replace(time=time, waiting=tuple(waiting))
 
     def _rounds(
-        self, K: HasLMO, state: ResolveState, known: Known | None, t: int
+        self, K: HasLMO, state: ResolveState, info: RoundInfo | None, t: int
     ) -> tuple[tuple[Batch, Batch], ...]:
         """The functions to solve with; empty where they are not known."""
-        seen, last = state.recent.rounds, 0
+        feedback, last = state.recent.rounds, 0
         if self.data == "forecast":
-            told = None if known is None else known.forecast
+            told = None if info is None else info.forecast
             if told is None:
                 return ()
             loss, limit = _one_round(told, K)
             predicted = (loss_of_program(loss, state.x), limit_of_program(limit, state.x))
-            before = seen[max(0, len(seen) - self.window + 1) :] if self.window > 1 else ()
+            before = feedback[max(0, len(feedback) - self.window + 1) :] if self.window > 1 else ()
             return (*((r.loss, r.limit) for r in before), predicted)
         if self.data == "last":
-            last = len(seen)
+            last = len(feedback)
         elif isinstance(self.data, int):
             place = state.recent.place(t - self.data)
             last = 0 if place is None else place + 1
         else:
             last = self._nearest(state)
         first = max(0, last - self.window)
-        return tuple((r.loss, r.limit) for r in seen[first:last])
+        return tuple((r.loss, r.limit) for r in feedback[first:last])
 
     def _nearest(self, state: ResolveState) -> int:
         """How many rounds there are up to the one nearest to a duration ago; 0: none is near."""

@@ -28,7 +28,7 @@ class AdviceSetting(Check):
         if isinstance(value, Adviser):
             value = (value,)
         advisers = []
-        for item in as_items(value, what, "[tw.advice.Resolve()]"):
+        for item in as_items(value, what, "[tw.experts.Resolve()]"):
             if not isinstance(item, Adviser | str):
                 raise WrongType(
                     f"{what} must be advisers such as advice.Resolve(), or names of points that "
@@ -41,7 +41,7 @@ class AdviceSetting(Check):
         plain = isinstance(value, list) and all(type(item) in (int, str) for item in value)
         return tuple(value) if plain else None
 
-    def made(self, value: Any) -> tuple[Adviser, ...]:
+    def build(self, value: Any) -> tuple[Adviser, ...]:
         return tuple(_adviser(item) for item in value)
 
 

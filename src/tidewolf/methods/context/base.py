@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, TypeAlias
 
-from tidewolf.core.known import Known
+from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.core.values import Value
 
@@ -27,7 +27,7 @@ class Context(Value, ABC):
 
     Examples
     --------
-    >>> isinstance(tw.context.Season(96), tw.context.Context)
+    >>> isinstance(tw.experts.Season(96), tw.experts.Context)
     True
     """
 
@@ -35,7 +35,7 @@ class Context(Value, ABC):
     """how many cells there are, a whole number from 1; a field or a property of a subclass"""
 
     @abstractmethod
-    def features(self, known: Known | None, t: int) -> Features | None:
+    def features(self, info: RoundInfo | None, t: int) -> Features | None:
         """The cells of the coming round and their weights, at least 0 and with sum 1; None where
         they are not known.
 

@@ -13,7 +13,7 @@ import numpy as np
 from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import frozen, is_array, to_numpy
 from tidewolf.core.errors import InvalidInput, WrongShape
-from tidewolf.core.known import Known
+from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.settings import Count
 from tidewolf.core.types import Floats, NDArray
 from tidewolf.methods.context.base import Context, Features
@@ -34,10 +34,10 @@ class Categories(Context):
 
     Examples
     --------
-    >>> kinds = tw.context.Categories(3)
-    >>> kinds.features(tw.Known(context=2), 0)
+    >>> kinds = tw.experts.Categories(3)
+    >>> kinds.features(tw.RoundInfo(context=2), 0)
     (array([2]), array([1.]))
-    >>> kinds.features(tw.Known(context=[0.25, 0.0, 0.75]), 0)
+    >>> kinds.features(tw.RoundInfo(context=[0.25, 0.0, 0.75]), 0)
     (array([0, 2]), array([0.25, 0.75]))
     """
 
@@ -48,10 +48,10 @@ class Categories(Context):
         """One for each category."""
         return self.n
 
-    def features(self, known: Known | None, t: int) -> Features | None:
-        if known is None or known.context is None:
+    def features(self, info: RoundInfo | None, t: int) -> Features | None:
+        if info is None or info.context is None:
             return None
-        context = known.context
+        context = info.context
         if is_array(context):
             return self._weights(to_numpy(context))
         if not isinstance(context, int) or not 0 <= context < self.n:

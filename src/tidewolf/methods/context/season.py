@@ -20,7 +20,7 @@ import numpy as np
 from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import LARGEST_COUNT, as_count, frozen
 from tidewolf.core.errors import InvalidInput
-from tidewolf.core.known import Known
+from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.settings import Check, Count
 from tidewolf.methods.context.base import Context, Features
 
@@ -77,11 +77,11 @@ class Season(Context):
 
     Examples
     --------
-    >>> season = tw.context.Season(period=96, cells=8)
+    >>> season = tw.experts.Season(period=96, cells=8)
     >>> season.features(None, 6)                        # half way between the first two cells
     (array([0, 1]), array([0.5, 0.5]))
-    >>> noon = tw.Known(time="2026-03-01T12:00")
-    >>> tw.context.Season("1d", cells=4).features(noon, 0)
+    >>> noon = tw.RoundInfo(time="2026-03-01T12:00")
+    >>> tw.experts.Season("1d", cells=4).features(noon, 0)
     (array([2]), array([1.]))
     """
 
@@ -101,13 +101,13 @@ class Season(Context):
         """The period in seconds; None where it is a number of rounds."""
         return duration(self.period, "The period") if isinstance(self.period, str) else None
 
-    def features(self, known: Known | None, t: int) -> Features | None:
+    def features(self, info: RoundInfo | None, t: int) -> Features | None:
         if isinstance(self.period, int):
             place, rest = divmod((t % self.period) * self.cells, self.period)
             return self._between(place, rest / self.period)
-        if known is None or known.time is None or self.seconds is None:
+        if info is None or info.time is None or self.seconds is None:
             return None
-        share, place_of = math.modf(self.cells * ((known.time % self.seconds) / self.seconds))
+        share, place_of = math.modf(self.cells * ((info.time % self.seconds) / self.seconds))
         return self._between(int(place_of), share)
 
     def _between(self, place: int, share: float) -> Features:

@@ -29,5 +29,5 @@ class ContextSetting(Check):
     def read(self, value: Any) -> int | str | None:
         return value if type(value) in (int, str) else None
 
-    def made(self, value: Any) -> Context:
+    def build(self, value: Any) -> Context:
         return value if isinstance(value, Context) else Season(value)

@@ -52,7 +52,7 @@ class DriftSlopes(NamedTuple):
     """the same of the breached constraints"""
 
     @property
-    def known(self) -> Slopes:
+    def largest(self) -> Slopes:
         """The largest of a round or a block, at x or at y."""
         return Slopes(
             max(self.loss, self.steepest_loss), max(self.constraint, self.steepest_constraint)
@@ -78,15 +78,15 @@ def look_at_rounds(
     sums: DriftSums,
     slopes: DriftSlopes,
     given: Given,
-    seen: FullInformation,
+    feedback: FullInformation,
 ) -> Looked:
     """What these rounds add to the sums of their block, but for their constraints, and to the
     slopes; refused where a value, or a slope, is none to compute with.
     """
-    (losses, constraints), n = seen, seen.rounds
+    (losses, constraints), n = feedback, feedback.rounds
     one = ones(n, x)
     gradient = losses.subgradient(y, one)
-    G_f, G_g = slopes.known
+    G_f, G_g = slopes.largest
     tangent_part(K, "loss", gradient, n, given.loss, G_f)
     values = constraints.values(x)
     breached = to_numpy(values) > 0
@@ -133,7 +133,7 @@ class DriftSteps(NamedTuple):
     delta: float
 
 
-def promise_on_intervals(
+def guarantee_on_intervals(
     T: int, steps: DriftSteps, distance: float, R: float, slopes: Slopes
 ) -> Bound:
     """What holds beforehand on every interval of T rounds, |x - y| <= distance and every step

@@ -55,7 +55,7 @@ class Part(NamedTuple):
     """rounds that are yet to be told of, by their shares of it; None: as many as the push says"""
 
 
-class Push(NamedTuple):
+class StepGradient(NamedTuple):
     """A round's gradient, and the limits' part of it at the point that was played."""
 
     g: Array
@@ -71,7 +71,7 @@ class Push(NamedTuple):
     """rounds that were played and are yet to be told of"""
 
     @classmethod
-    def of(cls, weighed: Surrogate, x: Array, pending: int = 0) -> Push:
+    def of(cls, weighed: Surrogate, x: Array, pending: int = 0) -> StepGradient:
         """That of a surrogate, for a learner that stands at x."""
         value = weighed.penalty_value - weighed.penalty_offset
         P = weighed.penalty_gradient
@@ -79,41 +79,45 @@ class Push(NamedTuple):
 
 
 def descend_together(
-    parts: Sequence[Part], push: Push, scale: float, keep: float, factors: Factors | None = None
+    parts: Sequence[Part],
+    grad: StepGradient,
+    scale: float,
+    keep: float,
+    factors: Factors | None = None,
 ) -> list[tuple[Array, DescentSums]]:
     """Where each point goes before its ball, and its sums; |g|^2 > 0."""
     if factors is not None:
-        return _factors_together(parts, push, scale, keep, factors)
+        return _factors_together(parts, grad, scale, keep, factors)
     moved: list[tuple[Array, DescentSums]] = []
     for y, share, sums, reach, own in parts:
         assert not isinstance(reach, np.ndarray)
-        norm2, pending = share * share * push.norm2, push.pending if own is None else own
-        moved.append(descend(y, push.g, norm2, sums, reach, scale, share, pending))
-    if push.penalty_gradient is None:
+        norm2, pending = share * share * grad.norm2, grad.pending if own is None else own
+        moved.append(descend(y, grad.g, norm2, sums, reach, scale, share, pending))
+    if grad.penalty_gradient is None:
         return moved
-    back = _back(parts, moved, push)
+    back = _back(parts, moved, grad)
     if back <= 0.0:
         return moved
     softened = []
     for part, (y, sums) in zip(parts, moved, strict=True):
         step = (1.0 - keep) * back * 0.5 * part.share / sums.inverse_step
-        softened.append((y + step * push.penalty_gradient, sums))
+        softened.append((y + step * grad.penalty_gradient, sums))
     return softened
 
 
 def _factors_together(
-    parts: Sequence[Part], push: Push, scale: float, keep: float, factors: Factors
+    parts: Sequence[Part], grad: StepGradient, scale: float, keep: float, factors: Factors
 ) -> list[tuple[Array, DescentSums]]:
     """`descend_together` with a step for each factor of each point."""
-    P, steps = push.penalty_gradient, []
+    P, steps = grad.penalty_gradient, []
     for y, share, sums, reach, own in parts:
         assert isinstance(reach, np.ndarray)
-        pending = push.pending if own is None else own
-        steps.append(descend_in_factors(y, push.g, sums, reach, factors, scale, share, pending))
+        pending = grad.pending if own is None else own
+        steps.append(descend_in_factors(y, grad.g, sums, reach, factors, scale, share, pending))
     if P is not None:
-        past, square, held = -push.penalty_value, 0.0, False
+        past, square, held = -grad.penalty_value, 0.0, False
         for part, step in zip(parts, steps, strict=True):
-            found = past_limit(step.y, push.x, P, factors, step.etas)
+            found = past_limit(step.y, grad.x, P, factors, step.etas)
             past -= part.share * found.along
             square += part.share**2 * found.pulled
             held = held or found.held
@@ -124,15 +128,17 @@ def _factors_together(
     return [(step.y, step.sums) for step in steps]
 
 
-def _back(parts: Sequence[Part], moved: Sequence[tuple[Array, DescentSums]], push: Push) -> float:
+def _back(
+    parts: Sequence[Part], moved: Sequence[tuple[Array, DescentSums]], grad: StepGradient
+) -> float:
     """The share of the limits' steps that was too much, at most 1; shares add up to 1."""
-    P = push.penalty_gradient
+    P = grad.penalty_gradient
     assert P is not None
     norm2 = inner(P, P)
     if norm2 <= 0.0:
         return 0.0
-    past, square = -push.penalty_value, 0.0
+    past, square = -grad.penalty_value, 0.0
     for part, (y, sums) in zip(parts, moved, strict=True):
-        past -= part.share * inner(P, y - push.x)
+        past -= part.share * inner(P, y - grad.x)
         square += 0.5 / sums.inverse_step * part.share**2 * norm2
     return min(1.0, max(0.0, past) / square) if square > 0.0 else 0.0

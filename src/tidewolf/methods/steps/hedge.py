@@ -51,8 +51,8 @@ class Mixer(NamedTuple):
     """sigma"""
 
     @classmethod
-    def start(cls, members: int) -> Mixer:
-        return cls(frozen(np.zeros(members)))
+    def start(cls, experts: int) -> Mixer:
+        return cls(frozen(np.zeros(experts)))
 
     def in_units(self, unit: float) -> Mixer:
         """The same where losses are `unit` times as large."""
@@ -67,7 +67,7 @@ class Mixer(NamedTuple):
     @property
     def rate(self) -> float:
         """eta; infinite while nothing was lost."""
-        return log_members(len(self.totals)) / self.gap if self.gap > 0.0 else math.inf
+        return log_experts(len(self.totals)) / self.gap if self.gap > 0.0 else math.inf
 
     def weights(self, awake: Bools) -> Floats:
         """p among those awake, of whom there is one at least."""
@@ -101,6 +101,6 @@ def _log_of_sum(rate: float, behind: Floats) -> float:
         return math.log(float(np.exp(-rate * behind).sum()))
 
 
-def log_members(members: int) -> float:
+def log_experts(experts: int) -> float:
     """Lam; a mixer of one has nothing to choose, and any positive number will do."""
-    return math.log(max(members, 2))
+    return math.log(max(experts, 2))

@@ -43,7 +43,7 @@ from tidewolf.core.feedback import FirstOrder, limits_of, other_count
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods.base import Bound, LimitBound
 from tidewolf.methods.steps import lyapunov
-from tidewolf.methods.steps.lyapunov import EachLimit, Ledger, LyapunovWeights, Surrogate
+from tidewolf.methods.steps.lyapunov import DualState, EachLimit, LyapunovWeights, Surrogate
 from tidewolf.methods.steps.saddle import kept_possible
 from tidewolf.methods.steps.slopes import Slopes, slope_of_rounds, tangent_part
 
@@ -56,42 +56,42 @@ breach."""
 class LimitWeights(LyapunovWeights):
     """The same settings; how many limits there are is learned from the first round."""
 
-    def weigh(self, ledger: Ledger, block: FirstOrder) -> Surrogate:
-        seen = limits_of(block)
-        each = self._begun(seen.in_all) if ledger.each is None else ledger.each
-        if len(each.violations) != seen.in_all:
-            raise WrongShape(other_count(seen.in_all, len(each.violations)))
-        ledger, grad_f, loss_slopes = self._with_losses(ledger, block)
-        G, Q, which, n = each.slopes.copy(), each.violations.copy(), seen.which, block.rounds
-        gradients, breaches, impossible = list[Array](), np.zeros(len(which)), ledger.impossible
+    def weigh(self, dual: DualState, block: FirstOrder) -> Surrogate:
+        feedback = limits_of(block)
+        each = self._begun(feedback.in_all) if dual.each is None else dual.each
+        if len(each.violations) != feedback.in_all:
+            raise WrongShape(other_count(feedback.in_all, len(each.violations)))
+        dual, grad_f, loss_slopes = self._with_losses(dual, block)
+        G, Q, which, n = each.slopes.copy(), each.violations.copy(), feedback.which, block.rounds
+        gradients, breaches, impossible = list[Array](), np.zeros(len(which)), dual.impossible
         for row, i in enumerate(which.tolist()):
-            known = max(float(G[i]), float(seen.slopes[row]))
+            known = max(float(G[i]), float(feedback.slopes[row]))
             gradient, slope = tangent_part(
                 self.K,
                 "constraint",
-                seen.gradients[row, ...],
+                feedback.gradients[row, ...],
                 n,
                 self.constraint_lipschitz,
                 known,
             )
             gradients.append(gradient)
             one = block._replace(
-                violation=float(seen.violations[row]),
-                constraint_gradient=seen.gradients[row, ...],
-                constraint_offset=float(seen.offsets[row]),
+                violation=float(feedback.violations[row]),
+                constraint_gradient=feedback.gradients[row, ...],
+                constraint_offset=float(feedback.offsets[row]),
             )
             G[i] = max(float(G[i]), slope_of_rounds(self.K, slope, one))
             reach = n * float(G[i]) * self.K.diameter
             breaches[row], beyond = kept_possible(one, reach, self.K.center)
             impossible = impossible or beyond
         Q[which] += breaches
-        slopes = Slopes(ledger.slopes.loss, max(ledger.slopes.constraint, float(G.max())))
-        ledger = ledger._replace(slopes=slopes, impossible=impossible)
-        logs, exponent = self._logs(ledger.rounds, G, Q), ledger.exponent
+        slopes = Slopes(dual.slopes.loss, max(dual.slopes.constraint, float(G.max())))
+        dual = dual._replace(slopes=slopes, impossible=impossible)
+        logs, exponent = self._logs(dual.rounds, G, Q), dual.exponent
         if len(which):
             largest = float(logs.max())
             exponent += lyapunov._STRIDE * max(0, int((largest - exponent) // lyapunov._STRIDE))
-        unit = math.ldexp(1.0, ledger.exponent - exponent)
+        unit = math.ldexp(1.0, dual.exponent - exponent)
         w = self._weights(slopes.loss, G, logs, exponent)
         rho, paid = each.least_ratios.copy(), each.paid * unit
         made = which[w[which] > 0.0]
@@ -105,10 +105,10 @@ class LimitWeights(LyapunovWeights):
             for weight, gradient in zip(w[which].tolist(), gradients, strict=True):
                 P = P + weight * gradient
             g, owed = g + P, float(w[which] @ breaches)
-            offset = float(w[which] @ seen.offsets)
+            offset = float(w[which] @ feedback.offsets)
         largest = float(w.max())
-        weighed = ledger._replace(
-            violation=ledger.violation + min(block.violation, float(breaches.sum())),
+        weighed = dual._replace(
+            violation=dual.violation + min(block.violation, float(breaches.sum())),
             least_ratio=float(rho.min()),
             exponent=exponent,
             paid=float(paid.sum()),
@@ -117,7 +117,7 @@ class LimitWeights(LyapunovWeights):
         return Surrogate(
             g=g,
             norm2=inner(g, g),
-            ledger=weighed,
+            dual=weighed,
             unit=unit,
             penalty_gradient=P,
             penalty_value=owed,
@@ -146,56 +146,56 @@ class LimitWeights(LyapunovWeights):
         weights = lyapunov.THETA * _ratios(loss, G) * 2.0 ** (logs - exponent)
         return np.where(there, weights, 0.0)
 
-    def _standing_weight(self, ledger: Ledger) -> float:
+    def _current_weight(self, dual: DualState) -> float:
         """The largest."""
-        return 0.0 if ledger.each is None else float(self._standing(ledger, ledger.each).max())
+        return 0.0 if dual.each is None else float(self._current(dual, dual.each).max())
 
-    def limit_prices(self, ledger: Ledger) -> Floats | None:
-        if ledger.each is None:
+    def limit_prices(self, dual: DualState) -> Floats | None:
+        if dual.each is None:
             return None
-        V = math.ldexp(1.0 / self.caution, -ledger.exponent)
-        standing = self._standing(ledger, ledger.each)
-        return standing / V if V > 0.0 else np.where(standing > 0.0, np.inf, 0.0)
+        V = math.ldexp(1.0 / self.caution, -dual.exponent)
+        current = self._current(dual, dual.each)
+        return current / V if V > 0.0 else np.where(current > 0.0, np.inf, 0.0)
 
-    def _standing(self, ledger: Ledger, each: EachLimit) -> Floats:
-        logs = self._logs(ledger.rounds, each.slopes, each.violations)
-        return self._weights(ledger.slopes.loss, each.slopes, logs, ledger.exponent)
+    def _current(self, dual: DualState, each: EachLimit) -> Floats:
+        logs = self._logs(dual.rounds, each.slopes, each.violations)
+        return self._weights(dual.slopes.loss, each.slopes, logs, dual.exponent)
 
-    def offset_price(self, ledger: Ledger, seen: FirstOrder) -> float:
+    def offset_price(self, dual: DualState, feedback: FirstOrder) -> float:
         """What the offsets of rounds weigh after the last one, in units of the loss."""
-        limits, V = limits_of(seen), math.ldexp(1.0 / self.caution, -ledger.exponent)
-        if ledger.each is None or not limits.offsets.any():
-            return seen.loss_offset
-        price = float(self._standing(ledger, ledger.each)[limits.which] @ limits.offsets)
-        return seen.loss_offset + (price / V if V > 0.0 else math.copysign(math.inf, price))
+        limits, V = limits_of(feedback), math.ldexp(1.0 / self.caution, -dual.exponent)
+        if dual.each is None or not limits.offsets.any():
+            return feedback.loss_offset
+        price = float(self._current(dual, dual.each)[limits.which] @ limits.offsets)
+        return feedback.loss_offset + (price / V if V > 0.0 else math.copysign(math.inf, price))
 
-    def _violation_at_most(self, ledger: Ledger, most: float) -> float:
-        each = ledger.each
+    def _violation_at_most(self, dual: DualState, most: float) -> float:
+        each = dual.each
         assert each is not None
         made = each.least_ratios < math.inf
-        u = self.c * each.slopes[made] * self.K.diameter / self._growth(ledger.rounds)
+        u = self.c * each.slopes[made] * self.K.diameter / self._growth(dual.rounds)
         r = lyapunov.THETA * each.least_ratios[made]
-        scaled = np.ldexp(r, -ledger.exponent)
+        scaled = np.ldexp(r, -dual.exponent)
         lam = _filled(scaled, u, most)
-        logs = np.log(lam / r) + ledger.exponent * lyapunov._LN2
+        logs = np.log(lam / r) + dual.exponent * lyapunov._LN2
         together = float((u * logs)[scaled < lam].sum()) + float(each.violations[~made].sum())
-        return ledger.carried + min(together, float(self._each_at_most(ledger, most).sum()))
+        return dual.carried + min(together, float(self._each_at_most(dual, most).sum()))
 
-    def _each_at_most(self, ledger: Ledger, most: float) -> Floats:
-        each = ledger.each
+    def _each_at_most(self, dual: DualState, most: float) -> Floats:
+        each = dual.each
         assert each is not None
         found = np.zeros(len(each.violations))
         for i in np.flatnonzero(each.violations > 0.0).tolist():
-            paid = most - (ledger.paid - float(each.paid[i]))
+            paid = most - (dual.paid - float(each.paid[i]))
             slope, least_ratio = float(each.slopes[i]), float(each.least_ratios[i])
             found[i] = (
-                self._at_most(ledger, slope, least_ratio, paid, 0.0)
+                self._at_most(dual, slope, least_ratio, paid, 0.0)
                 if least_ratio < math.inf
                 else each.violations[i]
             )
         return found
 
-    def promised(self, c_base: float, limits: int | None = None) -> Bound:
+    def guaranteed(self, c_base: float, limits: int | None = None) -> Bound:
         if limits is None:
             return Bound(
                 None,
@@ -203,20 +203,20 @@ class LimitWeights(LyapunovWeights):
                 "With a weight for each limit a promise needs their number, as in "
                 "promise(limits=3); without it bounds are measured.",
             )
-        return self._promised(c_base, limits, _share(limits))
+        return self._guaranteed(c_base, limits, _share(limits))
 
     def each_bound(
-        self, ledger: Ledger, B: float, loss_norms: float | None = None
+        self, dual: DualState, B: float, loss_norms: float | None = None
     ) -> tuple[float | None, ...]:
         """The most that each limit was broken by, as `bound` has it for all of them; None where
         that is unknown.
         """
-        if ledger.each is None:
+        if dual.each is None:
             return ()
-        most = self._most(ledger, B, loss_norms)
+        most = self._most(dual, B, loss_norms)
         if most is None:
-            return (None,) * len(ledger.each.violations)
-        return tuple(self._each_at_most(ledger, most).tolist())
+            return (None,) * len(dual.each.violations)
+        return tuple(self._each_at_most(dual, most).tolist())
 
 
 def _ratios(loss: float, G: Floats) -> Floats:
@@ -238,28 +238,28 @@ def _share(limits: int) -> float:
     return 1.0 if limits == 1 else SHARE
 
 
-def require_each(ledger: Ledger) -> None:
+def require_each(dual: DualState) -> None:
     """Refuse, by a ValueError, what no weights of limits have left."""
-    if ledger.each is None:
+    if dual.each is None:
         return
-    shapes = {array.shape for array in ledger.each}
+    shapes = {array.shape for array in dual.each}
     if len(shapes) > 1 or len(next(iter(shapes))) != 1:
         raise ValueError("what its ledger has of each limit is not of as many limits")
-    if not all((array >= 0.0).all() for array in ledger.each):
+    if not all((array >= 0.0).all() for array in dual.each):
         raise ValueError("what its ledger has of a limit is below 0")
 
 
 def limit_rows(
     weights: LyapunovWeights,
-    ledger: Ledger,
+    dual: DualState,
     B: float,
     loss_norms: float | None,
     names: tuple[str, ...],
 ) -> tuple[LimitBound, ...]:
     """One row a limit, by their names where these are known; none without weights of their own."""
-    if not isinstance(weights, LimitWeights) or ledger.each is None:
+    if not isinstance(weights, LimitWeights) or dual.each is None:
         return ()
-    violations, bounds = ledger.each.violations.tolist(), weights.each_bound(ledger, B, loss_norms)
+    violations, bounds = dual.each.violations.tolist(), weights.each_bound(dual, B, loss_norms)
     if len(names) != len(bounds):
         names = tuple(f"limit {i + 1}" for i in range(len(bounds)))
     return tuple(map(LimitBound, names, violations, bounds))

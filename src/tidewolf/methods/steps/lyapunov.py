@@ -84,7 +84,7 @@ class EachLimit(NamedTuple):
     """sum_t w_ti g_ti^+(x_t), in the ledger's units"""
 
 
-class Ledger(NamedTuple):
+class DualState(NamedTuple):
     """What the weights remember."""
 
     rounds: int
@@ -115,7 +115,7 @@ class Surrogate(NamedTuple):
 
     g: Array
     norm2: float
-    ledger: Ledger
+    dual: DualState
     unit: float
     """old units over new: what earlier sums of gradients are to be multiplied by"""
     penalty_gradient: Array | None
@@ -176,11 +176,11 @@ class LyapunovWeights:
     p: float = 0.5
     """the base learner's regret is about c D M T^p for gradients of at most M"""
 
-    def start(self) -> Ledger:
-        return Ledger(
+    def start(self) -> DualState:
+        return DualState(
             rounds=0,
             violation=0.0,
-            slopes=Given(self.loss_lipschitz, self.constraint_lipschitz).known,
+            slopes=Given(self.loss_lipschitz, self.constraint_lipschitz).initial,
             least_ratio=math.inf,
             exponent=0,
             paid=0.0,
@@ -188,29 +188,29 @@ class LyapunovWeights:
             impossible=False,
         )
 
-    def migrated(self, ledger: Ledger) -> Ledger:
+    def migrated(self, dual: DualState) -> DualState:
         """What goes on where the set, or a setting, is another from here: the rounds, the violation
         and the slopes; what was paid is settled.
         """
         given = self.start().slopes
-        return ledger._replace(
-            slopes=Slopes(*map(max, ledger.slopes, given)),
+        return dual._replace(
+            slopes=Slopes(*map(max, dual.slopes, given)),
             least_ratio=math.inf,
             paid=0.0,
             loss_norms=0.0,
-            carried=ledger.violation,
+            carried=dual.violation,
             each=None,
         )
 
-    def weigh(self, ledger: Ledger, block: FirstOrder) -> Surrogate:
+    def weigh(self, dual: DualState, block: FirstOrder) -> Surrogate:
         """The surrogate gradient of a block of rounds, from its sums."""
-        V, met = 1.0 / self.caution, ledger.slopes.and_of(block)
-        ledger, grad_f, loss_slopes = self._with_losses(ledger, block)
+        V, met = 1.0 / self.caution, dual.slopes.and_of(block)
+        dual, grad_f, loss_slopes = self._with_losses(dual, block)
         if block.violation <= 0.0:
-            V = math.ldexp(V, -ledger.exponent)
-            g, w, n = V * grad_f, self._standing_weight(ledger), block.rounds
+            V = math.ldexp(V, -dual.exponent)
+            g, w, n = V * grad_f, self._current_weight(dual), block.rounds
             offset = V * block.loss_offset
-            return Surrogate(g, inner(g, g), ledger, 1.0, None, 0.0, V, w, n, loss_slopes, offset)
+            return Surrogate(g, inner(g, g), dual, 1.0, None, 0.0, V, w, n, loss_slopes, offset)
         grad_g, slope = tangent_part(
             self.K,
             "constraint",
@@ -220,33 +220,33 @@ class LyapunovWeights:
             met.constraint,
             block.constraint_slope if block.rounds == 1 else 0.0,
         )
-        slope = max(ledger.slopes.constraint, slope_of_rounds(self.K, slope, block))
-        slopes = Slopes(ledger.slopes.loss, slope)
-        reach, w, exponent = slopes.constraint * self.K.diameter, 0.0, ledger.exponent
+        slope = max(dual.slopes.constraint, slope_of_rounds(self.K, slope, block))
+        slopes = Slopes(dual.slopes.loss, slope)
+        reach, w, exponent = slopes.constraint * self.K.diameter, 0.0, dual.exponent
         breach, beyond = kept_possible(block, block.rounds * reach, self.K.center)
-        violation, least_ratio = ledger.violation + breach, ledger.least_ratio
+        violation, least_ratio = dual.violation + breach, dual.least_ratio
         if reach > 0.0:
             ratio = _ratio(slopes)
             least_ratio = min(least_ratio, ratio)
-            log2 = self._growth(ledger.rounds) * violation / (self.c * reach) / _LN2
+            log2 = self._growth(dual.rounds) * violation / (self.c * reach) / _LN2
             exponent += _STRIDE * max(0, int((log2 - exponent) // _STRIDE))
             w = THETA * ratio * 2.0 ** (log2 - exponent)
-        unit = math.ldexp(1.0, ledger.exponent - exponent)
+        unit = math.ldexp(1.0, dual.exponent - exponent)
         penalty_gradient, penalty_value = w * grad_g, w * breach
         V = math.ldexp(V, -exponent)
         g = plus(penalty_gradient, V, grad_f)
-        weighed = ledger._replace(
+        weighed = dual._replace(
             violation=violation,
             slopes=slopes,
             least_ratio=least_ratio,
             exponent=exponent,
-            paid=ledger.paid * unit + penalty_value,
-            impossible=ledger.impossible or beyond,
+            paid=dual.paid * unit + penalty_value,
+            impossible=dual.impossible or beyond,
         )
         return Surrogate(
             g=g,
             norm2=inner(g, g),
-            ledger=weighed,
+            dual=weighed,
             unit=unit,
             penalty_gradient=penalty_gradient,
             penalty_value=penalty_value,
@@ -258,11 +258,11 @@ class LyapunovWeights:
             penalty_offset=w * block.constraint_offset,
         )
 
-    def _with_losses(self, ledger: Ledger, block: FirstOrder) -> tuple[Ledger, Array, float]:
+    def _with_losses(self, dual: DualState, block: FirstOrder) -> tuple[DualState, Array, float]:
         """The ledger after the losses of a block, their gradient within aff(K), and the sum of
         their slopes.
         """
-        known = ledger.slopes.and_of(block).loss
+        known = dual.slopes.and_of(block).loss
         size = block.loss_slope if block.rounds == 1 else 0.0
         grad_f, slope = tangent_part(
             self.K, "loss", block.loss_gradient, block.rounds, self.loss_lipschitz, known, size
@@ -270,29 +270,29 @@ class LyapunovWeights:
         loss_slopes, D, gained = slope * block.rounds, self.K.diameter, 0.0
         if block.rounds > 1 and D > 0.0:
             gained = max(0.0, -block.loss_offset) / D
-        after = ledger._replace(
-            rounds=ledger.rounds + block.rounds,
-            slopes=Slopes(max(ledger.slopes.loss, slope), ledger.slopes.constraint),
-            loss_norms=ledger.loss_norms + loss_slopes + gained,
+        after = dual._replace(
+            rounds=dual.rounds + block.rounds,
+            slopes=Slopes(max(dual.slopes.loss, slope), dual.slopes.constraint),
+            loss_norms=dual.loss_norms + loss_slopes + gained,
         )
         return after, grad_f, loss_slopes
 
-    def _standing_weight(self, ledger: Ledger) -> float:
+    def _current_weight(self, dual: DualState) -> float:
         """w after a round that broke no limit, in the ledger's units."""
-        slopes = ledger.slopes
+        slopes = dual.slopes
         reach = slopes.constraint * self.K.diameter
         if reach == 0.0:
             return 0.0
-        log2 = self._growth(ledger.rounds) * ledger.violation / (self.c * reach) / _LN2
-        w: float = THETA * _ratio(slopes) * 2.0 ** (log2 - ledger.exponent)
+        log2 = self._growth(dual.rounds) * dual.violation / (self.c * reach) / _LN2
+        w: float = THETA * _ratio(slopes) * 2.0 ** (log2 - dual.exponent)
         return w
 
-    def limit_price(self, ledger: Ledger) -> float:
+    def limit_price(self, dual: DualState) -> float:
         """w/V after the last round: what a unit of violation weighs, in units of the loss."""
-        V = math.ldexp(1.0 / self.caution, -ledger.exponent)
-        return self._standing_weight(ledger) / V if V > 0.0 else math.inf
+        V = math.ldexp(1.0 / self.caution, -dual.exponent)
+        return self._current_weight(dual) / V if V > 0.0 else math.inf
 
-    def limit_prices(self, ledger: Ledger) -> Floats | None:
+    def limit_prices(self, dual: DualState) -> Floats | None:
         """The same for each limit; None where all have one weight."""
         return None
 
@@ -300,54 +300,54 @@ class LyapunovWeights:
         """e_t, by which the exponential grows with q after t rounds."""
         return THETA * math.pow(max(t, self.horizon or LEAST_HORIZON), -self.p)
 
-    def bound(self, ledger: Ledger, B: float, loss_norms: float | None = None) -> Bound:
+    def bound(self, dual: DualState, B: float, loss_norms: float | None = None) -> Bound:
         """What holds for the rounds so far, given the base learner's regret bound B on the
         surrogate, in units of 2^exponent; `loss_norms` where gradients of losses were taken
         elsewhere than the ledger's.
         """
-        V = math.ldexp(1.0 / self.caution, -ledger.exponent)
-        regret = (B - ledger.paid) / V if V > 0.0 else math.inf
-        most = self._most(ledger, B, loss_norms)
+        V = math.ldexp(1.0 / self.caution, -dual.exponent)
+        regret = (B - dual.paid) / V if V > 0.0 else math.inf
+        most = self._most(dual, B, loss_norms)
         if most is None:
             return Bound(_finite(regret), None, HOPELESS)
-        if ledger.violation == ledger.carried:
-            return Bound(_finite(regret), ledger.carried)
-        violation = self._violation_at_most(ledger, most)
+        if dual.violation == dual.carried:
+            return Bound(_finite(regret), dual.carried)
+        violation = self._violation_at_most(dual, most)
         return Bound(_finite(regret), violation, "" if regret < math.inf else OUTGROWN)
 
-    def _most(self, ledger: Ledger, B: float, loss_norms: float | None) -> float | None:
+    def _most(self, dual: DualState, B: float, loss_norms: float | None) -> float | None:
         """The most that can have been paid; None where it is proved that no point keeps every
         limit.
         """
-        V = math.ldexp(1.0 / self.caution, -ledger.exponent)
-        norms = ledger.loss_norms if loss_norms is None else loss_norms
+        V = math.ldexp(1.0 / self.caution, -dual.exponent)
+        norms = dual.loss_norms if loss_norms is None else loss_norms
         losses = V * self.K.diameter * norms
         most = B + losses
-        rounding = math.sqrt(eps_of(self.K.center)) * (abs(B) + losses + ledger.paid)
-        if ledger.impossible or ledger.paid - most > rounding:
+        rounding = math.sqrt(eps_of(self.K.center)) * (abs(B) + losses + dual.paid)
+        if dual.impossible or dual.paid - most > rounding:
             return None
-        return max(most, ledger.paid)
+        return max(most, dual.paid)
 
-    def _violation_at_most(self, ledger: Ledger, most: float) -> float:
-        slope, carried = ledger.slopes.constraint, ledger.carried
-        return self._at_most(ledger, slope, ledger.least_ratio, most, carried)
+    def _violation_at_most(self, dual: DualState, most: float) -> float:
+        slope, carried = dual.slopes.constraint, dual.carried
+        return self._at_most(dual, slope, dual.least_ratio, most, carried)
 
     def _at_most(
-        self, ledger: Ledger, slope: float, least_ratio: float, paid: float, carried: float
+        self, dual: DualState, slope: float, least_ratio: float, paid: float, carried: float
     ) -> float:
         """The most that a limit of this slope was broken by, where at most this much was paid."""
-        unit = self.c * slope * self.K.diameter / self._growth(ledger.rounds)
-        log = math.log(paid / (least_ratio * THETA * unit)) + ledger.exponent * _LN2
+        unit = self.c * slope * self.K.diameter / self._growth(dual.rounds)
+        log = math.log(paid / (least_ratio * THETA * unit)) + dual.exponent * _LN2
         log -= carried / unit
         return carried + unit * (math.log1p(math.exp(log)) if log < 500.0 else log)
 
-    def promised(self, c_base: float, limits: int | None = None) -> Bound:
+    def guaranteed(self, c_base: float, limits: int | None = None) -> Bound:
         """What is known before the first of `horizon` rounds, where the base learner's regret is at
         most c_base D M T^p; `limits` a round, where they have weights of their own.
         """
-        return self._promised(c_base)
+        return self._guaranteed(c_base)
 
-    def _promised(self, c_base: float, limits: int = 1, a: float = 1.0) -> Bound:
+    def _guaranteed(self, c_base: float, limits: int = 1, a: float = 1.0) -> Bound:
         if self.horizon is None or self.loss_lipschitz is None or self.constraint_lipschitz is None:
             return NEEDS_SLOPES
         T, D, V, share = self.horizon, self.K.diameter, 1.0 / self.caution / a, c_base / self.c

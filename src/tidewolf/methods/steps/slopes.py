@@ -60,7 +60,7 @@ class Given(NamedTuple):
     constraint: float | None
 
     @property
-    def known(self) -> Slopes:
+    def initial(self) -> Slopes:
         """What is known before the first round."""
         return Slopes(self.loss or 0.0, self.constraint or 0.0)
 

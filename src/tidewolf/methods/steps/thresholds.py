@@ -68,7 +68,7 @@ def frozen_at(T: int, R: float, distance: float) -> bool:
     return paper_tolerance(T, R) >= (R + distance) ** 2
 
 
-def thaw(R: float, distance: float) -> int:
+def first_moving_horizon(R: float, distance: float) -> int:
     """The least horizon of at least 8 from which on a start at this distance from the center can
     move.
     """
@@ -79,7 +79,7 @@ def frozen_sentence(T: int, R: float, distance: float) -> str:
     """That such a start never moves, and from which horizon on it does."""
     return (
         f"With horizon = {T} the theorem's tolerance never asks the point to leave its start: no "
-        f"oracle call is made unless the horizon is at least {thaw(R, distance)}."
+        f"oracle call is made unless the horizon is at least {first_moving_horizon(R, distance)}."
     )
 
 

@@ -102,7 +102,7 @@ class Box(ConvexSet, Projectable, Polyhedral, Relaxable):
         direction = as_direction(direction, self.shape)
         return direction * like(self._free, direction)
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         """The largest breach of a bound."""
         x = as_point(x, self.shape, "The point")
         xp = namespace(x)

@@ -109,7 +109,7 @@ class Ellipsoid(ConvexSet, Projectable, Relaxable):
     def inner_radius(self) -> float:
         return float(np.min(self._semiaxes))
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         """How much larger the ellipsoid would have to be to hold x, times the shortest semi-axis:
         at most the distance to it.
         """

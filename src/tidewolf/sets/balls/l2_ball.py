@@ -64,7 +64,7 @@ class L2Ball(ConvexSet, Projectable, Relaxable):
     def inner_radius(self) -> float:
         return self.radius
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         """The distance to the ball."""
         x = as_point(x, self.shape, "The point")
         away = x - like(self.center, x)

@@ -64,11 +64,11 @@ class LpBall(NormBall):
 
     @property
     def radius(self) -> float:
-        return self.tau * max(1.0, self._stretch)
+        return self.tau * max(1.0, self._norm_ratio)
 
     @property
     def inner_radius(self) -> float:
-        return self.tau * min(1.0, self._stretch)
+        return self.tau * min(1.0, self._norm_ratio)
 
     def norm(self, x: Array) -> float:
         """|x|_p."""
@@ -98,5 +98,5 @@ class LpBall(NormBall):
         return (cls(1, 3.0), cls(4, 1.5, 2.0), cls((2, 3), 5.0, 0.1))
 
     @property
-    def _stretch(self) -> float:
+    def _norm_ratio(self) -> float:
         return float(math.prod(self.shape) ** (0.5 - 1.0 / self.p))

@@ -59,7 +59,7 @@ class NormBall(ConvexSet, Relaxable):
         """The largest entry of a member."""
         return self.tau
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         """The norm above tau."""
         return max(0.0, self.norm(as_point(x, self.shape, "The point")) - self.tau)
 

@@ -2,7 +2,7 @@
 scale > 0.
 
     lmo(d)     = offset + scale lmo_K(d)
-    excess(x)  = scale excess_K((x - offset)/scale)
+    infeasibility(x)  = scale infeasibility_K((x - offset)/scale)
 
 Sizes are those of K times scale, those of its factors too; tangent and dimension are those of K.
 The image has the capabilities of K: it is Projectable, Polyhedral, Relaxable or of
@@ -92,9 +92,11 @@ class Image(Composed):
     def tangent(self, direction: Array) -> Array:
         return self.K.tangent(direction)
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         """The excess over K, in the image's units."""
-        return self.scale * self.K.excess(self._preimage(as_point(x, self.shape, "The point")))
+        return self.scale * self.K.infeasibility(
+            self._preimage(as_point(x, self.shape, "The point"))
+        )
 
     def as_direction(self, direction: Array) -> Array:
         return self.K.as_direction(direction)
@@ -122,16 +124,16 @@ class Image(Composed):
         y = as_point(y, self.shape, "The point to relax")
         return like(self.offset, y) + self.scale * self.K.relax(self._preimage(y))
 
-    def vertex_excess(self, vertex: Vertex) -> float:
+    def vertex_infeasibility(self, vertex: Vertex) -> float:
         """That of K's own vertex, in the image's units."""
         point = vertex.dense(self.center)
         if not isinstance(self.K, CostlyMembership):
-            return self.excess(point)
+            return self.infeasibility(point)
         inside = self.K.atom(self._preimage(point))
         if isinstance(vertex, Moved) and vertex.scale == self.scale:
             same = np.array_equal(to_numpy(vertex.shift), to_numpy(self.offset))
             inside = vertex.vertex if same else inside  # rounding makes no vertex of a vertex
-        return self.scale * self.K.vertex_excess(inside)
+        return self.scale * self.K.vertex_infeasibility(inside)
 
     def description(self) -> LinearDescription:
         if not isinstance(self.K, Polyhedral):

@@ -239,12 +239,13 @@ class Product(Composed):
             [part.tangent(d) for part, d in self._along(as_direction(direction, self.shape))]
         )
 
-    def excess(self, x: Array) -> float:
-        """The largest excess of a part."""
+    def infeasibility(self, x: Array) -> float:
+        """The largest infeasibility of a part."""
         if self.whole is not None:
-            return self.whole.excess(x)
+            return self.whole.infeasibility(x)
         return max(
-            part.excess(piece) for part, piece in self._along(as_point(x, self.shape, "The point"))
+            part.infeasibility(piece)
+            for part, piece in self._along(as_point(x, self.shape, "The point"))
         )
 
     def answer(self, direction: Array, warm: Any = None) -> Answer:
@@ -289,13 +290,15 @@ class Product(Composed):
             [part.relax(piece) if isinstance(part, Relaxable) else piece for part, piece in along]
         )
 
-    def vertex_excess(self, vertex: Vertex) -> float:
+    def vertex_infeasibility(self, vertex: Vertex) -> float:
         """The largest of a part, cheap where the part's is."""
         along = list(self._along(vertex.dense(self.center)))
-        found = [part.excess(x) for part, x in along if not isinstance(part, CostlyMembership)]
+        found = [
+            part.infeasibility(x) for part, x in along if not isinstance(part, CostlyMembership)
+        ]
         for part, x in along:
             if isinstance(part, CostlyMembership):
-                found.append(part.vertex_excess(part.atom(x)))
+                found.append(part.vertex_infeasibility(part.atom(x)))
         return max(found)
 
     def description(self) -> LinearDescription:

@@ -346,7 +346,7 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
         projected = self._hull(to_numpy(direction))
         return projected if type(direction) is np.ndarray else like(projected, direction)
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         """The largest breach of a bound, or difference between what a node sends and its supply."""
         net, x = (
             self.network,
@@ -394,10 +394,13 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
         """
         net, tolerance = self.network, as_tolerance(tolerance)
         flow = to_numpy(as_point(x, self.shape, "The flow")).astype(np.float64)
-        if self.excess(flow) > max(1e-6, tolerance) * max(1.0, self._unit) or flow.min() < -1e-6:
+        if (
+            self.infeasibility(flow) > max(1e-6, tolerance) * max(1.0, self._unit)
+            or flow.min() < -1e-6
+        ):
             raise NotAMember(
                 "Only a flow of this network without negative arcs splits into paths; this point "
-                f"misses being one by {max(self.excess(flow), -float(flow.min())):.3g}."
+                f"misses being one by {max(self.infeasibility(flow), -float(flow.min())):.3g}."
             )
         found = split_flow(net.tails, net.heads, net.supply, flow, tolerance)
         return [

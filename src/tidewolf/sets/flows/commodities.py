@@ -30,11 +30,13 @@ def links_used(
     """
     pairs = [(nodes[tail], nodes[head]) for tail, head in zip(tails, heads, strict=True)]
     lengths = None if lengths is None else lengths_of(pairs, lengths)
-    used, outward = list[Int32s](), dict[Hashable, Sequence[int]]()
+    used, shortest_path_dag = list[Int32s](), dict[Hashable, Sequence[int]]()
     for i, asked in enumerate(commodities):
         commodity = _require_links(i, asked, len(tails))
         try:
-            allowed = np.array(_allowed(pairs, commodity, lengths, outward), dtype=np.int32)
+            allowed = np.array(
+                _allowed(pairs, commodity, lengths, shortest_path_dag), dtype=np.int32
+            )
             dag = build_dag(
                 tails[allowed], heads[allowed], nodes, commodity.source, commodity.target
             )
@@ -72,7 +74,7 @@ def _allowed(
     pairs: Sequence[Link],
     commodity: Commodity,
     lengths: Lengths | None,
-    outward: dict[Hashable, Sequence[int]],
+    shortest_path_dag: dict[Hashable, Sequence[int]],
 ) -> Sequence[int]:
     """The links a commodity may use; what leads away from a source is worked out once for all that
     start there.
@@ -87,6 +89,6 @@ def _allowed(
                 [pairs[e] for e in links], source=source, lengths=[lengths[e] for e in links]
             )
         ]
-    if source not in outward:
-        outward[source] = leading_away(pairs, source=source, lengths=lengths)
-    return outward[source]
+    if source not in shortest_path_dag:
+        shortest_path_dag[source] = leading_away(pairs, source=source, lengths=lengths)
+    return shortest_path_dag[source]

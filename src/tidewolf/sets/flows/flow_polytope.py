@@ -32,8 +32,8 @@ from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Count, names_in_files
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, Shape
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.kernels.dag import flow_excess, shortest_path
-from tidewolf.kernels.laplacian import circulations, unit_flow_excess
+from tidewolf.kernels.dag import flow_infeasibility, shortest_path
+from tidewolf.kernels.laplacian import circulations, unit_flow_infeasibility
 from tidewolf.sets.base import (
     CompiledGeometry,
     ConvexSet,
@@ -107,7 +107,7 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, CompiledGeometry):
 
     oracle: ClassVar = shortest_path
     tangents: ClassVar = circulations
-    point_excess: ClassVar = unit_flow_excess
+    point_infeasibility: ClassVar = unit_flow_infeasibility
 
     @classmethod
     @names_in_files
@@ -269,11 +269,13 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, CompiledGeometry):
         """How `tangent` solves: "dense inverse", "sparse factor" or "conjugate gradients"."""
         return self._hull.method
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         """The largest negative flow, unbalanced node, or flow on an arc that leads nowhere."""
         x = to_numpy(as_point(x, self.shape, "The flow"))[:]
         x.flags.writeable = False  # one signature for all points
-        worst = flow_excess(x, self.dag.arcs, self.dag.tails, self.dag.heads, self._supply.copy())
+        worst = flow_infeasibility(
+            x, self.dag.arcs, self.dag.tails, self.dag.heads, self._supply.copy()
+        )
         idle = self._idle
         return max(float(worst), float(np.abs(x[idle]).max())) if len(idle) else float(worst)
 
@@ -345,10 +347,10 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, CompiledGeometry):
         """
         flow = to_numpy(as_point(x, self.shape, "The flow"))
         tolerance = as_tolerance(tolerance)
-        if self.excess(flow) > max(1e-6, tolerance):
+        if self.infeasibility(flow) > max(1e-6, tolerance):
             raise NotAMember(
                 "Only a unit flow splits into paths; this point misses being one by "
-                f"{self.excess(flow):.3g}."
+                f"{self.infeasibility(flow):.3g}."
             )
         return [
             Path(weight, arcs, path_nodes(arcs, self.tails, self.heads, self.nodes))

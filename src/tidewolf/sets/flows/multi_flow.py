@@ -39,7 +39,7 @@ from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import names_in_files
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, Lengths, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.kernels.dag import flow_excess, shortest_paths
+from tidewolf.kernels.dag import flow_infeasibility, shortest_paths
 from tidewolf.sets.base import (
     ConvexSet,
     Factors,
@@ -411,13 +411,15 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         projected = self._hull(to_numpy(direction))
         return projected if type(direction) is np.ndarray else like(projected, direction)
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         """The largest negative flow or unbalanced node of a commodity; without cycles, balanced
         flows of no demand are 0.
         """
         x = to_numpy(as_point(x, self.shape, "The flow"))
         return float(
-            flow_excess(x, self.stack.arcs, self.stack.tails, self.stack.heads, self._supply.copy())
+            flow_infeasibility(
+                x, self.stack.arcs, self.stack.tails, self.stack.heads, self._supply.copy()
+            )
         )
 
     @cached_property
@@ -511,10 +513,10 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
             x does not meet the demands.
         """
         x, tolerance = to_numpy(as_point(x, self.shape, "The flow")), as_tolerance(tolerance)
-        if (excess := self.excess(x)) > max(1e-6, tolerance) * max(self.demands):
+        if (infeasibility := self.infeasibility(x)) > max(1e-6, tolerance) * max(self.demands):
             raise NotAMember(
                 "Only flows that meet their demands split into paths; this point misses doing so "
-                f"by {excess:.3g}."
+                f"by {infeasibility:.3g}."
             )
         return [
             self._paths(j, x, tolerance) if demand > 0 else []

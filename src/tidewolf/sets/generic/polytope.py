@@ -199,7 +199,7 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         N = like(self._hull.N, direction)
         return direction - (N @ direction) @ N
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         """The largest breach of an inequality, equation or bound, rows brought to length 1: the
         distance to its half-space or plane.
         """

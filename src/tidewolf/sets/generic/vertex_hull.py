@@ -141,7 +141,7 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
         basis = like(self._basis, direction)
         return namespace(direction).reshape((basis @ flat(direction)) @ basis, self.shape)
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         """The distance to the hull."""
         from scipy.optimize import nnls
 

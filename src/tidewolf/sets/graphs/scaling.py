@@ -41,14 +41,16 @@ class Residual(NamedTuple):
     """and its head"""
     price: Floats
     able: Floats
-    excess: Floats
+    infeasibility: Floats
     heap: tuple[Int32s, Int32s, Floats]
     queues: tuple[Int32s, Int32s, Int32s]
 
     def refined(self, pi: Floats, lost: Floats, eps: float, tiny: float) -> bool:
         """Make the flow eps-optimal; whether there was an end."""
-        graph, _, _, price, able, excess, heap, queues = self
-        return bool(steps.refine(graph, price, able, pi, excess, lost, heap, queues, eps, tiny))
+        graph, _, _, price, able, infeasibility, heap, queues = self
+        return bool(
+            steps.refine(graph, price, able, pi, infeasibility, lost, heap, queues, eps, tiny)
+        )
 
 
 def scaled_basis(
@@ -62,7 +64,7 @@ def scaled_basis(
     (tails, heads, room), nodes, count = arcs, len(left), len(flow)
     residual = residual_of(tails[:count], heads[:count], room[:count], left, flow)
     unsent, pi, tiny = np.zeros(nodes), np.zeros(nodes), 0.01 * floor
-    if np.abs(residual.excess).max() > tiny and not send(residual, left, unsent, tiny):
+    if np.abs(residual.infeasibility).max() > tiny and not send(residual, left, unsent, tiny):
         return None
     if mean := float(np.abs(costs[:count]).mean()):
         residual.price[residual.there] = costs[:count]
@@ -91,13 +93,13 @@ def send(residual: Residual, left: Floats, unsent: Floats, tiny: float) -> bool:
     """Send what nodes have too much to those that lack it, at no price; fill `unsent` with what no
     way has room for. Whether there was an end.
     """
-    excess, lost = residual.excess, np.zeros(len(left))
+    infeasibility, lost = residual.infeasibility, np.zeros(len(left))
     done = residual.refined(np.zeros(len(left)), lost, 1.0, tiny)
     if done and lost.any():  # what cannot arrive goes back to where it came from
-        unsent += np.maximum(0.0, -excess)
-        excess[:] = lost - np.maximum(0.0, left)
+        unsent += np.maximum(0.0, -infeasibility)
+        infeasibility[:] = lost - np.maximum(0.0, left)
         done = residual.refined(np.zeros(len(left)), np.zeros(len(left)), 1.0, tiny)
-        unsent += np.where(left > 0.0, left + excess, 0.0)
+        unsent += np.where(left > 0.0, left + infeasibility, 0.0)
     return done
 
 
@@ -107,10 +109,10 @@ def residual_of(tails: Int32s, heads: Int32s, room: Floats, left: Floats, flow: 
     graph, there, back = residual_graph(tails, heads, nodes)
     able = np.empty(2 * len(flow))
     able[there], able[back] = room - flow, flow
-    excess = left - np.bincount(tails, flow, nodes) + np.bincount(heads, flow, nodes)
+    infeasibility = left - np.bincount(tails, flow, nodes) + np.bincount(heads, flow, nodes)
     order, where, one, two, three = np.empty((5, nodes), dtype=np.int32)
     heap, queues = (order, where, np.empty(nodes)), (one, two, three)
-    return Residual(graph, there, back, np.zeros(len(able)), able, excess, heap, queues)
+    return Residual(graph, there, back, np.zeros(len(able)), able, infeasibility, heap, queues)
 
 
 def residual_graph(

@@ -77,7 +77,7 @@ class Birkhoff(ConvexSet, Polyhedral, Relaxable):
     def tangent(self, direction: Array) -> Array:
         return centered(as_direction(direction, self.shape))
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         """The largest negative entry or error of the sum of a row or column."""
         x = as_point(x, self.shape, "The matrix")
         xp = namespace(x)

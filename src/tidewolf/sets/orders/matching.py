@@ -159,7 +159,7 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
     @cached_property
     def center(self) -> Array:
         if self.perfect:
-            return frozen(self._met / (self._met.sum() / len(self.lefts)))
+            return frozen(self._edge_counts / (self._edge_counts.sum() / len(self.lefts)))
         most = int(np.bincount(self._touched).max())
         return frozen(np.full(self.shape, 1.0 / (most + math.sqrt(most))))
 
@@ -201,7 +201,7 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
         direction = as_direction(direction, self.shape)
         return like(self._hull(to_numpy(direction)), direction) if self.perfect else direction
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         """The largest negative entry, node whose edges sum to too much (perfect: or too little), or
         entry of an edge no matching has.
         """
@@ -293,7 +293,7 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
         )
 
     @cached_property
-    def _met(self) -> NDArray:
+    def _edge_counts(self) -> NDArray:
         """How often perfect matchings that together hold every possible edge hold each."""
         met = np.zeros(self.shape)
         while True:
@@ -306,7 +306,7 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
     def _open(self) -> Int32s:
         """The edges that some matching holds."""
         return (
-            np.flatnonzero(self._met).astype(np.int32)
+            np.flatnonzero(self._edge_counts).astype(np.int32)
             if self.perfect
             else np.arange(len(self.edges), dtype=np.int32)
         )

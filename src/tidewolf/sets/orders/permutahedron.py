@@ -113,7 +113,7 @@ class Permutahedron(ConvexSet, Projectable, Polyhedral, Relaxable):
         direction = as_direction(direction, self.shape)
         return direction - total(direction) / len(self._w) if self.dimension else 0 * direction
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         """The most by which the largest k entries, for some k, exceed what they may sum to, or the
         error of the whole sum.
         """

@@ -59,7 +59,7 @@ from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import validated
 from tidewolf.core.types import Array, Int32s, Link, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.kernels.boruvka import closes_no_cycle, lightest_tree, subset_excess
+from tidewolf.kernels.boruvka import closes_no_cycle, lightest_tree, subset_infeasibility
 from tidewolf.sets.base import (
     ConvexSet,
     CostlyMembership,
@@ -180,7 +180,7 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, CostlyMembership):
     @cached_property
     def _centered(self) -> tuple[Array, float]:
         """The center, and what its excess is at most."""
-        c, excess = np.ones(self.shape), 0.0
+        c, infeasibility = np.ones(self.shape), 0.0
         c[self._loops] = 0.0
         for edges, ends, nodes in self._blocks_with_choice():
             laplacian = np.zeros((nodes, nodes))
@@ -191,9 +191,11 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, CostlyMembership):
             inverse[:-1, :-1] = np.linalg.inv(laplacian[:-1, :-1])
             resistance = inverse[a, a] - 2.0 * inverse[a, b] + inverse[b, b]
             c[edges] = resistance * ((nodes - 1) / resistance.sum())
-            excess += float(np.abs(c[edges] - resistance).sum()) + _handed_beyond(inverse, a, b)
+            infeasibility += float(np.abs(c[edges] - resistance).sum()) + _handed_beyond(
+                inverse, a, b
+            )
         off = abs(float(c.sum()) - (len(self.nodes) - 1))
-        return frozen(c), max(excess, off, -float(c.min()))
+        return frozen(c), max(infeasibility, off, -float(c.min()))
 
     @cached_property
     def radius(self) -> float:
@@ -221,7 +223,7 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, CostlyMembership):
         means = np.bincount(label, d) / np.bincount(label)
         return like(d - means[label], direction)
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         """The largest negative entry, error of the sum, entry of a loop, or violated inequality of
         a set of nodes.
         """
@@ -231,16 +233,20 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, CostlyMembership):
         amounts = np.maximum(x, 0.0)
         amounts[self._loops] = 0.0
         dust = _DUST * max(1.0, float(amounts.max()))
-        beyond = subset_excess(amounts, self.edges, *self._incidence, dust)
+        beyond = subset_infeasibility(amounts, self.edges, *self._incidence, dust)
         return max(0.0, -float(x.min()), off, looped, float(beyond))
 
-    def vertex_excess(self, vertex: Vertex) -> float:
-        """0 for a tree, a bound known beforehand for the center up to rounding, else `excess`."""
+    def vertex_infeasibility(self, vertex: Vertex) -> float:
+        """0 for a tree, a bound known beforehand for the center up to rounding, else
+        `infeasibility`.
+        """
         if isinstance(vertex, Sparse) and self._is_tree(vertex.indices, vertex.values):
             return 0.0
         point, (center, bound) = vertex.dense(np.empty(0)), self._centered
         near = bound + float(np.abs(point - center).sum())
-        return near if near <= membership_tolerance(point, self.radius) else self.excess(point)
+        return (
+            near if near <= membership_tolerance(point, self.radius) else self.infeasibility(point)
+        )
 
     def _is_tree(self, edges: Int32s, values: NDArray) -> bool:
         if len(edges) != len(self.nodes) - 1 or not bool((values == 1.0).all()):

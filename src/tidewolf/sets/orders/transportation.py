@@ -155,7 +155,7 @@ class Transportation(ConvexSet, Polyhedral, Relaxable):
         projected[self._places] = centered(to_numpy(direction)[self._places])
         return like(projected, direction)
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         """The largest negative entry or error of the sum of a row or column."""
         x = as_point(x, self.shape, "The matrix")
         xp = namespace(x)

@@ -38,7 +38,7 @@ from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Count, Number
 from tidewolf.core.types import Array, Floats, Int32s, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.kernels.simplices import cheapest_entries, sum_excess, within_sum
+from tidewolf.kernels.simplices import cheapest_entries, sum_infeasibility, within_sum
 from tidewolf.sets.base import (
     CompiledGeometry,
     ConvexSet,
@@ -75,7 +75,7 @@ class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable, CompiledGeome
 
     oracle: ClassVar = cheapest_entries
     tangents: ClassVar = within_sum
-    point_excess: ClassVar = sum_excess
+    point_infeasibility: ClassVar = sum_infeasibility
 
     n: Annotated[int, Count("How many entries a point has.", most=MOST_ENTRIES)]
     cap: Annotated[float, Number("What an entry is at most.", above=0.0)]
@@ -122,7 +122,7 @@ class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable, CompiledGeome
         direction = as_direction(direction, self.shape)
         return direction - total(direction) / self.n if self.dimension else 0 * direction
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         """The largest negative entry, entry above the cap, or error of the sum."""
         x = as_point(x, self.shape, "The point")
         xp = namespace(x)

@@ -180,7 +180,7 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
         normal = like(self._w / length(self._w), direction)
         return direction - inner(normal, direction) * normal
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         """The largest breach of a bound, or the distance to the half-space or plane of the
         total.
         """

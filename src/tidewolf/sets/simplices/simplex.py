@@ -32,7 +32,7 @@ from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Count, Flag, Number
 from tidewolf.core.types import Array, Floats, Int32s, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.kernels.simplices import cheapest_entry, sum_excess, within_sum
+from tidewolf.kernels.simplices import cheapest_entry, sum_infeasibility, within_sum
 from tidewolf.sets.base import (
     CompiledGeometry,
     ConvexSet,
@@ -67,7 +67,7 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, CompiledGeometry):
 
     oracle: ClassVar = cheapest_entry
     tangents: ClassVar = within_sum
-    point_excess: ClassVar = sum_excess
+    point_infeasibility: ClassVar = sum_infeasibility
 
     n: Annotated[int, Count("How many entries a point has.", most=MOST_ENTRIES)]
     total: Annotated[float, Number("What the entries sum to.", above=0.0)] = 1.0
@@ -108,7 +108,7 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, CompiledGeometry):
         direction = as_direction(direction, self.shape)
         return direction if self.at_most else direction - mean_there(direction)
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         """The largest negative entry or error of the sum."""
         x = as_point(x, self.shape, "The point")
         xp = namespace(x)

@@ -40,7 +40,7 @@ from tidewolf.kernels.columns import LONGEST, onto_small_simplices
 from tidewolf.kernels.simplices import (
     cheapest_of_each,
     onto_simplices,
-    simplices_excess,
+    simplices_infeasibility,
     within_groups,
 )
 from tidewolf.sets.base import (
@@ -175,10 +175,10 @@ class SimplexProduct(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
         within_groups(_doubles(direction), self.starts, along)
         return like(along, direction)
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         """The largest negative entry or error of a group's sum."""
         x = as_point(x, self.shape, "The point")
-        return float(simplices_excess(_doubles(x), self.starts))
+        return float(simplices_infeasibility(_doubles(x), self.starts))
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         return Answer(self.minimiser(to_numpy(direction)))

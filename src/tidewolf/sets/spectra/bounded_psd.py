@@ -111,7 +111,7 @@ class BoundedPSD(SymmetricSpectral):
         direction = as_direction(direction, self.shape)
         return symmetric(direction)
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         """The largest of: minus the smallest eigenvalue, the trace above tau, the difference
         between two entries that should be equal.
         """

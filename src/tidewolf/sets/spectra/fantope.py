@@ -38,7 +38,7 @@ from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Count
 from tidewolf.core.types import Array
 from tidewolf.core.vertices import LowRank
-from tidewolf.kernels.lanczos import Found, above, probable, settled, start
+from tidewolf.kernels.lanczos import Found, above, converged, probable, start
 from tidewolf.sets.simplices.capped_simplex import CappedSimplex
 from tidewolf.sets.spectra.operators import Deflated, Lowered, SymmetricPart
 from tidewolf.sets.spectra.spectral import (
@@ -144,7 +144,7 @@ class Fantope(SymmetricSpectral):
             else traceless(direction, self.shape)
         )
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         """The largest of: how far an eigenvalue is below 0 or above 1, the error of the trace, the
         difference between mirrored entries.
         """
@@ -173,20 +173,22 @@ class Fantope(SymmetricSpectral):
         theirs.
         """
         xp, V, s = namespace(noise), noise[:0, :], 0.0
-        promises = self.certified or self.failure < 1.0
-        finer = _FINER if promises else 1.0
+        guarantees = self.certified or self.failure < 1.0
+        finer = _FINER if guarantees else 1.0
         for i in range(self.k):
             rest = Deflated(A, V)
             begin = start(
                 rest.off(noise[i, :]), None if last is None else rest.off(last[i, :]), 1.0
             )
-            found = settled(rest, begin, finer * self.tolerance)
+            found = converged(rest, begin, finer * self.tolerance)
             v = rest.off(rest.off(found.vector))
             if norm(v) < 0.5:  # rounding has led it back to the rows before
                 return _exact(A, self.k), 0.0
             V, s = xp.concat([V, (v / norm(v))[None, :]]), max(s, found.gap / finer)
         return (
-            self._tested(A, V, (1.0 - _TEST) * s, noise[self.k, :]) if promises else (V, self.k * s)
+            self._tested(A, V, (1.0 - _TEST) * s, noise[self.k, :])
+            if guarantees
+            else (V, self.k * s)
         )
 
     def _tested(self, A: SymmetricPart, V: Array, s: float, noise: Array) -> tuple[Array, float]:

@@ -106,7 +106,7 @@ class NuclearBall(Spectral):
     def inner_radius(self) -> float:
         return self.tau / math.sqrt(min(self.shape))
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         """The nuclear norm beyond tau."""
         x = as_point(x, self.shape, "The point")
         return max(0.0, float(namespace(x).sum(namespace(x).linalg.svdvals(x))) - self.tau)

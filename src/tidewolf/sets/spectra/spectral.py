@@ -41,7 +41,7 @@ from tidewolf.core.randomness import generator
 from tidewolf.core.settings import Count, Flag, Number, Seed
 from tidewolf.core.types import Array, Shape
 from tidewolf.core.vertices import LowRank, Vertex
-from tidewolf.kernels.lanczos import Found, Start, probable, proved, settled, start
+from tidewolf.kernels.lanczos import Found, Start, converged, probable, proved, start
 from tidewolf.sets.base import ConvexSet, Projectable, require_floating
 
 Side: TypeAlias = Annotated[int, Count("How many rows, and columns, a matrix has.", most=MOST_SIDE)]
@@ -162,7 +162,7 @@ class Spectral(ConvexSet, Projectable, ABC):
         return (
             probable(A, begin, tolerance, floor)
             if self.failure < 1.0
-            else settled(A, begin, tolerance, ahead=True)
+            else converged(A, begin, tolerance, ahead=True)
         )
 
 

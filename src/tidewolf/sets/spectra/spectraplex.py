@@ -109,7 +109,7 @@ class Spectraplex(SymmetricSpectral):
     def tangent(self, direction: Array) -> Array:
         return traceless(direction, self.shape)
 
-    def excess(self, x: Array) -> float:
+    def infeasibility(self, x: Array) -> float:
         """The largest of: minus the smallest eigenvalue, the error of the trace, the difference
         between mirrored entries.
         """

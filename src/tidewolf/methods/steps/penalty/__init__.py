@@ -11,7 +11,7 @@ from tidewolf.core.sparse import is_sparse
 from tidewolf.functions.affine import Affine
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.max_affine import MaxAffine
-from tidewolf.methods.steps.penalty import bundle, capacities
+from tidewolf.methods.steps.penalty import capacities, proximal_bundle
 from tidewolf.methods.steps.penalty.task import PenaltySolution, PenaltyTask
 
 __all__ = ["PenaltySolution", "PenaltyTask", "solve_penalty"]
@@ -24,7 +24,7 @@ def solve_penalty(task: PenaltyTask, accuracy: float, budget: int = 100) -> Pena
     if isinstance(task.constraints, Capacity):
         return capacities.capacities(task, accuracy, budget)
     merged = _merged(task.constraints)
-    found = bundle.bundle(task._replace(constraints=merged), accuracy, budget)
+    found = proximal_bundle.proximal_bundle(task._replace(constraints=merged), accuracy, budget)
     return found if merged is task.constraints else found._replace(breach=task.breach(found.x))
 
 

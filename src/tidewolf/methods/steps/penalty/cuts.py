@@ -42,7 +42,7 @@ class Cuts(NamedTuple):
         np.maximum.at(model, self.rounds, self.values(u))
         return model
 
-    def kept(self, which: Bools) -> Cuts:
+    def subset(self, which: Bools) -> Cuts:
         """Some of them."""
         if which.all():
             return self

@@ -1,0 +1,27 @@
+"""What one would otherwise use, to compare with. Rivals may project exactly."""
+
+from typing import Any
+
+from tidewolf.baselines.online_frank_wolfe import OnlineFrankWolfe
+from tidewolf.baselines.projected_primal_dual import ProjectedPrimalDual
+from tidewolf.baselines.proximal_penalty import ProximalPenalty
+from tidewolf.baselines.resolve import Resolve
+from tidewolf.baselines.sinha_vaze import SinhaVaze
+from tidewolf.baselines.wang_wan_zhang import WangWanZhang
+from tidewolf.baselines.warm_up import WarmUp
+from tidewolf.methods.base import Learner
+
+__all__ = [
+    "OnlineFrankWolfe",
+    "ProjectedPrimalDual",
+    "ProximalPenalty",
+    "Resolve",
+    "SinhaVaze",
+    "WangWanZhang",
+    "WarmUp",
+]
+
+
+def every() -> dict[str, type[Learner[Any]]]:
+    """The rivals by name."""
+    return {name: globals()[name] for name in __all__}

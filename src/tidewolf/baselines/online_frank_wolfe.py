@@ -1,0 +1,163 @@
+"""Online Frank-Wolfe, blind to the limits or with a fixed price on breaching them
+(Hazan & Kale 2012): one oracle call a round.
+
+    g   =  grad f_t + (caution/2) (G_f/G_g) grad g_t^+
+        G_f and G_g given, or the largest slopes so far
+    x  <-  online Frank-Wolfe (baselines/frank_wolfe.py) on g
+
+The price is the weight that Lyapunov weights of the same caution (methods/steps/lyapunov.py) begin
+with; here it never rises. Published without constraints: `OnlineFrankWolfe.blind`, caution = 0. If
+the regret on g is at most B then, as g_t^+(x*) = 0,
+
+    regret  <=  B - sum_t w_t g_t^+(x_t),     w_t the prices:
+        O(T^{3/4}). Of the violation nothing is promised below order T.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, NamedTuple, final
+
+from tidewolf.baselines.frank_wolfe import Leader, follow
+from tidewolf.core.arrays import inner
+from tidewolf.core.feedback import FirstOrder
+from tidewolf.core.oracle import HasLMO
+from tidewolf.core.round_info import RoundInfo
+from tidewolf.core.settings import Number
+from tidewolf.core.types import Array
+from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.clock import Epoch, EveryRound, Restarting
+from tidewolf.methods.late import Deferred, Overrides
+from tidewolf.methods.settings import (
+    DEFAULT_CAUTION,
+    ConstraintLipschitz,
+    HardSetK,
+    Horizon,
+    LossLipschitz,
+)
+from tidewolf.methods.steps.lyapunov import THETA
+from tidewolf.methods.steps.slopes import Slopes, tangent_gradients
+
+
+class State(NamedTuple):
+    t: int
+    x: Array
+    epoch: Epoch
+    slopes: Slopes
+    leader: Leader
+    paid: float = 0.0
+    """sum_t w_t g_t^+(x_t)"""
+    calls: int = 0
+    distance: float = 0.0
+    pending: tuple[Deferred, ...] = ()
+    lost: int = 0
+    overrides: Overrides = Overrides()
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class OnlineFrankWolfe(Restarting[State], EveryRound[State]):
+    """Online Frank-Wolfe with a fixed price on breaches; `OnlineFrankWolfe.blind` does not look at
+    the limits at all.
+
+    Parameters
+    ----------
+    K : HasLMO
+        The set that every played point belongs to.
+    horizon : int, optional
+        How many rounds will be played. None: unknown; it starts from 256 and restarts with
+        twice as many whenever they are over. Unit: rounds.
+    caution : float, default 10.0
+        How much limits weigh against losses: larger values break limits less and cost more; 0
+        does not look at them.
+    loss_lipschitz : float, optional
+        The largest slope a loss may have, on average over rounds seen together; steeper ones
+        are refused. None: learned from what is seen, and nothing is promised beforehand.
+    constraint_lipschitz : float, optional
+        The largest slope a constraint may have, on average over rounds seen together; steeper
+        ones are refused. None: learned from what is seen, and nothing is promised beforehand.
+
+    Examples
+    --------
+    Three options, the cheapest of which may take at most half:
+
+    >>> K = tw.sets.Simplex(3)
+    >>> losses = tw.functions.Linear(np.tile([2.0, 1.0, 0.0], (50, 1)))
+    >>> limits = tw.functions.Affine(np.tile([0.0, 0.0, 1.0], (50, 1)), np.full(50, 0.5))
+    >>> run = tw.run(tw.baselines.OnlineFrankWolfe.blind(K, horizon=50), tw.Stream(losses, limits))
+    >>> run.notes
+    ('It does not look at the limits.',)
+    """
+
+    state_type: ClassVar = State
+
+    K: HardSetK
+    horizon: Horizon = None
+    caution: Annotated[
+        float,
+        Number(
+            "How much limits weigh against losses: larger values break limits less and cost more; "
+            "0 does not look at them.",
+            least=0.0,
+        ),
+    ] = DEFAULT_CAUTION
+    loss_lipschitz: LossLipschitz = None
+    constraint_lipschitz: ConstraintLipschitz = None
+
+    @classmethod
+    def blind(cls, K: HasLMO, *, horizon: int | None = None) -> OnlineFrankWolfe:
+        """As published: losses alone."""
+        return cls(K, horizon=horizon, caution=0.0)
+
+    def start(self) -> State:
+        x = self.K.center
+        return State(0, x, self.first_epoch(), self.given_slopes.initial, Leader.start(x))
+
+    def act(self, state: State, info: RoundInfo | None = None) -> Array:
+        return state.x
+
+    def step(self, state: State, block: FirstOrder) -> State:
+        gradients = tangent_gradients(self.K, block, self.given_slopes, state.slopes)
+        g, paid, (G_f, G_g) = gradients.loss, state.paid, gradients.slopes
+        offset = gradients.loss_offset
+        if G_g > 0.0:
+            w = THETA * self.caution * (G_f / G_g if G_f > 0.0 else 1.0)
+            g, paid = g + w * gradients.constraint, paid + w * block.violation
+            offset += w * gradients.constraint_offset
+        T = state.epoch.horizon
+        x, leader, calls = follow(self.K, state.x, state.leader, g, inner(g, g), T)
+        leader = leader._replace(regret_bound=leader.regret_bound + offset)
+        state = state._replace(slopes=gradients.slopes, paid=paid, calls=state.calls + calls)
+        return state._replace(x=x, leader=leader)
+
+    def renew(self, state: State) -> State:
+        """The bound stays, as it is one since the first round."""
+        return state._replace(leader=state.leader.anew(0.0, state.leader.regret_bound))
+
+    def bound(self, record: Record) -> Bound:
+        state: State = record.final_state
+        return Bound(
+            state.leader.regret_bound - state.paid,
+            None,
+            "A price that never rises promises no violation below the order of the rounds.",
+        )
+
+    def limit_price(self, state: State) -> float:
+        G_f, G_g = state.slopes
+        return THETA * self.caution * (G_f / G_g if G_f > 0.0 and G_g > 0.0 else 1.0)
+
+    def slopes(self, state: State) -> Slopes:
+        return state.slopes
+
+    def notes(self, state: State) -> tuple[str, ...]:
+        blind = () if self.caution else ("It does not look at the limits.",)
+        return (*blind, *super().notes(state))
+
+    @classmethod
+    def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:
+        return (
+            cls(K, horizon=horizon),
+            cls.blind(K, horizon=max(1, horizon // 3)),
+            cls(K, caution=1.0),
+        )

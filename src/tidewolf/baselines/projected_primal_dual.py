@@ -1,0 +1,168 @@
+"""Primal-dual play with exact projections
+(after Yi et al. 2021): descent in x, damped ascent in one multiplier.
+
+    x    <-  Proj_K( x - eta R (grad f_t/G_f + lam grad g_t^+/G_g) )
+    lam  <-  max(0, lam + nu (g_t^+/(G_g R) - theta lam)),       gradients and breach at the old x
+
+eta = 1/sqrt(2T), nu = k/(2 sqrt T), theta = theta_1/k, with theta_1 the least number with
+theta_1/2 >= eta + theta_1^2/(4 sqrt T) (1/2 where there is none, T < 3). `caution` moves
+k = caution/10: after the same breaches the weight of constraints against losses is proportional to
+caution, as with V = T^{-p}/caution in the learners with Lyapunov weights, and the default is k = 1,
+for which theory has its best constants. G_f and G_g are given, or the largest slopes so far.
+
+Regret O(sqrt T), violation O(T^{3/4}), measured as in methods/steps/saddle.py, which holds for
+every k; a G_f that grows costs (G_f' - G_f) D^2/(2 eta R) more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, final
+
+from tidewolf.baselines.exact import ProjectableK, ProjectsExactly
+from tidewolf.core.arrays import frozen
+from tidewolf.core.feedback import FirstOrder
+from tidewolf.core.round_info import RoundInfo
+from tidewolf.core.types import Array
+from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.clock import Epoch, EveryRound, Restarting
+from tidewolf.methods.late import Deferred, Overrides
+from tidewolf.methods.settings import (
+    DEFAULT_CAUTION,
+    Caution,
+    ConstraintLipschitz,
+    Horizon,
+    LossLipschitz,
+)
+from tidewolf.methods.steps.saddle import (
+    SaddleSteps,
+    SaddleSums,
+    Units,
+    damping,
+    kept_possible,
+    saddle_step,
+    violation_bound,
+)
+from tidewolf.methods.steps.slopes import Slopes, tangent_gradients, unit_length
+from tidewolf.sets.base import ConvexSet
+
+
+class State(NamedTuple):
+    """Where it stands, the stretch it is in, the slopes, and the measured bounds."""
+
+    t: int
+    x: Array
+    epoch: Epoch
+    slopes: Slopes
+    saddle: SaddleSums = SaddleSums()
+    """of this stretch, but for its regret bound, which is one since the first round"""
+    calls: int = 0
+    distance: float = 0.0
+    pending: tuple[Deferred, ...] = ()
+    lost: int = 0
+    overrides: Overrides = Overrides()
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class ProjectedPrimalDual(ProjectsExactly[State], Restarting[State], EveryRound[State]):
+    """Primal-dual play, the textbook's way: an exact projection a round.
+
+    Parameters
+    ----------
+    K : ConvexSet
+        The set that every played point belongs to; it has a projection or a linear description.
+    horizon : int, optional
+        How many rounds will be played. None: unknown; it starts from 256 and restarts with
+        twice as many whenever they are over. Unit: rounds.
+    caution : float, default 10.0
+        How much limits weigh against losses: larger values break limits less and cost more.
+    loss_lipschitz : float, optional
+        The largest slope a loss may have, on average over rounds seen together; steeper ones
+        are refused. None: learned from what is seen, and nothing is promised beforehand.
+    constraint_lipschitz : float, optional
+        The largest slope a constraint may have, on average over rounds seen together; steeper
+        ones are refused. None: learned from what is seen, and nothing is promised beforehand.
+
+    Examples
+    --------
+    Three options, the cheapest of which may take at most half:
+
+    >>> K = tw.sets.Simplex(3)
+    >>> losses = tw.functions.Linear(np.tile([2.0, 1.0, 0.0], (50, 1)))
+    >>> limits = tw.functions.Affine(np.tile([0.0, 0.0, 1.0], (50, 1)), np.full(50, 0.5))
+    >>> run = tw.run(tw.baselines.ProjectedPrimalDual(K, horizon=50), tw.Stream(losses, limits))
+    >>> int(run.oracle_calls)
+    0
+    """
+
+    state_type: ClassVar = State
+
+    K: ProjectableK
+    horizon: Horizon = None
+    caution: Caution = DEFAULT_CAUTION
+    loss_lipschitz: LossLipschitz = None
+    constraint_lipschitz: ConstraintLipschitz = None
+
+    @classmethod
+    def published(cls, K: ConvexSet, *, horizon: int) -> ProjectedPrimalDual:
+        """Steps and damping of T^{-1/2} each: the dual step is that, the others sqrt 2 less;
+        without units, which the paper has.
+        """
+        return cls(K, horizon=horizon, caution=2.0 * DEFAULT_CAUTION)
+
+    def start(self) -> State:
+        return State(0, self.K.center, self.first_epoch(), self.given_slopes.initial)
+
+    def act(self, state: State, info: RoundInfo | None = None) -> Array:
+        return state.x
+
+    def step(self, state: State, block: FirstOrder) -> State:
+        K, x, s = self.K, state.x, self._steps(state.epoch.horizon)
+        gradients = tangent_gradients(K, block, self.given_slopes, state.slopes)
+        (G_f, G_g), R = gradients.slopes, unit_length(K)
+        q, hopeless = kept_possible(block, G_g * K.diameter, K.center)
+        unit = Units(R, G_f or 1.0, G_g or 1.0)
+        taken = saddle_step(x, x, state.saddle.lam, gradients, q, 1, s, unit)
+        saddle = state.saddle.and_step(taken, G_f, K.diameter, s.eta, R, hopeless)
+        x = frozen(self.exact_projection(taken.y))
+        return state._replace(x=x, slopes=gradients.slopes, saddle=saddle)
+
+    def renew(self, state: State) -> State:
+        return state._replace(saddle=SaddleSums(regret_bound=state.saddle.regret_bound))
+
+    def epoch_bound(self, state: State) -> tuple[float, float]:
+        """Of the violation alone: the regret is counted since the first round."""
+        s, rounds = self._steps(state.epoch.horizon), state.t - state.epoch.began
+        D = self.K.diameter / unit_length(self.K)
+        E = D**2 / (2.0 * s.eta) + state.saddle.energy + D * rounds
+        violation = violation_bound(E, rounds, s.nu, s.theta)
+        if violation < math.inf:
+            violation *= state.slopes.constraint * unit_length(self.K)
+        return 0.0, violation
+
+    def _steps(self, T: int) -> SaddleSteps:
+        k, eta, nu = self.caution / DEFAULT_CAUTION, 1.0 / math.sqrt(2.0 * T), 0.5 / math.sqrt(T)
+        return SaddleSteps(1, eta, k * nu, (damping(1, eta, nu, 0.0) or 0.5) / k)
+
+    def bound(self, record: Record) -> Bound:
+        state: State = record.final_state
+        _, violation = self.epoch_bound(state)
+        return state.epoch.bound(state.saddle.regret_bound, violation)
+
+    def limit_price(self, state: State) -> float:
+        G_f, G_g = state.slopes
+        return state.saddle.lam * (G_f / G_g if G_f > 0.0 and G_g > 0.0 else 1.0)
+
+    def slopes(self, state: State) -> Slopes:
+        return state.slopes
+
+    @classmethod
+    def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:
+        return (
+            cls(K, horizon=horizon),
+            cls.published(K, horizon=max(1, horizon // 3)),
+            cls(K, caution=1.0),
+        )

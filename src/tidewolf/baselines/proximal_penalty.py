@@ -1,0 +1,187 @@
+"""Proximal penalty steps with exact projections
+(after RECOO, Guo et al. 2022): the last limit itself in the step, not its gradient.
+
+    z   ~   argmin_{ball, aff(K)}  <grad f_t(x), . - x> + delta g_t^+ + alpha/2 |. - x|^2
+        to a certified gap (steps/penalty)
+    x  <-   Proj_K(z)
+
+alpha = k (G_f/2R) sqrt T, delta = k (G_f/G_g) sqrt T. `caution` moves k = caution/10: both divided
+by k, it is the losses that weigh V = 1/k, against the limits and against moving; a larger delta
+alone would change nothing, as the last limit is kept already where it can be. The default is k = 1,
+for which theory has its best constants. G_f and G_g are given, or the largest slopes so far.
+
+Regret O(sqrt T), violation O(T^{3/4}), measured as in methods/steps/drift.py for any k and on every
+interval of rounds. Limits are evaluated in the ball, so outside K.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, final
+
+import numpy as np
+
+from tidewolf.baselines.exact import ProjectableK, ProjectsExactly
+from tidewolf.core.arrays import frozen, ones
+from tidewolf.core.errors import NotFinite, NotSupported
+from tidewolf.core.feedback import FullInformation, require_full_information
+from tidewolf.core.round_info import RoundInfo
+from tidewolf.core.types import Array
+from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.clock import Epoch, Restarting
+from tidewolf.methods.settings import (
+    DEFAULT_CAUTION,
+    Caution,
+    ConstraintLipschitz,
+    Horizon,
+    LossLipschitz,
+)
+from tidewolf.methods.steps.drift import DriftBlock, Last, Tally, bound, bound_between, drift
+from tidewolf.methods.steps.slopes import Slopes, tangent_part, unit_length
+from tidewolf.sets.base import ConvexSet
+
+
+class State(NamedTuple):
+    """Where it stands, the stretch it is in, the slopes, and the sums of the bounds."""
+
+    t: int
+    x: Array
+    epoch: Epoch
+    slopes: Slopes
+    last: Last = Last()
+    tally: Tally = Tally()
+    calls: int = 0
+    distance: float = 0.0
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class ProximalPenalty(ProjectsExactly[State], Restarting[State]):
+    """Steps that see the whole last limit, and an exact projection after each.
+
+    Parameters
+    ----------
+    K : ConvexSet
+        The set that every played point belongs to; it has a projection or a linear description.
+    horizon : int, optional
+        How many rounds will be played. None: unknown; it starts from 256 and restarts with
+        twice as many whenever they are over. Unit: rounds.
+    caution : float, default 10.0
+        How much limits weigh against losses: larger values break limits less and cost more.
+    loss_lipschitz : float, optional
+        The largest slope a loss may have, on average over rounds seen together; steeper ones
+        are refused. None: learned from what is seen, and nothing is promised beforehand.
+    constraint_lipschitz : float, optional
+        The largest slope a constraint may have, on average over rounds seen together; steeper
+        ones are refused. None: learned from what is seen, and nothing is promised beforehand.
+
+    Examples
+    --------
+    Three options, the cheapest of which may take at most half:
+
+    >>> K = tw.sets.Simplex(3)
+    >>> losses = tw.functions.Linear(np.tile([2.0, 1.0, 0.0], (20, 1)))
+    >>> limits = tw.functions.Affine(np.tile([0.0, 0.0, 1.0], (20, 1)), np.full(20, 0.5))
+    >>> run = tw.run(tw.baselines.ProximalPenalty(K, horizon=20), tw.Stream(losses, limits))
+    >>> int(run.oracle_calls)
+    0
+    """
+
+    needs: ClassVar = FullInformation
+    state_type: ClassVar = State
+
+    K: ProjectableK
+    horizon: Horizon = None
+    caution: Caution = DEFAULT_CAUTION
+    loss_lipschitz: LossLipschitz = None
+    constraint_lipschitz: ConstraintLipschitz = None
+
+    @classmethod
+    def published(cls, K: ConvexSet, *, horizon: int) -> ProximalPenalty:
+        """A penalty and a prox weight of the order sqrt T, as in the paper: the default, without
+        the units that the paper has.
+        """
+        return cls(K, horizon=horizon)
+
+    def start(self) -> State:
+        return State(0, self.K.center, self.first_epoch(), self.given_slopes.initial)
+
+    def act(self, state: State, info: RoundInfo | None = None) -> Array:
+        return state.x
+
+    def update(self, state: State, feedback: FullInformation) -> State:
+        state = self.in_epoch(state)
+        self._require(feedback)
+        return self.finish_block(state._replace(t=state.t + 1), feedback)
+
+    def step(self, state: State, block: FullInformation) -> State:
+        K, x, T, given = self.K, state.x, state.epoch.horizon, self.given_slopes
+        losses, constraints = block
+        one = ones(1, x)
+        # what overflows is refused with a sentence
+        with np.errstate(over="ignore", invalid="ignore"):
+            loss_gradient = losses.subgradient(x, one)
+            limit_gradient = constraints.subgradient(x, one)
+            limit = float(constraints.values(x)[0])
+        met = state.slopes
+        grad_f, slope_f = tangent_part(K, "loss", loss_gradient, 1, given.loss, met.loss)
+        _, slope_g = tangent_part(
+            K, "constraint", limit_gradient, 1, given.constraint, met.constraint
+        )
+        if not math.isfinite(limit):
+            raise NotFinite(
+                f"The constraint is {limit} at the point played; give functions that are finite on "
+                "the set."
+            )
+        slopes = Slopes(max(met.loss, slope_f), max(met.constraint, slope_g))
+
+        size = self.caution / DEFAULT_CAUTION * math.sqrt(T)
+        alpha, delta = size / (2.0 * unit_length(K)), size / (slopes.constraint or 1.0)
+        whole = DriftBlock(
+            rounds=1,
+            constraints=constraints,
+            loss_gradient=grad_f / (slopes.loss or 1.0),
+            difference=0.0,
+            breached_slopes=slope_g if limit > 0.0 else 0.0,
+            y=x,
+            distance=0.0,
+            reach=K.radius if state.t == 1 else K.diameter,
+        )
+        z, tally, last = drift(K, whole, slopes.loss, alpha, delta, state.last, state.tally)
+        x = frozen(self.exact_projection(z))
+        return state._replace(x=x, slopes=slopes, last=last, tally=tally)
+
+    def renew(self, state: State) -> State:
+        """Nothing starts afresh: x goes on from where it is."""
+        return state
+
+    def _require(self, feedback: object) -> None:
+        for batch in require_full_information(feedback, self.K.shape, 1):
+            if batch.domain is not None:
+                raise NotSupported(
+                    "ProximalPenalty evaluates functions outside the set, and "
+                    f"{type(batch).__name__} is only defined on {batch.domain}. SinhaVaze does "
+                    "not."
+                )
+
+    def bound(self, record: Record) -> Bound:
+        return bound(record.final_state.tally, record.final_state.t, (0.0, 0.0))
+
+    def measures(self, state: State) -> tuple[float, ...]:
+        return state.tally
+
+    def bound_between(self, record: Record, start: int, stop: int) -> Bound:
+        return bound_between(record.measures, start, stop, (0.0, 0.0))
+
+    def slopes(self, state: State) -> Slopes:
+        return state.slopes
+
+    @classmethod
+    def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:
+        return (
+            cls(K, horizon=horizon),
+            cls(K, horizon=max(1, horizon // 3), caution=100.0),
+            cls(K, caution=1.0),
+        )

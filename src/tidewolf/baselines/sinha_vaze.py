@@ -1,0 +1,139 @@
+"""Lyapunov weights on projected AdaGrad
+(Sinha & Vaze 2024, Optimal algorithms for OCO with adversarial constraints).
+
+    g     =  V grad f_t + w grad g_t^+        by Lyapunov weights: c = 2, theta = 1/2, p = 1/2
+    x    <-  Proj_K( x - D/sqrt(2 sum |g|^2) g )
+
+Published for a known T with V = 1 beside w = Phi'(Q), that is V = sqrt(T) in the units of
+methods/steps/lyapunov.py; `caution` moves V = 1/caution as in every learner here. Regret O(sqrt T),
+violation O(sqrt T log T), at the price of an exact projection a round.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, final
+
+from tidewolf.baselines.exact import ProjectableK, ProjectsExactly
+from tidewolf.core.arrays import as_count, frozen
+from tidewolf.core.feedback import FirstOrder
+from tidewolf.core.round_info import RoundInfo
+from tidewolf.core.types import Array
+from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.clock import EveryRound
+from tidewolf.methods.late import Deferred, Overrides
+from tidewolf.methods.settings import (
+    DEFAULT_CAUTION,
+    AnytimeHorizon,
+    Caution,
+    ConstraintLipschitz,
+    LossLipschitz,
+)
+from tidewolf.methods.steps.adagrad import DescentSums, descend
+from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights
+from tidewolf.methods.steps.slopes import Slopes
+from tidewolf.sets.base import ConvexSet
+
+
+class State(NamedTuple):
+    t: int
+    x: Array
+    dual: DualState
+    descent: DescentSums = DescentSums()
+    """in units of 2^exponent of the ledger"""
+    calls: int = 0
+    distance: float = 0.0
+    pending: tuple[Deferred, ...] = ()
+    lost: int = 0
+    overrides: Overrides = Overrides()
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class SinhaVaze(ProjectsExactly[State], EveryRound[State]):
+    """Sinha & Vaze's method with exact projections: the quality to reach, at the price to avoid.
+
+    Parameters
+    ----------
+    K : ConvexSet
+        The set that every played point belongs to; it has a projection or a linear description.
+    horizon : int, optional
+        How many rounds will be played, which a promise needs. None: unknown, which costs next
+        to nothing: nothing restarts. Unit: rounds.
+    caution : float, default 10.0
+        How much limits weigh against losses: larger values break limits less and cost more.
+    loss_lipschitz : float, optional
+        The largest slope a loss may have, on average over rounds seen together; steeper ones
+        are refused. None: learned from what is seen, and nothing is promised beforehand.
+    constraint_lipschitz : float, optional
+        The largest slope a constraint may have, on average over rounds seen together; steeper
+        ones are refused. None: learned from what is seen, and nothing is promised beforehand.
+
+    Examples
+    --------
+    Three options, the cheapest of which may take at most half:
+
+    >>> K = tw.sets.Simplex(3)
+    >>> losses = tw.functions.Linear(np.tile([2.0, 1.0, 0.0], (300, 1)))
+    >>> limits = tw.functions.Affine(np.tile([0.0, 0.0, 1.0], (300, 1)), np.full(300, 0.5))
+    >>> run = tw.run(tw.baselines.SinhaVaze(K), tw.Stream(losses, limits))
+    >>> run.notes
+    ('It projects exactly and asks no oracle.',)
+    """
+
+    state_type: ClassVar = State
+    anytime: ClassVar = True
+    exponents: ClassVar = (1 / 2, 1 / 2)
+
+    K: ProjectableK
+    horizon: AnytimeHorizon = None
+    caution: Caution = DEFAULT_CAUTION
+    loss_lipschitz: LossLipschitz = None
+    constraint_lipschitz: ConstraintLipschitz = None
+
+    @classmethod
+    def published(cls, K: ConvexSet, *, horizon: int) -> SinhaVaze:
+        """V = 1, as in the paper."""
+        return cls(K, horizon=horizon, caution=as_count(horizon, "The horizon") ** -0.5)
+
+    def start(self) -> State:
+        return State(0, self.K.center, self._weights.start())
+
+    def act(self, state: State, info: RoundInfo | None = None) -> Array:
+        return state.x
+
+    def step(self, state: State, block: FirstOrder) -> State:
+        weighed = self._weights.weigh(state.dual, block)
+        x, descent = state.x, state.descent.in_units(weighed.unit)
+        if weighed.norm2 > 0.0:
+            y, descent = descend(x, weighed.g, weighed.norm2, descent, self.K.diameter)
+            x = frozen(self.exact_projection(y))
+        descent = descent._replace(regret_bound=descent.regret_bound + weighed.offset)
+        return state._replace(x=x, dual=weighed.dual, descent=descent)
+
+    @cached_property
+    def _weights(self) -> LyapunovWeights:
+        return LyapunovWeights(
+            self.K, self.caution, self.horizon, self.loss_lipschitz, self.constraint_lipschitz
+        )
+
+    def guarantee(self) -> Bound:
+        """What is known before the first round of a run of `horizon` rounds."""
+        return self._weights.guaranteed(math.sqrt(2.0))
+
+    def bound(self, record: Record) -> Bound:
+        state: State = record.final_state
+        return self._weights.bound(state.dual, state.descent.regret_bound)
+
+    def limit_price(self, state: State) -> float:
+        return self._weights.limit_price(state.dual)
+
+    def slopes(self, state: State) -> Slopes:
+        return state.dual.slopes
+
+    @classmethod
+    def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:
+        return (cls(K, horizon=horizon), cls.published(K, horizon=horizon), cls(K))

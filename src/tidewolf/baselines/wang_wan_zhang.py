@@ -1,0 +1,154 @@
+"""Lyapunov weights on online Frank-Wolfe with a doubling guess
+(Wang, Wan & Zhang 2025, OFW-TVC, arXiv 2501.16046): one call a round.
+
+    g   =  V grad f_t + w grad g_t^+        by Lyapunov weights: c = 64, theta = 1/2, p = 3/4
+    x  <-  online Frank-Wolfe (baselines/frank_wolfe.py) on g
+
+Published for a known T with V = 1 beside w = Phi'(Q), that is V = T^{3/4} in the units of
+methods/steps/lyapunov.py; `caution` moves V = 1/caution as in every learner here. Its Frank-Wolfe
+needs T: past it, or without one, it restarts with twice as much, and the bounds of past stretches
+are added up. Two things are kinder to it than its paper: the guess starts at the first gradient of
+the surrogate, not at 1, and a step of 2/sqrt(t) is cut at 1. Regret O(T^{3/4}), violation
+O(T^{3/4} log T).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, final
+
+from tidewolf.baselines.frank_wolfe import Leader, follow
+from tidewolf.core.arrays import as_count
+from tidewolf.core.feedback import FirstOrder
+from tidewolf.core.oracle import HasLMO
+from tidewolf.core.round_info import RoundInfo
+from tidewolf.core.types import Array
+from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.clock import Epoch, EveryRound, Restarting
+from tidewolf.methods.late import Deferred, Overrides
+from tidewolf.methods.settings import (
+    DEFAULT_CAUTION,
+    Caution,
+    ConstraintLipschitz,
+    HardSetK,
+    Horizon,
+    LossLipschitz,
+)
+from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights
+from tidewolf.methods.steps.slopes import Slopes
+
+
+class State(NamedTuple):
+    t: int
+    x: Array
+    epoch: Epoch
+    dual: DualState
+    """since the last restart"""
+    leader: Leader
+    """in units of 2^exponent of the ledger"""
+    calls: int = 0
+    distance: float = 0.0
+    pending: tuple[Deferred, ...] = ()
+    lost: int = 0
+    overrides: Overrides = Overrides()
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class WangWanZhang(Restarting[State], EveryRound[State]):
+    """Wang, Wan & Zhang's method: one oracle call a round, with constants made for the proof.
+
+    Parameters
+    ----------
+    K : HasLMO
+        The set that every played point belongs to.
+    horizon : int, optional
+        How many rounds will be played. None: unknown; it starts from 256 and restarts with
+        twice as many whenever they are over. Unit: rounds.
+    caution : float, default 10.0
+        How much limits weigh against losses: larger values break limits less and cost more.
+    loss_lipschitz : float, optional
+        The largest slope a loss may have, on average over rounds seen together; steeper ones
+        are refused. None: learned from what is seen, and nothing is promised beforehand.
+    constraint_lipschitz : float, optional
+        The largest slope a constraint may have, on average over rounds seen together; steeper
+        ones are refused. None: learned from what is seen, and nothing is promised beforehand.
+
+    Examples
+    --------
+    Three options, the cheapest of which may take at most half:
+
+    >>> K = tw.sets.Simplex(3)
+    >>> losses = tw.functions.Linear(np.tile([2.0, 1.0, 0.0], (50, 1)))
+    >>> limits = tw.functions.Affine(np.tile([0.0, 0.0, 1.0], (50, 1)), np.full(50, 0.5))
+    >>> run = tw.run(tw.baselines.WangWanZhang(K, horizon=50), tw.Stream(losses, limits))
+    >>> int(run.oracle_calls)
+    50
+    """
+
+    state_type: ClassVar = State
+
+    K: HardSetK
+    horizon: Horizon = None
+    caution: Caution = DEFAULT_CAUTION
+    loss_lipschitz: LossLipschitz = None
+    constraint_lipschitz: ConstraintLipschitz = None
+
+    @classmethod
+    def published(cls, K: HasLMO, *, horizon: int) -> WangWanZhang:
+        """V = 1, as in the paper."""
+        return cls(K, horizon=horizon, caution=math.pow(as_count(horizon, "The horizon"), -0.75))
+
+    def start(self) -> State:
+        x, epoch = self.K.center, self.first_epoch()
+        return State(0, x, epoch, self._weights(epoch).start(), Leader.start(x))
+
+    def act(self, state: State, info: RoundInfo | None = None) -> Array:
+        return state.x
+
+    def step(self, state: State, block: FirstOrder) -> State:
+        weighed = self._weights(state.epoch).weigh(state.dual, block)
+        leader, T = state.leader.in_units(weighed.unit), state.epoch.horizon
+        x, leader, calls = follow(self.K, state.x, leader, weighed.g, weighed.norm2, T)
+        leader = leader._replace(regret_bound=leader.regret_bound + weighed.offset)
+        dual, calls = weighed.dual, state.calls + calls
+        return state._replace(x=x, dual=dual, leader=leader, calls=calls)
+
+    def renew(self, state: State) -> State:
+        """Slopes stay known."""
+        dual = self._weights(state.epoch).start()._replace(slopes=state.dual.slopes)
+        return state._replace(dual=dual, leader=state.leader.anew())
+
+    def epoch_bound(self, state: State) -> tuple[float, float]:
+        found = self._weights(state.epoch).bound(state.dual, state.leader.regret_bound)
+        return (
+            math.inf if found.regret is None else found.regret,
+            math.inf if found.violation is None else found.violation,
+        )
+
+    def _weights(self, epoch: Epoch) -> LyapunovWeights:
+        return LyapunovWeights(
+            self.K,
+            self.caution,
+            epoch.horizon,
+            self.loss_lipschitz,
+            self.constraint_lipschitz,
+            c=64.0,
+            p=0.75,
+        )
+
+    def bound(self, record: Record) -> Bound:
+        state: State = record.final_state
+        return state.epoch.bound(*self.epoch_bound(state))
+
+    def limit_price(self, state: State) -> float:
+        return self._weights(state.epoch).limit_price(state.dual)
+
+    def slopes(self, state: State) -> Slopes:
+        return state.dual.slopes
+
+    @classmethod
+    def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:
+        return (cls(K, horizon=horizon), cls.published(K, horizon=max(1, horizon // 3)), cls(K))

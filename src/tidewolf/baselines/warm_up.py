@@ -1,0 +1,137 @@
+"""The best point of a warm-up window, played ever after: what a practitioner would try next.
+
+    x_t  =  the center of K   in rounds 1 to w
+    x_t  =  argmin { sum_{s<=w} f_s(x) : x in K, g_s(x) <= 0 for every s <= w }         from then on
+
+where no point keeps every limit of the window, among those whose worst breach is least. w is
+`window`, or a twentieth of the horizon. If rounds were drawn from one distribution it would be near
+the best fixed point; as they need not be, it promises nothing.
+Linear losses, limits made of half-spaces, sets with a linear description. The window's limits are
+kept until it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, NamedTuple, final
+
+from tidewolf.baselines.program import DescribedK
+from tidewolf.core.feedback import FullInformation
+from tidewolf.core.round_info import RoundInfo
+from tidewolf.core.settings import Count
+from tidewolf.core.types import Array
+from tidewolf.hindsight.best_point import BestPoint
+from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.clock import FIRST_HORIZON
+from tidewolf.methods.steps.limits import Limits
+
+SHARE = 20
+"""A window is this part of the horizon."""
+_AHEAD = 256
+"""How many rounds are taken at once when nothing changes any more; some number must be said."""
+
+
+class State(NamedTuple):
+    t: int
+    x: Array
+    losses: Limits
+    """Those of the window, and `limits` too, until it ends."""
+    limits: Limits
+    calls: int = 0
+    distance: float = 0.0
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class WarmUp(Learner[State]):
+    """The best point of the first rounds, by one linear program, for all the others.
+
+    Parameters
+    ----------
+    K : ConvexSet
+        The set that every played point belongs to; it has a linear description.
+    horizon : int, optional
+        How many rounds will be played; a twentieth of them is the window where none is given.
+        None: 256. Unit: rounds.
+    window : int, optional
+        How many rounds it learns from. None: a twentieth of the horizon. Unit: rounds.
+
+    Examples
+    --------
+    Three options, the cheapest of which may take at most half:
+
+    >>> K = tw.sets.Simplex(3)
+    >>> losses = tw.functions.Linear(np.tile([2.0, 1.0, 0.0], (20, 1)))
+    >>> limits = tw.functions.Affine(np.tile([0.0, 0.0, 1.0], (20, 1)), np.full(20, 0.5))
+    >>> run = tw.run(tw.baselines.WarmUp(K, window=10), tw.Stream(losses, limits))
+    >>> np.round(run.learner.act(run.final_state), 1)
+    array([0. , 0.5, 0.5])
+    """
+
+    needs: ClassVar = FullInformation
+    state_type: ClassVar = State
+
+    K: DescribedK
+    horizon: Annotated[
+        int | None,
+        Count(
+            "How many rounds will be played; a twentieth of them is the window where none is "
+            "given. None: 256.",
+            unit="rounds",
+        ),
+    ] = None
+    window: Annotated[
+        int | None,
+        Count("How many rounds it learns from. None: a twentieth of the horizon.", unit="rounds"),
+    ] = None
+
+    def start(self) -> State:
+        return State(0, self.K.center, Limits(), Limits())
+
+    def act(self, state: State, info: RoundInfo | None = None) -> Array:
+        return state.x
+
+    def rounds_left(self, state: State) -> int:
+        since = state.t - self._window
+        return -since if since < 0 else _AHEAD - since % _AHEAD
+
+    def update(self, state: State, feedback: FullInformation) -> State:
+        self._best.require(feedback, self.rounds_left(state))
+        t = state.t + feedback.rounds
+        if state.t >= self._window:
+            return state._replace(t=t)
+        if t < self._window:
+            return state._replace(
+                t=t,
+                losses=state.losses.and_then(feedback.losses),
+                limits=state.limits.and_then(feedback.constraints),
+            )
+        losses = state.losses.with_last(feedback.losses).whole()
+        limits = state.limits.with_last(feedback.constraints).whole()
+        return State(t, self._best(losses, limits), Limits(), Limits())
+
+    @cached_property
+    def _window(self) -> int:
+        return self.window or max(1, round((self.horizon or FIRST_HORIZON) / SHARE))
+
+    @cached_property
+    def _best(self) -> BestPoint:
+        return BestPoint(self.K, "WarmUp")
+
+    def bound(self, record: Record) -> Bound:
+        return Bound(
+            None, None, "The best point of the first rounds promises nothing for the others."
+        )
+
+    def notes(self, state: State) -> tuple[str, ...]:
+        learns = f"It learns from the first {self._window} rounds and plays one point ever after."
+        if self.horizon is None or state.t <= self.horizon:
+            return (learns,)
+        passed = f"The horizon of {self.horizon} rounds was passed: it plays the same point on."
+        return learns, passed
+
+    @classmethod
+    def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:
+        return (cls(K, horizon=horizon, window=5), cls(K, horizon=horizon), cls(K))

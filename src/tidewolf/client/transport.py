@@ -1,0 +1,229 @@
+"""Requests to a service: sent again where that helps, and its errors as the library's own.
+
+    send  ->  2xx: the answer
+              no connection, 429, 502, 503, 504, an answer with Retry-After, or of a server that
+              does not hold the session, for a balancer may find who does: wait, send again
+              else: the error that "title" names, with "detail" as its sentence
+
+    wait before attempt k + 1  =  max(Retry-After, FIRST 2^k)  times a random number of 1/2 to 3/2
+
+Every request may be sent twice: a service answers the second of two alike as it did the first.
+Numbers travel as JSON writes them, with the digits that make the same double again.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, final
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from tidewolf.core import errors
+from tidewolf.core.arguments import shown
+from tidewolf.core.errors import (
+    CyclicGraph,
+    HeldElsewhere,
+    InvalidInput,
+    MissingExtra,
+    NoAnswer,
+    NotFinite,
+    OtherContent,
+    Overloaded,
+    TidewolfError,
+    TooMany,
+    UnknownSession,
+    WrongType,
+)
+
+if TYPE_CHECKING:
+    import httpx
+
+FIRST, LONGEST = 0.1, 30.0
+"""The first wait, and the longest. Unit: seconds."""
+AGAIN = frozenset({429, 502, 503, 504})
+"""Answers that a later attempt may not get."""
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_BY_STATUS: dict[int, type[TidewolfError]] = {
+    400: InvalidInput,
+    404: UnknownSession,
+    409: OtherContent,
+    413: InvalidInput,
+    422: InvalidInput,
+    429: TooMany,
+    503: Overloaded,
+}
+"""What an error is where nothing of the name in its title is known here."""
+
+
+@final
+class Transport:
+    """The way to a service.
+
+    Parameters
+    ----------
+    url : str
+        Where it is, such as "http://127.0.0.1:8000".
+    token : str, optional
+        What it knows the caller by.
+    timeout : float
+        How long an answer may take. Unit: seconds.
+    attempts : int
+        How often a request is sent, at most.
+    """
+
+    def __init__(self, url: str, token: str | None, timeout: float, attempts: int) -> None:
+        self.url = _checked_url(url)
+        self._token, self._timeout, self._attempts = token, timeout, attempts
+        self._coin = random.Random()
+        self._open: httpx.Client | None = None
+
+    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The answer to a request."""
+        content = None if body is None else as_json(body)
+        connection = self._connection()
+        for attempt in range(self._attempts):
+            answer = failed = None
+            try:
+                answer = connection.request(method, path, content=content)
+            except _httpx().TransportError as error:
+                failed = error
+            if answer is not None and not _may_pass(answer):
+                return _read(answer, self.url)
+            if attempt + 1 < self._attempts:
+                self._wait(attempt, answer)
+        if answer is not None:
+            return _read(answer, self.url)
+        raise NoAnswer(
+            f"{self.url} does not answer ({_reason(failed)}): is `tidewolf serve` running there?"
+        ) from failed
+
+    def close(self) -> None:
+        """Let go of the connections; twice does no harm."""
+        if self._open is not None:
+            self._open.close()
+
+    def _connection(self) -> httpx.Client:
+        if self._open is None:
+            headers = {"content-type": "application/json"}
+            if self._token is not None:
+                headers["authorization"] = f"Bearer {self._token}"
+            self._open = _httpx().Client(
+                base_url=self.url,
+                headers=headers,
+                timeout=self._timeout,
+                trust_env=urlsplit(self.url).hostname not in _LOOPBACK,
+            )
+        return self._open
+
+    def _wait(self, attempt: int, answer: httpx.Response | None) -> None:
+        said = 0.0 if answer is None else _retry_after(answer)
+        time.sleep(min(max(said, FIRST * 2.0**attempt), LONGEST) * (0.5 + self._coin.random()))
+
+
+def as_json(body: Mapping[str, Any]) -> bytes:
+    """An object as JSON, in UTF-8, every number finite and with all of its digits."""
+    try:
+        text = json.dumps(body, default=_plain, allow_nan=False, ensure_ascii=False)
+        return text.encode()
+    except WrongType:
+        raise
+    except RecursionError:
+        raise InvalidInput("What is sent to a service holds itself, or is nested deeply.") from None
+    except TypeError as error:
+        raise WrongType(f"What is sent to a service is no JSON: {error}.") from None
+    except ValueError as error:
+        if "circular" in str(error).lower():
+            raise InvalidInput("What is sent to a service holds itself.") from None
+        raise NotFinite("What is sent to a service holds a number that is not finite.") from None
+
+
+def _plain(x: object) -> Any:
+    """Arrays and numbers of NumPy as lists and numbers."""
+    if isinstance(x, np.ndarray | np.generic):
+        return x.tolist()
+    if isinstance(x, Mapping):
+        return dict(x)
+    raise WrongType(f"What is sent to a service is plain data; {shown(x)} is none.")
+
+
+def _checked_url(url: object) -> str:
+    if not isinstance(url, str) or not _is_address(url):
+        raise InvalidInput(
+            f"A service is found under an address such as http://127.0.0.1:8000, not {shown(url)}."
+        )
+    return url.rstrip("/")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return False
+    is_plain = url.isascii() and url.isprintable() and " " not in url
+    is_bare = not parts.query and not parts.fragment and port != 0
+    return is_plain and is_bare and parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
+def _may_pass(answer: httpx.Response) -> bool:
+    status, is_held = answer.status_code, b'"HeldElsewhere"' in answer.content
+    return status in AGAIN or (status >= 400 and (is_held or "retry-after" in answer.headers))
+
+
+def _retry_after(answer: httpx.Response) -> float:
+    """When to ask again; 0 where that is not said in seconds."""
+    try:
+        return max(float(answer.headers.get("retry-after", "0")), 0.0)
+    except ValueError:
+        return 0.0
+
+
+def _reason(failed: Exception | None) -> str:
+    text = " ".join(str(failed).split())
+    return text[:1].lower() + text[1:].rstrip(".") if text else type(failed).__name__
+
+
+def _read(answer: httpx.Response, url: str) -> dict[str, Any]:
+    """What an answer says; its error is raised."""
+    try:
+        body = json.loads(answer.content) if answer.content else {}
+    except ValueError:
+        body = None
+    if answer.is_success and isinstance(body, dict):
+        return body
+    if not isinstance(body, dict) or not isinstance(body.get("detail"), str):
+        raise NoAnswer(
+            f"{url} answered {answer.status_code}, and nothing that a tidewolf service says: "
+            "is the address right?"
+        )
+    raise error_of(answer.status_code, body, _retry_after(answer))
+
+
+def error_of(status: int, problem: Mapping[str, Any], retry_after: float = 1.0) -> TidewolfError:
+    """The library's own error that a problem of a service stands for."""
+    named = getattr(errors, str(problem.get("title")), None)
+    kind = _BY_STATUS.get(status, TidewolfError)
+    if isinstance(named, type) and issubclass(named, TidewolfError):
+        kind = named
+    more: dict[str, Any] = {}
+    if issubclass(kind, HeldElsewhere):
+        more["holder"] = str(problem.get("holder", ""))
+    elif issubclass(kind, TooMany | Overloaded):
+        more["retry_after"] = retry_after
+    elif issubclass(kind, CyclicGraph):
+        more["cycle"] = ()
+    return kind(str(problem.get("detail")), **more)
+
+
+def _httpx() -> Any:
+    try:
+        import httpx
+    except ImportError:
+        raise MissingExtra(
+            'Talking to a service needs httpx: pip install "tidewolf[serve]".'
+        ) from None
+    return httpx

@@ -1,0 +1,326 @@
+"""What is known before a round: a type, as feedback is, so that nothing of the round itself can
+leak into its decision.
+
+    x_t = act(informed(state, known_t));   then round t is shown;   state = update(state, seen_t)
+
+Time is a number of seconds (since 1970 where it is a date, a date without an offset read as it
+stands, so that a season follows the clock on the wall). Points that others advise are arrays by
+name; one that is not there, or holds a NaN, is absent. Entries that are out are names and places,
+each once, places first. A learner that has no use for what is known plays as if it had not been
+told; only entries that are out are refused by one that cannot leave them out.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
+
+import numpy as np
+
+from tidewolf.core.arguments import as_items, as_text, shown
+from tidewolf.core.arrays import as_array, as_number, as_numbers, frozen, is_array, namespace
+from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongType
+from tidewolf.core.frames import is_table, times_of
+from tidewolf.core.types import Array, Floats, Int64s, NDArray
+from tidewolf.core.values import identity, same
+
+if TYPE_CHECKING:
+    from tidewolf.core.feedback import FullInformation
+
+FEATURE_ROUNDING = 1e-9
+"""How far the features of a round may be from a sum of 1."""
+_SECOND = 1_000_000
+"""Microseconds in a second."""
+
+
+@final
+class NamedPoints(Mapping[str, Array]):
+    """Points by name, for good."""
+
+    __slots__ = ("_points",)
+
+    def __init__(self, points: Mapping[str, Array]) -> None:
+        self._points = dict(points)
+
+    def __getitem__(self, name: str) -> Array:
+        return self._points[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._points)
+
+    def __len__(self) -> int:
+        return len(self._points)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mapping) and same(self._points, dict(other))
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self._points)))
+
+    def __repr__(self) -> str:
+        return repr(self._points)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._points,)
+
+
+class _Fields(NamedTuple):
+    time: float | None = None
+    context: Any = None
+    advice: Mapping[str, Array] | None = None
+    forecast: FullInformation | None = None
+    unavailable: tuple[int | str, ...] | None = None
+    skipped: tuple[str, ...] | None = None
+    """members who missed the deadline of the round: not for whoever tells, and no part of what it
+    is known by
+    """
+
+
+@final
+class RoundInfo(_Fields):
+    """What is known before a round; everything is optional.
+
+    Parameters
+    ----------
+    time : float, str or datetime, optional
+        When the round is: a number of seconds, a date in ISO form, or a datetime. Kept as seconds
+        since 1970. Unit: seconds.
+    context : int or array, optional
+        What kind of round it is: a category, or an array of weights, as the learner's context
+        reads it.
+    advice : mapping, optional
+        Points that others propose, by name. None, or a point that holds a NaN, means that there is
+        none.
+    forecast : FullInformation or (loss, constraint), optional
+        The functions that are predicted for the round.
+    unavailable : sequence of str or int, optional
+        Entries that are out in the round, which the point played is 0 in: by name, as the set's
+        `names` has them, or by their places in C order, from 0. One name alone is taken, too.
+
+    Raises
+    ------
+    WrongType, InvalidInput, NotFinite
+        Where a part is none of these.
+
+    Examples
+    --------
+    >>> info = tw.RoundInfo(time="2026-03-01T12:00", context=2, advice={"incumbent": [0.5, 0.5]})
+    >>> info.time, info.context, info.advice["incumbent"]
+    (1772366400.0, 2, array([0.5, 0.5]))
+    >>> info == tw.RoundInfo(1772366400, 2, {"incumbent": [0.5, 0.5]})
+    True
+    >>> tw.RoundInfo(unavailable=["SEA > DEN", 7, "SEA > DEN"]).unavailable
+    (7, 'SEA > DEN')
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        time: Any = None,
+        context: Any = None,
+        advice: Mapping[str, Any] | None = None,
+        forecast: Any = None,
+        unavailable: Any = None,
+    ) -> Self:
+        return super().__new__(
+            cls,
+            None if time is None else as_time(time, "The time of a round"),
+            None if context is None else _context(context),
+            None if advice is None else _advice(advice),
+            None if forecast is None else _forecast(forecast),
+            None if unavailable is None else as_unavailable(unavailable),
+        )
+
+    @classmethod
+    def unchecked(
+        cls,
+        time: float | None,
+        context: Any,
+        advice: NamedPoints | None,
+        unavailable: tuple[int | str, ...] | None = None,
+    ) -> Self:
+        """What is known, of parts that were checked before."""
+        return cls._make((time, context, advice, None, unavailable, None))
+
+    def with_skipped(self, names: tuple[str, ...]) -> Self:
+        """The same, of a round in which these members slept."""
+        return self._replace(skipped=names or None)
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether nothing is known, but who slept."""
+        return all(part is None for part in self[:-1])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self)._make, (tuple(self),)
+
+    @property
+    def identity(self) -> str | None:
+        """A digest of all of it, the same for equal content; None where a forecast is a function of
+        Python, which has none.
+        """
+        functions = None if self.forecast is None else tuple(self.forecast)
+        try:
+            return identity((*self[:3], functions, self.unavailable))
+        except NotSupported:
+            return None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RoundInfo) and same(tuple(self), tuple(other))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+    def __repr__(self) -> str:
+        given = zip(self._fields, self, strict=True)
+        parts = (f"{name}={part!r}" for name, part in given if part is not None)
+        return f"RoundInfo({', '.join(parts)})"
+
+
+def as_time(x: object, what: str) -> float:
+    """`x` as seconds since 1970: a number of seconds, a date in ISO form, or a datetime."""
+    if isinstance(x, np.datetime64):
+        if np.isnat(x):
+            raise NotFinite(f"{what} is no time: {x!s}.")
+        return int(x.astype("datetime64[us]").astype(np.int64)) / _SECOND
+    if isinstance(x, str):
+        try:
+            x = datetime.datetime.fromisoformat(x.strip())
+        except ValueError:
+            raise InvalidInput(
+                f"{what} must be a number of seconds, a datetime, or a date in ISO form such as "
+                f"2026-03-01T12:00, not {shown(x)}."
+            ) from None
+    if isinstance(x, datetime.date) and not isinstance(x, datetime.datetime):
+        x = datetime.datetime(x.year, x.month, x.day)
+    if isinstance(x, datetime.datetime):
+        if x != x:  # the NaT of pandas
+            raise NotFinite(f"{what} is no time: {x!s}.")
+        x = (x if x.tzinfo is not None else x.replace(tzinfo=datetime.UTC)).timestamp()
+    return as_number(x, what)
+
+
+def as_times(x: object, what: str) -> Floats:
+    """The times of many rounds as seconds since 1970; NaN, NaT and None: not known. Of a frame,
+    those it has.
+    """
+    x = times_of(x, what) if is_table(x) else x
+    times = np.asarray(x, dtype=None if is_array(x) else object) if not _is_numbers(x) else x
+    if isinstance(times, np.ndarray) and times.dtype.kind == "M":
+        seconds = times.astype("datetime64[us]").astype(np.int64) / _SECOND
+        return frozen(np.where(np.isnat(times), np.nan, seconds))
+    if isinstance(times, np.ndarray) and times.dtype.kind in "OU":
+        given = [np.nan if _is_missing(one) else as_time(one, what) for one in times.reshape(-1)]
+        return frozen(np.array(given, dtype=np.float64).reshape(times.shape))
+    numbers: Floats = as_numbers(times, what)
+    return numbers
+
+
+def as_stamps(x: object, seconds: Floats) -> NDArray:
+    """Times as they were given, for people to know rounds by: datetime64 where they are dates, one
+    without an offset as it stands, others in UTC; whole numbers with every digit; else `seconds`.
+    """
+    x = times_of(x, "time") if is_table(x) else x
+    given = np.asarray(x, dtype=None if is_array(x) else object) if not _is_numbers(x) else x
+    if not isinstance(given, np.ndarray) or given.dtype.kind == "f":
+        return seconds
+    if given.dtype.kind in "iu":
+        return frozen(given.copy())
+    dates = (str, datetime.date, np.datetime64)
+    if given.dtype.kind == "O" and not any(isinstance(one, dates) for one in given.flat):
+        return seconds
+    info = np.isfinite(seconds)
+    microseconds = np.round(np.where(info, seconds, 0.0) * _SECOND).astype("datetime64[us]")
+    return frozen(np.where(info, microseconds, np.datetime64("NaT", "us")))
+
+
+def _is_numbers(x: object) -> bool:
+    return type(x) is np.ndarray and x.dtype == np.float64
+
+
+def _is_missing(x: Any) -> bool:
+    return x is None or (isinstance(x, float | np.floating | datetime.datetime) and bool(x != x))
+
+
+def _context(x: Any) -> Any:
+    if isinstance(x, str):
+        return str(x)
+    if isinstance(x, list | tuple) or (is_array(x) and x.ndim > 0):
+        array = as_array(x, "The context of a round")
+        return frozen(namespace(array).asarray(array, copy=True))
+    if isinstance(x, int | np.integer | np.bool_):
+        return int(x)
+    number = as_number(x, "The context of a round")
+    return int(number) if number == int(number) else number
+
+
+def _advice(x: Any) -> NamedPoints:
+    if not isinstance(x, Mapping):
+        raise WrongType(f"Advice is points by name, such as {{'incumbent': x}}, not {shown(x)}.")
+    points = {}
+    for name, point in x.items():
+        name = as_text(name, "The name of advice")
+        if point is not None and is_present(array := as_numbers(point, f"The advice {name!r}")):
+            points[name] = frozen(namespace(array).asarray(array, copy=True))
+    return NamedPoints(points)
+
+
+def is_present(point: Array) -> bool:
+    """Whether advice is a point: one that holds a NaN, or an infinite number, is absent."""
+    xp = namespace(point)
+    return bool(xp.all(xp.isfinite(point)))
+
+
+def as_unavailable(x: Any) -> tuple[int | str, ...] | None:
+    """Names and places of entries in one order, each once; None where there are none."""
+    if isinstance(x, str):
+        x = (x,)
+    such = '["SEA > DEN", 7]'
+    names, places = set[str](), set[int]()
+    for one in as_items(x, "What is unavailable", such):
+        if isinstance(one, str):
+            names.add(str(one))
+        elif isinstance(one, int | np.integer) and not isinstance(one, bool):
+            if one < 0:
+                raise InvalidInput(
+                    f"What is unavailable is names of entries, or their places from 0, not {one}."
+                )
+            places.add(int(one))
+        else:
+            raise WrongType(
+                f"What is unavailable is names of entries, or their places from 0, such as {such}; "
+                f"{shown(one)} is neither."
+            )
+    return (*sorted(places), *sorted(names)) or None
+
+
+def _forecast(x: Any) -> FullInformation:
+    from tidewolf.core.batch import Stream
+    from tidewolf.core.feedback import FullInformation
+
+    if not isinstance(x, tuple | list) or len(x) != 2:
+        raise WrongType(
+            f"A forecast is the functions of the coming round, (loss, constraint), not {shown(x)}."
+        )
+    stream = Stream(*x)
+    if len(stream) != 1:
+        raise InvalidInput(f"A forecast is of the coming round alone, not of {len(stream)} rounds.")
+    return FullInformation(stream.losses, stream.constraints)
+
+
+def checked_features(features: Any, cells: int, t: int) -> tuple[Int64s, Floats]:
+    """Features of a context that anybody may have written."""
+    which, phi = (np.asarray(part) for part in features)
+    inside = which.ndim == 1 and which.dtype.kind in "iu" and which.shape == phi.shape
+    inside = inside and bool(((which >= 0) & (which < cells)).all())
+    if not inside or not (phi >= 0.0).all() or not abs(float(phi.sum()) - 1.0) <= FEATURE_ROUNDING:
+        raise InvalidInput(
+            f"The features of round {t + 1} are cells from 0 to {cells - 1} and their weights, at "
+            f"least 0 and of sum 1; {shown(features)} were given."
+        )
+    return which.astype(np.int64), phi.astype(np.float64)

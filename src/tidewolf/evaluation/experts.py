@@ -1,0 +1,97 @@
+"""Whom a learner mixed, and what became of each: `run.experts`.
+
+    mean weight, weight     over the rounds, and in the last one
+    lost at most            A/V of the guard inequality, in units of the loss: the run's total, in
+                            the member's own currency (loss, and limits at the ledger's prices),
+                            less the member's, over the rounds it had a point in; negative where the
+                            run was surely better
+    loss, violation         what it would have had alone, a round of those it had a point in
+
+In the order of the learner; tables begin with those that were trusted most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Self, final
+
+from tidewolf.evaluation.formatting import aligned, finite_or_none, short_number
+from tidewolf.methods.base import Expert
+
+
+class ExpertColumn(NamedTuple):
+    """A column of the table of members."""
+
+    title: str
+    cell: Callable[[Expert], str]
+    applies: Callable[[Expert], bool] = lambda expert: True
+    """tables leave it out where it applies to no member"""
+
+
+def weight_text(weight: float) -> str:
+    """A weight as a share: 0 %, < 0.1 %, 12.3 %, 100 %."""
+    if weight in (0.0, 1.0):
+        return f"{100.0 * weight:.0f} %"
+    return "< 0.1 %" if weight < 0.0005 else f"{100.0 * weight:.1f} %"
+
+
+def _a_round(total: float | None, rounds: int, digits: int) -> str:
+    if total is None:
+        return "unknown"
+    return short_number(total / rounds, digits) if rounds else "none"
+
+
+COLUMNS: tuple[ExpertColumn, ...] = (
+    ExpertColumn("mean weight", lambda expert: weight_text(expert.mean_weight)),
+    ExpertColumn("last", lambda expert: weight_text(expert.weight)),
+    ExpertColumn("lost at most", lambda expert: short_number(expert.guard)),
+    ExpertColumn("loss", lambda expert: _a_round(expert.loss, expert.rounds, 5)),
+    ExpertColumn("violation", lambda expert: _a_round(expert.violation, expert.rounds, 3)),
+    ExpertColumn("rounds", lambda expert: f"{expert.rounds:,}"),
+    ExpertColumn("LP solves", lambda expert: f"{expert.solves:,}", lambda m: m.solves > 0),
+    ExpertColumn("calls", lambda expert: f"{expert.calls:,}", lambda m: m.calls > 0),
+    ExpertColumn("outside", lambda expert: short_number(expert.outside), lambda m: m.outside > 0.0),
+)
+"""From left to right, after the name."""
+
+
+@final
+class Experts(tuple[Expert, ...]):
+    """The members of a run, one row each; prints as a table."""
+
+    __slots__ = ()
+
+    def __new__(cls, experts: Iterable[Expert] = ()) -> Self:
+        return super().__new__(cls, experts)
+
+    @property
+    def by_trust(self) -> tuple[Expert, ...]:
+        """Those of the largest mean weight first."""
+        return tuple(sorted(self, key=lambda expert: -expert.mean_weight))
+
+    def columns(self) -> list[ExpertColumn]:
+        """What a table of them has."""
+        return [column for column in COLUMNS if any(map(column.applies, self))]
+
+    def lines(self, most: int | None = None) -> list[str]:
+        """A table, of those that were trusted most where there are more than `most`."""
+        columns, shown = self.columns(), self.by_trust[:most]
+        if not shown:
+            return []
+        rows = [(m.name, *(column.cell(m) for column in columns)) for m in shown]
+        left = len(self) - len(shown)
+        return [
+            *aligned([("expert", *(column.title for column in columns)), *rows]),
+            *([f"and {left} more in run.experts"] if left else []),
+        ]
+
+    def plain(self) -> list[dict[str, Any]]:
+        """As files have them."""
+        numbers = ("guard", "run_loss", "run_violation")
+        return [
+            {**each._asdict(), **{name: finite_or_none(getattr(each, name)) for name in numbers}}
+            for each in self
+        ]
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines()) or "no members"

@@ -1,0 +1,101 @@
+"""What happens to a session, as values: done to a state they give the next one, in memory and
+again from a file.
+
+    Tell      this is known before the coming round
+    Decide    the coming round is decided, and its feedback comes later: it waits
+    Expire    a round that waits is waited for no more
+    Meet      feedback on a round that waits, or on the coming one
+
+The round that stands is the newest that was decided, while it waits, else the coming one. In order
+nothing waits, and rounds are met without having been decided.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+from tidewolf.core.feedback import Arrival
+from tidewolf.core.round_info import RoundInfo
+from tidewolf.methods.advice.asking import skipping
+from tidewolf.methods.base import Learner
+from tidewolf.methods.late import next_round
+
+
+class SetInfo(NamedTuple):
+    info: RoundInfo
+
+
+class Decide(NamedTuple):
+    pass
+
+
+class Expire(NamedTuple):
+    round: int
+
+
+class Observe(NamedTuple):
+    arrival: Arrival
+    committed: bool = True
+    """whether the coming round had been settled when feedback on an earlier one came"""
+
+
+Event: TypeAlias = SetInfo | Decide | Expire | Observe
+
+
+def after(learner: Learner[Any], state: Any, event: Event) -> Any:
+    """The state after a turn, whose coming round may still have to be settled; whatever is refused
+    leaves the old one good. Of the round that the turn is about those sleep who did when it was
+    told.
+    """
+    match event:
+        case SetInfo(info):
+            with skipping(info.skipped or ()):
+                state = learner.committed(state)
+                return state if info.says_nothing else learner.with_info(state, info)
+        case Decide():
+            return learner.advance(learner.committed(state))
+        case Expire(number):
+            return learner.drop(state, (number,))
+        case Observe(arrival, committed):
+            return learner.learned(learner.committed(state) if committed else state, arrival)
+
+
+def waiting(state: Any) -> tuple[Any, ...]:
+    """The rounds that were decided and are not told of yet, oldest first."""
+    rounds: tuple[Any, ...] = getattr(state, "pending", ())
+    return rounds
+
+
+def decision(state: Any, number: int) -> Any:
+    """What was decided of a round that waits; None where it does not."""
+    rounds = waiting(state)
+    return next((one for one in rounds if one.round == number), None) if rounds else None
+
+
+def current_round(state: Any) -> int:
+    """The number, from 0, of the round that stands."""
+    upcoming, rounds = next_round(state), waiting(state)
+    return upcoming - 1 if rounds and rounds[-1].round == upcoming - 1 else upcoming
+
+
+def deciding(
+    state: Any, number: int, info: RoundInfo | None, expire_after: int | None
+) -> list[Event]:
+    """The turns that decide all rounds up to this one, which alone is told what is known; those
+    that then wait for longer than `expire_after` rounds expire.
+    """
+    events: list[Event] = []
+    rounds = [one.round for one in waiting(state)]
+    for upcoming in range(next_round(state), number + 1):
+        if upcoming == number and info is not None:
+            events.append(SetInfo(info))
+        events.append(Decide())
+        rounds.append(upcoming)
+        while expire_after is not None and rounds[0] <= upcoming - expire_after:
+            events.append(Expire(rounds.pop(0)))
+    return events
+
+
+def takes_late(learner: Learner[Any]) -> bool:
+    """Whether its feedback may come late, and of other points than it decided."""
+    return type(learner).on_feedback is not Learner.on_feedback

@@ -1,0 +1,51 @@
+"""A session in an SQLite file: every observation, and now and then the state, so that a killed
+process goes on bit for bit.
+
+    link_0 = sha256(settings)       link_k = sha256(link_{k-1} | observation k)
+        seal = sha256(link_m | the state after observation m)
+
+An observation is committed before `observe` returns: from then on it survives the process, killed
+at whatever instruction, and, where the disk keeps what it says it has kept, a power cut
+(write-ahead log, flushed at every commit). One that was not acknowledged may be there too: `rounds`
+tells. To open is to read and check every link, load the last state, and observe again what came
+after it, at most `snapshot_every` observations. What is observed is what comes back from the file,
+so that again gives the same bits.
+
+What is known before a round is committed before `play` answers with the decision that knows it,
+and stays with the observation: a process killed between the two goes on with the same decision.
+
+The links find accidents and careless edits, not a forger. What a learner needs of a round is kept
+and no more: sums for first-order learners, values for bandits, the functions themselves, as kinds
+and arrays, for those that need them.
+
+`PATH` is the file; beside it lie `PATH-wal` and `PATH-shm` (SQLite's, part of the data until the
+session is closed: copy them along) and `PATH-lock`, held by the one writer and let go by the system
+when its process ends. In it stands how many observations were acknowledged, so that a log that was
+lost or cut short is noticed. Readers may look at any time.
+
+A reader in a folder where it cannot write reads a copy: SQLite would make files beside the
+database. `PATH` and `PATH-wal` are copied to a temporary folder, again where a writer changed them
+meanwhile, so the reader sees all that was acknowledged before it opened. A file that is deleted or
+replaced under its writer is noticed before the next observation, which is then refused: there is
+nowhere to keep it.
+
+    journal     what one session leaves behind, kept as it happens
+    course      the same, done to a state, and done again
+    file        the file of one session, locked by its one writer
+    shelf       many sessions in one database, a folder's or PostgreSQL's
+    folder      the file of SQLite in a folder, and its one server
+    cluster     a database of PostgreSQL, and its many: who holds which session
+    postgres    a connection to it; address: where it is; presence: which servers are there
+    commits     what they write, in groups that share a sync
+    tables      what stands in it (docs/reference/formats.md), and how it is checked
+    records     observations, rounds that wait, the head, and their seals
+    feedback    an observation as bytes
+    known       what is known before a round as bytes
+"""
+
+from tidewolf.storage.backends import backend
+from tidewolf.storage.file import File
+from tidewolf.storage.journal import Journal
+from tidewolf.storage.session_store import SessionStore
+
+__all__ = ["File", "Journal", "SessionStore", "backend"]

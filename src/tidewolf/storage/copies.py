@@ -1,0 +1,358 @@
+"""Copies of sessions, taken and put back while they are served.
+
+    backup    one reading transaction: every session as its last commit left it, at one moment
+    restore   one writing transaction: all of the sessions, or none
+
+A copy is a file of SQLite with the tables of a folder (shelf_schema.py), nobody holding anything,
+and the part of the audit that speaks of its sessions. A session that is restored has an epoch that
+it never had: whoever served it finds that it lost it, and opens what was restored. The audit of
+what it is restored into is added to, never replaced; one that is empty gets that of the copy.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidewolf.core import checkpoint
+from tidewolf.core.errors import (
+    AlreadyThere,
+    BrokenFile,
+    CheckpointError,
+    InvalidInput,
+    UnknownSession,
+)
+from tidewolf.storage.address import is_address, without_password
+from tidewolf.storage.database import Database, SQLite
+from tidewolf.storage.folder import NAME, opened
+from tidewolf.storage.session_store_schema import (
+    APPLICATION,
+    OF_A_SESSION,
+    make,
+    next_number,
+    require_format,
+)
+
+if TYPE_CHECKING:
+    from tidewolf.storage.postgres import Postgres
+
+_AT_ONCE = 256
+"""Rows that are copied at a time."""
+_PATIENCE = 60.0
+"""How long a writer is waited for. Unit: seconds."""
+_KEYS = {"head": "session", "observations": "arrived", "snapshots": "arrived", "meta": "name"}
+"""By what the rows of a session are told apart in each table; in the others by their round."""
+_WHO = "tidewolf restore"
+_RESTORED = (
+    "INSERT INTO store VALUES ('restored', '1') ON CONFLICT (name) DO UPDATE SET value = "
+    "CAST(CAST(store.value AS BIGINT) + 1 AS TEXT)"
+)
+"""What tells the servers of a PostgreSQL to look whether they lost a session."""
+
+Progress = Callable[[int, int], None]
+"""Told how many sessions are done, and of how many."""
+
+
+def backup(
+    where: str | Path,
+    file: str | Path,
+    names: Sequence[str] | None = None,
+    progress: Progress | None = None,
+) -> int:
+    """Copy sessions to a file, whoever serves them.
+
+    Parameters
+    ----------
+    where : str or path
+        The folder, or the address of the PostgreSQL, that they are kept in.
+    file : str or path
+        The copy; there is no such file yet.
+    names : sequence of str, optional
+        Which sessions. None: all of them.
+    progress : callable, optional
+        Told after each how many are done, and of how many.
+
+    Returns
+    -------
+    int
+        How many were copied.
+
+    Raises
+    ------
+    UnknownSession
+        Where there is none of a name.
+    CheckpointError
+        Where nothing can be read, or the copy cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from tidewolf.storage.copies import backup, restore
+    >>> from tidewolf.storage.session_store import SessionStore
+    >>> folder = tempfile.mkdtemp()
+    >>> store = SessionStore.open(f"{folder}/sessions")
+    >>> store.create("routing", "{}").result()
+    >>> backup(f"{folder}/sessions", f"{folder}/copy.db")
+    1
+    >>> restore(f"{folder}/copy.db", f"{folder}/others")
+    1
+    >>> store.close()
+    """
+    path = Path(file).resolve()
+    with _sentences(f"The copy {file}"), _source(where) as source, _new_file(path) as copy:
+        infos = _infos(source, names, without_password(str(where)))
+        for done, info in enumerate(infos, 1):
+            copy.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, '')", info)
+            _copy_rows(source, copy, info[0], info[0])
+            if progress is not None:
+                progress(done, len(infos))
+        _copy_audit(source, copy, None if names is None else [info[1] for info in infos])
+    return len(infos)
+
+
+def restore(
+    file: str | Path,
+    where: str | Path,
+    names: Sequence[str] | None = None,
+    replace: bool = False,
+    progress: Progress | None = None,
+) -> int:
+    """Put sessions of a copy back, also while others are served there.
+
+    Parameters
+    ----------
+    file : str or path
+        What `backup` wrote.
+    where : str or path
+        A folder, made where it is not there, or the address of a PostgreSQL.
+    names : sequence of str, optional
+        Which sessions. None: all of the copy.
+    replace : bool, default False
+        Whether a session of the same name gives way.
+    progress : callable, optional
+        Told after each how many are done, and of how many.
+
+    Returns
+    -------
+    int
+        How many were restored.
+
+    Raises
+    ------
+    AlreadyThere
+        Where a session of the same name is there, and need not give way.
+    UnknownSession
+        Where the copy has none of a name.
+    BrokenFile
+        Where the file is no copy, or was cut short.
+    CheckpointError
+        Where nothing can be written.
+    """
+    with _sentences(str(file)), _copy(Path(file).resolve()) as source, _target(where) as target:
+        infos = _infos(source, names, str(file))
+        is_new = target.execute("SELECT number FROM audit LIMIT 1").fetchone() is None
+        if is_new:
+            _copy_audit(source, target, None if names is None else [info[1] for info in infos])
+        for done, info in enumerate(infos, 1):
+            _put_back(source, target, info, replace, Path(file).name)
+            if progress is not None:
+                progress(done, len(infos))
+    return len(infos)
+
+
+def _put_back(source: Database, target: Database, info: Any, replace: bool, file: str) -> None:
+    """One session, in place of one of the same name where that gives way."""
+    old, name, *what = info
+    sql = f"SELECT number FROM sessions WHERE name = ?{target.locking}"
+    there, epoch = target.execute(sql, (name,)).fetchone(), 0
+    if there is None:
+        number = next_number(target, "sessions")
+        target.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, '')", (number, name, *what))
+    else:
+        if not replace:
+            raise AlreadyThere(
+                f"There is a session called {name!r} already: --replace puts the copy in its "
+                "place, and what it observed since is gone."
+            )
+        (number,) = there
+        sql = f"SELECT epoch FROM head WHERE session = ?{target.locking}"
+        epoch = (target.execute(sql, (number,)).fetchone() or (0,))[0]
+        for table in OF_A_SESSION:
+            target.execute(f"DELETE FROM {table} WHERE session = ?", (number,))
+        sql = "UPDATE sessions SET description = ?, settings = ?, created = ?, holder = '' WHERE "
+        target.execute(f"{sql}number = ?", (*what, number))
+    _copy_rows(source, target, old, number)
+    sql = "UPDATE head SET epoch = CASE WHEN epoch > ? THEN epoch ELSE ? END + 1 WHERE session = ?"
+    target.execute(sql, (epoch, epoch, number))
+    values = (time.time(), _WHO, name, "restore", f"from {file}", checkpoint.writer()["tidewolf"])
+    number = next_number(target, "audit")
+    target.execute("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?)", (number, *values))
+
+
+def _infos(db: Database, names: Sequence[str] | None, where: str) -> list[Any]:
+    """Number, name, description, settings and date of these sessions."""
+    sql = "SELECT number, name, description, settings, created FROM sessions"
+    if names is None:
+        return db.execute(f"{sql} ORDER BY name").fetchall()
+    found = []
+    for name in dict.fromkeys(names):
+        row = db.execute(f"{sql} WHERE name = ?", (name,)).fetchone()
+        if row is None:
+            raise UnknownSession(f"There is no session called {name!r} in {where}.")
+        found.append(row)
+    return found
+
+
+def _copy_rows(source: Database, target: Database, old: int, new: int) -> None:
+    """All that belongs to a session, a few rows at a time."""
+    for table in OF_A_SESSION:
+        for rows in _pages(source, table, _KEYS.get(table, "round"), old):
+            sql = f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})"
+            target.executemany(sql, [(new, *row[1:]) for row in rows])
+
+
+def _pages(db: Database, table: str, key: str, session: int) -> Iterator[list[Any]]:
+    sql, end = f"SELECT * FROM {table} WHERE session = ?", f"ORDER BY {key} LIMIT {_AT_ONCE}"
+    rows = db.execute(f"{sql} {end}", (session,)).fetchall()
+    while rows:
+        yield rows
+        if len(rows) < _AT_ONCE:
+            return
+        last = rows[-1][0 if key == "session" else 1]
+        rows = db.execute(f"{sql} AND {key} > ? {end}", (session, last)).fetchall()
+
+
+def _copy_audit(source: Database, target: Database, names: Sequence[str] | None) -> None:
+    """The audit, or the part of it that speaks of these sessions."""
+    last = 0
+    sql = f"SELECT * FROM audit WHERE number > ? ORDER BY number LIMIT {_AT_ONCE}"
+    while rows := source.execute(sql, (last,)).fetchall():
+        last = rows[-1][0]
+        kept = [tuple(row) for row in rows if names is None or row[3] in names]
+        target.executemany("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?)", kept)
+
+
+# --- databases ------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _source(where: str | Path) -> Iterator[Database]:
+    """What is kept there, as it was at one moment."""
+    if is_address(where):
+        with _remote(str(where)) as remote:
+            if not remote.has_table("store"):
+                raise InvalidInput(f"{remote.where} keeps no sessions.")
+            require_format(remote, remote.where)
+            with remote.snapshot():
+                yield remote
+        return
+    path = Path(where).resolve() / NAME
+    if not path.is_file():
+        raise InvalidInput(f"{where} keeps no sessions: there is no {NAME} in it.")
+    with _reading(path) as db:
+        yield db
+
+
+@contextmanager
+def _copy(path: Path) -> Iterator[Database]:
+    """A copy that was made."""
+    if not path.is_file():
+        raise InvalidInput(f"There is no file {path}.")
+    with _reading(path) as db:
+        yield db
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[Database]:
+    """A file of ours, as it was at one moment."""
+    db = SQLite(path, "ro", _PATIENCE)
+    try:
+        db.execute("BEGIN")
+        if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+            raise BrokenFile(f"{path} is a file, but not one that sessions are kept in.")
+        require_format(db, str(path))
+        yield db
+    finally:
+        db.close()
+
+
+@contextmanager
+def _new_file(path: Path) -> Iterator[Database]:
+    """A file with the tables and nothing in them; what is written to it is whole and on disk, or it
+    is gone.
+    """
+    if path.exists():
+        raise AlreadyThere(f"{path} is there already: give another name.")
+    journal = Path(f"{path}-journal")
+    journal.unlink(missing_ok=True)  # of a copy that was killed
+    try:
+        db = SQLite(path, "rwc")
+        try:
+            for pragma in ("synchronous = FULL", f"application_id = {APPLICATION}"):
+                db.execute(f"PRAGMA {pragma}")
+            with db.transaction():
+                make(db)
+                yield db
+        finally:
+            db.close()
+    except BaseException:
+        path.unlink(missing_ok=True)
+        journal.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _target(where: str | Path) -> Iterator[Database]:
+    """Where sessions are restored to; all that is written is kept, or nothing."""
+    if is_address(where):
+        from tidewolf.storage.cluster import prepare
+
+        with _remote(str(where)) as remote:
+            prepare(remote)
+            with remote.transaction():
+                yield remote
+                remote.execute(_RESTORED)
+        return
+    folder = Path(where).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    db = opened(folder / NAME, create=True)
+    try:
+        db.execute(f"PRAGMA busy_timeout = {int(1000 * _PATIENCE)}")
+        with db.transaction():
+            yield db
+    finally:
+        db.close()
+
+
+@contextmanager
+def _remote(url: str) -> Iterator[Postgres]:
+    """A database of PostgreSQL, whose errors are ours."""
+    from tidewolf.storage.postgres import Postgres
+
+    db = Postgres(url)
+    try:
+        yield db
+    except db.errors as error:
+        raise CheckpointError(f"{db.where} cannot be used: {db.sentence(error)}.") from None
+    finally:
+        db.close()
+
+
+@contextmanager
+def _sentences(what: str) -> Iterator[None]:
+    """Errors of SQLite, and of files, as ours."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in (
+            sqlite3.SQLITE_CORRUPT,
+            sqlite3.SQLITE_NOTADB,
+        ):
+            raise BrokenFile(f"{what} is truncated or was changed: {error}.") from None
+        raise CheckpointError(f"{what} cannot be used: {error}.") from None
+    except OSError as error:
+        raise CheckpointError(f"{what} cannot be used: {error.strerror}.") from None

@@ -1,0 +1,300 @@
+"""Sessions in PostgreSQL: a connection that is durable, or says that it was not.
+
+What left `transaction()` without an error is on the disk of the database, and of its synchronous
+replicas where it has any (synchronous_commit = on). A connection that is lost is made again at the
+next use, never inside a transaction: what was under way is undone, and its error says so. One that
+is lost at COMMIT leaves open whether it was kept. The error says that too, and what is there is
+seen when the session is opened again: that waits, at the row of the session's head, until the lost
+transaction is over.
+
+Behind a pooler, take one that gives each connection a session of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, final
+
+from tidewolf.core.errors import CheckpointError, MissingExtra
+from tidewolf.storage.address import check_address, hide_password, unreadable, without_password
+from tidewolf.storage.database import FateUnknown
+
+if TYPE_CHECKING:
+    from psycopg import Connection, Cursor
+
+_IDLE, _INTERVAL, _PROBES = 5, 2, 3
+KEEPALIVE = _IDLE + _INTERVAL * _PROBES
+"""After how long a connection that says nothing is over. Unit: seconds."""
+_CONNECTION = {
+    "connect_timeout": 10,
+    "keepalives_idle": _IDLE,
+    "keepalives_interval": _INTERVAL,
+    "keepalives_count": _PROBES,
+    "tcp_user_timeout": 15_000,
+    "target_session_attrs": "read-write",
+}
+"""What libpq is told, unless the address says otherwise."""
+_SETTINGS = {
+    "application_name": "tidewolf",
+    "default_transaction_isolation": "read committed",
+    "idle_in_transaction_session_timeout": "10s",
+    "lock_timeout": "5s",
+    "statement_timeout": "60s",
+    "synchronous_commit": "on",
+    "tcp_keepalives_idle": str(_IDLE),
+    "tcp_keepalives_interval": str(_INTERVAL),
+    "tcp_keepalives_count": str(_PROBES),
+}
+"""What PostgreSQL is told, whatever the address says."""
+# a limit on COMMIT would cut short its wait for replicas, and PostgreSQL would call that success
+_COMMIT = "SET LOCAL statement_timeout = 0; COMMIT"
+
+
+@final
+class Postgres:
+    """A database of PostgreSQL.
+
+    Parameters
+    ----------
+    url : str
+        postgresql://USER:PASSWORD@HOST/DATABASE
+    lazy : bool, default False
+        Whether to connect at the first use.
+    """
+
+    blob = "BYTEA"
+    name = 'TEXT COLLATE "C"'
+    keyed = ""
+    locking = " FOR UPDATE"
+
+    def __init__(self, url: str, *, lazy: bool = False) -> None:
+        self._driver = driver()
+        self._url, self.where = _checked(url), without_password(url)
+        self.errors: tuple[type[Exception], ...] = (self._driver.Error,)
+        self._lock, self._depth, self._closed = threading.RLock(), 0, False
+        self._now: Connection[Any] | None = None
+        if not lazy:
+            self._connection()
+
+    def __repr__(self) -> str:
+        return f"Postgres({self.where!r})"
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> Cursor[Any]:
+        """One statement; outside a transaction it is one of its own."""
+        with self._lock:
+            if self._depth or not sql.startswith("SELECT"):
+                return self._executed(sql, values)
+            try:
+                try:
+                    return self._executed(sql, values)
+                except self._driver.OperationalError:
+                    if not self._is_lost():
+                        raise
+                    return self._executed(sql, values)  # to read twice does no harm
+            except self._driver.Error as error:
+                raise self.unreadable(error) from None
+
+    def unreadable(self, error: Exception) -> CheckpointError:
+        """What a failure to read is answered with."""
+        return CheckpointError(f"{self.where} cannot be read: {self.sentence(error)}.")
+
+    def _executed(self, sql: str, values: Sequence[Any]) -> Cursor[Any]:
+        connection = self._connection()
+        try:
+            if not values:
+                return connection.execute(sql, binary=True)
+            return connection.execute(_numbered(sql), tuple(values), binary=True)
+        except self._driver.DataError as error:  # of these values alone
+            raise CheckpointError(
+                f"{self.where} cannot keep this: {self.sentence(error)}."
+            ) from None
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """The same statement for every row, all or none."""
+        with self._lock, self._connection().cursor() as cursor:
+            cursor.executemany(_numbered(sql), [tuple(row) for row in rows])
+
+    @contextmanager
+    def transaction(self, how: str = "") -> Iterator[None]:
+        """One transaction, for this thread alone; durable when left without an error. `how` is
+        what stands after BEGIN.
+        """
+        with self._lock:
+            connection = self._begun(how)
+            self._depth += 1
+            try:
+                yield
+                self._commit(connection)
+            except BaseException:
+                self._abandon(connection)
+                raise
+            finally:
+                self._depth -= 1
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Part of a transaction, undone where an error leaves it."""
+        connection = self._connection()
+        connection.execute("SAVEPOINT part")
+        try:
+            yield
+        except BaseException:
+            with suppress(self._driver.Error):  # of a lost connection: the first error says more
+                connection.execute("ROLLBACK TO SAVEPOINT part; RELEASE SAVEPOINT part")
+            raise
+        connection.execute("RELEASE SAVEPOINT part")
+
+    def close(self) -> None:
+        """Twice does no harm."""
+        with self._lock:
+            self._closed = True
+            if self._now is not None:
+                self._now.close()
+
+    def sentence(self, error: Exception) -> str:
+        """What happened, for the middle of a sentence."""
+        if isinstance(error, self._driver.Error):
+            said = error.diag.message_primary or str(error)
+        else:
+            said = str(error)
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        return hide_password(self._url, lines[0] if lines else type(error).__name__).rstrip(".")
+
+    def has_table(self, table: str) -> bool:
+        """Whether there is one of this name, where new ones are made."""
+        # not to_regclass: inside a transaction it remembers what was not there before
+        sql = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = ?"
+        return self.execute(sql, (table,)).fetchone() is not None
+
+    def append_only(self, table: str) -> Iterable[str]:
+        """Statements after which no row of a table can be changed or removed."""
+        yield (
+            "CREATE OR REPLACE FUNCTION tidewolf_never() RETURNS trigger LANGUAGE plpgsql AS "
+            "'BEGIN RAISE EXCEPTION ''rows of % are never changed'', TG_TABLE_NAME; END'"
+        )
+        yield f"DROP TRIGGER IF EXISTS {table}_never ON {table}"
+        yield (
+            f"CREATE TRIGGER {table}_never BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} "
+            "FOR EACH STATEMENT EXECUTE FUNCTION tidewolf_never()"
+        )
+
+    def changes(self) -> int:
+        """How often sessions were restored, by whomever."""
+        row = self.execute("SELECT value FROM store WHERE name = 'restored'").fetchone()
+        return 0 if row is None else int(row[0])
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """A transaction that reads all as it was at one moment, and takes as long as it takes."""
+        with self.transaction("ISOLATION LEVEL REPEATABLE READ, READ ONLY"):
+            self.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            yield
+
+    # --- the connection ---------------------------------------------------------------------------
+
+    def _is_lost(self) -> bool:
+        return self._now is None or self._now.closed
+
+    def _connection(self) -> Connection[Any]:
+        """The connection; made again where it was lost, unless a transaction was lost with it."""
+        if self._closed:
+            raise CheckpointError(f"The connection to {self.where} is closed: open it again.")
+        if self._now is None or (self._now.closed and not self._depth):
+            self._now = connected(self._url)
+        return self._now
+
+    def _begun(self, how: str) -> Connection[Any]:
+        """With a transaction that has just begun."""
+        assert not self._depth, "a transaction has parts, but no transactions"
+        connection = self._connection()
+        try:
+            connection.execute(f"BEGIN {how}")
+        except self._driver.OperationalError:
+            if not connection.closed:
+                raise
+            connection = self._connection()  # nothing was under way
+            connection.execute(f"BEGIN {how}")
+        return connection
+
+    def _commit(self, connection: Connection[Any]) -> None:
+        status = self._driver.pq.TransactionStatus
+        if connection.closed:
+            raise self._driver.OperationalError(
+                "the connection was lost before the commit, and nothing was kept"
+            )
+        if connection.info.transaction_status != status.INTRANS:
+            raise self._driver.OperationalError(
+                "a statement failed before the commit, and nothing was kept"
+            )
+        try:
+            connection.execute(_COMMIT)
+        except self._driver.Error as error:
+            if not connection.closed:
+                raise
+            raise FateUnknown(
+                f"The connection to {self.where} was lost at a commit ({self.sentence(error)}): "
+                "whether it was kept is not known. Open the session again to see what is there."
+            ) from error
+
+    def _abandon(self, connection: Connection[Any]) -> None:
+        """Without what was under way, whatever it takes."""
+        idle = self._driver.pq.TransactionStatus.IDLE
+        if connection.closed or connection.info.transaction_status == idle:
+            return
+        try:
+            connection.execute("ROLLBACK")
+        except BaseException:
+            connection.close()
+            raise
+
+
+def connected(url: str) -> Connection[Any]:
+    """A new connection; CheckpointError, without the password, where there is none."""
+    psycopg = driver()
+    settings = _CONNECTION | psycopg.conninfo.conninfo_to_dict(url)
+    try:
+        connection: Connection[Any] = psycopg.connect(
+            "", **settings, autocommit=True, cursor_factory=psycopg.RawCursor
+        )
+        try:
+            connection.execute("".join(f"SET {name} = '{v}';" for name, v in _SETTINGS.items()))
+        except BaseException:
+            connection.close()
+            raise
+    except psycopg.Error as error:
+        said = hide_password(url, " ".join(str(error).split())).rstrip(".")
+        raise CheckpointError(
+            f"{without_password(url)} does not answer: {said}. Check the address, and that it runs."
+        ) from None
+    return connection
+
+
+def driver() -> Any:
+    """psycopg, where it is installed."""
+    try:
+        import psycopg
+    except ImportError:
+        raise MissingExtra(
+            'Sessions in PostgreSQL need psycopg: pip install "tidewolf[serve]".'
+        ) from None
+    return psycopg
+
+
+@lru_cache(maxsize=512)
+def _numbered(sql: str) -> str:
+    """With $1, $2, ... for the question marks."""
+    first, *others = sql.split("?")
+    return first + "".join(f"${i}{part}" for i, part in enumerate(others, 1))
+
+
+def _checked(url: str) -> str:
+    """An address that the driver reads too."""
+    psycopg = driver()
+    try:
+        psycopg.conninfo.conninfo_to_dict(check_address(url))
+    except psycopg.Error:
+        raise unreadable(url) from None
+    return url

@@ -1,0 +1,702 @@
+"""Exact projections: against enumeration, against sets' own methods, and by the variational
+inequality; and each rival by its formulas.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from covering import few, thinned
+from tidewolf import sets
+from tidewolf.baselines import (
+    OnlineFrankWolfe,
+    ProjectedPrimalDual,
+    ProximalPenalty,
+    Resolve,
+    SinhaVaze,
+    WangWanZhang,
+    WarmUp,
+)
+from tidewolf.core.errors import InvalidInput, NotSupported, SolverFailed, WrongType
+from tidewolf.core.feedback import FullInformation
+from tidewolf.functions import Affine, Batch, Capacity, Chain, Linear, MaxAffine, Quadratic
+from tidewolf.hindsight.best_point import BestPoint
+from tidewolf.hindsight.exact import ExactProjection
+from tidewolf.hindsight.warm_model import WarmModel
+from tidewolf.sets import (
+    Box,
+    CappedSimplex,
+    ConvexSet,
+    FlowPolytope,
+    L2Ball,
+    Polyhedral,
+    Projectable,
+    Shrunk,
+    Simplex,
+    Translated,
+    VertexHull,
+)
+from tidewolf.sets.base import membership_tolerance
+from tidewolf.testing.learners import hostile_stream
+
+seeds = st.integers(0, 2**32)
+SETS = [
+    pytest.param(K, id=f"{kind.__name__}-{i}")
+    for kind in sets.every()
+    for i, K in enumerate(kind.examples())
+]
+DESCRIBED = [case for case in SETS if isinstance(case.values[0], Polyhedral)]
+
+
+def first(cases):
+    """The first example of each kind, all of them in the long run."""
+    return [
+        case
+        if case.id.endswith("-0")
+        else pytest.param(*case.values, id=case.id, marks=pytest.mark.soak)
+        for case in cases
+    ]
+
+
+def by_faces(points: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The nearest point of a hull: the best projection on the affine hull of a subset that has
+    nonnegative weights.
+    """
+    best, nearest = math.inf, points[0]
+    for size in range(1, len(points) + 1):
+        for chosen in itertools.combinations(points, size):
+            base, edges = chosen[0], np.array(chosen[1:]).reshape(-1, len(y)) - chosen[0]
+            w = np.linalg.lstsq(edges.T, y - base, rcond=None)[0] if size > 1 else np.zeros(0)
+            p = base + w @ edges
+            if (w >= -1e-12).all() and w.sum() <= 1 + 1e-12 and np.linalg.norm(p - y) < best:
+                best, nearest = float(np.linalg.norm(p - y)), p
+    return nearest
+
+
+def program(K: ConvexSet, y: np.ndarray) -> np.ndarray:
+    """The projection by the quadratic program, whether or not the set has its own."""
+    return ExactProjection(K)._quadratic_program(y.reshape(-1)).reshape(K.shape)
+
+
+@given(seed=seeds, k=st.integers(1, 6), n=st.integers(1, 3), far=st.sampled_from([0.1, 1.0, 100.0]))
+@settings(max_examples=60)
+def test_the_projection_on_a_hull_is_the_best_over_its_faces(seed, k, n, far):
+    rng = np.random.default_rng(seed)
+    points = rng.integers(-2, 3, (k, n)).astype(float)
+    y = far * rng.standard_normal(n)
+    np.testing.assert_allclose(
+        ExactProjection(VertexHull(points))(y), by_faces(points, y), atol=2e-5
+    )
+    assert (
+        np.linalg.norm(ExactProjection(VertexHull(points))(y) - y)
+        <= np.linalg.norm(by_faces(points, y) - y) + 1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    "K",
+    [
+        Box([-1.0, 0.0], [1.0, 3.0]),
+        Simplex(4),
+        Simplex(3, 2.0, at_most=True),
+        CappedSimplex(5, 0.4),
+        CappedSimplex(2, 0.5),
+    ],
+)
+@given(seed=seeds, far=st.sampled_from([0.01, 1.0, 30.0]))
+@settings(max_examples=10)
+def test_the_program_agrees_with_the_sets_own_projection(K, seed, far):
+    y = K.center + far * np.random.default_rng(seed).standard_normal(K.shape)
+    np.testing.assert_allclose(program(K, y), K.project(y), atol=1e-6)
+    for image in (Translated(K, np.arange(1.0, 1.0 + K.shape[0])), Shrunk(K, 0.3)):
+        np.testing.assert_allclose(program(image, y), image.project(y), atol=1e-6)
+
+
+@pytest.mark.parametrize("K", first(SETS))
+def test_a_sets_own_projection_is_used_where_there_is_one(K, monkeypatch):
+    y = K.center + np.random.default_rng(0).standard_normal(K.shape)
+    if isinstance(K, Projectable):
+        monkeypatch.setattr(ExactProjection, "_quadratic_program", None)
+        np.testing.assert_array_equal(ExactProjection(K)(y), K.project(y))
+    elif not isinstance(K, Polyhedral):
+        with pytest.raises(
+            NotSupported,
+            match=(
+                r"No exact projection on \w+: it offers neither `project` nor a linear "
+                r"description\."
+            ),
+        ):
+            ExactProjection(K)
+    else:
+        np.testing.assert_array_equal(ExactProjection(K)(y), program(K, y))
+
+
+def layered(layers: int, width: int) -> FlowPolytope:
+    """A graph of full layers between a source and a target."""
+    inner = [
+        ((i, a), (i + 1, b)) for i in range(layers - 1) for a in range(width) for b in range(width)
+    ]
+    ends = [edge for a in range(width) for edge in (("s", (0, a)), ((layers - 1, a), "t"))]
+    return FlowPolytope.from_edges([*inner, *ends], source="s", target="t")
+
+
+@pytest.mark.parametrize(
+    "K",
+    [*DESCRIBED, pytest.param(layered(5, 6), id="layers"), pytest.param(layered(20, 4), id="long")],
+)
+def test_no_member_is_nearer(K):
+    """<y - p, v - p> <= 0 at the member v for which it is largest."""
+    rng, P = np.random.default_rng(1), ExactProjection(K)
+    for far in (1e-3, 0.3, 1.0, 30.0):
+        y = K.center + far * rng.standard_normal(K.shape)
+        p = P(y)
+        assert K.infeasibility(p) <= max(1e-12, membership_tolerance(p, K.radius))
+        assert float(np.vdot(y - p, K.lmo(p - y) - p)) <= 1e-7 * max(
+            1.0, float(np.linalg.norm(y - p))
+        )
+
+
+@pytest.mark.parametrize("K", first(DESCRIBED))
+def test_members_stay_where_they_are(K):
+    P = ExactProjection(K)
+    for z in (K.center, K.lmo(np.random.default_rng(2).standard_normal(K.shape))):
+        np.testing.assert_allclose(P(z), z, atol=2e-6)
+
+
+@pytest.mark.parametrize("K", first(DESCRIBED))
+def test_the_answer_depends_on_the_question_alone(K):
+    rng, P = np.random.default_rng(3), ExactProjection(K)
+    questions = [
+        K.center + far * rng.standard_normal(K.shape)
+        for far in (0.01, 1.0, 1.0, 100.0)
+        for _ in range(3)
+    ]
+    first = [P._quadratic_program(y.reshape(-1)).tobytes() for y in questions]
+    again = [P._quadratic_program(y.reshape(-1)).tobytes() for y in reversed(questions)]
+    alone = [program(K, y).tobytes() for y in questions]
+    assert first == again[::-1] == alone
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e-2, 1.0, 1e5])
+def test_the_size_of_a_hull_does_not_matter(size):
+    rng = np.random.default_rng(4)
+    points, y = rng.standard_normal((12, 3)), 2.0 * rng.standard_normal(3)
+    np.testing.assert_allclose(
+        program(VertexHull(size * points), size * y) / size, by_faces(points, y), atol=1e-6
+    )
+
+
+def test_the_answer_comes_in_the_dtype_of_the_question():
+    assert (
+        ExactProjection(FlowPolytope.examples()[0])(np.ones(5, dtype=np.float32)).dtype
+        == np.float32
+    )
+
+
+def test_a_set_that_cannot_be_projected_on_is_refused_with_a_sentence():
+    @dataclass(frozen=True, eq=False, repr=False)
+    class Fog(ConvexSet):
+        shape, center, radius, examples = (2,), np.zeros(2), 1.0, None
+
+        def infeasibility(self, x):
+            return float(np.abs(x).max())
+
+        def lmo(self, direction):
+            return self.center
+
+    with pytest.raises(
+        NotSupported,
+        match=r"No exact projection on Fog: it offers neither `project` nor a linear description\.",
+    ):
+        ExactProjection(Fog())
+    with pytest.raises(NotSupported, match=r"No exact projection on Fog"):
+        SinhaVaze(Fog(), horizon=3)
+
+
+def test_a_solver_that_gives_up_is_named():
+    P = ExactProjection(FlowPolytope.examples()[0])
+    P._solver.settings.max_iter = 1
+    with pytest.raises(SolverFailed, match=r"PIQP could not project on FlowPolytope\(.*\): .*\."):
+        P(np.ones(5))
+
+
+def test_a_rival_that_has_played_can_be_copied_and_sent():
+    learner = SinhaVaze(FlowPolytope.examples()[0], horizon=5)
+    stream = tw.Stream(Linear(np.arange(25.0).reshape(5, 5) % 3), Capacity(np.full((5, 5), 0.4)))
+    played = tw.run(learner, stream)
+    for reference in (copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))):
+        assert reference == learner
+        np.testing.assert_array_equal(tw.run(reference, stream).losses, played.losses)
+
+
+def test_the_published_setting_has_weight_one_on_the_losses():
+    learner = SinhaVaze.published(Simplex(3), horizon=100)
+    assert learner.caution == pytest.approx(0.1)
+    assert learner.horizon**-0.5 / learner.caution == pytest.approx(1.0)
+
+
+def test_the_rival_asks_no_oracle():
+    run = tw.run(
+        SinhaVaze(L2Ball(3), horizon=5), tw.Stream(Linear(np.eye(3)), Capacity(np.zeros((3, 3))))
+    )
+    assert run.oracle_calls == 0
+    assert "exactly" in " ".join(run.notes)
+
+
+# --- the other rivals -----------------------------------------------------------------------------
+
+DIAMOND = FlowPolytope.examples()[0]
+SWEPT = [OnlineFrankWolfe, ProjectedPrimalDual, ProximalPenalty, SinhaVaze, WangWanZhang]
+
+
+def actions(learner: Any, stream: tw.Stream) -> np.ndarray:
+    return np.array([played.x for played in tw.play(learner, stream)])
+
+
+def slopes_at(
+    K: Any, stream: tw.Stream, t: int, x: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """grad f_t and grad g_t^+ within aff(K), and the breach."""
+    losses, constraints = stream.losses[t : t + 1], stream.constraints[t : t + 1]
+    breach = max(0.0, float(constraints.values(x)[0]))
+    grad_f, grad_g = losses.subgradient(x, np.ones(1)), constraints.subgradient(x, np.ones(1))
+    return K.tangent(grad_f), K.tangent(grad_g) if breach > 0 else 0.0 * grad_g, breach
+
+
+def naive_frank_wolfe(
+    K: Any, stream: tw.Stream, weights: Callable[[float, float, float], tuple[float, float]]
+) -> tuple[np.ndarray, float]:
+    """Online Frank-Wolfe with a doubling guess, written plainly, and its regret bound; weights(G_f,
+    G_g, violation so far).
+    """
+    x, total, guess, age, played = K.center, 0.0 * K.center, 0.0, 0, []
+    T, G_f, G_g, Q, B = len(stream), 0.0, 0.0, 0.0, 0.0
+    for t in range(T):
+        played.append(x)
+        grad_f, grad_g, breach = slopes_at(K, stream, t, x)
+        G_f, G_g, Q = max(G_f, np.linalg.norm(grad_f)), max(G_g, np.linalg.norm(grad_g)), Q + breach
+        V, w = weights(G_f, G_g, Q) if breach > 0 else (weights(1.0, 1.0, 0.0)[0], 0.0)
+        g = V * grad_f + w * grad_g
+        if np.linalg.norm(g) > guess:
+            guess = guess or np.linalg.norm(g)
+            while guess < np.linalg.norm(g):
+                guess = 2 * guess
+            total, age, B = 0.0 * x, 0, B + 2 * guess * T**0.75 * K.diameter
+        total, age, B = total + g, age + 1, B - w * breach
+        if guess > 0:
+            slope = K.diameter / (2 * guess * T**0.75) * total + 2 * (x - K.center)
+            v = K.lmo(slope)
+            B += np.linalg.norm(g) * min(K.diameter, math.sqrt(slope @ (x - v)))
+            x = x + min(1.0, 2 / math.sqrt(age)) * (v - x)
+    return np.array(played), B / V
+
+
+@pytest.mark.parametrize("seed", few(1, [0, 1, 2]))
+@pytest.mark.parametrize("K", [DIAMOND, L2Ball(3)], ids=repr)
+def test_frank_wolfe_rivals_agree_with_their_formulas_written_plainly(K, seed):
+    T = 150
+    stream = hostile_stream(K, T, seed)
+    for caution in (0.01, 10.0):
+
+        def weights(G_f, G_g, Q, caution=caution):
+            s = 0.5 * T**-0.75
+            return T**-0.75 / caution, G_f / G_g * s * math.exp(s * Q / (64 * G_g * K.diameter))
+
+        def prices(G_f, G_g, Q, caution=caution):
+            return 1.0, caution / 2 * G_f / G_g
+
+        for learner, weigh in (
+            (WangWanZhang(K, horizon=T, caution=caution), weights),
+            (OnlineFrankWolfe(K, horizon=T, caution=caution), prices),
+            (OnlineFrankWolfe.blind(K, horizon=T), lambda G_f, G_g, Q: (1.0, 0.0)),
+        ):
+            plain, bound = naive_frank_wolfe(K, stream, weigh)
+            np.testing.assert_allclose(actions(learner, stream), plain, atol=1e-9)
+            assert learner.bound(tw.run(learner, stream)).regret == pytest.approx(bound, rel=1e-6)
+
+
+def test_blind_play_does_not_depend_on_the_limits():
+    stream, other = hostile_stream(DIAMOND, 60, 0), hostile_stream(DIAMOND, 60, 1)
+    learner = OnlineFrankWolfe.blind(DIAMOND, horizon=60)
+    mixed = actions(learner, tw.Stream(stream.losses, other.constraints))
+    np.testing.assert_array_equal(actions(learner, stream), mixed)
+    assert learner.notes(learner.start()) == ("It does not look at the limits.",)
+
+
+@pytest.mark.parametrize("kind", [OnlineFrankWolfe, WangWanZhang])
+def test_frank_wolfe_rivals_make_one_call_a_round(kind):
+    run = tw.run(kind(DIAMOND, horizon=50), hostile_stream(DIAMOND, 60, 1))
+    first = int(np.flatnonzero(run.calls)[0])
+    assert run.calls.tolist() == [0] * first + [1] * (60 - first)
+    still = tw.Stream(Linear(np.zeros((5, 5))), Capacity(np.full((5, 5), 9.0)))
+    assert tw.run(kind(DIAMOND, horizon=50), still).oracle_calls == 0
+
+
+def naive_primal_dual(K: Any, stream: tw.Stream, caution: float) -> np.ndarray:
+    x, lam, G_f, G_g, T, R, played = K.center, 0.0, 0.0, 0.0, len(stream), K.radius, []
+    eta, nu = 1 / math.sqrt(2 * T), caution / 10 / (2 * math.sqrt(T))
+    theta = min(np.roots([1 / (4 * math.sqrt(T)), -0.5, eta])) / (caution / 10)
+    for t in range(T):
+        played.append(x)
+        grad_f, grad_g, breach = slopes_at(K, stream, t, x)
+        G_f, G_g = max(G_f, np.linalg.norm(grad_f)), max(G_g, np.linalg.norm(grad_g))
+        x = ExactProjection(K)(x - eta * R * (grad_f / (G_f or 1) + lam * grad_g / (G_g or 1)))
+        lam = max(0.0, lam + nu * (min(breach / (R * (G_g or 1)), K.diameter / R) - theta * lam))
+    return np.array(played)
+
+
+@pytest.mark.parametrize("caution", [1.0, 10.0, 300.0])
+@pytest.mark.parametrize("K", [DIAMOND, Simplex(4)], ids=repr)
+def test_the_primal_dual_rival_agrees_with_its_formulas_written_plainly(K, caution):
+    stream = hostile_stream(K, 80, 2)
+    ours = actions(ProjectedPrimalDual(K, horizon=80, caution=caution), stream)
+    np.testing.assert_allclose(ours, naive_primal_dual(K, stream, caution), atol=1e-6)
+
+
+def naive_proximal_penalty(K: Any, stream: tw.Stream, caution: float) -> np.ndarray:
+    """One half-space a round: the step's multiplier by halving."""
+    x, G_f, G_g, k, R, played = (
+        K.center,
+        0.0,
+        0.0,
+        caution / 10 * math.sqrt(len(stream)),
+        K.radius,
+        [],
+    )
+    for C, A, b in zip(stream.losses.C, stream.constraints.A, stream.constraints.b, strict=True):
+        played.append(x)
+        d, a = K.tangent(C), K.tangent(A)
+        G_f, G_g = max(G_f, np.linalg.norm(d)), max(G_g, np.linalg.norm(a))
+
+        def step(mu, x=x, d=d / (G_f or 1), a=a):
+            away = x - (d + mu * a) * 2 * R / k - K.center
+            return K.center + min(1.0, R / np.linalg.norm(away)) * away
+
+        low, high = 0.0, k / G_g
+        for _ in range(100):
+            mu = (low + high) / 2
+            low, high = (mu, high) if A @ step(mu) > b else (low, mu)
+        x = ExactProjection(K)(step(low))
+    return np.array(played)
+
+
+@pytest.mark.parametrize("caution", [1.0, 10.0, 100.0])
+@pytest.mark.parametrize("K", [Box([-1.0, 0.0, 0.0], [1.0, 2.0, 0.5]), Simplex(4)], ids=repr)
+def test_the_proximal_rival_agrees_with_its_formulas_written_plainly(K, caution):
+    stream = hostile_stream(K, 60, 2)
+    learner = ProximalPenalty(K, horizon=60, caution=caution)
+    ours = actions(learner, stream)
+    np.testing.assert_allclose(
+        ours, naive_proximal_penalty(K, stream, caution), atol=1e-4 * K.radius
+    )
+    slopes = [np.linalg.norm(slopes_at(K, stream, t, x)[1]) for t, x in enumerate(ours)]
+    alpha = caution / 10 * math.sqrt(60) / (2 * K.radius)
+    assert tw.run(learner, stream).final_state.tally.spread == pytest.approx(
+        np.sum(np.square(slopes)) / alpha
+    )
+
+
+@thinned(
+    3,
+    K={"flow": DIAMOND, "capped": CappedSimplex(6, 0.5)},
+    seed={"0": 0, "2": 2},
+    caution={"0.5": 0.5, "10": 10.0, "300": 300.0},
+)
+def test_the_proximal_rival_keeps_its_bounds_on_every_interval(K, seed, caution):
+    plain = hostile_stream(K, 80, seed)
+    A = plain.constraints.A
+    stream = tw.Stream(plain.losses, Affine(A, np.maximum(plain.constraints.b, A @ K.center)))
+    run = tw.run(ProximalPenalty(K, horizon=50, caution=caution), stream)
+    for start, stop in ((0, 80), (0, 13), (20, 45), (30, 80), (7, 8)):
+        known = tw.best_in_hindsight(K, stream, start, stop)
+        bound = run.learner.bound_between(run, start, stop)
+        assert run.losses[start:stop].sum() - known.upper <= bound.regret + 1e-7
+        assert run.violations[start:stop].sum() <= bound.violation + 1e-7
+    whole, part = run.learner.bound(run), run.learner.bound_between(run, 0, 80)
+    assert (whole.regret, whole.violation) == pytest.approx((part.regret, part.violation))
+
+
+def test_functions_with_a_domain_are_refused_by_the_proximal_rival():
+    class Fenced(Batch):
+        domain, shape, values, subgradient, view, examples = (
+            "points within the fence",
+            (3,),
+            None,
+            None,
+            None,
+            None,
+        )
+
+        def __len__(self):
+            return 1
+
+    learner = ProximalPenalty(Simplex(3), horizon=5)
+    with pytest.raises(
+        NotSupported,
+        match=(
+            r"evaluates functions outside the set, and Fenced is only defined on points within the "
+            r"fence\."
+        ),
+    ):
+        learner.update(learner.start(), FullInformation(Linear(np.ones((1, 3))), Fenced()))
+
+
+def test_published_settings():
+    assert WangWanZhang.published(DIAMOND, horizon=16).caution == pytest.approx(16**-0.75)
+    steps = ProjectedPrimalDual.published(DIAMOND, horizon=10_000)._steps(10_000)
+    assert steps.nu == pytest.approx(0.01)
+    assert steps.eta == pytest.approx(0.01 / math.sqrt(2))
+    assert steps.theta == pytest.approx(0.01 / math.sqrt(2), rel=0.01)
+    assert ProximalPenalty.published(DIAMOND, horizon=9) == ProximalPenalty(
+        DIAMOND, horizon=9, caution=10.0
+    )
+    assert OnlineFrankWolfe.blind(DIAMOND).caution == 0.0
+
+
+@pytest.mark.parametrize("kind", SWEPT)
+def test_caution_moves_violation_down_and_losses_up(kind):
+    problem = tw.problems.routing(rounds=400)
+    cautions = (10.0, 1000.0) if kind is ProximalPenalty else (0.1, 10.0)
+    bold, careful = (
+        tw.run(kind(problem.K, horizon=400, caution=c), problem.stream) for c in cautions
+    )
+    assert careful.violations.sum() < bold.violations.sum()
+    assert careful.losses.sum() >= bold.losses.sum()
+
+
+@pytest.mark.parametrize("kind", SWEPT)
+def test_rivals_refuse_bad_settings_with_a_sentence(kind):
+    with pytest.raises(WrongType, match=rf"{kind.__name__} needs a set such as sets\.Simplex\(3\)"):
+        kind("K")
+    with pytest.raises(InvalidInput, match=r"caution of \w+ must be .* 0, not -1\."):
+        kind(DIAMOND, caution=-1)
+    with pytest.raises(InvalidInput, match=r"horizon of \w+ must be at least 1, not 0\."):
+        kind(DIAMOND, horizon=0)
+
+
+# --- linear programs ------------------------------------------------------------------------------
+
+HULL = VertexHull(np.random.default_rng(3).standard_normal((4, 2)))
+PLANE = [
+    DIAMOND,
+    HULL,
+    Simplex(3),
+    Translated(Simplex(3), np.array([5.0, -2.0, 0.0])),
+    Shrunk(HULL, 0.4),
+]
+
+
+def fine_grid(K: Any) -> np.ndarray:
+    """Members of a set with at most four corners, flattened, a fiftieth of the way apart."""
+    rng = np.random.default_rng(0)
+    corners = np.unique(
+        np.round([K.lmo(rng.standard_normal(K.shape)) for _ in range(60)], 9), axis=0
+    )
+    assert len(corners) <= 4
+    shares = [w for w in itertools.product(range(51), repeat=len(corners) - 1) if sum(w) <= 50]
+    return np.array([[*w, 50 - sum(w)] for w in shares]) / 50 @ corners
+
+
+@pytest.mark.parametrize("K", PLANE, ids=repr)
+@pytest.mark.parametrize("room", [-0.6, -0.05, 0.3])
+def test_no_member_does_better_than_the_best_point(K, room):
+    """Among those that keep the limits; where none does, among those that breach the worst of them
+    least.
+    """
+    rng, grid = np.random.default_rng(4), fine_grid(K)
+    for rounds in (1, 1, 4):
+        losses = Linear(rng.standard_normal((rounds, *K.shape)))
+        A = rng.standard_normal((rounds, 2, *K.shape))
+        limits = MaxAffine(A, A @ K.center + room * K.radius)
+        x = BestPoint(K, "A test")(losses, limits)
+        assert K.infeasibility(x) <= membership_tolerance(x, K.radius)
+        breach = (np.einsum("tpi,gi->gtp", A, grid) - limits.b).max(axis=(1, 2))
+        least, cost = max(0.0, float(limits.values(x).max())), float(losses.values(x).sum())
+        assert least <= max(0.0, float(breach.min())) + 1e-8
+        assert (
+            cost
+            <= min((grid[breach <= least] @ losses.C.sum(axis=0)).tolist(), default=math.inf) + 1e-7
+        )
+        assert room < 0.2 or least <= 1e-8
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_the_best_point_has_no_units(size):
+    rng = np.random.default_rng(5)
+    points, c, a = rng.standard_normal((12, 3)), rng.standard_normal(3), rng.standard_normal((2, 3))
+    for b in (0.2, -9.0):
+        plain = BestPoint(VertexHull(points), "A test")(Linear.one(c), MaxAffine.one(a, [b, b]))
+        for f, g in ((1.0, 1.0), (1e-8, 1e7), (1e9, 1e-6)):
+            limits = MaxAffine.one(g * a, [g * size * b] * 2)
+            scaled = BestPoint(VertexHull(size * points), "A test")(Linear.one(f * c), limits)
+            np.testing.assert_allclose(scaled / size, plain, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-7, 1e7])
+def test_the_size_of_a_set_does_not_matter_to_a_program(size):
+    losses, limits = Linear.one([-1.0, -2.0, -3.0]), Capacity.one([size, 0.3 * size, 0.5 * size])
+    for K in (Simplex(3, total=size), CappedSimplex(3, 0.9 * size, size)):
+        np.testing.assert_allclose(
+            BestPoint(K, "A test")(losses, limits) / size, [0.2, 0.3, 0.5], atol=1e-9
+        )
+
+
+def test_an_answer_that_is_a_member_up_to_tolerances_is_projected(monkeypatch):
+    solve = WarmModel.__call__
+
+    def shifted(model, *question):
+        found = solve(model, *question)
+        return found._replace(v=found.v + 1e-8)
+
+    monkeypatch.setattr(WarmModel, "__call__", shifted)
+    for K in (DIAMOND, Simplex(3)):
+        x = BestPoint(K, "A test")(
+            Linear(np.arange(1.0, 1.0 + K.shape[0])[None]), Capacity(np.full((1, *K.shape), 0.7))
+        )
+        assert K.infeasibility(x) <= membership_tolerance(x, K.radius)
+
+
+def test_a_programs_answer_depends_on_its_question_alone():
+    stream = hostile_stream(DIAMOND, 12, 0)
+    best = BestPoint(DIAMOND, "A test")
+    questions = [(stream.losses[t : t + 3], stream.constraints[t : t + 3]) for t in range(10)]
+    first = [best(*question).tobytes() for question in questions]
+    again = [best(*question).tobytes() for question in reversed(questions)]
+    alone = [
+        pickle.loads(pickle.dumps(BestPoint(DIAMOND, "A test")))(*question).tobytes()
+        for question in questions
+    ]
+    assert first == again[::-1] == alone
+
+
+def test_rounds_of_several_kinds_make_one_program():
+    K, c = Simplex(3), np.array([-1.0, -2.0, -3.0])
+    limits = Chain((Capacity.one([1.0, 1.0, 0.5]), Affine.one([0.0, 1.0, 1.0], 0.7)))
+    x = BestPoint(K, "A test")(Chain((Linear.one(c), Affine.one(c, 2.0))), limits)
+    np.testing.assert_allclose(x, [0.3, 0.2, 0.5], atol=1e-9)
+
+
+def test_resolve_plays_the_best_point_of_the_round_before():
+    stream, best = hostile_stream(DIAMOND, 20, 1), BestPoint(DIAMOND, "A test")
+    played = actions(Resolve(DIAMOND), stream)
+    np.testing.assert_array_equal(played[0], DIAMOND.center)
+    for t in range(1, 20):
+        losses, limits = stream.losses[t - 1 : t], stream.constraints[t - 1 : t]
+        x, cold = played[t], best(losses, limits)  # of several best points either
+        assert float(losses.values(x)[0]) == pytest.approx(float(losses.values(cold)[0]), abs=1e-9)
+        breach = max(0.0, float(limits.values(cold)[0]))
+        assert max(0.0, float(limits.values(x)[0])) == pytest.approx(breach, abs=1e-9)
+
+
+@pytest.mark.parametrize("K", [DIAMOND, CappedSimplex(5, 0.5)], ids=repr)
+def test_warm_up_plays_the_best_point_of_its_window(K):
+    stream = tw.Stream(
+        hostile_stream(K, 60, 1).losses,
+        Capacity(K.center + 0.1 + 0.1 * np.random.default_rng(6).random((60, *K.shape))),
+    )
+    for learner, window in (
+        (WarmUp(K, horizon=60), 3),
+        (WarmUp(K, horizon=60, window=20), 20),
+        (WarmUp(K), 13),
+    ):
+        known = tw.best_in_hindsight(K, stream, 0, window)
+        state = tw.run(learner, stream).final_state
+        np.testing.assert_array_equal(actions(learner, stream)[0], K.center)
+        x = learner.act(state)
+        assert float(stream.losses[:window].values(x).sum()) == pytest.approx(known.upper, abs=1e-8)
+        assert float(stream.constraints[:window].values(x).max()) <= 1e-9
+        assert learner.rounds_left(learner.start()) == window
+        assert state.limits.pieces == state.losses.pieces == ()
+
+
+def test_a_window_is_the_same_one_round_at_a_time():
+    learner, best = WarmUp(DIAMOND, horizon=30, window=9), BestPoint(DIAMOND, "A test")
+    rng = np.random.default_rng(12)
+    stream = tw.Stream(
+        Linear(rng.standard_normal((30, 5))),
+        Capacity(DIAMOND.center + rng.uniform(0.1, 0.4, (30, 5))),
+    )
+    state, whole = learner.start(), tw.run(learner, stream).final_state
+    # every round of the window counts
+    assert not np.allclose(whole.x, best(stream.losses[8:9], stream.constraints[:9]))
+    for t in range(30):
+        state = learner.update(
+            state, FullInformation(stream.losses[t : t + 1], stream.constraints[t : t + 1])
+        )
+    np.testing.assert_allclose(state.x, whole.x, atol=1e-12)
+    np.testing.assert_allclose(state.x, best(stream.losses[:9], stream.constraints[:9]), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [Resolve, WarmUp])
+def test_what_makes_no_linear_program_is_refused_with_a_sentence(kind):
+    name, one = kind.__name__, Linear(np.ones((1, 3)))
+    with pytest.raises(
+        NotSupported,
+        match=rf"{name} solves linear programs, and L2Ball has no linear description\.",
+    ):
+        kind(L2Ball(3))
+    with pytest.raises(WrongType, match=rf"{name} needs a set such as sets\.Simplex\(3\)"):
+        kind("K")
+    learner, curved = kind(Simplex(3), horizon=100), Quadratic(np.eye(3), np.ones((1, 3)))
+    with pytest.raises(
+        NotSupported,
+        match=(
+            rf"{name} solves linear programs; Quadratic losses do not add up to a linear function\."
+        ),
+    ):
+        learner.update(learner.start(), FullInformation(curved, one))
+    with pytest.raises(
+        NotSupported,
+        match=rf"{name} solves linear programs; Quadratic constraints are not half-spaces\.",
+    ):
+        learner.update(learner.start(), FullInformation(one, Chain((curved,))))
+    with pytest.raises(InvalidInput, match=r"horizon of \w+ must be at least 1, not 0\."):
+        kind(Simplex(3), horizon=0)
+
+
+def test_a_program_that_is_not_solved_is_named(monkeypatch):
+    best = BestPoint(Simplex(3), "A test")
+    monkeypatch.setattr(WarmModel, "__call__", lambda model, *question: None)
+    with pytest.raises(
+        SolverFailed,
+        match=r"HiGHS could not find the best point of Simplex\(n=3, .*\) for these rounds\.",
+    ):
+        best(Linear(np.ones((1, 3))), Capacity(np.ones((1, 3))))
+
+
+@pytest.mark.parametrize("kind", [Resolve, WarmUp])
+def test_practitioners_promise_nothing_and_say_so(kind):
+    run = tw.run(kind(DIAMOND, horizon=10), hostile_stream(DIAMOND, 20, 0))
+    regret, violation, reason = run.learner.bound(run)
+    assert regret is violation is None
+    assert "promises nothing" in reason
+    assert "The horizon of 10 rounds was passed" in " ".join(run.notes)
+    assert run.oracle_calls == 0
+
+
+def test_a_projection_that_stalls_counts_where_the_oracle_proves_it_near():
+    """The lift of spanning trees is degenerate: the solver stops short of its accuracy now and
+    then, with a good answer.
+    """
+    K = sets.SpanningTrees.examples()[4]
+    project, rng = ExactProjection(K), np.random.default_rng(0)
+    for _ in range(40):
+        y = K.center + K.radius * rng.normal(size=K.shape) * 10 ** rng.uniform(-4.0, 1.0)
+        x = project(y)
+        assert K.infeasibility(x) <= 1e-12
+        assert (x - y) @ (x - K.lmo(x - y)) <= 1e-11 * (K.radius**2 + (x - y) @ (x - y))
+    assert not project._near(K.center, K.center + np.eye(10)[0])
+    assert not project._near(np.full(K.shape, np.nan), K.center)
+    assert not project._near(K.center + 1.0, K.center)

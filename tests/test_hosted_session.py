@@ -1,0 +1,702 @@
+"""One served session: answers that a kill does not change, modes, the ladder, what is refused."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from tidewolf.core.errors import (
+    AlreadyThere,
+    CheckpointError,
+    InvalidInput,
+    NotAMember,
+    NotSupported,
+    OtherContent,
+    TidewolfError,
+    TooMany,
+    UnknownSession,
+)
+from tidewolf.methods.advice.base import Adviser, Proposals
+from tidewolf.service.description import Built, Description
+from tidewolf.service.hosted_session import HostedSession
+from tidewolf.service.modes import Settings
+from tidewolf.service.notes import Note
+from tidewolf.service.replies import Caller, Limits, Reply
+from tidewolf.service.sessions import Sessions
+from tidewolf.storage.session_store import SessionStore
+
+ME = Caller("me")
+THREE = {"set": {"kind": "Simplex", "n": 3}, "learners": [{"name": "LyapunovDescent"}]}
+COSTS, CAPACITIES = [1.0, 0.0, 0.5], [1.0, 0.5, 1.0]
+
+
+class Door:
+    """Sessions in a folder, whose answers are waited for; opened again as after a kill."""
+
+    def __init__(self, folder: Path, **limits: Any) -> None:
+        self.folder, self.limits, self.now = folder, Limits(**limits), 1000.0
+        self.open()
+
+    def open(self) -> None:
+        store = SessionStore.open(self.folder, commit_within=0.0)
+        self.sessions = Sessions(store, limits=self.limits, clock=lambda: self.now)
+
+    def reopen(self) -> None:
+        self.sessions.store.close()
+        self.open()
+
+    def __getattr__(self, name: str) -> Any:
+        def ask(*args: Any, **more: Any) -> Any:
+            reply = getattr(self.sessions, name)(*args, **more)
+            if not isinstance(reply, Reply):
+                return reply
+            if reply.after is not None:
+                reply.after.result(30)
+            return reply.body
+
+        return ask
+
+    def hosted(self, name: str) -> Any:
+        with self.sessions._held(name) as served:
+            return served
+
+
+@pytest.fixture
+def door(tmp_path):
+    door = Door(tmp_path / "data")
+    door.put("a", THREE, ME)
+    yield door
+    door.sessions.store.close()
+
+
+def test_the_first_rounds_of_a_session(door):
+    first = door.decide("a", None, ME)
+    assert first["round"] == 1
+    assert first["source"] == "learner"
+    assert first["mode"] == "live"
+    assert first["decision"] == dict.fromkeys(("entry 0", "entry 1", "entry 2"), 1 / 3)
+    assert first["previous"] is None
+    assert first["moved"] is None
+    assert first["paths"] is None
+    assert first["version"] == tw.__version__
+    assert "proposal" not in first
+    seen = door.observe("a", {"round": 1, "costs": COSTS, "capacities": CAPACITIES}, ME)
+    assert seen["round"] == seen["rounds"] == 1
+    assert seen["cost"] == pytest.approx(0.5)
+    assert seen["violation"] == 0.0
+    session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3)))
+    session.observe(costs=COSTS, capacities=CAPACITIES)
+    second = door.decide("a", {}, ME)
+    assert list(second["decision"].values()) == session.play().tolist()
+    assert second["previous"] == first["decision"]
+    assert second["moved"] == pytest.approx(np.abs(session.play() - 1 / 3).sum() / 2)
+    assert door.decision("a", 1)["decision"] == first["decision"]
+    assert door.decision("a", 2) == second
+    with pytest.raises(UnknownSession, match="Round 3 of a was not asked for yet"):
+        door.decision("a", 3)
+    (row,) = door.history("a")["rounds"]
+    assert {key: row[key] for key in ("round", "mode", "source")} == {
+        "round": 1,
+        "mode": "live",
+        "source": "learner",
+    }
+
+
+def test_what_is_put_twice_is_there_once(door):
+    assert door.sessions.put("a", dict(THREE, why="again"), ME).status == 200
+    with pytest.raises(AlreadyThere, match="of another description"):
+        door.put("a", {"set": {"kind": "Simplex", "n": 4}}, ME)
+    for name in ("", "-a", "a/b", "a" * 101, "ä"):
+        with pytest.raises(InvalidInput, match="name of a session"):
+            door.put(name, THREE, ME)
+    with pytest.raises(UnknownSession):
+        door.decide("b", None, ME)
+    assert [one["name"] for one in door.list()["sessions"]] == ["a"]
+    door.delete("a", "no more", ME)
+    with pytest.raises(UnknownSession):
+        door.get("a")
+    assert [one["what"] for one in door.audit("a")["entries"]] == ["put", "delete"]
+    assert door.put("a", {"set": {"kind": "Simplex", "n": 4}}, ME)["shape"] == [4]
+
+
+def test_the_same_observation_twice_counts_once_and_another_is_refused(door):
+    body = {"round": 1, "costs": COSTS, "capacities": [0.1, 0.1, 0.1]}
+    first = door.observe("a", body, ME)
+    assert door.observe("a", body, ME) == first
+    assert (
+        door.observe(
+            "a", {**body, "costs": dict(zip(door.get("a")["names"], COSTS, strict=False))}, ME
+        )
+        == first
+    )
+    with pytest.raises(OtherContent, match="Round 1 was observed already, with other content"):
+        door.observe("a", {**body, "costs": [1.0, 0.0, 0.6]}, ME)
+    with pytest.raises(InvalidInput, match=r"Round 3 was not asked for yet.* Round 2 stands"):
+        door.observe("a", {**body, "round": 3}, ME)
+    assert door.get("a")["rounds"] == 1
+    assert door.sessions.counters["observations"] == door.sessions.counters["repeated"] - 1 == 1
+
+
+def test_many_observations_stop_at_the_first_that_is_refused(door):
+    rows = [{"round": number, "costs": COSTS} for number in (1, 2, 2, 5, 3)]
+    body = door.observe("a", {"observations": rows}, ME)
+    assert [one.get("round") for one in body["observations"]] == [1, 2, 2, None]
+    assert body["observations"][-1]["error"]["status"] == 422
+    assert body["rounds"] == 2
+    door.reopen()
+    assert door.get("a")["rounds"] == 2
+
+
+def test_rounds_are_observed_late_and_in_any_order(door):
+    ahead = door.decide("a", {"round": 4}, ME)
+    assert ahead["round"] == 4
+    assert door.get("a")["pending"] == [1, 2, 3, 4]
+    for number in (3, 1, 4, 2):
+        assert door.observe("a", {"round": number, "costs": COSTS}, ME)["round"] == number
+    assert door.get("a")["pending"] == []
+    assert door.get("a")["round"] == 5
+    assert [one["round"] for one in door.history("a", 2, 2)["rounds"]] == [2, 3]
+
+
+def test_gradients_and_values_are_observations_too(door):
+    gradients = {"round": 1, "loss_gradient": COSTS, "constraint_value": 0.25}
+    with pytest.raises(InvalidInput, match="constraint_gradient"):
+        door.observe("a", gradients, ME)
+    seen = door.observe("a", {**gradients, "constraint_gradient": {"entry 1": 1.0}}, ME)
+    assert seen["cost"] is None
+    assert seen["violation"] == 0.25
+    assert door.sessions.overview()[0].violations == (0.25,)
+    with pytest.raises(NotSupported):
+        door.observe("a", {"loss_value": 1.0, "constraint_value": -1.0}, ME)
+    for bad in (
+        {},
+        {"costs": COSTS, "loss_value": 1.0},
+        {"loss_gradient": COSTS},
+        {"costs": [1.0, 2.0]},
+        {"costs": {"entry 9": 1.0}},
+        {"costs": COSTS, "played": [2.0, 0.0, 0.0]},
+        {"cost": COSTS},
+        {"costs": COSTS, "round": 0},
+        {"costs": COSTS, "round": True},
+        {"loss_gradient": COSTS, "constraint_value": []},
+        {"loss_gradient": COSTS, "constraint_value": True},
+        [],
+        None,
+    ):
+        with pytest.raises(InvalidInput):
+            door.observe("a", bad, ME)
+    assert door.get("a")["rounds"] == 1
+
+
+def test_the_learner_is_told_what_was_played_in_place_of_its_decision(door):
+    with pytest.raises(NotAMember):
+        door.pin("a", {"decision": [1.0, 1.0, 0.0]}, ME)
+    door.pin("a", {"decision": {"entry 0": 1.0}, "why": "night"}, ME)
+    answer = door.decide("a", None, ME)
+    assert answer["source"] == "pinned"
+    assert answer["decision"]["entry 0"] == 1.0
+    assert answer["proposal"]["entry 0"] == pytest.approx(1 / 3)
+    assert door.observe("a", {"round": 1, "costs": COSTS}, ME)["cost"] == 1.0
+    assert door.observe("a", {"round": 1, "costs": COSTS}, ME)["rounds"] == 1
+    with pytest.raises(OtherContent):
+        door.observe("a", {"round": 1, "costs": COSTS, "played": [0.0, 1.0, 0.0]}, ME)
+    said = door.get("a")
+    assert said["pinned"]
+    assert said["saved"] == {"loss": 0.5, "violation": 0.0, "rounds": 1}
+    door.pin("a", {"decision": None}, ME)
+    assert door.decide("a", None, ME)["source"] == "learner"
+    assert [one["what"] for one in door.audit("a")["entries"]] == ["put", "pin", "unpin"]
+    assert door.audit("a")["entries"][1]["why"] == "night"
+    with pytest.raises(InvalidInput, match="decision"):
+        door.pin("a", {}, ME)
+
+
+def test_a_pin_is_played_in_the_round_that_stands_also_where_it_was_answered_before(door):
+    assert door.decide("a", None, ME)["source"] == "learner"
+    door.pin("a", {"decision": [0.0, 0.0, 1.0]}, ME)
+    assert door.decide("a", None, ME)["source"] == "pinned"
+    door.pin("a", {"decision": None}, ME)
+    assert door.decide("a", None, ME)["source"] == "learner"
+    door.reopen()
+    assert door.decide("a", None, ME)["source"] == "learner"
+
+
+def test_shadow_plays_the_incumbent_and_says_what_the_learner_would_have_saved(door):
+    door.mode("a", {"mode": "shadow"}, ME)
+    nobody = door.decide("a", None, ME)
+    assert nobody["decision"] is None
+    assert nobody["source"] == "incumbent"
+    assert nobody["proposal"]
+    with pytest.raises(InvalidInput, match="say what was played"):
+        door.observe("a", {"round": 1, "costs": COSTS}, ME)
+    door.observe("a", {"round": 1, "costs": COSTS, "played": [1.0, 0.0, 0.0]}, ME)
+    told = door.decide("a", {"advice": {"incumbent": [0.0, 0.0, 1.0]}}, ME)
+    assert told["decision"]["entry 2"] == 1.0
+    assert told["previous"]["entry 0"] == 1.0
+    door.observe("a", {"round": 2, "costs": COSTS}, ME)
+    door.mode("a", {"mode": "shadow", "incumbent": [0.0, 1.0, 0.0]}, ME)
+    assert door.decide("a", None, ME)["decision"]["entry 1"] == 1.0
+    assert door.get("a")["saved"]["rounds"] == 2
+    with pytest.raises(InvalidInput, match="in shadow, not in mode live"):
+        door.mode("a", {"mode": "live", "incumbent": [0.0, 1.0, 0.0]}, ME)
+    with pytest.raises(InvalidInput, match="mode"):
+        door.mode("a", {"mode": "dead"}, ME)
+
+
+def test_frozen_repeats_the_decision_that_stood(door):
+    door.observe("a", {"round": 1, "costs": COSTS}, ME)
+    stood = door.decide("a", None, ME)["decision"]
+    door.mode("a", {"mode": "frozen"}, ME)
+    for number in (2, 3):
+        answer = door.decide("a", None, ME)
+        assert answer["decision"] == stood
+        assert answer["source"] == "last"
+        door.observe("a", {"round": number, "costs": COSTS}, ME)
+    door.mode("a", {"mode": "live"}, ME)
+    assert door.decide("a", None, ME)["decision"] != stood
+    assert [one["mode"] for one in door.history("a")["rounds"]] == ["live", "frozen", "frozen"]
+
+
+def test_what_is_unavailable_is_played_by_nobody(door):
+    door.pin("a", {"decision": [0.0, 0.0, 1.0]}, ME)
+    answer = door.decide("a", {"unavailable": ["entry 2"]}, ME)
+    assert answer["source"] == "learner"
+    assert answer["decision"]["entry 2"] == 0.0
+    assert "The pinned point uses entry 2, which is unavailable." in answer["reason"]
+    assert door.decide("a", None, ME) == answer
+    with pytest.raises(OtherContent, match="Round 1 was decided when something else was known"):
+        door.decide("a", {"unavailable": ["entry 1"]}, ME)
+    door.observe("a", {"round": 1, "costs": COSTS}, ME)
+    assert door.get("a")["saved"]["rounds"] == 0  # what was answered was its own
+    with pytest.raises(InvalidInput):
+        door.decide("a", {"unavailable": ["entry 0", "entry 1", "entry 2"]}, ME)
+
+
+def test_a_learner_that_fails_leaves_the_last_decision_and_then_a_static_one(door, monkeypatch):
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("it gave up")
+
+    session = door.hosted("a").session
+    with monkeypatch.context() as broken:
+        broken.setattr(session, "play", fail)
+        first = door.decide("a", None, ME)
+    assert first["source"] == "static"
+    assert "The learner failed: it gave up." in first["reason"]
+    assert door.decide("a", None, ME) == first  # the answer stands
+    door.observe("a", {"round": 1, "costs": COSTS, "played": [0.0, 1.0, 0.0]}, ME)
+    with monkeypatch.context() as broken:
+        broken.setattr(session, "play", fail)
+        last = door.decide("a", None, ME)
+    assert last["source"] == "last"
+    assert last["decision"] == first["decision"]
+    assert door.sessions.counters["fallbacks"] == {"static": 2, "last": 1}
+    door.reopen()
+    assert door.decide("a", None, ME) == last
+
+
+def test_a_fallback_of_ones_own(tmp_path, monkeypatch):
+    door = Door(tmp_path)
+    door.put("a", dict(THREE, fallback={"entry 1": 1.0}), ME)
+    session = door.hosted("a").session
+    monkeypatch.setattr(session, "play", lambda **_: 1 / 0)
+    answer = door.decide("a", None, ME)
+    assert answer["source"] == "static"
+    assert answer["decision"]["entry 1"] == 1.0
+    with pytest.raises(InvalidInput):
+        door.put("b", dict(THREE, fallback={"entry 1": 2.0}), ME)
+    door.sessions.store.close()
+
+
+def test_a_session_whose_rows_are_broken_still_gets_decisions(door):
+    door.observe("a", {"round": 1, "costs": COSTS, "capacities": CAPACITIES}, ME)
+    door.observe("a", {"round": 2, "costs": COSTS, "capacities": CAPACITIES}, ME)
+    last = door.decision("a", 2)["decision"]
+    door.sessions.store.close()
+    with sqlite3.connect(door.folder / "tidewolf.db") as db:
+        db.execute("UPDATE observations SET feedback = zeroblob(9)")
+    db.close()
+    door.open()
+    answer = door.decide("a", None, ME)
+    assert answer["source"] == "last"
+    assert answer["decision"] == last
+    assert answer["round"] == 3
+    assert "The session cannot be opened" in answer["reason"]
+    with pytest.raises(CheckpointError):
+        door.observe("a", {"round": 3, "costs": COSTS}, ME)
+    assert door.sessions.overview()[0].rounds == 2
+    door.delete("a", "", ME)
+
+
+def test_a_commit_that_fails_acknowledges_nothing_and_the_session_goes_on(door):
+    door.observe("a", {"round": 1, "costs": COSTS}, ME)
+    before = door.decide("a", None, ME)
+    writer = door.sessions.store._backing.writer
+    writer.execute(
+        "CREATE TEMP TRIGGER full BEFORE INSERT ON rounds "
+        "BEGIN SELECT RAISE(FAIL, 'disk full'); END"
+    )
+    reply = door.sessions.observe("a", {"round": 2, "costs": COSTS}, ME)
+    with pytest.raises(Exception, match="disk full"):
+        reply.after.result(30)
+    writer.execute("DROP TRIGGER full")
+    assert door.decide("a", None, ME) == before
+    assert door.observe("a", {"round": 2, "costs": COSTS}, ME)["rounds"] == 2
+    assert door.sessions.counters["failed_commits"] == 1
+
+
+def test_where_nothing_can_be_written_sessions_are_looked_at(door):
+    door.observe("a", {"round": 1, "costs": COSTS}, ME)
+    before = door.decide("a", None, ME)
+    writer = door.sessions.store._backing.writer
+    writer.execute("PRAGMA query_only = ON")
+    reply = door.sessions.observe("a", {"round": 2, "costs": COSTS}, ME)
+    with pytest.raises(CheckpointError):
+        reply.after.result(30)
+    for _ in range(2):
+        assert door.decide("a", None, ME) == before
+        assert door.decision("a", 2) == before
+        assert door.get("a")["rounds"] == 1
+        assert door.experts("a")["experts"] == []
+        with pytest.raises(CheckpointError):
+            door.observe("a", {"round": 2, "costs": COSTS}, ME)
+        with pytest.raises(CheckpointError):
+            door.decide("a", {"round": 3}, ME)
+        with pytest.raises(CheckpointError):
+            door.pin("a", {"decision": None}, ME)
+    writer.execute("PRAGMA query_only = OFF")
+    assert door.decide("a", {"round": 3}, ME)["round"] == 3
+    assert door.observe("a", {"round": 2, "costs": COSTS}, ME)["rounds"] == 2
+
+
+def test_going_back_forgets_what_was_answered_since(door):
+    for number in range(1, 5):
+        door.observe("a", {"round": number, "costs": COSTS}, ME)
+    third = door.decision("a", 3)
+    door.pin("a", {"decision": [1.0, 0.0, 0.0]}, ME)
+    door.decide("a", {"round": 6}, ME)
+    door.pin("a", {"decision": None}, ME)
+    with pytest.raises(InvalidInput, match="Round 9 cannot be gone back to: round 7 is"):
+        door.rollback("a", {"round": 9}, ME)
+    assert door.rollback("a", {"round": 3, "why": "wrong costs"}, ME)["rounds"] == 2
+    again = door.decide("a", None, ME)
+    assert again["decision"] == third["decision"]
+    assert again["round"] == 3
+    assert [one["round"] for one in door.history("a")["rounds"]] == [1, 2]
+    door.reopen()
+    assert door.decide("a", None, ME) == again
+    assert door.audit("a")["entries"][-1]["what"] == "rollback from round 7 to round 3"
+
+
+def test_rounds_that_waited_wait_again_after_going_back(door):
+    door.pin("a", {"decision": [1.0, 0.0, 0.0]}, ME)
+    pinned = door.decide("a", {"round": 2}, ME)
+    door.observe("a", {"round": 2, "costs": COSTS}, ME)
+    door.rollback("a", {"round": 3}, ME)
+    assert door.get("a")["pending"] == [1, 2]
+    assert door.decide("a", {"round": 2}, ME) == pinned
+    assert door.observe("a", {"round": 2, "costs": [0.0, 1.0, 1.0]}, ME)["cost"] == 0.0
+
+
+LINKS = [["s", "a"], ["a", "t"], ["s", "b"], ["b", "t"]]
+
+
+def network(links: list[list[str]]) -> dict[str, Any]:
+    return {"graph": links, "source": "s", "target": "t"}
+
+
+def test_a_network_that_changes_goes_on_by_name(door):
+    learners = [{"name": "LyapunovDescent"}]
+    door.put("net", {"set": network(LINKS), "learners": learners}, ME)
+    first = door.decide("net", None, ME)
+    assert [path["path"] for path in first["paths"]] == ["s > a > t", "s > b > t"]
+    door.observe("net", {"round": 1, "costs": dict.fromkeys(first["decision"], 1.0)}, ME)
+    upper, lower = {"s > a": 1.0, "a > t": 1.0}, {"s > b": 1.0, "b > t": 1.0}
+    door.mode("net", {"mode": "shadow", "incumbent": lower}, ME)
+    door.pin("net", {"decision": upper}, ME)
+    pinned = door.decide("net", {"round": 3}, ME)
+    assert pinned["source"] == "pinned"
+    changed = door.migrate("net", {"set": network([*LINKS, ["s", "t"]]), "why": "a link"}, ME)
+    assert changed["settings"]["pin"] == {name: upper.get(name, 0.0) for name in changed["names"]}
+    assert changed["rounds"] == 1
+    assert changed["pending"] == [2, 3]
+    again = door.decide("net", {"round": 3}, ME)
+    assert again["decision"] == {**pinned["decision"], "s > t": 0.0}
+    assert door.decision("net", 1)["decision"] == first["decision"]  # by the names of then
+    costs = dict.fromkeys(changed["names"], 1.0)
+    assert door.observe("net", {"round": 3, "costs": costs}, ME)["cost"] == 2.0
+    door.reopen()
+    assert door.decision("net", 1)["decision"] == first["decision"]
+    assert door.decision("net", 3)["decision"] == again["decision"]
+    gone = door.migrate("net", {"set": network([["s", "b"], ["b", "t"], ["s", "t"]])}, ME)
+    assert not gone["pinned"]
+    assert gone["settings"]["incumbent"] == {"s > b": 1.0, "b > t": 1.0, "s > t": 0.0}
+    entry = door.audit("net")["entries"][-1]
+    assert "its pin used what is gone" in entry["what"]
+    with pytest.raises(InvalidInput):
+        door.migrate("net", {"learners": [{"name": "Ensemble"}]}, ME)
+    with pytest.raises(InvalidInput, match="a set, or learners"):
+        door.migrate("net", {"why": "nothing"}, ME)
+
+
+def test_a_learner_that_follows_the_clock_is_told_the_time(door):
+    learners = [{"name": "Ensemble", "season": "1d"}]
+    door.put("day", {"set": {"kind": "Simplex", "n": 2}, "learners": learners}, ME)
+    day = [{"time": f"2026-03-01T{hour:02}:00", "costs": [hour % 2, 1.0]} for hour in range(8)]
+    door.observe("day", {"observations": day}, ME)
+    answer = door.decide("day", {"round": 9, "time": "2026-03-01T08:00"}, ME)
+    assert answer["source"] == "learner"
+    assert door.decide("day", {"round": 9, "time": "2026-03-01T08:00"}, ME) == answer
+    with pytest.raises(OtherContent, match="Round 9 was decided"):
+        door.decide("day", {"round": 9, "time": "2026-03-01T20:00"}, ME)
+
+
+GATE = threading.Event()
+"""Shut: nobody who waits for it gets through."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Planner(Adviser):
+    """Proposes the first vertex, unless it hangs, or fails."""
+
+    hangs: bool = False
+    waits: bool = False  # type: ignore[assignment]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("planner",)
+
+    def start(self, K: Any) -> tuple[()]:
+        return ()
+
+    def observe(self, K: Any, state: tuple[()], seen: Any, x: Any) -> tuple[()]:
+        return state
+
+    def propose(self, K: Any, state: tuple[()], *_: Any) -> Proposals:
+        if threading.current_thread() is not threading.main_thread():
+            if self.hangs:
+                GATE.wait()
+            raise RuntimeError("the planner's server is down")
+        return Proposals((np.eye(3)[0],), state, found=())
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+def test_advisers_that_hang_or_fail_sleep_and_the_decision_comes(door, hangs):
+    made = Description.of(THREE).build()
+    learner = tw.Ensemble(made.K, advice=[Planner(hangs)])
+    store = door.sessions.store
+    store.create("planned", "", Settings("Ensemble").text).result()
+    info = store.info("planned")
+    served = HostedSession(store, info, Built(made.reader, learner), Limits(), lambda: 0.0)
+    try:
+        with store.transaction("planned"):
+            answer = served.decide({"deadline": 0.05})
+        assert answer["source"] == "learner"
+        assert served.description()["notes"]
+    finally:
+        GATE.set()
+
+
+def test_pending_limits_and_numbers_of_observations(tmp_path):
+    door = Door(tmp_path, pending=3, observations=2, sessions=1)
+    door.put("a", THREE, ME)
+    door.decide("a", {"round": 3}, ME)
+    with pytest.raises(TooMany, match="leave 4 rounds waiting"):
+        door.decide("a", {"round": 4}, ME)
+    with pytest.raises(InvalidInput, match="3 observations were given"):
+        door.observe("a", {"observations": [{}] * 3}, ME)
+    with pytest.raises(TooMany, match="at most 1 are kept"):
+        door.put("b", THREE, ME)
+    door.sessions.store.close()
+
+
+def test_stale_and_breached(tmp_path):
+    door = Door(tmp_path)
+    door.put("a", dict(THREE, stale_after=60), ME)
+    door.decide("a", {"round": 2}, ME)
+    door.now += 61.0
+    assert door.get("a")["stale"]
+    assert door.sessions.overview()[0].stale
+    door.reopen()
+    (one,) = door.sessions.overview()
+    assert one.stale
+    assert one.pending == 1
+    assert not door.sessions._places
+    body = {"costs": COSTS, "capacities": [0.1, 0.5, 0.5]}
+    for number in (1, 2):
+        door.observe("a", {"round": number, **body}, ME)
+    door.sessions._overview = (-1e9, [])
+    (one,) = door.sessions.overview()
+    assert one.breached
+    assert not one.stale
+    assert one.limits["limit 1"] == pytest.approx(2 * (1 / 3 - 0.1))
+    assert door.sessions.counters["breaches"] == 2
+    door.sessions.store.close()
+
+
+def test_rounds_that_expired_are_waited_for_no_more(tmp_path):
+    door = Door(tmp_path)
+    door.put("a", dict(THREE, stale_after=60, expire_after=2), ME)
+    door.pin("a", {"decision": [1.0, 0.0, 0.0]}, ME)
+    door.decide("a", {"round": 1}, ME)
+    door.now += 61.0
+    assert door.decide("a", {"round": 4}, ME)["round"] == 4
+    assert door.get("a")["pending"] == [3, 4]
+    assert not door.get("a")["stale"]
+    with pytest.raises(OtherContent, match="Round 1 is over"):
+        door.decide("a", {"round": 1}, ME)
+    with pytest.raises(OtherContent, match="Round 1 expired"):
+        door.observe("a", {"round": 1, "costs": COSTS}, ME)
+    with pytest.raises(UnknownSession):
+        door.decision("a", 1)
+    door.reopen()
+    assert not door.sessions.overview()[0].stale
+    assert not door.get("a")["stale"]
+    door.sessions.store.close()
+
+
+def test_sessions_that_were_not_used_for_longest_are_let_go_of(tmp_path):
+    door = Door(tmp_path, open=2)
+    for name in "abcd":
+        door.put(name, THREE, ME)
+        door.observe(name, {"round": 1, "costs": COSTS}, ME)
+    assert sorted(door.sessions._places) == ["c", "d"]
+    for name in "abcd":
+        assert door.get(name)["rounds"] == 1
+    door.sessions.close()
+    assert door.sessions.overview()[0].costs == (0.5,)
+    door.sessions.store.close()
+
+
+def test_many_threads_observe_every_round_once(door):
+    def work() -> None:
+        for number in range(1, 31):
+            door.observe("a", {"round": number, "costs": COSTS}, ME)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3)))
+    for _ in range(30):
+        session.observe(costs=COSTS)
+    assert door.get("a")["rounds"] == 30
+    assert list(door.decide("a", None, ME)["decision"].values()) == session.play().tolist()
+
+
+def test_a_look_at_a_session(door):
+    door.observe("a", {"round": 1, "costs": COSTS, "capacities": CAPACITIES}, ME)
+    why = door.explanation("a")
+    assert why["round"] == 2
+    assert why["learner"] == "LyapunovDescent"
+    assert door.experts("a")["experts"] == []
+    door.put("e", {"set": {"kind": "Simplex", "n": 2}}, ME)
+    assert door.experts("e")["experts"]
+    assert "<h1>" in door.report("a")["html"]
+
+
+POINTS = st.sampled_from([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5], [0.25, 0.25, 0.5]])
+ROWS = st.fixed_dictionaries(
+    {"costs": st.sampled_from([COSTS, [0.0, 1.0, 0.0]])},
+    optional={"capacities": st.just([0.2, 0.5, 0.5]), "played": POINTS},
+)
+REQUESTS = st.lists(
+    st.one_of(
+        st.tuples(st.just("decide"), st.fixed_dictionaries({"ahead": st.integers(0, 2)})),
+        st.tuples(
+            st.just("decide"),
+            st.fixed_dictionaries(
+                {"ahead": st.just(1)},
+                optional={
+                    "unavailable": st.just(["entry 0"]),
+                    "advice": st.fixed_dictionaries({"incumbent": POINTS}),
+                },
+            ),
+        ),
+        st.tuples(st.just("observe"), st.tuples(st.integers(0, 3), ROWS)),
+        st.tuples(st.just("pin"), st.fixed_dictionaries({"decision": st.none() | POINTS})),
+        st.tuples(
+            st.just("mode"),
+            st.fixed_dictionaries({"mode": st.sampled_from(["live", "shadow", "frozen"])}),
+        ),
+        st.tuples(st.just("rollback"), st.integers(0, 2)),
+        st.tuples(st.just("decision"), st.integers(0, 3)),
+    ),
+    min_size=3,
+    max_size=14,
+)
+
+
+def asked(door: Door, what: str, body: Any) -> Any:
+    """The answer to a request whose rounds are told from the one that stands."""
+    ranking = door.get("a")["round"]
+    try:
+        match what:
+            case "decide":
+                body = dict(body)
+                number = ranking + body.pop("ahead")
+                found = door.decide(
+                    "a", {**body, "round": number} if number > ranking else None, ME
+                )
+            case "observe":
+                back, row = body
+                found = door.observe("a", {**row, "round": max(1, ranking - back)}, ME)
+            case "rollback":
+                found = door.rollback("a", {"round": max(1, ranking - body)}, ME)
+            case "decision":
+                found = door.decision("a", max(1, ranking - body))
+            case _:
+                found = getattr(door, what)("a", body, ME)
+    except TidewolfError as error:
+        found = {"error": f"{type(error).__name__}: {error}"}
+    return {key: value for key, value in found.items() if key != "created"}
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(requests=REQUESTS, kills=st.sets(st.integers(0, 13), min_size=1))
+def test_a_kill_between_any_two_requests_changes_no_answer(tmp_path_factory, requests, kills):
+    doors = [Door(tmp_path_factory.mktemp("shelf")) for _ in range(2)]
+    whole, killed = doors
+    for door in doors:
+        door.put("a", THREE, ME)
+    for i, (what, body) in enumerate(requests):
+        if i in kills:
+            killed.reopen()
+        expected = asked(whole, what, body)
+        assert asked(killed, what, body) == expected, (what, body)
+    assert whole.history("a") == killed.history("a")
+    for door in doors:
+        door.sessions.store.close()
+
+
+@given(
+    decision=st.none() | st.lists(st.floats(-1e3, 1e3), min_size=3, max_size=3),
+    proposal=st.none() | st.lists(st.floats(-1e3, 1e3), min_size=3, max_size=3),
+    reason=st.text(),
+    observed=st.booleans(),
+)
+def test_notes_come_back_as_they_were(decision, proposal, reason, observed):
+    arrays = [None if x is None else np.array(x) for x in (decision, proposal)]
+    note = Note(arrays[0], "shadow", "last", reason, arrays[1], observed=observed, demands=[1.0])
+    found = Note.decode(note.encode())
+    assert found is not None
+    assert found[1:4] == note[1:4]
+    assert found[5:] == note[5:]
+    for x, y in zip((found.decision, found.proposal), arrays, strict=True):
+        assert (x is None) == (y is None)
+        assert x is None or x.tolist() == y.tolist()
+    assert Note.decode(b"") is None
+    assert Note.decode(b"[]\n") is None
+
+
+def test_settings_of_a_later_version_are_read(door):
+    assert Settings.of('{"learner": "Ensemble", "colour": "red"}') == Settings("Ensemble")

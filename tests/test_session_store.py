@@ -1,0 +1,459 @@
+"""Many sessions in one database: groups of commits, bundles, holders, and what a kill leaves."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import threading
+import time
+from concurrent.futures import Future
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from tidewolf.core.errors import (
+    AlreadyThere,
+    BrokenFile,
+    CheckpointError,
+    InUse,
+    NewerFormat,
+    UnknownSession,
+)
+from tidewolf.storage import SessionStore
+from tidewolf.storage.commits import Commits
+from tidewolf.storage.database import SQLite
+from tidewolf.storage.session_store import Round
+
+K = tw.sets.Simplex(4)
+LEARNERS = {"LyapunovDescent": tw.LyapunovDescent(K), "Ensemble": tw.Ensemble(K, advice=["last"])}
+COSTS = np.random.default_rng(5).random((60, 4))
+LIMITS = np.full(4, 0.4)
+
+
+@pytest.fixture
+def store(tmp_path):
+    found = SessionStore.open(tmp_path / "sessions")
+    yield found
+    found.close()
+
+
+def made(
+    store: SessionStore, name: str = "one", learner: str = "LyapunovDescent"
+) -> tw.Session[Any]:
+    store.create(name, "{}").result()
+    return tw.Session.open(store, LEARNERS[learner], name=name)
+
+
+def observe(session: tw.Session[Any], t: int) -> None:
+    session.observe(costs=COSTS[t], capacities=LIMITS, round=t)
+
+
+def copied(store: SessionStore, to: Path) -> Path:
+    """The folder as a kill would leave it at this moment."""
+    to.mkdir()
+    for end in ("", "-wal"):
+        path = Path(f"{store.where}{end}")
+        if path.exists():
+            shutil.copy(path, to / path.name)
+    return to
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_session_among_others_goes_on_to_the_bit(name, tmp_path):
+    alone, store = tw.Session(LEARNERS[name]), SessionStore.open(tmp_path / "sessions")
+    sessions = [made(store, f"s{i}", name) for i in range(3)]
+    for t in range(25):
+        observe(alone, t)
+        for session in sessions:
+            observe(session, t)
+    store.close()
+    store = SessionStore.open(tmp_path / "sessions")
+    for i in range(3):
+        session = tw.Session.open(store, LEARNERS[name], name=f"s{i}", snapshot_every=7)
+        assert session.rounds == 25
+        assert session.play().tobytes() == alone.play().tobytes()
+    observe(session, 25)
+    observe(alone, 25)
+    assert session.play().tobytes() == alone.play().tobytes()
+    store.close()
+
+
+def test_what_is_done_is_on_disk_and_what_is_not_may_not_be(tmp_path):
+    store = SessionStore.open(tmp_path / "sessions", commit_within=0.0)
+    session = made(store)
+    for t in range(12):
+        observe(session, t)
+        store.flushed("one").result()
+        with_all = SessionStore.open(copied(store, tmp_path / f"copy {t}"))
+        again = tw.Session.open(with_all, LEARNERS["LyapunovDescent"], name="one")
+        assert again.play().tobytes() == session.play().tobytes()
+        with_all.close()
+    store.close()
+
+
+def test_rounds_go_back_and_come_late_as_in_a_file(store, tmp_path):
+    session = made(store)
+    with tw.Session.open(tmp_path / "alone.db", LEARNERS["LyapunovDescent"]) as alone:
+        for one in (session, alone):
+            for t in range(10):
+                observe(one, t)
+            one.play(round=13, time=7.0)
+            observe(one, 12)
+            one.observe(costs=COSTS[11], round=11, played=np.array([1.0, 0.0, 0.0, 0.0]))
+            observe(one, 11 - 1)
+            one.rollback(9)
+            observe(one, 9)
+        assert session.play().tobytes() == alone.play().tobytes()
+        assert [each.rounds for each in session.history()] == [1] * 10
+        tw.Session.open(store, LEARNERS["LyapunovDescent"], name="one").play()
+
+
+def test_migration_on_a_shelf(store):
+    session = made(store)
+    for t in range(5):
+        observe(session, t)
+    careful = tw.LyapunovDescent(K, caution=30.0)
+    session.migrate(careful)
+    observe(session, 5)
+    again = tw.Session.open(store, careful, name="one")
+    assert again.rounds == 6
+    assert again.play().tobytes() == session.play().tobytes()
+
+
+def test_names(store):
+    assert store.info("one") is None
+    with pytest.raises(UnknownSession, match="no session called 'one'"):
+        tw.Session.open(store, LEARNERS["LyapunovDescent"], name="one")
+    for name in ("b", "a-2", "a-1"):
+        store.create(name, f'{{"of": "{name}"}}').result()
+    with pytest.raises(AlreadyThere, match="called 'b' already"):
+        store.create("b", "{}").result()
+    assert [info.name for info in store.infos()] == ["a-1", "a-2", "b"]
+    assert [info.name for info in store.infos("a-")] == ["a-1", "a-2"]
+    assert [info.name for info in store.infos(after="a-1", most=1)] == ["a-2"]
+    assert store.info("b").description == '{"of": "b"}'
+    session = tw.Session.open(store, LEARNERS["LyapunovDescent"], name="b")
+    store.delete("b").result()
+    assert store.count() == 2
+    with pytest.raises(CheckpointError, match="let go of"):
+        observe(session, 0)
+    store.create("b", "{}").result()
+    assert tw.Session.open(store, LEARNERS["LyapunovDescent"], name="b").rounds == 0
+
+
+def test_what_stands_beside_a_session_is_kept_with_it(tmp_path):
+    store = SessionStore.open(tmp_path / "sessions")
+    session = made(store)
+    for t in range(3):
+        with store.transaction("one") as transaction:
+            observe(session, t)
+            store.note("one", Round(t + 1, 5.0 + t, float(t), 0.5, b"note"), observed=t + 1)
+            store.set("one", f'{{"t": {t}}}')
+            store.audit("ada", "one", "observed", "because")
+        transaction.future.result()
+    assert store.info("one").rounds == 3
+    assert store.info("one").settings == '{"t": 2}'
+    assert store.rounds_of("one", 2, 9) == [
+        Round(2, 6.0, 1.0, 0.5, b"note"),
+        *store.last_rounds("one", 1),
+    ]
+    assert [(entry.number, entry.who) for entry in store.entries("one")] == [
+        (i, "ada") for i in (1, 2, 3)
+    ]
+    assert store.entries("other") == []
+    store.forget_rounds("one", 2, 1)
+    store.flushed("one").result()
+    assert store.info("one").rounds == len(store.last_rounds("one", 9)) == 1
+    store.close()
+
+
+def test_nothing_of_the_audit_is_ever_changed(store):
+    store.create("one", "{}").result()
+    store.audit("ada", "one", "made")
+    store.flushed("one").result()
+    db = sqlite3.connect(store.where)
+    for sql in ("UPDATE audit SET who = 'eve'", "DELETE FROM audit"):
+        with pytest.raises(sqlite3.IntegrityError, match="never changed"):
+            db.execute(sql)
+    db.close()
+
+
+def test_a_bundle_that_fails_is_not_kept_and_the_session_is_opened_again(store):
+    session = made(store)
+    observe(session, 0)
+
+    def midway() -> None:
+        with store.transaction("one"):
+            observe(session, 1)
+            raise KeyError("midway")
+
+    with pytest.raises(KeyError):
+        midway()
+    with pytest.raises(CheckpointError, match="open it again"):
+        observe(session, 2)
+    again = tw.Session.open(store, LEARNERS["LyapunovDescent"], name="one")
+    assert again.rounds == 1
+    with store.transaction("one") as transaction:
+        pass
+    assert transaction.future.done()
+
+
+def test_one_holder_at_a_time(store):
+    first = made(store)
+    observe(first, 0)
+    second = tw.Session.open(store, LEARNERS["LyapunovDescent"], name="one")
+    with pytest.raises(CheckpointError, match="let go of"):
+        observe(first, 1)
+    observe(second, 1)
+    store.flushed("one").result()
+    assert second.rounds == 2
+
+
+def test_a_writer_of_an_earlier_epoch_keeps_nothing(store):
+    session, other = made(store), made(store, "other")
+    observe(session, 0)
+    store.flushed("one").result()
+    db = sqlite3.connect(store.where)
+    with db:
+        db.execute("UPDATE head SET epoch = epoch + 1 WHERE session = 1")
+    db.close()
+
+    def go_on() -> None:
+        for t in range(1, 9):  # it may be noticed before the next commit, or by it
+            observe(session, t)
+            store.flushed("one").result()
+
+    with pytest.raises(CheckpointError):
+        go_on()
+    observe(other, 0)
+    store.flushed("other").result()
+    again = tw.Session.open(store, LEARNERS["LyapunovDescent"], name="one")
+    assert again.rounds == 1
+
+
+def test_one_process_serves_a_folder(store):
+    with pytest.raises(InUse, match="Another process serves"):
+        SessionStore.open(Path(store.where).parent)
+
+
+def test_a_closed_shelf_takes_nothing(tmp_path):
+    store = SessionStore.open(tmp_path)
+    session = made(store)
+    store.close()
+    store.close()
+    with pytest.raises(CheckpointError, match="closed"):
+        observe(session, 0)
+
+
+def test_files_that_are_none_of_ours(tmp_path):
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / "tidewolf.db").write_text("no database at all, but long enough to be one")
+    with pytest.raises(BrokenFile, match="truncated or was changed"):
+        SessionStore.open(tmp_path / "text")
+    (tmp_path / "other").mkdir()
+    db = sqlite3.connect(tmp_path / "other" / "tidewolf.db")
+    db.execute("CREATE TABLE notes (text)")
+    db.close()
+    with pytest.raises(BrokenFile, match="not one that a service keeps"):
+        SessionStore.open(tmp_path / "other")
+    SessionStore.open(tmp_path / "newer").close()
+    db = sqlite3.connect(tmp_path / "newer" / "tidewolf.db")
+    with db:
+        db.execute("UPDATE store SET value = '99'")
+    db.close()
+    with pytest.raises(NewerFormat, match="format 99"):
+        SessionStore.open(tmp_path / "newer")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match="Give a folder"):
+        SessionStore.open(tmp_path / "file")
+
+
+def test_a_changed_row_spoils_its_session_and_no_other(store):
+    for name in ("one", "two"):
+        observe(made(store, name), 0)
+    store.flushed("two").result()
+    db = sqlite3.connect(store.where)
+    with db:
+        db.execute("UPDATE observations SET feedback = x'00' WHERE session = 1")
+    db.close()
+    with pytest.raises(BrokenFile, match=r"the session one in .* checksums do not match"):
+        tw.Session.open(store, LEARNERS["LyapunovDescent"], name="one")
+    assert tw.Session.open(store, LEARNERS["LyapunovDescent"], name="two").rounds == 1
+
+
+def test_a_file_that_is_gone_takes_nothing_more(store, tmp_path):
+    session = made(store)
+    observe(session, 0)
+    store.flushed("one").result()
+    Path(store.where).rename(tmp_path / "away")
+    observe(session, 1)
+    with pytest.raises(CheckpointError, match="deleted or replaced"):
+        store.flushed("one").result()
+    with pytest.raises(CheckpointError, match="deleted or replaced"):
+        observe(session, 2)
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+
+class Slow:
+    """A database whose commits take their time; it counts them."""
+
+    errors: tuple[type[Exception], ...] = (sqlite3.Error,)
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self.kept, self._open = seconds, [], None
+
+    def transaction(self) -> Any:
+        return self
+
+    def __enter__(self) -> None:
+        self._open = []
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if kind is None:
+            time.sleep(self._seconds)
+            self.kept.append(self._open)
+
+    def savepoint(self) -> Any:
+        return _Part(self)
+
+
+class _Part:
+    def __init__(self, db: Slow) -> None:
+        self._db = db
+
+    def __enter__(self) -> None:
+        self._before = list(self._db._open)
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if kind is not None:
+            self._db._open[:] = self._before
+
+
+def callers(commits: Commits, count: int, each: int) -> float:
+    """So many callers, each with so many items, one after another; the seconds that took."""
+
+    def call(i: int) -> None:
+        for k in range(each):
+            commits.submit(lambda db, k=k: db._open.append((i, k))).result()
+
+    threads = [threading.Thread(target=call, args=(i,)) for i in range(count)]
+    began = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.perf_counter() - began
+
+
+def test_sixteen_callers_share_syncs():
+    db = Slow(0.005)
+    commits = Commits(db, 0.01, "here")
+    callers(commits, 16, 20)
+    commits.close()
+    assert sorted(chain(*db.kept)) == [(i, k) for i in range(16) for k in range(20)]
+    assert len(db.kept) <= 320 / 8
+
+
+def test_a_single_caller_waits_for_nobody():
+    db = Slow(0.0)
+    commits = Commits(db, 5.0, "here")
+    assert callers(commits, 1, 20) < 2.5
+    commits.close()
+    assert list(map(len, db.kept)) == [1] * 20
+
+
+def test_nobody_is_waited_for_longer_than_a_group_takes_to_write():
+    commits = Commits(Slow(0.001), 10.0, "here")  # type: ignore[arg-type]
+    callers(commits, 16, 4)
+    assert callers(commits, 1, 20) < 5.0  # the sixteen are not coming
+    commits.close()
+
+
+def test_each_by_itself_where_that_is_asked_for():
+    db = Slow(0.0)
+    commits = Commits(db, 0.0, "here")
+    callers(commits, 4, 5)
+    commits.close()
+    assert list(map(len, db.kept)) == [1] * 20
+
+
+@settings(max_examples=40)
+@given(st.lists(st.booleans(), min_size=1, max_size=12))
+def test_one_that_fails_takes_nobody_along(fails):
+    db, gate = Slow(0.0), threading.Event()
+    commits = Commits(db, 0.05, "here")
+    commits.submit(lambda db: gate.wait() and None)
+
+    def write(i: int) -> Any:
+        def one(db: Slow) -> None:
+            db._open.append(i)
+            if fails[i]:
+                raise ValueError(i)
+
+        return one
+
+    futures = [commits.submit(write(i)) for i in range(len(fails))]
+    gate.set()
+    commits.close()
+    assert list(chain(*db.kept)) == [i for i, fail in enumerate(fails) if not fail]
+    for i, future in enumerate(futures):
+        assert (future.exception() is not None) is fails[i]
+    assert commits.trouble is None
+
+
+def test_a_disk_that_keeps_nothing_acknowledges_nothing_and_recovers(tmp_path):
+    path = tmp_path / "full.db"
+    db = SQLite(path, "rwc")
+    db.execute("CREATE TABLE notes (text)")
+    db.execute("PRAGMA max_page_count = 8")
+    commits = Commits(db, 0.01, "full.db")
+
+    def note(size: int) -> Future[None]:
+        return commits.submit(
+            lambda db: db.execute("INSERT INTO notes VALUES (?)", ("x" * size,)) and None
+        )
+
+    note(10).result()
+    with pytest.raises(CheckpointError, match="full"):
+        note(1_000_000).result()
+    assert "full" in (commits.trouble or "")
+    note(10).result()
+    assert commits.trouble is None
+    assert db.execute("SELECT count(*) FROM notes").fetchone() == (2,)
+    commits.close()
+    with pytest.raises(CheckpointError, match="closed"):
+        note(10)
+    db.close()
+
+
+def test_threads_open_sessions_while_others_are_written(store):
+    """What one thread reads must not keep the others in the past."""
+    failed: list[BaseException] = []
+
+    def work(name: str) -> None:
+        try:
+            store.create(name, "{}").result()
+            for first in (0, 5):
+                session = tw.Session.open(store, LEARNERS["LyapunovDescent"], name=name)
+                assert session.rounds == first
+                for t in range(first, first + 5):
+                    observe(session, t)
+                    assert store.info(name) is not None
+                store.flushed(name).result()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(f"s{n}",)) for n in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed

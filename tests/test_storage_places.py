@@ -1,0 +1,500 @@
+"""Durable sessions where files are not as they were: folders without write permission, deleted
+databases, other versions, other hands.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from killed import LEARNERS, observe
+from tidewolf.core import checkpoint
+from tidewolf.core.checkpoint import SavedRecord
+from tidewolf.core.errors import BrokenFile, CheckpointError, NewerFormat, OtherVersions
+from tidewolf.core.feedback import FirstOrder
+from tidewolf.storage import file
+from tidewolf.storage.database import SQLite
+from tidewolf.storage.tables import Tables
+
+LEARNER = LEARNERS["LyapunovDescent"]
+
+
+@pytest.fixture
+def place():
+    """A folder that others may look into."""
+    with tempfile.TemporaryDirectory(
+        dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    ) as folder:
+        os.chmod(folder, 0o755)
+        yield Path(folder)
+
+
+def observed(path: Path, rounds: int, name: str = "LyapunovDescent", **how: Any) -> tw.Session[Any]:
+    session = tw.Session.open(path, LEARNERS[name], **how)
+    for t in range(session.rounds, rounds):
+        observe(session, t)
+    return session
+
+
+# --- folders that cannot be written ---------------------------------------------------------------
+
+LOOKER = """
+import os, sys, tempfile
+from pathlib import Path
+import tidewolf as tw
+from killed import LEARNERS, observe
+from tidewolf.storage import Journal
+learner = LEARNERS["LyapunovDescent"]
+observe(tw.Session(learner), 0)  # what only root may import and compile
+learner.load(learner.save(learner.start()))
+tempfile.TemporaryDirectory().cleanup()
+os.setgid(65534)
+os.setuid(65534)
+for path in map(Path, sys.argv[1:]):
+    assert not os.access(path.parent, os.W_OK)
+    with tw.Session.open(path, learner, read_only=True) as session:
+        rounds = sum(seen.rounds for seen in session.history())
+        print(session.rounds, rounds, learner.save(session.state).hex())
+"""
+
+
+def seen_by_nobody(*paths: Path) -> list[tuple[int, int, bytes]]:
+    """What a process sees that may not write into the folders."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can become a user who may not write here")
+    here = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", LOOKER, *paths],
+        capture_output=True,
+        text=True,
+        env=here,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return [
+        (int(rounds), int(told), bytes.fromhex(state))
+        for rounds, told, state in map(str.split, done.stdout.splitlines())
+    ]
+
+
+def test_a_session_is_looked_at_from_a_folder_that_cannot_be_written(place):
+    for name in ("closed", "killed", "open"):
+        (place / name).mkdir()
+    observed(place / "closed" / "session.db", 12, snapshot_every=5).close()
+    session = observed(place / "open" / "session.db", 12, snapshot_every=5)
+    # after a kill, part of what was acknowledged is in the log alone
+    for name in ("session.db", "session.db-wal"):
+        shutil.copy(place / "open" / name, place / "killed" / name)
+    assert (place / "killed" / "session.db-wal").stat().st_size > 0
+    before = sorted(place.rglob("*"))
+    paths = [place / name / "session.db" for name in ("closed", "killed", "open")]
+    assert seen_by_nobody(*paths) == [(12, 12, LEARNER.save(session.state))] * 3
+    assert sorted(place.rglob("*")) == before
+    session.close()
+
+
+def test_a_copy_is_taken_of_one_moment(place, monkeypatch):
+    """A writer that never rests is said to be one; whatever is read is consistent."""
+    session, copies = observed(place / "session.db", 3), place / "copies"
+    copies.mkdir()
+    real, changes = shutil.copyfile, [3]
+
+    def copyfile(source: Path, target: Path) -> None:
+        real(source, target)
+        if changes and (changes[0] > 0 or changes[0] == -1):
+            changes[0] -= changes[0] > 0
+            observe(session, session.rounds)
+
+    monkeypatch.setattr(shutil, "copyfile", copyfile)
+    copy = file._copied(place / "session.db", copies)
+    with tw.Session.open(copy, LEARNER, read_only=True) as seen:
+        assert seen.rounds == session.rounds == 6
+    changes[0] = -1
+    with pytest.raises(CheckpointError, match=r"session\.db changes faster than it can be copied"):
+        file._copied(place / "session.db", copies)
+    session.close()
+
+
+# --- deleted under its writer ---------------------------------------------------------------------
+
+
+def moved(path: Path) -> None:
+    path.rename(path.with_name("elsewhere.db"))
+
+
+def replaced(path: Path) -> None:
+    shutil.copy(path, path.with_name("copy.db"))
+    os.replace(path.with_name("copy.db"), path)
+
+
+def without_log(path: Path) -> None:
+    Path(f"{path}-wal").unlink()
+
+
+def without_folder(path: Path) -> None:
+    shutil.rmtree(path.parent)
+
+
+@pytest.mark.parametrize("gone", [Path.unlink, moved, replaced, without_log, without_folder])
+def test_a_database_deleted_under_an_open_session_is_noticed(gone, place):
+    (place / "folder").mkdir()
+    path = place / "folder" / "session.db"
+    session = observed(path, 7)
+    point, state = session.play(), session.state
+    gone(path)
+    for _ in range(2):
+        with pytest.raises(
+            CheckpointError,
+            match=(
+                r"session\.db, or its log, was deleted or replaced .* the observation was not "
+                r"kept\."
+            ),
+        ):
+            observe(session, 7)
+        assert session.rounds == 7
+        assert session.state is state
+    assert (session.play() == point).all()
+    session.save(place / "rescued")
+    session.close()
+    assert tw.Session.load(place / "rescued", LEARNER).rounds == 7
+
+
+def test_one_that_is_put_back_goes_on(place):
+    path = place / "session.db"
+    session = observed(path, 3)
+    moved(path)
+    with pytest.raises(CheckpointError, match="was deleted or replaced"):
+        observe(session, 3)
+    (place / "elsewhere.db").rename(path)
+    observe(session, 3)
+    session.close()
+    with tw.Session.open(path, LEARNER) as again:
+        assert again.rounds == 4
+
+
+def test_a_database_deleted_before_the_first_observation_is_noticed(place):
+    session = tw.Session.open(place / "session.db", LEARNER)
+    (place / "session.db").unlink()
+    with pytest.raises(CheckpointError, match="was deleted or replaced"):
+        observe(session, 0)
+    session.close()
+
+
+# --- other versions -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["python", "numba", "tidewolf", "cpu", "blas"])
+def test_a_state_of_other_versions_says_so_when_it_is_opened(name, place, monkeypatch):
+    here = checkpoint.writer()
+    monkeypatch.setattr(checkpoint, "writer", lambda: {**here, name: "0.9.1"})
+    observed(place / "session.db", 4).close()
+    session = tw.Session(LEARNER)
+    observe(session, 0)
+    session.save(place / "state")
+    data = LEARNER.save(session.state)
+    monkeypatch.undo()
+    sentence = rf"was written with {name} 0\.9\.1 \(here {re.escape(here[name])}\)"
+    with pytest.warns(OtherVersions, match=f"session.db {sentence}") as said:
+        again = tw.Session.open(place / "session.db", LEARNER)
+    assert len(said) == 1
+    assert again.rounds == 4
+    observe(again, 4)
+    again.close()
+    with pytest.warns(OtherVersions, match=f"state {sentence}") as said:
+        assert tw.Session.load(place / "state", LEARNER).rounds == 1
+    assert len(said) == 1
+    with pytest.warns(OtherVersions, match=f"The saved state {sentence}"):
+        LEARNER.load(data)
+
+
+def test_several_versions_are_one_sentence(monkeypatch):
+    here = checkpoint.writer()
+    monkeypatch.setattr(
+        checkpoint,
+        "writer",
+        lambda: {**here, "python": "2.7", "numpy": "1.0", "threads": "999", "machine": "z80"},
+    )
+    data = LEARNER.save(LEARNER.start())
+    monkeypatch.undo()
+    expected = rf"python 2\.7 \(here {here['python']}\) and numpy 1\.0 \(here {here['numpy']}\)"
+    with pytest.warns(OtherVersions, match=expected):
+        LEARNER.load(data)
+
+
+def test_the_same_versions_say_nothing():
+    LEARNER.load(LEARNER.save(LEARNER.start()))  # warnings are errors here
+
+
+# --- other hands, right checksums -----------------------------------------------------------------
+
+
+def rewritten(path: Path, **changes: Any) -> None:
+    """The last observation after another hand, with links that fit."""
+    db = SQLite(path, "rw")
+    tables = Tables(db)
+    with db.transaction():
+        head = tables.read_head()
+        *rows, last = tables.some_rows(0, head.last)
+        link = head.base
+        for row in (*rows, last._replace(**changes)):
+            link = row.link(link)
+            assert row.arrived > head.snapshot
+        db.execute("DELETE FROM observations WHERE arrived = ?", (last.arrived,))
+        tables.add(last._replace(**changes))
+        tables.write_head(head._replace(link=link))
+    db.close()
+
+
+def unclosed(place: Path, name: str = "LyapunovDescent") -> Path:
+    """A session of three observations that no snapshot knows of."""
+    session, path = observed(place / "session.db", 3, name), place / "killed.db"
+    for end in ("", "-wal"):
+        shutil.copy(place / f"session.db{end}", f"{path}{end}")
+    session.close()
+    return path
+
+
+def told(name: Any, **parts: Any) -> bytes:
+    return checkpoint.packed((name, SavedRecord.of(parts)))
+
+
+GONE = object()
+
+
+def sums(**changes: Any) -> bytes:
+    """First-order feedback of another hand."""
+    seen = FirstOrder(np.zeros(5), 0.0, np.zeros(5), 0.0, 0.0, 1)._asdict() | changes
+    return told("FirstOrder", **{name: part for name, part in seen.items() if part is not GONE})
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"null\n",
+        b"[]\n",
+        b"{\n",
+        b"[" * 100_000,
+        b"\xff\xfe",
+        told("FirstOrder"),
+        told("Nonsense", a=1),
+        told(np.zeros(5)),
+        checkpoint.packed(("FirstOrder", (1, 2))),
+        checkpoint.packed(("FirstOrder", 1)),
+        sums(rounds=GONE),
+        sums(loss_gradient=np.zeros(4), constraint_gradient=np.zeros(4)),
+        sums(loss_gradient=np.full(5, np.nan)),
+        sums(violation=-1.0),
+        sums(rounds=10**9),
+        sums(loss_gradient="text", constraint_gradient=None),
+        told("Bandit", loss_values=np.zeros(1), constraint_values=np.zeros(1)),
+        b'[["FirstOrder"], [["<f8", [1000000000000]]]]\n' + bytes(8),
+        b'[["FirstOrder"], [["<f8", [-1]]]]\n' + bytes(8),
+        b'[["FirstOrder"], [["|O", [1]]]]\n' + bytes(8),
+    ],
+)
+def test_a_hand_made_observation_is_refused(data, place):
+    path = unclosed(place)
+    rewritten(path, feedback=data)
+    for read_only in (True, False):
+        with pytest.raises(
+            BrokenFile,
+            match=r"killed\.db has right checksums and holds what no LyapunovDescent observes: ",
+        ):
+            tw.Session.open(path, LEARNER, read_only=read_only)
+
+
+def function(name: str, **parts: Any) -> tuple[str, SavedRecord]:
+    return name, SavedRecord.of(parts)
+
+
+def knowledge(**parts):
+    return checkpoint.packed(("RoundInfo", checkpoint.SavedRecord.of(parts)))
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        b"a forecast",
+        b"",
+        checkpoint.packed(("RoundInfo", 3)),
+        checkpoint.packed(("FirstOrder", checkpoint.SavedRecord.of({}))),
+        knowledge(time="noon"),
+        knowledge(time=float("nan")),
+        knowledge(advice=3),
+        knowledge(advice=(("a", "text"),)),
+        knowledge(forecast=(1, 2)),
+        knowledge(context=((1.0,), (2.0, 3.0))),
+    ],
+)
+def test_hand_made_knowledge_is_refused(known, place):
+    path = unclosed(place)
+    rewritten(path, info=known)
+    with pytest.raises(BrokenFile, match="holds what no LyapunovDescent observes"):
+        tw.Session.open(path, LEARNER, read_only=True)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        function("Linear", C=np.full((1, 5), np.nan)),
+        function("Linear", C=np.ones((1, 4))),
+        function("Linear", C=np.ones(5)),
+        function("Linear", C="text"),
+        function("Linear"),
+        function("Chain"),
+        ("Linear", (np.ones((1, 5)),)),
+    ],
+)
+def test_hand_made_functions_are_refused(loss, place):
+    path = unclosed(place, "DriftPlusPenalty")
+    capacity = function("Capacity", c=np.ones((1, 5)))
+    rewritten(path, feedback=told("FullInformation", losses=loss, constraints=capacity))
+    with pytest.raises(BrokenFile, match="holds what no DriftPlusPenalty observes"):
+        tw.Session.open(path, LEARNERS["DriftPlusPenalty"], read_only=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"info": knowledge(weather=1)}, "'weather' was known before a round, which this"),
+        ({"played": told("Played", canary=0.1)}, "A round was met with 'canary', which this"),
+        (
+            {"feedback": sums(per_constraint=1)},
+            "A FirstOrder with 'per_constraint' was observed, which this",
+        ),
+    ],
+)
+def test_what_a_later_tidewolf_may_write_is_refused_until_it_is_known(changes, sentence, place):
+    path = unclosed(place)
+    rewritten(path, **changes)
+    for read_only in (True, False):
+        with pytest.raises(NewerFormat, match=rf"killed\.db.*{sentence}.*Install a newer tidewolf"):
+            tw.Session.open(path, LEARNER, read_only=read_only)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"round": 2},
+        {"round": 9},
+        {"rounds": 0},
+        {"rounds": 2},
+        {"played": b""},
+        {"played": told("RoundInfo", after=1)},
+        {"played": checkpoint.packed(("Played", 3))},
+        {"played": told("Played", after=1)},
+        {"played": told("Played", after=-1)},
+        {"played": told("Played", after="soon")},
+        {"played": told("Played", point=np.full(5, 0.3))},
+        {"played": told("Played", point=np.full(4, 0.25))},
+        {"played": told("Played", point="text")},
+        {"played": told("Played", point=np.eye(5)[0], instead=(1.0, 2.0))},
+        {"played": told("Played", point=np.eye(5)[0], instead="text")},
+        {"played": told("Played", point=np.eye(5)[0], instead=(1.0, 2.0, 3.0, np.nan))},
+    ],
+)
+def test_hand_made_rounds_are_refused(changes, place):
+    path = unclosed(place)
+    rewritten(path, **changes)
+    with pytest.raises(BrokenFile, match=r"killed\.db has right checksums and holds what no"):
+        tw.Session.open(path, LEARNER, read_only=True)
+
+
+def test_a_pending_round_of_another_hand_is_refused(place):
+    path = unclosed(place)
+    db = sqlite3.connect(path)
+    with db:
+        db.execute("INSERT INTO pending VALUES (4, NULL, NULL)")
+    db.close()
+    with pytest.raises(BrokenFile, match=r"killed\.db was changed: what was known or decided"):
+        tw.Session.open(path, LEARNER)
+
+
+def test_tables_and_notes_of_a_later_tidewolf_are_left_alone(place):
+    path = unclosed(place)
+    db = sqlite3.connect(path)
+    with db:
+        db.execute("CREATE TABLE audit (who TEXT)")
+        db.execute("INSERT INTO audit VALUES ('me')")
+        db.execute("INSERT INTO meta VALUES ('mode', 'shadow')")
+    db.close()
+    with tw.Session.open(path, LEARNER) as session:
+        observe(session, 3)
+    db = sqlite3.connect(path)
+    assert db.execute("SELECT who FROM audit").fetchall() == [("me",)]
+    assert dict(db.execute("SELECT name, value FROM meta"))["mode"] == "shadow"
+    db.close()
+
+
+def test_rounds_in_a_file_count_from_1_and_epochs_of_writers_go_up(place):
+    for rounds in (2, 3, 3, 5):
+        observed(place / "session.db", rounds).close()
+    db = sqlite3.connect(place / "session.db")
+    rows = db.execute("SELECT arrived, round, rounds, epoch FROM observations").fetchall()
+    assert rows == [(1, 1, 1, 1), (2, 2, 1, 1), (3, 3, 1, 2), (4, 4, 1, 3), (5, 5, 1, 3)]
+    db.close()
+
+
+def test_a_writer_that_was_overtaken_commits_no_more(place):
+    """As where the lock did not hold: another writer has a later epoch."""
+    session = observed(place / "session.db", 2)
+    os.remove(place / "session.db-lock")
+    other = observed(place / "session.db", 3)
+    with pytest.raises(CheckpointError, match="was changed while this session had it open"):
+        observe(session, 2)
+    observe(other, 3)
+    session.close()
+    other.close()
+    with tw.Session.open(place / "session.db", LEARNER) as again:
+        assert again.rounds == 4
+
+
+def test_what_is_rewritten_as_it_was_is_read(place):
+    path = unclosed(place)
+    rewritten(path)
+    with tw.Session.open(path, LEARNER, read_only=True) as session:
+        assert session.rounds == 3
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE VIEW more AS SELECT zeroblob(2000000000)",
+        "CREATE INDEX i ON observations (round)",
+        "ALTER TABLE observations ADD COLUMN more",
+        "CREATE TRIGGER t AFTER INSERT ON observations BEGIN DELETE FROM observations; END",
+    ],
+)
+def test_tables_of_another_hand_are_refused(statement, place):
+    observed(place / "session.db", 2).close()
+    db = sqlite3.connect(place / "session.db")
+    db.execute(statement)
+    db.close()
+    with pytest.raises(BrokenFile, match="its tables are not those of a session"):
+        tw.Session.open(place / "session.db", LEARNER)
+
+
+def test_a_view_in_place_of_a_table_is_not_asked(place):
+    observed(place / "session.db", 2).close()
+    db = sqlite3.connect(place / "session.db")
+    with db:
+        db.execute("ALTER TABLE observations RENAME TO kept")
+        db.execute(
+            "CREATE VIEW observations AS WITH RECURSIVE n(arrived) AS (SELECT 1 UNION ALL "
+            "SELECT arrived + 1 FROM n) SELECT arrived, zeroblob(1000000) AS feedback FROM n"
+        )
+    db.close()
+    with pytest.raises(BrokenFile, match="its tables are not those of a session"):
+        tw.Session.open(place / "session.db", LEARNER, read_only=True)
