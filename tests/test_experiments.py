@@ -969,3 +969,10 @@ def test_who_refuses_is_told_of_the_three_of_files_and_of_the_six_of_problems():
         taken = experiment.taken(problem)
         assert len(taken.learners) == count
         assert list(taken.left_out(problem)) == ["Resolve"]
+
+
+def test_an_old_key_is_refused_with_its_new_name(tmp_path):
+    path = tmp_path / "old.toml"
+    path.write_text(SMALL + "[[learners]]\nname = 'Ensemble'\nper_limit = true\n")
+    with pytest.raises(InvalidInput, match="per_constraint since"):
+        load(path)

@@ -131,6 +131,8 @@ def test_a_learner_is_replaced_and_a_session_deleted(served, session):
 def test_looking_at_a_session(served, session):
     call(served.url, "POST", f"{session}/observations", {"costs": COSTS})
     assert call(served.url, "GET", f"{session}/experts").body["experts"] == []
+    old = call(served.url, "GET", f"{session}/members")
+    assert (old.status, "experts" in old.body["detail"]) == (404, True)
     assert call(served.url, "GET", f"{session}/explanation").status == 200
     report = call(served.url, "GET", f"{session}/report")
     assert report.headers["content-type"] == "text/html; charset=utf-8"

@@ -12,6 +12,8 @@ ARROW = re.compile(r"\s*(?:->|>|\u2192)\s*")
 """What stands between the ends of a link, in any spelling."""
 MOST_SEARCHED = 5000
 """Names that are held against one that is unknown; beyond them likeness takes too long."""
+RENAMED = {"per_limit": "per_constraint", "members": "experts"}
+"""Keys of files and ends of addresses before 0.3, and their names now."""
 
 
 def all_different(names: Iterable[str]) -> tuple[str, ...]:
@@ -42,8 +44,12 @@ def nearest_names(name: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """ " Did you mean ...?" where something known looks like `word`, else nothing."""
+    """ " Did you mean ...?" if something known looks like `word`, else nothing; the new name if
+    `word` is an old one.
+    """
     lower = {each.lower(): each for each in islice(known, MOST_SEARCHED)}
+    if RENAMED.get(word) in lower:
+        return f" It is called {RENAMED[word]} since 0.3."
     near = get_close_matches(word.lower(), lower, n=1, cutoff=0.5)
     return f" Did you mean {lower[near[0]]}?" if near else ""
 

@@ -18,6 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from tidewolf import __version__
+from tidewolf.core.names import RENAMED, did_you_mean
 from tidewolf.service import request_bodies
 from tidewolf.service.answers import Answer, page
 from tidewolf.service.endpoints import Endpoint
@@ -175,6 +176,8 @@ async def _http_problem(request: Request, error: Exception) -> Response:
     """What the router refuses: an address that is none."""
     status: int = getattr(error, "status_code", 404)
     detail = "There is nothing at this address; /docs lists those that there are."
+    last = request.url.path.rpartition("/")[2]
+    detail += did_you_mean(last, RENAMED.values()) if last in RENAMED else ""
     answer = problem_of(Refused(status, detail))
     headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
     return Response(answer.body, status, headers, answer.kind.decode())
