@@ -298,7 +298,7 @@ class Session(Answer):
     learner: str
     names: list[str] = Field(description="Entries of a decision, in order.")
     shape: list[int]
-    made: float = Field(description="When it was made. Unit: seconds since 1970.")
+    created: float = Field(description="When it was created. Unit: seconds since 1970.")
     settings: dict[str, Any]
     saved: Saved
     notes: list[str]
