@@ -1,6 +1,7 @@
 # make run    the main job: installs, plays the routing problem, prints the table, writes out/report.html
-# make test   the whole contract: ruff, mypy, import layers, pytest
+# make test   the whole contract: ruff, mypy, import layers, and beside them pytest
 # make lint   the first three of these
+# make quick  the last of these
 # make format writes what can be written: Parameters of docstrings, imports, line breaks
 # make bench  benchmarks: oracle calls first, then ratios of times within one run; pictures in out/bench
 # make soak   what takes longer
@@ -21,12 +22,15 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint format bench soak portable lowest bare mutants docs check-docs dist tables readme clean
+.PHONY: run test quick lint format bench soak portable lowest bare mutants docs check-docs dist tables readme clean
 
 run: $(VENV)/.run
 	$(BIN)/tidewolf run routing --out out --force
 
-test: lint
+test: $(VENV)/.dev
+	$(MAKE) --no-print-directory -j 2 lint quick
+
+quick: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not soak"
 
 lint: $(VENV)/.dev
