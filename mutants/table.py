@@ -36,7 +36,7 @@ GROUP = "tests/test_group.py"
 ROUNDS = "tests/test_rounds.py"
 NETWORK, ROUND_READER = "tests/test_network.py", "tests/test_round_reader.py"
 CVXPY = "tests/test_from_cvxpy.py"
-CVXPY_KINDS = f"{CVXPY}::test_each_is_of_its_kind_and_keeps_the_laws"
+CVXPY_KINDS = f"{CVXPY}::test_each_passes_the_checks_of_functions"
 CVXPY_VALUES = f"{CVXPY}::test_values_are_those_of_cvxpy_and_subgradients_lie_below"
 
 
