@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.evaluation.formatting import percent
-from tidewolf.evaluation.spread import RoundNumbers, Spread, spread
+from tidewolf.evaluation.metrics import RoundNumbers, Spread, spread
 
 numbers = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=300)
 

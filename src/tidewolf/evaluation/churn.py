@@ -15,7 +15,7 @@ import numpy as np
 
 from tidewolf.core.arrays import like, namespace, to_numpy
 from tidewolf.core.types import Array, Floats
-from tidewolf.evaluation.spread import RoundNumbers
+from tidewolf.evaluation.metrics import RoundNumbers
 
 
 @final

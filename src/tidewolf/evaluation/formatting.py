@@ -52,11 +52,6 @@ def interval(ends: tuple[float, float], parts: int = 1) -> str:
     return f"{upper} \u00b1 {error:.0e}" if least < error < math.inf else upper
 
 
-def interval_or_none(ends: tuple[float, float] | None) -> str:
-    """An interval where there is one, else "none"."""
-    return "none" if ends is None else interval(ends)
-
-
 def precise_interval(lower: float, upper: float) -> str:
     """Both ends to six digits, or one number where these do not differ."""
     ends = f"{lower:.6g}", f"{upper:.6g}"

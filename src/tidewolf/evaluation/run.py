@@ -31,9 +31,15 @@ from tidewolf.evaluation.hindsight_words import infeasible_sentences, regret_wor
 from tidewolf.evaluation.limits import SHOWN as SHOWN_LIMITS
 from tidewolf.evaluation.limits import Breaches, RunLimits
 from tidewolf.evaluation.membership import Membership
-from tidewolf.evaluation.metrics import plain_metrics, round_columns, spread_lines
+from tidewolf.evaluation.metrics import (
+    RoundNumbers,
+    Spread,
+    plain_metrics,
+    round_columns,
+    spread,
+    spread_lines,
+)
 from tidewolf.evaluation.recording import Recording, RunProgress
-from tidewolf.evaluation.spread import RoundNumbers, Spread, spread
 from tidewolf.evaluation.trajectory_summary import TrajectorySummary
 from tidewolf.functions.limit_names import limit_names
 from tidewolf.functions.negative import warn_of_negative_capacities
