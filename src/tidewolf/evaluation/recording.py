@@ -90,6 +90,10 @@ class _Snapshot(NamedTuple):
     breaches: tuple[Any, ...]
 
 
+_ROUNDS = ("losses", "violations", "distances", "calls", "solves")
+"""The arrays of a recording that have a number for each round."""
+
+
 @final
 class Recording:
     """Plays a stream and keeps what `Run` tells of it."""
@@ -114,22 +118,15 @@ class Recording:
         self._source: str | Stream = source or stream
         """what a file must agree with: the text that says where the stream comes from, or itself"""
         self.t, self.seconds, self.membership = 0, 0.0, Membership(learner.hard_set)
-        self.losses, self.violations, self.distances = (
-            np.empty(rounds),
-            np.empty(rounds),
-            np.empty(rounds),
-        )
+        self.losses, self.violations, self.distances = np.empty((3, rounds))
         self.calls, self.solves = np.zeros((2, rounds), dtype=np.int64)
         self.movement = Movement(rounds)
         self.ends = array("q")
         """after how many rounds each update came"""
         self.measures = array("d")
         """the learner's running numbers after each update, end to end"""
-        self.state, self.audit, self.trajectory = (
-            learner.start(),
-            Audit(learner),
-            TrajectorySummary(rounds, learner.hard_set.shape),
-        )
+        self.state, self.audit = learner.start(), Audit(learner)
+        self.trajectory = TrajectorySummary(rounds, learner.hard_set.shape)
         if isinstance(learner.compiled, CompiledFactors):  # every projection moves y
             self.audit.expect(rounds)
         self._gradients = GradientCheck(learner, stream)
@@ -318,23 +315,17 @@ class Recording:
     def progress(self) -> RunProgress:
         """How far it has come."""
         losses, violations = (
-            float(self.losses[: self.t].sum()),
-            float(self.violations[: self.t].sum()),
+            float(numbers[: self.t].sum()) for numbers in (self.losses, self.violations)
         )
         calls, solves = int(self.state.calls), self.learner.solves(self.state)
         return RunProgress(self.t, len(self.stream), calls, losses, violations, solves)
 
-    def save(self) -> bytes:
-        """All of it as bytes."""
-        t = self.t
+    def _snapshot(self, t: int) -> _Snapshot:
         ends, measures = self.updates()
-        snapshot = _Snapshot(
+        return _Snapshot(
             t=t,
             state=np.frombuffer(self.learner.save(self.state), dtype=np.uint8),
-            losses=self.losses[:t],
-            violations=self.violations[:t],
-            distances=self.distances[:t],
-            calls=self.calls[:t],
+            **{name: getattr(self, name)[:t] for name in _ROUNDS},
             ends=ends,
             measures=measures,
             seconds=self.seconds,
@@ -342,14 +333,15 @@ class Recording:
             each=self.each,
             trajectory=self.trajectory.parts(),
             membership=self.membership.parts(),
-            solves=self.solves[:t],
             movement=self.movement.parts(),
             untold=self.untold,
             breaches=self.breaches.parts(),
         )
-        return checkpoint.dump(
-            snapshot, settings=self._settings, learner=type(self.learner).__name__
-        )
+
+    def save(self) -> bytes:
+        """All of it as bytes."""
+        name = type(self.learner).__name__
+        return checkpoint.dump(self._snapshot(self.t), settings=self._settings, learner=name)
 
     @classmethod
     def load(
@@ -381,7 +373,7 @@ class Recording:
             recording.t, recording.seconds, recording.each = found.t, found.seconds, found.each
             recording.untold = found.untold
             recording.breaches.restore(found.breaches, found.t)
-            for name in ("losses", "violations", "distances", "calls", "solves"):
+            for name in _ROUNDS:
                 getattr(recording, name)[: found.t] = getattr(found, name)
             recording.ends = array("q", found.ends.tolist())
             recording.measures = array("d", found.measures.reshape(-1).tolist())
@@ -402,65 +394,23 @@ class Recording:
         t = found.t
         if type(t) is not int or not 0 <= t <= len(self.stream):
             raise ValueError(f"{t!r} rounds are none of {len(self.stream)}")
-        for name in ("losses", "violations", "distances"):
-            self._require_rounds(name, getattr(found, name), t)
-        self._require_counts("calls", found.calls, t)
-        self._require_counts("solves", found.solves, t)
+        like = self._snapshot(t)._replace(movement=(np.zeros(t), None))
+        shape = self.learner.hard_set.shape
+        for name in (*_ROUNDS, "seconds", "each"):
+            if not _alike(getattr(found, name), getattr(like, name), shape):
+                raise ValueError(f"its {name} are not those of {t} rounds")
+        for name in ("untold", "membership", "audit", "movement", "trajectory"):
+            if not _alike(getattr(found, name), getattr(like, name), shape):
+                raise ValueError(f"its {name} is not that of such a run")
         ends, measures = found.ends, found.measures
-        if (
-            ends.ndim != 1
-            or ends.dtype.kind != "i"
-            or measures.ndim != 2
-            or len(measures) != len(ends)
-        ):
+        if ends.dtype.kind != "i" or measures.ndim != 2 or ends.shape != measures.shape[:1]:
             raise ValueError("its updates and their measures are not as many")
         if len(ends) and not (ends[0] > 0 and (np.diff(ends) > 0).all() and ends[-1] <= t):
             raise ValueError("its updates do not come one after another")
-        if found.each.shape != self.each.shape or found.each.dtype.kind != "f":
-            raise ValueError(
-                f"it has {found.each.shape} limits a round where there are {self.each.shape}"
-            )
-        if type(found.seconds) is not float or not 0.0 <= found.seconds < np.inf:
+        if not (np.isfinite((found.seconds, *found.untold)).all() and found.seconds >= 0.0):
             raise ValueError("its seconds are no finite number of at least 0")
-        if len(found.untold) != 2 or not all(
-            type(slopes) is float and 0.0 <= slopes < np.inf for slopes in found.untold
-        ):
-            raise ValueError("the slopes of rounds it was not told of are no numbers of at least 0")
-        infeasibility, *counts, last = found.membership
-        if type(infeasibility) is not float or not all(
-            type(count) is int and count >= 0 for count in counts
-        ):
-            raise ValueError("its membership counts what cannot be counted")
-        if last is not None and last.shape != self.trajectory.means.shape[1:]:
-            raise ValueError("its last point is none of the set")
-        *counts, worst, sample = found.audit
-        if (
-            not all(type(count) is int and count >= 0 for count in counts)
-            or counts[-1] < 1
-            or not type(worst) is type(sample) is tuple
-        ):
-            raise ValueError("its audit counts what cannot be counted")
-        churn, last = found.movement
-        self._require_rounds("churn", churn, t)
-        if last is not None and last.shape != self.trajectory.means.shape[1:]:
-            raise ValueError("the point it moved to is none of the set")
-        means, *counts, total = found.trajectory
-        if means.shape != self.trajectory.means.shape or not (
-            total is None or total.shape == means.shape[1:]
-        ):
-            raise ValueError("its trajectory is not as long or as wide as the run")
-        if not all(type(count) is int and 0 <= count <= t for count in counts):
+        if max(found.trajectory[1:4]) > t:
             raise ValueError("its trajectory has other rounds than the run")
-
-    @staticmethod
-    def _require_rounds(name: str, numbers: Any, t: int) -> None:
-        if numbers.shape != (t,) or numbers.dtype.kind != "f" or not np.isfinite(numbers).all():
-            raise ValueError(f"its {name} are not those of {t} rounds")
-
-    @staticmethod
-    def _require_counts(name: str, numbers: Any, t: int) -> None:
-        if numbers.shape != (t,) or numbers.dtype.kind != "i" or not (numbers >= 0).all():
-            raise ValueError(f"its {name} are not those of {t} rounds")
 
     def updates(self) -> tuple[Int64s, Floats]:
         """After how many rounds each update came, and the learner's running numbers after each."""
@@ -473,6 +423,25 @@ class Recording:
     @cached_property
     def _settings(self) -> str:
         return fingerprint((self.learner, self._source))
+
+
+def _alike(value: Any, like: Any, shape: tuple[int, ...]) -> bool:
+    """Whether what was saved has the types and sizes of what a fresh recording would save: counts
+    are not below its own, points that it has not met are None or of this shape.
+    """
+    if like is None:
+        return value is None or value.shape == shape
+    if isinstance(like, np.ndarray):
+        counts = like.dtype.kind == "i"
+        right = value.shape == like.shape and value.dtype.kind == like.dtype.kind
+        return bool(right and np.isfinite(value).all() and not (counts and (value < 0).any()))
+    if type(value) is not type(like):
+        return False
+    if isinstance(like, tuple) and like:
+        return len(value) == len(like) and all(
+            _alike(*pair, shape) for pair in zip(value, like, strict=True)
+        )
+    return not isinstance(like, int) or bool(value >= like)
 
 
 _warm: set[Any] = set()
