@@ -16,7 +16,7 @@ import math
 import os
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, repeat
 from pathlib import Path
@@ -281,17 +281,14 @@ class Comparison(Value):
             One for each value but the first, such as "From caution 10 (the default) to 30: the
             loss rises by 0.40 %, the violation falls by 35 %."
         """
-        learner = self.chooser(stream) if learner is None else learner
-        if learner is None:
-            return []
-        points = self.frontier(stream, learner)
+        points = self._chosen(stream, learner)
         budgets = list(dict.fromkeys(point.budget for point in points))
         found = []
         for budget in budgets:
             before = f"At {budget:g} calls a round: " if len(budgets) > 1 else ""
             its = [p for p in points if p.budget == budget and p.knob and p.loss is not None]
             found += [before + step_sentence(*pair) for pair in pairwise(its)]
-        return [sentence[0].upper() + sentence[1:] for sentence in found]
+        return found
 
     def choice(self, stream: str, learner: str | None = None) -> list[str]:
         """Which caution to begin with, and which to take where that breaks or costs too much.
@@ -308,11 +305,13 @@ class Comparison(Value):
         list of str
             Up to three sentences; none where no point is the default, or budgets differ.
         """
-        learner = self.chooser(stream) if learner is None else learner
-        if learner is None:
-            return []
-        points = [point for point in self.frontier(stream, learner) if point.knob == "caution"]
+        points = [point for point in self._chosen(stream, learner) if point.knob == "caution"]
         return choice_sentences(points) if len({point.budget for point in points}) == 1 else []
+
+    def _chosen(self, stream: str, learner: str | None) -> tuple[Point, ...]:
+        """The points of a learner, or of the one whose caution is to be chosen."""
+        learner = self.chooser(stream) if learner is None else learner
+        return () if learner is None else self.frontier(stream, learner)
 
     def knob_words(self, stream: str) -> list[str]:
         """What headroom is, where somebody has it."""
@@ -486,6 +485,16 @@ class Comparison(Value):
 
     def summary(self) -> dict[str, Any]:
         """Everything as plain data; infinite ends are None."""
+        rankings = []
+        for ranking in self.rankings():
+            gaps = ranking.gaps or repeat(None)
+            numbers = {name: finite_or_none(getattr(ranking, name)) for name in Ranking._fields[5:]}
+            points = [
+                {**point._asdict(), "gap": finite_or_none(above)}
+                for point, above in zip(ranking.points, gaps, strict=False)
+            ]
+            named = dict(zip(Ranking._fields[:3], ranking, strict=False))
+            rankings.append({**named, **numbers, "points": points})
         return {
             "format": COMPARISON_FORMAT,
             "baseline": self.baseline,
@@ -494,20 +503,7 @@ class Comparison(Value):
                 for v in self.venues
             ],
             "runs": [{**e._asdict(), "regret": plain_interval(e.regret)} for e in self.entries],
-            "rankings": [
-                {
-                    **{name: getattr(s, name) for name in ("stream", "learner", "budget")},
-                    **{
-                        name: finite_or_none(getattr(s, name))
-                        for name in ("shortfall", "saving", "saving_in_time")
-                    },
-                    "points": [
-                        {**p._asdict(), "gap": finite_or_none(above)}
-                        for p, above in zip(s.points, s.gaps or repeat(None), strict=False)
-                    ],
-                }
-                for s in self.rankings()
-            ],
+            "rankings": rankings,
         }
 
     @classmethod
@@ -532,20 +528,9 @@ class Comparison(Value):
                     f"{path} has format {data['format']}; this tidewolf reads up to "
                     f"{COMPARISON_FORMAT}. Install a newer tidewolf."
                 )
-            lowers = [_end(v["lower"], v["feasible"] is not False) for v in data["streams"]]
-            venues = tuple(
-                Venue(**{**v, "lower": low, "upper": _end(v["upper"], False)})
-                for v, low in zip(data["streams"], lowers, strict=True)
-            )
-            regrets = [
-                e["regret"]
-                and (_end(e["regret"]["lower"], True), _end(e["regret"]["upper"], False))
-                for e in data["runs"]
-            ]
-            entries = tuple(
-                Entry(**{**e, "regret": regret})
-                for e, regret in zip(data["runs"], regrets, strict=True)
-            )
+            venues = tuple(Venue(**v) for v in data["streams"])
+            entries = tuple(Entry(**e) for e in data["runs"])
+            return cls(tuple(map(_with_ends, venues)), tuple(map(_with_ends, entries)))
         except OSError as error:
             raise InvalidInput(
                 f"No comparison can be read from {path}: {error.strerror}. Give the folder it was "
@@ -555,7 +540,6 @@ class Comparison(Value):
             raise BrokenFile(
                 f"{path} is not a comparison of tidewolf, or was changed: {error!r}."
             ) from None
-        return cls(venues, entries)
 
     def to_pandas(self) -> Any:
         """One row for each run, as a pandas DataFrame."""
@@ -678,13 +662,20 @@ class RankingColumn(NamedTuple):
     """tables leave it out where it applies to none of theirs"""
 
 
-def _over_points(form: str, number: Callable[[Point], float | None]) -> Callable[[Ranking], str]:
+def _over_points(form: str, name: str, times: float = 1.0) -> Callable[[Ranking], str]:
+    """A number of every point, as a range."""
+
     def cell(ranking: Ranking) -> str:
-        numbers = [number(point) for point in ranking.points]
-        known = [each for each in numbers if each is not None]
-        return _range(known, form) if len(known) == len(numbers) else "unknown"
+        known = [n for point in ranking.points if (n := getattr(point, name)) is not None]
+        if len(known) < len(ranking.points):
+            return "unknown"
+        return _range([times * each for each in known], form)
 
     return cell
+
+
+_NO_BASELINE = "no rival"
+"""What a cell says if the learner to compare with was refused."""
 
 
 def _gaps(ranking: Ranking) -> str:
@@ -693,18 +684,11 @@ def _gaps(ranking: Ranking) -> str:
     return _range([100.0 * above for above in ranking.gaps], "+.2f")
 
 
-_NO_BASELINE = "no rival"
-"""What is said where the one to be held against was refused."""
-
-
 def _shortfall(ranking: Ranking) -> str:
     if ranking.shortfall is None:
         return _NO_BASELINE
-    return (
-        f"{100.0 * ranking.shortfall:+.2f}"
-        if math.isfinite(ranking.shortfall)
-        else "never as careful"
-    )
+    known = math.isfinite(ranking.shortfall)
+    return f"{100.0 * ranking.shortfall:+.2f}" if known else "never as careful"
 
 
 def _times(saving: float | None, without: str = _NO_BASELINE) -> str:
@@ -721,23 +705,17 @@ def _solving(ranking: Ranking) -> bool:
     return any(point.solves for point in ranking.points)
 
 
-def _broken(point: Point) -> float | None:
-    return None if point.broken is None else 100.0 * point.broken
-
-
 RANKING_COLUMNS = (
-    RankingColumn("loss", "loss", _over_points(".5g", lambda point: point.loss), 3),
+    RankingColumn("loss", "loss", _over_points(".5g", "loss"), 3),
     RankingColumn(
         "regret",
         "regret",
-        _over_points(".4g", lambda point: point.regret),
+        _over_points(".4g", "regret"),
         applies=lambda ranking: any(point.regret is not None for point in ranking.points),
     ),
-    RankingColumn("violation", "violation", _over_points(".3g", lambda point: point.violation)),
-    RankingColumn("calls", "calls", _over_points(".3g", lambda point: point.calls)),
-    RankingColumn(
-        "LP solves", "LPs", _over_points(".3g", lambda point: point.solves), 2, applies=_solving
-    ),
+    RankingColumn("violation", "violation", _over_points(".3g", "violation")),
+    RankingColumn("calls", "calls", _over_points(".3g", "calls")),
+    RankingColumn("LP solves", "LPs", _over_points(".3g", "solves"), 2, _solving),
     RankingColumn("gap %", "gap\n%", _gaps),
     RankingColumn("shortfall %", "shortfall\n%", _shortfall),
     RankingColumn("less violation", "less\nbroken", lambda ranking: _times(ranking.saving)),
@@ -750,18 +728,12 @@ RANKING_COLUMNS = (
     RankingColumn("microseconds a round", "micro-\nsecs", _microseconds),
 )
 RANKING_ROUND_COLUMNS = (
-    RankingColumn("broken %", "broken\n%", _over_points(".2g", _broken)),
-    RankingColumn(
-        "violation p99", "violation\np99", _over_points(".2g", lambda p: p.violation_p99)
-    ),
-    RankingColumn(
-        "violation worst", "\nworst", _over_points(".2g", lambda point: point.violation_worst)
-    ),
-    RankingColumn("churn", "churn\nmean", _over_points(".2g", lambda point: point.churn)),
-    RankingColumn("churn p99", "\np99", _over_points(".2g", lambda point: point.churn_p99), 2),
-    RankingColumn(
-        "churn worst", "\nworst", _over_points(".2g", lambda point: point.churn_worst), 1
-    ),
+    RankingColumn("broken %", "broken\n%", _over_points(".2g", "broken", 100.0)),
+    RankingColumn("violation p99", "violation\np99", _over_points(".2g", "violation_p99")),
+    RankingColumn("violation worst", "\nworst", _over_points(".2g", "violation_worst")),
+    RankingColumn("churn", "churn\nmean", _over_points(".2g", "churn")),
+    RankingColumn("churn p99", "\np99", _over_points(".2g", "churn_p99"), 2),
+    RankingColumn("churn worst", "\nworst", _over_points(".2g", "churn_worst"), 1),
 )
 """How bad rounds get, beside the means."""
 TABLES = (("learner", RANKING_COLUMNS), ("a round", RANKING_ROUND_COLUMNS))
@@ -798,57 +770,44 @@ def require_free(folder: str | os.PathLike[str], names: Sequence[str], force: bo
 
 
 def _point(group: Sequence[Entry], by_regret: bool) -> Point | None:
-    """The mean over the seeds of one setting; None where one was refused or, by regret, has
-    none.
-    """
+    """The mean over the seeds of one setting; None if one was refused or, by regret, has none."""
     first, regrets = group[0], [entry.regret[1] for entry in group if entry.regret]
     if any(entry.loss is None for entry in group) or (by_regret and len(regrets) < len(group)):
         return None
-    violations, calls, seconds = (
-        [getattr(entry, name) for entry in group] for name in ("violation", "calls", "seconds")
-    )
     knob = next((name for name in KNOBS if getattr(first, name) is not None), "")
+    means: dict[str, Any] = {name: _over_seeds(statistics.fmean, group, name) for name in _MEANS}
+    worst = {name: _over_seeds(max, group, name) for name in _WORST}
     return Point(
         first.caution,
         first.budget,
         statistics.fmean(regrets) if by_regret else None,
-        statistics.fmean(violations),
-        statistics.fmean(calls),
-        statistics.fmean(seconds),
-        max(entry.infeasibility or 0.0 for entry in group),
-        solves=_mean(entry.solves for entry in group),
-        violation_p99=_mean(entry.violation_p99 for entry in group),
-        violation_worst=_largest(entry.violation_worst for entry in group),
-        broken=_mean(entry.broken for entry in group),
-        churn=_mean(entry.churn for entry in group),
-        churn_p99=_mean(entry.churn_p99 for entry in group),
-        churn_worst=_largest(entry.churn_worst for entry in group),
-        loss=_mean(entry.loss for entry in group),
+        infeasibility=max(entry.infeasibility or 0.0 for entry in group),
+        **means,
+        **worst,
         knob=knob,
         value=getattr(first, knob) if knob else None,
         default=first.default,
     )
 
 
+_MEANS = (
+    *("violation", "calls", "seconds", "solves", "loss"),
+    *("violation_p99", "broken", "churn", "churn_p99"),
+)
+_WORST = ("violation_worst", "churn_worst")
+"""What a point has as the mean over seeds, and as the largest of any."""
+
+
+def _over_seeds(
+    number: Callable[[list[float]], float], group: Sequence[Entry], name: str
+) -> float | None:
+    """None if one is not known."""
+    known = [value for entry in group if (value := getattr(entry, name)) is not None]
+    return number(known) if len(known) == len(group) else None
+
+
 KNOBS = ("caution", "headroom")
 """What is turned to choose between loss and violation; a learner's first counts."""
-
-
-def _mean(numbers: Iterable[float | None]) -> float | None:
-    """None where one is not known."""
-    known = _all_known(numbers)
-    return None if known is None else statistics.fmean(known)
-
-
-def _largest(numbers: Iterable[float | None]) -> float | None:
-    known = _all_known(numbers)
-    return None if known is None else max(known)
-
-
-def _all_known(numbers: Iterable[float | None]) -> list[float] | None:
-    several = list(numbers)
-    known = [number for number in several if number is not None]
-    return known if len(known) == len(several) else None
 
 
 def _range(numbers: Sequence[float], form: str) -> str:
@@ -856,6 +815,16 @@ def _range(numbers: Sequence[float], form: str) -> str:
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
-def _end(number: float | None, below: bool) -> float:
-    """An end of an interval again; None was infinite."""
-    return number if number is not None else -math.inf if below else math.inf
+def _with_ends(kept: Any) -> Any:
+    """A venue or an entry of a file with its infinite ends again, which JSON has as None."""
+    if isinstance(kept, Venue):
+        below = -math.inf if kept.feasible is not False else math.inf
+        return kept._replace(lower=_end(kept.lower, below), upper=_end(kept.upper, math.inf))
+    if kept.regret is None:
+        return kept
+    lower, upper = kept.regret["lower"], kept.regret["upper"]
+    return kept._replace(regret=(_end(lower, -math.inf), _end(upper, math.inf)))
+
+
+def _end(number: float | None, infinite: float) -> float:
+    return infinite if number is None else number
