@@ -20,7 +20,7 @@ import numpy as np
 
 from tidewolf.core.arguments import shown
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongType
-from tidewolf.core.names import did_you_mean, listed, plain_name
+from tidewolf.core.names import listed, match_names
 from tidewolf.core.types import NDArray
 
 TIMES = ("time", "date", "datetime", "timestamp")
@@ -187,18 +187,13 @@ def in_order(
         given = numbers.tolist()
     else:
         return x
-    entries = math.prod(shape)
-    found: dict[int, Any] = {}
-    places = _places(keys, names, entries, what)
-    for key, place, number in zip(keys, places, given, strict=True):
-        if place in found:
-            raise InvalidInput(f"{what}: {shown(key)} is there twice; give each entry once.")
-        found[place] = number
-    if len(found) < entries:
-        missing = [repr(names[i]) if names else str(i) for i in range(entries) if i not in found]
-        raise InvalidInput(f"{what}: no number is given for {listed(missing)}; give one for each.")
-    row = np.array([_as_float(found[i], i, names, what, gaps) for i in range(entries)])
-    return row.reshape(shape)
+    expected = tuple(map(str, range(math.prod(shape)))) if names is None else names
+    places = match_names(_as_names(keys, expected), expected, what)
+    row = [
+        _as_float(given[place], name, what, gaps)
+        for place, name in zip(places.tolist(), expected, strict=True)
+    ]
+    return np.array(row).reshape(shape)
 
 
 def columns_in_order(x: Any, names: Sequence[str], what: str) -> Any:
@@ -210,13 +205,8 @@ def columns_in_order(x: Any, names: Sequence[str], what: str) -> Any:
     frame = read_frame(x, what)
     if frame.names is None:
         return frame.values
-    places = _places(frame.names, names, len(names), what, "column")
-    column = {place: i for i, place in enumerate(places)}
-    missing = [repr(name) for i, name in enumerate(names) if i not in column]
-    if missing:
-        raise InvalidInput(f"{what}: there is no column {listed(missing)}; give one for each.")
-    order = [column[i] for i in range(len(names))]
-    return frame.values if order == list(range(len(order))) else frame.values[:, order]
+    order = match_names(frame.names, names, what, "column")
+    return frame.values if (np.diff(order) == 1).all() else frame.values[:, order]
 
 
 def by_name(x: Any, what: str) -> Any:
@@ -231,40 +221,21 @@ def by_name(x: Any, what: str) -> Any:
     return numbers
 
 
-def _places(
-    keys: Sequence[Hashable],
-    names: Sequence[str] | None,
-    entries: int,
-    what: str,
-    called: str = "entry",
-) -> list[int]:
-    """The place of each of these names among `names`, or the places themselves."""
-    known = {} if names is None else {plain_name(name): i for i, name in enumerate(names)}
-    found = []
-    for key in keys:
-        place = known.get(plain_name(_name(key)))
-        if place is None and isinstance(key, int | np.integer) and not isinstance(key, bool):
-            place = int(key) if 0 <= key < entries else None
-        if place is None and names is None:
-            raise InvalidInput(
-                f"{what}: {shown(key)} was given, and the entries of a point have no names here; "
-                f"give an array of {entries} numbers, or places from 0 to {entries - 1}."
-            )
-        if place is None:
-            assert names is not None
-            raise InvalidInput(
-                f"{what}: no {called} is called {_name(key)!r}; there are "
-                f"{listed(map(repr, names))}.{did_you_mean(_name(key), names)}"
-            )
-        found.append(place)
+def _as_names(keys: Sequence[Hashable], expected: Sequence[str]) -> list[str]:
+    """Keys as names; a whole number that is no name is the place of an entry."""
+    known, found = set(expected), _names(keys)
+    for i, key in enumerate(keys):
+        whole = isinstance(key, int | np.integer) and not isinstance(key, bool)
+        if whole and found[i] not in known and 0 <= key < len(expected):  # type: ignore[operator]
+            found[i] = expected[int(key)]  # type: ignore[call-overload]
     return found
 
 
-def _as_float(number: Any, place: int, names: Sequence[str] | None, what: str, gaps: bool) -> float:
+def _as_float(number: Any, name: str, what: str, gaps: bool) -> float:
     """A number that was given by name, finite unless there may be gaps."""
     if gaps and number is None:
         return math.nan
-    called = repr(names[place]) if names else f"entry {place}"
+    called = f"entry {name!r}"
     plain = isinstance(number, int | float | np.number) and not isinstance(number, bool | complex)
     try:
         found = float(number) if plain else math.nan

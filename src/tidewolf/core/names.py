@@ -1,12 +1,19 @@
-"""Names of things in order: all different, and the nearest to one that nobody goes by."""
+"""Names: match those that are given with those that are expected, make them all different, find
+the nearest to one that is unknown.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
 from itertools import islice
+
+import numpy as np
+
+from tidewolf.core.errors import InvalidInput
+from tidewolf.core.types import Int64s
 
 ARROW = re.compile(r"\s*(?:->|>|\u2192)\s*")
 """What stands between the ends of a link, in any spelling."""
@@ -58,3 +65,42 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 def plain_name(name: str) -> str:
     """A name with its arrows all alike; remembered, for rows that arrive have the same ones."""
     return ARROW.sub(">", name.strip())
+
+
+def match_names(
+    given: Iterable[str | None],
+    expected: Sequence[str | Sequence[str]],
+    where: str,
+    kind: str = "entry",
+    needed: Collection[int] | None = None,
+) -> Int64s:
+    """The place among `given` of each expected name, or of the first of its spellings that is
+    given; -1 if it is absent and its own place is not among those `needed` (None: all).
+
+    Names are alike if they differ in the spelling of arrows only; a given name of None is passed
+    over. InvalidInput, whose text begins with `where`, refuses a name that is given twice, one
+    that is not expected (with the nearest that is), and one that is absent.
+    """
+    calls = [(each,) if isinstance(each, str) else each for each in expected]
+    plain = [tuple(map(plain_name, each)) for each in calls]
+    known, found = {name for each in plain for name in each}, dict[str, int]()
+    for place, name in enumerate(given):
+        if name is None:
+            continue
+        key = plain_name(name)
+        if key not in known:
+            names = [each[0] for each in calls]
+            raise InvalidInput(
+                f"{where}: expected the {kind} names {listed(map(repr, names)) or 'of none'}, "
+                f"received {name!r}.{did_you_mean(name, names)}"
+            )
+        if found.setdefault(key, place) != place:
+            raise InvalidInput(f"{where}: the {kind} {name!r} is given twice; give it once.")
+    places = [next((found[key] for key in each if key in found), -1) for each in plain]
+    wanted = range(len(places)) if needed is None else needed
+    absent = [repr(calls[i][0]) for i in wanted if places[i] < 0]
+    if absent:
+        raise InvalidInput(
+            f"{where}: the {kind} {listed(absent)} is missing; give a number for it."
+        )
+    return np.array(places, dtype=np.int64)

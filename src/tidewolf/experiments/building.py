@@ -14,7 +14,7 @@ import numpy as np
 
 from tidewolf.core.archive import read_arrays
 from tidewolf.core.errors import InvalidInput, TidewolfError
-from tidewolf.core.names import did_you_mean, plain_name
+from tidewolf.core.names import match_names, plain_name
 from tidewolf.core.settings import Numbers, Setting, constructor_of
 from tidewolf.core.types import NDArray
 from tidewolf.experiments.choice import Choice
@@ -67,20 +67,9 @@ def read_point(labels: Sequence[str], path: Path, place: Place) -> NDArray:
     table = read_numbers(path, place)
     if len(table.values) != 1 or table.values.ndim != 2:
         return table.values
-    plain = {plain_name(name): i for i, name in enumerate(table.columns)}
-    wanted = [plain_name(label) for label in labels]
-    if not wanted or not set(plain) & set(wanted):
+    if set(map(plain_name, labels)).isdisjoint(map(plain_name, table.columns)):
         return np.asarray(table.values[0])
-    for label, name in zip(labels, wanted, strict=True):
-        if name not in plain:
-            raise InvalidInput(f"{place.words()}{path}, line 1: there is no column {label!r}.")
-    for name in table.columns:
-        if plain_name(name) not in wanted:
-            raise InvalidInput(
-                f"{place.words()}{path}, line 1: no entry of a decision is called {name!r}."
-                f"{did_you_mean(name, labels)}"
-            )
-    return np.asarray(table.values[0, [plain[name] for name in wanted]])
+    return np.asarray(table.values[0, match_names(table.columns, labels, f"{place.words()}{path}")])
 
 
 def build(

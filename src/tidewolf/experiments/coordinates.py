@@ -9,7 +9,7 @@ them, and other tables use the same names.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +17,8 @@ import numpy as np
 
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NegativeCapacity
-from tidewolf.core.names import did_you_mean, plain_name
-from tidewolf.core.types import Floats, NDArray
+from tidewolf.core.names import match_names, plain_name
+from tidewolf.core.types import Floats, Int64s, NDArray
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.experiments.building import build_choice, read_numbers
 from tidewolf.experiments.choice import Choice
@@ -73,7 +73,7 @@ class Coordinates:
         if self.network is not None:
             return self.network.names
         if self.on_links is not None:
-            return self.on_links.labels
+            return self.on_links.on.labels
         return self.names if self.K.shape == (len(self.names),) else ()
 
     def title(self, kind: str, tables: Tables) -> str:
@@ -130,36 +130,25 @@ class Coordinates:
             return losses, Affine(values["weights"], budgets)
         return losses, None
 
-    def columns(self, table: Table, path: Path) -> list[int]:
+    def columns(self, table: Table, path: Path) -> Int64s:
         """The place of the column of each coordinate, or link."""
         if self.on_links is not None:
-            return self.on_links.columns(table, path)
+            return self.on_links.on.places(table.columns, path)
         size = int(np.prod(self.K.shape))
         if self.first is None:
             if len(table.columns) != size:
                 raise InvalidInput(
-                    f"{path}, line 1: it names {len(table.columns)} columns, and a point of the "
-                    f"set has {size} coordinates."
+                    f"{path}: expected {size} columns, one for each coordinate of the set, "
+                    f"received {len(table.columns)}."
                 )
             self.names, self.first = table.columns, path
-        return _by_name(table, self.names, path, self.first)
+        return match_names(table.columns, self.names, f"{path}, beside {self.first}", "column")
 
-    def entries(self, table: Table, path: Path) -> list[int]:
+    def entries(self, table: Table, path: Path) -> Int64s:
         """The place of the column of each entry of a decision."""
         if self.network is None:
             return self.columns(table, path)
-        known = {plain_name(name): i for i, name in enumerate(table.columns)}
-        wanted = [plain_name(name) for name in self.network.names]
-        for name in table.columns:
-            if plain_name(name) not in wanted:
-                raise InvalidInput(
-                    f"{path}, line 1: no entry of a decision is called {name!r}; they are called "
-                    f"as {self.network.names[0]!r} is.{did_you_mean(name, self.network.names)}"
-                )
-        for plain, name in zip(wanted, self.network.names, strict=True):
-            if plain not in known:
-                raise InvalidInput(f"{path}, line 1: there is no column {name!r}.")
-        return [known[plain] for plain in wanted]
+        return match_names(table.columns, self.network.names, str(path))
 
     def read(self, path: Path, place: Place) -> NDArray:
         """The array in a table. Columns that are called as coordinates are get their order."""
@@ -168,7 +157,7 @@ class Coordinates:
         if self.network is not None:
             named = bool(set(map(plain_name, table.columns)) & set(map(plain_name, self.labels)))
         elif self.on_links is not None:
-            named = self.on_links.names_any(table)
+            named = self.on_links.on.names_any(table.columns)
         else:
             shared = self.first is None or bool(set(table.columns) & set(self.names))
             named = shared and len(table.columns) == int(np.prod(self.K.shape))
@@ -182,17 +171,10 @@ class Coordinates:
             return
         values = table.values[: len(limits)]
         if self.on_network is not None:
-            places = self.on_network.columns.places(table, "")
-            cut = {each.link for each in self.on_network.network.cut}
-            called = self.on_network.network.link_names
-            columns = [
-                place
-                for place, name in zip(places, called, strict=True)
-                if place is not None and name not in cut
-            ]
-            found = [
-                (int(np.argmax(values[:, j] < 0)), j) for j in columns if values[:, j].min() < 0
-            ]
+            files = self.on_network
+            columns = files.columns.places(table.columns, "", ())[files.used]
+            below = {int(j): values[:, j] < 0 for j in columns if j >= 0}
+            found = [(int(np.argmax(rows)), j) for j, rows in below.items() if rows.any()]
         elif isinstance(limits, Capacity):
             columns = self.columns(table, Path())
             kept = negative_capacities(self.K, limits, set())
@@ -207,17 +189,3 @@ class Coordinates:
                 NegativeCapacity,
                 stacklevel=2,
             )
-
-
-def _by_name(table: Table, names: Sequence[str], path: Path, first: Path) -> list[int]:
-    known, places = set(names), {name: i for i, name in enumerate(table.columns)}
-    for name in table.columns:
-        if name not in known:
-            raise InvalidInput(
-                f"{path}, line 1: {first} has no column {name!r}, which this one "
-                f"has.{did_you_mean(name, names)}"
-            )
-    for name in names:
-        if name not in places:
-            raise InvalidInput(f"{path}, line 1: there is no column {name!r}, which {first} has.")
-    return [places[name] for name in names]

@@ -25,7 +25,7 @@ from tidewolf.experiments.keys import (
     kind_named,
 )
 from tidewolf.experiments.toml_tables import Place, with_location
-from tidewolf.files import Graph, Table, read_graph, read_records
+from tidewolf.files import Graph, read_graph, read_records
 from tidewolf.networks.columns import LinkColumns
 from tidewolf.networks.from_files import (
     CAPACITY,
@@ -47,10 +47,6 @@ class LinkSet(NamedTuple):
     """what a point is"""
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        return self.on.labels
-
-    @property
     def title(self) -> str:
         return (
             f"{self.about} over all {len(self.on.graph.links)} links of {Path(self.on.name).name}."
@@ -60,14 +56,6 @@ class LinkSet(NamedTuple):
     def by_link(self) -> bool:
         """Whether the entries of a point are the links."""
         return self.K.shape == (len(self.on.graph.links),)
-
-    def names_any(self, table: Table) -> bool:
-        """Whether a table has a column that is called as a link is."""
-        return self.on.names_any(table)
-
-    def columns(self, table: Table, path: Path) -> list[int]:
-        """The place of each link's column."""
-        return self.on.columns(table, path, range(len(self.on.graph.links)))
 
 
 def build_on_links(choice: Choice, place: Place) -> LinkSet:

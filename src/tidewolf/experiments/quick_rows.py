@@ -1,18 +1,18 @@
-"""Rows that look like those before them, made into functions without a table in between.
+"""Functions of rows whose names were seen before, without a table in between.
 
-Which number of a row belongs to which entry depends on the names in it alone, not on the numbers,
-and a controller sends the same names every round. The reader of tables works that out once (the
-layout), and says what is wrong with names that do not fit; from then on a row is
+Which number of a row belongs to which entry depends on the names in it alone, and a controller
+sends the same names every round. The layout (the place in the row of each entry, -1 if it has none)
+is worked out once; from then on a row is
 
     costs = numbers[layout],    f(x) = <costs, x>,    g(x) = max_i x_i - capacities_i
 
-in a few operations on arrays. What is not plainly a row of finite numbers under names that were
-seen before is left to the reader of tables: None. Both make the same functions, bit for bit.
+in a few operations on arrays. The answer is None for anything but finite numbers under known names:
+the reader of tables makes the same functions, bit for bit, and reports what is wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -29,65 +29,49 @@ _NUMBERS = {int, float}
 
 Columns: TypeAlias = tuple[str, ...] | int
 """The names of a row in their order, or how many numbers a list has."""
-Layout: TypeAlias = "Int64s | _LinkPlaces | None"
-"""The place in the row of each entry; None where the row has their order."""
-
-
-class _LinkPlaces(NamedTuple):
-    """Links of which a row says something, and the places where it does."""
-
-    links: Int64s
-    places: Int64s
 
 
 class Numbers(NamedTuple):
-    """The numbers of a row under one key, and under which names they are."""
+    """The numbers of a row under one key, and the names that they have."""
 
     columns: Columns
     values: Floats
 
 
 def numbers_of(given: Any) -> Numbers | None:
-    """Finite numbers by name or as a list; None where it is anything else."""
-    values: list[Any]
-    columns: Columns
-    if type(given) is dict:
-        columns, values = tuple(given), list(given.values())
-    elif type(given) is list:
-        columns, values = len(given), given
-    else:
+    """Finite numbers by name or as a list; None if it is anything else."""
+    if type(given) not in (dict, list):
         return None
+    values = list(given.values()) if type(given) is dict else given
     if not values or not set(map(type, values)) <= _NUMBERS:
         return None
     try:
         array = np.array(values, dtype=np.float64)
     except OverflowError:  # a whole number of hundreds of digits
         return None
+    columns = tuple(given) if type(given) is dict else len(given)
     return Numbers(columns, array) if np.isfinite(array).all() else None
 
 
 class Layouts:
     """Layouts by key and names, as they were worked out."""
 
-    def __init__(self, work_out: Callable[[str, Columns], Layout]) -> None:
+    def __init__(self, work_out: Callable[[str, Columns], Int64s]) -> None:
         self._work_out = work_out
-        self._known: dict[tuple[str, Columns], Layout] = {}
+        self._known: dict[tuple[str, Columns], Int64s] = {}
 
-    def __contains__(self, wanted: tuple[str, Columns]) -> bool:
-        return wanted in self._known
-
-    def __getitem__(self, wanted: tuple[str, Columns]) -> Layout:
-        return self._known[wanted]
+    def __call__(self, name: str, numbers: Numbers) -> Int64s | None:
+        """The layout of these numbers; None if it was not worked out yet."""
+        return self._known.get((name, numbers.columns))
 
     def remember(self, row: Mapping[str, Any]) -> None:
         """Work out the layouts of a row that was found to be good."""
         for name, given in row.items():
             numbers = numbers_of(given)
-            if numbers is None or (name, numbers.columns) in self._known:
-                continue
-            if len(self._known) >= MOST_LAYOUTS:
-                self._known.clear()
-            self._known[name, numbers.columns] = self._work_out(name, numbers.columns)
+            if numbers is not None and (name, numbers.columns) not in self._known:
+                if len(self._known) >= MOST_LAYOUTS:
+                    self._known.clear()
+                self._known[name, numbers.columns] = self._work_out(name, numbers.columns)
 
 
 class QuickRows:
@@ -102,32 +86,29 @@ class QuickRows:
         self._unlimited = Unlimited(shape)
 
     def functions(self, row: Mapping[str, Any]) -> tuple[Batch, Batch] | None:
-        """The loss and the limit of a row; None where the reader of tables is to look at it."""
+        """The loss and the constraint of a row; None if the reader of tables is to look at it."""
         if row.keys() not in self.keys:
             return None
-        costs = self._entries("costs", row["costs"])
-        if costs is None:
+        found = {name: self._entries(name, given) for name, given in row.items()}
+        if any(each is None for each in found.values()):
             return None
-        losses = Linear._unchecked(C=costs)
-        if len(row) == 1:
-            return losses, self._unlimited
-        if "capacities" in row:
-            most = self._entries("capacities", row["capacities"])
-            return None if most is None else (losses, Capacity._unchecked(c=most))
-        weights, budget = self._entries("weights", row["weights"]), _budget(row["budgets"])
-        if weights is None or budget is None:
-            return None
-        return losses, Affine._unchecked(A=weights, b=budget)
+        losses = Linear._unchecked(C=found["costs"])
+        if "capacities" in found:
+            return losses, Capacity._unchecked(c=found["capacities"])
+        if "weights" in found:
+            return losses, Affine._unchecked(A=found["weights"], b=found["budgets"])
+        return losses, self._unlimited
 
     def _entries(self, name: str, given: Any) -> Floats | None:
-        """Numbers in the order of entries, as those of one round."""
+        """Numbers in the order of entries, as those of one round; a budget is one number."""
+        if name == "budgets":
+            numbers = numbers_of(given if type(given) is list else [given])
+            return None if numbers is None or len(numbers.values) != 1 else numbers.values
         numbers = numbers_of(given)
-        if numbers is None or (name, numbers.columns) not in self.layouts:
+        layout = None if numbers is None else self.layouts(name, numbers)
+        if numbers is None or layout is None:
             return None
-        places, values = self.layouts[name, numbers.columns], numbers.values
-        if places is not None:
-            values = values[places]
-        return values.reshape(1, *self._shape)
+        return numbers.values[layout].reshape(1, *self._shape)
 
 
 class QuickLinks:
@@ -137,115 +118,70 @@ class QuickLinks:
 
     def __init__(self, files: NetworkFiles, layouts: Layouts) -> None:
         network = self._network = files.network
-        self.layouts = layouts
-        incidence = network.incidence
-        self._used = np.diff(incidence.indptr) > 0
-        self._links_used = np.flatnonzero(self._used)
-        self._on_paths = None if network.tunnels is None else incidence.T
-        self._link_of_entry = np.asarray(incidence.tocsc().indices, dtype=np.int64)
+        self.layouts, self._used = layouts, files.used
+        self._on_paths = None if network.tunnels is None else network.incidence.T
+        self._link_of_entry = np.asarray(network.incidence.tocsc().indices, dtype=np.int64)
         self._one_each = len(network.demands) == 1 and network.tunnels is None
-        self._limits: dict[bytes, _Limits] = {}
+        self._limits: dict[bytes, LoadLimit] = {}
 
     def functions(self, row: Mapping[str, Any]) -> tuple[Batch, Batch] | None:
-        """The loss and the limit of a row; None where the reader of tables is to look at it."""
+        """The loss and the constraint of a row; None if the reader of tables is to look at it."""
         if not row or not row.keys() <= self.keys:
             return None
-        numbers = {name: numbers_of(given) for name, given in row.items()}
-        for name, found in numbers.items():
-            if found is None or (name, found.columns) not in self.layouts:
-                return None
-        sent = self._sent(numbers.get("demands"))
-        if (sent < 0.0).any():
-            return None
-        costs = self._costs(numbers.get("costs"))
-        with np.errstate(over="ignore"):
-            C = np.ascontiguousarray(sent[self._network.owner] * costs)
-        if not np.isfinite(C).all():
-            return None
-        limits = self._limit(numbers.get("capacities"), sent, "demands" in numbers)
-        return Linear._unchecked(C=C[None, :]), limits
-
-    def _sent(self, numbers: Numbers | None) -> Floats:
-        if numbers is None:
-            return self._network.volumes
-        return np.asarray(numbers.values[self.layouts["demands", numbers.columns]])
-
-    def _costs(self, numbers: Numbers | None) -> Floats:
-        """What a unit costs on each entry of a decision."""
-        if numbers is None:
-            costs = self._network.lengths
-        else:
-            costs = np.zeros(len(self._network.links))
-            costs[self._links_used] = numbers.values[self.layouts["costs", numbers.columns]]
-        if self._on_paths is None:
-            return costs[self._link_of_entry]
-        return np.asarray(self._on_paths @ costs)
-
-    def _limit(self, numbers: Numbers | None, sent: Floats, moving: bool) -> Batch:
         network = self._network
-        capacities = network.capacities
-        if numbers is not None:
-            known = self.layouts["capacities", numbers.columns]
-            assert isinstance(known, _LinkPlaces)
-            capacities = capacities.copy()
-            capacities[known.links] = numbers.values[known.places]
-        limited = np.flatnonzero(np.isfinite(capacities) & self._used)
+        known = {
+            "costs": network.lengths,
+            "capacities": network.capacities,
+            "demands": network.volumes,
+        }
+        for name, given in row.items():
+            numbers = numbers_of(given)
+            layout = None if numbers is None else self.layouts(name, numbers)
+            if numbers is None or layout is None:
+                return None
+            there = layout >= 0
+            known[name] = known[name].copy() if name == "capacities" else np.zeros(len(layout))
+            known[name][there] = numbers.values[layout[there]]
+        costs, sent = known["costs"], known["demands"]
+        with np.errstate(over="ignore"):
+            entries = (
+                costs[self._link_of_entry] if self._on_paths is None else self._on_paths @ costs
+            )
+            C = np.ascontiguousarray(sent[network.owner] * entries)
+        if (sent < 0.0).any() or not np.isfinite(C).all():
+            return None
+        return Linear._unchecked(C=C[None, :]), self._limit(known, "demands" in row)
+
+    def _limit(self, known: Mapping[str, Floats], moving: bool) -> Batch:
+        network = self._network
+        limited = self._used[np.isfinite(known["capacities"][self._used])]
         if not len(limited):
             return Unlimited(network.K.shape)
-        capacities = capacities[limited]
+        capacities = known["capacities"][limited]
         if not moving and self._one_each and len(limited) == network.K.shape[0]:
             order = np.searchsorted(limited, self._link_of_entry)
             return Capacity._unchecked(c=(capacities[order] / network.unit)[None, :])
-        fixed = self._limits_on(limited)
-        limit = fixed.example
+        limit = self._limits_on(limited)
         return LoadLimit._unchecked(
             incidence=limit.incidence,
-            demands=(sent / network.unit)[None, :],
+            demands=(known["demands"] / network.unit)[None, :],
             capacities=(capacities / network.unit)[None, :],
             pairs=limit.pairs,
             names=limit.names,
             _loads=limit._loads,
         )
 
-    def _limits_on(self, limited: Int64s) -> _Limits:
-        """What all limits on these links have in common."""
-        key = limited.tobytes()
+    def _limits_on(self, limited: Int64s) -> LoadLimit:
+        """A constraint on these links, whose incidence others share."""
+        key, network = limited.tobytes(), self._network
         if key not in self._limits:
-            network = self._network
             if len(self._limits) >= MOST_LAYOUTS:
                 self._limits.clear()
-            self._limits[key] = _Limits(
-                LoadLimit(
-                    network.incidence[limited],
-                    np.zeros((1, len(network.demands))),
-                    np.zeros((1, len(limited))),
-                    network.owner,
-                    tuple(network.link_names[link] for link in limited),
-                )
+            self._limits[key] = LoadLimit(
+                network.incidence[limited],
+                np.zeros((1, len(network.demands))),
+                np.zeros((1, len(limited))),
+                network.owner,
+                tuple(network.link_names[link] for link in limited),
             )
         return self._limits[key]
-
-
-class _Limits(NamedTuple):
-    """A limit on some of the links, whose incidence others share."""
-
-    example: LoadLimit
-
-
-def known_links(places: Sequence[int | None]) -> Layout:
-    """The layout of capacities: some links may have no column."""
-    links = [link for link, place in enumerate(places) if place is not None]
-    return _LinkPlaces(
-        np.array(links, dtype=np.int64), np.array([places[i] for i in links], np.int64)
-    )
-
-
-def in_order(places: Sequence[int], count: int) -> Layout:
-    """The layout of so many columns, of which every entry has one."""
-    same = len(places) == count and all(i == place for i, place in enumerate(places))
-    return None if same else np.array(places, dtype=np.int64)
-
-
-def _budget(given: Any) -> Floats | None:
-    numbers = numbers_of(given if type(given) is list else [given])
-    return None if numbers is None or len(numbers.values) != 1 else numbers.values

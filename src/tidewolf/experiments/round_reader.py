@@ -13,19 +13,12 @@ import numpy as np
 from tidewolf.core.arguments import shown
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput
+from tidewolf.core.types import Int64s
 from tidewolf.experiments.building import read_rows
 from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.coordinates import Coordinates, coordinates_of
 from tidewolf.experiments.experiment import TABLES, Experiment, Tables
-from tidewolf.experiments.quick_rows import (
-    Columns,
-    Layout,
-    Layouts,
-    QuickLinks,
-    QuickRows,
-    in_order,
-    known_links,
-)
+from tidewolf.experiments.quick_rows import Columns, Layouts, QuickLinks, QuickRows
 from tidewolf.experiments.toml_tables import Place
 from tidewolf.explanation.parts import namer
 from tidewolf.files import Table, csv
@@ -191,21 +184,19 @@ class RoundReader:
         network = self.network
         return math.prod(self.K.shape) if network is None else len(network.links)
 
-    def _layout(self, name: str, columns: Columns) -> Layout:
+    def _layout(self, name: str, columns: Columns) -> Int64s:
         """The place of the number of each entry in a row with these names."""
         called = self._order(name, columns) if isinstance(columns, int) else columns
         table = Table(None, tuple(map(str, called)), np.arange(float(len(called)))[None, :])
         files = self._coordinates.on_network
         if name == "budgets":
-            return None
+            return np.zeros(1, dtype=np.int64)
         if files is None:
-            return in_order(self._coordinates.columns(table, Path()), len(called))
+            return self._coordinates.columns(table, Path())
         if name == "demands":
             return np.array(files.demands(table, "")[0], dtype=np.int64)
-        if name == "capacities":
-            return known_links(files.columns.places(table, ""))
-        used = np.flatnonzero(np.diff(files.network.incidence.indptr) > 0)
-        return np.array(files.columns.columns(table, "", used), dtype=np.int64)
+        needed = files.used if name != "capacities" else ()
+        return files.columns.places(table.columns, "", needed)
 
 
 def _columns(experiment: Experiment, stream: Tables) -> tuple[str, ...] | None:

@@ -23,9 +23,9 @@ from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.edges import is_graph
 from tidewolf.core.errors import InvalidInput, UnknownNode
 from tidewolf.core.frames import is_frame
-from tidewolf.core.names import did_you_mean, listed, plain_name
+from tidewolf.core.names import did_you_mean, listed, match_names
 from tidewolf.core.settings import Text
-from tidewolf.core.types import Floats
+from tidewolf.core.types import Floats, Int64s
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, read_table
 from tidewolf.files.format import PLAIN
@@ -33,7 +33,7 @@ from tidewolf.files.gaps import GAPS, align, require_seen
 from tidewolf.files.graph import GIVEN
 from tidewolf.functions.affine import Affine
 from tidewolf.functions.max import Max
-from tidewolf.networks.columns import InMemory, LinkColumns, header
+from tidewolf.networks.columns import LinkColumns
 from tidewolf.networks.network import Network, is_pairs
 from tidewolf.sets.graphs.settings import commodities_of
 
@@ -72,10 +72,9 @@ class NetworkFiles(NamedTuple):
         """A table without the columns of links that nothing uses: gaps there are nobody's."""
         if name not in ("costs", "capacities", "weights"):
             return table
-        places = self.columns.places(table, source)
-        used = np.flatnonzero(np.diff(self.network.incidence.indptr) > 0)
-        kept = sorted({place for link in used if (place := places[link]) is not None})
-        if not kept or len(kept) == len(table.columns):
+        places = self.columns.places(table.columns, source, ())[self.used]
+        kept = np.unique(places[places >= 0])
+        if not len(kept) or len(kept) == len(table.columns):
             return table
         columns = tuple(table.columns[place] for place in kept)
         return table._replace(columns=columns, values=np.ascontiguousarray(table.values[:, kept]))
@@ -87,9 +86,9 @@ class NetworkFiles(NamedTuple):
         network = self.network
         if table is None:
             return np.broadcast_to(network.lengths, (rounds, len(network.links)))
-        used = np.flatnonzero(np.diff(network.incidence.indptr) > 0)
+        places = self.columns.places(table.columns, source, self.used)
         found = np.zeros((len(table.values), len(network.links)))
-        found[:, used] = table.values[:, self.columns.columns(table, source, used)]
+        found[:, self.used] = table.values[:, places[self.used]]
         return found
 
     def capacities(self, table: Table | None, source: object, rounds: int) -> Floats:
@@ -100,33 +99,16 @@ class NetworkFiles(NamedTuple):
         if table is None:
             return np.broadcast_to(own, (rounds, len(own)))
         found = np.tile(own, (len(table.values), 1))
-        for link, place in enumerate(self.columns.places(table, source)):
-            if place is not None:
+        for link, place in enumerate(self.columns.places(table.columns, source, ())):
+            if place >= 0:
                 found[:, link] = table.values[:, place]
         return found
 
     def demands(self, table: Table, source: object) -> Floats:
         """What each commodity sends, of shape (rounds, commodities)."""
         names = [each.name for each in self.network.demands]
-        if len(names) == len(table.columns) == 1:
-            return self._at_least_0(table, [0])
-        places = {plain_name(name): i for i, name in enumerate(table.columns)}
-        for plain, i in places.items():
-            if plain not in map(plain_name, names):
-                raise InvalidInput(
-                    f"{header(source)}: no commodity is called as the column "
-                    f"{table.columns[i]!r} is; there "
-                    f"{'is' if len(names) == 1 else 'are'} {listed(names)}."
-                    f"{did_you_mean(table.columns[i], names)}"
-                )
-        for name in names:
-            if plain_name(name) not in places:
-                raise InvalidInput(
-                    f"{header(source)}: there is no column {name!r} for the commodity."
-                )
-        return self._at_least_0(table, [places[plain_name(name)] for name in names])
-
-    def _at_least_0(self, table: Table, places: Sequence[int]) -> Floats:
+        one = len(names) == len(table.columns) == 1  # whatever it is called
+        places = [0] if one else match_names(table.columns, names, f"{source}", "commodity")
         found = np.ascontiguousarray(table.values[:, places])
         for row, j in np.argwhere(found < 0)[:1]:
             where = table.places[row] if table.places else f"round {row + 1}"
@@ -135,6 +117,11 @@ class NetworkFiles(NamedTuple):
                 "and demands are at least 0."
             )
         return found
+
+    @property
+    def used(self) -> Int64s:
+        """The links that some decision uses, by their places."""
+        return np.flatnonzero(np.diff(self.network.incidence.indptr) > 0)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -179,7 +166,7 @@ def one_column(table: Table, source: object, what: str) -> Floats:
     """The numbers of a table of one column."""
     if len(table.columns) != 1:
         raise InvalidInput(
-            f"{header(source)}: {what} are one column beside the time, not {len(table.columns)}."
+            f"{source}: {what} are one column beside the time, not {len(table.columns)}."
         )
     return table.values[:, 0]
 
@@ -304,9 +291,7 @@ def from_files(
     )
     given = {"costs": costs, "capacities": capacities, "demands": demands}
     sources = {
-        name: InMemory(f"The frame of {name}")
-        if is_frame(each)
-        else as_path(each, f"The table of {name}")
+        name: f"The frame of {name}" if is_frame(each) else as_path(each, f"The table of {name}")
         for name, each in given.items()
         if each is not None
     }
