@@ -141,7 +141,7 @@ def decisions(nodes: int = NODES, rounds: int = ROUNDS, room: float = ROOM) -> D
     if nodes == NODES:
         decisions(8, 3)
     tunnels, stream, took = traffic(nodes, rounds, room)
-    session = tw.Session(tw.Ensemble(tunnels.splits, advice=[tw.experts.Resolve()]))
+    session = tw.Session(tw.Ensemble(tunnels.splits, experts=[tw.experts.Resolve()]))
     clock, core = [], []
     for t in range(rounds):
         loss, limit = stream.losses[t : t + 1], stream.constraints[t : t + 1]

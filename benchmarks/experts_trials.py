@@ -66,7 +66,7 @@ def wealth(limits: Limits) -> None:
                     tw.Ensemble(tw.sets.Simplex(shares)), tw.Stream(tw.functions.LogWealth(record))
                 )
                 own, uniform = -float(run.losses.sum()), float(np.log(record.mean(axis=1)).sum())
-                members = run.learner.experts(run.final_state)
+                members = run.learner.experts_of(run.final_state)
                 best = max(-float(m.loss) for m in members if m.loss is not None)
                 short.append(best - math.log(len(members)) - own)
                 ratios.append(math.exp(own - uniform))
@@ -203,8 +203,7 @@ def _trusted(run: tw.Run, name: str, bad: np.ndarray[Any, np.dtype[np.bool_]]) -
 
 def _with(case: Case, others: bool, advice: Mapping[str, Points]) -> tw.Run:
     problem = case.problem
-    given = advised(problem) if others else {"advice": []}
-    given["advice"] = [*given["advice"], *advice]
+    given = {"experts": [*(advised(problem)["experts"] if others else ()), *advice]}
     stream = problem.stream
     if advice:
         stream = tw.Stream(stream.losses, stream.constraints, advice=advice)
@@ -241,7 +240,7 @@ def meta(limits: Limits) -> None:
     def mean(advice: Mapping[str, Points]) -> float:
         stream = tw.Stream(problem.stream.losses, advice=advice or None)
         named: Any = list(advice)
-        return float(tw.run(tw.Ensemble(K, advice=named), stream).losses[counted].mean())
+        return float(tw.run(tw.Ensemble(K, experts=named), stream).losses[counted].mean())
 
     alone = mean({})
     verdict(alone <= ALONE, f"meta without advice: {alone:.4f} (bar {ALONE})")
@@ -419,7 +418,7 @@ def horizon(limits: Limits) -> None:
                 problem = case.problem
                 given = advised(problem)
                 if rounds > DEAR:
-                    del given["advice"]
+                    del given["experts"][1:]
                 known, unknown = (
                     played(tw.Ensemble(problem.K, horizon=T, **given), problem.stream)
                     for T in (rounds, None)

@@ -39,7 +39,7 @@ def advised(problem: Problem, columns: bool = False) -> dict[str, Any]:
     if problem.period is None:
         return {}
     last, earlier = (tw.experts.Resolve(data, columns=columns) for data in ("last", problem.period))
-    return {"context": tw.experts.Season(problem.period), "advice": [last, earlier]}
+    return {"experts": [tw.experts.Season(problem.period), last, earlier]}
 
 
 def built(names: Sequence[str], rounds: int | None = None) -> list[Problem]:

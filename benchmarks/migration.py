@@ -116,7 +116,7 @@ def _learner(problem: tw.problems.Problem, K: tw.sets.ConvexSet, advised: bool) 
     if not advised:
         return tw.Ensemble(K)
     season = tw.experts.Season(problem.period or 96)
-    return tw.Ensemble(K, context=season, advice=[tw.experts.Resolve()])
+    return tw.Ensemble(K, experts=[season, tw.experts.Resolve()])
 
 
 def _without(K: tw.sets.ConvexSet, link: int) -> tuple[tw.sets.FlowPolytope, Array]:

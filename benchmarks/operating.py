@@ -94,8 +94,9 @@ def late(limits: Limits) -> None:
 
 def _late(case: Case, delay: int, with_advice: bool) -> Numbers:
     problem = case.problem
-    given = advised(problem) if with_advice else {"context": advised(problem)["context"]}
-    run = tw.run(tw.Ensemble(problem.K, **given), delayed(problem.stream, delay))
+    season, *others = advised(problem)["experts"]
+    learner = tw.Ensemble(problem.K, experts=[season, *(others if with_advice else ())])
+    run = tw.run(learner, delayed(problem.stream, delay))
     numbers = Numbers(float(run.losses.mean()), float(run.violations.mean()))
     who = "with advice" if with_advice else "season"
     print(f"    {case}, {who}, {delay} rounds late: {numbers}", flush=True)

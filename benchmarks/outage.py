@@ -22,7 +22,7 @@ ALLOWED = 1.2
 def ensemble(K: tw.sets.ConvexSet, day: int = 96) -> tw.Ensemble:
     """The one that is measured."""
     advice = [tw.experts.Resolve("last"), tw.experts.Resolve(day)]
-    return tw.Ensemble(K, context=tw.experts.Season(day), advice=advice)
+    return tw.Ensemble(K, experts=[tw.experts.Season(day), *advice])
 
 
 def report(seeds: tuple[int, ...] = (0, 1, 2)) -> None:

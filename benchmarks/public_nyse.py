@@ -56,7 +56,7 @@ def strategies(r: Floats) -> Iterator[tuple[str, Floats]]:
     for words, names in (("Newton", ("newton",)), ("Newton and PAMR", ("newton", "pamr"))):
         advised = tw.Stream(stream.losses, advice={name: advice[name] for name in names})
         named: Any = list(names)
-        learner = tw.Ensemble(K, advice=named)
+        learner = tw.Ensemble(K, experts=named)
         yield f"tidewolf `Ensemble`, advised by {words}", _played(learner, advised)
     yield "tidewolf `LyapunovDescent`", _played(tw.LyapunovDescent(K), stream)
     yield "tidewolf `LyapunovFrankWolfe`", _played(tw.LyapunovFrankWolfe(K), stream)

@@ -157,4 +157,4 @@ def _of_seeds(name: str, values: list[Floats]) -> tuple[str, ...]:
 def _ensemble(problem: tw.problems.Problem, advice: Mapping[str, Floats]) -> Floats:
     stream = tw.Stream(problem.stream.losses, advice=dict(advice) or None)
     named: Any = list(advice)
-    return np.asarray(tw.run(tw.Ensemble(problem.K, advice=named), stream).losses[COUNTED])
+    return np.asarray(tw.run(tw.Ensemble(problem.K, experts=named), stream).losses[COUNTED])

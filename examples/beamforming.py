@@ -99,8 +99,8 @@ advice = {
 }
 advised = tw.Stream(losses, limits, advice=advice)
 alone = tw.run(tw.Ensemble(K), stream, decisions=True)
-two = tw.run(tw.Ensemble(K, advice=["beam", "zero-forcing"]), advised, decisions=True)
-run = tw.run(tw.Ensemble(K, advice=list(advice)), advised, decisions=True)
+two = tw.run(tw.Ensemble(K, experts=["beam", "zero-forcing"]), advised, decisions=True)
+run = tw.run(tw.Ensemble(K, experts=list(advice)), advised, decisions=True)
 assert alone.certificate.holds
 assert two.certificate.holds
 assert run.certificate.holds

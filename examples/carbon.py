@@ -75,9 +75,7 @@ def within(budget):
     return tw.Stream(prices, tw.functions.Affine(carbon / budget, np.ones(ROUNDS)))
 
 
-learner = tw.Ensemble(
-    K, context=tw.experts.Season(DAY), advice=[tw.experts.Resolve(headroom=(0, 1, 2))]
-)
+learner = tw.Ensemble(K, experts=[tw.experts.Season(DAY), tw.experts.Resolve(headroom=(0, 1, 2))])
 BUDGET = 250.0
 stream = within(BUDGET)
 run = tw.run(learner, stream, decisions=True)

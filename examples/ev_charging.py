@@ -95,7 +95,7 @@ best = tw.best_in_hindsight(K, stream)
 # not: last night is not tonight. It mixes schedules of each car, so every car has its energy
 # whatever the weights.
 
-learner = tw.Ensemble(K, advice=["even", tw.experts.Resolve()])
+learner = tw.Ensemble(K, experts=["even", tw.experts.Resolve()])
 run = tw.run(learner, stream, comparator=best, decisions=True)
 assert run.certificate.holds
 print(run.experts)
@@ -200,5 +200,5 @@ plt.show()
 #   on what is missing in the loss.
 # * Prices that are published the day before need no learning. Give them as the forecast of the
 #   loss: ``session.play(forecast=(loss, limit))`` with ``tw.experts.Resolve("forecast")``.
-# * Weekends that differ from weekdays: ``tw.Ensemble(..., context=tw.experts.Categories(2))``, with
+# * Weekends that differ from weekdays: ``tw.Ensemble(..., experts=[tw.experts.Categories(2)])``, with
 #   0 or 1 for each night in ``tw.Stream(..., context=...)``.

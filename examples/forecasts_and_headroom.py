@@ -95,7 +95,7 @@ assert all(run.losses.sum() < best.upper for run in resolved)
 # The Ensemble is given these four as members, beside the hour of the day. It knows of no headroom
 # that is right.
 
-learner = tw.Ensemble(K, context=tw.experts.Season(DAY), advice=[tw.experts.Resolve()])
+learner = tw.Ensemble(K, experts=[tw.experts.Season(DAY), tw.experts.Resolve()])
 mixed = tw.run(learner, stream)
 assert mixed.certificate.holds
 print(f"Ensemble: {mixed.losses.mean():.3f}, over by {mixed.violations.mean():.4f}")
@@ -128,8 +128,11 @@ def live(learner):
 
 with_forecast = tw.Ensemble(
     K,
-    context=tw.experts.Season(DAY),
-    advice=[tw.experts.Resolve(), tw.experts.Resolve("forecast", headroom=(0, 1, 2))],
+    experts=[
+        tw.experts.Season(DAY),
+        tw.experts.Resolve(),
+        tw.experts.Resolve("forecast", headroom=(0, 1, 2)),
+    ],
 )
 told_losses, told_over, told_weights = live(with_forecast)
 believed_losses, believed_over, _ = live(tw.baselines.Resolve(K, headroom=1.0, data="forecast"))
@@ -224,7 +227,7 @@ plt.show()
 #   of sources and targets, is a :class:`tidewolf.networks.Network`.
 # * Your forecast goes into ``session.play(forecast=(loss, limit))``. If what you have is not a
 #   forecast of costs but a decision, such as the one of the system that runs today, give it as
-#   ``advice=["incumbent"]`` with ``session.play(advice={"incumbent": x})``.
+#   ``experts=["incumbent"]`` with ``session.play(advice={"incumbent": x})``.
 # * ``caution=10`` is the default. More of it breaks limits less and costs more.
 # * The season did not help here: two weeks of rounds are few for eight cells, and re-solving is
 #   fresher. It keeps its place for the day on which measurements are late.

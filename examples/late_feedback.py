@@ -64,9 +64,7 @@ unavailable = [["DEN > CHI"] if t in cut else None for t in range(ROUNDS)]
 # ``play(round=t)`` decides a round while older ones still wait, ``observe(round=r)`` tells of any of
 # them, in any order. What was decided does not change any more.
 
-learner = tw.Ensemble(
-    K, context=tw.experts.Season(DAY), advice=[tw.experts.Resolve(headroom=(0, 2))]
-)
+learner = tw.Ensemble(K, experts=[tw.experts.Season(DAY), tw.experts.Resolve(headroom=(0, 2))])
 session = tw.Session(learner)
 waiting, decided, most = {}, [], 0
 for t in range(ROUNDS):
@@ -104,7 +102,7 @@ print(late.experts)
 
 in_time = tw.run(learner, tw.Stream(losses, limits, unavailable=unavailable))
 assert in_time.certificate.holds
-own = tw.run(tw.Ensemble(K, context=tw.experts.Season(DAY)), stream)
+own = tw.run(tw.Ensemble(K, experts=[tw.experts.Season(DAY)]), stream)
 assert own.certificate.holds
 resolve = tw.run(tw.baselines.Resolve(K), stream)
 careful = tw.run(tw.baselines.Resolve(K, headroom=2.0), stream)

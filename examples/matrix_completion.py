@@ -97,7 +97,7 @@ repaired = fit - over[..., None] * behind / (behind @ behind)
 
 stream = tw.Stream(losses, rule, advice={"fit": fit, "repaired fit": repaired})
 alone = tw.run(tw.Ensemble(K), stream, decisions=True)
-run = tw.run(tw.Ensemble(K, advice=["fit", "repaired fit"]), stream, decisions=True)
+run = tw.run(tw.Ensemble(K, experts=["fit", "repaired fit"]), stream, decisions=True)
 assert alone.certificate.holds
 assert run.certificate.holds
 print(run.experts)

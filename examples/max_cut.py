@@ -117,7 +117,7 @@ advice = {name: resolved(memory) for name, memory in memories.items()}
 alone = tw.run(tw.Ensemble(K), tw.Stream(losses, limits), decisions=True)
 bold = tw.run(tw.Ensemble(K, caution=1.0), tw.Stream(losses, limits), decisions=True)
 run = tw.run(
-    tw.Ensemble(K, advice=list(advice)), tw.Stream(losses, limits, advice=advice), decisions=True
+    tw.Ensemble(K, experts=list(advice)), tw.Stream(losses, limits, advice=advice), decisions=True
 )
 assert alone.certificate.holds
 assert bold.certificate.holds

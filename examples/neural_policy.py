@@ -105,7 +105,7 @@ policy = proposals(seen)[1]
 # %%
 # Play
 # ----
-# ``advice=["policy"]`` names a point that comes from elsewhere. Live, it is
+# ``experts=["policy"]`` names a point that comes from elsewhere. Live, it is
 # ``session.play(advice={"policy": x})``; in a table it is a column of points.
 
 resolved = tw.run(tw.baselines.Resolve(K), tw.Stream(losses, limits), decisions=True)
@@ -113,12 +113,10 @@ careful = tw.run(tw.baselines.Resolve(K, headroom=2.0), tw.Stream(losses, limits
 advice = {"policy": policy, "re-solving": careful.decisions.points}
 stream = tw.Stream(losses, limits, advice=advice)
 
-guarded = tw.Ensemble(K, context=tw.experts.Season(DAY), advice=["policy"])
+guarded = tw.Ensemble(K, experts=[tw.experts.Season(DAY), "policy"])
 run = tw.run(guarded, stream, decisions=True)
-both = tw.run(
-    tw.Ensemble(K, context=tw.experts.Season(DAY), advice=list(advice)), stream, decisions=True
-)
-alone = tw.run(tw.Ensemble(K, context=tw.experts.Season(DAY)), stream, decisions=True)
+both = tw.run(tw.Ensemble(K, experts=[tw.experts.Season(DAY), *advice]), stream, decisions=True)
+alone = tw.run(tw.Ensemble(K, experts=[tw.experts.Season(DAY)]), stream, decisions=True)
 assert run.certificate.holds
 assert both.certificate.holds
 assert alone.certificate.holds
@@ -168,7 +166,7 @@ for name in played:
 # than the policy, surely.
 
 number = guarded.names.index("policy")
-bounds = [guarded.experts(each.state)[number].guard for each in tw.play(guarded, stream)]
+bounds = [guarded.experts_of(each.state)[number].guard for each in tw.play(guarded, stream)]
 fig, axes = plt.subplots(2, 1, figsize=(8, 4.5), layout="constrained", sharex=True)
 axes[0].plot(run.ends, 100 * run.measures[:, number], color=BLUE)
 axes[0].set(ylabel="weight of the policy [%]", ylim=(0, 102))

@@ -96,7 +96,7 @@ def after_costs(points):
 advice = rules(K)
 stream = tw.Stream(wealth, advice=advice)
 best = tw.best_in_hindsight(K, stream)
-run = tw.run(tw.Ensemble(K, advice=list(advice)), stream, comparator=best, decisions=True)
+run = tw.run(tw.Ensemble(K, experts=list(advice)), stream, comparator=best, decisions=True)
 assert run.certificate.holds
 hard = {**advice, "Ensemble": run.decisions.points}
 for name, points in hard.items():
@@ -153,7 +153,7 @@ desk = np.where(restless, 0.30, 0.45)
 limits = tw.functions.MaxAffine(np.broadcast_to(in_sector, (DAYS, *in_sector.shape)), desk)
 free_advice = rules(soft)
 limited = tw.run(
-    tw.Ensemble(soft, advice=list(free_advice)),
+    tw.Ensemble(soft, experts=list(free_advice)),
     tw.Stream(wealth, limits, advice=free_advice),
     decisions=True,
 )

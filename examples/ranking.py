@@ -92,10 +92,10 @@ resolved = {h: tw.run(tw.baselines.Resolve(K, headroom=h), stream) for h in (0.0
 # never solves a program: it asks for an assignment about once a round.
 
 by_hour = tw.run(
-    tw.Ensemble(K, context=tw.experts.Season(DAY)), stream, comparator=best, decisions=True
+    tw.Ensemble(K, experts=[tw.experts.Season(DAY)]), stream, comparator=best, decisions=True
 )
 advised = tw.run(
-    tw.Ensemble(K, context=tw.experts.Season(DAY), advice=[tw.experts.Resolve(headroom=(0, 1, 2))]),
+    tw.Ensemble(K, experts=[tw.experts.Season(DAY), tw.experts.Resolve(headroom=(0, 1, 2))]),
     stream,
     comparator=best,
 )
@@ -233,7 +233,7 @@ short_limits = tw.functions.MaxAffine(
     np.broadcast_to(short_rows, (ROUNDS, *short_rows.shape)), -guaranteed
 )
 short_run = tw.run(
-    tw.Ensemble(short_K, context=tw.experts.Season(DAY)),
+    tw.Ensemble(short_K, experts=[tw.experts.Season(DAY)]),
     tw.Stream(tw.functions.Linear(-wanted), short_limits),
 )
 print(f"clicks {-short_run.losses.mean():.3f}, short by {100 * short_run.violations.mean():.2f} %")

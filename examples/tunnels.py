@@ -104,7 +104,7 @@ lengths = np.array([path.length for path in tunnels.paths])
 best = tw.best_in_hindsight(K, tw.Stream(fullest))
 resolve = tw.run(tw.baselines.Resolve(K), stream)
 recent = tw.experts.Resolve(headroom=0, window=8)
-learner = tw.Ensemble(K, advice=[tw.experts.Resolve(headroom=0), recent])
+learner = tw.Ensemble(K, experts=[tw.experts.Resolve(headroom=0), recent])
 ensemble = tw.run(learner, stream, comparator=best)
 assert ensemble.certificate.holds
 utilisation = {

@@ -83,7 +83,7 @@ WHOLE = {
     "caution": [2.0],
     "title": "Three of them.",
     "learners": [
-        {"name": "Ensemble", "advice": ["last", 2], "season": 4, "start": [1.0, 0.0, 0.0]}
+        {"name": "Ensemble", "experts": ["last", 2], "season": 4, "start": [1.0, 0.0, 0.0]}
     ],
     "expire_after": 10,
     "deadline": 0.5,

@@ -93,7 +93,7 @@ FOLLOWER = Follower(tw.sets.Simplex(5))
 TOLD: dict[str, Learner[Any]] = {
     "Follower": FOLLOWER,
     "Ensemble": tw.Ensemble(
-        tw.sets.Simplex(5), context=tw.experts.Categories(3), advice=["a", tw.experts.Resolve()]
+        tw.sets.Simplex(5), experts=[tw.experts.Categories(3), "a", tw.experts.Resolve()]
     ),
 }
 """Those whose decisions depend on what is known before a round."""
@@ -113,7 +113,7 @@ def observe(session: tw.Session[Any], t: int) -> None:
 LATE: dict[str, Learner[Any]] = {
     "late": LEARNERS["LyapunovDescent"],
     "late Ensemble": tw.Ensemble(
-        tw.sets.Simplex(5), context=tw.experts.Categories(3), advice=["a"], step_scales=(0.3, 1.0)
+        tw.sets.Simplex(5), experts=[tw.experts.Categories(3), "a"], step_scales=(0.3, 1.0)
     ),
 }
 

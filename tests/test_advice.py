@@ -665,7 +665,7 @@ class OwnLimit(Batch, PiecewiseLinear):
 
 
 def test_functions_of_python_cannot_be_saved_and_say_so():
-    K, learner = Simplex(2), tw.Ensemble(Simplex(2), advice=[tw.experts.Resolve()])
+    K, learner = Simplex(2), tw.Ensemble(Simplex(2), experts=[tw.experts.Resolve()])
     curved = Custom(lambda t, x: x @ x, lambda t, x: 2 * x, (2,), rounds=1)
 
     state = learner.update(learner.start(), FullInformation(curved, Unlimited.one(2)))
@@ -855,7 +855,7 @@ def test_gradients_alone_are_refused():
 
 def test_places_of_entries_that_are_remembered_stay_whole_numbers():
     problem = tw.problems.completion(rounds=4)
-    run = tw.run(tw.Ensemble(problem.K, advice=[tw.experts.Resolve(headroom=0)]), problem.stream)
+    run = tw.run(tw.Ensemble(problem.K, experts=[tw.experts.Resolve(headroom=0)]), problem.stream)
     (kept,) = run.final_state.advisers
     assert kept.recent.rounds[-1].limit.places.dtype == np.int64
 

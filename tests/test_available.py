@@ -55,8 +55,8 @@ def stream_on(K: S.ConvexSet, rounds: int, seed: int) -> tw.Stream:
 def learners_on(K: S.ConvexSet) -> list[tw.methods.base.Learner]:
     advice = [tw.experts.Resolve(headroom=(0, 2), columns=True), "incumbent"]
     return [
-        tw.Ensemble(K, context=tw.experts.Season(3, cells=2), advice=advice, max_move=0.3),
-        tw.Ensemble(K, step_scales=(1.0,), advice=[tw.experts.Resolve(2, headroom=0)]),
+        tw.Ensemble(K, experts=[tw.experts.Season(3, cells=2), *advice], max_move=0.3),
+        tw.Ensemble(K, step_scales=(1.0,), experts=[tw.experts.Resolve(2, headroom=0)]),
         tw.LyapunovDescent(K, max_move=0.3),
         tw.LyapunovDescent(K, block=3, calls_per_round=0.3),
         tw.PrimalDual(K, block=2),
@@ -232,7 +232,7 @@ def test_only_calls_that_are_needed_are_made_and_counted():
 
 def test_advice_that_uses_what_is_out_sleeps():
     K = tw.sets.Simplex(3)
-    learner = tw.Ensemble(K, advice=["a", "b"])
+    learner = tw.Ensemble(K, experts=["a", "b"])
     advice = {"a": [0.5, 0.5, 0.0], "b": [0.0, 0.5, 0.5]}
     told = learner.with_info(learner.start(), tw.RoundInfo(advice=advice, unavailable=[2]))
     assert told.upcoming.points[-2] is not None
@@ -242,7 +242,7 @@ def test_advice_that_uses_what_is_out_sleeps():
 @pytest.mark.parametrize("columns", [False, True], ids=["described", "columns"])
 def test_resolving_around_an_outage_is_best_without_the_entry(columns):
     K = tw.sets.Simplex(4)
-    learner = tw.Ensemble(K, advice=[tw.experts.Resolve(headroom=0, columns=columns)])
+    learner = tw.Ensemble(K, experts=[tw.experts.Resolve(headroom=0, columns=columns)])
     loss = tw.functions.Linear(np.tile([0.0, 1.0, 2.0, 3.0], (30, 1)))
     limit = tw.functions.Capacity(np.tile([0.5, 0.6, 1.0, 1.0], (30, 1)))
     *_, played = tw.play(learner, tw.Stream(loss, limit))

@@ -130,8 +130,8 @@ def _done(session: Any, method: str, given: Any) -> Any:
 
 def test_what_is_known_before_a_round_goes_along(url):
     K = tw.sets.Simplex(3)
-    told = {"name": "Ensemble", "advice": ["mine"]}
-    session = tw.Session(tw.Ensemble(K, advice=["mine"]))
+    told = {"name": "Ensemble", "experts": ["mine"]}
+    session = tw.Session(tw.Ensemble(K, experts=["mine"]))
     with fresh(url, {"set": SIMPLEX["set"], "learners": [told]}) as client:
         for t in range(4):
             known = {

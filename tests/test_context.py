@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
+from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape
+from tidewolf.experiments.building import build
+from tidewolf.experiments.keys import learner_keys
+from tidewolf.experiments.toml_tables import Place
 from tidewolf.methods.context.season import duration
-from tidewolf.methods.context.setting import ContextSetting
 
 cells_of = st.integers(1, 12)
 periods = st.one_of(st.integers(1, 400), st.sampled_from(["1s", "15min", "1d", "7d", "2.5h"]))
@@ -196,13 +199,15 @@ def test_weights_that_are_no_shares_are_refused(weights):
 
 
 def test_a_file_says_the_period_of_a_season():
-    check = ContextSetting("A season.")
+    check = learner_keys("Ensemble")["season"].check
     for said in ("1d", 96):
-        assert check(check.build(check.read(said)), "It") == tw.experts.Season(said)
+        assert check.read(said) == said
+        made = build(
+            partial(tw.Ensemble, tw.sets.Simplex(2)),
+            {"season": said, "experts": ("last",)},
+            learner_keys("Ensemble"),
+            Place(None),
+        )
+        assert made.experts == (tw.experts.Season(said), tw.experts.Resolve())
     for other in (True, 1.5, [96], {"period": 96}):
         assert check.read(other) is None
-    kinds = tw.experts.Categories(2)
-    assert check(kinds, "It") is kinds
-    for other in (None, 96, "1d"):
-        with pytest.raises(WrongType, match=r"a context such as context\.Season\(96\)"):
-            check(other, "It")

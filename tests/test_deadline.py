@@ -115,7 +115,7 @@ def unsettled(learner: tw.Ensemble, rounds: int) -> Any:
 
 
 def test_learning_and_settling_are_an_update_to_the_bit() -> None:
-    learner = tw.Ensemble(K, advice=[tw.experts.Resolve(columns=True), Policy()])
+    learner = tw.Ensemble(K, experts=[tw.experts.Resolve(columns=True), Policy()])
     state = unsettled(learner, 4)
     assert not learner.is_committed(state)
     assert learner.save(learner.committed(state)) == learner.save(stepped(learner, 5))
@@ -131,7 +131,7 @@ def test_learning_and_settling_are_an_update_to_the_bit() -> None:
 @pytest.mark.parametrize("name", ["hangs", "fails", "seconds"])
 def test_who_is_not_ready_sleeps_and_the_others_are_heard(name: str) -> None:
     slow = Policy("slow", **{name: 10.0 if name == "seconds" else True})  # type: ignore[arg-type]
-    learner = tw.Ensemble(K, advice=[slow, Policy("quick"), tw.experts.Resolve(headroom=0)])
+    learner = tw.Ensemble(K, experts=[slow, Policy("quick"), tw.experts.Resolve(headroom=0)])
     state, adviser_pool = unsettled(learner, 3), AdviserPool()
     began = time.monotonic()
     heard = adviser_pool.hear(lambda: learner.committed(state), began + 1.0)
@@ -149,7 +149,7 @@ def test_who_is_not_ready_sleeps_and_the_others_are_heard(name: str) -> None:
 
 
 def test_who_still_hangs_is_not_asked_again_until_it_is_back() -> None:
-    learner = tw.Ensemble(K, advice=[Policy("slow", hangs=True), Policy("quick")])
+    learner = tw.Ensemble(K, experts=[Policy("slow", hangs=True), Policy("quick")])
     adviser_pool = AdviserPool()
     for t in range(3):
         state = unsettled(learner, t)
@@ -166,7 +166,7 @@ def test_who_still_hangs_is_not_asked_again_until_it_is_back() -> None:
 
 def test_an_adviser_that_is_asked_again_has_until_the_deadline() -> None:
     slow = Policy("slow", seconds=0.05)
-    learner = tw.Ensemble(K, advice=[Policy("quick", calls=1), slow])
+    learner = tw.Ensemble(K, experts=[Policy("quick", calls=1), slow])
     state = unsettled(learner, 3)
     CALLS.clear()
     assert (
@@ -177,7 +177,7 @@ def test_an_adviser_that_is_asked_again_has_until_the_deadline() -> None:
 
 def test_all_who_are_ready_give_the_bits_of_no_deadline() -> None:
     learner = tw.Ensemble(
-        K, advice=[tw.experts.Resolve(headroom=(0, 1), columns=True), Policy(), "incumbent"]
+        K, experts=[tw.experts.Resolve(headroom=(0, 1), columns=True), Policy(), "incumbent"]
     )
     known = tw.RoundInfo(advice={"incumbent": [1.0, 0.0, 0.0]})
     for t in range(6):
@@ -194,7 +194,7 @@ def _told(learner: tw.Ensemble, state: Any, known: tw.RoundInfo) -> Any:
 
 
 def test_nobody_is_asked_where_all_sleep() -> None:
-    learner = tw.Ensemble(K, advice=[Policy("a"), Policy("b")])
+    learner = tw.Ensemble(K, experts=[Policy("a"), Policy("b")])
     state = unsettled(learner, 2)
     CALLS.clear()
     with asking(lambda name, adviser, args: None):
@@ -217,7 +217,7 @@ def saved(session: tw.Session[Any]) -> bytes:
 @pytest.mark.parametrize("name", ["hangs", "fails", "seconds"])
 def test_a_decision_never_waits_beyond_its_deadline(name: str, waits: bool) -> None:
     slow = Policy("slow", waits=waits, **{name: 10.0 if name == "seconds" else True})  # type: ignore[arg-type]
-    session = tw.Session(tw.Ensemble(K, advice=[slow, Policy("quick")]))
+    session = tw.Session(tw.Ensemble(K, experts=[slow, Policy("quick")]))
     for t in range(4):
         began = time.monotonic()
         x = session.play(time=float(t), deadline=0.05)
@@ -233,7 +233,7 @@ def test_a_decision_never_waits_beyond_its_deadline(name: str, waits: bool) -> N
 
 
 def test_nobody_asleep_means_the_bits_of_no_deadline() -> None:
-    learner = tw.Ensemble(K, advice=[tw.experts.Resolve(columns=True), "incumbent"])
+    learner = tw.Ensemble(K, experts=[tw.experts.Resolve(columns=True), "incumbent"])
     plain, timed = tw.Session(learner), tw.Session(learner)
     for t in range(6):
         known = {"advice": {"incumbent": np.eye(3)[t % 3]}} if t % 2 else {}
@@ -246,7 +246,7 @@ def test_nobody_asleep_means_the_bits_of_no_deadline() -> None:
 
 @pytest.mark.parametrize("every", [1, 3, 100])
 def test_who_slept_sleeps_again_when_the_file_is_opened(tmp_path: Any, every: int) -> None:
-    learner = tw.Ensemble(K, advice=[Policy("slow", hangs=True), Policy("quick")])
+    learner = tw.Ensemble(K, experts=[Policy("slow", hangs=True), Policy("quick")])
     path = tmp_path / "a.db"
     with tw.Session.open(path, learner, snapshot_every=every) as session:
         for t in range(5):
@@ -264,7 +264,7 @@ def test_who_slept_sleeps_again_when_the_file_is_opened(tmp_path: Any, every: in
 
 @pytest.mark.parametrize("every", [1, 100])
 def test_late_rounds_with_deadlines_come_to_the_same_bits_again(tmp_path: Any, every: int) -> None:
-    learner = tw.Ensemble(K, advice=[Policy("slow", hangs=True), tw.experts.Resolve(headroom=0)])
+    learner = tw.Ensemble(K, experts=[Policy("slow", hangs=True), tw.experts.Resolve(headroom=0)])
     path = tmp_path / "a.db"
     with tw.Session.open(path, learner, snapshot_every=every) as session:
         for t in range(6):
@@ -285,7 +285,7 @@ def test_late_rounds_with_deadlines_come_to_the_same_bits_again(tmp_path: Any, e
 
 
 def test_a_session_with_deadlines_saves_without_waiting(tmp_path: Any) -> None:
-    learner = tw.Ensemble(K, advice=[Policy("slow", hangs=True)])
+    learner = tw.Ensemble(K, experts=[Policy("slow", hangs=True)])
     session = tw.Session(learner)
     session.play(deadline=0.02)
     observed(session, 0)
@@ -312,7 +312,7 @@ READS = {
 
 @pytest.mark.parametrize("what", READS)
 def test_nothing_waits_longer_than_the_last_deadline_that_was_given(what: str) -> None:
-    session = tw.Session(tw.Ensemble(K, advice=[Policy("slow", hangs=True), Policy("quick")]))
+    session = tw.Session(tw.Ensemble(K, experts=[Policy("slow", hangs=True), Policy("quick")]))
     for t in range(2):
         session.play(deadline=0.02)
         observed(session, t)
@@ -325,7 +325,7 @@ def test_knowledge_may_follow_where_the_round_was_looked_at_and_somebody_slept(
     tmp_path: Any,
 ) -> None:
     advice = [Policy("slow", hangs=True), Policy("quick"), "incumbent"]
-    learner, path = tw.Ensemble(K, advice=advice), tmp_path / "a.db"
+    learner, path = tw.Ensemble(K, experts=advice), tmp_path / "a.db"
     point = {"incumbent": [1.0, 0.0, 0.0]}
     with tw.Session.open(path, learner) as session:
         session.play(deadline=0.02)
@@ -348,7 +348,7 @@ def test_knowledge_may_follow_where_the_round_was_looked_at_and_somebody_slept(
 def test_an_observation_is_kept_where_an_adviser_of_the_next_round_fails(
     tmp_path: Any, every: int
 ) -> None:
-    learner = tw.Ensemble(K, advice=[Policy("planner", fails_in=3), Policy("quick")])
+    learner = tw.Ensemble(K, experts=[Policy("planner", fails_in=3), Policy("quick")])
     path, memory = tmp_path / "a.db", tw.Session(learner)
     with tw.Session.open(path, learner, snapshot_every=every) as session:
         for t in range(3):
@@ -374,7 +374,7 @@ def test_an_observation_is_kept_where_an_adviser_of_the_next_round_fails(
 
 
 def test_a_session_that_is_opened_where_an_adviser_fails_goes_on(tmp_path: Any) -> None:
-    learner = tw.Ensemble(K, advice=[Policy("planner", fails_in=1)])
+    learner = tw.Ensemble(K, experts=[Policy("planner", fails_in=1)])
     for _ in range(2):
         with tw.Session.open(tmp_path / "a.db", learner) as session:
             if session.rounds == 0:
@@ -389,7 +389,7 @@ def test_a_session_that_is_opened_where_an_adviser_fails_goes_on(tmp_path: Any) 
 @pytest.mark.parametrize("waits", [False, True])
 def test_who_fails_sleeps_however_the_round_is_asked_for(how: Any, waits: bool) -> None:
     policy = Policy("planner", fails_in=3, waits=waits)
-    session = tw.Session(tw.Ensemble(K, advice=[policy, Policy("quick")]))
+    session = tw.Session(tw.Ensemble(K, experts=[policy, Policy("quick")]))
     for t in range(3):
         observed(session, t)
     assert np.isfinite(session.play(**how)).all()
@@ -405,7 +405,7 @@ def test_who_fails_sleeps_however_the_round_is_asked_for(how: Any, waits: bool) 
     ids=["nothing", "no point", "a list", "another shape"],
 )
 def test_who_gives_no_points_sleeps(answer: Any, deadline: float | None) -> None:
-    session = tw.Session(tw.Ensemble(K, advice=[Odd(answer)]))
+    session = tw.Session(tw.Ensemble(K, experts=[Odd(answer)]))
     observed(session, 0)
     assert np.isfinite(session.play(deadline=deadline)).all()
     assert "it gave no" in session.notes[0] or "it proposed what is no" in session.notes[0]
@@ -413,7 +413,7 @@ def test_who_gives_no_points_sleeps(answer: Any, deadline: float | None) -> None
 
 @pytest.mark.parametrize("deadline", [None, 5.0])
 def test_advice_of_a_wrong_shape_is_refused_and_not_slept_over(deadline: float | None) -> None:
-    session = tw.Session(tw.Ensemble(K, advice=["incumbent"]))
+    session = tw.Session(tw.Ensemble(K, experts=["incumbent"]))
     with pytest.raises(InvalidInput, match="shape"):
         session.play(advice={"incumbent": [1.0, 0.0]}, deadline=deadline)
     with pytest.raises(InvalidInput, match="far"):

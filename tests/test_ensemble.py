@@ -203,12 +203,11 @@ def in_losses(learner, state, numbers):
 
 ADVISED = {
     "plain": {},
-    "context": {"context": tw.experts.Season(6, cells=3)},
-    "categories": {"context": tw.experts.Categories(3), "step_scales": (0.3,)},
-    "advice": {"advice": ["a", "b"], "caution": 1.0},
+    "context": {"experts": [tw.experts.Season(6, cells=3)]},
+    "categories": {"experts": [tw.experts.Categories(3)], "step_scales": (0.3,)},
+    "advice": {"experts": ["a", "b"], "caution": 1.0},
     "re-solving": {
-        "advice": [tw.experts.Resolve(headroom=(0.0, 1.0)), "a"],
-        "context": tw.experts.Season(4),
+        "experts": [tw.experts.Season(4), tw.experts.Resolve(headroom=(0.0, 1.0)), "a"],
     },
 }
 
@@ -258,7 +257,7 @@ def wealth(seed, rounds, n, limits=True):
 @settings(max_examples=6)
 def test_by_values_its_sums_are_those_of_the_file(seed, limits):
     K, T = Simplex(4), 25
-    learner = tw.Ensemble(K, context=tw.experts.Categories(3), advice=["a"])
+    learner = tw.Ensemble(K, experts=[tw.experts.Categories(3), "a"])
     stream = with_knowledge(wealth(seed, T, 4, limits), K, seed)
     plain, state = followed(learner, stream, values=True)
     assert in_losses(learner, state, learner.bounds(state)) == pytest.approx(plain.C, abs=1e-9)
@@ -275,7 +274,7 @@ def test_wealth_is_at_least_that_of_the_best_member_over_their_number(seed):
     stream = tw.Stream(LogWealth(np.exp(turns + 0.02 * rng.standard_normal((T, 3)))))
     learner = tw.Ensemble(K)
     run = tw.run(learner, stream)
-    members = learner.experts(run.final_state)
+    members = learner.experts_of(run.final_state)
     assert len(members) == 4
     assert run.losses.sum() <= min(m.loss for m in members) + math.log(4) + 1e-9
     assert all(guard.left <= math.log(4) + 1e-9 for guard in learner.guards(run.final_state))
@@ -288,13 +287,15 @@ def test_wealth_is_at_least_that_of_the_best_member_over_their_number(seed):
 def settings_of(K):
     return [
         tw.Ensemble(K, caution=1.0),
-        tw.Ensemble(K, calls_per_round=0.2, context=tw.experts.Season(5, cells=2)),
-        tw.Ensemble(K, caution=100.0, context=tw.experts.Categories(3), advice=["a"]),
-        tw.Ensemble(K, step_scales=(2.0, 0.1), tolerance=0.5, advice=["a", tw.experts.Resolve()]),
+        tw.Ensemble(K, calls_per_round=0.2, experts=[tw.experts.Season(5, cells=2)]),
+        tw.Ensemble(K, caution=100.0, experts=[tw.experts.Categories(3), "a"]),
+        tw.Ensemble(K, step_scales=(2.0, 0.1), tolerance=0.5, experts=["a", tw.experts.Resolve()]),
         tw.Ensemble(
             K,
-            advice=[tw.experts.Resolve(3, headroom=1.0, columns=True)],
-            context=tw.experts.Season(7, cells=2),
+            experts=[
+                tw.experts.Season(7, cells=2),
+                tw.experts.Resolve(3, headroom=1.0, columns=True),
+            ],
         ),
     ]
 
@@ -322,7 +323,7 @@ def test_no_total_exceeds_its_measured_bound(number, seed, K, kind):
 def test_no_total_exceeds_its_bound_against_policies(seed, K):
     stream, _ = hostile("switching", K, 48, seed)
     context = tw.experts.Season(6, cells=3)
-    learner = tw.Ensemble(K, context=context, caution=3.0)
+    learner = tw.Ensemble(K, experts=[context], caution=3.0)
     run = tw.run(learner, stream)
     best, bound = tw.best_in_hindsight(K, stream, context=context), learner.policy_bound(run)
     assert best.feasible
@@ -345,7 +346,7 @@ def test_seasons_that_exclude_each_other_are_exposed_while_policies_have_a_bound
     """
     K, T, two = Simplex(2), 200, tw.experts.Categories(2)
     stream = turns(T, context=[np.nan] * (T // 2) + [0, 1] * (T // 4))
-    learner = tw.Ensemble(K, context=two)
+    learner = tw.Ensemble(K, experts=[two])
     run = tw.run(learner, stream)
     assert learner.bound(run).violation is None
     assert learner.bound(run).reason == HOPELESS
@@ -358,7 +359,7 @@ def test_seasons_that_exclude_each_other_are_exposed_while_policies_have_a_bound
 
 def test_whom_the_season_helps_keeps_the_limits_of_both():
     K, T, season = Simplex(2), 100, tw.experts.Season(2, cells=2)
-    learner, stream = tw.Ensemble(K, context=season), turns(T)
+    learner, stream = tw.Ensemble(K, experts=[season]), turns(T)
     run, best = tw.run(learner, stream), tw.best_in_hindsight(K, stream, context=season)
     bound = learner.policy_bound(run)
     assert run.losses.sum() - best.lower <= bound.regret
@@ -369,7 +370,7 @@ def test_whom_the_season_helps_keeps_the_limits_of_both():
 def test_where_the_context_is_unknown_by_values_losses_count_where_they_were_played():
     """A sleeping context has no point of its own: slopes are then those at the point played."""
     K = Simplex(3)
-    learner = tw.Ensemble(K, context=tw.experts.Categories(2))
+    learner = tw.Ensemble(K, experts=[tw.experts.Categories(2)])
     state = learner.start()
     part = wealth(0, 1, 3)
     state = learner.update(state, FullInformation(part.losses, part.constraints))
@@ -387,7 +388,7 @@ def test_what_is_measured_stays_below_what_was_promised(K, scales):
         "loss_lipschitz": 1.0,
         "constraint_lipschitz": 1.0,
         "step_scales": scales,
-        "advice": ["a"],
+        "experts": ["a"],
     }
     rng = np.random.default_rng(1)
     C, A = rng.normal(size=(2, T, *K.shape))
@@ -426,7 +427,7 @@ def test_a_promise_is_the_formula_of_its_file():
         calls_per_round=8e4 * T + 4,
         loss_lipschitz=2.0,
         constraint_lipschitz=3.0,
-        advice=["a", "b"],
+        experts=["a", "b"],
     )
     R, D, Lam = K.radius, K.diameter, math.log(6)
     e = 0.01 * R / math.sqrt(T)
@@ -449,8 +450,7 @@ def test_units_of_losses_and_limits_change_no_decision(K):
     stream = with_knowledge(hostile("switching", K, 30, 3)[0], K, 3)
     learner = tw.Ensemble(
         K,
-        context=tw.experts.Season(5, cells=2),
-        advice=["a", tw.experts.Resolve(headroom=(0.0, 2.0))],
+        experts=[tw.experts.Season(5, cells=2), "a", tw.experts.Resolve(headroom=(0.0, 2.0))],
     )
     C, A = stream.losses.C, stream.constraints
     other = tw.Stream(
@@ -468,9 +468,7 @@ def test_units_of_the_ledger_change_no_decision(monkeypatch):
     K = Simplex(4)
     stream = with_knowledge(hostile("hopeless", K, 25, 3)[0], K, 3)
     monkeypatch.setattr(lyapunov, "THETA", 4.0)
-    learner = tw.Ensemble(
-        K, context=tw.experts.Season(5, cells=2), advice=["a", tw.experts.Resolve()]
-    )
+    learner = tw.Ensemble(K, experts=[tw.experts.Season(5, cells=2), "a", tw.experts.Resolve()])
     first, points = tw.run(learner, stream), [played.x for played in tw.play(learner, stream)]
     monkeypatch.setattr(lyapunov, "_STRIDE", 1)
     second, others = tw.run(learner, stream), [played.x for played in tw.play(learner, stream)]
@@ -489,8 +487,14 @@ def run_guards(run):
 def test_names_are_told_apart():
     learner = tw.Ensemble(
         Simplex(3),
-        context=tw.experts.Season(4),
-        advice=["a", tw.experts.Resolve(headroom=0), "a", tw.experts.Resolve(headroom=0), "season"],
+        experts=[
+            tw.experts.Season(4),
+            "a",
+            tw.experts.Resolve(headroom=0),
+            "a",
+            tw.experts.Resolve(headroom=0),
+            "season",
+        ],
     )
     assert learner.names == (
         *(f"descent {scale}" for scale in ("0.03", "0.1", "0.3", "1")),
@@ -503,21 +507,21 @@ def test_names_are_told_apart():
     )
     assert learner.kinds == ("descent",) * 4 + ("context",) + ("advice",) * 5
     run = tw.run(learner, with_knowledge(hostile("switching", Simplex(3), 20, 0)[0], Simplex(3), 0))
-    assert tuple(member.name for member in learner.experts(run.final_state)) == learner.names
+    assert tuple(member.name for member in learner.experts_of(run.final_state)) == learner.names
     assert run.measures.shape == (20, 10)
     assert run.measures.sum(axis=1) == pytest.approx(1.0)
-    mean = [member.mean_weight for member in learner.experts(run.final_state)]
+    mean = [member.mean_weight for member in learner.experts_of(run.final_state)]
     assert run.measures.mean(axis=0) == pytest.approx(mean)
 
 
 def test_what_it_needs_and_reads_is_what_its_members_need():
     K = Simplex(3)
     linear, curved = Linear(np.ones((1, 3))), LogWealth(np.ones((1, 3)))
-    plain = tw.Ensemble(K, advice=["a"])
+    plain = tw.Ensemble(K, experts=["a"])
     assert (plain.needs, plain.reads(linear)) == (FirstOrder, FirstOrder)
     assert plain.reads(curved) is FullInformation
     assert plain.takes == (FirstOrder, FullInformation)
-    solving = tw.Ensemble(K, advice=[tw.experts.Resolve()])
+    solving = tw.Ensemble(K, experts=[tw.experts.Resolve()])
     assert (solving.needs, solving.takes) == (FullInformation, (FullInformation,))
     seen = FirstOrder(np.ones(3), 0.0, np.zeros(3), 2.0, 0.0, 1)
     with pytest.raises(WrongType, match="re-solves with the functions themselves"):
@@ -528,7 +532,7 @@ def test_what_it_needs_and_reads_is_what_its_members_need():
 def test_rounds_that_shared_a_point_come_at_once(advice):
     K = DIAMOND
     stream, _ = hostile("switching", K, 24, 5)
-    learner = tw.Ensemble(K, advice=advice, context=tw.experts.Season(6, cells=2))
+    learner = tw.Ensemble(K, experts=[tw.experts.Season(6, cells=2), *advice])
     state = learner.start()
     paid = 0.0
     for start, stop in ((0, 1), (1, 8), (8, 10), (10, 24)):
@@ -555,7 +559,7 @@ def test_rounds_that_shared_a_point_come_at_once(advice):
 
 
 def test_advice_that_is_absent_sleeps_and_advice_outside_is_brought_in():
-    K, learner = Simplex(3), tw.Ensemble(Simplex(3), advice=["a"], calls_per_round=5.0)
+    K, learner = Simplex(3), tw.Ensemble(Simplex(3), experts=["a"], calls_per_round=5.0)
     session = tw.Session(learner)
     seen = {"loss_gradient": np.array([1.0, 0.0, -1.0]), "constraint_value": -1.0}
     for given_ in (None, {}, {"a": None}, {"a": [np.nan, 0.0, 1.0]}, {"somebody": [1.0, 0.0, 0.0]}):
@@ -564,13 +568,13 @@ def test_advice_that_is_absent_sleeps_and_advice_outside_is_brought_in():
         assert session.state.upcoming.p[-1] == 0.0
         assert K.infeasibility(x) <= 1e-12
         session.observe(**seen)
-    assert learner.experts(session.state)[-1].rounds == 0
+    assert learner.experts_of(session.state)[-1].rounds == 0
     session.play(advice={"a": [0.0, 0.0, 2.0]})
     z = session.state.upcoming.points[-1]
     assert K.infeasibility(z) <= 1e-9
     assert z == pytest.approx([0.0, 0.0, 1.0], abs=1e-2)
     session.observe(**seen)
-    member = learner.experts(session.state)[-1]
+    member = learner.experts_of(session.state)[-1]
     assert (member.rounds, member.outside) == (1, pytest.approx(1.0, abs=1e-2))
     before = learner.save(session.state)
     for wrong, error in (([1.0, 0.0], WrongShape), (np.zeros((3, 1)), WrongShape)):
@@ -586,11 +590,11 @@ def test_advice_is_asked_for_before_the_round_is_shown():
     K, T = Simplex(2), 30
     best = np.eye(2)[np.arange(T) % 2]
     stream = tw.Stream(Linear(1.0 - best), advice={"a": best, "late": np.roll(best, 1, axis=0)})
-    learner = tw.Ensemble(K, advice=["a", "late"])
+    learner = tw.Ensemble(K, experts=["a", "late"])
     run = tw.run(learner, stream)
-    assert [m.loss for m in learner.experts(run.final_state)[-2:]] == [None, None]
-    curved = tw.run(tw.Ensemble(K, advice=["a", "late", tw.experts.Resolve(headroom=0)]), stream)
-    *_, good, late, solved = curved.learner.experts(curved.final_state)
+    assert [m.loss for m in learner.experts_of(run.final_state)[-2:]] == [None, None]
+    curved = tw.run(tw.Ensemble(K, experts=["a", "late", tw.experts.Resolve(headroom=0)]), stream)
+    *_, good, late, solved = curved.learner.experts_of(curved.final_state)
     assert (good.loss, late.loss, solved.loss) == (0.0, T, T - 1)
     assert good.weight > 0.99
     assert run.losses[5:].sum() <= 1.0
@@ -598,7 +602,7 @@ def test_advice_is_asked_for_before_the_round_is_shown():
 
 def test_all_weight_on_an_adviser_that_falls_asleep_is_no_end():
     K = Simplex(3)
-    learner = tw.Ensemble(K, advice=["a"])
+    learner = tw.Ensemble(K, experts=["a"])
     good = np.array([0.0, 0.0, 1.0])
     advice = np.tile(good, (40, 1))
     advice[20:] = np.nan
@@ -613,18 +617,21 @@ def test_all_weight_on_an_adviser_that_falls_asleep_is_no_end():
 # --- states ---------------------------------------------------------------------------------------
 
 SAVED = {
-    "advice": (DIAMOND, {"advice": ["a", tw.experts.Resolve(), tw.experts.Resolve(3)]}),
+    "advice": (DIAMOND, {"experts": ["a", tw.experts.Resolve(), tw.experts.Resolve(3)]}),
     "columns": (
         L2Ball(3),
         {
-            "advice": [tw.experts.Resolve("2h", headroom=1.0), "a"],
-            "context": tw.experts.Season("3h", cells=2),
+            "experts": [
+                tw.experts.Resolve("2h", headroom=1.0),
+                "a",
+                tw.experts.Season("3h", cells=2),
+            ]
         },
     ),
-    "product": (PRODUCTS[2], {"advice": ["a"], "context": tw.experts.Categories(3)}),
-    "shares": (SimplexProduct([2, 3]), {"advice": [tw.experts.Resolve(columns=True)]}),
-    "commodities": (MultiFlow.examples()[0], {"advice": ["a", tw.experts.Resolve(headroom=0)]}),
-    "matrices": (BoundedPSD(2, 1.0), {"advice": ["a"], "step_scales": (0.1, 1.0)}),
+    "product": (PRODUCTS[2], {"experts": ["a", tw.experts.Categories(3)]}),
+    "shares": (SimplexProduct([2, 3]), {"experts": [tw.experts.Resolve(columns=True)]}),
+    "commodities": (MultiFlow.examples()[0], {"experts": ["a", tw.experts.Resolve(headroom=0)]}),
+    "matrices": (BoundedPSD(2, 1.0), {"experts": ["a"], "step_scales": (0.1, 1.0)}),
 }
 
 
@@ -700,7 +707,7 @@ def forgeries():
 @pytest.mark.parametrize("forge", forgeries().values(), ids=forgeries())
 def test_a_state_of_another_hand_is_refused(forge):
     K = Simplex(3)
-    learner = tw.Ensemble(K, context=tw.experts.Season(4), advice=["a", tw.experts.Resolve()])
+    learner = tw.Ensemble(K, experts=[tw.experts.Season(4), "a", tw.experts.Resolve()])
     stream = with_knowledge(hostile("switching", K, 6, 0)[0], K, 0)
     state = tw.run(learner, stream).final_state
     state = learner.with_info(state, tw.RoundInfo(advice={"a": K.center}))
@@ -712,23 +719,24 @@ def test_a_state_of_another_hand_is_refused(forge):
 def test_settings_that_make_no_sense_are_refused_in_a_sentence():
     K = Simplex(3)
     for given_ in (
-        {"advice": [3]},
-        {"advice": 3},
-        {"context": 1.5},
+        {"experts": [3]},
+        {"experts": 3},
+        {"experts": [None]},
+        {"experts": [tw.experts.Season(7), "a", tw.experts.Categories(2)]},
         {"step_scales": ()},
         {"step_scales": (1.0, 1.0)},
         {"step_scales": (-1.0,)},
     ):
         with pytest.raises(TidewolfError, match=r"\.$"):
             tw.Ensemble(K, **given_)
-    assert tw.Ensemble(K, advice=tw.experts.Named("a")) == tw.Ensemble(K, advice=["a"])
-    assert tw.Ensemble(K, advice=tw.experts.Resolve()).advice == (tw.experts.Resolve(),)
+    assert tw.Ensemble(K, experts=tw.experts.Named("a")) == tw.Ensemble(K, experts=["a"])
+    assert tw.Ensemble(K, experts=tw.experts.Resolve()).experts == (tw.experts.Resolve(),)
     with pytest.raises(NotSupported, match="FirstOrder feedback was given"):
-        tw.Session(tw.Ensemble(K, advice=[tw.experts.Resolve()])).observe(
+        tw.Session(tw.Ensemble(K, experts=[tw.experts.Resolve()])).observe(
             loss_gradient=np.ones(3), constraint_value=0.0
         )
     with pytest.raises(InvalidInput):
-        tw.Session(tw.Ensemble(K, context=tw.experts.Categories(2))).play(
+        tw.Session(tw.Ensemble(K, experts=[tw.experts.Categories(2)])).play(
             context=tw.experts.Season(7, cells=2)
         )
 
@@ -740,7 +748,7 @@ def test_by_values_a_member_at_its_minimum_counts_all_the_same():
         np.full((T, 2), 0.5), np.tile([0, 1], (T, 1)), (2,), exp_concavity=0.5
     )
     points = {"corner": np.tile([1.0, 0.0], (T, 1))}
-    learner = tw.Ensemble(Simplex(2), step_scales=(1.0,), advice=["corner"])
+    learner = tw.Ensemble(Simplex(2), step_scales=(1.0,), experts=["corner"])
     run = tw.run(learner, tw.Stream(losses, advice=points))
     assert run.certificate.holds
     assert run.regret[1] <= run.bound.regret + 1e-9
@@ -752,13 +760,13 @@ def test_what_was_known_of_a_round_that_was_not_seen_is_over():
     points[3] = np.nan
     seen = np.array([True, True, False, True, True, True])
     stream = tw.Stream(Linear(np.ones((6, 3))), seen=seen, advice={"mine": points})
-    learner = tw.Ensemble(Simplex(3), advice=["mine"])
+    learner = tw.Ensemble(Simplex(3), experts=["mine"])
     *_, last = tw.play(learner, stream)
-    assert learner.experts(last.state)[-1].rounds == 4
+    assert learner.experts_of(last.state)[-1].rounds == 4
 
 
 def test_a_member_where_the_loss_has_no_value_does_not_stop_the_round():
-    learner = tw.Ensemble(Simplex(3), advice=["mine"])
+    learner = tw.Ensemble(Simplex(3), experts=["mine"])
     session, returns = tw.Session(learner), np.ones(3)
     for t in range(5):
         session.play(advice={"mine": [1.0, 0.0, 0.0]})
@@ -775,7 +783,7 @@ def test_vertices_that_one_adviser_finds_are_candidates_for_the_others():
         time=3600.0 * np.arange(T),
     )
     resolves = [tw.experts.Resolve(data, columns=True) for data in ("last", 2, "3h")]
-    learner = tw.Ensemble(Simplex(6), advice=resolves)
+    learner = tw.Ensemble(Simplex(6), experts=resolves)
     *_, last = tw.play(learner, stream)
     pools = [len(own.pool.vertices) for own in last.state.advisers]
     assert min(pools) >= 5
@@ -789,11 +797,11 @@ def test_the_features_of_a_context_of_ones_own_are_checked():
             return np.array([0, 1]), np.array([1.0, 1.0])
 
     with pytest.raises(InvalidInput, match="of sum 1"):
-        tw.Ensemble(Simplex(2), context=Twice()).start()
+        tw.Ensemble(Simplex(2), experts=[Twice()]).start()
 
 
 def test_names_of_members_are_never_alike():
-    names = tw.Ensemble(Simplex(2), advice=["a", "a", "a (2)"]).names[-3:]
+    names = tw.Ensemble(Simplex(2), experts=["a", "a", "a (2)"]).names[-3:]
     assert len(set(names)) == 3
 
 
@@ -839,7 +847,7 @@ TIED = {
 
 def served(learner, stream):
     """The oracle calls of each expert so far, after each round."""
-    after = [learner.experts(played.state) for played in tw.play(learner, stream)]
+    after = [learner.experts_of(played.state) for played in tw.play(learner, stream)]
     return [[one.calls for one in each] for each in after]
 
 

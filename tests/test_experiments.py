@@ -117,7 +117,7 @@ def test_an_edge_list_and_two_tables_become_a_report_without_python(network, num
 
     K = tw.sets.FlowPolytope.from_edges(LINKS, source="SEA", target="NYC")
     run = tw.run(
-        tw.Ensemble(K, horizon=ROUNDS, advice=[tw.experts.Resolve()]),
+        tw.Ensemble(K, horizon=ROUNDS, experts=[tw.experts.Resolve()]),
         tw.Stream(tw.functions.Linear(numbers[0]), tw.functions.Capacity(numbers[1])),
     )
     rows = parquet.read_table(network / "results" / "rounds.parquet").to_pydict()
@@ -596,7 +596,7 @@ def test_the_commented_file_explains_every_key_and_no_other():
     more = ("problem", "kind", "phase", "horizons", "gaps")
     known = {*File.model_fields, *TABLES, *network, *Outputs.model_fields, *files, *more}
     assert known <= keys
-    settings = {"calls_per_round", "season", "advice"}
+    settings = {"calls_per_round", "season", "experts"}
     assert keys - known == {"cap", "total", *settings, "returns", "A", "b"}
     assert "CappedSimplex" in set_kinds()
     assert max(map(len, text.splitlines())) <= 100
@@ -850,7 +850,7 @@ def test_contexts_and_advice_are_tables_too(network, numbers):
     (network / "incumbent.csv").write_text("\n".join(text) + "\n")
     (network / "kinds.csv").write_text(table(["kind"], np.arange(1.0 * ROUNDS)[:, None] % 2))
     lines = 'context = "kinds.csv"\nadvice = {incumbent = "incumbent.csv"}\n'
-    experiment = load(told(network, lines, 'name = "Ensemble"\nadvice = ["incumbent", "last"]'))
+    experiment = load(told(network, lines, 'name = "Ensemble"\nexperts = ["incumbent", "last"]'))
     stream = experiment.problem(0).stream
     assert stream.context.tolist() == [t % 2 for t in range(ROUNDS)]
     assert np.isnan(stream.advice["incumbent"][4]).sum() == 1
@@ -859,7 +859,7 @@ def test_contexts_and_advice_are_tables_too(network, numbers):
         advice = stream.info(t).advice
         assert advice is None if t == 4 else (advice["incumbent"] == points[t]).all()
     learner = experiment.learner(experiment.entrants()[0], experiment.problem(0), 0)
-    assert [type(adviser) for adviser in learner.advice] == [tw.experts.Named, tw.experts.Resolve]
+    assert [type(adviser) for adviser in learner.advisers] == [tw.experts.Named, tw.experts.Resolve]
     again = experiment.resolved()
     (network / "again.toml").write_text(again.toml())
     assert load("again.toml").stream == again.stream
@@ -882,14 +882,14 @@ def test_a_season_is_a_period(network, said, context):
 
 
 def test_advice_is_the_data_to_solve_with_again(network):
-    (learner,) = made(told(network, learner='name = "Ensemble"\nadvice = ["last", "1d", 96]'))
-    assert learner.advice == tuple(tw.experts.Resolve(data) for data in ("last", "1d", 96))
+    (learner,) = made(told(network, learner='name = "Ensemble"\nexperts = ["last", "1d", 96]'))
+    assert learner.advisers == tuple(tw.experts.Resolve(data) for data in ("last", "1d", 96))
     (network / "again.toml").write_text(load("told.toml").resolved().toml())
     assert made("again.toml") == [learner]
     direct = tw.Ensemble(
         learner.K,
         horizon=ROUNDS,
-        advice=[tw.experts.Resolve("last"), tw.experts.Resolve("1d"), tw.experts.Resolve(96)],
+        experts=[tw.experts.Resolve("last"), tw.experts.Resolve("1d"), tw.experts.Resolve(96)],
     )
     assert learner == direct
 
@@ -897,14 +897,14 @@ def test_advice_is_the_data_to_solve_with_again(network):
 def test_a_sweep_runs_through_seasons_and_advice(network):
     path = told(
         network,
-        learner='name = "Ensemble"\n[sweep]\nseason = ["1d", 5]\nadvice = [["last"], []]\n',
+        learner='name = "Ensemble"\n[sweep]\nseason = ["1d", 5]\nexperts = [["last"], []]\n',
     )
     cells = plan(load(path))
     assert len(cells) == 4
     problem = load(path).problem(0)
     learners_made = [cell.source.learner(cell.entrant, problem, 0) for cell in cells]
     assert {learner.context.period for learner in learners_made} == {"1d", 5}
-    assert sorted(len(learner.advice) for learner in learners_made) == [0, 0, 1, 1]
+    assert sorted(len(learner.advisers) for learner in learners_made) == [0, 0, 1, 1]
 
 
 # who plays where nobody is named
@@ -912,8 +912,8 @@ def test_a_sweep_runs_through_seasons_and_advice(network):
 
 def test_an_ensemble_that_nobody_set_is_told_the_period_and_re_solves():
     for name, settings in {
-        "routing": {"season": 96, "advice": ("last", 96)},
-        "adversarial": {"advice": ("last",)},
+        "routing": {"season": 96, "experts": ("last", 96)},
+        "adversarial": {"experts": ("last",)},
     }.items():
         experiment = replace(Experiment.builtin(name), rounds=2)
         problem = experiment.problem(0)
@@ -936,14 +936,14 @@ def test_a_learner_chosen_by_its_name_is_the_one_that_would_play(tmp_path, monke
         found = json.loads(capsys.readouterr().out)["learners"]
         return {each["name"]: each["settings"] for each in found}
 
-    told = {"season": "1d", "advice": ["last", "1d"]}
+    told = {"season": "1d", "experts": ["last", "1d"]}
     everyone, alone = played("mine.toml"), played("mine.toml", "--learner", "Ensemble")
     assert alone == {"Ensemble": everyone["Ensemble"]}
     assert told.items() <= alone["Ensemble"].items()
     careful = played("mine.toml", "--learner", "Ensemble", "--caution", "3")["Ensemble"]
     assert {**told, "caution": 3.0}.items() <= careful.items()
     builtin = played("routing", "--learner", "Ensemble")["Ensemble"]
-    assert {"season": 96, "advice": ["last", 96]}.items() <= builtin.items()
+    assert {"season": 96, "experts": ["last", 96]}.items() <= builtin.items()
 
 
 def test_a_learner_is_the_files_where_the_file_has_it():
@@ -952,7 +952,7 @@ def test_a_learner_is_the_files_where_the_file_has_it():
     problem = experiment.problem(0)
     chosen = experiment.only(["Ensemble", "SinhaVaze", "Ensemble"])
     first, second = chosen.taken(problem).learners
-    assert (first.name, first.given) == ("Ensemble", {"season": 96, "advice": ("last", 96)})
+    assert (first.name, first.given) == ("Ensemble", {"season": 96, "experts": ("last", 96)})
     assert second == theirs
     assert [cell.entrant for cell in plan(chosen)] == [first, second]
     named = replace(experiment, learners=(Choice("Ensemble"),)).only(["Ensemble"])
@@ -971,8 +971,16 @@ def test_who_refuses_is_told_of_the_three_of_files_and_of_the_six_of_problems():
         assert list(taken.left_out(problem)) == ["Resolve"]
 
 
-def test_an_old_key_is_refused_with_its_new_name(tmp_path):
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("per_limit = true", "per_constraint"),
+        ("advice = []", "experts"),
+        ("context = 9", "experts"),
+    ],
+)
+def test_an_old_key_is_refused_with_its_new_name(tmp_path, old, new):
     path = tmp_path / "old.toml"
-    path.write_text(SMALL + "[[learners]]\nname = 'Ensemble'\nper_limit = true\n")
-    with pytest.raises(InvalidInput, match="per_constraint since"):
+    path.write_text(SMALL + f"[[learners]]\nname = 'Ensemble'\n{old}\n")
+    with pytest.raises(InvalidInput, match=f"{new} since"):
         load(path)

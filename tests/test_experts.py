@@ -21,7 +21,7 @@ PROBLEM = tw.problems.routing(rounds=T)
 
 @pytest.fixture(scope="module")
 def run() -> tw.Run:
-    learner = tw.Ensemble(PROBLEM.K, context=tw.experts.Season(24), advice=["theirs"])
+    learner = tw.Ensemble(PROBLEM.K, experts=[tw.experts.Season(24), "theirs"])
     points = np.repeat(PROBLEM.K.center[None, :], T, axis=0)
     points[:5] = np.nan  # absent at first
     stream = tw.Stream(PROBLEM.stream.losses, PROBLEM.stream.constraints, advice={"theirs": points})
@@ -30,7 +30,7 @@ def run() -> tw.Run:
 
 @pytest.fixture(scope="module")
 def seeing() -> tw.Run:
-    return tw.run(tw.Ensemble(PROBLEM.K, advice=[tw.experts.Resolve(headroom=0)]), PROBLEM.stream)
+    return tw.run(tw.Ensemble(PROBLEM.K, experts=[tw.experts.Resolve(headroom=0)]), PROBLEM.stream)
 
 
 def test_members_are_those_of_the_learner_with_the_weights_they_were_played_with(run):

@@ -24,9 +24,9 @@ from tidewolf.sets import BoundedPSD, FlowPolytope, MultiFlow, Simplex
 EDGES = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t")]
 FLOW = FlowPolytope.from_edges(EDGES, source="s", target="t")
 LEARNERS: dict[str, Learner[Any]] = {
-    "ensemble": tw.Ensemble(FLOW, advice=[tw.experts.Resolve(headroom=(0, 1))]),
+    "ensemble": tw.Ensemble(FLOW, experts=[tw.experts.Resolve(headroom=(0, 1))]),
     "ensemble, season and names": tw.Ensemble(
-        FLOW, context=tw.experts.Season(4, cells=2), advice=["incumbent"], max_move=0.1
+        FLOW, experts=[tw.experts.Season(4, cells=2), "incumbent"], max_move=0.1
     ),
     "ensemble, gradients": tw.Ensemble(Simplex(5)),
     "descent": tw.LyapunovDescent(FLOW),
@@ -80,8 +80,7 @@ def test_what_members_did_and_what_held_them_back_add_up_to_the_move(
     learner = tw.Ensemble(
         Simplex(4),
         step_scales=(0.3, 1.0),
-        context=tw.experts.Categories(2),
-        advice=["incumbent", tw.experts.Resolve(headroom=0)],
+        experts=[tw.experts.Categories(2), "incumbent", tw.experts.Resolve(headroom=0)],
         max_move=cap,
     )
     session, rng = tw.Session(learner), np.random.default_rng(seed)
@@ -113,7 +112,7 @@ def test_what_members_did_and_what_held_them_back_add_up_to_the_move(
 
 
 def test_the_runs_totals_beside_a_member_are_those_of_its_rounds() -> None:
-    learner = tw.Ensemble(Simplex(3), advice=["incumbent", tw.experts.Resolve(headroom=0)])
+    learner = tw.Ensemble(Simplex(3), experts=["incumbent", tw.experts.Resolve(headroom=0)])
     session, rng = tw.Session(learner), np.random.default_rng(3)
     mine, theirs, violation = 0.0, 0.0, 0.0
     for t in range(12):
@@ -245,7 +244,7 @@ def test_a_learner_that_is_replaced_says_what_moved_by_name() -> None:
     rng = np.random.default_rng(9)
     session.observe(costs=rng.random(5), capacities=rng.uniform(0.2, 0.9, 5))
     less = FlowPolytope.from_edges(EDGES[1:2] + EDGES[4:], source="s", target="t")
-    session.migrate(tw.Ensemble(less, advice=[tw.experts.Resolve(headroom=(0, 1))]))
+    session.migrate(tw.Ensemble(less, experts=[tw.experts.Resolve(headroom=(0, 1))]))
     why, x = session.explain(), np.zeros(5)
     x[[1, 4]] = session.play()
     assert why.since == 6
@@ -374,7 +373,7 @@ def test_a_matrix_and_many_commodities_are_explained() -> None:
 
 
 def test_a_member_where_the_loss_has_no_value_is_left_without_one() -> None:
-    session = tw.Session(tw.Ensemble(Simplex(2), advice=["bold"]))
+    session = tw.Session(tw.Ensemble(Simplex(2), experts=["bold"]))
     session.play(advice={"bold": [1.0, 0.0]})
     session.observe(loss=LogWealth.one([1.0, 1.0]))
     session.play(advice={"bold": [0.0, 1.0]})

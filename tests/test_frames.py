@@ -212,7 +212,7 @@ def test_what_has_names_lands_by_name(order, seed):
 def test_gradients_advice_and_what_was_played_go_by_name():
     K = flows()
     x = {"SEA > NYC": 0.75, "SEA > DEN": 0.25, "DEN > NYC": 0.25}
-    by_name, plain = (tw.Session(tw.Ensemble(K, advice=["me"])) for _ in range(2))
+    by_name, plain = (tw.Session(tw.Ensemble(K, experts=["me"])) for _ in range(2))
     array = np.array([0.25, 0.25, 0.75])
     np.testing.assert_array_equal(
         by_name.play(advice={"me": pd.Series(x)}), plain.play(advice={"me": array})

@@ -377,7 +377,7 @@ def test_runs_sessions_and_advice_take_them(tmp_path):
     curved = from_cvxpy(cp.norm(X - A) - cp.sum(cp.entr(X + 1.0)), X, {A: costs})
     run = tw.run(tw.LyapunovDescent(K), tw.Stream(curved, limits))
     assert np.isfinite(run.regret).all()
-    session = tw.Session(tw.Ensemble(K, advice=[tw.experts.Resolve()]))
+    session = tw.Session(tw.Ensemble(K, experts=[tw.experts.Resolve()]))
     for t in range(3):
         session.observe(loss=curved[t : t + 1], constraint=[limits[t : t + 1]])
     assert session.rounds == 3

@@ -491,7 +491,7 @@ class Planner(Adviser):
 @pytest.mark.parametrize("hangs", [True, False])
 def test_advisers_that_hang_or_fail_sleep_and_the_decision_comes(door, hangs):
     made = Description.of(THREE).build()
-    learner = tw.Ensemble(made.K, advice=[Planner(hangs)])
+    learner = tw.Ensemble(made.K, experts=[Planner(hangs)])
     store = door.sessions.store
     store.create("planned", "", Settings("Ensemble").text).result()
     info = store.info("planned")

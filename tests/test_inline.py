@@ -316,4 +316,4 @@ def test_the_whole_body_of_an_example_is_read():
     asked = requested_experiment({key: value for key, value in WHOLE.items() if key not in own})
     assert asked.seed == 3
     assert asked.learner.given["caution"] == 2.0
-    assert asked.decider(asked.reader()).advice[1].data == 2
+    assert asked.decider(asked.reader()).advisers[1].data == 2

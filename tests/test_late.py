@@ -89,7 +89,7 @@ def test_the_loop_is_decided_and_arrived_written_by_hand(seed, learner):
     K = tw.sets.Simplex(3)
     learner = {
         "descent": tw.LyapunovDescent(K, max_move=0.3),
-        "ensemble": tw.Ensemble(K, context=tw.experts.Season(5), advice=[tw.experts.Resolve()]),
+        "ensemble": tw.Ensemble(K, experts=[tw.experts.Season(5), tw.experts.Resolve()]),
         "resolve": tw.baselines.Resolve(K, headroom=1.0),
     }[learner]
     rng = np.random.default_rng(seed)
@@ -141,7 +141,7 @@ def test_rounds_that_are_not_seen_do_not_exist_for_late_feedback_either():
 
 def test_a_recording_goes_on_in_the_middle_with_rounds_pending():
     K = tw.sets.Simplex(3)
-    learner = tw.Ensemble(K, advice=[tw.experts.Resolve()])
+    learner = tw.Ensemble(K, experts=[tw.experts.Resolve()])
     stream = late_stream(LearnerTrial(learner, hostile_stream(K, 26, 1)))
     whole, half = Recording(learner, stream), Recording(learner, stream)
     for _ in whole.advance():
@@ -205,7 +205,7 @@ def test_rounds_of_one_cell_that_arrive_together_stay_within_their_bound():
         tw.functions.Linear([[1.0, 1.0], [-100.0, -100.0]]), arrives=[1, 1], context=[0, 0]
     )
     K = tw.sets.Box([-1.0, -1.0], [1.0, 1.0])
-    run = tw.run(tw.Ensemble(K, context=tw.experts.Categories(2)), stream)
+    run = tw.run(tw.Ensemble(K, experts=[tw.experts.Categories(2)]), stream)
     assert run.regret[1] <= run.bound.regret * (1.0 + 1e-9)
     assert run.bound.regret < 300.0  # losing all that can be lost costs 396
 
@@ -229,7 +229,7 @@ def test_late_batches_with_a_context_stay_within_both_bounds(seed, K):
     context, arrives = tw.experts.Categories(2), np.arange(T) // batch * batch + batch - 1
     cells = np.repeat(rng.integers(2, size=T // batch), batch)
     stream = tw.Stream(tw.functions.Linear(C), arrives=arrives, context=cells)
-    learner = tw.Ensemble(K, context=context)
+    learner = tw.Ensemble(K, experts=[context])
     run, best = tw.run(learner, stream), tw.best_in_hindsight(K, stream, context=context)
     slack = 1e-9 * float(np.abs(C).sum())
     assert run.regret[1] <= run.bound.regret + slack
@@ -385,8 +385,8 @@ SETTINGS = {
     "descent": (tw.LyapunovDescent, {"step_scale": 0.7}, "any"),
     "capped": (tw.LyapunovDescent, {"max_move": 0.05}, "any"),
     "ensemble": (tw.Ensemble, {}, "any"),
-    "resolving": (tw.Ensemble, {"advice": [tw.experts.Resolve()], "max_move": 0.1}, "any"),
-    "season": (tw.Ensemble, {"context": tw.experts.Season(6, cells=3)}, "one by one"),
+    "resolving": (tw.Ensemble, {"experts": [tw.experts.Resolve()], "max_move": 0.1}, "any"),
+    "season": (tw.Ensemble, {"experts": [tw.experts.Season(6, cells=3)]}, "one by one"),
 }
 
 
@@ -400,7 +400,7 @@ def test_the_sums_of_bounds_are_those_of_the_formulas_written_plainly(
     change all the time.
     """
     maker, given_, delays = SETTINGS[kind]
-    if "advice" in given_:
+    if kind == "resolving":
         K = PLAIN[0]
     with pytest.MonkeyPatch.context() as patch:
         if stride:

@@ -85,9 +85,9 @@ def learners(K):
         "in blocks": tw.LyapunovDescent(K, per_constraint=True, block=3, calls_per_round=0.4),
         "cautious": tw.Ensemble(K, per_constraint=True, caution=100.0),
         "seasons": tw.Ensemble(
-            K, per_constraint=True, context=tw.experts.Season(7, cells=2), max_move=0.2
+            K, per_constraint=True, experts=[tw.experts.Season(7, cells=2)], max_move=0.2
         ),
-        "advice": tw.Ensemble(K, per_constraint=True, advice=[tw.experts.Resolve()]),
+        "advice": tw.Ensemble(K, per_constraint=True, experts=[tw.experts.Resolve()]),
     }
 
 
@@ -334,7 +334,7 @@ def test_bounds_hold_with_late_feedback_and_overrides(seed, K):
     late = tw.Stream(stream.losses, stream.constraints, arrives=arrives, played=played)
     for learner in (
         tw.LyapunovDescent(K, per_constraint=True),
-        tw.Ensemble(K, per_constraint=True, advice=[tw.experts.Resolve(headroom=1.0)]),
+        tw.Ensemble(K, per_constraint=True, experts=[tw.experts.Resolve(headroom=1.0)]),
     ):
         run = tw.run(learner, late)
         assert run.certificate.holds, run.certificate.verdict
@@ -426,7 +426,7 @@ def test_with_one_limit_the_weight_is_the_plain_one(seed, K):
     )
     for make in (
         lambda **own: tw.LyapunovDescent(K, **own),
-        lambda **own: tw.Ensemble(K, context=tw.experts.Season(5, cells=2), **own),
+        lambda **own: tw.Ensemble(K, experts=[tw.experts.Season(5, cells=2)], **own),
     ):
         plain = tw.run(make(), stream)
         for other in (stream, single):

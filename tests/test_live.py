@@ -51,7 +51,7 @@ capacities = "capacities.csv"
 [[learners]]
 name = "Ensemble"
 season = "1d"
-advice = ["last"]
+experts = ["last"]
 """
 ROUNDS = 20
 RNG = np.random.default_rng(7)
@@ -728,11 +728,11 @@ def test_who_decides_is_the_first_that_is_named_or_ensemble(network: Path) -> No
     experiment = tw.experiments.load(network)
     K = RoundReader(experiment).K
     assert live_learner(experiment, K) == tw.Ensemble(
-        K, context=tw.experts.Season("1d"), advice=[tw.experts.Resolve()]
+        K, experts=[tw.experts.Season("1d"), tw.experts.Resolve()]
     )
     network.write_text(NETWORK.partition("[[learners]]")[0])
     assert live_learner(tw.experiments.load(network), K) == tw.Ensemble(
-        K, advice=[tw.experts.Resolve()]
+        K, experts=[tw.experts.Resolve()]
     )
     caution = "caution = 3.0\n" + NETWORK.partition("[[learners]]")[0]
     network.write_text(caution + '[[learners]]\nname = "LyapunovDescent"\n')
@@ -815,9 +815,9 @@ def test_advice_and_context_are_of_the_decision_that_follows(tmp_path: Path) -> 
     file = tmp_path / "two.toml"
     file.write_text(
         '[set]\nkind = "Simplex"\nn = 2\n[stream]\ncosts = "costs.csv"\n[[learners]]\n'
-        'name = "Ensemble"\nadvice = ["incumbent"]\n[stream.advice]\nincumbent = "i.csv"\n'
+        'name = "Ensemble"\nexperts = ["incumbent"]\n[stream.advice]\nincumbent = "i.csv"\n'
     )
-    learner = tw.Ensemble(tw.sets.Simplex(2), advice=["incumbent"])
+    learner = tw.Ensemble(tw.sets.Simplex(2), experts=["incumbent"])
     session = tw.Session(learner)
     with runner(file) as one:
         assert one.learner == learner

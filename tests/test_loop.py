@@ -406,7 +406,7 @@ def test_a_learner_of_ones_own_need_not_speak_of_what_is_known():
     assert learner.acts(learner.start(), 2, info=known).shape == (2, 4)
     state = learner.start()
     assert learner.with_info(state, known) is state
-    assert (learner.experts(state), learner.solves(state)) == ((), 0)
+    assert (learner.experts_of(state), learner.solves(state)) == ((), 0)
     assert learner.reads(STREAM.losses) is FirstOrder
     for bad in (3.0, (3.0, None, None, None, None), {"time": 3.0}, None):
         with pytest.raises(WrongType, match="What is known before a round is a Known"):
@@ -480,7 +480,7 @@ def test_what_is_known_before_a_round_comes_along():
         unavailable=[[t % 3] if t % 5 == 4 else None for t in range(rounds)],
         played=np.where(np.arange(rounds)[:, None] == 3, 0.25, np.nan) * np.ones(4),
     )
-    learner = tw.Ensemble(K, context=tw.experts.Season("1d"), advice=["mine"])
+    learner = tw.Ensemble(K, experts=[tw.experts.Season("1d"), "mine"])
     named = [
         {
             "costs": stream.losses.C[t],
@@ -504,7 +504,7 @@ def test_what_was_known_of_a_round_that_was_not_seen_is_over():
     stream = tw.Stream(
         STREAM.losses[:4], STREAM.constraints[:4], seen=np.arange(4) != 1, advice={"mine": rows}
     )
-    learner = tw.Ensemble(Simplex(4), advice=["mine"])
+    learner = tw.Ensemble(Simplex(4), experts=["mine"])
     cut = (stream[t : t + 1] for t in range(4))
     require_same(tw.play(learner, cut), tw.play(learner, stream))
 

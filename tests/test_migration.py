@@ -53,7 +53,7 @@ def learners(K, kind):
         "descent": lambda: tw.LyapunovDescent(K),
         "blocks": lambda: tw.LyapunovDescent(K, block=3, step_scale=0.3),
         "bare": lambda: tw.Ensemble(K, calls_per_round=0.4),
-        "everything": lambda: tw.Ensemble(K, context=season, advice=re_solving),
+        "everything": lambda: tw.Ensemble(K, experts=[season, *re_solving]),
     }[kind]()
 
 
@@ -308,7 +308,7 @@ def test_members_go_on_by_name_and_new_ones_have_the_part_of_one():
     rng = np.random.default_rng(4)
     K = network(rng)
     stream, season = rounds_on(K, 40, rng), tw.experts.Season(9, cells=3)
-    old = tw.Ensemble(K, context=season, advice=[tw.experts.Resolve(headroom=(0,)), "desk"])
+    old = tw.Ensemble(K, experts=[season, tw.experts.Resolve(headroom=(0,)), "desk"])
     told = Told(old)
     told.through(stream)
     state = told.session.state
@@ -316,8 +316,12 @@ def test_members_go_on_by_name_and_new_ones_have_the_part_of_one():
         K,
         caution=20.0,
         step_scales=(0.1, 1.0, 3.0),
-        context=tw.experts.Season(9, cells=5),
-        advice=["desk", tw.experts.Resolve(headroom=(0,)), tw.experts.Resolve(2, headroom=(0,))],
+        experts=[
+            tw.experts.Season(9, cells=5),
+            "desk",
+            tw.experts.Resolve(headroom=(0,)),
+            tw.experts.Resolve(2, headroom=(0,)),
+        ],
     )
     after = new.migrated(state, old)
     mean = np.mean([state.pool.x(4 + j) for j in range(3)], axis=0)
@@ -346,12 +350,12 @@ def test_members_go_on_by_name_and_new_ones_have_the_part_of_one():
 
 def test_re_solving_keeps_the_headroom_of_links_that_stay():
     K = flows([(0, 1), (1, 5), (0, 5)])
-    session = tw.Session(tw.Ensemble(K, advice=[tw.experts.Resolve(headroom=(2,))]))
+    session = tw.Session(tw.Ensemble(K, experts=[tw.experts.Resolve(headroom=(2,))]))
     for t in range(10):
         session.observe(costs=[1.0, 0.0, 2.0], capacities=[0.5 + 0.1 * (t % 2), 1.0, 1.0])
     (before,) = session.state.advisers
     more = flows([(0, 5), (0, 2), (2, 5), (0, 1), (1, 5)])
-    session.migrate(tw.Ensemble(more, advice=[tw.experts.Resolve(headroom=(2,))]))
+    session.migrate(tw.Ensemble(more, experts=[tw.experts.Resolve(headroom=(2,))]))
     (after,) = session.state.advisers
     assert after.drops.mean2[3] == before.drops.mean2[0] > 0.0
     assert after.drops.counted == before.drops.counted
@@ -400,13 +404,13 @@ def test_what_cannot_go_on_is_refused_in_a_sentence_and_changes_nothing():
 
 def test_what_was_told_of_the_round_that_stands_may_be_told_anew():
     K = flows([(0, 1), (1, 5), (0, 5)])
-    session = tw.Session(tw.Ensemble(K, advice=["desk"]))
+    session = tw.Session(tw.Ensemble(K, experts=["desk"]))
     session.play(advice={"desk": [1.0, 1.0, 0.0]})
     with pytest.raises(InvalidInput):
         session.play(advice={"desk": [0.0, 0.0, 1.0]})
     x = session.play()
     more = flows([(0, 5), (0, 1), (1, 5), (0, 2), (2, 5)])
-    session.migrate(tw.Ensemble(more, advice=["desk"]))
+    session.migrate(tw.Ensemble(more, experts=["desk"]))
     assert np.allclose(session.learner.act(session.state), [x[2], x[0], x[1], 0.0, 0.0])
     again = session.play(advice={"desk": [0.0, 0.0, 0.0, 1.0, 1.0]})
     assert again[3] > 0.1

@@ -204,7 +204,7 @@ def test_learners_play_it(given_, paths):
     capacities = network.unit * (0.4 + rng.random((12, len(BOTH_WAYS))))
     stream = tw.Stream(network.losses(costs), network.limits(capacities))
     for learner in (
-        tw.Ensemble(network.K, advice=[tw.experts.Resolve()]),
+        tw.Ensemble(network.K, experts=[tw.experts.Resolve()]),
         tw.baselines.SinhaVaze(network.K),
     ):
         run = tw.run(learner, stream)

@@ -98,7 +98,7 @@ def made(kind: str, K: Any, per_constraint: bool, capped: bool) -> Any:
         return tw.Ensemble(K, step_scales=(0.3, 1.0), **how)
     advice = ["a", Server(), tw.experts.Resolve(headroom=(0, 2))]
     return tw.Ensemble(
-        K, step_scales=(0.3, 1.0), context=tw.experts.Season(5, cells=2), advice=advice, **how
+        K, step_scales=(0.3, 1.0), experts=[tw.experts.Season(5, cells=2), *advice], **how
     )
 
 
@@ -468,7 +468,7 @@ def test_moves_are_from_what_overrode_the_newest_round_also_on_a_deadline():
 def test_who_hangs_holds_up_nobody_who_looks():
     gate = threading.Event()
     try:
-        session = tw.Session(tw.Ensemble(NETWORKS[0], advice=[Hangs(gate=gate)]))
+        session = tw.Session(tw.Ensemble(NETWORKS[0], experts=[Hangs(gate=gate)]))
         session.play(deadline=0.02)
         session.observe(costs=np.ones(5))
         assert session.notes == (
@@ -476,7 +476,7 @@ def test_who_hangs_holds_up_nobody_who_looks():
         )
         assert "1 rounds" in repr(session)
         assert (session.oracle_calls, session.overrides.rounds) == (1, 0)
-        session.migrate(tw.Ensemble(NETWORKS[1], advice=[Hangs(gate=gate)]))
+        session.migrate(tw.Ensemble(NETWORKS[1], experts=[Hangs(gate=gate)]))
         assert session.play(deadline=0.02).shape == (7,)
     finally:
         gate.set()
@@ -534,7 +534,7 @@ def test_rounding_at_the_only_point_is_no_breach(learner, per_constraint):
 
 def test_headroom_is_that_of_decisions_though_the_next_round_is_settled_in_between():
     """Room falls by 0.01 a round; data that is 3 rounds old lacks 0.03."""
-    session = tw.Session(tw.Ensemble(tw.sets.Simplex(2), advice=[tw.experts.Resolve()]))
+    session = tw.Session(tw.Ensemble(tw.sets.Simplex(2), experts=[tw.experts.Resolve()]))
     for t in range(24):
         session.play(round=t)
         if t >= 2:

@@ -118,7 +118,7 @@ BOTH = 'costs = "costs.csv"\ncapacities = "capacities.csv"\n'
 
 
 def experiment(ends: str = ENDS, stream: str = BOTH, rest: str = "") -> None:
-    learners = '[[learners]]\nname = "Ensemble"\nadvice = ["last"]\n'
+    learners = '[[learners]]\nname = "Ensemble"\nexperts = ["last"]\n'
     Path("network.toml").write_text(
         f'[set]\ngraph = "links.csv"\n{ends}[stream]\n{stream}{rest}{learners}'
     )
@@ -542,5 +542,5 @@ def test_the_networks_file_explains_every_key_and_no_other() -> None:
     known = {*File.model_fields, *kind_keys(Network), *stream, *Outputs.model_fields}
     known |= {*settings_of(FileFormat), "horizons"}
     assert known <= keys
-    assert keys - known == {"season", "calls_per_round", "headroom"}
+    assert keys - known == {"season", "experts", "calls_per_round", "headroom"}
     assert max(map(len, text.splitlines())) <= 100

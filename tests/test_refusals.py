@@ -41,7 +41,7 @@ SESSIONS = {
     "simplex": {"set": SIMPLEX, "learners": [{"name": "LyapunovDescent"}]},
     "ensemble": {
         "set": SIMPLEX,
-        "learners": [{"name": "Ensemble", "advice": ["mine"], "season": 4}],
+        "learners": [{"name": "Ensemble", "experts": ["mine"], "season": 4}],
     },
     "values": {"set": {"kind": "L2Ball", "n": 3}, "rounds": 9, "learners": ["BanditPrimalDual"]},
     "network": {

@@ -895,9 +895,7 @@ def test_a_session_tells_what_the_learner_reads_of_such_losses():
 def test_a_session_plays_what_a_run_plays_with_the_same_knowledge():
     K, T = Simplex(3), 30
     rng = np.random.default_rng(5)
-    learner = tw.Ensemble(
-        K, context=tw.experts.Season("6h", cells=3), advice=["a", tw.experts.Resolve()]
-    )
+    learner = tw.Ensemble(K, experts=[tw.experts.Season("6h", cells=3), "a", tw.experts.Resolve()])
     stream = tw.Stream(
         tw.functions.Linear(rng.standard_normal((T, 3))),
         Capacity(rng.uniform(0.3, 0.9, (T, 3))),

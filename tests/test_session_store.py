@@ -31,7 +31,7 @@ from tidewolf.storage.database import SQLite
 from tidewolf.storage.session_store import Round
 
 K = tw.sets.Simplex(4)
-LEARNERS = {"LyapunovDescent": tw.LyapunovDescent(K), "Ensemble": tw.Ensemble(K, advice=["last"])}
+LEARNERS = {"LyapunovDescent": tw.LyapunovDescent(K), "Ensemble": tw.Ensemble(K, experts=["last"])}
 COSTS = np.random.default_rng(5).random((60, 4))
 LIMITS = np.full(4, 0.4)
 

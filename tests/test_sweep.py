@@ -722,7 +722,7 @@ def test_where_nobody_is_named_learners_are_those_of_a_run(file):
     file.write_text(FILE[: FILE.index("[[learners]]")])
     cells = plan(load(file), knobs={"caution": [1.0, 10.0]})
     assert {cell.entrant.name for cell in cells} == {"Ensemble", "SinhaVaze", "Resolve"}
-    assert [cell.entrant.given["advice"] for cell in cells if cell.entrant.name == "Ensemble"] == [
+    assert [cell.entrant.given["experts"] for cell in cells if cell.entrant.name == "Ensemble"] == [
         ("last",)
     ] * 4, "two cautions, two seeds"
 

@@ -79,7 +79,7 @@ def test_a_file_that_names_nobody_is_played_by_the_usual_ones(file):
     assert list(played) == ["Ensemble", "SinhaVaze", "Resolve"]
     assert [match.entry.caution for match in played["Ensemble"]] == list(CAUTIONS)
     assert [match.entry.headroom for match in played["Resolve"]] == list(HEADROOMS)
-    assert played["Ensemble"][0].cell.entrant.given["advice"] == ("last",), "as run would have it"
+    assert played["Ensemble"][0].cell.entrant.given["experts"] == ("last",), "as run would have it"
     usual = {name: [m.entry for m in found if m.entry.default] for name, found in played.items()}
     assert [(e.caution, e.headroom) for (e,) in usual.values()] == [
         (10.0, None),
@@ -92,11 +92,11 @@ def test_the_learners_of_a_file_are_its_own_and_so_is_what_is_marked(file):
     file.write_text(
         NETWORK
         + '[[learners]]\nname = "Ensemble"\ncaution = 7\n'
-        + '[[learners]]\nname = "Ensemble"\nadvice = ["last"]\n[[learners]]\nname = "PrimalDual"\n'
+        + '[[learners]]\nname = "Ensemble"\nexperts = ["last"]\n[[learners]]\nname = "PrimalDual"\n'
     )
     matches = plan([load(file)])
     labels = list(dict.fromkeys(match.entry.learner for match in matches))
-    assert labels == ["Ensemble", "Ensemble (advice last)", "PrimalDual"]
+    assert labels == ["Ensemble", "Ensemble (experts last)", "PrimalDual"]
     first = [match.entry for match in matches if match.entry.learner == labels[0]]
     assert [e.caution for e in first] == sorted([*CAUTIONS, 7.0])
     assert [e.caution for e in first if e.default] == [7.0]
@@ -132,7 +132,7 @@ def test_the_numbers_are_those_of_single_runs(file, tmp_path):
     experiment = load(file)
     problem = experiment.problem(0)
     learner = experiment.learner(
-        Choice.of("Ensemble", {"caution": 3.0, "advice": ["last"]}), problem, 0
+        Choice.of("Ensemble", {"caution": 3.0, "experts": ["last"]}), problem, 0
     )
     run = tw.run(learner, problem.stream)
     (entry,) = [e for e in found.entries if (e.learner, e.caution) == ("Ensemble", 3.0)]

@@ -29,7 +29,7 @@ T = 40
 def run() -> tw.Run:
     problem = tw.problems.routing(rounds=T)
     learner = tw.Ensemble(
-        problem.K, context=tw.experts.Season(10), advice=["one", "two <b>", "three", "four"]
+        problem.K, experts=[tw.experts.Season(10), "one", "two <b>", "three", "four"]
     )
     points = np.repeat(problem.K.center[None, :], T, axis=0)
     advice = dict.fromkeys(("one", "two <b>", "three", "four"), points)

@@ -319,7 +319,7 @@ class OnlineAllocator(_Estimator):
     @property
     def experts_(self) -> Experts:
         """Whom the learner mixed; prints as a table."""
-        return Experts(self.session_.learner.experts(self.session_.state))
+        return Experts(self.session_.learner.experts_of(self.session_.state))
 
     @property
     def needs_previous_weights(self) -> bool:

@@ -19,7 +19,12 @@ ARROW = re.compile(r"\s*(?:->|>|\u2192)\s*")
 """What stands between the ends of a link, in any spelling."""
 MOST_SEARCHED = 5000
 """Names that are held against one that is unknown; beyond them likeness takes too long."""
-RENAMED = {"per_limit": "per_constraint", "members": "experts"}
+RENAMED = {
+    "per_limit": "per_constraint",
+    "members": "experts",
+    "advice": "experts",
+    "context": "experts",
+}
 """Keys of files and ends of addresses before 0.3, and their names now."""
 
 

@@ -158,7 +158,7 @@ class Run(Record):
         """Whom the learner mixed, one row each, with what the run may have lost to it; none for a
         learner that holds one point alone. Prints as a table.
         """
-        return Experts(self.learner.experts(self.final_state))
+        return Experts(self.learner.experts_of(self.final_state))
 
     @cached_property
     def limit_names(self) -> tuple[str, ...]:

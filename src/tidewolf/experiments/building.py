@@ -26,6 +26,7 @@ from tidewolf.experiments.keys import (
 )
 from tidewolf.experiments.toml_tables import Place, with_location
 from tidewolf.files import Table, file_of, read_table
+from tidewolf.methods.context import Season
 
 Reader: TypeAlias = Callable[[Path, Place], NDArray]
 
@@ -85,6 +86,8 @@ def build(
         for key, value in given.items()
     }
     try:
+        if "season" in values:
+            values["experts"] = (Season(values.pop("season")), *values.get("experts", ()))
         return make(**values)
     except TidewolfError as error:
         raise with_location(error, place, known) from None

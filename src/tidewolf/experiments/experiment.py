@@ -497,8 +497,8 @@ def _with_season(choice: Choice, problem: Problem) -> Choice:
         return choice
     period = problem.period if problem.period is not None else _days(problem)
     if period is None:
-        return Choice.of(choice.name, {"advice": ["last"]})
-    return Choice.of(choice.name, {"season": period, "advice": ["last", period]})
+        return Choice.of(choice.name, {"experts": ["last"]})
+    return Choice.of(choice.name, {"season": period, "experts": ["last", period]})
 
 
 def _days(problem: Problem) -> str | None:

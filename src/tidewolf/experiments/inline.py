@@ -53,7 +53,7 @@ from tidewolf.experiments.toml_tables import (
 from tidewolf.methods.base import Learner
 from tidewolf.networks import Network
 
-USUAL = Choice.of("Ensemble", {"advice": ["last"]})
+USUAL = Choice.of("Ensemble", {"experts": ["last"]})
 """Who decides where nobody is named."""
 NO_FILES = "a request names no files: give the rows themselves"
 DEEPEST = 24

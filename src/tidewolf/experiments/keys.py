@@ -36,6 +36,7 @@ from tidewolf.core.settings import (
     settings_of,
 )
 from tidewolf.experiments.choice import Choice
+from tidewolf.methods.context.season import PeriodSetting
 from tidewolf.networks import Network
 from tidewolf.networks.tunnels import LinkRows
 from tidewolf.sets import ConvexSet
@@ -75,6 +76,10 @@ _ONE_FLOW = (
 """What a file may say of one flow from a source to a target, beside what the set declares."""
 
 
+_SEASON = key("season", PeriodSetting("The period of a `Season` that is added to the experts."))
+"""What a file may say of an Ensemble, beside what it declares."""
+
+
 class Inner(NamedTuple):
     """What a setting is made of: things that a file describes by tables of their own."""
 
@@ -102,8 +107,9 @@ def takes_a_set(problem: str) -> bool:
 
 
 def learner_keys(name: str) -> dict[str, Setting]:
-    """The settings of a learner or rival that a file can give."""
-    return keys_of(learner_named(name), "K")
+    """The settings of a learner or baseline that a file can give."""
+    known = keys_of(learner_named(name), "K")
+    return known | ({"season": _SEASON} if "experts" in known else {})
 
 
 @cache

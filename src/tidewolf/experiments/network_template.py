@@ -119,7 +119,7 @@ capacities = "{data}/capacities.csv"
 # context = "kinds.csv"         # what kind of round each is, where that is known before it
 # advice = {{incumbent = "decisions.csv"}}
 #                               # what others would have decided, in columns as decisions have; a
-#                               # learner listens where its advice names it
+#                               # learner uses it if its experts name it
 
 
 # How text is written in CSV files, where not with commas, points and UTF-8 (a file that does not
@@ -136,9 +136,9 @@ capacities = "{data}/capacities.csv"
 # Ensemble beside SinhaVaze and Resolve. The first one's decisions are decisions.csv.
 
 [[learners]]
-name = "Ensemble"               # mixes descent at several steps, a season and advice
+name = "Ensemble"               # mixes descent at several steps, a season and other experts
 season = "1d"                   # what comes again; or a number of rounds
-advice = ["last", "1d"]         # re-solve with the last round's data, and with those of a day ago,
+experts = ["last", "1d"]        # re-solve with the last round's data, and with those of a day ago,
 #                               # at several sizes of headroom; or a name of [stream] advice
 # caution = 10.0                # here for this learner alone
 # calls_per_round = 1.0         # how often the set may be asked, on average

@@ -113,7 +113,7 @@ def require_modest_learner(given: Mapping[str, Any], entries: int, place: Place)
     place : Place
         Where they are said.
     """
-    for name in ("step_scales", "advice"):
+    for name in ("step_scales", "experts"):
         count = len(given[name]) if isinstance(given.get(name), tuple) else 0
         if count > MOST_EXPERTS:
             raise InvalidInput(
@@ -125,7 +125,7 @@ def require_modest_learner(given: Mapping[str, Any], entries: int, place: Place)
             f"{place.within('calls_per_round').words()}calls_per_round is {calls:g}; here it may "
             f"be at most {MOST_CALLS:,}."
         )
-    for name in ("advice", "data", "window", "block"):
+    for name in ("experts", "data", "window", "block"):
         said = given.get(name, ())
         for back in said if isinstance(said, tuple) else (said,):
             if isinstance(back, int) and back * max(1, entries) > MOST_KEPT:

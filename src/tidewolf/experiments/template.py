@@ -105,8 +105,8 @@ seeds = [0]                     # one run a seed; of everything random
 # Where a file names none, the first two and Resolve, without who refuses the problem.
 
 [[learners]]
-name = "Ensemble"               # mixes descent at several steps, a season and advice
-advice = ["last"]               # who proposes decisions: "last" re-solves with the last round's
+name = "Ensemble"               # mixes descent at several steps, a season and other experts
+experts = ["last"]              # what proposes decisions: "last" re-solves with the last round's
 #                               # data; a number of rounds, or "1d" with times, with data that old;
 #                               # or a name of [stream] advice
 # season = 96                   # what comes again: so many rounds, or "1d" with times

@@ -122,7 +122,7 @@ def _explained(
     if newest is not None and feedback is not None and last is not None:
         news = newest.unlike(LastRound(K, feedback, name, gradients=True), x, last)
     experts, held_back, overridden = _experts(learner, stood, before, last, newest, name)
-    whole = next((one for one in learner.experts(state) if one.rounds == state.t), None)
+    whole = next((one for one in learner.experts_of(state) if one.rounds == state.t), None)
     unknown: tuple[str, ...] = ()
     if before is None and stood.round:
         what = "what" if since is None else "who"
@@ -198,7 +198,7 @@ def _experts(
     """
     now = learner.proposals(stood.state, stood.round)
     then = () if before is None else learner.proposals(before.state, before.round)
-    info = learner.experts(stood.state) or (None,) * len(now)
+    info = learner.experts_of(stood.state) or (None,) * len(now)
     x = to_numpy(stood.x(learner))
     x_before = x if before is None else to_numpy(before.x(learner))
     x_last = x_before if last is None or before is None else to_numpy(last)

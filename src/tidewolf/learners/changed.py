@@ -57,7 +57,7 @@ def migrated(new: Ensemble, state: State, old: Ensemble) -> State:
     lost = len(moved) - len(pending)
     fixed = old.bound_of(state)
     policy = fixed if old.context is None else old.policy_bound_of(state)
-    untouched = found.pool is state.pool and new.advice == old.advice
+    untouched = found.pool is state.pool and new.advisers == old.advisers
     after = state._replace(
         pool=found.pool,
         descents=descents,
@@ -239,8 +239,8 @@ def _accounts(accounts: Accounts, experts: _Names, unit: float) -> Accounts:
 
 def _advisers(move: Move, new: Ensemble, state: State, old: Ensemble) -> tuple[Any, ...]:
     """What each adviser remembers of the set as it is now."""
-    known, found = list(zip(old.advice, state.advisers, strict=True)), []
-    for adviser in new.advice:
+    known, found = list(zip(old.advisers, state.advisers, strict=True)), []
+    for adviser in new.advisers:
         own = [remembered for one, remembered in known if one == adviser]
         if not own:
             found.append(adviser.start(new.K))

@@ -76,7 +76,7 @@ from tidewolf.methods import compiled_experts as experts
 from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.advice.asking import proposals_of
 from tidewolf.methods.advice.base import Adviser, Proposals
-from tidewolf.methods.advice.setting import AdviceSetting
+from tidewolf.methods.advice.setting import ExpertsSetting
 from tidewolf.methods.available import entries_out, restricted, uses
 from tidewolf.methods.base import (
     Bound,
@@ -93,7 +93,6 @@ from tidewolf.methods.clock import add_sums
 from tidewolf.methods.compiled_experts import CompiledExperts
 from tidewolf.methods.compiled_rounds import compiled_descent
 from tidewolf.methods.context import Context, Season
-from tidewolf.methods.context.setting import ContextSetting
 from tidewolf.methods.descent import price_at_most
 from tidewolf.methods.expert_feedback import ExpertFeedback, PlayedRound, by_gradients, by_values
 from tidewolf.methods.late import (
@@ -209,7 +208,7 @@ class State(NamedTuple):
 @takes_start
 @dataclass(frozen=True, eq=False, repr=False)
 class Ensemble(Learner[State]):
-    """Descent at several step scales, a context and advice, mixed: the learner to start with.
+    """Mix descents at several step scales with experts of yours: the learner to start with.
 
     Parameters
     ----------
@@ -226,12 +225,10 @@ class Ensemble(Learner[State]):
     step_scales : tuple of float, default (0.03, 0.1, 0.3, 1.0)
         The sizes of the steps that descent is tried at, each a member: 1 is the step that
         theory has for the worst case.
-    context : Context, optional
-        What is known of a round before it that a policy may depend on, such as the time of day:
-        a member that learns a point for each of its cells. None: no such member.
-    advice : tuple of Adviser, default ()
-        Who proposes points before a round, each a member: advisers such as `advice.Resolve()`,
-        or names of points that are given with the round.
+    experts : tuple of Adviser or Context, default ()
+        What is mixed with the descents: advisers such as `experts.Resolve()`, names of points
+        that are given with the round, and at most one context such as `experts.Season(96)`,
+        which learns a point for each of its cells.
     start_at : array, optional
         The member of the set that is played first, such as what is installed now; may be given
         as `start`. None: the set's center.
@@ -259,7 +256,7 @@ class Ensemble(Learner[State]):
     >>> K = tw.sets.Simplex(3)
     >>> losses = tw.functions.Linear(np.tile([2.0, 1.0, 0.0], (300, 1)))
     >>> limits = tw.functions.Affine(np.tile([0.0, 0.0, 1.0], (300, 1)), np.full(300, 0.5))
-    >>> run = tw.run(tw.Ensemble(K, advice=[tw.experts.Resolve()]), tw.Stream(losses, limits))
+    >>> run = tw.run(tw.Ensemble(K, experts=[tw.experts.Resolve()]), tw.Stream(losses, limits))
     >>> np.round(run.learner.act(run.final_state), 1)
     array([0. , 0.5, 0.5])
     >>> bool(run.oracle_calls <= 300)
@@ -280,18 +277,12 @@ class Ensemble(Learner[State]):
             "theory has for the worst case."
         ),
     ] = (0.03, 0.1, 0.3, 1.0)
-    context: Annotated[
-        Context | None,
-        ContextSetting(
-            "What is known of a round before it that a policy may depend on, such as the time of "
-            "day: a member that learns a point for each of its cells. None: no such member."
-        ),
-    ] = None
-    advice: Annotated[
-        tuple[Adviser, ...],
-        AdviceSetting(
-            "Who proposes points before a round, each a member: advisers such as "
-            "`advice.Resolve()`, or names of points that are given with the round."
+    experts: Annotated[
+        tuple[Adviser | Context, ...],
+        ExpertsSetting(
+            "What is mixed with the descents: advisers such as `experts.Resolve()`, names of "
+            "points that are given with the round, and at most one context such as "
+            "`experts.Season(96)`, which learns a point for each of its cells."
         ),
     ] = ()
     start_at: StartAt = None
@@ -316,15 +307,25 @@ class Ensemble(Learner[State]):
 
     @cached_property
     def _wants_functions(self) -> bool:
-        return any(adviser.needs_functions for adviser in self.advice)
+        return any(adviser.needs_functions for adviser in self.advisers)
+
+    @cached_property
+    def context(self) -> Context | None:
+        """The context among the experts."""
+        return next((one for one in self.experts if isinstance(one, Context)), None)
+
+    @cached_property
+    def advisers(self) -> tuple[Adviser, ...]:
+        """The advisers among the experts."""
+        return tuple(one for one in self.experts if isinstance(one, Adviser))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """What the members are called: descents, the context, advice."""
+        """The names of all experts: descents, the context, advisers."""
         found = [f"descent {scale:g}" for scale in self.step_scales]
         if self.context is not None:
             found.append(type(self.context).__name__.lower())
-        found += [name for adviser in self.advice for name in adviser.names]
+        found += [name for adviser in self.advisers for name in adviser.names]
         return all_different(found)
 
     @cached_property
@@ -357,7 +358,7 @@ class Ensemble(Learner[State]):
             dual=self._weights.start(),
             mixer=Mixer.start(experts),
             accounts=Accounts.start(experts),
-            advisers=tuple(adviser.start(self.K) for adviser in self.advice),
+            advisers=tuple(adviser.start(self.K) for adviser in self.advisers),
             last=None if self.max_move is None else x,
         )
 
@@ -365,7 +366,7 @@ class Ensemble(Learner[State]):
         """What is known of the coming round taken in: its context, and advice that waits for it.
         Points under names that nobody here goes by are ignored.
         """
-        waits = self.context is not None or any(adviser.waits for adviser in self.advice)
+        waits = self.context is not None or any(adviser.waits for adviser in self.advisers)
         if not waits and info.unavailable is None and state.proposed is None:
             return state
         return self._committed(self.committed(state), info, waiting=True)
@@ -416,7 +417,7 @@ class Ensemble(Learner[State]):
         at, first = 0, self._groups
         before = state.upcoming.points[first:] if state.proposed is None else state.proposed
         own_calls, own_solves = state.accounts.calls.copy(), state.accounts.solves.copy()
-        for adviser, own in zip(self.advice, state.advisers, strict=True):
+        for adviser, own in zip(self.advisers, state.advisers, strict=True):
             count = len(adviser.names)
             in_use = out is not None and any(
                 z is not None and uses(z, out) for z in before[at : at + count]
@@ -592,7 +593,7 @@ class Ensemble(Learner[State]):
                 adviser.observe_round(
                     self.K, remembered, one.functions or one.block, one.x, own.round
                 )
-                for adviser, remembered in zip(self.advice, state.advisers, strict=True)
+                for adviser, remembered in zip(self.advisers, state.advisers, strict=True)
             )
             state = state._replace(advisers=tuple(advisers))
         state = state._replace(oracle_budget=state.oracle_budget + self.calls_per_round * n)
@@ -809,7 +810,7 @@ class Ensemble(Learner[State]):
         """Calls kept for advisers who wait and need them; none beside a promise."""
         if self._pays_first:
             return 0
-        proposals_of = zip(self.advice, state.advisers, strict=True)
+        proposals_of = zip(self.advisers, state.advisers, strict=True)
         return sum(adviser.reserves(own) for adviser, own in proposals_of if adviser.waits)
 
     def _order(self, state: State, rounds: Sequence[Committed]) -> list[int]:
@@ -969,10 +970,10 @@ class Ensemble(Learner[State]):
     def notes(self, state: State) -> tuple[str, ...]:
         return state.migrations.notes()
 
-    def experts(self, state: State) -> tuple[Expert, ...]:
+    def experts_of(self, state: State) -> tuple[Expert, ...]:
         a, V = state.accounts, math.ldexp(1.0 / self.caution, -state.dual.exponent)
         feedback, rounds, outside = a.unseen == 0, max(1, state.t), [0.0] * self._groups
-        for adviser, own in zip(self.advice, state.advisers, strict=True):
+        for adviser, own in zip(self.advisers, state.advisers, strict=True):
             outside += [adviser.outside(own)] * len(adviser.names)
         return tuple(
             Expert(
@@ -1004,7 +1005,7 @@ class Ensemble(Learner[State]):
         own = [f"descent, step scale {scale:g}" for scale in self.step_scales]
         if self.context is not None:
             own.append(f"the policy by {type(self.context).__name__.lower()}")
-        return (*own, *(words for adviser in self.advice for words in adviser.in_words))
+        return (*own, *(words for adviser in self.advisers for words in adviser.in_words))
 
     def adviser_in_words(self, name: str) -> str:
         if name not in self.names:
@@ -1038,7 +1039,7 @@ class Ensemble(Learner[State]):
         for what, found, due in (
             ("descents", len(state.descents), len(self.begin().descents)),
             ("points", len(state.pool.actives), len(state.descents)),
-            ("advisers", len(state.advisers), len(self.advice)),
+            ("advisers", len(state.advisers), len(self.advisers)),
             *(
                 ("proposals", len(one.points), len(self.names))
                 for one in (upcoming, *state.pending)
@@ -1068,7 +1069,7 @@ class Ensemble(Learner[State]):
         return (
             cls(K),
             cls(K, horizon=horizon, calls_per_round=0.4, step_scales=(1.0,)),
-            cls(K, context=Season(max(2, horizon // 3), cells=3), caution=1.0, tolerance=1e-2),
+            cls(K, experts=(Season(max(2, horizon // 3), cells=3),), caution=1.0, tolerance=1e-2),
         )
 
 

@@ -19,7 +19,7 @@ from tidewolf.core.types import Array
 from tidewolf.explanation.parts import namer
 from tidewolf.methods.advice import Resolve
 from tidewolf.methods.base import Learner
-from tidewolf.methods.context import Categories, Season
+from tidewolf.methods.context import Categories, Context, Season
 from tidewolf.networks import Network
 from tidewolf.sets import ConvexSet, FlowPolytope, MultiFlow
 
@@ -104,13 +104,11 @@ def are_numbers(values: Sequence[Any]) -> bool:
 
 def follows_clock(learner: Learner[Any]) -> bool:
     """Whether decisions depend on the time of their round."""
-    given = learner.fields()
-    context = given.get("context")
-    by_rounds = context is None or isinstance(context, Categories)
-    by_rounds = by_rounds or (isinstance(context, Season) and context.seconds is None)
-    return not by_rounds or any(
-        isinstance(one, Resolve) and isinstance(one.data, str) and one.data not in _NO_CLOCK
-        for one in given.get("advice") or ()
+    return any(
+        (isinstance(one, Resolve) and isinstance(one.data, str) and one.data not in _NO_CLOCK)
+        or (isinstance(one, Season) and one.seconds is not None)
+        or (isinstance(one, Context) and not isinstance(one, Season | Categories))
+        for one in learner.fields().get("experts") or ()
     )
 
 

@@ -48,7 +48,7 @@ def live_learner(
     >>> tables = tw.experiments.Tables("costs.csv")
     >>> simplex = tw.experiments.Choice.of("Simplex", {"n": 2})
     >>> experiment = tw.experiments.Experiment("two", tables, simplex)
-    >>> live_learner(experiment, tw.sets.Simplex(2)).advice[0].data
+    >>> live_learner(experiment, tw.sets.Simplex(2)).advisers[0].data
     'last'
     """
     names_nobody = experiment.learners == tuple(map(Choice, DEFAULT_LEARNERS))

@@ -362,7 +362,7 @@ _CHECKED = {
             "limit_price",
             "limit_prices",
             "measures",
-            "experts",
+            "experts_of",
             "notes",
             "advance",
             "proposals",
@@ -611,7 +611,7 @@ class Learner(Value, ABC, Generic[S]):
             None, None, f"{type(self).__name__} has no measured bound for a part of the rounds."
         )
 
-    def experts(self, state: S) -> tuple[Expert, ...]:
+    def experts_of(self, state: S) -> tuple[Expert, ...]:
         """Those whose proposals it mixes, with what it makes of each; none where it has none. Their
         weights in the round just played are then its `measures`.
         """

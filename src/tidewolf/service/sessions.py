@@ -332,7 +332,7 @@ class Sessions:
     def experts(self, name: str) -> Reply:
         """Who is trusted, where the learner mixes members."""
         with self._held(name, looks=True) as hosted:
-            found = Experts(hosted.session.learner.experts(hosted.session.state)).plain()
+            found = Experts(hosted.session.learner.experts_of(hosted.session.state)).plain()
             after = self._after(hosted)
         return Reply(200, _versioned({"experts": found}), after)
 
@@ -359,7 +359,7 @@ class Sessions:
             "breached": newest is not None and (newest.violation or 0.0) > BROKEN,
             "history": [_in_history(number + 1, one) for number, one in recent.items()],
             "decision": hosted.decision(session.round),
-            "experts": Experts(session.learner.experts(session.state)).plain(),
+            "experts": Experts(session.learner.experts_of(session.state)).plain(),
             "limits": dict(hosted.counts.broken),
             "audit": [one._asdict() for one in self._last_entries(hosted.name)],
         }

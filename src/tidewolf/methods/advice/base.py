@@ -70,7 +70,7 @@ class Adviser(Value, ABC):
     ...         return state
     ...     def propose(self, K, state, info, t, budget, vertices):
     ...         return tw.experts.Proposals((np.array([self.share, 1.0 - self.share]),), state)
-    >>> session = tw.Session(tw.Ensemble(tw.sets.Simplex(2), advice=[Planner(0.9)]))
+    >>> session = tw.Session(tw.Ensemble(tw.sets.Simplex(2), experts=[Planner(0.9)]))
     >>> session.observe(costs=[0.0, 1.0])
     >>> "planner" in [part.name for part in session.explain().experts if part.present]
     True

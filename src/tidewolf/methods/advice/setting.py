@@ -1,4 +1,4 @@
-"""A learner's setting `advice`: advisers, names of points from elsewhere, and what files write."""
+"""The setting `experts` of a learner: advisers, names of points, and a context."""
 
 from __future__ import annotations
 
@@ -6,36 +6,44 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tidewolf.core.arguments import as_items, shown
-from tidewolf.core.errors import WrongType
+from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.settings import Check
 from tidewolf.methods.advice.base import Adviser
 from tidewolf.methods.advice.named import Named
 from tidewolf.methods.advice.resolve import Resolve
+from tidewolf.methods.context.base import Context
 from tidewolf.methods.context.season import is_duration
 
 
 @dataclass(frozen=True)
-class AdviceSetting(Check):
-    """Advisers, of whom a string names one whose points come from elsewhere.
+class ExpertsSetting(Check):
+    """Advisers and at most one context; a string names points that are given with the round.
 
-    A file says the data that `Resolve` takes, "last", a number of rounds, or a duration, and names
-    points that come with its stream.
+    In a file, "last", "forecast", a duration or a number of rounds is the data of a `Resolve`; any
+    other string is a name.
     """
 
     words: ClassVar[str] = 'a list such as ["last", "1d"]'
 
-    def __call__(self, value: Any, what: str) -> tuple[Adviser, ...]:
-        if isinstance(value, Adviser):
+    def __call__(self, value: Any, what: str) -> tuple[Adviser | Context, ...]:
+        if isinstance(value, Adviser | Context):
             value = (value,)
-        advisers = []
-        for item in as_items(value, what, "[tw.experts.Resolve()]"):
-            if not isinstance(item, Adviser | str):
+        given = as_items(value, what, "[tw.experts.Resolve()]")
+        experts = [Named(one) if isinstance(one, str) else one for one in given]
+        for one in experts:
+            if not isinstance(one, Adviser | Context):
                 raise WrongType(
-                    f"{what} must be advisers such as advice.Resolve(), or names of points that "
-                    f"come from elsewhere, not {shown(item)}."
+                    f"{what} must be advisers such as experts.Resolve(), names of points that are "
+                    f"given with the round, or a context such as experts.Season(96), not "
+                    f"{shown(one)}."
                 )
-            advisers.append(Named(item) if isinstance(item, str) else item)
-        return tuple(advisers)
+        contexts = [one for one in experts if isinstance(one, Context)]
+        if len(contexts) > 1:
+            raise InvalidInput(
+                f"{what} may hold one context, not {len(contexts)}: {contexts[0]} and "
+                f"{contexts[1]}."
+            )
+        return tuple(experts)
 
     def read(self, value: Any) -> tuple[int | str, ...] | None:
         plain = isinstance(value, list) and all(type(item) in (int, str) for item in value)
@@ -46,7 +54,7 @@ class AdviceSetting(Check):
 
 
 def _adviser(item: Any) -> Any:
-    """Who re-solves with the data that a file names; else who has this name."""
+    """The adviser that an item of a file stands for."""
     if isinstance(item, str) and item not in ("last", "forecast") and not is_duration(item):
         return Named(item)
     return Resolve(item) if isinstance(item, int | str) else item
