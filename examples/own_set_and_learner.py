@@ -8,7 +8,7 @@ each week's discount was worth there is known when the season is over.
 
 What moves: what discounts earn, and the budget for them. What is hard: discounts between 0 and 1
 that never fall. What is soft: the budget. No set of tidewolf is quite that one, so this story writes
-it, puts it through the laws, plays, and then writes a learner of its own, too.
+it, runs the checks on it, plays, and then writes a learner of its own, too.
 """
 
 from dataclasses import dataclass
@@ -81,10 +81,10 @@ class NeverFalling(tw.sets.ConvexSet):
 
 for example in NeverFalling.examples():
     tw.testing.check_set(example)
-print("every law of sets is kept")
+print("every check of sets passes")
 
 # %%
-# ``check_set`` tries some thirty laws: answers are members and no sampled member is better, the
+# ``check_set`` runs some twenty checks: answers are members and no sampled member is better, the
 # center is inside, the radius is large enough, inputs are left alone, and so on. The first that is
 # broken is named. Here is a slip, in which the sums begin at the wrong end of the season:
 
@@ -202,7 +202,7 @@ class WeighCorners(EveryRound[State]):
 
 
 tw.testing.check_learner(WeighCorners(NeverFalling(5)))
-print("every law of learners is kept")
+print("every check of learners passes")
 
 # %%
 # ``check_learner`` plays it against a small hostile stream: every point is a member, the same rounds

@@ -40,7 +40,7 @@ from tidewolf.methods.steps.saddle import saddle_steps
 from tidewolf.projection import ActiveSet, afp_paper
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Shrunk, Simplex, VertexHull
 from tidewolf.testing import check_learner
-from tidewolf.testing.learners import hostile_stream
+from tidewolf.testing.learner_trial import hostile_stream
 
 DIAMOND = FlowPolytope.examples()[0]
 FLAT_BOX = Box([-1.0, 0.0, 2.0], [1.0, 3.0, 2.0])
@@ -134,7 +134,7 @@ def test_explorers_broken_on_purpose_are_caught(monkeypatch):
         ),
         (
             lambda self, s, k, known=None: right(self, s, max(1, min(k, self.rounds_left(s)))),
-            "acts refuses more points than rounds_left, and none",
+            "is answered in round",
         ),
         (
             lambda self, s, k, known=None: frozen(1.5 * right(self, s, k)),

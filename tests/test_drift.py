@@ -33,7 +33,7 @@ from tidewolf.methods.steps.penalty import solve_penalty
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
 from tidewolf.testing import check_learner
-from tidewolf.testing.learners import hostile_stream
+from tidewolf.testing.learner_trial import hostile_stream
 
 DIAMOND = FlowPolytope.examples()[0]
 HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))

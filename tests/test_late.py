@@ -23,8 +23,7 @@ from tidewolf.methods.late import next_round
 from tidewolf.methods.steps import lyapunov
 from tidewolf.methods.steps.lyapunov import LyapunovWeights
 from tidewolf.testing.late_checks import late_stream, takes_late
-from tidewolf.testing.learner_trial import LearnerTrial
-from tidewolf.testing.learners import hostile_stream, together
+from tidewolf.testing.learner_trial import LearnerTrial, hostile_stream, together
 
 seeds = st.integers(0, 10_000)
 PLAIN = (tw.sets.Simplex(4), tw.sets.L1Ball(3))

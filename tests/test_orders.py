@@ -42,7 +42,7 @@ from tidewolf.sets.generic import vertex_hull
 from tidewolf.sets.graphs.blocks import blocks
 from tidewolf.sets.orders import spanning_trees, transport_plan
 from tidewolf.testing import check_learner, check_set
-from tidewolf.testing.learners import hostile_stream
+from tidewolf.testing.learner_trial import hostile_stream
 
 seeds = st.integers(0, 2**32)
 

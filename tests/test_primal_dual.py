@@ -25,7 +25,7 @@ from tidewolf.methods.steps import thresholds
 from tidewolf.methods.steps.saddle import HOPELESS, damping, saddle_steps
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
 from tidewolf.testing import check_learner
-from tidewolf.testing.learners import hostile_stream
+from tidewolf.testing.learner_trial import hostile_stream
 
 DIAMOND = FlowPolytope.examples()[0]
 HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))

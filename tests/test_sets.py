@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from failing import assert_fails
 from tidewolf import sets
 from tidewolf.core.errors import (
     CheckFailed,
@@ -44,6 +45,7 @@ from tidewolf.sets import (
 )
 from tidewolf.sets.base import Compiled, LinearDescription, Relaxable
 from tidewolf.testing import check_set
+from tidewolf.testing.sets import SET_CHECKS
 
 EXAMPLES = [
     pytest.param(K, id=f"{kind.__name__}-{i}")
@@ -882,101 +884,54 @@ class Undecorated(ConvexSet):
 
 
 BROKEN = {
-    ErrorOfNumpy: (
-        r"a warm start is worth its word: .*: its error is a float64, not a plain number; give "
-        r"float\(error\)\."
-    ),
-    WorseWhenWarm: r"a warm start is worth its word: .* it is worse than a cold answer by",
-    AnswersMinusOne: (
-        r"breaks the law that the oracle's answer is a member: the answer to \[.*\] is \[-1 0 "
-        r"0\], with excess 2\."
-    ),
-    AnswersOutside: r"the oracle's answer is a member: .* with excess 0\.5\.",
-    AnswersTheWorst: (
-        r"no member is better than the oracle's answer: in direction .* is worse than the member "
-        r".* by"
-    ),
-    AnswersNaNToZero: (
-        r"the oracle's answer is a member: the answer to \[0 0 0\] is \[nan nan nan\]\."
-    ),
-    OverflowsOnHugeDirections: r"no member is better than the oracle's answer: in direction",
-    AnswersAColumn: (
-        r"the oracle's answer is a member: the answer to \[.*\] has shape \(3, 1\), points have "
-        r"shape \(3,\)\."
-    ),
-    AnswersWithItsInput: r"what it is given stays unchanged and is not kept: lmo turned",
-    WritesIntoItsInput: r"what it is given stays unchanged and is not kept: lmo turned",
-    TangentWritesIntoItsInput: r"what it is given stays unchanged and is not kept: tangent turned",
-    AnswersWithMemoryOfItsInput: (
-        r"stays unchanged and is not kept: project answered with memory of its input; answer with "
-        r"a new array\."
-    ),
-    FreezesItsInput: (
-        r"what it is given stays unchanged and is not kept: atom made its input read-only\."
-    ),
-    ForgetsTheSeed: r"the same direction gets the same answer: \[.*\] got \[.*\] and then \[.*\]",
-    CenterElsewhere: (r"its center is a read-only member: the center \[1 1 -1\] has excess 1\."),
-    CenterCanBeWritten: r"its center is a read-only member: the center can be written to",
-    RadiusTooSmall: (
-        r"no member is farther from the center than radius: .* is 0\.816497 away, radius is 0\.8\."
-    ),
-    RadiusNegative: r"its sizes are finite, not negative, and fit together: radius is -1\.0\.",
-    DiameterTooSmall: (
-        r"no two members are farther apart than diameter: .* are 1\.41421 apart, diameter is 1\.4\."
-    ),
-    InnerRadiusTooLarge: (
-        r"the ball of radius inner_radius around the center, within the affine hull, is in the "
-        r"set: inner_radius is 0\.42"
-    ),
-    InnerRadiusOfTheWholeSpace: r"the ball of radius inner_radius .* has excess",
-    DimensionOff: r"dimension is the rank of tangent: the rank is 2, dimension is 3\.",
-    TangentTwice: r"tangent is an orthogonal projection: it is not idempotent",
-    TangentCurved: r"tangent is an orthogonal projection: it is not linear",
-    TangentSlanted: r"tangent is an orthogonal projection: it is not symmetric",
-    TangentTooSmall: r"members differ along the tangent space only, .* varies by",
-    TangentTooLarge: r"excess is 0 for members and positive for others|no member is better",
-    InfeasibilityIsBlind: r"excess is 0 for members and positive for others: .* has excess 0\.",
-    InfeasibilityIsBlindToTheSum: (
-        r"excess is 0 for members and positive for others: .* off the affine hull, has excess 0\."
-    ),
-    InfeasibilityHatesMixtures: (
-        r"excess is 0 for members and positive for others: the member .* has excess 0\.1\."
-    ),
-    AnswersInDoublePrecision: (
-        r"library and floating dtype of the direction: answer of a float32 direction is float64\."
-    ),
-    VertexWithAnotherInside: r"a structured answer agrees with its dense point: inner is off by",
-    CompiledFirstEntry: (
-        r"its compiled oracle gives the vertex of `answer`: in direction .* it is \[1 0 0\], "
-        r"and `answer` gives \[0"
-    ),
-    AtomElsewhere: r"a table of answers agrees with their dense points: atom is off by 0\.333\.",
-    DescribedTooLarge: (
-        r"as good as a linear program over its description, and no better: .* it reaches .*, the "
-        r"program"
-    ),
-    DescribedEmpty: r"a linear program over the description has no solution",
-    ProjectsAlongTheRay: r"project gives the nearest member: .* a nearer member exists",
-    ProjectsOutside: r"project gives the nearest member: .* with excess",
-    RelaxesTooFar: (
-        r"relax is a projection that keeps members and brings no point farther from any member: .* "
-        r"away from"
-    ),
-    RelaxesHalfway: r"relax is a projection .*: relaxed twice, .* moves by another",
-    RelaxesInDoublePrecision: (
-        r"relax is a projection .*: a float64 point is answered as a ndarray of float128"
-    ),
-    RelaxesInPlace: r"what it is given stays unchanged and is not kept: relax turned",
-    CenterAtACorner: r"the center is inside the set, wherever it is not flat: along .* boundary",
-    StaysInDoublePrecision: (
-        r"moved to another dtype, its center is of that dtype: its center is float64 after"
-    ),
-    ComparesByTuple: (
-        r"it prints and compares as what it is: it does not compare arrays by content; declare the "
-        r"dataclass with eq=False\."
-    ),
-    Undecorated: r"it prints and compares as what it is: it is no dataclass; declare it one",
+    ErrorOfNumpy: "warm starts do no harm: float64",
+    WorseWhenWarm: "warm starts do no harm: cold answer",
+    AnswersMinusOne: "answers are members: -1 0 0",
+    AnswersOutside: "answers are members: 0.5",
+    AnswersTheWorst: "answers are best: worse",
+    AnswersNaNToZero: "answers are members: nan nan nan",
+    OverflowsOnHugeDirections: "answers are best",
+    AnswersAColumn: "answers are members: (3, 1)",
+    AnswersWithItsInput: "directions stay unchanged: lmo",
+    WritesIntoItsInput: "directions stay unchanged: lmo",
+    TangentWritesIntoItsInput: "directions stay unchanged: tangent",
+    AnswersWithMemoryOfItsInput: "directions stay unchanged: project",
+    FreezesItsInput: "directions stay unchanged: atom",
+    ForgetsTheSeed: "answers are members: then another answer",
+    CenterElsewhere: "center is a member: 1 1 -1",
+    CenterCanBeWritten: "center is a member: center.flags.writeable",
+    RadiusTooSmall: "sizes bound members: radius is 0.8",
+    RadiusNegative: "sizes make sense: radius is -1",
+    DiameterTooSmall: "sizes bound members: diameter",
+    InnerRadiusTooLarge: "inner ball is inside: 0.42",
+    InnerRadiusOfTheWholeSpace: "inner ball is inside: 0.5",
+    DimensionOff: "tangent projects: dimension is 3",
+    TangentTwice: "tangent projects: idempotent",
+    TangentCurved: "tangent projects: linear",
+    TangentSlanted: "tangent projects: symmetric",
+    TangentTooSmall: "tangent keeps the answer: members",
+    TangentTooLarge: "infeasibility tells members",
+    InfeasibilityIsBlind: "infeasibility tells members: infeasibility 0",
+    InfeasibilityIsBlindToTheSum: "infeasibility tells members: off the affine hull",
+    InfeasibilityHatesMixtures: "infeasibility tells members: the member",
+    AnswersInDoublePrecision: "answers keep the dtype: float64",
+    VertexWithAnotherInside: "vertices agree: inner",
+    CompiledFirstEntry: "compiled oracles agree: 1 0 0",
+    AtomElsewhere: "tables agree: atom",
+    DescribedTooLarge: "answers match the linear program",
+    DescribedEmpty: "answers match the linear program: nan",
+    ProjectsAlongTheRay: "projections are nearest: nearer",
+    ProjectsOutside: "projections are nearest: infeasibility",
+    RelaxesTooFar: "relaxations come no farther: the distance",
+    RelaxesHalfway: "relaxations come no farther: relaxed twice",
+    RelaxesInDoublePrecision: "relaxations come no farther: float128",
+    RelaxesInPlace: "directions stay unchanged: relax",
+    CenterAtACorner: "center is inside: boundary",
+    StaysInDoublePrecision: "set prints and compares: to(float32)",
+    ComparesByTuple: "set prints and compares: eq=False",
+    Undecorated: "set prints and compares: dataclass",
 }
+"""The check that fails, and a word of its detail."""
 
 
 def test_the_pattern_of_the_broken_sets_is_right():
@@ -984,11 +939,8 @@ def test_the_pattern_of_the_broken_sets_is_right():
 
 
 @pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.__name__)
-def test_a_broken_set_is_caught_with_the_fitting_sentence(kind):
-    with pytest.raises(CheckFailed, match=BROKEN[kind]) as caught:
-        check_set(kind())
-    assert str(caught.value).startswith(kind.__name__)
-    assert str(caught.value).endswith(".")
+def test_a_broken_set_fails_the_fitting_check(kind):
+    assert_fails(check_set, SET_CHECKS, kind(), BROKEN[kind])
 
 
 class Stumbles(Shares):

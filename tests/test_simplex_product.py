@@ -13,8 +13,7 @@ from tidewolf.core.errors import CheckFailed, EmptySet, InvalidInput, WrongType
 from tidewolf.kernels import simplices
 from tidewolf.sets import Factors, Simplex, SimplexProduct
 from tidewolf.testing import check_set
-from tidewolf.testing.set_trial import SetTrial
-from tidewolf.testing.sets import factors_make_the_set
+from tidewolf.testing.sets import SetTrial, factors_make_the_set
 
 group_sizes = st.lists(st.integers(1, 6), min_size=1, max_size=7)
 seeds = st.integers(0, 2**32)
@@ -145,13 +144,16 @@ def test_factors_of_many_commodities():
         (Factors(np.array([1, 2]), np.full(2, 0.5), np.full(2, 1.0)), "start at"),
         (Factors(np.array([0, 0]), np.full(2, 0.5), np.full(2, 1.0)), "start at"),
         (Factors(np.array([0], dtype=np.int32), np.ones(1), np.ones(1)), "start at"),
-        (Factors(np.array([0]), np.ones(1), np.full(1, 2**0.5)), "radii of its factors make"),
+        (Factors(np.array([0]), np.ones(1), np.full(1, 2**0.5)), "the radii of its factors"),
         (Factors(np.array([0]), np.full(1, 0.5**0.5), np.ones(1)), "diameters of its factors"),
-        (Factors(np.array([0, 1]), np.array([0.5**0.5, 0.0]), np.array([2**0.5, 0.0])), "it says"),
+        (
+            Factors(np.array([0, 1]), np.array([0.5**0.5, 0.0]), np.array([2**0.5, 0.0])),
+            "above its radius",
+        ),
         (Factors(np.array([0]), np.array([0.5**0.5, 0.0]), np.array([2**0.5])), "have the radii"),
         (
             Factors(np.array([0, 1]), np.full(2, 0.5), np.full(2, 1.0)),
-            "of factors of two members, has",
+            "factors of two members",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Laws for other people's classes: each is a sentence, and an error inside one is told as it."""
+"""Checks of users' classes: a failure is one sentence, and so is an error inside a check."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ import pytest
 import tidewolf as tw
 from tidewolf.core.errors import CheckFailed
 from tidewolf.testing import check_function, check_learner, check_set
-from tidewolf.testing.checks import Check, check, require, run_checks
+from tidewolf.testing.checks import Checks, require
+from tidewolf.testing.functions import FUNCTION_CHECKS
+from tidewolf.testing.late_checks import LATE_CHECKS
+from tidewolf.testing.learners import LEARNER_CHECKS
+from tidewolf.testing.sets import SET_CHECKS
+
+check = Checks[int]()
 
 
 @check("numbers are small")
@@ -20,14 +26,14 @@ def numbers_divide(trial: int) -> None:
     require(10 // trial >= 0, "they do not")
 
 
-def test_a_broken_law_is_named_and_so_is_an_error_inside_one():
-    kept: list[str] = []
-    run_checks([numbers_are_small, numbers_divide], 3, "Three", kept.append)
-    assert kept == ["numbers are small", "numbers divide"]
+def test_a_failed_check_is_named_and_so_is_an_error_inside_one():
+    passed: list[str] = []
+    check.run(3, "Three", passed.append)
+    assert passed == ["numbers are small", "numbers divide"]
     with pytest.raises(CheckFailed, match=r"Twelve.*numbers are small.*12 is large"):
-        run_checks([numbers_are_small], 12, "Twelve")
+        check.run(12, "Twelve")
     with pytest.raises(CheckFailed, match=r"Zero.*numbers divide.*ZeroDivisionError"):
-        run_checks([numbers_divide], 0, "Zero")
+        check.run(0, "Zero")
 
 
 @pytest.mark.parametrize(
@@ -39,18 +45,14 @@ def test_a_broken_law_is_named_and_so_is_an_error_inside_one():
     ],
     ids=["set", "function", "learner"],
 )
-def test_every_law_that_is_kept_is_told_once(check, good):
+def test_every_check_that_passes_is_reported_once(check, good):
     kept: list[str] = []
     check(good, on_pass=kept.append)
     assert len(kept) == len(set(kept)) > 5
 
 
-def test_every_law_is_a_sentence():
-    from tidewolf.testing import functions, learners, sets
-
-    checks = [
-        x for m in (functions, learners, sets) for x in vars(m).values() if isinstance(x, Check)
-    ]
-    assert len(checks) > 30
+def test_every_check_states_a_property():
+    checks = [*SET_CHECKS, *FUNCTION_CHECKS, *LEARNER_CHECKS, *LATE_CHECKS]
+    assert len(checks) > 50
     assert all(len(each.sentence.split()) > 2 for each in checks)
     assert all(not each.sentence.endswith(".") for each in checks)

@@ -1,5 +1,5 @@
 """What `tidewolf check` looks at: a set, a batch of functions or a learner of the user's, a class
-or an instance, and its laws.
+or an instance, and its checks.
 
 Code that is not ours may do anything while it is imported or asked: whatever it raises becomes one
 sentence.
@@ -35,7 +35,7 @@ class Kind(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of one example: the laws it keeps, and the sentence on the one it breaks."""
+    """What became of one example: the checks it passes, and the sentence on the one it fails."""
 
     example: str
     passed: list[str]
@@ -69,7 +69,7 @@ def found(name: str) -> tuple[Kind, list[Any]]:
 
 
 def outcome(kind: Kind, example: Any, seed: int, on_pass: OnPass) -> Outcome:
-    """Put one example to the laws, telling each that it keeps."""
+    """Run the checks on one example, reporting each that passes."""
     checks, broken = list[str](), None
 
     def passed(check_name: str) -> None:

@@ -21,7 +21,7 @@
     |-- MissingExtra (ImportError)      an optional dependency is not installed
     |-- Interrupted                     a run that was told to stop; its folder goes on from there
     |-- ClusterLost                     the scheduler of a cluster does not answer
-    |-- CheckFailed (AssertionError)      a user's class breaks a law of tidewolf.testing
+    |-- CheckFailed (AssertionError)      a user's class fails a check of tidewolf.testing
     |-- UnknownSession (LookupError)    a name that no session has
     |-- TooMany                         more than a quota allows
     |   `-- Overloaded                  more than can be answered now
@@ -150,7 +150,7 @@ class ClusterLost(TidewolfError):
 
 
 class CheckFailed(TidewolfError, AssertionError):
-    """A class that breaks one of the laws in `tidewolf.testing`."""
+    """A class that fails one of the checks in `tidewolf.testing`."""
 
 
 class UnknownSession(TidewolfError, LookupError):

@@ -148,7 +148,7 @@ class ConvexSet(Value, ABC):
     """A convex compact set of arrays of one shape, touched through a linear minimiser.
 
     Abstract. A set of one's own is a frozen dataclass that says `shape`, `center`, `radius`,
-    `infeasibility`, `examples` and `lmo`; `tidewolf.testing.check_set` puts it through the laws.
+    `infeasibility`, `examples` and `lmo`; `tidewolf.testing.check_set` runs the checks on it.
 
     Examples
     --------
@@ -262,7 +262,7 @@ class ConvexSet(Value, ABC):
     @classmethod
     @abstractmethod
     def examples(cls) -> Sequence[ConvexSet]:
-        """Small instances, degenerate ones among them, for the laws of `tidewolf.testing`."""
+        """Small instances, degenerate ones among them, for the checks of `tidewolf.testing`."""
 
     def lmo(self, direction: Array) -> Array:
         """argmin_{v in K} <direction, v>: the member that is best for a linear loss.

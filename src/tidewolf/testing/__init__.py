@@ -1,5 +1,5 @@
-"""Laws to run on your own sets, functions and learners: each check raises `CheckFailed` with one
-sentence, or says nothing.
+"""Checks of your own sets, functions and learners: each raises `CheckFailed` with one sentence, or
+returns nothing.
 """
 
 from __future__ import annotations
