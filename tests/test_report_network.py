@@ -16,11 +16,16 @@ from tidewolf.evaluation.formatting import number
 from tidewolf.evaluation.limits import broken_limits
 from tidewolf.report import network, page
 from tidewolf.report.clock import Clock
+from tidewolf.report.heat import shown_runs
 from tidewolf.report.labels import Box, place, text_width
-from tidewolf.report.layout import node_places
 from tidewolf.report.limits import limits_context
-from tidewolf.report.paths import paths_context, paths_in_use
-from tidewolf.report.trajectory import networks_context, networks_of, shown_runs
+from tidewolf.report.network import (
+    networks_context,
+    networks_of,
+    node_places,
+    paths_context,
+    paths_in_use,
+)
 from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow, Simplex
 
 FLOWS = [*FlowPolytope.examples(), *MultiFlow.examples(), *CapacitatedFlow.examples()]

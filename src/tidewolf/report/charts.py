@@ -15,8 +15,7 @@ from tidewolf.evaluation.formatting import interval, number
 from tidewolf.report.clock import Clock, clock_of
 from tidewolf.report.figures import Figure, LegendEntry, PlotLine, drawing, in_reach
 from tidewolf.report.frontier import Curve, frontier_figure
-from tidewolf.report.styles import run_styles
-from tidewolf.report.tables import Table, table
+from tidewolf.report.styles import Table, run_styles, table
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run

@@ -7,9 +7,8 @@ comes, and are called by it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 import numpy as np
@@ -20,15 +19,9 @@ from tidewolf.evaluation.formatting import tick
 
 _FIRST_DATE = 1e8
 """Seconds before that, in 1973, are no dates but seconds of something else."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MONTH = timedelta(days=28)
-_MONDAY = 4 * 86_400.0  # the first one since 1970
-_STEPS = (
-    *(1, 5, 15, 30, 60, 300, 900, 1_800, 3_600, 10_800, 21_600, 43_200),
-    *(86_400, 172_800, 604_800, 1_209_600),
-)
-"""Steps between ticks up to a fortnight, in seconds."""
-_LAST_DATE = (datetime(9999, 1, 1, tzinfo=UTC) - _EPOCH).total_seconds()
+_LAST_DATE = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
+_DATES = ["%Y", "%b", "%d %b", "%H:%M", "%H:%M", "%H:%M:%S"]
+"""How ticks are written that are years, months, days, hours, minutes or seconds apart."""
 
 
 class Ticks(NamedTuple):
@@ -81,43 +74,19 @@ class Clock(NamedTuple):
         return self._dates(self.times, most)
 
     def _dates(self, times: Floats, most: int) -> Ticks:
-        first, last = float(times[0]), float(times[-1])
-        seconds, step = _round_dates(first, last, most)
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, num2date
+
+        first, last = (_date(float(times[i])) for i in (0, -1))
+        locator = AutoDateLocator(minticks=3, maxticks=most + 1, tz=UTC)
+        found = [d for d in locator.tick_values(first, last) if first <= num2date(d, UTC) <= last]
+        starts = ["", *_DATES[:5]]  # of ticks at the start of a year, month, day
+        labels = ConciseDateFormatter(
+            locator, tz=UTC, formats=_DATES, zero_formats=starts, show_offset=False
+        ).format_ticks(found)
+        seconds = [num2date(each, UTC).timestamp() for each in found]
         places = np.interp(seconds, times, np.arange(1, len(times) + 1)).tolist()
-        year = "\u2013".join(dict.fromkeys(_date(end).strftime("%Y") for end in (first, last)))
-        title = "time" if step >= _MONTH else f"time, {year}"
-        return Ticks(places, [_short(_date(second), step) for second in seconds], title)
-
-
-def _round_dates(first: float, last: float, most: int) -> tuple[list[float], timedelta]:
-    """At most so many round dates between two times, and about how far apart they are."""
-    for step in _STEPS:
-        begin = math.ceil((first - _MONDAY) / step) * step + _MONDAY
-        if (last - begin) / step < most:
-            return np.arange(begin, last + 1e-6, step).tolist(), timedelta(seconds=step)
-    for months in (1, 2, 3, 6, *(12 * years for years in (1, 2, 5, 10, 20, 50, 100, 1000))):
-        dates = [date for date in _months(first, last, months) if first <= date <= last]
-        if len(dates) <= most:
-            break
-    return dates, months * _MONTH
-
-
-def _months(first: float, last: float, months: int) -> list[float]:
-    """The first days of every so many months."""
-    begin, end = _date(first), _date(last)
-    numbers = range(12 * begin.year // months * months, 12 * end.year + end.month, months)
-    return [
-        (datetime(n // 12, n % 12 + 1, 1, tzinfo=UTC) - _EPOCH).total_seconds() for n in numbers
-    ]
-
-
-def _short(date: datetime, step: timedelta) -> str:
-    """As much of a date as ticks so far apart need."""
-    if step >= _MONTH:
-        return date.strftime("%b %Y") if step < 12 * _MONTH else date.strftime("%Y")
-    if step >= timedelta(days=1) or (date.hour, date.minute, date.second) == (0, 0, 0):
-        return f"{date.day} {date:%b}"
-    return date.strftime("%H:%M" if step >= timedelta(minutes=1) else "%H:%M:%S")
+        years = "\u2013".join(dict.fromkeys(f"{end:%Y}" for end in (first, last)))
+        return Ticks(places, labels, f"time, {years}")
 
 
 def clock_of(stream: Stream, rounds: int) -> Clock:
@@ -135,7 +104,7 @@ def clock_of(stream: Stream, rounds: int) -> Clock:
 
 
 def _date(seconds: float) -> datetime:
-    return _EPOCH + timedelta(seconds=seconds)
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def _form(times: Floats) -> str:

@@ -20,12 +20,10 @@ from tidewolf.evaluation.comparison import (
 )
 from tidewolf.report.figures import Figure
 from tidewolf.report.frontier import Curve, frontier_figure
-from tidewolf.report.names import title_of
 from tidewolf.report.page import written
 from tidewolf.report.pictures import plot_frontiers, png
 from tidewolf.report.rendering import document, require_extras
-from tidewolf.report.styles import HUES, RunStyle
-from tidewolf.report.tables import Cell, Table, table
+from tidewolf.report.styles import HUES, Cell, RunStyle, Table, table, title_of
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison, Ranking

@@ -19,8 +19,7 @@ import numpy as np
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation.formatting import tick
 from tidewolf.report.clock import Clock
-from tidewolf.report.styles import HUES, RunStyle
-from tidewolf.report.tables import Table
+from tidewolf.report.styles import HUES, RunStyle, Table
 
 _POINTS, _TOOLTIP_POINTS = 600, 200  # of a line, and those that have a tooltip
 # in CSS pixels; about the width of a phone, so text keeps its size there

@@ -30,8 +30,7 @@ from tidewolf.report.figures import (
     saved,
 )
 from tidewolf.report.labels import Box, place, text_width
-from tidewolf.report.styles import RunStyle
-from tidewolf.report.tables import Cell, table
+from tidewolf.report.styles import Cell, RunStyle, table
 
 BROAD, SLIM = (1180, 460), (360, 400)
 """Sizes of the two drawings of a frontier."""

@@ -17,15 +17,18 @@ import numpy as np
 
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation.formatting import number
-from tidewolf.report.clock import Clock, positions
-from tidewolf.report.tables import Table, table
+from tidewolf.report.clock import Clock, clock_of, positions
+from tidewolf.report.styles import RunStyle, Table, run_styles, table
 
 if TYPE_CHECKING:
+    from tidewolf.evaluation.run import Run
     from tidewolf.evaluation.trajectory_summary import TrajectorySummary
 
 ROWS = 40
 """At most so many entries are shown."""
 LEVELS = 10
+MAX_RUNS = 6
+"""Of more runs, only the first are shown."""
 
 
 class HeatMap(NamedTuple):
@@ -148,3 +151,63 @@ def _alt_text(shown: HeatMap) -> str:
 def packed(values: Floats, scale: float) -> str:
     """Row after row in 16 bits each, as base64: four digits of the scale."""
     return base64.b64encode(np.rint(32767 * values / scale).astype("<i2").tobytes()).decode()
+
+
+class ShownRun(NamedTuple):
+    """A run whose points were kept."""
+
+    style: RunStyle
+    run: Run
+    trajectory: TrajectorySummary
+    map: HeatMap
+
+
+def shown_runs(runs: Sequence[Run], entries: Sequence[str] = ()) -> list[ShownRun]:
+    """The first of the runs whose points were kept, all with the same entries."""
+    kept = [
+        (style, run, run.trajectory)
+        for run, style in zip(runs[:MAX_RUNS], run_styles(runs), strict=False)
+        if run.trajectory is not None and run.rounds and run.trajectory.means.size
+    ]
+    if not kept:
+        return []
+    shown = largest_entries([trajectory for _, _, trajectory in kept])
+    return [ShownRun(*each, heat_map(each[2], entries, shown)) for each in kept]
+
+
+def full_colour(shown: Sequence[ShownRun]) -> float:
+    """The size that has the full colour in every map: the largest entry of all, or 1 where entries
+    are shares.
+    """
+    most = max((float(np.abs(each.map.values).max()) for each in shown), default=0.0) or 1.0
+    return 1.0 if 0.5 < most <= 1.0 + 1e-9 else most
+
+
+def maps_context(runs: Sequence[Run], entries: Sequence[str] = ()) -> dict[str, Any] | None:
+    """The heat map of every run; None where no points were kept."""
+    shown = shown_runs(runs, entries)
+    if not shown:
+        return None
+    scale, clock = full_colour(shown), clock_of(runs[0].stream, runs[0].rounds)
+    negative = any((each.map.values < 0).any() for each in shown)
+    parts = shown[0].map
+    kept = (
+        f"the {len(parts.entries)} largest of {len(parts.entries) + parts.left_out:,} entries, the "
+        "same for every learner"
+        if parts.left_out
+        else "every entry"
+    )
+    left = f" The first {MAX_RUNS} of {len(runs)} runs are shown." if len(runs) > MAX_RUNS else ""
+    sign = "; what is negative is grey" if negative else ""
+    return {
+        "about": f"A row for each entry ({kept}), time from left to right{sign}.{left}",
+        "runs": [
+            {
+                "style": each.style,
+                "scale": scale_context(scale, each.style.hue, negative),
+                "heat": heat_context(each.map, each.style.hue, scale, clock),
+                "table": heat_table(each.map, each.style.label),
+            }
+            for each in shown
+        ],
+    }

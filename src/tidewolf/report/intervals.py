@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidewolf.evaluation.formatting import interval, number
 from tidewolf.report.clock import Clock
-from tidewolf.report.tables import Bar, Cell, Rows, Table
+from tidewolf.report.styles import Bar, Cell, Rows, Table
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.intervals import Interval, Intervals

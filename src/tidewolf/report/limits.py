@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tidewolf.evaluation.formatting import number, percent
 from tidewolf.evaluation.limits import BrokenLimit, broken_limits
 from tidewolf.report.clock import Clock, clock_of
-from tidewolf.report.styles import RunStyle, run_styles
-from tidewolf.report.tables import Cell, Rows, Table, cells
+from tidewolf.report.styles import Cell, Rows, RunStyle, Table, cells, run_styles
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run

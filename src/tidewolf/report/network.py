@@ -5,28 +5,34 @@
                                    trajectory keeps (evaluation/trajectory_summary.py)
 
 A link is as wide as its mean load and as warm as its mean utilisation. Two links that lead from one
-node to another and back share a line: each has the half at its tail. Positions are layout.py's,
-the same for every run of a page; names stand where labels.py finds room, and where it finds none
-nodes are numbered, with a key beneath. Networks of more than NAMED nodes say names at a pointer.
+node to another and back share a line: each has the half at its tail. Distances on paper follow
+distances in the graph (Kamada and Kawai 1989, by networkx), turned so that flow goes from left to
+right, or from top to bottom; the same graph is always laid out the same. Names stand where
+labels.py finds room; if it finds none, nodes are numbered, with a key beneath. Networks of more
+than NAMED nodes show names at the pointer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import product
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tidewolf.core.errors import MissingExtra
 from tidewolf.core.types import Floats
 from tidewolf.evaluation.formatting import number, percent
-from tidewolf.report.clock import Clock
+from tidewolf.report.clock import Clock, clock_of
+from tidewolf.report.heat import ShownRun, shown_runs
 from tidewolf.report.labels import Box, place, text_width
-from tidewolf.report.layout import node_places
+from tidewolf.report.styles import Table, table
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
+    from tidewolf.evaluation.trajectory_summary import TrajectorySummary
     from tidewolf.networks.network import Network
 
 Place = tuple[float, float]
@@ -34,8 +40,10 @@ LINKS = 240
 """Of a larger network only those of its links are drawn that carry most."""
 NAMED = 30
 """Of more nodes, names are said at a pointer alone."""
+PATHS, FULLEST = 12, 8
+"""How many paths, and how many of the fullest links, are listed."""
 NEGLIGIBLE = 0.005
-"""A load below this share of the largest counts as none."""
+"""A load below this share of the largest counts as none, a path below this share has no line."""
 LEVELS = 10
 """How many colours there are up to a full link; a fuller one has another."""
 _WIDE, _NARROW = 860.0, 340.0  # of the drawings, across and down
@@ -227,83 +235,75 @@ def _carrier(
     return Carrier(nodes, tails, heads, names, tuple(sources), tuple(targets), loads, capacities)
 
 
-class Usage(NamedTuple):
-    """Loads and capacities of every link of a network under one run."""
-
-    loads: Floats
-    capacities: Floats | None
-    worst: Floats | None
-    worst_part: Any
-    """the part in which each link was fullest"""
-
-
-def usage(carrier: Carrier, run: Run) -> Usage:
-    """What the links carried, from the mean points of the run's parts."""
-    kept = run.trajectory
-    assert kept is not None
-    parts = [slice(int(b), int(e)) for b, e in zip(kept.begins, kept.ends, strict=True)]
-    lengths = (kept.ends - kept.begins).astype(np.float64)
-    loads = np.array(
-        [carrier.loads(point, part) for point, part in zip(kept.means, parts, strict=True)]
-    )
-    mean = np.average(loads, axis=0, weights=lengths)
-    if carrier.capacities(slice(0, 1)) is None:
-        return Usage(mean, None, None, None)
-    limits = np.array([carrier.capacities(part) for part in parts])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        used = np.where(limits > 0.0, loads / limits, np.where(loads > 1e-12, np.inf, 0.0))
-    return Usage(
-        mean, np.average(limits, axis=0, weights=lengths), used.max(axis=0), used.argmax(axis=0)
-    )
+def networks_of(
+    shown: Sequence[ShownRun], clock: Clock, net: Network | None = None
+) -> list[tuple[ShownRun, DrawnNetwork]]:
+    """The network of each run, with the same links for all; nothing for sets without one."""
+    carriers = [(each, carrier_of(each.run, net)) for each in shown]
+    known = [
+        (each, carrier, _links_of(carrier, each.trajectory, clock))
+        for each, carrier in carriers
+        if carrier is not None
+    ]
+    if not known:
+        return []
+    loads = np.max([[abs(link.load) for link in links] for _, _, links in known], axis=0)
+    drawn = np.sort(np.argsort(-loads, kind="stable")[:LINKS]).tolist()
+    if len(loads) > LINKS:
+        drawn = [e for e in drawn if loads[e] >= NEGLIGIBLE * loads.max()]
+    return [
+        (each, _drawn(carrier, [links[e] for e in drawn], len(links) - len(drawn)))
+        for each, carrier, links in known
+    ]
 
 
-def drawn_links(carrier: Carrier, used: Sequence[Usage]) -> list[int]:
-    """Which links are drawn: all, or of many those that carry most under any of the runs."""
-    loads = np.max([np.abs(each.loads) for each in used], axis=0)
-    if len(loads) <= LINKS:
-        return list(range(len(loads)))
-    most = np.sort(np.argsort(-loads, kind="stable")[:LINKS])
-    return [int(e) for e in most if loads[e] >= NEGLIGIBLE * loads.max()]
-
-
-def drawn_network(
-    carrier: Carrier, used: Usage, shown: Sequence[int], clock: Clock, run: Run
-) -> DrawnNetwork:
-    """The links that are shown, with the nodes they join."""
-    pairs = [(carrier.tails[e], carrier.heads[e]) for e in shown]
-    nodes = list(dict.fromkeys(node for pair in pairs for node in pair))
+def _drawn(carrier: Carrier, links: Sequence[LinkUse], left_out: int) -> DrawnNetwork:
+    """The links with the nodes they join, which are numbered anew."""
+    nodes = list(dict.fromkeys(node for link in links for node in (link.tail, link.head)))
     at = {node: i for i, node in enumerate(nodes)}
     sources, targets = (
         tuple(at[node] for node in ends if node in at)
         for ends in (carrier.sources, carrier.targets)
-    )
-    links = tuple(
-        _link_use(carrier, used, e, at[tail], at[head], clock, run)
-        for e, (tail, head) in zip(shown, pairs, strict=True)
     )
     return DrawnNetwork(
         tuple(carrier.nodes[node] for node in nodes),
         frozenset((*sources, *targets)),
         sources,
         targets,
-        links,
-        len(carrier.tails) - len(shown),
+        tuple(link._replace(tail=at[link.tail], head=at[link.head]) for link in links),
+        left_out,
     )
 
 
-def _link_use(
-    carrier: Carrier, used: Usage, e: int, tail: int, head: int, clock: Clock, run: Run
-) -> LinkUse:
-    name, load = carrier.names[e], float(used.loads[e])
-    if name in carrier.cut:
-        return LinkUse(tail, head, name, 0.0, cut=carrier.cut[name])
-    if used.capacities is None or used.worst is None or not np.isfinite(used.capacities[e]):
-        return LinkUse(tail, head, name, load)
-    capacity, part, kept = float(used.capacities[e]), int(used.worst_part[e]), run.trajectory
-    assert kept is not None
-    share = load / capacity if capacity > 0.0 else np.inf if load > 1e-12 else 0.0
-    when = clock.named_span(int(kept.begins[part]), int(kept.ends[part]))
-    return LinkUse(tail, head, name, load, capacity, share, float(used.worst[e]), when)
+def _links_of(carrier: Carrier, kept: TrajectorySummary, clock: Clock) -> list[LinkUse]:
+    """What each link carried, from the mean points of the run's parts."""
+    parts = [slice(int(b), int(e)) for b, e in zip(kept.begins, kept.ends, strict=True)]
+    lengths = (kept.ends - kept.begins).astype(np.float64)
+    loads = np.array(
+        [carrier.loads(point, part) for point, part in zip(kept.means, parts, strict=True)]
+    )
+    limits = np.full(loads.shape, np.inf)
+    if carrier.capacities(slice(0, 1)) is not None:
+        limits = np.array([carrier.capacities(part) for part in parts])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        used = np.where(limits > 0.0, loads / limits, np.where(loads > 1e-12, np.inf, 0.0))
+    found = []
+    for e, name in enumerate(carrier.names):
+        load, capacity = (float(np.average(x[:, e], weights=lengths)) for x in (loads, limits))
+        link = LinkUse(carrier.tails[e], carrier.heads[e], name, load)
+        if name in carrier.cut:
+            link = link._replace(load=0.0, cut=carrier.cut[name])
+        elif np.isfinite(capacity):
+            share = load / capacity if capacity > 0.0 else np.inf if load > 1e-12 else 0.0
+            at = parts[int(used[:, e].argmax())]
+            link = link._replace(
+                capacity=capacity,
+                used=share,
+                worst=float(used[:, e].max()),
+                when=clock.named_span(at.start, at.stop),
+            )
+        found.append(link)
+    return found
 
 
 # --- drawing --------------------------------------------------------------------------------------
@@ -462,7 +462,7 @@ def summary(network: DrawnNetwork) -> str:
     )
 
 
-def scale_context(limited: bool, most: float) -> dict[str, Any]:
+def _scale(limited: bool, most: float) -> dict[str, Any]:
     """The colour bar."""
     labels = ["0 %", "50 %", "100 % used"] if limited else ["0", f"{number(most)} mean load"]
     return {
@@ -471,3 +471,208 @@ def scale_context(limited: bool, most: float) -> dict[str, Any]:
         "over": "overfull" if limited else "",
         "description": f"The colours of links, from {labels[0]} to {labels[-1]}",
     }
+
+
+# --- places of nodes, and paths -------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def node_places(
+    nodes: int,
+    pairs: tuple[tuple[int, int], ...],
+    sources: tuple[int, ...],
+    targets: tuple[int, ...],
+    box: tuple[float, float],
+    down: bool = False,
+    seed: int = 0,
+) -> tuple[tuple[float, float], ...]:
+    """A place in a box of this width and height for each node; another one for another seed."""
+    try:
+        import networkx as nx
+    except ImportError:
+        raise MissingExtra(
+            'Pictures of networks need networkx: pip install "tidewolf[app]".'
+        ) from None
+    graph = nx.Graph(pairs)
+    graph.add_nodes_from(range(nodes))
+    # parts of the graph that no link joins are a little farther apart than the ends of a part
+    links = dict(nx.all_pairs_shortest_path_length(graph))
+    most = 1 + max(max(row.values()) for row in links.values())
+    distances = {i: dict.fromkeys(range(nodes), most) | row for i, row in links.items()}
+    start = nx.random_layout(graph, seed=seed) if seed else None
+    found = nx.kamada_kawai_layout(graph, dist=distances, pos=start)
+    places = _turned(np.array([found[i] for i in range(nodes)]), sources, targets)
+    if down:
+        places = places[:, ::-1]
+    low, span = places.min(axis=0), np.ptp(places, axis=0)
+    shares = np.where(span > 1e-6, (places - low) / np.where(span > 1e-6, span, 1.0), 0.5)
+    return tuple((float(x), float(y)) for x, y in shares * np.array(box))
+
+
+def _turned(places: Floats, sources: tuple[int, ...], targets: tuple[int, ...]) -> Floats:
+    places = places - places.mean(axis=0)
+    ways = (
+        places[list(targets)].mean(axis=0) - places[list(sources)].mean(axis=0)
+        if sources and targets
+        else np.zeros(2)
+    )
+    if np.hypot(*ways) < 0.1:  # many ways at once: the longest axis lies across
+        ways = np.linalg.eigh(places.T @ places)[1][:, -1]
+        ways = ways * (np.sign(ways[np.abs(ways).argmax()]) or 1.0)
+    cosine, sine = ways / max(float(np.hypot(*ways)), 1e-12)
+    found: Floats = places @ np.array([[cosine, -sine], [sine, cosine]])
+    return found
+
+
+def paths_context(
+    run: Run, trajectory: TrajectorySummary, net: Network | None, clock: Clock
+) -> dict[str, Any] | None:
+    """The heaviest paths of the last part of a run; None for sets without paths."""
+    found = paths_in_use(run, trajectory.means[-1], net)
+    if not found:
+        return None
+    begin, end = int(trajectory.begins[-1]), int(trajectory.ends[-1])
+    shown = [one for one in found if one[2] >= NEGLIGIBLE][:PATHS]
+    left = found[len(shown) :]
+    several = len({commodity for commodity, _, _ in found}) > 1
+    return {
+        "title": f"Paths in use, {clock.named_span(begin, end)}",
+        "listed": [
+            {
+                "share": min(1.0, share),
+                "share_text": f"{share:.3g}",
+                "nodes": nodes,
+                "commodity": commodity if several else "",
+            }
+            for commodity, nodes, share in shown
+        ],
+        "more": _more(left, several),
+    }
+
+
+def _more(left: Sequence[tuple[str, tuple[str, ...], float]], several: bool) -> str:
+    """How many paths are not listed, and what they carry."""
+    if not left:
+        return ""
+    counted = f"and {len(left):,} more path{'s' * (len(left) > 1)}"
+    if several:  # shares of several demands do not add up
+        return f"{counted}, each with at most {percent(left[0][2])} of its demand"
+    return f"{counted} with {percent(sum(share for _, _, share in left))} of the demand"
+
+
+def paths_in_use(
+    run: Run, x: Floats, net: Network | None = None
+) -> list[tuple[str, tuple[str, ...], float]]:
+    """Commodity, nodes and share of each path, heaviest first."""
+    from tidewolf.sets import FlowPolytope, MultiFlow
+
+    K: Any = run.learner.hard_set
+    each: Iterable[tuple[Any, Any, Any]]
+    if net is not None:
+        each = ((path.commodity, path.nodes, path.share) for path in net.path_shares(x))
+    elif isinstance(K, FlowPolytope):
+        each = (("", path.nodes, path.weight) for path in K.paths(x))
+    elif isinstance(K, MultiFlow):
+        each = (
+            (f"{paths[0].nodes[0]} > {paths[0].nodes[-1]}", path.nodes, path.weight / demand)
+            for paths, demand in zip(K.paths(x), K.demands, strict=True)
+            for path in paths
+            if demand > 0.0
+        )
+    else:
+        return []
+    found = [
+        (str(commodity), tuple(map(str, nodes)), float(share)) for commodity, nodes, share in each
+    ]
+    return sorted(found, key=lambda one: -one[2])
+
+
+# --- the section of the page ----------------------------------------------------------------------
+
+
+def networks_context(
+    runs: Sequence[Run], entries: Sequence[str] = (), net: Network | None = None
+) -> dict[str, Any] | None:
+    """The network under every run; None where there is none, or no points were kept."""
+    clock = clock_of(runs[0].stream, runs[0].rounds)
+    found = networks_of(shown_runs(runs, entries), clock, net)
+    if not found:
+        return None
+    shown, drawn = [each for each, _ in found], [net_drawn for _, net_drawn in found]
+    limited = any(each.limited for each in drawn)
+    most = max((abs(link.load) for each in drawn for link in each.links), default=0.0)
+    return {
+        "about": _about(drawn[0], limited, clock, shown[0]),
+        "notes": [] if net is None else list(net.notes),
+        "scale": _scale(limited, most),
+        "runs": [
+            {
+                "style": each.style,
+                "summary": summary(net_drawn),
+                "description": f"The network with the load of each link under {each.style.label}.",
+                "drawings": drawings(net_drawn, most),
+                "links": _links(net_drawn, limited),
+                "paths": paths_context(each.run, each.trajectory, net, clock),
+            }
+            for each, net_drawn in found
+        ],
+    }
+
+
+def _about(drawn: DrawnNetwork, limited: bool, clock: Clock, each: ShownRun) -> str:
+    colour = (
+        "Colour is utilisation: the mean load of a link over its mean capacity. Width is the mean "
+        "load."
+        if limited
+        else "Width and colour are the mean load; the links have no capacities."
+    )
+    left = f" {drawn.left_out:,} links that carry less are not drawn." if drawn.left_out else ""
+    part = int(np.median(each.trajectory.ends - each.trajectory.begins))
+    worst = (
+        ""
+        if not limited
+        else " Worst utilisation is that of single rounds."
+        if part <= 1
+        else f" Worst utilisation is that of {len(each.trajectory.ends)} parts of the run, of about"
+        f" {part:,} rounds each."
+    )
+    cut = " Dashed links may carry nothing." if any(link.cut for link in drawn.links) else ""
+    names = (
+        " Names of nodes and links appear at the pointer."
+        if len(drawn.nodes) > NAMED
+        else " Links say more at the pointer."
+    )
+    pairs = {(link.tail, link.head) for link in drawn.links}
+    both = any((head, tail) in pairs for tail, head in pairs)
+    halves = (
+        " Of links both ways each direction is drawn as its half of the line, up to its arrow."
+        if both
+        else ""
+    )
+    return f"{colour}{worst}{left}{cut}{halves}{names}"
+
+
+def _links(drawn: DrawnNetwork, limited: bool) -> Table:
+    """The fullest links, or those that carry most."""
+    if not limited:
+        ranked = sorted(drawn.links, key=lambda link: -abs(link.load))[:FULLEST]
+        rows = [(link.name, number(link.load)) for link in ranked]
+        return table("Links that carry most", ("link", "mean load"), rows)
+    ranked = sorted(
+        (link for link in drawn.links if not link.cut), key=lambda link: -(link.used or 0.0)
+    )[:FULLEST]
+    return table(
+        "Fullest links",
+        ("link", "mean used", "worst", "when", "mean load", "mean capacity"),
+        [
+            (
+                link.name,
+                "no limit" if link.used is None else utilisation_text(link.used),
+                "" if link.worst is None else utilisation_text(link.worst),
+                link.when,
+                number(link.load),
+                "none" if link.capacity is None else number(link.capacity),
+            )
+            for link in ranked
+        ],
+    )

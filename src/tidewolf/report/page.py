@@ -26,14 +26,13 @@ from tidewolf.evaluation.hindsight_words import hindsight_sentences
 from tidewolf.evaluation.metrics import Metric, table_metrics
 from tidewolf.report.charts import figures
 from tidewolf.report.clock import Clock, clock_of
+from tidewolf.report.heat import maps_context
 from tidewolf.report.intervals import intervals_context, quick_intervals
 from tidewolf.report.limits import limits_context
-from tidewolf.report.names import title_of
+from tidewolf.report.network import networks_context
 from tidewolf.report.rendering import PAGE_FORMAT, document, require_extras
-from tidewolf.report.styles import RunStyle, run_styles
+from tidewolf.report.styles import Cell, RunStyle, Table, run_styles, table, title_of
 from tidewolf.report.styles import learner_labels as learner_labels
-from tidewolf.report.tables import Cell, Table, table
-from tidewolf.report.trajectory import maps_context, networks_context
 from tidewolf.report.trust import trust_context
 
 if TYPE_CHECKING:

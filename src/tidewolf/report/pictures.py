@@ -20,8 +20,8 @@ from tidewolf.report.charts import Series, all_series, frontiers
 from tidewolf.report.clock import Clock, clock_of
 from tidewolf.report.figures import COLORS, draw_lines
 from tidewolf.report.frontier import Curve, draw_frontiers, places
+from tidewolf.report.heat import ShownRun, full_colour, shown_runs
 from tidewolf.report.styles import RunStyle, run_styles
-from tidewolf.report.trajectory import ShownRun, full_colour, networks_of, shown_runs
 from tidewolf.report.trust import Trust, draw_trust, trust_of
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def write_figures(
     shown = shown_runs(runs, entries)
     for each in shown:
         figures[f"points of {each.style.label}"] = _heat(each, full_colour(shown), clock)
-    for each, net in networks_of(shown, clock, network):
+    for each, net in drawn.networks_of(shown, clock, network):
         figures[f"network of {each.style.label}"] = _network(net, each)
     folder.mkdir(parents=True, exist_ok=True)
     files = []

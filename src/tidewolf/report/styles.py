@@ -1,4 +1,5 @@
-"""How runs are called and coloured, the same in every table and figure.
+"""Names, colours and tables of pages: how runs are called and coloured, the same in every table and
+figure, and tables as plain data.
 
 A hue for each run; where one learner was run at several cautions, a hue for each learner, and its
 runs differ in strength and dashes.
@@ -7,7 +8,7 @@ runs differ in strength and dashes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -90,3 +91,73 @@ def _moved(run: Run, runs: Sequence[Run]) -> bool:
         )
         > 1
     )
+
+
+_TITLES = {
+    "abilene": "Abilene",
+    "geant": "GEANT",
+    "meta": "Meta",
+    "pairs": "GEANT, every pair",
+    "sdp": "SDP",
+    "uunet": "UUNET",
+    "zoo": "Topology Zoo",
+}
+
+
+def title_of(name: str) -> str:
+    """What a problem or an experiment is called at the head of a page."""
+    return _TITLES.get(name, name[:1].upper() + name[1:])
+
+
+class Bar(NamedTuple):
+    """A stretch of a whole, as shares of it."""
+
+    start: float
+    stop: float
+    hue: int = 0
+
+
+class Cell(NamedTuple):
+    """One cell."""
+
+    text: str
+    lines: tuple[str, ...] = ()
+    style: RunStyle | None = None
+    bar: Bar | None = None
+
+
+class Rows(NamedTuple):
+    """Rows that belong together, under a head of their own where they have one."""
+
+    rows: list[list[Cell]]
+    head: Cell | None = None
+
+
+class Table(NamedTuple):
+    """A table; the first cell of a row is its heading."""
+
+    name: str
+    """what it is called where it cannot be seen"""
+    titles: tuple[str, ...]
+    groups: list[Rows]
+    stacked: bool = False
+    """whether a narrow page puts the cells of a row under each other"""
+    kind: str = ""
+    """a class of the style sheet"""
+
+
+def table(
+    name: str,
+    titles: Sequence[str],
+    rows: Iterable[Sequence[Cell | str]],
+    *,
+    stacked: bool = False,
+    kind: str = "",
+) -> Table:
+    """A table without groups; a text is a cell of its own."""
+    return Table(name, tuple(titles), [Rows(list(map(cells, rows)))], stacked, kind)
+
+
+def cells(row: Iterable[Cell | str]) -> list[Cell]:
+    """A row; a text is a cell of its own."""
+    return [each if isinstance(each, Cell) else Cell(each) for each in row]

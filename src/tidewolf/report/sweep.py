@@ -15,11 +15,9 @@ from tidewolf.experiments.keys import learner_keys
 from tidewolf.experiments.sweep import line_columns
 from tidewolf.report.figures import Figure
 from tidewolf.report.frontier import Curve, frontier_figure
-from tidewolf.report.names import title_of
 from tidewolf.report.page import written
 from tidewolf.report.rendering import document
-from tidewolf.report.styles import HUES, RunStyle
-from tidewolf.report.tables import Cell, Table, table
+from tidewolf.report.styles import HUES, Cell, RunStyle, Table, table, title_of
 
 if TYPE_CHECKING:
     from tidewolf.experiments.sweep import Sweep, SweepGroup, SweepLine

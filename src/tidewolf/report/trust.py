@@ -18,8 +18,7 @@ from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation.experts import weight_text
 from tidewolf.report.clock import Clock, clock_of
 from tidewolf.report.figures import COLORS, Figure, LegendEntry, area_drawing, draw_areas
-from tidewolf.report.styles import HUES, RunStyle, run_styles
-from tidewolf.report.tables import Table, table
+from tidewolf.report.styles import HUES, RunStyle, Table, run_styles, table
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.experts import Experts
