@@ -1,7 +1,7 @@
 """`tidewolf live`: rows in, decisions out.
 
-Every line that comes is answered with one line, a decision or {"error": ..., "line": ...}, so that
-whoever sends can wait for the answer. What is refused is also said on stderr.
+Every line is answered with one line, a decision or {"error": ..., "line": ...}, so that the sender
+can wait for the answer. A refusal is also written to stderr.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,13 +23,9 @@ import typer
 from tidewolf.core.errors import CheckpointError, Interrupted, InUse, InvalidInput, TidewolfError
 
 if TYPE_CHECKING:
-    from tidewolf.experiments import Tables
     from tidewolf.experiments.round_reader import RoundReader
     from tidewolf.live import LiveRunner
-    from tidewolf.live.following import Grown
-    from tidewolf.live.pipes import Piece
 
-WIDTH = 100
 _MOST_SHOWN = 8
 """Entries, or paths, of a decision that a terminal shows."""
 _LEAST_SHOWN = 5e-5
@@ -44,7 +40,7 @@ def live_command(
         Path, typer.Option("--db", metavar="DB", help="Where all of it is kept: routing.db, say.")
     ],
     once: Annotated[
-        bool, typer.Option("--once", help="Print the coming decision and stop; read no rows.")
+        bool, typer.Option("--once", help="Print the next decision and stop; read no rows.")
     ] = False,
     follow: Annotated[
         bool,
@@ -60,20 +56,21 @@ def live_command(
 ) -> None:
     """Turn rows into decisions, one by one, for as long as they come.
 
-    Prints the decision of the coming round, then reads rows as lines of JSON, and answers each with
-    the decision that follows it: {"round", "time", "after", "decision", "paths", "moved", "why",
-    "cost", "violation"}, where time is that of the coming round as far as it is known, after that
-    of the row, cost and violation what the decision before turned out to have. A row has costs, and
-    perhaps capacities, demands, weights and budget, by name or as lists; time or round (from 1);
-    played, where that was not the decision; and unavailable, what is out in the coming round. A
-    line with unavailable alone has the coming round decided anew.
+    Reads rows as lines of JSON and answers each with the decision of the next round: {"round",
+    "time", "after", "decision", "paths", "moved", "why", "cost", "violation"}. Line k is the
+    decision of round k + 1, written after row k; --once prints the next decision, at first that of
+    round 1, and reads nothing. time is that of the next round, if it is known; after that of the
+    row; cost and violation are those of the decision before. A row has costs, and perhaps
+    capacities, demands, weights and budget, by name or as lists; time or round (from 1); played,
+    if that was not the decision; and unavailable, the entries that are out in the next round. A
+    line with unavailable alone has the next round decided again.
 
-    What was answered is kept in DB: killed at any moment, the same command resumes (to the bit on
-    the same machine). The same row twice is the same row and gets the same answer; the same time
-    with other values, or a line that is no row, is answered with {"error", "line"}, changes
-    nothing, and the next line counts. --follow takes the tables of [stream] instead; a row counts
-    once every table has it. With --once it takes what is there and prints the decision that
-    follows. The first of the file's learners decides, Ensemble if it names none.
+    Everything is kept in DB: killed at any moment, the same command resumes (to the bit on the same
+    machine). The same row twice is the same row and gets the same answer. The same time with other
+    values, or a line that is not a row, is answered with {"error", "line"} and changes nothing.
+    --follow takes the tables of [stream] instead; a row counts once every table has it. With --once
+    it takes the rows that are there and prints the next decision. The first of the file's learners
+    decides, Ensemble if it names none.
 
     \b
     Examples:
@@ -86,130 +83,102 @@ def live_command(
 
     if not 0.0 < every < float("inf"):
         raise InvalidInput(f"--every is a number of seconds above 0, not {every:g}.")
-    requested = load(experiment)
-    reader = RoundReader(requested)
-    shown = _Screen(as_json)
+    reader, shown, stop = RoundReader(load(experiment)), _Screen(as_json), _Stop()
     try:
-        with _stoppable() as stop, _opened(reader, db, once and not follow) as runner:
-            if follow:
-                _follow(runner, shown, reader, every, once, stop)
-            elif once:
-                shown.decision(runner.next_text())
-            else:
-                _answer_lines(runner, shown, stop)
+        with stop.signals(), _opened(reader, db, once and not follow) as runner:
+            with suppress(_Stopped):
+                if follow:
+                    _follow(runner, shown, reader, every, once, stop)
+                elif not once:
+                    _answer_lines(runner, shown, stop)
+            if once:
+                shown.decision(runner.answer())
             rounds = runner.rounds
-    except BrokenPipeError:  # nobody reads any more: what was taken is kept
+    except BrokenPipeError:  # the reader of the answers is gone; every row that was taken is kept
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
     if stop.requested:
-        said = f"Stopped after {rounds:,} row{'s' * (rounds != 1)}; the same command goes on."
-        if signal.SIGINT in stop.requested:
-            raise Interrupted(said)
-        sys.stderr.write(f"{said}\n")
+        report = f"Stopped after {rounds:,} row{'s' * (rounds != 1)}; the same command resumes."
+        if stop.requested == signal.SIGINT:
+            raise Interrupted(report)
+        sys.stderr.write(f"{report}\n")
 
 
-def _opened(reader: RoundReader, db: Path, to_look: bool) -> LiveRunner:
-    """The desk; to look where only that is asked and somebody else writes, or nothing is there."""
+def _opened(reader: RoundReader, db: Path, read_only: bool) -> LiveRunner:
     from tidewolf.live import LiveRunner, live_learner
 
     learner = live_learner(reader.experiment, reader.K, reader.network, reader.names)
-    if not to_look:
-        return LiveRunner(reader, learner, db)
-    if db.exists():
-        try:
+    if read_only and db.exists():  # unless another process writes, or no process can
+        with suppress(InUse, CheckpointError):
             return LiveRunner(reader, learner, db)
-        except InUse:
-            pass
-        except CheckpointError:
-            if os.access(db, os.W_OK) and os.access(db.resolve().parent, os.W_OK):
-                raise
-    return LiveRunner(reader, learner, db, read_only=True)
+    return LiveRunner(reader, learner, db, read_only=read_only)
 
 
 def _answer_lines(runner: LiveRunner, shown: _Screen, stop: _Stop) -> None:
     """Answer the lines of stdin."""
-    from tidewolf.live.pipes import pieces
+    from tidewolf.live import parse
+    from tidewolf.live.lines import LONGEST
 
-    shown.decision(runner.next_text())
-    if sys.stdin is None:  # it was closed before we began
+    if sys.stdin is None:  # it was closed before the command began
         return
     if sys.stdin.isatty():
         sys.stderr.write('Rows are lines such as {"costs": {"SEA > DEN": 1.2}}; Ctrl-D ends.\n')
-    for piece in pieces(sys.stdin.fileno(), lambda: bool(stop.requested)):
-        if not piece.text.strip():
+    number = 0
+    while not stop.requested:
+        number += 1
+        with stop.waiting():
+            text = rest = sys.stdin.buffer.readline(LONGEST + 1)
+            while len(rest) > LONGEST and not rest.endswith(b"\n"):
+                rest = sys.stdin.buffer.readline(LONGEST + 1)
+        if not text:
+            return
+        if not text.strip():
             continue
         try:
-            answer = _answer_line(runner, piece)
+            shown.decision(runner.take(parse(text)))
         except TidewolfError as error:
-            shown.refusal(str(error), piece.number)
-        else:
-            shown.decision(answer)
-
-
-def _answer_line(runner: LiveRunner, piece: Piece) -> str:
-    from tidewolf.live import parse
-
-    try:
-        line = parse(piece.text)
-    except InvalidInput:
-        if piece.is_whole:
-            raise
-        raise InvalidInput("The last line ends in the middle: send it whole.") from None
-    return runner.take_text(line)
+            shown.refusal(str(error), number)
 
 
 def _follow(
     runner: LiveRunner, shown: _Screen, reader: RoundReader, every: float, once: bool, stop: _Stop
 ) -> None:
-    """Take the rows of tables as they grow."""
+    """Take the rows of the experiment's tables as they grow."""
     from tidewolf.experiments import Tables
+    from tidewolf.experiments.experiment import TABLES
     from tidewolf.live import Follower
 
-    requested = reader.experiment
-    assert isinstance(requested.stream, Tables)
-    follower = Follower(_tables(requested.stream), requested.files, requested.stream.gaps)
-    if not once:
-        shown.decision(runner.next_text())
+    stream = reader.experiment.stream
+    assert isinstance(stream, Tables)
+    if stream.context is not None or stream.advice:
+        raise InvalidInput(
+            "--follow cannot use the context or advice of [stream], because they are known before "
+            "the row: send the rows as lines of JSON."
+        )
+    paths = {name: path for name in TABLES if (path := getattr(stream, name)) is not None}
+    follower = Follower(paths, reader.experiment.files, stream.gaps)
     while not stop.requested:
         for grown in follower.poll():
-            if grown.gap:
-                shown.note(f"{grown.gap}: the row is not learned from; what was decided stands.")
+            before = runner.rounds
+            if grown.has_gap:
+                sys.stderr.write(f"{grown.place}: a number is missing; the row is not used.\n")
                 continue
-            answer = _taken(runner, grown)
-            if answer is not None and not once:
+            try:
+                answer = runner.take(grown.line)
+            except InvalidInput as error:
+                raise type(error)(f"{grown.place}: {error}") from None
+            if runner.rounds > before and not once:
                 shown.decision(answer)
             if stop.requested:
                 return
         if once:
-            shown.decision(runner.next_text())
             return
-        stop.wait(every)
-
-
-def _tables(stream: Tables) -> dict[str, Path]:
-    """The tables of an experiment that rows are made of."""
-    from tidewolf.experiments.experiment import TABLES
-
-    if stream.context is not None or stream.advice:
-        raise InvalidInput(
-            "--follow knows nothing of a round before its row: [stream] has a context, or advice, "
-            "which are sent as lines of JSON."
-        )
-    return {name: path for name in TABLES if (path := getattr(stream, name)) is not None}
-
-
-def _taken(runner: LiveRunner, grown: Grown) -> str | None:
-    """The answer to a row of the tables; None where it was taken before."""
-    before = runner.rounds
-    try:
-        answer = runner.take_text(grown.line)
-    except InvalidInput as error:
-        raise type(error)(f"{grown.place}: {error}") from None
-    return answer if runner.rounds > before else None
+        with stop.waiting():
+            time.sleep(every)
 
 
 class _Screen:
-    """Where answers go: lines of JSON, or text on a terminal."""
+    """Answers as lines of JSON, or as text on a terminal."""
 
     def __init__(self, as_json: bool) -> None:
         self._as_text = sys.stdout.isatty() and not as_json
@@ -222,9 +191,6 @@ class _Screen:
         if not self._as_text:
             self._write(json.dumps({"error": sentence, "line": line}, ensure_ascii=False))
 
-    def note(self, sentence: str) -> None:
-        sys.stderr.write(f"{sentence}\n")
-
     def _write(self, text: str) -> None:
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
@@ -232,60 +198,65 @@ class _Screen:
 
 def _in_words(answer: dict[str, Any]) -> Iterator[str]:
     """An answer for a terminal."""
-    met = ""
-    if answer["cost"] is not None:
-        met = f"; the round before cost {answer['cost']:.4g}, violation {answer['violation']:.3g}"
     at = f", {answer['time']}" if "time" in answer else ""
-    yield f"Round {answer['round']:,}{at}{met}"
+    before = ""
+    if answer["cost"] is not None:
+        cost, violation = answer["cost"], answer["violation"]
+        before = f"; the round before cost {cost:.4g}, violation {violation:.3g}"
+    yield f"Round {answer['round']:,}{at}{before}"
+    shares = [(share, name) for name, share in answer["decision"].items() if share != 0.0]
+    shares.sort(key=lambda one: -abs(one[0]))
     if "paths" in answer:
-        shares = [(one["share"], f"{one['path']}{_of_whom(one)}") for one in answer["paths"]]
-    else:
-        shares = [(share, name) for name, share in answer["decision"].items() if share != 0.0]
-        shares.sort(key=lambda one: -abs(one[0]))
+        shares = [
+            (one["share"], one["path"] + (f" ({one['commodity']})" if "commodity" in one else ""))
+            for one in answer["paths"]
+        ]
     listed = [one for one in shares if abs(one[0]) >= _LEAST_SHOWN][:_MOST_SHOWN]
     for share, name in listed:
         yield f"  {share:9.4f}  {name}"
     if len(shares) > len(listed):
         yield f"             and {len(shares) - len(listed)} more"
-    why = f"{answer['why'][0].upper()}{answer['why'][1:]}."
-    yield from textwrap.wrap(
-        why, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
-    )
+    why = f"  {answer['why'][0].upper()}{answer['why'][1:]}."
+    yield from textwrap.wrap(why, 100, subsequent_indent="  ", break_on_hyphens=False)
 
 
-def _of_whom(path: dict[str, Any]) -> str:
-    return f" ({path['commodity']})" if "commodity" in path else ""
+class _Stopped(Exception):
+    """A signal came while the command waited."""
 
 
 class _Stop:
-    """Whether somebody asked to stop, and by which signal."""
+    """The signal that asked to stop: at once while the command waits, else after the row."""
 
     def __init__(self) -> None:
-        self.requested: list[int] = []
+        self.requested: int | None = None
+        self._is_waiting = False
 
-    def note(self, number: int, frame: Any) -> None:
-        """The first time the row is finished; the second time it ends at once."""
-        if self.requested:
+    def _note(self, number: int, frame: Any) -> None:
+        if self.requested is not None:
             raise KeyboardInterrupt
-        self.requested.append(number)
+        self.requested = number
+        if self._is_waiting:
+            raise _Stopped
 
-    def wait(self, seconds: float) -> None:
-        """So long, or until it is asked to stop."""
-        end = time.monotonic() + seconds
-        while not self.requested and (left := end - time.monotonic()) > 0.0:
-            time.sleep(min(left, 0.1))
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        self._is_waiting = True
+        try:
+            if self.requested is not None:
+                raise _Stopped
+            yield
+        finally:
+            self._is_waiting = False
 
-
-@contextmanager
-def _stoppable() -> Iterator[_Stop]:
-    stop = _Stop()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-    signals = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, stop.note) for number in signals}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    @contextmanager
+    def signals(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, self._note) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)

@@ -1,19 +1,15 @@
-"""Rows in, decisions out: `tidewolf live`.
+"""Rows in, decisions out: `tidewolf live`, a command over a durable `Session`.
 
-    decision 1;   row 1 -> decision 2;   row 2 -> decision 3;   ...
+    row 1 -> decision of round 2;   row 2 -> decision of round 3;   ...
 
-A decision is made before its row is known. A row is observed, kept, and answered with the decision
-that follows it; an answer that was given survives the process, and what comes after a kill is what
-would have come without it, to the bit on the same machine (`Session.open`).
+A decision is made before its row is known. The answer to a row is the decision of the next round.
+After a kill the same command resumes with the answers that it would have given without the kill.
 
-clock.py       times of rows, and when the next one is expected
-lines.py       a line of JSON as a row, or as what is known of the coming round
-ledger.py      which rows were taken and what was answered, in the database of the session
-entries.py     decisions by name: points, paths, what a round came to
-desk.py        rows taken one by one: the same row twice is the same row
+lines.py       a line of JSON as a row, and times of rows
+runner.py      take rows one by one; which rows were taken is kept in the database of the session
+entries.py     decisions by name: points, paths, the cost of a round
 following.py   tables that grow on disk, as rows
-learner.py     who decides
-pipes.py       lines that come through a pipe
+learner.py     the learner of an experiment without a horizon
 """
 
 from tidewolf.live.following import Follower

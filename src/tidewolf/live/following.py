@@ -1,23 +1,16 @@
 """Tables that grow on disk, as rows: a row counts once every table has it, or a later one.
 
-A line of a CSV file counts once its end is there; files of other kinds are read whole when they
-have changed. What was there before must stay as it was: a table that became shorter, or whose past
-rows changed, is refused by name and line. One that cannot be read, or is shorter, is looked at
-again a few times first, for it may be in the middle of being written.
+A line of a CSV file counts once its end is there. Past rows must stay as they were: a table that
+became shorter, or whose past rows changed, is refused by name and line. A table that cannot be
+read, or is shorter, is read again a few times first, because it may be in the middle of a write.
 """
 
 from __future__ import annotations
 
-import math
 import tempfile
-import zlib
-from abc import ABC, abstractmethod
-from array import array
-from collections import deque
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -25,22 +18,14 @@ from tidewolf.core.arguments import as_path
 from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.core.settings import Text
 from tidewolf.files import FileFormat, Table, read_table
+from tidewolf.files.dates import clock_text
 from tidewolf.files.excel import file_of
 from tidewolf.files.format import PLAIN, as_format
-from tidewolf.files.gaps import GAPS
-from tidewolf.live.clock import Time, time_of
-from tidewolf.live.lines import Line
+from tidewolf.files.gaps import GAPS, align
+from tidewolf.live.lines import Line, time_of
 
-PATIENCE = 3
-"""How often a table that is shorter, or cannot be read, is looked at again."""
-
-
-class TableRow(NamedTuple):
-    """A row of one table."""
-
-    time: Time | None
-    values: Mapping[str, float]
-    place: str
+ATTEMPTS = 3
+"""How often a table that is shorter, or cannot be read, is read again."""
 
 
 class Grown(NamedTuple):
@@ -49,16 +34,16 @@ class Grown(NamedTuple):
     Parameters
     ----------
     line : Line
-        What it says.
+        Its content.
     place : str
-        Where it stands, in the first table.
-    gap : str
-        Where a number is missing, for which the row is not to be learned from; empty where none is.
+        Where it stands in the first table.
+    has_gap : bool
+        Whether a number is missing, so that the row is not learned from.
     """
 
     line: Line
     place: str
-    gap: str = ""
+    has_gap: bool
 
 
 @final
@@ -68,17 +53,12 @@ class Follower:
     Parameters
     ----------
     tables : mapping of path
-        What lines call them, such as costs, and where they are.
+        The tables by the keys of a row, such as costs.
     format : FileFormat
         How text is written in them.
     gaps : str, default "refuse"
         What is done about cells without a number, and rows that one table lacks: "refuse" them,
-        take the "last" number of the column, or give them as "unseen".
-
-    Raises
-    ------
-    InvalidInput
-        Where one is not there, or cannot be read as a table.
+        take the "last" number of the column, or mark them as "unseen".
 
     Examples
     --------
@@ -99,15 +79,12 @@ class Follower:
     ) -> None:
         if not tables:
             raise InvalidInput("There is no table to follow: the file's [stream] names none.")
-        self._gaps = Text(choices=GAPS)(gaps, "gaps")
-        filled = self._gaps != "refuse"
-        self._tails = {
-            name: _tail(as_path(path, f"The table of {name}"), as_format(format), filled)
-            for name, path in tables.items()
-        }
-        self._last: dict[str, Mapping[str, float]] = {}
-        """the last numbers of each table"""
-        self._given = 0
+        self._paths = {name: as_path(path, f"The table of {name}") for name, path in tables.items()}
+        self._format, self._gaps = as_format(format), Text(choices=GAPS)(gaps, "gaps")
+        self._tables: dict[str, Table] = {}
+        self._changed: list[tuple[int, int, int]] | None = None
+        """what differs after one of the files was written to"""
+        self._given = self._failures = 0
 
     def poll(self) -> list[Grown]:
         """The rows that are new in all tables.
@@ -120,218 +97,96 @@ class Follower:
         Raises
         ------
         InvalidInput
-            Where a cell is no number, a past row changed, or times differ between tables.
+            If a cell is not a number, a past row changed, or times differ between tables.
         """
-        for tail in self._tails.values():
-            tail.poll()
-        found = []
-        while all(tail.rows for tail in self._tails.values()):
-            found.append(self._next())
-        return found
-
-    def _next(self) -> Grown:
-        """The next row of all tables: the earliest."""
-        heads = {name: tail.rows[0] for name, tail in self._tails.items()}
-        times = [head.time for head in heads.values() if head.time is not None]
-        time = min(times, key=lambda one: one.stamp, default=None)
-        numbers, gap = dict[str, Mapping[str, float]](), ""
-        for name, head in heads.items():
-            is_there = head.time is None or time is None or head.time.stamp == time.stamp
-            if is_there:
-                self._tails[name].rows.popleft()
-            numbers[name], missing = self._filled(name, head, time if not is_there else None)
-            gap = gap or missing
-        self._given += 1
-        number = self._given if time is None else None
-        first = next(head for head in heads.values() if head.time is time)
-        return Grown(Line(time, number, numbers), first.place, gap * (self._gaps == "unseen"))
-
-    def _filled(
-        self, name: str, head: TableRow, lacks: Time | None
-    ) -> tuple[Mapping[str, float], str]:
-        """The numbers of a table in a row, gaps with the last ones, and where the first gap is; it
-        `lacks` a row of some time.
-        """
-        last = self._last.get(name, {})
-        if lacks is not None:
-            if self._gaps == "refuse" or not last:
-                raise InvalidInput(
-                    f"{head.place}: the time is {head.time.said if head.time else ''}, where "
-                    f"another table has {lacks.said}; a round is a row of each."
-                )
-            return last, f"{head.place}: there is no row of {lacks.said} before it"
-        empty = [column for column, value in head.values.items() if math.isnan(value)]
-        values = {**head.values, **{one: last.get(one, math.nan) for one in empty}}
-        for one in empty:
-            if math.isnan(values[one]) and self._gaps == "last":
-                raise InvalidInput(
-                    f'{head.place}, column "{one}": the cell is empty, and no number came before '
-                    "it; fill it in."
-                )
-        self._last[name] = values
-        return values, f'{head.place}, column "{empty[0]}": the cell is empty' if empty else ""
-
-
-class _Tail(ABC):
-    """What is new in a table."""
-
-    def __init__(self, path: Path, format: FileFormat, gaps: bool) -> None:
-        self.path, self.format, self.gaps = path, format, gaps
-        self.rows = deque[TableRow]()
-        """those that nobody took yet"""
-        self._looked: tuple[int, int, int] | None = None
-        self._patience = PATIENCE
-
-    def poll(self) -> None:
-        """Look again, where the file changed."""
         try:
-            status = file_of(self.path).stat()
-            now = (status.st_ino, status.st_size, status.st_mtime_ns)
-            if now == self._looked:
-                return
-            self._look()
-            self._looked = now
-        except OSError as error:
-            self._wait(InvalidInput(f"{self.path} cannot be read: {error.strerror}."))
-        except TidewolfError as error:
-            self._wait(error)
-        else:
-            self._patience = PATIENCE
+            stats = [file_of(path).stat() for path in self._paths.values()]
+            changed = [(one.st_ino, one.st_size, one.st_mtime_ns) for one in stats]
+            if changed == self._changed:
+                return []
+            read = {name: self._read(path) for name, path in self._paths.items()}
+            tables = {name: table for name, table in read.items() if table is not None}
+            for name, before in self._tables.items():
+                _require_unchanged(before, read[name])
+            rows = self._rows(tables) if len(tables) == len(read) else []
+        except (OSError, TidewolfError) as error:
+            if self._changed is not None and self._failures < ATTEMPTS:
+                self._failures += 1
+                return []
+            if isinstance(error, OSError):
+                raise InvalidInput(f"{error.filename} cannot be read: {error.strerror}.") from None
+            raise
+        self._tables, self._changed, self._failures = tables, changed, 0
+        self._given += len(rows)
+        return rows
 
-    def _wait(self, error: TidewolfError) -> None:
-        """Once more, unless it was looked at often enough, or for the first time."""
-        if self._looked is None or self._patience == 0:
-            raise error
-        self._patience -= 1
-
-    @abstractmethod
-    def _look(self) -> None:
-        """Read what is new."""
-
-    def _table(self, path: Path) -> Table:
-        return read_table(path, gaps=self.gaps, format=self.format)
-
-    def _add(self, table: Table, first: int) -> None:
-        """The rows of a table from this one on."""
-        for i in range(first, len(table.values)):
-            time = None if table.times is None else _time(table.times[i])
-            values = dict(zip(table.columns, table.values[i].tolist(), strict=True))
-            self.rows.append(TableRow(time, values, table.places[i]))
-
-
-class _GrowingText(_Tail):
-    """A CSV file, of which only new lines are read."""
-
-    def __init__(self, path: Path, format: FileFormat, gaps: bool) -> None:
-        super().__init__(path, format, gaps)
-        self._lines = array("L")
-        """a checksum of every line so far"""
-        self._header, self._last = b"", b""
-
-    def _look(self) -> None:
-        lines = self.path.read_bytes().split(b"\n")[:-1]  # what comes after the last end waits
-        self._require_unchanged(lines)
-        new = lines[len(self._lines) :]
-        if not any(line.strip() for line in new[not self._lines :]):
-            return  # the header alone, or blank lines
-        if not self._lines:
-            self._add(self._read(b"\n".join(lines) + b"\n"), 0)
-        else:
-            self._add(self._read_new(lines, new), 0)
-        self._lines.extend(map(zlib.crc32, new))
-        self._header, self._last = lines[0], [line for line in lines if line.strip()][-1]
-
-    def _read_new(self, lines: list[bytes], new: list[bytes]) -> Table:
-        """The rows of the new lines; blank ones stand for those before, so that lines have their
-        numbers, and the last one goes along, for its time.
-        """
-        blank = [b""] * (len(self._lines) - 2)
-        try:
-            text = [self._header, *blank, self._last, *new]
-            return _from_row(self._read(b"\n".join(text) + b"\n"), 1)
-        except TidewolfError:  # what dates mean may show in all of them alone
-            taken = sum(1 for line in lines[1 : len(self._lines)] if line.strip())
-            return _from_row(self._read(b"\n".join(lines) + b"\n"), taken)
-
-    def _require_unchanged(self, lines: list[bytes]) -> None:
-        if len(lines) < len(self._lines):
-            raise InvalidInput(
-                f"{self.path} became shorter: line {len(lines) + 1} is gone, which was taken. Put "
-                "it back; rows are only added."
-            )
-        for i, (line, was) in enumerate(zip(lines, self._lines, strict=False)):
-            if zlib.crc32(line) != was:
-                raise InvalidInput(
-                    f"{self.path}, line {i + 1} was changed after it was taken. Put it back; rows "
-                    "are only added."
-                )
-
-    def _read(self, text: bytes) -> Table:
-        """The table in a text, called as the file is."""
+    def _read(self, path: Path) -> Table | None:
+        """The table in a file, of text up to the last line that has its end; None if no row has."""
+        is_text = path.name.lower().endswith((".csv", ".tsv"))
+        if not is_text or not "\n".encode(self._format.encoding).endswith(b"\n"):
+            return read_table(path, gaps=True, format=self._format)
+        text = path.read_bytes()
+        text = text[: text.rfind(b"\n") + 1]
+        if not text.partition(b"\n")[2].strip():
+            return None
         with tempfile.TemporaryDirectory(prefix="tidewolf-") as folder:
-            copy = Path(folder, self.path.name)
+            copy = Path(folder, path.name)
             copy.write_bytes(text)
             try:
-                table = self._table(copy)
+                table = read_table(copy, gaps=True, format=self._format)
             except TidewolfError as error:
-                raise type(error)(str(error).replace(str(copy), str(self.path))) from None
-        places = [place.replace(str(copy), str(self.path)) for place in table.places]
-        return table._replace(places=places)
+                raise type(error)(str(error).replace(str(copy), str(path))) from None
+        places = [place.replace(str(copy), str(path)) for place in table.places]
+        return table._replace(places=places, file=str(path))
+
+    def _rows(self, tables: dict[str, Table]) -> list[Grown]:
+        """The rows after those that were given, as far as every table reaches."""
+        times = [table.times for table in tables.values() if table.times is not None]
+        if len(times) == len(tables) and len({one.dtype.kind for one in times}) == 1:
+            end = min(one[-1] for one in times)
+            lengths = [int(np.searchsorted(one, end, "right")) for one in times]
+        else:
+            lengths = [min(len(table.values) for table in tables.values())] * len(tables)
+        cut = {
+            name: _first_rows(table, length)
+            for (name, table), length in zip(tables.items(), lengths, strict=True)
+        }
+        aligned, found = align(cut, self._gaps), list[Grown]()
+        first = next(iter(aligned.tables.values()))
+        for i in range(self._given, len(first.values)):
+            numbers = {
+                name: dict(zip(table.columns, table.values[i].tolist(), strict=True))
+                for name, table in aligned.tables.items()
+            }
+            line = Line(numbers=numbers, round=i + 1)
+            if first.times is not None:
+                stamp = first.times[i]
+                date = isinstance(stamp, np.datetime64)
+                time = time_of(clock_text(stamp) if date else stamp.item())
+                line = Line(time, numbers=numbers)
+            seen = aligned.seen is None or bool(aligned.seen[i])
+            found.append(Grown(line, first.places[i], not seen))
+        return found
 
 
-class _GrowingFile(_Tail):
-    """A file of another kind, read whole whenever it changed."""
-
-    def __init__(self, path: Path, format: FileFormat, gaps: bool) -> None:
-        super().__init__(path, format, gaps)
-        self._taken: Table | None = None
-
-    def _look(self) -> None:
-        table, taken = self._table(self.path), self._taken
-        if taken is not None:
-            self._require_unchanged(taken, table)
-        self._add(table, 0 if taken is None else len(taken.values))
-        self._taken = table
-
-    def _require_unchanged(self, taken: Table, table: Table) -> None:
-        rows = len(taken.values)
-        if len(table.values) < rows:
-            raise InvalidInput(
-                f"{self.path} became shorter: it has {len(table.values)} rows, and {rows} were "
-                "taken. Put them back; rows are only added."
-            )
-        if table.columns != taken.columns:
-            raise InvalidInput(f"{self.path} has other columns than before. Put them back.")
-        both = np.isnan(table.values[:rows]) & np.isnan(taken.values)
-        changed = ((table.values[:rows] != taken.values) & ~both).any(axis=1)
-        if taken.times is not None and table.times is not None:
-            changed |= table.times[:rows] != taken.times
-        for i in np.flatnonzero(changed)[:1].tolist():
-            raise InvalidInput(
-                f"{table.places[i]} was changed after it was taken. Put it back; rows are only "
-                "added."
-            )
+def _first_rows(table: Table, length: int) -> Table:
+    times = None if table.times is None else table.times[:length]
+    return table._replace(times=times, values=table.values[:length], places=table.places[:length])
 
 
-def _tail(path: Path, format: FileFormat, gaps: bool) -> _Tail:
-    has_lines = "\n".encode(format.encoding).endswith(b"\n")
-    is_text = path.name.lower().endswith((".csv", ".tsv")) and has_lines
-    return (_GrowingText if is_text else _GrowingFile)(path, format, gaps)
-
-
-def _from_row(table: Table, first: int) -> Table:
-    """The table without the rows before this one."""
-    times = None if table.times is None else table.times[first:]
-    return Table(times, table.columns, table.values[first:], table.places[first:])
-
-
-def _time(stamp: Any) -> Time:
-    """A time of a table, a date as text."""
-    if isinstance(stamp, np.datetime64):
-        micros = int(stamp.astype("datetime64[us]").astype(np.int64))
-        date = datetime.fromtimestamp(micros // 1_000_000, UTC).replace(
-            microsecond=micros % 1_000_000, tzinfo=None
+def _require_unchanged(before: Table, now: Table | None) -> None:
+    """Refuse a table that lost rows, or whose past rows changed."""
+    rows = len(before.values)
+    if now is None or len(now.values) < rows or now.columns != before.columns:
+        raise InvalidInput(
+            f"{before.file} became shorter, or has other columns: {rows} of its rows were taken. "
+            "Put them back; rows are only added."
         )
-        is_short = date.second == date.microsecond == 0
-        return time_of(date.isoformat(timespec="minutes" if is_short else "auto"))
-    return time_of(stamp.item())
+    values = now.values[:rows]
+    same = ((values == before.values) | (np.isnan(values) & np.isnan(before.values))).all(axis=1)
+    if before.times is not None and now.times is not None:
+        same &= now.times[:rows] == before.times
+    for i in np.flatnonzero(~same)[:1].tolist():
+        raise InvalidInput(
+            f"{now.places[i]} was changed after it was taken. Put it back; rows are only added."
+        )

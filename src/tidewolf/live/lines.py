@@ -1,48 +1,95 @@
-"""A line of JSON: a row, or what is known of the coming round.
+"""A line of JSON: a row, or information about the next round; and the times of rows.
 
     {"time": "2026-03-01T12:00", "costs": {"SEA > DEN": 1.2, ...}, "capacities": {...},
      "played": {...}, "unavailable": ["DEN > NYC"]}
 
-A row says what a round turned out to be: costs, capacities, demands, weights and budget, by name or
-as a list, and `played`, where that was not the decision. What is `unavailable`, the `context` and
-the points of `advice` are of the decision that follows the row. A line that says nothing but these,
-and perhaps a `time`, is of the coming round, which is then decided anew. `time` and `round` say
-which row it is.
+A row holds the costs, capacities, demands, weights and budget of a round, by name or as a list, and
+`played`, if that was not the decision. `unavailable`, `context` and `advice` belong to the round
+after the row. A line that has only these, and perhaps a `time`, is about the next round, which is
+then decided again. `time` or `round` identifies the row.
+
+The next row is expected at the last time plus the median of the last few differences, so that one
+missing row shifts nothing.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
+from statistics import median_low
 from typing import Any, NamedTuple, NoReturn
 
 from tidewolf.core.arguments import shown
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.names import nearest_names
-from tidewolf.live.clock import Time, time_of
+from tidewolf.core.round_info import as_time
 
 NUMBERS = ("costs", "capacities", "demands", "weights", "budgets")
 INFO = ("unavailable", "context", "advice")
 KEYS = ("time", "round", *NUMBERS, "played", *INFO)
 LONGEST = 1 << 26
 """Bytes of a line, at most."""
+WINDOW = 9
+"""Differences that the next time is computed from."""
+_LARGEST = 2**63
+"""Whole numbers in a database are smaller."""
+_EXAMPLE = '{"costs": {"SEA > DEN": 1.2}}'
+
+
+class Time(NamedTuple):
+    """The time of a row."""
+
+    stamp: int | float
+    """seconds since 1970 for a date, else the number itself; whole numbers keep every digit"""
+    given: str | int | float
+
+    def plus(self, seconds: float) -> Time:
+        """A later time, written in the same style."""
+        if not isinstance(self.given, str):
+            return time_of(self.stamp + seconds)
+        text = self.given.strip()
+        date = datetime.fromisoformat(text) + timedelta(seconds=seconds)
+        if len(text) == len("2026-03-01") and date == datetime(*date.timetuple()[:3]):
+            return time_of(date.date().isoformat())
+        is_short = date.second == date.microsecond == 0 and text[16:17] != ":"
+        later = date.isoformat(" " if " " in text else "T", "minutes" if is_short else "auto")
+        return time_of(later.replace("+00:00", "Z") if text.endswith("Z") else later)
+
+
+def time_of(given: Any) -> Time:
+    """The time that a number or a date in ISO form gives."""
+    if isinstance(given, int) and not isinstance(given, bool) and abs(given) < _LARGEST:
+        return Time(given, given)
+    seconds = as_time(given, "The time of a row")
+    stamp = int(seconds) if seconds == int(seconds) and abs(seconds) < _LARGEST else seconds
+    return Time(stamp, given if isinstance(given, str) else stamp)
+
+
+def expected(times: Sequence[Time]) -> Time | None:
+    """The time of the next row, from those of the last ones; None if it is not known."""
+    if len(times) < 2:
+        return None
+    last = times[-WINDOW - 1 :]
+    return last[-1].plus(median_low([new.stamp - old.stamp for old, new in pairwise(last)]))
 
 
 class Line(NamedTuple):
-    """What a line says.
+    """The content of a line.
 
     Parameters
     ----------
     time : Time, optional
-        When the round is.
+        The time of the round.
     round : int, optional
-        Its number, from 1.
+        The number of the round, from 1.
     numbers : mapping
-        What the round turned out to be, by key; empty where the line is no row.
+        Costs, capacities and so on, by key; empty if the line is not a row.
     played : mapping or list, optional
-        What was really done, where it was not the decision.
+        The point that was played, if it was not the decision.
     info : mapping
-        What is known of the coming round: `unavailable`, `context`, `advice`.
+        Information about the next round: `unavailable`, `context`, `advice`.
 
     Examples
     --------
@@ -60,12 +107,12 @@ class Line(NamedTuple):
 
     @property
     def is_row(self) -> bool:
-        """Whether it says what a round turned out to be."""
+        """Whether the line has feedback on a round."""
         return bool(self.numbers) or self.played is not None
 
 
 def parse(text: str | bytes) -> Line:
-    """What a line of JSON says.
+    """The content of a line of JSON.
 
     Parameters
     ----------
@@ -75,12 +122,12 @@ def parse(text: str | bytes) -> Line:
     Returns
     -------
     Line
-        A row, or what is known of the coming round.
+        A row, or information about the next round.
 
     Raises
     ------
     InvalidInput
-        Where it is no JSON object, or has a key that nobody knows.
+        If the line is not a JSON object, or has an unknown key.
 
     Examples
     --------
@@ -95,61 +142,43 @@ def parse(text: str | bytes) -> Line:
         if key not in KEYS:
             near = nearest_names(key, KEYS) or f"a row has {', '.join(KEYS)}"
             raise InvalidInput(f"A row has no {key!r}: {near}.")
-    said = {key: value for key, value in found.items() if value is not None}
-    if not said:
-        raise InvalidInput(
-            'The line says nothing; a row is a line such as {"costs": {"SEA > DEN": 1.2}}.'
-        )
+    given = {key: value for key, value in found.items() if value is not None}
+    if not given:
+        raise InvalidInput(f"Expected a row such as {_EXAMPLE}, received an empty line.")
+    number = given.get("round")
+    if number is not None and (type(number) is not int or number < 1):
+        raise InvalidInput(f"The round of a row is its number, from 1, not {shown(number)}.")
     return Line(
-        time=time_of(said["time"]) if "time" in said else None,
-        round=_round(said["round"]) if "round" in said else None,
-        numbers={key: said[key] for key in NUMBERS if key in said},
-        played=said.get("played"),
-        info={key: said[key] for key in INFO if key in said},
+        time=time_of(given["time"]) if "time" in given else None,
+        round=number,
+        numbers={key: given[key] for key in NUMBERS if key in given},
+        played=given.get("played"),
+        info={key: given[key] for key in INFO if key in given},
     )
 
 
 def _read(text: str | bytes) -> dict[str, Any]:
     """The object in a line of JSON."""
     if len(text) > LONGEST:
-        raise InvalidInput(f"The line has {len(text):,} bytes; a row has at most {LONGEST:,}.")
+        raise InvalidInput(f"A row has at most {LONGEST:,} bytes; this line has more.")
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8-sig")
-        found = json.loads(text, parse_constant=_refuse, object_pairs_hook=_once)
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"The line is no text in UTF-8: {error}.") from None
-    except json.JSONDecodeError as error:
-        raise InvalidInput(
-            f"The line is no JSON: {error.msg[:1].lower()}{error.msg[1:]} at character "
-            f"{error.pos + 1}."
-        ) from None
-    except RecursionError:
-        raise InvalidInput("The line is no row: lists are nested too deeply.") from None
-    except ValueError as error:  # a whole number of thousands of digits
-        raise InvalidInput(f"The line is no row: {error}.") from None
+        found = json.loads(text, parse_constant=_refuse, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:  # of json, of UTF-8, of too many digits
+        raise InvalidInput(f"Expected a row such as {_EXAMPLE}, not this line: {error}.") from None
     if not isinstance(found, dict):
-        raise InvalidInput(
-            f'A row is an object such as {{"costs": {{"SEA > DEN": 1.2}}}}, not {shown(found)}.'
-        )
+        raise InvalidInput(f"Expected a row such as {_EXAMPLE}, received {shown(found)}.")
     return found
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise InvalidInput(f"{constant} is no finite number, and every number of a row is.")
+    raise ValueError(f"{constant} is not a finite number")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The pairs of an object, no key twice."""
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise InvalidInput(f"The line says {twice!r} twice.")
+        raise ValueError(f"it has {next(key for key in keys if keys.count(key) > 1)!r} twice")
     return found
-
-
-def _round(given: Any) -> int:
-    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
-        raise InvalidInput(f"The round of a row is its number, from 1, not {shown(given)}.")
-    return given

@@ -1,32 +1,41 @@
-"""Rows taken one by one, each answered with the decision that follows it.
+"""Take rows one by one and answer each with the decision of the next round.
 
-    note the row  ->  observe it (from here on it is kept)  ->  decide the next round  ->  answer
+    write the row  ->  observe it (from here on it is kept)  ->  decide the next round  ->  answer
 
-Whatever is refused leaves everything as it was. The same row twice, by its time or its number, is
-the same row: it gets the same answer, and nothing is learned twice. The same time with other
-values is refused. What comes after a kill is what would have come without it.
+A refused line changes nothing. The same row twice, by its time or its number, gets the same answer
+and is learned from once. The same time with other values is refused. What comes after a kill is
+what would have come without it.
 
-A learner that goes by the clock is told when the coming row is expected, from the times before it:
-a decision knows nothing of its own row, not even when it comes.
+If the learner uses the time of a round, it receives the time at which the next row is expected: a
+decision knows nothing of its own row, not even its time.
+
+    live_rows       round, time, row        the rows that were taken, each as packed JSON
+
+The table stands in the database of the session; row 0 stands for the time before the first row. A
+row is written to the same write-ahead log as the session's commit after it, and is flushed with
+that: a row that is observed is written, whatever happens between. A row of a round that is not
+observed was never taken, and is overwritten. The answer to a row is written with the next row: the
+session has everything that the last answer is made of.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import sqlite3
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
 from tidewolf.core.arguments import as_path, shown
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import InvalidInput, TidewolfError
+from tidewolf.core.errors import CheckpointError, InvalidInput, OtherSettings, TidewolfError
 from tidewolf.core.round_info import RoundInfo
-from tidewolf.core.types import Array
 from tidewolf.core.values import identity
-from tidewolf.live.clock import WINDOW, Time, expected
 from tidewolf.live.entries import (
     Entries,
     Reads,
@@ -36,37 +45,54 @@ from tidewolf.live.entries import (
     value_at,
     violation_at,
 )
-from tidewolf.live.lines import Line
-from tidewolf.live.row_log import NextRound, RowLog, Taken
+from tidewolf.live.lines import WINDOW, Line, Time, expected
 from tidewolf.methods.base import Learner
 from tidewolf.session import Session
 
 
+class Row(NamedTuple):
+    """A row that was taken, and what the next round is decided on."""
+
+    round: int
+    time: Time | None = None
+    content: str = ""
+    """the identity of its numbers and information"""
+    cost: float | None = None
+    violation: float | None = None
+    demands: list[float] | None = None
+    """the last demands that a row gave; before the first, those of the network"""
+    info: Mapping[str, Any] = {}
+    """the arguments of `Session.play` for the next round, as plain data"""
+    announced: Time | None = None
+    """the time of the next round, if a line gave it"""
+    answer: str | None = None
+
+
 @final
 class LiveRunner:
-    """A durable session that is fed with rows and answers with decisions.
+    """A durable session that takes rows and answers with decisions.
 
     Parameters
     ----------
     reader : RoundReader
-        Who makes the functions of a round of its numbers.
+        Makes the functions of a round from its numbers.
     learner : Learner
-        Who decides.
+        Makes the decisions.
     database : str or path
-        Where all of it is kept; a new one where there is no file.
+        The file of the session; it is created if it does not exist.
     read_only : bool, default False
-        Whether to look only, such as while another process takes rows.
+        Whether to take no rows, such as while another process does.
 
     Raises
     ------
     InUse
-        While another process takes rows for the same file.
+        If another process takes rows for the same file.
     OtherSettings
-        Where the file was written by a learner with other settings.
+        If the file was written by a learner with other settings.
 
     Examples
     --------
-    >>> import pathlib, tempfile
+    >>> import json, pathlib, tempfile
     >>> from tidewolf.experiments.round_reader import RoundReader
     >>> from tidewolf.live import LiveRunner, live_learner, parse
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -76,8 +102,8 @@ class LiveRunner:
     >>> experiment = tw.experiments.load(folder / "two.toml")
     >>> reader = RoundReader(experiment)
     >>> with LiveRunner(reader, live_learner(experiment, reader.K), folder / "two.db") as runner:
-    ...     runner.upcoming()["decision"]
-    ...     answer = runner.take(parse('{"costs": [1.0, 0.0]}'))
+    ...     json.loads(runner.answer())["decision"]
+    ...     answer = json.loads(runner.take(parse('{"costs": [1.0, 0.0]}')))
     {'entry 0': 0.5, 'entry 1': 0.5}
     >>> answer["round"], answer["cost"], answer["decision"]["entry 1"] > 0.5
     (2, 0.5, True)
@@ -91,117 +117,124 @@ class LiveRunner:
         *,
         read_only: bool = False,
     ) -> None:
-        self.reader, self.learner = reader, learner
+        self.reader, self.learner, self._read_only = reader, learner, read_only
+        self._entries, self._by_clock = Entries(reader), follows_clock(learner)
         path = as_path(database, "The database")
-        self._read_only = read_only
-        self._entries = Entries(reader)
-        self._clock = follows_clock(learner)
-        self.session: Session[Any]
         if read_only and not path.exists():
-            self.session, self._row_log = Session(learner), None
+            self.session: Session[Any] = Session(learner)
         else:
             self.session = Session.open(path, learner, read_only=read_only)
-            self._row_log = self._opened(path)
-        times = [] if self._row_log is None else self._row_log.last_times(self.rounds)
-        self._times: list[Time] = times
-        self._last = None if self._row_log is None else self._row_log.row(self.rounds)
-        self._info: dict[str, Any] = {}
-        """what the coming round is decided on"""
-        self._announced: Time | None = None
-        """when that is, where a line said so"""
-        self._text: str | None = None
-        """the answer that stands, as JSON"""
-        self._go_on()
+        try:
+            self._log = RowLog(path, self.rounds, read_only)
+            self._resume(path)
+        except BaseException:
+            self.close()
+            raise
 
-    def _opened(self, path: Path) -> RowLog:
-        try:
-            row_log = RowLog(path, self.rounds, read_only=self._read_only)
-        except BaseException:
-            self.session.close()
-            raise
-        try:
-            if self.reader.network is not None and not self._read_only:
-                row_log.require_demands(self.reader.network.volumes.tolist())
-        except BaseException:
-            row_log.close()
-            self.session.close()
-            raise
-        return row_log
+    def _resume(self, path: Path) -> None:
+        """The next round, as it was decided, or was about to be."""
+        network = self.reader.network
+        volumes = None if network is None else [float(one) for one in network.volumes]
+        first = self._log.read(0)
+        if first is None and not self._read_only:
+            self._log.write(Row(0, demands=volumes))
+        elif first is not None and first.demands != volumes:
+            raise OtherSettings(
+                f"{path} was begun with the demands {first.demands}, and the file has {volumes}: "
+                "learned costs and limits are measured by them. Put them back, or begin another "
+                "database."
+            )
+        self._times = self._log.last_times()
+        self._text: str | None = None
+        self._last = self._log.read(self.rounds) or Row(self.rounds, demands=volumes)
+        if self._last.info and not self._read_only:  # a reader finds the decision in the file
+            try:
+                self._decide(self._last.info)
+            except TidewolfError:  # of a line that was never answered
+                info = self._with_time({}, expected(self._times))
+                self._last = self._last._replace(info=info, announced=None)
+                self._decide(info)
 
     @property
     def rounds(self) -> int:
         """Rows taken so far."""
         return self.session.rounds
 
-    def next_decision(self) -> dict[str, Any]:
-        """The decision of the coming round: the answer to the last row.
+    def answer(self) -> str:
+        """The decision of the next round.
 
         Returns
         -------
-        dict
-            The `round` (from 1), the `decision` by name, `paths` where it is a flow, how far it
-            `moved`, `why`, and the `cost` and `violation` of the round before it; `after` is the
-            time of the last row and `time` that of the round, as far as they are known.
+        str
+            A line of JSON: the `round` (from 1), the `decision` by name, `paths` if it is a flow,
+            how far it `moved`, `why`, and the `cost` and `violation` of the round before it;
+            `after` is the time of the last row and `time` that of the round, if they are known.
         """
-        found: dict[str, Any] = json.loads(self.next_text())
-        return found
-
-    def next_text(self) -> str:
-        """The same as a line of JSON, without its end."""
         if self._text is None:
-            self._text = json.dumps(self._answer(), ensure_ascii=False, allow_nan=False)
+            self._text = json.dumps(self._next_decision(), ensure_ascii=False, allow_nan=False)
         return self._text
 
-    def take(self, line: Line) -> dict[str, Any]:
-        """Take a row, or what is known of the coming round.
+    def take(self, line: Line) -> str:
+        """Take a row, or information about the next round.
 
         Parameters
         ----------
         line : Line
-            What it says.
+            Its content.
 
         Returns
         -------
-        dict
-            The decision that follows, as `upcoming` has it; that of a row that was taken before is
-            the one that was answered then.
+        str
+            The decision that follows, as `answer` has it; for a row that was taken before, the
+            answer that was given then.
 
         Raises
         ------
         InvalidInput
-            Where the row cannot be used, or was taken before with other values; nothing has
-            changed then.
+            If the row cannot be used, or was taken before with other values; nothing has changed
+            then.
         CheckpointError
-            Where it could not be kept.
+            If it could not be kept.
         """
-        found: dict[str, Any] = json.loads(self.take_text(line))
-        return found
-
-    def take_text(self, line: Line) -> str:
-        """The same, answered with a line of JSON."""
+        if self._read_only:
+            raise InvalidInput("The database was opened read-only: it takes no rows.")
         if not line.is_row:
             return self._announce(line)
-        number = self._which(line)
-        losses, limits = self._functions(line)
-        played = (
-            None if line.played is None else self._entries.point(line.played, "What was played")
-        )
+        number, (losses, limits) = self._number(line), self._functions(line)
+        played = line.played
+        if played is not None:
+            played = self._entries.point(played, "What was played")
         info = self._checked(line.info)
         content = identity((losses, limits, played, json.dumps(info, sort_keys=True)))
         if number <= self.rounds:
-            return self._again(number, line, content)
-        if self._clock and line.time is None:
+            return self._answer_again(number, content)
+        if self._by_clock and line.time is None:
             raise InvalidInput(
                 "The row has no time, and the learner follows the clock (a season, or advice, of a "
                 "duration such as 1d): give it, or give the period as a number of rounds."
             )
-        self._take(line, number, (losses, limits), played, info, content)
-        return self.next_text()
+        x = self.session.play() if played is None else played
+        times = [*self._times, *([] if line.time is None else [line.time])][-WINDOW - 1 :]
+        row = Row(
+            number,
+            line.time,
+            content,
+            value_at(losses, x),
+            violation_at(limits, x),
+            given_demands(self.reader, line.numbers, self._last.demands),
+            self._with_time(info, expected(times)),
+        )
+        self._log.write(self._last._replace(answer=self.answer()), row)
+        self.session.observe(loss=losses, constraint=limits, played=played)
+        self._times, self._last, self._text = times, row, None
+        if row.info:
+            self._decide(row.info)
+        return self.answer()
 
     def close(self) -> None:
-        """Let go of the file; twice does no harm."""
-        if self._row_log is not None:
-            self._row_log.close()
+        """Close the file; a second call does nothing."""
+        if hasattr(self, "_log"):
+            self._log.close()
         self.session.close()
 
     def __enter__(self) -> Self:
@@ -210,54 +243,36 @@ class LiveRunner:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # --- rows -------------------------------------------------------------------------------------
-
-    def _which(self, line: Line) -> int:
-        """The number of the round that a row speaks of, from 1: the coming one, or one that was
-        taken.
-        """
+    def _number(self, line: Line) -> int:
+        """The number of the round of a row, from 1: the next one, or one that was taken."""
         upcoming, last = self.rounds + 1, self._times[-1] if self._times else None
-        if line.round is not None:
-            self._require_agreeing(line, line.round, upcoming, last)
-            return line.round
-        if line.time is None:
-            if last is not None:
+        number, time = line.round, line.time
+        if number is None:
+            if time is None and last is not None:
                 raise InvalidInput(
                     f"The row has neither a time nor a round, and the rows before it have times, "
-                    f"the last one {last.said}: give one of them."
+                    f"the last one {last.given}: give one of them."
                 )
-            return upcoming
-        if last is None or line.time.stamp > last.stamp:
-            return upcoming
-        found = self._notes.row_at(line.time)
-        if found is None:
-            raise InvalidInput(
-                f"The time {line.time.said} does not come after that of the last row, {last.said}: "
-                "rows are taken in the order of their times."
-            )
-        return found.round
-
-    def _require_agreeing(self, line: Line, number: int, upcoming: int, last: Time | None) -> None:
-        """Refuse a round that has not come, or was at another time."""
+            if time is None or last is None or time.stamp > last.stamp:
+                return upcoming
+            if (number := self._log.round_at(time)) is None:
+                raise InvalidInput(
+                    f"The time {time.given} does not come after that of the last row, "
+                    f"{last.given}: rows are taken in the order of their times."
+                )
+            return number
         if number > upcoming:
-            raise InvalidInput(
-                f"The row is of round {number}, and round {upcoming} is the coming one: send the "
-                "rows before it first."
-            )
-        time = line.time
-        if time is None:
-            return
-        if number == upcoming and last is not None and time.stamp <= last.stamp:
-            raise InvalidInput(
-                f"The row is of round {number}, which comes, and its time {time.said} does not "
-                f"come after that of the last row, {last.said}."
-            )
-        found = self._notes.row(number) if number < upcoming else None
-        if found is not None and found.time is not None and found.time.stamp != time.stamp:
-            raise InvalidInput(
-                f"The row is of round {number} at {time.said}, and that round was at "
-                f"{found.time.said}: nothing was learned."
-            )
+            raise InvalidInput(f"The row is of round {number}, and round {upcoming} is the next.")
+        found = self._log.read(number) if number < upcoming else None
+        was = last if number == upcoming else None if found is None else found.time
+        if time is not None and was is not None:
+            agrees = time.stamp > was.stamp if number == upcoming else time.stamp == was.stamp
+            if not agrees:
+                raise InvalidInput(
+                    f"The row is of round {number} at {time.given}, which contradicts the time "
+                    f"{was.given} of a row that was taken."
+                )
+        return number
 
     def _functions(self, line: Line) -> tuple[Batch, Batch]:
         try:
@@ -265,107 +280,56 @@ class LiveRunner:
         except InvalidInput as error:  # it reads a row as it does a table, which has lines
             raise type(error)(str(error).replace(", line 1:", ":")) from None
 
-    def _again(self, number: int, line: Line, content: str) -> str:
+    def _answer_again(self, number: int, content: str) -> str:
         """The answer to a row that was taken before."""
-        found = self._notes.row(number)
-        at = f" of {line.time.said}" if line.time is not None else ""
-        if found is None:
+        found = self._log.read(number)
+        if found is None or found.content != content:
             raise InvalidInput(
-                f"The row{at} is of round {number}, which was observed without being noted here: "
+                f"Round {number} was observed already, with other values or by another program: "
                 "nothing was learned."
             )
-        if found.content != content:
-            raise InvalidInput(
-                f"The row{at or f' of round {number}'} was taken already, with other values, which "
-                "stand: nothing was learned."
-            )
-        answer = None if number == self.rounds else self._notes.answer(number)
-        return self.next_text() if answer is None else answer
+        return self.answer() if number == self.rounds or not found.answer else found.answer
 
-    def _take(
-        self,
-        line: Line,
-        number: int,
-        functions: tuple[Batch, Batch],
-        played: Array | None,
-        info: dict[str, Any],
-        content: str,
-    ) -> None:
-        """A row that is new."""
-        losses, limits = functions
-        x = self.session.play() if played is None else played
-        row = Taken(
-            number,
-            line.time,
-            content,
-            value_at(losses, x),
-            violation_at(limits, x),
-            given_demands(self.reader, line.numbers, self._last and self._last.demands),
-        )
-        times = self._times if line.time is None else [*self._times, line.time][-WINDOW - 1 :]
-        upcoming = self._with_time(info, expected(times))
-        answer = self.next_text() if number > 1 else None
-        self._notes.note(row, NextRound(upcoming) if upcoming else None, answer)
-        self.session.observe(loss=losses, constraint=limits, played=played)
-        self._times, self._last, self._text = times, row, None
-        self._info, self._announced = {}, None
-        if upcoming:
-            self._decide(upcoming)
-
-    # --- what is known of the coming round --------------------------------------------------------
+    # --- information about the next round ---------------------------------------------------------
 
     def _announce(self, line: Line) -> str:
-        """Decide the coming round anew, with what is known of it now."""
+        """Decide the next round again, with what is known now."""
         upcoming, last = self.rounds + 1, self._times[-1] if self._times else None
-        if line.round is not None and line.round != upcoming:
+        if line.round not in (None, upcoming):
             raise InvalidInput(
-                f"The line says what is known of round {line.round}, and round {upcoming} is the "
-                "coming one."
+                f"The line is about round {line.round}, and round {upcoming} is the next."
             )
         if line.time is not None and last is not None and line.time.stamp <= last.stamp:
             raise InvalidInput(
-                f"The line says what is known of {line.time.said}, and the last row was at "
-                f"{last.said}: what was decided stands. A row that was taken has costs, or what "
-                "else it turned out to be."
+                f"The line has no costs, so it is about the next round, but its time "
+                f"{line.time.given} does not come after that of the last row, {last.given}."
             )
-        time = line.time or self._announced or expected(self._times)
-        info = self._with_time(self._checked(line.info), time)
-        before = NextRound(self._info, self._announced)
-        self._notes.note_upcoming(upcoming, NextRound(info, line.time or self._announced))
-        if info != self._info:
+        before, time = self._last, line.time or self._last.announced
+        info = self._with_time(self._checked(line.info), time or expected(self._times))
+        row = before._replace(info=info, announced=time)
+        self._log.write(row)
+        if info != before.info:
             try:
                 self._decide(info)
             except TidewolfError:
-                self._notes.note_upcoming(upcoming, before)
+                self._log.write(before)
                 self._decide(before.info)
                 raise
-        self._announced, self._text = line.time or self._announced, None
-        return self.next_text()
+        self._last, self._text = row, None
+        return self.answer()
 
-    def _go_on(self) -> None:
-        """The coming round, as it was decided, or was about to be."""
-        if self._row_log is None:
-            return
-        info, self._announced = self._row_log.next_round(self.rounds + 1) or NextRound({})
-        if self._read_only:  # what it was decided on is in the file
-            self._info = info
-        elif info:
-            try:
-                self._decide(info)
-            except TidewolfError:  # a line that was never answered
-                self._decide(self._with_time({}, expected(self._times)))
-
-    def _decide(self, info: dict[str, Any]) -> None:
-        """Decide the coming round on this and nothing else."""
+    def _decide(self, info: Mapping[str, Any]) -> None:
+        """Decide the next round on this and nothing else."""
         try:
-            self.session.play(**self._play_arguments(info))
+            if info:
+                self.session.play(**self._play_arguments(info))
+                return
         except InvalidInput:  # it was decided on something else
-            self.session.rollback(self.session.round)
-            self.session.play(**self._play_arguments(info))
-        self._info, self._text = info, None
+            pass
+        self.session.rollback(self.session.round)
+        self.session.play(**self._play_arguments(info))
 
     def _play_arguments(self, info: Mapping[str, Any]) -> dict[str, Any]:
-        """What is known, as a session is told it."""
         arguments = dict(info)
         if "advice" in arguments:
             arguments["advice"] = {
@@ -375,14 +339,12 @@ class LiveRunner:
         return arguments
 
     def _with_time(self, info: dict[str, Any], time: Time | None) -> dict[str, Any]:
-        if not self._clock or time is None:
+        if not self._by_clock or time is None:
             return info
-        return {**info, "time": time.said}
+        return {**info, "time": time.given}
 
     def _checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """What is known of the coming round as plain data, refused where nothing could be decided
-        on it.
-        """
+        """Information about the next round as plain data; refused if no decision could use it."""
         info = dict(given)
         if "unavailable" in info:
             info["unavailable"] = self._entries.unavailable(info["unavailable"])
@@ -401,30 +363,115 @@ class LiveRunner:
             self.learner.act(self.session.state, RoundInfo(**self._play_arguments(info)))
         return info
 
-    @property
-    def _notes(self) -> RowLog:
-        if self._row_log is None or self._read_only:
-            raise InvalidInput("The database was opened to look: it takes no rows.")
-        return self._row_log
-
-    # --- answers ----------------------------------------------------------------------------------
-
-    def _answer(self) -> dict[str, Any]:
-        x = self.session.play()
+    def _next_decision(self) -> dict[str, Any]:
+        x, row = self.session.play(), self._last
         why = self.session.explain(names=self._entries.names)
-        time = self._announced or expected(self._times)
+        time = row.announced or expected(self._times)
         answer: dict[str, Any] = {"round": self.session.round + 1}
         if time is not None:
-            answer["time"] = time.said
+            answer["time"] = time.given
         if self._times:
-            answer["after"] = self._times[-1].said
+            answer["after"] = self._times[-1].given
         answer["decision"] = self._entries.named(x)
-        row = self._last
-        if (paths := paths_of(self.reader, x, None if row is None else row.demands)) is not None:
+        if (paths := paths_of(self.reader, x, row.demands)) is not None:
             answer["paths"] = paths
-        return answer | {
-            "moved": why.moved,
-            "why": why.in_short(),
-            "cost": None if row is None else row.cost,
-            "violation": None if row is None else row.violation,
-        }
+        said = {"moved": why.moved, "why": why.in_short()}
+        return answer | said | {"cost": row.cost, "violation": row.violation}
+
+
+class RowLog:
+    """The rows in the database of a session with so many rounds observed."""
+
+    def __init__(self, path: Path, rounds: int, read_only: bool) -> None:
+        self.path = path
+        self._db: sqlite3.Connection | None = None
+        self._rounds_at: dict[Any, int] | None = None
+        """the rounds of rows by their times, once a row was looked up by its time"""
+        if read_only and not path.exists():
+            return
+        uri = f"{path.resolve().as_uri()}?mode={'ro' if read_only else 'rw'}"
+        self._db = sqlite3.connect(uri, uri=True, isolation_level=None)
+        if read_only:
+            try:
+                self._db.execute("SELECT count(*) FROM live_rows")
+            except sqlite3.Error:  # no row was taken, or it cannot be read in place
+                self.close()
+            return
+        # a commit is flushed by the session's next one, a checkpoint of the log by itself
+        self._db.execute("PRAGMA synchronous = NORMAL")
+        with self._transaction() as db:
+            columns = "round INTEGER PRIMARY KEY, time, row BLOB NOT NULL"
+            db.execute(f"CREATE TABLE IF NOT EXISTS live_rows ({columns})")
+            db.execute("DELETE FROM live_rows WHERE round > ?", (rounds,))
+
+    def write(self, *rows: Row) -> None:
+        """These rows, in one transaction."""
+        with self._transaction() as db:
+            for row in rows:
+                packed = zlib.compress(json.dumps(row, allow_nan=False).encode(), 1)
+                values = (row.round, row.time and row.time.stamp, packed)
+                db.execute("INSERT OR REPLACE INTO live_rows VALUES (?, ?, ?)", values)
+                if self._rounds_at is not None and row.time is not None:
+                    self._rounds_at[row.time.stamp] = row.round
+
+    def read(self, round: int) -> Row | None:
+        """The row of a round; None if there is none."""
+        found = self._rows("WHERE round = ?", round)
+        return found[0] if found else None
+
+    def round_at(self, time: Time) -> int | None:
+        """The round of the row of this time; None if there is none."""
+        if self._rounds_at is None:
+            self._rounds_at = dict(self._read("time, round", "WHERE time IS NOT NULL"))
+        number = self._rounds_at.get(time.stamp)
+        found = None if number is None else self.read(number)
+        is_it = found is not None and found.time is not None and found.time.stamp == time.stamp
+        return number if is_it else None
+
+    def last_times(self) -> list[Time]:
+        """The last times, in order, as many as the next one is expected from."""
+        found = self._rows("WHERE time IS NOT NULL ORDER BY round DESC LIMIT ?", WINDOW + 1)
+        return [row.time for row in reversed(found) if row.time is not None]
+
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
+        if self._db is not None:
+            self._db.close()
+        self._db = None
+
+    def _rows(self, where: str, value: int) -> list[Row]:
+        found = [
+            Row(*json.loads(zlib.decompress(row))) for (row,) in self._read("row", where, value)
+        ]
+        return [
+            row._replace(
+                time=None if row.time is None else Time(*row.time),
+                announced=None if row.announced is None else Time(*row.announced),
+            )
+            for row in found
+        ]
+
+    def _read(self, columns: str, where: str, *values: Any) -> list[Any]:
+        if self._db is None:
+            return []
+        with self._refusing():
+            sql = f"SELECT {columns} FROM live_rows {where}"
+            return self._db.execute(sql, values).fetchall()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        assert self._db is not None
+        with self._refusing(), self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            yield self._db
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Errors of SQLite as ours."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise CheckpointError(
+                f"The rows in {self.path} cannot be read or written: {error}. Fix that and send "
+                "the row again."
+            ) from None
