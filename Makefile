@@ -75,7 +75,7 @@ dist: .venv-dist/.done
 	.venv-dist/bin/python -m tools.dist
 
 tables: $(VENV)/.dev
-	$(BIN)/python -m benchmarks.tables
+	$(BIN)/python -m benchmarks tables streams calls --write
 
 readme: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.readme

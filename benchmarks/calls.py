@@ -1,9 +1,8 @@
-"""Oracle calls of the three approximately feasible projections on targets that drift, for every
-set.
+"""Oracle calls per projection of the three approximately feasible projections, for several sets.
 
-A target circles outside the set, 1.3 radii from the center within the affine hull, 3 degrees a
-step: the chain a learner sees, where each projection starts from the last. Calls are exact and the
-same on every machine.
+A target circles outside the set, 1.3 radii from the center within the affine hull, 3 degrees per
+step, and each projection starts from the last one, as in a learner. Calls are exact and the same
+on every machine.
 """
 
 from __future__ import annotations
@@ -14,33 +13,29 @@ from typing import Any
 
 import numpy as np
 
-import tidewolf as tw
-from benchmarks.graphs import layered
+from benchmarks.cases import layered_flow
+from benchmarks.pages import Table
 from tidewolf.projection import ActiveSet, afp, afp_paper
+from tidewolf.sets import Box, CappedSimplex, L2Ball, Shrunk, Simplex, Translated, VertexHull
 
 STEPS = 60
 SHARE = 0.003
+METHODS = ("the paper's", "one shot", "active set")
 
 
 def sets() -> dict[str, Any]:
     """One set of a useful size of each kind."""
-    rng = np.random.default_rng(0)
+    points = np.random.default_rng(0).normal(size=(50, 20))
     return {
-        "FlowPolytope, 136 arcs": tw.sets.FlowPolytope.from_edges(
-            layered(6, 8, 3), source="s", target="t"
-        ),
-        "FlowPolytope, 1,040 arcs": tw.sets.FlowPolytope.from_edges(
-            layered(11, 20, 5), source="s", target="t"
-        ),
-        "Simplex, n = 100": tw.sets.Simplex(100),
-        "CappedSimplex, n = 100": tw.sets.CappedSimplex(100, 0.05),
-        "Box, n = 20": tw.sets.Box(np.zeros(20), np.ones(20)),
-        "L2Ball, n = 100": tw.sets.L2Ball(100),
-        "VertexHull, 50 points in 20": tw.sets.VertexHull(rng.normal(size=(50, 20))),
-        "Translated simplex": tw.sets.Translated(tw.sets.Simplex(50), np.full(50, 3.0)),
-        "Shrunk flow": tw.sets.Shrunk(
-            tw.sets.FlowPolytope.from_edges(layered(6, 8, 3), source="s", target="t"), 0.8
-        ),
+        "FlowPolytope, 136 arcs": layered_flow(6, 8, 3),
+        "FlowPolytope, 1,040 arcs": layered_flow(11, 20, 5),
+        "Simplex, n = 100": Simplex(100),
+        "CappedSimplex, n = 100": CappedSimplex(100, 0.05),
+        "Box, n = 20": Box(np.zeros(20), np.ones(20)),
+        "L2Ball, n = 100": L2Ball(100),
+        "VertexHull, 50 points in 20": VertexHull(points),
+        "Translated simplex": Translated(Simplex(50), np.full(50, 3.0)),
+        "Shrunk flow": Shrunk(layered_flow(6, 8, 3), 0.8),
     }
 
 
@@ -56,36 +51,23 @@ def drifting(K: Any, seed: int = 0) -> Iterator[Any]:
         yield K.center + 1.3 * K.radius * (math.cos(angle) * u + math.sin(angle) * v)
 
 
-def chain(K: Any, method: str) -> int:
-    """Calls over the whole drift."""
+def mean_calls(K: Any, method: str) -> float:
+    """Calls per projection over the whole drift."""
     tol, calls, x, active = SHARE * K.radius**2, 0, K.center, ActiveSet.start(K)
     for y in drifting(K):
-        if method == "paper":
-            done = afp_paper(K, y, x, tol=tol)
-            x, calls = done.x, calls + done.calls
-        elif method == "one shot":
-            done = afp(K, y, x, tol=tol)
-            x, calls = done.x, calls + done.calls
-        else:
+        if method == "active set":
             kept = active.project(K, y, tol=tol)
             active, calls = kept.active, calls + kept.calls
-    return calls
+        else:
+            done = (afp if method == "one shot" else afp_paper)(K, y, x, tol=tol)
+            x, calls = done.x, calls + done.calls
+    return calls / STEPS
 
 
-def measured() -> dict[str, tuple[float, ...]]:
-    """Mean calls a projection of each set: the paper's, one shot, an active set."""
-    methods = ("paper", "one shot", "active set")
-    return {
-        name: tuple(chain(K, method) / STEPS for method in methods) for name, K in sets().items()
-    }
-
-
-def report() -> None:
-    """Mean calls a projection."""
-    print(
-        f"Oracle calls a projection, target drifting outside the set, tol = {SHARE} R^2, mean of "
-        f"{STEPS}"
-    )
-    print(f"  {'set':28} {'paper':>8} {'one shot':>9} {'active set':>11}")
-    for name, (paper, one_shot, active) in measured().items():
-        print(f"  {name:28} {paper:8.1f} {one_shot:9.1f} {active:11.2f}")
+def table() -> Table:
+    """One row per set, one column per projection."""
+    rows = []
+    for name, K in sets().items():
+        paper, one_shot, active = (mean_calls(K, method) for method in METHODS)
+        rows.append((name, f"{paper:.1f}", f"{one_shot:.1f}", f"{active:.2f}"))
+    return Table(("set", *METHODS), rows)

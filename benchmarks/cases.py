@@ -1,31 +1,42 @@
-"""Cases that every commit can play: sets, streams and learners whose names have not changed.
-
-What has changed since the commits that times and decisions are held against is told apart here, by
-looking, so that one driver serves all of them.
-"""
+"""Graphs, streams and learners that several benchmarks share."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 import tidewolf as tw
-from benchmarks.graphs import layered
+from tidewolf.core.errors import InvalidInput
+from tidewolf.problems import Problem
 
-Case = tuple[Any, Any]
+Edges = list[tuple[Hashable, Hashable]]
+Case = tuple[Any, tw.Stream]
 """a set and a stream on it"""
 
-SEES_ARRAYS = "costs" in inspect.signature(tw.Session.observe).parameters
-"""whether a session can be told costs and capacities as arrays"""
+
+def layered(layers: int, width: int, degree: int, seed: int = 1) -> Edges:
+    """`layers` layers of `width` nodes, each with `degree` arcs to random nodes of the next; source
+    "s", target "t".
+    """
+    rng = np.random.default_rng(seed)
+    edges: Edges = [("s", (0, i)) for i in range(width)]
+    for layer in range(layers - 1):
+        for i in range(width):
+            heads = rng.choice(width, degree, replace=False).tolist()
+            edges += [((layer, i), (layer + 1, j)) for j in heads]
+    return [*edges, *(((layers - 1, i), "t") for i in range(width))]
 
 
-def limited(K: Any, rounds: int, least: float, spread: float, noise: float = 1.0) -> Case:
+def layered_flow(layers: int, width: int, degree: int) -> tw.sets.FlowPolytope:
+    return tw.sets.FlowPolytope.from_edges(layered(layers, width, degree), source="s", target="t")
+
+
+def limited(K: Any, rounds: int, least: float, spread: float) -> Case:
     """Linear losses around a mean direction, and capacities in [least, least + spread]."""
     rng, n = np.random.default_rng(0), K.shape[0]
-    costs = rng.normal(size=n) + noise * rng.normal(size=(rounds, n))
+    costs = rng.normal(size=n) + rng.normal(size=(rounds, n))
     capacities = least + spread * rng.random((rounds, n))
     return K, tw.Stream(tw.functions.Linear(costs), tw.functions.Capacity(capacities))
 
@@ -34,28 +45,22 @@ def simplex(n: int, rounds: int) -> Case:
     return limited(tw.sets.Simplex(n), rounds, 5.0 / n, 2.0 / n)
 
 
-def capped(n: int, rounds: int) -> Case:
-    return limited(tw.sets.CappedSimplex(n, cap=10.0 / n), rounds, 5.0 / n, 2.0 / n)
-
-
-def box(n: int, rounds: int) -> Case:
-    return limited(tw.sets.Box(np.zeros(n), np.ones(n)), rounds, 0.5, 0.2)
-
-
 def flow(layers: int, width: int, degree: int, rounds: int) -> Case:
-    """Paths through layers; positive costs, and capacities that no single path keeps."""
-    edges = layered(layers, width, degree)
-    K = tw.sets.FlowPolytope.from_edges(edges, source="s", target="t")
+    """Paths through layers; positive costs, and capacities that no single path satisfies."""
+    K = layered_flow(layers, width, degree)
     rng, n = np.random.default_rng(0), K.shape[0]
     costs = rng.random(n) + 0.5 * rng.random((rounds, n))
     capacities = 0.3 + 0.3 * rng.random((rounds, n))
     return K, tw.Stream(tw.functions.Linear(costs), tw.functions.Capacity(capacities))
 
 
-def problem(name: str) -> Case:
-    """A problem that comes with the library, from its records."""
-    found = tw.problems.named(name)()
+def problem(name: str, rounds: int | None = None) -> Case:
+    found = tw.problems.named(name)(rounds=rounds)
     return found.K, found.stream
+
+
+def _million() -> Any:
+    return tw.sets.Box(np.zeros(1_000_000), np.ones(1_000_000))
 
 
 CASES: dict[str, Callable[[], Case]] = {
@@ -66,34 +71,39 @@ CASES: dict[str, Callable[[], Case]] = {
     "flow, 140 arcs": lambda: flow(5, 10, 3, 2000),
     "flow, 10,040 arcs": lambda: flow(26, 20, 20, 150),
     "freeway, 456 arcs": lambda: problem("freeway"),
-    "routing": lambda: problem("routing"),
+    "462 groups of 3": lambda: limited(tw.sets.SimplexProduct([3] * 462), 240, 0.5, 0.2),
+    "10,000 groups of 4": lambda: limited(tw.sets.SimplexProduct([4] * 10_000), 600, 0.5, 0.2),
+    "462 commodities, 3,844 arcs": lambda: problem("pairs", 100),
     "simplex n = 1,000,000": lambda: simplex(1_000_000, 12),
-    "box n = 1,000,000": lambda: box(1_000_000, 12),
-    "capped simplex n = 1,000,000": lambda: capped(1_000_000, 12),
+    "box n = 1,000,000": lambda: limited(_million(), 12, 0.5, 0.2),
+    "capped simplex n = 1,000,000": lambda: limited(
+        tw.sets.CappedSimplex(1_000_000, cap=1e-5), 12, 5e-6, 2e-6
+    ),
 }
 
 
-def observe(session: Any, costs: Any, capacities: Any) -> None:
-    """One round told to a session as its commit takes it."""
-    if SEES_ARRAYS:
-        session.observe(costs=costs, capacities=capacities)
-        return
-    session.observe(
-        loss=tw.functions.Linear.one(costs), constraint=tw.functions.Capacity.one(capacities)
-    )
+def built(names: Sequence[str], rounds: int | None = None, seed: int = 0) -> list[Problem]:
+    """The problems whose records are present; the others are printed with the reason."""
+    found = []
+    for name in names:
+        try:
+            whole = tw.problems.named(name)
+            most = rounds and min(rounds, len(whole()) if name in RECORDED else rounds)
+            found.append(whole(rounds=most, seed=seed))
+        except InvalidInput as missing:
+            print(f"  {name}: skipped. {missing}")
+    return found
 
 
-def bare(learner: Any, stream: Any) -> None:
-    """All rounds through the loop, nothing kept."""
-    from tidewolf.loop import play
-
-    for _ in play(learner, stream):
-        pass
+RECORDED = ("abilene", "freeway", "carbon")
+"""Streams of a fixed length, the same for every seed."""
 
 
-def live(learner: Any, stream: Any) -> None:
-    """All rounds one by one through a session."""
-    session = tw.Session(learner)
-    for costs, capacities in zip(stream.losses.C, stream.constraints.c, strict=True):
-        session.play()
-        observe(session, costs, capacities)
+def advised(problem: Problem) -> list[Any]:
+    """Experts as most users would give them: the time of day, and re-solving with the last round
+    and with that of a day ago.
+    """
+    if problem.period is None:
+        return []
+    season, again = tw.experts.Season(problem.period), ("last", problem.period)
+    return [season, *map(tw.experts.Resolve, again)]

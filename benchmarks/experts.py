@@ -1,73 +1,207 @@
-"""Whether one learner is enough: `Ensemble` by default, no horizon given, the time of day as its
-context and re-solving as its advice, against everything it must not lose to.
+"""Whether one learner is enough: `Ensemble` by default, no horizon given, with the time of day and
+re-solving as its experts, against what it should not lose to.
 
-    sinha_vaze   exact projections over caution: 1 % below (0.5 % on abilene)
-    resolve      re-solving over headroom, picked in hindsight: 0.3 % above at most
-    columns      the same by column generation, within 0.3 points; one oracle call a round
-    bare         without context and advice: the better of two step scales, within 0.7 %
-    wealth       log wealth: the best member's over the number of members
-    attacks      advisers that break: 0.5 % of the loss, 1.2 times the violation
-    meta         traffic engineering: 1.127 alone, with a good adviser, with one that turns
-    calls        more oracle calls never hurt
-    max_cut      3 % around the optimum at a violation below 0.2
-    horizon      not knowing it: 0.3 % of the loss, 1.1 times the violation
+    frontiers    exact projections over caution, 1 % below at our violation (0.5 % on abilene); and
+                 re-solving over headroom, picked in hindsight, 0.3 % above at most
+    attacks      advisers that break: 0.5 % of the loss, 1.2 times the violation, in the median
 
-Generated streams at five seeds, recorded ones at eleven settings that should not matter: the
-median keeps a bar, the worst is within 0.5 points of it. All of it takes hours;
-`python -m benchmarks experts sinha_vaze --streams routing --seeds 0 --rounds 500` a minute.
+Generated streams are played at five seeds; the worst seed may miss a bar by 0.5 points. All of it
+takes an hour; `python -m benchmarks experts frontiers --streams routing --seeds 0 --rounds 500` a
+minute.
+
+A frontier is compared with a run at the run's own violation, linearly between neighbours of the
+points that no other point beats in both numbers. A sweep is widened until it brackets that
+violation; if it cannot, its most careful point counts.
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from time import perf_counter
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
 
-from benchmarks import experts_frontiers, experts_trials
-from benchmarks.experts_cases import VERDICTS, Limits
+import numpy as np
 
-SECTIONS: dict[str, Callable[[Limits], None]] = {
-    "sinha_vaze": experts_frontiers.sinha_vaze,
-    "resolve": experts_frontiers.resolve,
-    "columns": experts_frontiers.columns,
-    "bare": experts_frontiers.bare,
-    "wealth": experts_trials.wealth,
-    "attacks": experts_trials.attacks,
-    "meta": experts_trials.meta,
-    "calls": experts_trials.more_calls,
-    "max_cut": experts_trials.max_cut,
-    "horizon": experts_trials.horizon,
-}
+import tidewolf as tw
+from benchmarks.cases import RECORDED, advised, built
+from benchmarks.measuring import Bar, Limits, play_sections
+from tidewolf.problems import Problem
+
+STREAMS = ("abilene", "routing", "geant", "uunet", "freeway", "carbon")
+CAUTIONS = (1.0, 2.2, 4.6, 10.0, 22.0, 46.0, 100.0)
+HEADROOMS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+MOST_WIDER = 5
+"""Times a sweep is widened in either direction."""
+PROJECTING = {"abilene": -0.5}
+"""The bar against exact projections if it is not -1 %."""
+RESOLVING, WORST = 0.3, 0.5
+ATTACKED = ("routing", "geant", "abilene", "carbon")
+ATTACKED_ROUNDS = 6_000
+LOSS, VIOLATION = 0.5, 1.2
+
+Points = np.ndarray[Any, np.dtype[np.float64]]
 
 
-def report(out: Path, arguments: Sequence[str] = ()) -> None:
-    """Print the sections named, or all, with a verdict for each bar; and draw the frontiers."""
-    parser = argparse.ArgumentParser("python -m benchmarks experts")
-    parser.add_argument("sections", nargs="*", metavar="section", help=", ".join(SECTIONS))
-    parser.add_argument("--rounds", type=int, help="at most so many of each stream")
-    parser.add_argument("--streams", help="such as routing,geant; all unless told")
-    parser.add_argument("--seeds", help="such as 0,1; all unless told")
-    parser.add_argument("--settings", type=int, help="of recorded streams, at most so many")
-    given = parser.parse_args(arguments)
-    for name in given.sections:
-        if name not in SECTIONS:
-            parser.error(f"there is no section {name!r}; there are {', '.join(SECTIONS)}.")
-    limits = Limits(
-        given.rounds,
-        None if given.streams is None else tuple(given.streams.split(",")),
-        None if given.seeds is None else tuple(map(int, given.seeds.split(","))),
-        given.settings,
+class Means(NamedTuple):
+    """Loss and violation per round."""
+
+    loss: float
+    violation: float
+
+    def __str__(self) -> str:
+        return f"{self.loss:.4f} / {self.violation:.5f}"
+
+
+def means(learner: Any, stream: tw.Stream) -> Means:
+    run = tw.run(learner, stream)
+    return Means(float(run.losses.mean()), float(run.violations.mean()))
+
+
+def percent(ours: float, theirs: float) -> float:
+    """By how many percent ours is above."""
+    return 100.0 * (ours - theirs) / abs(theirs)
+
+
+def times(ours: float, theirs: float) -> float:
+    """How many times theirs ours is; 1 if both are 0."""
+    return ours / theirs if theirs else (1.0 if ours == 0.0 else float("inf"))
+
+
+@cache
+def problem_of(stream: str, seed: int, rounds: int | None) -> Problem | None:
+    return next(iter(built([stream], rounds, seed)), None)
+
+
+def problems(limits: Limits, streams: Sequence[str], seeds: int) -> Iterator[tuple[str, Problem]]:
+    """Each stream, at each of its seeds, with its name."""
+    for stream in limits.named(streams):
+        for seed in limits.seeded(range(1 if stream in RECORDED else seeds)):
+            found = problem_of(stream, seed, limits.rounds)
+            if found is not None:
+                yield f"{stream}, seed {seed}", found
+
+
+@cache
+def ours(problem: Problem, caution: float = 10.0) -> Means:
+    """Ensemble as it comes, no horizon given."""
+    return means(tw.Ensemble(problem.K, caution=caution, experts=advised(problem)), problem.stream)
+
+
+class Frontier:
+    """A baseline as its knob moves."""
+
+    def __init__(
+        self, play: Callable[[float], Means], knobs: Sequence[float], factor: float | None = None
+    ) -> None:
+        self.play, self.factor = play, factor
+        self.points = {knob: play(knob) for knob in knobs}
+
+    def at(self, violation: float) -> tuple[float, bool]:
+        """The least loss at a violation, and whether the baseline is that careful anywhere."""
+        for _ in range(MOST_WIDER if self.factor else 0):
+            found = [point.violation for point in self.points.values()]
+            if min(found) > violation:
+                knob = max(self.points) * self.factor
+            elif max(found) < violation:
+                knob = min(self.points) / self.factor
+            else:
+                break
+            self.points[knob] = self.play(knob)
+        best = self.undominated()
+        loss = np.interp(violation, [p.violation for p in best], [p.loss for p in best])
+        return float(loss), violation >= best[0].violation
+
+    def undominated(self) -> list[Means]:
+        """The points that no other beats in both numbers, the most careful first."""
+        best: list[Means] = []
+        for point in sorted(self.points.values(), key=lambda p: (p.violation, p.loss)):
+            if not best or point.loss < best[-1].loss:
+                best.append(point)
+        return best
+
+
+@cache
+def projecting(p: Problem) -> Frontier:
+    """Sinha-Vaze with exact projections over caution; it knows the horizon."""
+    kind = tw.baselines.SinhaVaze
+    return Frontier(
+        lambda caution: means(kind(p.K, horizon=len(p), caution=caution), p.stream), CAUTIONS, 2.2
     )
-    begun, chosen = perf_counter(), given.sections or list(SECTIONS)
-    for name in chosen:
-        print(f"{name}: ", end="")
-        SECTIONS[name](limits)
-        print(f"  ({(perf_counter() - begun) / 60:.1f} minutes so far)", flush=True)
-    if {"sinha_vaze", "resolve"} <= set(chosen):
-        experts_frontiers.picture(out / "members.png", limits)
-    held = sum(holds for holds, _ in VERDICTS)
-    print(f"{held} of {len(VERDICTS)} bars hold")
-    for holds, words in VERDICTS:
-        if not holds:
-            print(f"  FAILS  {words}")
+
+
+@cache
+def resolving(p: Problem) -> Frontier:
+    """Re-solving with the last round over headroom, to be picked in hindsight."""
+    return Frontier(
+        lambda headroom: means(tw.baselines.Resolve(p.K, headroom=headroom), p.stream), HEADROOMS
+    )
+
+
+def frontiers(limits: Limits) -> Iterator[Bar]:
+    """Our loss above both frontiers at our violation, per stream."""
+    gaps: dict[tuple[str, str], list[float]] = {}
+    for name, problem in problems(limits, STREAMS, 5):
+        mine = ours(problem)
+        for baseline, frontier in (("projection", projecting), ("re-solving", resolving)):
+            loss, reached = frontier(problem).at(mine.violation)
+            note = "" if reached else ", which is never as careful"
+            gaps.setdefault((problem.name, baseline), []).append(percent(mine.loss, loss))
+            print(f"    {name}: {mine}, {baseline} {loss:.4f}{note}", flush=True)
+    for (stream, baseline), found in gaps.items():
+        bar = PROJECTING.get(stream, -1.0) if baseline == "projection" else RESOLVING
+        yield from _median_and_worst(f"{stream}, loss above {baseline}", found, bar)
+
+
+def _median_and_worst(name: str, gaps: Sequence[float], bar: float) -> Iterator[Bar]:
+    yield Bar(f"{name}, median", statistics.median(gaps), bar, "%")
+    yield Bar(f"{name}, worst of {len(gaps)}", max(gaps), bar + WORST, "%")
+
+
+def points_of(learner: Any, stream: tw.Stream) -> Points:
+    """The points that a learner plays."""
+    return np.array([played.x for played in tw.play(learner, stream)])
+
+
+def broken(problem: Problem) -> Iterator[tuple[str, Points]]:
+    """Advice that is good (the best point of the next round) until it breaks."""
+    following = points_of(tw.baselines.Resolve(problem.K), problem.stream)
+    good = np.concatenate([following[1:], following[-1:]])  # re-solving is one round late
+    T, gradients = len(problem), problem.stream.losses.gradients(problem.K.center)
+    worst = np.array([problem.K.lmo(-gradients[t]) for t in range(T)])
+    t, half = np.arange(T), T // 2
+    yield "worst vertex from T/2", np.where((t >= half)[:, None], worst, good)
+    rows = np.concatenate([t[:half], half + np.random.default_rng(0).permutation(T - half)])
+    yield "shuffled from T/2", good[rows]
+    for turn in (50, 200, 1000):
+        for first, words in ((1, "good first"), (0, "worst first")):
+            bad = (t // turn) % 2 == first
+            if bad.any():
+                yield f"turns of {turn}, {words}", np.where(bad[:, None], worst, good)
+
+
+def attacks(limits: Limits) -> Iterator[Bar]:
+    """An adviser that breaks, against the same run without it."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    few = limits._replace(rounds=min(ATTACKED_ROUNDS, limits.rounds or ATTACKED_ROUNDS))
+    for name, problem in problems(few, ATTACKED, 3):
+        before = ours(problem)
+        print(f"    {name}: without it {before}", flush=True)
+        for attack, points in broken(problem):
+            now = _with(problem, {attack: points})
+            gap, more = percent(now.loss, before.loss), times(now.violation, before.violation)
+            print(f"      {attack:24} {now}: {gap:+.2f} %, x {more:.2f}", flush=True)
+            found.setdefault(attack, []).append((gap, more))
+    for attack, both in found.items():
+        gaps, ratios = zip(*both, strict=True)
+        yield from _median_and_worst(f"{attack}, loss", gaps, LOSS)
+        yield Bar(f"{attack}, violation, median", statistics.median(ratios), VIOLATION, "x")
+
+
+def _with(problem: Problem, advice: Mapping[str, Points]) -> Means:
+    stream = tw.Stream(problem.stream.losses, problem.stream.constraints, advice=advice)
+    return means(tw.Ensemble(problem.K, experts=[*advised(problem), *advice]), stream)
+
+
+def report(words: Sequence[str] = ()) -> None:
+    play_sections("experts", {"frontiers": frontiers, "attacks": attacks}, words)

@@ -1,12 +1,12 @@
-"""First use: what `make run` compiles where nothing is kept, and what a process costs that finds
-everything kept.
+"""First use: what an import costs, what `make run` compiles with an empty cache, and what a process
+costs that finds everything compiled.
 
+    import  `import tidewolf` after NumPy, median of fresh processes
     cold    the job of `make run` with an empty folder for machine code: kernels that Python calls
-            (entries) and all that numba compiles, those that entries call among them
-    warm    a fresh process that has imported NumPy and numba: seconds from `import tidewolf` to the
-            end of a recorded run on the routing problem, processor time, the least of several
+    warm    a fresh process that has imported NumPy and numba: processor seconds from `import
+            tidewolf` to the end of a recorded run on the routing problem, the least of several
 
-Bytecode of the sources is kept in both, as it is for everybody after the first import.
+Bytecode of the sources is kept in all of them, as it is after the first import.
 """
 
 from __future__ import annotations
@@ -17,94 +17,85 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
-from typing import Any
 
-from benchmarks.bars import Bar, show
-from benchmarks.commits import drive
+import numpy as np
 
-KERNELS, WARM_SECONDS = 4, 0.6
-REPEATS = 5
-COLD = "from benchmarks.first_use import cold; cold()"
-WARM = "from benchmarks.first_use import warm; warm()"
+from benchmarks.measuring import Bar, fresh, show
+
+IMPORT_MS, KERNELS, WARM_SECONDS = 150.0, 4, 0.6
+IMPORTS, REPEATS = 11, 5
+
+
+def imported() -> None:
+    """In a process of its own: seconds of the import, and with a learner and the sets touched."""
+    import numpy  # noqa: F401
+
+    start = perf_counter()
+    import tidewolf as tw
+
+    plain = perf_counter() - start
+    _ = tw.LyapunovDescent, tw.sets
+    print(json.dumps([plain, perf_counter() - start]))
 
 
 def cold() -> None:
-    """In a process of its own: the job of `make run`, then what it compiled, as JSON."""
+    """In a process of its own: the job of `make run`, then what it compiled."""
     from tidewolf.cli import main
     from tidewolf.core.jit import compiled_kernels
 
     start, code = perf_counter(), 0
-    folder, sys.argv = sys.argv[1], ["tidewolf", "run", "routing", "--out", sys.argv[1], "--force"]
+    sys.argv = ["tidewolf", "run", "routing", "--out", sys.argv[1], "--force"]
     try:
         main()
     except SystemExit as end:
         code = int(end.code or 0)
-    assert code == 0, folder
+    assert code == 0
     found = [each._asdict() for each in compiled_kernels()]
     print("\n" + json.dumps({"seconds": perf_counter() - start, "kernels": found}))
 
 
 def warm() -> None:
-    """In a process of its own: the first run, as JSON."""
+    """In a process of its own: the first run."""
     import numba  # noqa: F401
-    import numpy as np  # noqa: F401
 
-    start, wall = process_time(), perf_counter()
+    start = process_time()
     import tidewolf as tw
-    from tidewolf.core.jit import compiled_kernels, compiling
 
     imported = process_time()
     problem = tw.problems.named("routing")()
     built = process_time()
-    run = tw.run(tw.LyapunovDescent(problem.K), problem.stream)
-    found = {
-        "seconds": process_time() - start,
-        "wall": perf_counter() - wall,
-        "import": imported - start,
-        "problem": built - imported,
-        "run": process_time() - built,
-        "playing": run.seconds,
-        "kernels": compiling(),
-        "compiled": len(compiled_kernels()),
-    }
-    print(json.dumps(found))
-
-
-def measured(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a cold process said, and the least of several warm ones after it."""
-    where = {
-        "NUMBA_CACHE_DIR": str(folder / "code"),
-        "PYTHONPYCACHEPREFIX": str(folder / "bytecode"),
-        "PYTHONDONTWRITEBYTECODE": "",
-    }
-    drive(WARM, None, environment=where | {"NUMBA_CACHE_DIR": str(folder / "other")})
-    first = drive(COLD, None, folder / "out", environment=where)
-    again = [drive(WARM, None, environment=where) for _ in range(REPEATS + 1)][1:]
-    return first, min(again, key=lambda one: float(one["seconds"]))
+    tw.run(tw.LyapunovDescent(problem.K), problem.stream)
+    steps = {"import": imported - start, "problem": built - imported, "run": process_time() - built}
+    print(json.dumps(steps))
 
 
 def bars() -> Iterator[Bar]:
-    """Both."""
+    times = [fresh("benchmarks.first_use:imported") for _ in range(IMPORTS)]
+    for name, seconds in zip(
+        ("import", "import, learner and sets"), np.array(times).T, strict=True
+    ):
+        yield Bar(f"{name}, on top of NumPy", 1e3 * float(np.median(seconds)), IMPORT_MS, "ms")
     with TemporaryDirectory() as folder:
-        first, again = measured(Path(folder))
+        where = {
+            "NUMBA_CACHE_DIR": f"{folder}/code",
+            "PYTHONPYCACHEPREFIX": f"{folder}/bytecode",
+            "PYTHONDONTWRITEBYTECODE": "",
+        }
+        other = where | {"NUMBA_CACHE_DIR": f"{folder}/other"}
+        fresh("benchmarks.first_use:warm", environment=other)  # bytecode alone
+        first = fresh("benchmarks.first_use:cold", Path(folder) / "out", environment=where)
+        again = [fresh("benchmarks.first_use:warm", environment=where) for _ in range(REPEATS + 1)]
     entries = [each for each in first["kernels"] if each["entry"]]
     for each in entries:
         print(f"    {each['seconds']:6.2f} s  {each['name']}")
-    spent = sum(each["seconds"] for each in entries)
-    note = (
-        f"{spent:.1f} s of {first['seconds']:.1f}; {len(first['kernels'])} functions compiled with "
-        "those that they call"
-    )
+    note = f"{sum(each['seconds'] for each in entries):.1f} s of {first['seconds']:.1f}"
     yield Bar("kernels compiled by a cold make run", len(entries), KERNELS, "", note=note)
-    parts = ", ".join(
-        f"{name} {again[name]:.2f}" for name in ("import", "problem", "run", "playing", "kernels")
-    )
-    note = f"{parts}; {again['wall']:.2f} by the wall clock; {again['compiled']} compiled"
+    least = min(again[1:], key=lambda one: sum(one.values()))
+    note = ", ".join(f"{name} {seconds:.2f}" for name, seconds in least.items())
     name = "a warm process, first run beyond NumPy and numba"
-    yield Bar(name, again["seconds"], WARM_SECONDS, "s", note=note)
+    yield Bar(name, sum(least.values()), WARM_SECONDS, "s", note=note)
 
 
 def report() -> None:
-    """Print the bars."""
     print("First use")
     show(bars())

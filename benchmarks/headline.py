@@ -6,8 +6,8 @@
     Ensemble                           as it comes, one dot; other cautions as a thin line
 
 The picture is written only if the dot lies below both curves: at its violation, or at less, neither
-curve has a loss as small. So that the dot is not merely where no curve gets, the Ensemble at
-smaller cautions is held against each curve where both get, too.
+curve has a loss as small. Ensemble at smaller cautions is also compared with each curve at the most
+careful point of that curve.
 
     python -m benchmarks headline                 seed 0: the numbers, and docs/images/headline.svg
     python -m benchmarks headline --seeds 5       seeds 0 to 4: the numbers of each, and no picture
@@ -17,126 +17,95 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import tidewolf as tw
-from benchmarks.commits import ROOT
-from benchmarks.experts_cases import Case, Frontier, Totals, ours, percent, played
-from benchmarks.experts_frontiers import COLORS, OWN_CAUTIONS, projecting, resolving
-from tidewolf.core.errors import InvalidInput
+from benchmarks.experts import Frontier, means, ours, percent, problem_of, projecting, resolving
+from benchmarks.measuring import ROOT
+from tidewolf.problems import Problem
 
 STREAM = "geant"
 PICTURE = ROOT / "docs" / "images" / "headline.svg"
+OWN_CAUTIONS = (1.0, 2.0, 3.0, 5.0, 10.0)
 PAPER = {"DriftPlusPenalty": "v", "PrimalDual": "s", "BanditPrimalDual": "D"}
 """The paper's three, and their marks."""
+CURVES = {
+    "re-solving": ("#D55E00", resolving, "re-solving every round, as headroom moves"),
+    "exact projection": ("#0072B2", projecting, "exact projection every round, as caution moves"),
+}
+OURS = "#009E73"
 
 
-def report(_: Path, words: Sequence[str] = ()) -> None:
+def report(words: Sequence[str] = ()) -> None:
     """The numbers of every seed; of one alone the picture, too."""
     count = int(words[1]) if words[:1] == ["--seeds"] else 1
-    print(f"{STREAM}: mean loss / mean violation a round")
-    try:
-        found = [_numbers(Case(STREAM, seed)) for seed in range(count)]
-    except InvalidInput as missing:
-        print(f"  skipped. {missing}")
-        return
-    below = all(dot for dot, _ in found)
-    shared = [statistics.median(gaps) for gaps in zip(*(gaps for _, gaps in found), strict=True)]
-    for name, gap in zip(("re-solving", "exact projection"), shared, strict=True):
-        print(f"  where both get, median of {count} seeds: {gap:+.2f} % of the loss of {name}")
-    if not (below and max(shared) < 0.0):
+    print(f"{STREAM}: mean loss / mean violation per round")
+    problems = [problem_of(STREAM, seed, None) for seed in range(count)]
+    found = [_numbers(seed, p) for seed, p in enumerate(problems) if p is not None]
+    gaps = [statistics.median(each) for each in zip(*(gaps for _, gaps in found), strict=True)]
+    for name, gap in zip(CURVES, gaps, strict=True):
+        print(f"  median of {count} seeds: {gap:+.2f} % of the loss of {name} at its violation")
+    if not (all(below for below, _ in found) and max(gaps) < 0.0):
         print("  The dot does not lie below both curves: no picture.")
-    elif count == 1:
-        PICTURE.parent.mkdir(parents=True, exist_ok=True)
-        draw(PICTURE, Case(STREAM))
+    elif count == 1 and problems[0] is not None:
+        draw(PICTURE, problems[0])
         print(f"  picture: {PICTURE.relative_to(ROOT)}")
 
 
-def _numbers(case: Case) -> tuple[bool, tuple[float, float]]:
-    """Print what one seed comes to; whether its dot is below both curves, and by how many percent
-    smaller cautions are above each where both get, at the worst.
+def _numbers(seed: int, problem: Problem) -> tuple[bool, list[float]]:
+    """Print the numbers of one seed; whether its dot is below both curves, and by how many percent
+    smaller cautions are above the most careful point of each.
     """
-    dot = ours(case)
-    print(f"  seed {case.seed}: Ensemble {dot}")
-    below, shared = True, []
-    for name, baseline in (
-        ("re-solving", resolving(case)),
-        ("exact projection", projecting(case)),
-    ):
-        level = baseline.at(dot.violation)
-        below = below and (not level.reached or dot.loss < level.loss)
-        own = Frontier(lambda caution: ours(case, caution=caution), OWN_CAUTIONS)
-        violation, loss = baseline.undominated()[0]
-        shared.append(percent(own.at(violation).loss, loss))
-        there = f"has {level.loss:.4f} there" if level.reached else "is never as careful"
+    dot, below, gaps = ours(problem), True, []
+    print(f"  seed {seed}: Ensemble {dot}")
+    own = Frontier(lambda caution: ours(problem, caution), OWN_CAUTIONS)
+    for name, (_, curve, _) in CURVES.items():
+        loss, reached = curve(problem).at(dot.violation)
+        below = below and (not reached or dot.loss < loss)
+        careful = curve(problem).undominated()[0]
+        gaps.append(percent(own.at(careful.violation)[0], careful.loss))
+        there = f"has {loss:.4f} there" if reached else "is never as careful"
         print(
-            f"    {name} {there}; at its most careful, {loss:.4f} / {violation:.5f}, Ensemble of "
-            f"smaller caution is {shared[-1]:+.2f} % above",
+            f"    {name} {there}; at its most careful, {careful}, Ensemble of smaller caution is "
+            f"{gaps[-1]:+.2f} % above",
             flush=True,
         )
-    for name, point in paper(case).items():
-        print(f"    {name} {point}")
-    return below, (shared[0], shared[1])
+    for name in PAPER:
+        print(f"    {name} {means(_paper(name, problem), problem.stream)}")
+    return below, gaps
 
 
-@cache
-def paper(case: Case) -> dict[str, Totals]:
-    """The paper's three with a horizon and nothing else given."""
-    p = case.problem
-    return {
-        name: played(getattr(tw, name)(p.K, horizon=len(p)), p.stream)  # by their public names
-        for name in PAPER
-    }
+def _paper(name: str, problem: Problem) -> Any:
+    return getattr(tw, name)(problem.K, horizon=len(problem))
 
 
-def draw(path: Path, case: Case) -> None:
+def draw(path: Path, problem: Problem) -> None:
     """The picture, the same bytes for the same numbers."""
     import matplotlib
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context({"svg.hashsalt": "tidewolf", "svg.fonttype": "path"}):
         figure = Figure(figsize=(8.0, 4.6), layout="constrained")
-        _panel(figure.subplots(), case)
+        _panel(figure.subplots(), problem)
         figure.savefig(path, metadata={"Date": None})
 
 
-def _panel(axes: Any, case: Case) -> None:
-    for color, label, baseline in (
-        (COLORS[1], "re-solving every round, as headroom moves", resolving(case)),
-        (COLORS[0], "exact projection every round, as caution moves", projecting(case)),
-    ):
-        points = [
-            (baseline.points[knob].violation, baseline.points[knob].loss)
-            for knob in sorted(baseline.points)
-        ]
+def _panel(axes: Any, problem: Problem) -> None:
+    for color, curve, label in CURVES.values():
+        points = [(p.violation, p.loss) for _, p in sorted(curve(problem).points.items())]
         axes.plot(*zip(*points, strict=True), "o-", color=color, markersize=4, label=label)
-    for (name, mark), point in zip(PAPER.items(), paper(case).values(), strict=True):
-        axes.plot(
-            point.violation,
-            point.loss,
-            mark,
-            color="#666666",
-            markersize=7,
-            label=f"the paper's {name}",
-        )
-    own = sorted((p.violation, p.loss) for p in (ours(case, caution=c) for c in OWN_CAUTIONS))
-    axes.plot(*zip(*own, strict=True), "-", color=COLORS[2], linewidth=1, alpha=0.7)
-    dot = ours(case)
-    axes.plot(
-        dot.violation,
-        dot.loss,
-        "o",
-        color=COLORS[2],
-        markersize=13,
-        markeredgecolor="white",
-        label="tidewolf's Ensemble, as it comes (line: caution 1 to 10)",
-        zorder=5,
-    )
+    for name, mark in PAPER.items():
+        p, label = means(_paper(name, problem), problem.stream), f"the paper's {name}"
+        axes.plot(p.violation, p.loss, mark, color="#666666", markersize=7, label=label)
+    own = sorted((p.violation, p.loss) for p in (ours(problem, c) for c in OWN_CAUTIONS))
+    axes.plot(*zip(*own, strict=True), "-", color=OURS, linewidth=1, alpha=0.7)
+    dot, label = ours(problem), "tidewolf's Ensemble, as it comes (line: caution 1 to 10)"
+    style = {"color": OURS, "markersize": 13, "markeredgecolor": "white", "zorder": 5}
+    axes.plot(dot.violation, dot.loss, "o", label=label, **style)
     axes.set_xscale("log")
-    axes.set_xlabel("how much limits are broken: mean violation a round (log scale)")
-    axes.set_ylabel("what is paid: mean loss a round")
+    axes.set_xlabel("how much limits are broken: mean violation per round (log scale)")
+    axes.set_ylabel("what is paid: mean loss per round")
     axes.set_title(
         "One flow across the GEANT backbone, 2,000 rounds: lower and further left is better",
         fontsize=11,

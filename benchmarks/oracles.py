@@ -1,287 +1,259 @@
-"""Flow oracles beside reading their input once, beside what one would otherwise call, and beside
-exact projection.
+"""Each oracle beside reading its input once, what one would call otherwise, and projection.
 
-One flow: a DAG of 1e5 arcs, negative weights. Many: 462 commodities, all ordered pairs of a
-backbone of 22 nodes and 34 cables, each on the links that lead away from its source. Within bounds:
-random networks with cycles, costs that turn by 0.02 a step.
+Directions drift: each is the last plus a step of 5 %, and oracles that take a warm start get that
+of the last answer. All times are processor microseconds of one thread; the columns are times as
+long as the oracle. Libraries that are not installed are left out.
 """
 
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Callable, Iterator
-from time import perf_counter
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from importlib.util import find_spec
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment, linprog
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import bellman_ford, minimum_spanning_tree
+from scipy.sparse.linalg import eigsh, svds
 
-import tidewolf as tw
-from benchmarks.graphs import backbone, layered, random_dag
-from benchmarks.timing import median_us
+from benchmarks.cases import layered_flow
+from benchmarks.measuring import Bar, median_us, number, show
+from tidewolf import sets
 from tidewolf.hindsight.exact import ExactProjection
+from tidewolf.sets.graphs.network import FlowNetwork
 
-ALLOWED, RUSTWORKX, LOOP = 20.0, 25.0, 20.0
-"""Times reading at most; times faster at least than rustworkx, and than a loop over single
-flows.
-"""
+STEP = 0.05
+Ask = Callable[[Any], object]
+
+
+class Case(NamedTuple):
+    """A set, what one would call otherwise, how often each is asked, and bars."""
+
+    name: str
+    K: Any
+    others: Mapping[str, Ask] = {}
+    asks: tuple[int, int, int] = (30, 3, 0)
+    """of the oracle, of the others, of a projection"""
+    least: Mapping[str, float] = {}
+    """how many times as long as the oracle an other takes at least"""
+    ask: Ask | None = None
+    """in place of an answer from the last one's warm start"""
+
+
+def by_linprog(K: Any) -> Ask:
+    """SciPy's linprog with the set's description."""
+    set_up = K.description()
+    bounds = np.stack([set_up.lower, set_up.upper], axis=1)
+
+    def ask(d: Any) -> object:
+        costs = d.reshape(-1) if set_up.lift is None else set_up.lift.T @ d.reshape(-1)
+        return linprog(costs, set_up.A_ub, set_up.b_ub, set_up.A_eq, set_up.b_eq, bounds)
+
+    return ask
+
+
+def vectors(n: int) -> Iterator[Case]:
+    """Balls, simplices, knapsacks and products of n entries."""
+    weights = np.random.default_rng(0).uniform(0.5, 1.5, n)
+    for name, K in {
+        "L1Ball": sets.L1Ball(n),
+        "L2Ball": sets.L2Ball(n),
+        "LpBall, p = 3": sets.LpBall(n, 3.0),
+        "Box": sets.Box(np.zeros(n), np.ones(n)),
+        "Ellipsoid, diagonal": sets.Ellipsoid(weights),
+        "GroupBall, tens": sets.GroupBall(np.arange(n) // 10),
+        "KSparse, n/10": sets.KSparse(n, n // 10),
+        "KNormBall, n/10": sets.KNormBall(n, n // 10),
+        "OrderedWeightedBall": sets.OrderedWeightedBall(np.linspace(2.0, 1.0, n)),
+        "Simplex": sets.Simplex(n),
+        "CappedSimplex, 10/n": sets.CappedSimplex(n, 10 / n),
+        "Knapsack, n/20": sets.Knapsack(weights, n / 20),
+        "Product of 10 simplices": sets.Product(*(sets.Simplex(n // 10) for _ in range(10))),
+    }.items():
+        small = n < 1_000 and isinstance(K, sets.Polyhedral)  # else linprog takes minutes
+        others = {"linprog": by_linprog(K)} if small else {}
+        projections = 15 if isinstance(K, sets.Projectable) else 0
+        yield Case(f"{name}, n = {n:,}", K, others, (30, 3, projections))
+
+
+def orders() -> Iterator[Case]:
+    """Permutations, matchings, plans, trees and polytopes."""
+    rng = np.random.default_rng(0)
+    K: Any = sets.Birkhoff(100)
+    yield Case("Birkhoff, n = 100", K, {"scipy": linear_sum_assignment}, (20, 20, 3))
+    rows, columns = rng.random((2, 100))
+    K = sets.Transportation(rows, columns * (rows.sum() / columns.sum()))
+    yield Case("Transportation, 100 x 100", K, {"linprog": by_linprog(K)}, (30, 3, 3))
+    yield Case("Permutahedron, n = 10,000", sets.Permutahedron(rng.random(10_000)),
+               {"argsort": np.argsort}, (50, 50, 20))  # fmt: skip
+    pairs = list(dict.fromkeys(map(tuple, rng.integers(0, 200, (3000, 2)).tolist())))
+    K = sets.Matching(pairs)
+    yield Case(f"Matching, {len(pairs):,} edges", K, {"linprog": by_linprog(K)}, (30, 3, 3))
+    points = rng.standard_normal((1000, 100))
+    numpy = {"numpy": lambda d: points[np.argmin(points @ d)]}
+    yield Case("VertexHull, 1,000 points", sets.VertexHull(points), numpy, (50, 50, 1))
+    A = rng.random((100, 200))
+    K = sets.Polytope(A, 0.3 * A.sum(axis=1), bounds=(0.0, 1.0))
+    yield Case("Polytope, 100 rows, n = 200", K, {"linprog": by_linprog(K)}, (30, 10, 10))
+    n = 20_000
+    ends = np.array([(v, int(rng.integers(v))) for v in range(1, n)], dtype=np.int32)
+    ends = np.concatenate([ends, np.sort(rng.integers(0, n // 2, (80_000, 2)) * [2, 2] + [0, 1])])
+    K = sets.SpanningTrees(ends.tolist())
+
+    def scipy_tree(d: Any) -> object:
+        # weights above 0: SciPy takes 0 for no edge
+        weights = csr_array((d - d.min() + 1.0, (ends[:, 0], ends[:, 1])), shape=(n, n))
+        return minimum_spanning_tree(weights)
+
+    yield Case(f"SpanningTrees, {len(ends):,} edges", K, {"scipy": scipy_tree}, (20, 2, 0))
+
+
+def flows() -> Iterator[Case]:
+    """One flow, many flows, and flows within bounds."""
+    K: Any = layered_flow(100, 100, 10)
+    size = len(K.nodes)
+
+    def scipy_path(d: Any) -> object:
+        graph = csr_array((d, (K.tails, K.heads)), shape=(size, size))
+        return bellman_ford(graph, indices=K.source)
+
+    others: dict[str, Ask] = {"reading": np.sum, "scipy": scipy_path}
+    least = {"reading": 1 / 20}
+    if find_spec("rustworkx"):
+        others["rustworkx"] = _rustworkx(K)
+        least["rustworkx"] = 25.0
+    name = f"FlowPolytope, {K.shape[0]:,} arcs"
+    yield Case(name, K, others, (30, 2, 1), least)
+    rng, nodes = np.random.default_rng(0), 22
+    ring = [(i, (i + 1) % nodes) for i in range(nodes)]
+    links = [*ring, *((i, (i + 7) % nodes) for i in range(0, nodes, 2))]
+    both = [*links, *((b, a) for a, b in links)]
+    pairs = [(a, b, rng.uniform(0.5, 2.0)) for a in range(nodes) for b in range(nodes) if a != b]
+    many: Any = sets.MultiFlow.from_edges(both, pairs, lengths=rng.uniform(0.1, 1.0, len(both)))
+    parts = list(zip(many.starts[:-1].tolist(), many.starts[1:].tolist(), strict=True))
+    single = [
+        sets.FlowPolytope.from_edges(
+            [(int(many.tails[i]), int(many.heads[i])) for i in many.links[start:stop]],
+            source=int(source),
+            target=int(target),
+        )
+        for (start, stop), source, target in zip(parts, many.sources, many.targets, strict=True)
+    ]
+
+    def one_by_one(d: Any) -> object:
+        return [one.answer(d[a:b]) for one, (a, b) in zip(single, parts, strict=True)]
+
+    loop: dict[str, Ask] = {"one by one": one_by_one}
+    yield Case(f"MultiFlow, {len(pairs)} pairs", many, loop, (50, 20, 3), {"one by one": 20.0})
+    for size in (600, 140_000):
+        net = grid(size)
+        others = {"OR-tools": partial(_or_tools, net)} if find_spec("ortools") else {}
+        name, least = f"CapacitatedFlow, {len(net.tails):,} arcs", dict.fromkeys(others, 0.25)
+        yield Case(name, sets.CapacitatedFlow(net), others, (10, 3, int(size < 1000)))
+        cold: Ask = lambda d, net=net: sets.CapacitatedFlow(net).answer(d)  # noqa: E731
+        yield Case(
+            f"{name}, first answer", sets.CapacitatedFlow(net), others, (3, 3, 0), least, cold
+        )
+
+
+def _rustworkx(K: Any) -> Ask:
+    """Its longest path of one graph, with the signs of random weights turned; setting weights does
+    not count.
+    """
+    import rustworkx
+
+    graph = rustworkx.PyDiGraph()
+    graph.add_nodes_from(range(len(K.nodes)))
+    weights = np.random.default_rng(1).standard_normal(K.shape[0])
+    arcs = zip(K.tails.tolist(), K.heads.tolist(), weights.tolist(), strict=True)
+    graph.extend_from_weighted_edge_list(list(arcs))
+    return lambda d: rustworkx.dag_weighted_longest_path(graph, lambda tail, head, weight: weight)
+
+
+def grid(arcs: int) -> FlowNetwork:
+    """Streets both ways between the crossings of a square, whole bounds, supplies that a flow
+    meets.
+    """
+    rng, side = np.random.default_rng(0), math.isqrt(arcs // 4)
+    place = np.arange(side * side).reshape(side, side)
+    one = np.concatenate([place[:, :-1].ravel(), place[:-1].ravel()])
+    other = np.concatenate([place[:, 1:].ravel(), place[1:].ravel()])
+    tails, heads = (np.concatenate(ends).astype(np.int32) for ends in ((one, other), (other, one)))
+    upper = rng.integers(1, 20, len(tails)).astype(float)
+    lower, none = np.zeros(len(tails)), np.zeros(side * side)
+    empty = FlowNetwork(tails, heads, lower, upper, none, ())
+    supply = empty.balance(np.round(upper * rng.random(len(tails))))
+    return FlowNetwork(tails, heads, lower, upper, supply, tuple(range(side * side)))
+
+
+def _or_tools(net: FlowNetwork, d: Any) -> object:
+    """Costs in millionths: they must be whole."""
+    from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
+
+    solver = SimpleMinCostFlow()
+    upper, costs = net.upper.astype(np.int64), np.round(1e6 * d).astype(np.int64)
+    arcs = solver.add_arcs_with_capacity_and_unit_cost(net.tails, net.heads, upper, costs)
+    solver.set_nodes_supplies(np.arange(len(net.supply)), net.supply.astype(np.int64))
+    solver.solve()
+    return solver.flows(arcs)
+
+
+def matrices() -> Iterator[Case]:
+    """Leading eigenvectors and singular vectors, to a relative 1e-2, without a chance of failure
+    stated (what ARPACK goes by too).
+    """
+    tol: Any = {"tolerance": 1e-2, "failure": 1.0}
+    for n in (500, 1000, 2000):
+        K: Any = sets.BoundedPSD(n, **tol)
+        ask: Ask = lambda d: eigsh(d, 1, which="SA", tol=1e-2)  # noqa: E731
+        cold = Case(f"BoundedPSD, n = {n:,}, cold", K, {"eigsh": ask}, (9, 9, 0), {"eigsh": 0.5})
+        yield cold._replace(ask=K.answer)
+        yield Case(f"BoundedPSD, n = {n:,}", K, {"eigsh": ask}, (9, 3, int(n == 1000)))
+    five: Ask = lambda d: eigsh(d, 5, which="SA", tol=1e-2)  # noqa: E731
+    yield Case(
+        "Fantope, n = 1,000, k = 5", sets.Fantope(1000, 5, **tol), {"eigsh": five}, (9, 3, 1)
+    )
+    ball = sets.NuclearBall((600, 1000), **tol)
+    yield Case(
+        "NuclearBall, 600 x 1,000", ball, {"svds": lambda d: svds(d, 1, tol=1e-2)}, (9, 3, 1)
+    )
+
+
+def directions(K: Any, count: int) -> Any:
+    """Random directions that drift, symmetric for sets of symmetric matrices."""
+    rng = np.random.default_rng(1)
+    d, shape = rng.standard_normal(K.shape), K.shape
+    for _ in range(count):
+        yield ((d + d.T) / 2,) if isinstance(K, sets.BoundedPSD | sets.Fantope) else (d,)
+        d = d + STEP * rng.standard_normal(shape)
+
+
+def bars(case: Case) -> Iterator[Bar]:
+    """Measure a case, print its line, and give its bars."""
+    K, (asks, other_asks, projections) = case.K, case.asks
+    drift, state = list(directions(K, asks + 1)), [None]
+
+    def warm(d: Any) -> None:
+        state[0] = K.answer(d, state[0]).warm
+
+    oracle = median_us(case.ask or warm, drift)
+    times = {"reading": median_us(np.sum, drift)}
+    times |= {name: median_us(ask, drift[: other_asks + 1]) for name, ask in case.others.items()}
+    if projections:
+        project = K.project if isinstance(K, sets.Projectable) else ExactProjection(K)
+        times["projection"] = median_us(lambda d: project(K.center - d), drift[: projections + 1])
+    shown = ", ".join(f"{name} {us / oracle:,.3g}x" for name, us in times.items())
+    print(f"  {case.name:34} {number(oracle, 'us'):>12}   {shown}", flush=True)
+    for name, least in case.least.items():
+        what = f"{case.name}: {name} over the oracle"
+        yield Bar(what, times[name] / oracle, least, "x", least=True)
 
 
 def report() -> None:
-    """All of them."""
-    one_flow()
-    many_flows()
-    flows_within_bounds()
-
-
-def one_flow() -> None:
-    """Ratios to reading the weights, and of others to the oracle."""
-    rng = np.random.default_rng(0)
-    print(
-        "Flow oracle at 1e5 arcs (negative weights) beside reading the weights once, and times as "
-        "long that others take"
-    )
-    print(
-        f"  {'graph':24} {'read us':>8} {'oracle us':>10} {'ratio':>6} {'ns/arc':>7}",
-        *(f"{name:>17}" for name in OTHERS),
-    )
-    graphs = {
-        "layered, 100 x 100": (layered(100, 100, 10), "s", "t"),
-        "layered, 10 x 1,000": (layered(10, 1000, 11), "s", "t"),
-        "random, 20,000 nodes": (random_dag(20_000, 100_000), 0, 19_999),
-    }
-    for name, (edges, source, target) in graphs.items():
-        K = tw.sets.FlowPolytope.from_edges(edges, source=source, target=target)
-        weights = rng.normal(size=K.shape)
-        read = median_us(lambda w=weights: w.sum())
-        oracle = median_us(lambda K=K, w=weights: K.answer(w))
-        slower = {other: other_us(K, weights) for other, other_us in OTHERS.items()}
-        shown = [
-            f"{'skipped' if us is None else f'{us / oracle:,.0f}x':>17}" for us in slower.values()
-        ]
-        verdict = "" if oracle <= ALLOWED * read else f"   ABOVE {ALLOWED:g}"
-        rust = slower["rustworkx"]
-        verdict += (
-            ""
-            if rust is None or rust >= RUSTWORKX * oracle
-            else f"   rustworkx BELOW {RUSTWORKX:g}"
-        )
-        print(
-            f"  {name:24} {read:8.1f} {oracle:10.1f} {oracle / read:6.1f} "
-            f"{1e3 * oracle / K.shape[0]:7.2f}",
-            *shown,
-            verdict,
-        )
-        tangent = median_us(lambda K=K, w=weights: K.tangent(w), repeats=5)
-        print(f"  {'':24} tangent {tangent / oracle:,.0f}x ({K.tangent_method})", end="")
-        if name == "layered, 100 x 100":  # on wide graphs its factor fills, and it takes minutes
-            project, y = ExactProjection(K), K.center + rng.normal(size=K.shape)
-            print(
-                ", exact projection (PIQP) "
-                f"{median_us(lambda p=project, y=y: p(y), repeats=1) / oracle:,.0f}x",
-                end="",
-            )
-        print()
-
-
-def _rustworkx(K: Any, weights: Any) -> float | None:
-    """The quicker of the longest path of its DAGs, with weights turned round, and Bellman and
-    Ford's, which long paths make very slow.
-    """
-    try:
-        import rustworkx
-    except ImportError:
-        return None
-    graph, turned = rustworkx.PyDiGraph(), rustworkx.PyDiGraph()
-    for made, sign in ((graph, 1.0), (turned, -1.0)):
-        made.add_nodes_from(range(len(K.nodes)))
-        made.extend_from_weighted_edge_list(
-            list(zip(K.tails.tolist(), K.heads.tolist(), (sign * weights).tolist(), strict=True))
-        )
-    longest = median_us(
-        lambda: rustworkx.dag_weighted_longest_path(turned, lambda tail, head, weight: weight),
-        repeats=3,
-    )
-    if len(K.nodes) > 15_000:
-        return longest
-    return min(
-        longest,
-        median_us(
-            lambda: rustworkx.bellman_ford_shortest_path_lengths(graph, K.source, float, K.target),
-            repeats=3,
-        ),
-    )
-
-
-def _networkx(K: Any, weights: Any) -> float | None:
-    try:
-        import networkx
-    except ImportError:
-        return None
-    graph = networkx.DiGraph()
-    graph.add_weighted_edges_from(
-        zip(K.tails.tolist(), K.heads.tolist(), (-weights).tolist(), strict=True)
-    )
-    return median_us(lambda: networkx.dag_longest_path(graph, weight="weight"), repeats=1)
-
-
-def _scipy(K: Any, weights: Any) -> float | None:
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import bellman_ford
-
-    graph = csr_array((weights, (K.tails, K.heads)), shape=(len(K.nodes), len(K.nodes)))
-    began = perf_counter()
-    bellman_ford(graph, indices=K.source)
-    return 1e6 * (perf_counter() - began)
-
-
-OTHERS: dict[str, Callable[[Any, Any], float | None]] = {
-    "rustworkx": _rustworkx,
-    "networkx": _networkx,
-    "scipy BellmanFord": _scipy,
-}
-
-
-def many_flows() -> None:
-    """One pass beside a loop over single flows."""
-    rng, nodes, link_rows = np.random.default_rng(0), 22, 34
-    lengths = np.tile(rng.uniform(0.1, 1.0, link_rows), 2)
-    pairs = [(a, b, rng.uniform(0.5, 2.0)) for a in range(nodes) for b in range(nodes) if a != b]
-    K = tw.sets.MultiFlow.from_edges(backbone(nodes, link_rows), pairs, lengths=lengths)
-    weights, parts = (
-        rng.normal(size=K.shape),
-        list(zip(K.starts[:-1].tolist(), K.starts[1:].tolist(), strict=True)),
-    )
-    ends = zip(parts, K.sources, K.targets, strict=True)
-    single = [
-        _alone(K, K.links[start:stop], source, target) for (start, stop), source, target in ends
-    ]
-    read, oracle = median_us(lambda: weights.sum()), median_us(lambda: K.answer(weights))
-    loop = median_us(
-        lambda: [
-            one.answer(weights[start:stop]).vertex
-            for one, (start, stop) in zip(single, parts, strict=True)
-        ],
-        repeats=20,
-    )
-    verdict = "" if loop >= LOOP * oracle else f"   BELOW {LOOP:g}"
-    tangent, project = median_us(lambda: K.tangent(weights)), ExactProjection(K)
-    exact = median_us(lambda: project(K.center + weights), repeats=3)
-    print(f"{K}")
-    print(f"  read {read:.1f} us, oracle {oracle:.1f} us ({oracle / read:.1f} x reading)")
-    print(
-        f"  a loop over single flows {loop / oracle:,.0f}x{verdict}, tangent "
-        f"{tangent / oracle:.1f}x, ",
-        end="",
-    )
-    print(f"exact projection (PIQP) {exact / oracle:,.0f}x")
-
-
-def _alone(K: Any, links: Any, source: int, target: int) -> Any:
-    edges = [(int(K.tails[link]), int(K.heads[link])) for link in links]
-    return tw.sets.FlowPolytope.from_edges(edges, source=int(source), target=int(target))
-
-
-def flows_within_bounds() -> None:
-    """Warm and cold, beside HiGHS warm and cold, networkx, and exact projection."""
-    print("CapacitatedFlow, costs that turn by 0.02 a step: times as long as a warm answer")
-    heads = ("cold", "HiGHS warm", "HiGHS cold", "networkx", "projection (PIQP)")
-    print(
-        f"  {'arcs':>6} {'nodes':>6} {'warm us':>9} {'/ reading':>10}",
-        *(f"{head:>17}" for head in heads),
-    )
-    for nodes, arcs in ((50, 200), (200, 1000), (1000, 5000)):
-        K = _network(nodes, arcs)
-        costs = list(_turning(arcs))
-        warm, basis = list[float](), K.answer(costs[0]).warm
-        for d in costs[1:]:
-            began = perf_counter()
-            basis = K.answer(d, basis).warm
-            warm.append(1e6 * (perf_counter() - began))
-        unit, read = statistics.median(warm), median_us(costs[9].sum)
-        project = ExactProjection(K)
-        row = (
-            median_us(lambda K=K, d=costs[9]: K.answer(d), repeats=5),
-            *_highs(K, costs),
-            _networkx_simplex(K, costs[9]) if arcs <= 1000 else None,
-            median_us(lambda p=project, K=K, d=costs[9]: p(K.center - d), repeats=3),
-        )
-        shown = ["skipped" if us is None else f"{us / unit:,.1f}x" for us in row]
-        print(
-            f"  {arcs:6,} {nodes:6,} {unit:9.1f} {unit / read:10.1f}",
-            *(f"{cell:>17}" for cell in shown),
-        )
-
-
-def _network(nodes: int, arcs: int) -> Any:
-    """A ring and random arcs of whole bounds; supplies that a flow meets."""
-    rng = np.random.default_rng(0)
-    tails = np.concatenate([np.arange(nodes), rng.integers(0, nodes, arcs - nodes)])
-    heads = np.concatenate([(np.arange(nodes) + 1) % nodes, rng.integers(0, nodes, arcs - nodes)])
-    upper = rng.integers(1, 20, arcs)
-    flow = np.round(upper * rng.random(arcs))
-    supply = np.bincount(tails, flow, nodes) - np.bincount(heads, flow, nodes)
-    edges = list(zip(tails.tolist(), heads.tolist(), strict=True))
-    return tw.sets.CapacitatedFlow.from_edges(edges, supplies=dict(enumerate(supply)), upper=upper)
-
-
-def _turning(arcs: int, steps: int = 20, angle: float = 0.02) -> Iterator[Any]:
-    rng = np.random.default_rng(1)
-    d = rng.normal(size=arcs)
-    for _ in range(steps):
-        yield d
-        d = math.cos(angle) * d + math.sin(angle) * rng.normal(size=arcs)
-
-
-def _highs(K: Any, costs: list[Any]) -> tuple[float | None, float | None]:
-    """Median microseconds from the last basis, and from none."""
-    try:
-        import highspy
-    except ImportError:
-        return None, None
-    described, n = K.description(), K.shape[0]
-
-    def told(d: Any) -> Any:
-        program, solver = highspy.HighsLp(), highspy.Highs()
-        program.num_col_, program.num_row_ = n, described.A_eq.shape[0]
-        program.col_cost_, program.col_lower_, program.col_upper_ = (
-            d,
-            described.lower,
-            described.upper,
-        )
-        program.row_lower_ = program.row_upper_ = described.b_eq
-        matrix = program.a_matrix_
-        matrix.start_, matrix.index_, matrix.value_ = (
-            described.A_eq.indptr,
-            described.A_eq.indices,
-            described.A_eq.data,
-        )
-        solver.setOptionValue("output_flag", False)
-        solver.passModel(program)
-        return solver
-
-    cold = median_us(lambda: told(costs[9]).run(), repeats=3)
-    solver, warm, places = told(costs[0]), list[float](), np.arange(n, dtype=np.int32)
-    solver.run()
-    for d in costs[1:]:
-        began = perf_counter()
-        solver.changeColsCost(n, places, d)
-        solver.run()
-        np.array(solver.getSolution().col_value)
-        warm.append(1e6 * (perf_counter() - began))
-    return statistics.median(warm), cold
-
-
-def _networkx_simplex(K: Any, d: Any) -> float | None:
-    """Its costs must be whole: these are, in millionths."""
-    try:
-        import networkx
-    except ImportError:
-        return None
-    net, graph = K.network, networkx.MultiDiGraph()
-    graph.add_nodes_from((node, {"demand": -int(amount)}) for node, amount in enumerate(net.supply))
-    for tail, head, room, cost in zip(
-        net.tails.tolist(), net.heads.tolist(), net.upper, np.round(1e6 * d), strict=True
-    ):
-        graph.add_edge(tail, head, capacity=int(room), weight=int(cost))
-    return median_us(lambda: networkx.network_simplex(graph), repeats=1)
+    print("Oracles: microseconds, and times as long that others take")
+    for cases in (vectors(100), vectors(100_000), orders(), flows(), matrices()):
+        for case in cases:
+            show(bars(case))

@@ -1,4 +1,4 @@
-"""Where the data of `python -m benchmarks public` come from, and whether they are there.
+"""Where the data of `python -m benchmarks tables` come from, and whether they are there.
 
     python -m benchmarks.public_data                       says it for every file
     python -m benchmarks.public_data --figret FOLDER       makes meta_pod_a.npz of FIGRET's folder
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks import public_nyse, public_portfolios, public_sdpa, public_sdplib
+from benchmarks import public_nyse, public_sdplib
 from tidewolf.problems.data import VARIABLE, data_folder, recorded
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -47,7 +47,7 @@ def _nyse_facts() -> list[tuple[str, float, float]]:
     return [
         ("days", public_nyse.DAYS, days),
         ("stocks", public_nyse.STOCKS, stocks),
-        ("market", 14.50, public_portfolios.grown(public_portfolios.hold(r, even), r)),
+        ("market", 14.50, public_nyse.grown(public_nyse.hold(r, even), r)),
         ("best stock", 54.14, float(r.prod(axis=0).max())),
         ("uniform constant rebalanced", 27.08, float(np.exp(np.log(r @ even).sum()))),
     ]
@@ -67,7 +67,7 @@ def _meta_facts() -> list[tuple[str, float, float]]:
 
 def _sdplib_facts(name: str) -> Callable[[], list[tuple[str, float, float]]]:
     def facts() -> list[tuple[str, float, float]]:
-        program = public_sdpa.read(public_sdplib.file_of(name))
+        program = public_sdplib.read(public_sdplib.file_of(name))
         return [("order", public_sdplib.order_of(name), program.n)]
 
     return facts

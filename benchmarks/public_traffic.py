@@ -5,7 +5,9 @@ have been, in rounds 7,500 to 9,999.
                     last twelve, and with headroom, which is more demand than the mean says
     best fixed      one split for all rounds that count, by a linear program that knows them; and
                     the one that was best in the 7,500 rounds before
-    a policy        public_policy.py
+    a policy        a small network after DOTE (Perry et al., NSDI 2023): the last 12 matrices,
+                    standardised, two hidden layers of 128, a softmax for each pair; trained on the
+                    first 6,000 of the 7,500 rounds, its best epoch chosen on the other 1,500
     tidewolf        from round 0 on, no training, nothing told about the rounds to come
 
 There is no limit here to keep headroom to, and all demands times 1 + h have the same best splits
@@ -27,22 +29,24 @@ from typing import Any
 import numpy as np
 
 import tidewolf as tw
-from benchmarks.experts_trials import advice_of
-from benchmarks.public_policy import trained
-from benchmarks.public_tables import ABSENT, Skipped, Table
+from benchmarks.experts import points_of
+from benchmarks.pages import ABSENT, Skipped, Table
 from tidewolf.problems.data import recorded
 from tidewolf.problems.meta import COUNTED
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 HEAD = ("who decides", "mean", "p99", "worst")
 WINDOW, EVEN, SEEDS = 12, 1e-3, (0, 1)
+WIDTH, DROPPED, RATE, BATCH = 128, 0.5, 1e-3, 128
+EPOCHS, PATIENCE, VALIDATED = 40, 8, 1500
+"""How the policy is trained."""
 
 
 def any_best(losses: Any, K: Any, matrices: Floats) -> Floats:
     """Splits that are best for each matrix, as HiGHS finds them."""
     rows = np.vstack([matrices, matrices[-1:]])
     demand = tw.functions.MaxUtilization(losses.incidence, rows, losses.capacities, losses.pairs)
-    return advice_of(tw.baselines.Resolve(K), tw.Stream(demand))[1:]  # played a round later
+    return points_of(tw.baselines.Resolve(K), tw.Stream(demand))[1:]  # played a round later
 
 
 def most_even(losses: Any, K: Any, matrices: Floats) -> Floats:
@@ -90,7 +94,7 @@ def row(name: str, values: Floats) -> tuple[str, ...]:
     )
 
 
-def tables() -> list[Table]:
+def table() -> Table:
     """All who decide, on the record."""
     problem = tw.problems.meta()
     (raw,) = (array.astype(np.float64) for array in recorded("meta_pod_a.npz", "demands"))
@@ -135,7 +139,7 @@ def tables() -> list[Table]:
         rows.append(row(name, _ensemble(problem, {"policy": policies[0]})))
     else:
         rows.append((name, f"{ABSENT}: no torch", "", ""))
-    return [Table("traffic", HEAD, rows)]
+    return Table(HEAD, rows)
 
 
 def _policies(losses: Any, raw: Floats, learnt: int) -> list[Floats]:
@@ -158,3 +162,68 @@ def _ensemble(problem: tw.problems.Problem, advice: Mapping[str, Floats]) -> Flo
     stream = tw.Stream(problem.stream.losses, advice=dict(advice) or None)
     named: Any = list(advice)
     return np.asarray(tw.run(tw.Ensemble(problem.K, experts=named), stream).losses[COUNTED])
+
+
+def trained(losses: Any, raw: Floats, learnt: int, seed: int) -> Floats:
+    """Splits of every round, NaN in the rounds it was trained on.
+
+    `losses` are `MaxUtilization` of relative demands, `raw` the demands as measured, `learnt` the
+    number of rounds to learn from.
+    """
+    try:
+        import torch
+    except ImportError as missing:
+        raise Skipped("torch is not installed; the policy needs it to be trained") from missing
+
+    torch.set_num_threads(1)
+    torch.manual_seed(seed)
+    order = torch.Generator().manual_seed(seed)
+    rounds, pairs = raw.shape
+    owner = torch.as_tensor(np.asarray(losses.pairs).astype(np.int64))
+    paths = len(owner) // pairs
+    load = np.asarray(losses.incidence) / np.asarray(losses.capacities)[:, None]
+    links = torch.as_tensor(load.astype(np.float32)).T
+    seen = np.stack([raw[t - WINDOW : t].ravel() for t in range(WINDOW, rounds)])
+    cut, stop = learnt - VALIDATED - WINDOW, learnt - WINDOW
+    middle, spread = seen[:cut].mean(axis=0), seen[:cut].std(axis=0)
+    X = torch.as_tensor(((seen - middle) / spread).astype(np.float32))
+    demands = torch.as_tensor(np.asarray(losses.demands)[WINDOW:].astype(np.float32))
+
+    net = torch.nn.Sequential(
+        torch.nn.Linear(X.shape[1], WIDTH),
+        torch.nn.ReLU(),
+        torch.nn.Dropout(DROPPED),
+        torch.nn.Linear(WIDTH, WIDTH),
+        torch.nn.ReLU(),
+        torch.nn.Dropout(DROPPED),
+        torch.nn.Linear(WIDTH, len(owner)),
+    )
+    steps = torch.optim.Adam(net.parameters(), lr=RATE)
+
+    def splits(x: Any) -> Any:
+        return torch.softmax(net(x).view(-1, pairs, paths), -1).reshape(-1, len(owner))
+
+    def fullest(x: Any, demand: Any) -> Any:
+        return ((x * demand[:, owner]) @ links).max(dim=1).values
+
+    best, kept, since = np.inf, np.empty(0), 0
+    for _ in range(EPOCHS):
+        net.train()
+        for batch in torch.randperm(cut, generator=order).split(BATCH):
+            loss = fullest(splits(X[batch]), demands[batch]).mean()
+            steps.zero_grad()
+            loss.backward()
+            steps.step()
+        net.eval()
+        with torch.no_grad():
+            found = splits(X)
+            value = float(fullest(found[cut:stop], demands[cut:stop]).mean())
+        since += 1
+        if value < best:
+            best, kept, since = value, found[stop:].numpy().astype(np.float64), 0
+        if since > PATIENCE:
+            break
+    points = np.full((rounds, len(owner)), np.nan)
+    sums = kept.reshape(-1, pairs, paths).sum(axis=2)
+    points[learnt:] = kept / np.repeat(sums, paths, axis=1)
+    return points

@@ -1,108 +1,139 @@
-"""What a round of LyapunovDescent costs: on a simplex beyond its functions, on the freeway in all.
+"""What a round of LyapunovDescent costs: the time of a recorded round, and the memory of long runs.
 
-Functions are timed where they are called, inside the run; what is left is the library's own, the
-oracle among it: it runs inside a kernel.
+    reading          both rows of a round, costs and capacities, once: their product
+    recorded         `tw.run`: every check made, everything recorded; the bars are on this one
+    live             a session, play and observe, one round at a time
+
+A time is the least of several, in processor time, so that a busy machine counts little.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from time import perf_counter
-from typing import Any
+import json
+import sys
+from collections.abc import Iterator
 
 import numpy as np
 
 import tidewolf as tw
+from benchmarks.cases import CASES
+from benchmarks.measuring import Bar, fresh, least_us, number, peak, show
+from benchmarks.pages import Table
 from tidewolf.core.errors import InvalidInput
-from tidewolf.loop import play
 
-SIMPLEX_ALLOWED, FREEWAY_ALLOWED = 40.0, 100.0
-REPEATS = 7
-
-
-def a_run(learner: Any, stream: tw.Stream) -> tuple[float, int]:
-    """Seconds and oracle calls of one run through the loop."""
-    start, calls = perf_counter(), 0
-    for played in play(learner, stream):
-        calls = played.state.calls
-    return perf_counter() - start, calls
-
-
-class Clock:
-    """Replaces methods of classes by timed ones, and puts them back."""
-
-    def __init__(self, *methods: tuple[type, str]) -> None:
-        self.seconds, self.calls = 0.0, 0
-        self.originals = [(owner, name, getattr(owner, name)) for owner, name in methods]
-
-    def __enter__(self) -> Clock:
-        for owner, name, method in self.originals:
-            setattr(owner, name, self._timed(method))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for owner, name, method in self.originals:
-            setattr(owner, name, method)
-
-    def _timed(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        def timed(*args: Any) -> Any:
-            start = perf_counter()
-            result = method(*args)
-            self.seconds += perf_counter() - start
-            self.calls += 1
-            return result
-
-        return timed
+US = {
+    "simplex n = 10": 15.0,
+    "simplex n = 100": 38.0,
+    "simplex n = 1,000": 124.0,
+    "simplex n = 10,000": 360.0,
+    "flow, 140 arcs": 45.0,
+    "flow, 10,040 arcs": 188.0,
+    "freeway, 456 arcs": 79.0,
+    "10,000 groups of 4": 1000.0,
+    "simplex n = 1,000,000": 8_400.0,
+    "box n = 1,000,000": 9_200.0,
+    "capped simplex n = 1,000,000": 17_500.0,
+}
+"""Microseconds per recorded round, at most, on one thread of a two-core x86 machine."""
+LIVE = 1000
+"""Rounds of a live session, for small sets."""
+BEYOND, GROWN = 64.0, 16.0
+"""MB of a million rounds beyond their columns; MB that 270 more rounds on a large box may take."""
 
 
-def simplex() -> None:
-    """n = 100, random linear losses, capacities."""
-    rng, rounds, n = np.random.default_rng(0), 5000, 100
-    K = tw.sets.Simplex(n)
-    losses = tw.functions.Linear(rng.normal(size=n) + rng.normal(size=(rounds, n)))
-    stream = tw.Stream(losses, tw.functions.Capacity(0.05 + 0.02 * rng.random((rounds, n))))
-    learner = tw.LyapunovDescent(K, horizon=rounds)
-    a_run(learner, stream)
-    whole = min(a_run(learner, stream)[0] for _ in range(REPEATS))
-    kinds = [tw.functions.Linear, tw.functions.Capacity]
-    outside = []
-    for _ in range(REPEATS):
-        with Clock(
-            *((kind, name) for kind in kinds for name in ("values", "subgradient"))
-        ) as clock:
-            _, calls = a_run(learner, stream)
-        outside.append(clock.seconds)
-    library = 1e6 * (whole - min(outside)) / rounds
-    verdict = "" if library <= SIMPLEX_ALLOWED else f"   ABOVE {SIMPLEX_ALLOWED:g}"
-    print(
-        f"  simplex, n = 100: {1e6 * whole / rounds:.1f} us a round, of which functions "
-        f"{1e6 * min(outside) / rounds:.1f}, library {library:.1f} ({calls / rounds:.2f} calls a "
-        f"round){verdict}"
-    )
+def times(name: str) -> tuple[float, float]:
+    """Microseconds per round: reading and recorded."""
+    K, stream = CASES[name]()
+    learner, rounds = tw.LyapunovDescent(K), len(stream)
+    tw.run(learner, stream[:50])
+    recorded = least_us(lambda: tw.run(learner, stream)) / rounds
+    if not hasattr(stream.losses, "C"):
+        return np.nan, recorded
+    costs, limits = stream.losses.C.reshape(-1), stream.constraints.c.reshape(-1)
+    return least_us(lambda: costs @ limits, 9) / rounds, recorded
 
 
-def freeway() -> None:
-    """The whole round on 456 arcs."""
-    try:
-        problem = tw.problems.named("freeway")()
-    except InvalidInput as missing:
-        print(f"  freeway: skipped. {missing}")
-        return
-    rounds = len(problem.stream)
-    learner = tw.LyapunovDescent(problem.K, horizon=rounds)
-    a_run(learner, problem.stream)
-    whole = min(a_run(learner, problem.stream)[0] for _ in range(REPEATS))
-    calls = a_run(learner, problem.stream)[1]
-    us = 1e6 * whole / rounds
-    verdict = "" if us <= FREEWAY_ALLOWED else f"   ABOVE {FREEWAY_ALLOWED:g}"
-    print(
-        f"  freeway, 456 arcs: {us:.1f} us a round in all ({calls / rounds:.2f} calls a "
-        f"round){verdict}"
-    )
+def table() -> Table:
+    """Every case, for docs/benchmarks/performance.md."""
+    rows = [(name, *map(_shown, times(name))) for name in CASES]
+    return Table(("case", "reading, microseconds", "a recorded round, microseconds"), rows)
+
+
+def _shown(us: float) -> str:
+    return "" if np.isnan(us) else number(us, "us") if us < 1000.0 else number(us / 1000.0, "ms")
+
+
+def bars() -> Iterator[Bar]:
+    """Times of recorded rounds, then memory."""
+    for name in CASES:
+        try:
+            reading, recorded = times(name)
+        except InvalidInput as missing:
+            print(f"  {name}: skipped. {missing}")
+            continue
+        note = f"reading takes {_shown(reading)}"
+        if name in US:
+            yield Bar(f"{name}, a recorded round", recorded, US[name], "us", note=note)
+        else:
+            print(f"  {name}, a recorded round: {_shown(recorded)}; {note}")
+    for name in ("simplex n = 10", "simplex n = 100"):
+        print(f"  {name}, a live round: {live(name):.1f} us")
+    for rounds, every in ((1_000_000, 0), (1_000_000, 1000)):
+        found = fresh("benchmarks.rounds:memory_of_a_long_run", rounds, every)
+        what = f", decisions of each {every:,}th" if every else ""
+        name = f"{rounds:,} rounds at n = 100{what}: memory beyond columns"
+        note = f"columns {found['columns']:.0f} MB"
+        yield Bar(name, found["more"] - found["columns"], BEYOND, "MB", note=note)
+    more = fresh("benchmarks.rounds:memory_of_a_large_box")["more"]
+    yield Bar("box n = 1,000,000: 300 rounds beyond 30", more, GROWN, "MB")
+
+
+def live(name: str) -> float:
+    """Microseconds per round of a session."""
+    K, stream = CASES[name]()
+    rows = list(zip(stream.losses.C[:LIVE], stream.constraints.c[:LIVE], strict=True))
+
+    def played() -> None:
+        session = tw.Session(tw.LyapunovDescent(K))
+        for costs, capacities in rows:
+            session.play()
+            session.observe(costs=costs, capacities=capacities)
+
+    return least_us(played) / LIVE
+
+
+def overlapping(n: int, rounds: int, least: float, spread: float) -> tw.Stream:
+    """Rows that share their numbers with their neighbours, so that data take no memory."""
+    rng = np.random.default_rng(0)
+    flat = rng.normal(size=n + rounds), least + spread * rng.random(n + rounds)
+    costs, limits = (np.lib.stride_tricks.sliding_window_view(a, n)[:rounds] for a in flat)
+    return tw.Stream(tw.functions.Linear(costs), tw.functions.Capacity(limits))
+
+
+def memory_of_a_long_run() -> None:
+    """In a process of its own: MB that a run takes, and MB of its columns."""
+    rounds, every = int(sys.argv[1]), int(sys.argv[2])
+    stream, learner = overlapping(100, rounds, 0.0, 1.0), tw.LyapunovDescent(tw.sets.Simplex(100))
+    tw.run(learner, stream[:1000])
+    before = peak()
+    run = tw.run(learner, stream, decisions=every > 0, every=max(1, every))
+    columns = sum(one.nbytes for one in vars(run).values() if isinstance(one, np.ndarray))
+    columns += run.decisions.points.nbytes if run.decisions is not None else 0
+    print(json.dumps({"more": peak() - before, "columns": columns / 1e6}))
+
+
+def memory_of_a_large_box() -> None:
+    """In a process of its own: MB that 300 rounds hold beyond 30."""
+    n = 1_000_000
+    stream = overlapping(n, 300, 0.5, 0.2)
+    learner = tw.LyapunovDescent(tw.sets.Box(np.zeros(n), np.ones(n)))
+    most = []
+    for rounds in (30, 300):
+        tw.run(learner, stream[:rounds])
+        most.append(peak())
+    print(json.dumps({"more": most[1] - most[0]}))
 
 
 def report() -> None:
-    """Both."""
-    print("A round of LyapunovDescent")
-    simplex()
-    freeway()
+    print("A round of LyapunovDescent, one thread")
+    show(bars())

@@ -16,7 +16,6 @@ which is printed, is missing in the server's.
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import threading
@@ -26,8 +25,8 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
-from benchmarks.bars import Bar, show
-from benchmarks.serving import HostedSession, refusals
+from benchmarks.measuring import Bar, Limits, play_sections
+from benchmarks.serving import Server, refusals
 
 SESSIONS, N, RATE, SECONDS = 200, 100, 500, 30
 P99, GROWTH = 50.0, 16.0
@@ -42,7 +41,7 @@ IMPORTS = "import tidewolf.cli.app, tidewolf.service.server, tidewolf.service.ap
 class Peak(threading.Thread):
     """The most memory that a server held while it lasted, in MB."""
 
-    def __init__(self, server: HostedSession, after: float = 0.0) -> None:
+    def __init__(self, server: Server, after: float = 0.0) -> None:
         super().__init__(daemon=True)
         self._server, self._over, self._after = server, threading.Event(), after
         self.before = self.most = server.memory
@@ -64,7 +63,7 @@ def load(learner: str, seconds: float = SECONDS) -> Iterator[Bar]:
     """The bars of steady load; sessions are opened, and their kernels loaded, before it counts.
     Memory counts from half time on: until then sessions get to know their vertices.
     """
-    with TemporaryDirectory() as place, HostedSession(Path(place) / "data") as server:
+    with TemporaryDirectory() as place, Server(Path(place) / "data") as server:
         server.put(SESSIONS, N, learner)
         asked = {"sessions": SESSIONS, "n": N, "rate": RATE, "connections": 64}
         slowly = asked | {"rate": RATE / 5}  # every session's first round, and no more
@@ -87,7 +86,7 @@ def syncs(seconds: float = 4.0, turns: int = 2) -> Iterator[Bar]:
     """The bars of commits in groups: both servers run, and are asked in turn."""
     with TemporaryDirectory() as place:
         servers = {
-            within: HostedSession(
+            within: Server(
                 Path(place) / str(within), "--commit-within", str(within), slow_disk=SYNC
             )
             for within in (0, WITHIN)
@@ -99,7 +98,7 @@ def syncs(seconds: float = 4.0, turns: int = 2) -> Iterator[Bar]:
                 server.end()
 
 
-def _syncs(servers: dict[float, HostedSession], seconds: float, turns: int) -> Iterator[Bar]:
+def _syncs(servers: dict[float, Server], seconds: float, turns: int) -> Iterator[Bar]:
     answered, counted = dict.fromkeys(servers, 0), dict.fromkeys(servers, 0)
     for server in servers.values():
         for turn in range(turns + 1):
@@ -139,11 +138,11 @@ def start() -> Iterator[Bar]:
     """The bar of starting where there are many sessions."""
     with TemporaryDirectory() as place:
         folder = Path(place) / "data"
-        with HostedSession(folder) as server:
+        with Server(folder) as server:
             server.put(MANY, N, "Ensemble")
         ready = []
         for _ in range(3):
-            with HostedSession(folder) as server:
+            with Server(folder) as server:
                 ready.append(server.ready)
         imports = min(_seconds_of(IMPORTS) for _ in range(3))
         print(f"    ready after {min(ready):.2f} s, of which imports take {imports:.2f} s")
@@ -159,7 +158,7 @@ def _seconds_of(script: str) -> float:
 
 def overload(seconds: float = 10.0) -> Iterator[Bar]:
     """The bars of far too many requests, and of what comes after."""
-    with TemporaryDirectory() as place, HostedSession(Path(place) / "data") as server:
+    with TemporaryDirectory() as place, Server(Path(place) / "data") as server:
         for prefix in ("flood", "after"):
             server.put(SESSIONS, N, prefix=prefix)
         calm: dict[str, Any] = {"sessions": SESSIONS, "n": N, "prefix": "after", "rate": RATE / 2}
@@ -190,7 +189,7 @@ def overload(seconds: float = 10.0) -> Iterator[Bar]:
         yield Bar(f"{name} p99 at once after it", after["all"]["p99"], P99, "ms")
 
 
-def _able(server: HostedSession) -> float:
+def _able(server: Server) -> float:
     """Requests a second that it answers callers who wait."""
     found = {}
     for prefix in ("first", "second"):
@@ -207,21 +206,14 @@ def _say(what: str, found: dict[str, Any]) -> None:
     print("p50 {p50:.1f} ms, p99 {p99:.1f} ms, at most {max:.1f} ms".format(**every), flush=True)
 
 
-SECTIONS: dict[str, Callable[[], Iterator[Bar]]] = {
-    "load": lambda: load("LyapunovDescent"),
-    "ensemble": lambda: load("Ensemble"),
-    "syncs": syncs,
-    "start": start,
-    "overload": overload,
+SECTIONS: dict[str, Callable[[Limits], Iterator[Bar]]] = {
+    "load": lambda _: load("LyapunovDescent"),
+    "ensemble": lambda _: load("Ensemble"),
+    "syncs": lambda _: syncs(),
+    "start": lambda _: start(),
+    "overload": lambda _: overload(),
 }
 
 
-def report(_: Path, arguments: Sequence[str] = ()) -> None:
-    """Print the sections named, or all."""
-    parser = argparse.ArgumentParser("python -m benchmarks service")
-    parser.add_argument("sections", nargs="*", metavar="section", help=", ".join(SECTIONS))
-    for name in parser.parse_args(arguments).sections or list(SECTIONS):
-        if name not in SECTIONS:
-            parser.error(f"there is no section {name!r}; there are {', '.join(SECTIONS)}.")
-        print(f"service: {name}")
-        show(SECTIONS[name]())
+def report(words: Sequence[str] = ()) -> None:
+    play_sections("service", SECTIONS, words)

@@ -1,6 +1,6 @@
 """A server of decisions in a process of its own, as users start it, and load on it.
 
-    with Served(folder, "--commit-within", "0.01") as server:
+    with Server(folder, "--commit-within", "0.01") as server:
         server.put(200, n=100)
         found = server.load(mode="open", sessions=200, n=100, rate=500, seconds=30)
 
@@ -22,15 +22,15 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Self
 
-from benchmarks.commits import ONE_THREAD
 from benchmarks.compiled import ROOT, compiled
+from benchmarks.measuring import ONE_THREAD
 
 LOAD, SLOW_DISK = ROOT / "benchmarks" / "load.c", ROOT / "tests" / "slow_disk.c"
 CALLERS = 16
 """who put sessions, at once"""
 
 
-class HostedSession:
+class Server:
     """`tidewolf serve` on a folder, on any free port."""
 
     def __init__(self, folder: Path, *options: str, slow_disk: float | None = None) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.frontier import by_default, decades
+from benchmarks.tournament import by_default, decades
 
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput

@@ -19,6 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from benchmarks.pages import find
 from docutils.core import publish_doctree
 from docutils.utils import Reporter
 from hypothesis import given
@@ -26,9 +27,6 @@ from hypothesis import strategies as st
 from tools import commands, links, members, name_links, reference, source_pages
 from tools.docstring_markup import as_rst
 from tools.public import PACKAGES, PARTS, aliases, parts, public
-
-from benchmarks import blocks, tables
-from tidewolf.core.errors import InvalidInput
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -323,7 +321,7 @@ MARKED = [
 @pytest.mark.parametrize("block", MARKED, ids=lambda block: block[1])
 def test_a_marked_block_has_a_table_and_a_command_that_exists(block: tuple[Path, str, str]) -> None:
     page, name, command = block
-    body = blocks.find(page.read_text(), name)
+    body = find(page.read_text(), name)
     assert body
     assert body.startswith(("|", "```", "!["))
     module = re.match(r"python -m ([\w.]+)((?: [\w-]+)*)$", command)
@@ -343,35 +341,6 @@ def test_every_benchmark_is_named_on_its_page() -> None:
     text = (DOCS / "benchmarks" / "index.md").read_text()
     assert known_benchmarks()
     assert [name for name in known_benchmarks() if f"`{name}`" not in text] == []
-
-
-def test_tables_agree_where_their_words_do_and_their_numbers_nearly() -> None:
-    table = "| a | 1,000.0 / 2e-3 |"
-    assert tables.agree(table, "| a | 1,010.0 / 2e-3 |")
-    assert not tables.agree(table, "| a | 1,030.0 / 2e-3 |")
-    assert not tables.agree(table, "| b | 1,000.0 / 2e-3 |")
-    assert not tables.agree(table, "| a | 1,000.0 / 2e-3 / 1 |")
-    assert not tables.agree("| -1.0 |", "| 1.0 |")
-    assert tables.agree("", "")
-
-
-def test_a_block_is_written_where_its_marks_are() -> None:
-    page = "a\n<!-- begin x: python -m y -->\nold\n<!-- end x -->\nb\n"
-    written = blocks.replaced(page, "x", "| new |")
-    assert blocks.find(written, "x") == "| new |"
-    assert blocks.replaced(written, "x", "old").split() == page.split()
-    assert blocks.find(page, "z") is None
-    with pytest.raises(ValueError, match="0 blocks called 'z'"):
-        blocks.replaced(page, "z", "")
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("name", tables.TABLES)
-def test_tables_of_the_page_are_those_that_are_measured(name: str) -> None:
-    try:
-        assert tables.main([name, "--compare"]) == 0
-    except InvalidInput as missing:
-        pytest.skip(str(missing))
 
 
 # --- the site, built ------------------------------------------------------------------------------
