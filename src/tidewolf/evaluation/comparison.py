@@ -776,7 +776,7 @@ def _point(group: Sequence[Entry], by_regret: bool) -> Point | None:
         return None
     knob = next((name for name in KNOBS if getattr(first, name) is not None), "")
     means: dict[str, Any] = {name: _over_seeds(statistics.fmean, group, name) for name in _MEANS}
-    worst = {name: _over_seeds(max, group, name) for name in _WORST}
+    worst: dict[str, Any] = {name: _over_seeds(max, group, name) for name in _WORST}
     return Point(
         first.caution,
         first.budget,

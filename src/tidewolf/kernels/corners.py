@@ -157,7 +157,9 @@ def unlink(count, pos, places):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def infeasible_iterates(y, scale, offset, lo, head, places, rows, v):  # type: ignore[no-untyped-def]
+def infeasible_iterates(  # type: ignore[no-untyped-def]
+    y, scale, offset, lo, head, places, rows, v
+):
     """y in the block that begins at `lo`, whose first listed row is `head`. The naive twin of what
     is done block by block is `rounds` of rounds.py, in tests/test_corners.py.
     """
