@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from tidewolf.report.styles import HUES, RunStyle, Table
 
 _POINTS, _TOOLTIP_POINTS = 600, 200  # of a line, and those that have a tooltip
 # in CSS pixels; about the width of a phone, so text keeps its size there
-_WIDTH, _HEIGHT = 400, 270
+SIZE, EDGES = (400, 270), (52, 49, 8, 8)
 INK = "#010203"
 _FONT = "DejaVu Sans"
 COLORS = ("#0072b2", "#d55e00", "#00805d", "#aa4499", "#a87300", "#555c66", "#4433aa", "#882255")
@@ -99,6 +100,21 @@ class Figure(NamedTuple):
     wide: bool = False
 
 
+@contextmanager
+def canvas(size: tuple[int, int], edges: tuple[int, int, int, int]) -> Iterator[tuple[Any, Any]]:
+    """A figure of this size in pixels and axes that leave so many free to the left, beneath, to the
+    right and above.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure as Canvas
+
+    (wide, high), (left, bottom, right, top) = size, edges
+    with matplotlib.rc_context(SETTINGS):
+        figure = Canvas(figsize=(wide / 72, high / 72))
+        box = (left / wide, bottom / high, 1 - (left + right) / wide, 1 - (bottom + top) / high)
+        yield figure, figure.add_axes(box)
+
+
 def drawing(
     lines: Sequence[PlotLine],
     description: str,
@@ -107,58 +123,40 @@ def drawing(
     from_zero: bool = False,
 ) -> Drawing:
     """The lines on one pair of axes."""
-    import matplotlib
-    from matplotlib.figure import Figure as Canvas
-
     clock = Clock(len(lines[0].values)) if clock is None else clock
-    with matplotlib.rc_context(SETTINGS):
-        figure = Canvas(figsize=(_WIDTH / 72, _HEIGHT / 72))
-        axes = figure.add_axes((0.13, 0.18, 0.85, 0.79))
+    with canvas(SIZE, EDGES) as (figure, axes):
         draw_lines(axes, lines, STAND_INS, clock, from_zero=from_zero)
         at = _shown(len(lines[0].values), _TOOLTIP_POINTS)
-        tooltip = {
-            **_scales(axes),
-            **_moments(at, clock),
-            "hues": [line.style.hue for line in lines],
-            "lines": [[_rounded(value) for value in line.values[at]] for line in lines],
-        }
-        return Drawing(saved(figure), _WIDTH, _HEIGHT, description, tooltip)
+        values = {"lines": _rounded(line.values[at] for line in lines)}
+        tooltip = _tooltip(axes, at, clock, [line.style.hue for line in lines]) | values
+        return Drawing(saved(figure), *SIZE, description, tooltip)
 
 
 def area_drawing(
     edges: Int64s, shares: Floats, hues: Sequence[int], description: str, clock: Clock
 ) -> Drawing:
     """Areas on top of each other that add up to 100, (areas, parts) between the edges."""
-    import matplotlib
-    from matplotlib.figure import Figure as Canvas
-
-    with matplotlib.rc_context(SETTINGS):
-        figure = Canvas(figsize=(_WIDTH / 72, _HEIGHT / 72))
-        axes = figure.add_axes((0.13, 0.18, 0.85, 0.79))
+    with canvas(SIZE, EDGES) as (figure, axes):
         draw_areas(axes, edges, shares, hues, STAND_INS, clock)
         tops = np.cumsum(shares, axis=0)
-        tooltip = {
-            **_scales(axes),
-            **_moments(edges[1:] - 1, clock),
-            "hues": list(hues)[::-1],
-            "lines": [[_rounded(value) for value in line] for line in shares[::-1]],
-            "tops": [[_rounded(value) for value in line] for line in tops[::-1]],
-        }
-        return Drawing(saved(figure), _WIDTH, _HEIGHT, description, tooltip)
+        values = {"lines": _rounded(shares[::-1]), "tops": _rounded(tops[::-1])}
+        tooltip = _tooltip(axes, edges[1:] - 1, clock, list(hues)[::-1]) | values
+        return Drawing(saved(figure), *SIZE, description, tooltip)
 
 
-def _scales(axes: Any) -> dict[str, list[float]]:
-    """How numbers become pixels."""
+def _tooltip(axes: Any, at: Int64s, clock: Clock, hues: list[int]) -> dict[str, Any]:
+    """How numbers become pixels, the rounds that have a tooltip, and when they were if that is
+    known.
+    """
     (left, top), (right, bottom) = pixels(axes, (0.0, 1.0)), pixels(axes, (1.0, 0.0))
-    return {"x": [*axes.get_xlim(), left, right], "y": [*axes.get_ylim(), bottom, top]}
-
-
-def _moments(at: Int64s, clock: Clock) -> dict[str, Any]:
-    """The rounds that have a tooltip, and when they were, where that is known."""
-    said = {"at": (at + 1).tolist()}
-    if clock.times is None:
-        return said
-    return {**said, "when": [clock.moment(i) for i in at.tolist()]}
+    found = {
+        "x": [*axes.get_xlim(), left, right],
+        "y": [*axes.get_ylim(), bottom, top],
+        "at": (at + 1).tolist(),
+        "hues": hues,
+    }
+    dated = clock.times is not None
+    return found | ({"when": [clock.moment(i) for i in at.tolist()]} if dated else {})
 
 
 def saved(figure: Any) -> str:
@@ -186,14 +184,8 @@ def draw_lines(
         _draw(axes, i, line, colors[line.style.hue])
     for line in lines:
         if line.bound is not None and in_reach(lines, line.bound):
-            axes.axhline(
-                line.bound,
-                color=colors[line.style.hue],
-                alpha=line.style.strength,
-                linewidth=1.3,
-                linestyle=(0, (1, 2.5)),
-                zorder=2,
-            )
+            look = {"color": colors[line.style.hue], "alpha": line.style.strength, "zorder": 2}
+            axes.axhline(line.bound, **look, linewidth=1.3, linestyle=(0, (1, 2.5)))
     if from_zero:
         axes.set_ylim(bottom=0.0, top=None if axes.get_ylim()[1] > 0.0 else 1.0)
         if not any(line.values.any() for line in lines):
@@ -212,14 +204,12 @@ def draw_areas(
 ) -> list[Any]:
     """Areas on top of each other, level between two edges; answers their patches."""
     across = np.repeat(edges, 2)[1:-1]
-    tops = np.concatenate([np.zeros((1, shares.shape[1])), np.cumsum(shares, axis=0)])
-    patches = []
-    for low, high, hue in zip(tops[:-1], tops[1:], hues, strict=True):
-        outline = (
-            np.concatenate([across, across[::-1]]),
-            np.concatenate([np.repeat(high, 2), np.repeat(low, 2)[::-1]]),
-        )
+    tops = np.repeat(np.cumsum(shares, axis=0, dtype=np.float64), 2, axis=1)
+    patches, low = [], np.zeros(len(across))
+    for high, hue in zip(tops, hues, strict=True):
+        outline = np.concatenate([across, across[::-1]]), np.concatenate([high, low[::-1]])
         patches += axes.fill(*outline, facecolor=colors[hue], alpha=0.85, linewidth=0)
+        low = high
     axes.set_ylim(0.0, 100.0)
     axes.set_xlim(0.0, float(edges[-1]))
     dress(axes)
@@ -236,7 +226,7 @@ def in_reach(lines: Sequence[PlotLine], bound: float) -> bool:
 
 
 def pixels(
-    axes: Any, place: Sequence[float], size: tuple[float, float] = (_WIDTH, _HEIGHT)
+    axes: Any, place: Sequence[float], size: tuple[float, float] = SIZE
 ) -> tuple[float, float]:
     """Where a place, given in shares of the axes, is in the drawing."""
     box = axes.get_position()
@@ -244,8 +234,8 @@ def pixels(
     return round(size[0] * x, 1), round(size[1] * (1.0 - y), 1)
 
 
-def _rounded(value: float) -> float:
-    return float(f"{value:.5g}")
+def _rounded(lines: Iterable[Floats]) -> list[list[float]]:
+    return [[float(f"{value:.5g}") for value in line] for line in lines]
 
 
 def _shown(rounds: int, most: int) -> Int64s:
@@ -281,19 +271,18 @@ def _number_axis(axis: Any) -> None:
 
 def _draw(axes: Any, i: int, line: PlotLine, color: str) -> None:
     rounds = len(line.values)
-    shown, dashes = _shown(rounds, _POINTS), line.style.dashes
-    axes.plot(
-        shown + 1,
-        line.values[shown],
-        color=color,
-        alpha=line.style.strength,
-        linewidth=1.9,
-        linestyle=(0, [d / 1.9 for d in dashes]) if dashes else "solid",
-        zorder=3 + i,  # dashes over what is solid: lines that coincide are both seen
-    )
+    shown = _shown(rounds, _POINTS)
+    # dashes over what is solid: lines that coincide are both seen
+    axes.plot(shown + 1, line.values[shown], **line_look(line.style, color), zorder=3 + i)
     if line.bracket is not None:
         beside = rounds * (1.015 + 0.015 * i)
         axes.plot([beside, beside], line.bracket, color=color, linewidth=3.5, solid_capstyle="butt")
+
+
+def line_look(style: RunStyle, color: str) -> dict[str, Any]:
+    """How matplotlib draws the line of a run."""
+    dashes = (0, [d / 1.9 for d in style.dashes]) if style.dashes else "solid"
+    return {"color": color, "alpha": style.strength, "linewidth": 1.9, "linestyle": dashes}
 
 
 def inline(document: str) -> str:

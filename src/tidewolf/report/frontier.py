@@ -15,16 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core.types import Floats
 from tidewolf.evaluation.formatting import number
 from tidewolf.report.figures import (
     INK,
-    SETTINGS,
     STAND_INS,
     Drawing,
     Figure,
     LegendEntry,
     PointLabel,
+    canvas,
     dress,
     pixels,
     saved,
@@ -98,14 +97,7 @@ def frontier_drawing(
     curves: Sequence[Curve], description: str, size: tuple[int, int], upward: str
 ) -> Drawing:
     """The frontiers in a picture of this size."""
-    import matplotlib
-    from matplotlib.figure import Figure as Canvas
-
-    wide, high = size
-    with matplotlib.rc_context(SETTINGS):
-        figure = Canvas(figsize=(wide / 72, high / 72))
-        left, bottom = 62 / wide, 46 / high
-        axes = figure.add_axes((left, bottom, 1 - left - 14 / wide, 1 - bottom - 14 / high))
+    with canvas(size, (62, 46, 14, 14)) as (figure, axes):
         draw_frontiers(axes, curves, STAND_INS)
         axes.set_ylabel(upward, color=INK, labelpad=4)
         inside = saved(figure)
@@ -125,7 +117,7 @@ def frontier_drawing(
         for curve, of_curve in zip(curves, spots, strict=True)
         if curve.default is not None
     ]
-    return Drawing(inside, wide, high, description, {"dots": dots}, labels, rings)
+    return Drawing(inside, *size, description, {"dots": dots}, labels, rings)
 
 
 def _words(curve: Curve, i: int, upward: str) -> str:
@@ -139,6 +131,7 @@ def _labels(
 ) -> list[PointLabel]:
     """The knob at every point where it has room: the default and the ends first."""
     lines = [[*one, *two] for of_curve in spots for one, two in pairwise(of_curve)]
+    segments = np.array(lines, dtype=np.float64).reshape(-1, 4)
     wanted = [
         (c, i) for c, curve in enumerate(curves) for i in range(len(curve.regrets)) if curve.note(i)
     ]
@@ -153,9 +146,7 @@ def _labels(
         words = [_short(curves[c], i) for c, i in trial]
         sizes = [(text_width(word, _FONT) * 1.06, _LINE) for word in words]  # some are bold
         others = [spot for spot in every if spot not in points]
-        found = place(
-            points, sizes, _segments(lines), room, radius=6.5, clearance=1.0, others=others
-        )
+        found = place(points, sizes, segments, room, radius=6.5, clearance=1.0, others=others)
         if found.free:
             shown, boxes = trial, found.boxes
     return [
@@ -168,10 +159,6 @@ def _labels(
         )
         for (c, i), box in zip(shown, boxes, strict=True)
     ]
-
-
-def _segments(lines: Sequence[Sequence[float]]) -> Floats:
-    return np.array(lines, dtype=np.float64).reshape(-1, 4)
 
 
 def _short(curve: Curve, i: int) -> str:
@@ -190,14 +177,8 @@ def draw_frontiers(axes: Any, curves: Sequence[Curve], colors: Sequence[str]) ->
         color, (across, regrets) = colors[curve.hue], places(curves, curve)
         axes.plot(across, regrets, color=color, linewidth=1.2, alpha=0.6, zorder=3 + i)
         for at, regret in zip(across, regrets, strict=True):
-            axes.plot(
-                [at, at + 1e-6],
-                [regret, regret],
-                color=color,
-                linewidth=6,
-                solid_capstyle="round",
-                zorder=3 + i,
-            )
+            look = {"color": color, "linewidth": 6, "solid_capstyle": "round", "zorder": 3 + i}
+            axes.plot([at, at + 1e-6], [regret, regret], **look)
     dress(axes)
     axes.margins(x=0.06, y=0.12)
     right = axes.get_xlim()[1]
@@ -211,10 +192,7 @@ def draw_frontiers(axes: Any, curves: Sequence[Curve], colors: Sequence[str]) ->
 
 def _least(curves: Sequence[Curve]) -> float:
     """The least positive violation."""
-    return min(
-        (violation for curve in curves for violation in curve.violations if violation > 0.0),
-        default=1.0,
-    )
+    return min((v for curve in curves for v in curve.violations if v > 0.0), default=1.0)
 
 
 def places(curves: Sequence[Curve], curve: Curve) -> tuple[list[float], list[float]]:

@@ -400,10 +400,10 @@ def _line(
         "level": level(link.used) if limited else round(LEVELS * share * 0.9),
         "idle": share < NEGLIGIBLE,
         "cut": bool(link.cut),
-        "width": f"{width:.1f}",
-        "line": "{:.1f} {:.1f} {:.1f} {:.1f}".format(*first, *last).split(),
-        "hit": "{:.1f} {:.1f} {:.1f} {:.1f}".format(*first, *(stop + moved)).split(),
-        "arrow": " ".join(f"{x:.1f},{y:.1f}" for x, y in corners),
+        "width": round(width, 1),
+        "line": np.round((*first, *last), 1).tolist(),
+        "hit": np.round((*first, *(stop + moved)), 1).tolist(),
+        "arrow": np.round(corners, 1).tolist(),
     }
 
 
@@ -413,16 +413,16 @@ def _node(
     name = network.nodes[i]
     return {
         "name": name,
-        "x": f"{at[0]:.1f}",
-        "y": f"{at[1]:.1f}",
+        "x": round(at[0], 1),
+        "y": round(at[1], 1),
         "end": i in network.ends,
         "radius": 9.5 if numbered else 5.0,
         "number": i + 1 if numbered else None,
         "label": None
         if box is None
         else {
-            "x": f"{(box.left + box.right) / 2:.1f}",
-            "y": f"{(box.top + box.bottom) / 2 + 0.36 * _FONT:.1f}",
+            "x": round((box.left + box.right) / 2, 1),
+            "y": round((box.top + box.bottom) / 2 + 0.36 * _FONT, 1),
             "text": shown_name(name),
         },
     }

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import numpy as np
@@ -23,7 +23,7 @@ from tidewolf.core import checkpoint
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
 from tidewolf.core.feedback import SEES
 from tidewolf.evaluation.hindsight_words import hindsight_sentences
-from tidewolf.evaluation.metrics import Metric, table_metrics
+from tidewolf.evaluation.metrics import table_metrics
 from tidewolf.report.charts import figures
 from tidewolf.report.clock import Clock, clock_of
 from tidewolf.report.heat import maps_context
@@ -31,7 +31,7 @@ from tidewolf.report.intervals import intervals_context, quick_intervals
 from tidewolf.report.limits import limits_context
 from tidewolf.report.network import networks_context
 from tidewolf.report.rendering import PAGE_FORMAT, document, require_extras
-from tidewolf.report.styles import Cell, RunStyle, Table, run_styles, table, title_of
+from tidewolf.report.styles import Cell, Table, run_styles, table, title_of
 from tidewolf.report.styles import learner_labels as learner_labels
 from tidewolf.report.trust import trust_context
 
@@ -76,35 +76,11 @@ _WORDS = (
         "is accounted for, and both totals are within what theory allows.",
     ),
 )
+hindsight_warnings = hindsight_sentences
 _GUARANTEED = ("guaranteed", "What was promised was known before the first round.")
 
 
-class About(TypedDict, total=False):
-    """What a page says of runs beside their numbers."""
-
-    name: Required[str]
-    about: Required[str]
-    seed: Required[int]
-    date: Required[datetime]
-    entries: Sequence[str]
-    """the names of the entries of a point, one each"""
-    experiment: str
-    """the experiment as resolved, as text"""
-    worst: Sequence[Intervals]
-    """the intervals of each run; without them, they are computed if each is a linear program of
-    moderate size
-    """
-    left_out: Mapping[str, str]
-    """why learners that usually take part do not"""
-    network: Network | None
-    """what the set was made from"""
-    notes: Sequence[str]
-    """sentences to know of the problem"""
-    decisions: Sequence[str]
-    """the names of files beside the page that hold the decisions"""
-
-
-def write(path: str | os.PathLike[str], runs: Sequence[Run], **about: Unpack[About]) -> None:
+def write(path: str | os.PathLike[str], runs: Sequence[Run], **about: Any) -> None:
     """The page at `path`, and its record beside it (report.json for report.html), from which
     `rewrite` makes the page again; each is written whole or not at all. Without `decisions` the
     page links to those that lie beside it.
@@ -145,8 +121,8 @@ def rewrite(path: str | os.PathLike[str], date: datetime) -> None:
     checkpoint.write(path, text.encode())
 
 
-def page(runs: Sequence[Run], **about: Unpack[About]) -> str:
-    """The whole page for runs of several learners on one stream."""
+def page(runs: Sequence[Run], **about: Any) -> str:
+    """The whole page for runs of several learners on one stream; `about` as of `_record`."""
     record = _record(runs, **about)
     return document("run", record["title"], record)
 
@@ -166,7 +142,14 @@ def _record(
     notes: Sequence[str] = (),
     decisions: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """All that the page of runs shows, as plain data."""
+    """All that the page of runs shows, as plain data.
+
+    `entries` names the entries of a point; `experiment` is its file as resolved; `worst` holds the
+    intervals of each run, which are computed if they are None and each is a linear program of
+    moderate size; `left_out` says why learners that usually take part do not; `network` is what the
+    set was made from; `notes` are sentences about the problem; `decisions` names the files beside
+    the page that hold them.
+    """
     require_extras()
     seen, clock = run_styles(runs), clock_of(runs[0].stream, runs[0].rounds)
     labels = [style.label for style in seen]
@@ -225,47 +208,31 @@ def _problem_notes(notes: Sequence[str], network: Network | None) -> list[tuple[
 
 def _files(names: Sequence[str], network: Network | None) -> list[dict[str, Any]]:
     """Files by what is in them, each with its address."""
-    shares = "the share of its demand that every link or tunnel carries, a column each"
     kinds = {
-        "one column for each entry of the decision" if network is None else shares: "decisions",
-        "the paths in use, with their shares": "paths",
-        "every limit that was broken, when, and by how much": "limits",
+        "decisions": "one column for each entry of the decision"
+        if network is None
+        else "the share of its demand that every link or tunnel carries, a column each",
+        "paths": "the paths in use, with their shares",
+        "limits": "every limit that was broken, when, and by how much",
     }
-    found = (
-        {
-            "about": about,
-            "files": [
-                {"name": name, "address": quote(name)} for name in names if name.startswith(kind)
-            ],
-        }
-        for about, kind in kinds.items()
-    )
-    return [each for each in found if each["files"]]
-
-
-def hindsight_warnings(runs: Sequence[Run]) -> list[str]:
-    """Why there is no regret, or only half of it, in words, and what can be said instead; nothing
-    where there is one.
-    """
-    return hindsight_sentences(runs)
+    found = []
+    for kind, about in kinds.items():
+        files = [{"name": n, "address": quote(n)} for n in names if n.startswith(kind)]
+        found += [{"about": about, "files": files}] if files else []
+    return found
 
 
 def results_table(runs: Sequence[Run]) -> Table:
     """The headline: what each run came to."""
-    shown = table_metrics(runs)
-    rows = (_row(run, style, shown) for run, style in zip(runs, run_styles(runs), strict=True))
+    shown, rows = table_metrics(runs), []
+    words = {True: "holds", False: "fails", None: "undecided"}
+    for run, style in zip(runs, run_styles(runs), strict=True):
+        proved = f"certificate {words[run.certificate.holds]}"
+        name = Cell(style.label, (f"sees {SEES[run.learner.needs]}", proved), style)
+        numbers = (Cell(metric.cell(run), tuple(metric.details(run))) for metric in shown)
+        rows.append([name, *numbers])
     titles = ["learner", *(metric.title for metric in shown)]
     return table("Results", titles, rows, stacked=True, kind="results")
-
-
-def _row(run: Run, style: RunStyle, shown: Sequence[Metric]) -> list[Cell]:
-    proved = {True: "certificate holds", False: "certificate fails", None: "certificate undecided"}[
-        run.certificate.holds
-    ]
-    return [
-        Cell(style.label, (f"sees {SEES[run.learner.needs]}", proved), style),
-        *(Cell(metric.cell(run), tuple(metric.details(run))) for metric in shown),
-    ]
 
 
 def _read(runs: Sequence[Run]) -> list[tuple[str, str]]:

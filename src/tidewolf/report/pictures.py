@@ -18,10 +18,10 @@ from tidewolf.core.errors import InvalidInput, MissingExtra
 from tidewolf.report import network as drawn
 from tidewolf.report.charts import Series, all_series, frontiers
 from tidewolf.report.clock import Clock, clock_of
-from tidewolf.report.figures import COLORS, draw_lines
+from tidewolf.report.figures import COLORS, draw_lines, line_look
 from tidewolf.report.frontier import Curve, draw_frontiers, places
 from tidewolf.report.heat import ShownRun, full_colour, shown_runs
-from tidewolf.report.styles import RunStyle, run_styles
+from tidewolf.report.styles import run_styles
 from tidewolf.report.trust import Trust, draw_trust, trust_of
 
 if TYPE_CHECKING:
@@ -143,6 +143,8 @@ def _trust(trust: Trust, clock: Clock) -> Picture:
 
 def _series(all_of_them: Sequence[Series], clock: Clock, trust: Trust | None = None) -> Picture:
     figure, panels = _panels(len(all_of_them) + (trust is not None))
+    from matplotlib.lines import Line2D
+
     if trust is not None:
         draw_trust(panels[-1], trust, clock)
     for axes, each in zip(panels, all_of_them, strict=False):
@@ -151,20 +153,9 @@ def _series(all_of_them: Sequence[Series], clock: Clock, trust: Trust | None = N
         named = [
             f"{line.style.label}: {end}" for line, end in zip(each.lines, each.ends, strict=True)
         ]
-        axes.legend(
-            [_sample(line.style) for line in each.lines], named, frameon=False, fontsize="small"
-        )
+        samples = [Line2D([], [], **line_look(x.style, COLORS[x.style.hue])) for x in each.lines]
+        axes.legend(samples, named, frameon=False, fontsize="small")
     return figure
-
-
-def _sample(style: RunStyle) -> Any:
-    """A short piece of a line, for a legend."""
-    from matplotlib.lines import Line2D
-
-    dashes = (0, [length / 1.9 for length in style.dashes]) if style.dashes else "solid"
-    return Line2D(
-        [], [], color=COLORS[style.hue], alpha=style.strength, linewidth=1.9, linestyle=dashes
-    )
 
 
 def _heat(each: ShownRun, scale: float, clock: Clock) -> Picture:
@@ -199,30 +190,25 @@ def _network(net: drawn.DrawnNetwork, each: ShownRun) -> Picture:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap, Normalize
 
-    made = drawn.plan(net, down=False)
+    most = max((abs(link.load) for link in net.links), default=0.0)
+    made, _ = drawn.drawings(net, most)
     figure, (axes,) = _panels(1, width=made.width / 90, height=made.height / 90 + 0.5)
-    most = max((abs(link.load) for link in net.links), default=0.0) or 1.0
-    pairs = {(link.tail, link.head) for link in net.links}
-    for link in sorted(net.links, key=lambda one: abs(one.load)):
-        begin, end = np.array(made.places[link.tail]), np.array(made.places[link.head])
-        stop = (begin + end) / 2 if (link.head, link.tail) in pairs else end
-        share = abs(link.load) / most
-        step = drawn.level(link.used) if net.limited else int(9 * share)
-        color = "#c5cad1" if step is None or share < drawn.NEGLIGIBLE else USE_COLORS[step]
-        arrow = {"arrowstyle": "-|>", "color": color, "linewidth": 1.0 + 4.0 * share}
-        axes.annotate("", stop, begin, arrowprops={**arrow, "shrinkA": 4, "shrinkB": 4}, zorder=2)
-    for node, at in enumerate(made.places):
-        axes.plot(*at, "o", color="white", markeredgecolor="#1c2430", markersize=6, zorder=5)
-        if made.boxes is not None:
-            box, weight = made.boxes[node], "bold" if node in net.ends else "normal"
-            middle = ((box.left + box.right) / 2, (box.top + box.bottom) / 2)
-            name = drawn.shown_name(net.nodes[node])
-            style = {"ha": "center", "va": "center", "fontsize": 8, "weight": weight}
-            axes.text(*middle, name, **style, zorder=6)
+    for link in made.links:
+        idle = link["idle"] or link["level"] is None
+        color, (x0, y0, x1, y1) = "#c5cad1" if idle else USE_COLORS[link["level"]], link["line"]
+        axes.plot([x0, x1], [y0, y1], color=color, linewidth=link["width"] * 0.8, zorder=2)
+        axes.fill(*zip(*link["arrow"], strict=True), color=color, linewidth=0, zorder=2)
+    for node in made.nodes:
+        face = "#1c2430" if node["end"] else "white"
+        style = {"color": face, "markeredgecolor": "#1c2430", "markersize": node["radius"] * 1.2}
+        axes.plot(node["x"], node["y"], "o", **style, zorder=5)
+        if said := node["label"]:
+            weight = "bold" if node["end"] else "normal"
+            axes.text(said["x"], said["y"], said["text"], ha="center", fontsize=8, weight=weight)
     axes.set_axis_off()
     axes.set_xlim(0.0, made.width)
     axes.set_ylim(made.height, 0.0)
-    top, label = (1.0, "mean utilisation") if net.limited else (most, "mean load")
+    top, label = (1.0, "mean utilisation") if net.limited else (most or 1.0, "mean load")
     bar = ScalarMappable(Normalize(0.0, top), ListedColormap(USE_COLORS[:-1]))
     figure.colorbar(bar, ax=axes, label=label, pad=0.02, aspect=30, extend="max")
     axes.set_title(f"The network under {each.style.label}", fontsize="medium")

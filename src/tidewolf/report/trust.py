@@ -71,11 +71,8 @@ def trust_of(run: Run) -> Trust | None:
         areas = np.concatenate([areas, weights[:, rest].sum(axis=1)[None, :]])
     parts = min(PARTS, int(run.ends[-1]))
     edges = np.arange(parts + 1) * int(run.ends[-1]) // parts
-    return Trust(tuple(styles), _means(areas, lengths), edges, _parts(areas, run.ends, edges))
-
-
-def _means(areas: Floats, lengths: Int64s) -> Floats:
-    return np.average(areas, axis=1, weights=lengths)
+    average = np.average(areas, axis=1, weights=lengths)
+    return Trust(tuple(styles), average, edges, _parts(areas, run.ends, edges))
 
 
 def _parts(areas: Floats, ends: Int64s, edges: Int64s) -> Floats:
