@@ -106,7 +106,7 @@ class Intervals(Value):
     @property
     def worst_regret(self) -> Interval | None:
         """The interval of the largest regret; None where none is known."""
-        return _worst_regret(self.every)
+        return worst_regret(self.every)
 
     @property
     def worst_violation(self) -> Interval:
@@ -152,37 +152,30 @@ class Intervals(Value):
     def __repr__(self) -> str:
         rows = [
             (
-                "rounds",
-                "intervals",
-                "infeasible",
-                "worst regret",
-                "measured bound",
-                "worst violation",
-                "measured bound",
+                *("rounds", "intervals", "infeasible"),
+                *("worst regret", "measured bound", "worst violation", "measured bound"),
             )
         ]
         for length in sorted({each.length for each in self.every}):
             these = [each for each in self.every if each.length == length]
-            regret, violation = _worst_regret(these), max(these, key=lambda each: each.violation)
+            regret, violation = worst_regret(these), max(these, key=lambda each: each.violation)
+            most = regret and regret.regret
             rows.append(
                 (
                     f"{length}",
                     f"{len(these)}",
                     f"{sum(each.feasible is False for each in these)}",
-                    "none"
-                    if regret is None or regret.regret is None
-                    else precise_interval(*regret.regret),
-                    number_or_none(None if regret is None else regret.bound.regret),
+                    precise_interval(*most) if most else "none",
+                    number_or_none(regret and regret.bound.regret),
                     number_or_none(violation.violation),
                     number_or_none(violation.bound.violation),
                 )
             )
-        said = [
-            each.comparator.infeasibility
+        proofs = [
+            f"{each}: {each.comparator.infeasibility.sentence}"
             for each in self.infeasible[:1]
-            if each.comparator is not None
+            if each.comparator is not None and each.comparator.infeasibility is not None
         ]
-        proofs = [f"{self.infeasible[0]}: {proof.sentence}" for proof in said if proof is not None]
         reasons = dict.fromkeys(each.bound.reason for each in self.every if each.bound.reason)
         lines = (*aligned(rows), *proofs, *reasons, *self.failures)
         return "\n".join(
@@ -320,38 +313,35 @@ def _best(run: Run, start: int, stop: int) -> Comparator | None:
 
 
 def _checks(run: Run, each: Interval, per_round: float) -> list[CertificateCheck]:
-    eps, checks = SUMS * eps_of(run.learner.hard_set.center), []
-    if each.bound.regret is not None:
-        lower, upper = each.regret or (-math.inf, math.inf)
-        slack = eps * (
-            float(abs(run.losses[each.start : each.stop]).sum()) + abs(each.bound.regret)
-        )
-        checks.append(
-            CertificateCheck(
-                "regret",
-                f"the regret of {each} is within its measured bound",
-                lower,
-                upper,
-                each.bound.regret + slack,
-            )
-        )
-    if each.bound.violation is not None:
-        lower = each.violation if each.feasible else -math.inf
-        slack = eps * (each.violation + each.bound.violation) + per_round * each.length
-        checks.append(
-            CertificateCheck(
-                "violation",
-                f"the violation of {each} is within its measured bound",
-                lower,
-                each.violation,
-                each.bound.violation + slack,
-            )
-        )
-    return checks
-
-
-def _worst_regret(every: tuple[Interval, ...] | list[Interval]) -> Interval | None:
-    known = [each for each in every if each.regret is not None]
-    return (
-        max(known, key=lambda each: each.regret[1] if each.regret else -math.inf) if known else None
+    """Regret and violation of an interval against its measured bound, if there are such."""
+    eps, rounds = SUMS * eps_of(run.learner.hard_set.center), slice(each.start, each.stop)
+    lower, upper = each.regret or (-math.inf, math.inf)
+    least = each.violation if each.feasible else -math.inf
+    losses = float(abs(run.losses[rounds]).sum())
+    found = (
+        ("regret", lower, upper, each.bound.regret, eps * losses),
+        (
+            "violation",
+            least,
+            each.violation,
+            each.bound.violation,
+            eps * each.violation + per_round * each.length,
+        ),
     )
+    return [
+        CertificateCheck(
+            name,
+            f"the {name} of {each} is within its measured bound",
+            low,
+            high,
+            bound + slack + eps * abs(bound),
+        )
+        for name, low, high, bound, slack in found
+        if bound is not None
+    ]
+
+
+def worst_regret(every: Sequence[Interval]) -> Interval | None:
+    """The interval of the largest regret; None if none is known."""
+    known = [(each.regret[1], -i) for i, each in enumerate(every) if each.regret is not None]
+    return every[-max(known)[1]] if known else None

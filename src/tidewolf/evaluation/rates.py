@@ -52,13 +52,8 @@ class Growth(NamedTuple):
         """
         if self.interval is None or self.theory is None:
             return None
-        return (
-            True
-            if self.interval[1] <= self.theory
-            else None
-            if self.interval[0] <= self.theory
-            else False
-        )
+        low, high = self.interval
+        return True if high <= self.theory else None if low <= self.theory else False
 
 
 @final
@@ -97,34 +92,23 @@ class Rates(Value):
 
     def summary(self) -> dict[str, Any]:
         """The numbers as plain data."""
-        growths = {"regret": self.regret, "violation": self.violation}
-        return {
+        found: dict[str, Any] = {
             "learner": self.learner,
             "horizons": list(self.horizons),
             "runs": self.runs,
-            **{
-                name: {
-                    "exponent": growth.exponent,
-                    "interval": (
-                        None
-                        if growth.interval is None or math.isinf(growth.interval[1])
-                        else list(growth.interval)
-                    ),
-                    "theory": growth.theory,
-                    "reason": growth.reason,
-                }
-                for name, growth in growths.items()
-            },
         }
+        for name in ("regret", "violation"):
+            growth: Growth = getattr(self, name)
+            known = growth.interval is not None and math.isfinite(growth.interval[1])
+            between = list(growth.interval or ()) if known else None
+            found[name] = {**growth._asdict(), "interval": between}
+        return found
 
     def __repr__(self) -> str:
         rows, reasons = [("", "exponent", f"{100 * CONFIDENCE:.0f} % between", "theory")], []
         for name, growth in (("regret", self.regret), ("violation", self.violation)):
-            between = (
-                ""
-                if growth.interval is None
-                else f"{growth.interval[0]:.3f} and {growth.interval[1]:.3f}"
-            )
+            ends = growth.interval
+            between = "" if ends is None else f"{ends[0]:.3f} and {ends[1]:.3f}"
             exponent, theory = (number_or_none(x, ".3f") for x in (growth.exponent, growth.theory))
             rows.append((name, exponent, between, theory))
             reasons += [f"{name}: {growth.reason}"] if growth.reason else []
@@ -170,10 +154,8 @@ def rates(runs: Sequence[Run]) -> Rates:
         raise WrongType(
             "rates takes runs, as tidewolf.run gives them, several of them at two horizons or more."
         )
-    names, horizons = (
-        sorted({type(run.learner).__name__ for run in runs}),
-        tuple(sorted({run.rounds for run in runs})),
-    )
+    names = sorted({type(run.learner).__name__ for run in runs})
+    horizons = tuple(sorted({run.rounds for run in runs}))
     if len(names) != 1:
         raise InvalidInput(
             f"rates takes runs of one learner; {', '.join(names) or 'none'} were given."
@@ -202,25 +184,19 @@ def growth(
     from scipy.special import stdtrit
 
     known = [total for total in totals if total is not None and math.isfinite(total)]
+    below, reason = sum(total <= 0.0 for total in known), ""
     if len(known) < len(totals):
-        return Growth(
-            None,
-            None,
-            theory,
-            f"not known for {len(totals) - len(known)} of {len(totals)} runs, so no exponent.",
-        )
-    if min(known) <= 0.0:
-        below = sum(total <= 0.0 for total in known)
-        return Growth(
-            None, None, theory, f"at or below zero in {below} of {len(known)} runs, so no exponent."
-        )
+        reason = f"not known for {len(totals) - len(known)} of {len(totals)} runs, so no exponent."
+    elif below:
+        reason = f"at or below zero in {below} of {len(known)} runs, so no exponent."
+    if reason:
+        return Growth(None, None, theory, reason)
     x, y = np.log(horizons), np.log(known)
     x = x - x.mean()
     slope = float(x @ y / (x @ x))
     left, freedom = y - y.mean() - slope * x, len(known) - 2
     if freedom < 1:
         return Growth(slope, (-math.inf, math.inf), theory)
-    margin = float(stdtrit(freedom, (1.0 + CONFIDENCE) / 2.0)) * math.sqrt(
-        float(left @ left) / freedom / float(x @ x)
-    )
+    deviation = math.sqrt(float(left @ left) / freedom / float(x @ x))
+    margin = float(stdtrit(freedom, (1.0 + CONFIDENCE) / 2.0)) * deviation
     return Growth(slope, (slope - margin, slope + margin), theory)

@@ -69,32 +69,21 @@ def intervals_context(
 
 
 def _rows(hue: int, found: Intervals, clock: Clock, regrets: bool) -> list[list[Cell]]:
+    from tidewolf.evaluation.intervals import worst_regret
+
     rows, rounds = [], found.every[-1].stop
+
+    def where(each: Interval | None) -> Cell:
+        if each is None:
+            return Cell("")
+        bar = Bar(each.start / rounds, each.stop / rounds, hue)
+        return Cell(clock.span(each.start, each.stop), bar=bar)
+
     for length in sorted({each.length for each in found.every}):
         these = [each for each in found.every if each.length == length]
-        known = [each for each in these if each.regret is not None]
-        regret = max(
-            known, key=lambda each: each.regret[1] if each.regret else -math.inf, default=None
-        )
-        violation = max(these, key=lambda each: each.violation)
-        said = (
-            "no point keeps every limit"
-            if regret is None or regret.regret is None
-            else interval(regret.regret)
-        )
-        rows.append(
-            [
-                Cell(f"{length:,}"),
-                *([Cell(said), _where(hue, regret, rounds, clock)] if regrets else []),
-                Cell(number(violation.violation)),
-                _where(hue, violation, rounds, clock),
-            ]
-        )
+        regret, violation = worst_regret(these), max(these, key=lambda each: each.violation)
+        most = regret and regret.regret
+        said = Cell(interval(most) if most else "no point keeps every limit")
+        broken = [Cell(number(violation.violation)), where(violation)]
+        rows.append([Cell(f"{length:,}"), *([said, where(regret)] if regrets else []), *broken])
     return rows
-
-
-def _where(hue: int, each: Interval | None, rounds: int, clock: Clock) -> Cell:
-    if each is None:
-        return Cell("")
-    bar = Bar(each.start / rounds, each.stop / rounds, hue)
-    return Cell(clock.span(each.start, each.stop), bar=bar)
