@@ -128,15 +128,9 @@ class CertificateCheck(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        verdict = {
-            True: "It holds that",
-            False: "It does not hold that",
-            None: "It is not known whether",
-        }[self.holds]
-        return (
-            f"{verdict} {self.law}: {precise_interval(self.lower, self.upper)} was measured, "
-            f"{self.allowed:.4g} is allowed."
-        )
+        verdicts = {True: "holds that", False: "does not hold that", None: "is not known whether"}
+        measured = f"{precise_interval(self.lower, self.upper)} was measured"
+        return f"It {verdicts[self.holds]} {self.law}: {measured}, {self.allowed:.4g} is allowed."
 
 
 class Total(NamedTuple):
@@ -223,29 +217,18 @@ class Certificate(Value):
         said = [check.sentence for check in self.checks if check.holds is not True]
         kept = ", ".join(check.named for check in self.checks if check.holds)
         word = {True: "holds", False: "FAILS", None: "undecided"}[self.holds]
-        return " ".join(
-            [
-                f"certificate {word}"
-                + (f" (kept: {kept})" if kept else "")
-                + (":" if said else "."),
-                *said,
-            ]
-        )
+        listed = f" (kept: {kept})" if kept else ""
+        return " ".join([f"certificate {word}{listed}{':' if said else '.'}", *said])
 
     def __str__(self) -> str:
         rows = [("", "measured", "measured bound", "guarantee", "bound/trivial")]
         for name, total in (("regret", self.regret), ("violation", self.violation)):
             measured = "none" if total.measured is None else precise_interval(*total.measured)
             vacuous = " vacuous" if (total.ratio or 0.0) >= 1.0 else ""
-            rows.append(
-                (
-                    name,
-                    measured,
-                    number_or_none(total.bound),
-                    number_or_none(total.guarantee),
-                    number_or_none(total.ratio) + vacuous,
-                )
+            bound, guarantee, ratio = map(
+                number_or_none, (total.bound, total.guarantee, total.ratio)
             )
+            rows.append((name, measured, bound, guarantee, ratio + vacuous))
         return "\n".join(f"  {line}" for line in (*aligned(rows), *self.reasons, self.verdict))
 
 
@@ -275,17 +258,23 @@ class Audit:
         if last is None:
             return
         self.updates += 1
-        unit, apart = last.over.radius or 1.0, last.x - last.y
-        apart2 = inner(apart, apart)
-        self._note("distances", abs(apart2 - state.distance**2) / unit)
+        apart2 = self._check(last, state)
         if last.calls_left >= 1:
-            self._note("tolerance", (apart2 - last.tolerance2) / unit)
+            self._note("tolerance", (apart2 - last.tolerance2) / (last.over.radius or 1.0))
         if last.y is last.before_projection:
             return
-        self._note("center", _closer(last) / unit)
         if self._moved % self._stride == 0:
             self._keep(last)
         self._moved += 1
+
+    def _check(self, last: ProjectionRecord, state: Any) -> float:
+        """What is checked of every projection; |x - y|^2."""
+        unit, apart = last.over.radius or 1.0, last.x - last.y
+        apart2 = inner(apart, apart)
+        self._note("distances", abs(apart2 - state.distance**2) / unit)
+        if last.y is not last.before_projection:
+            self._note("center", _closer(last) / unit)
+        return apart2
 
     def numbers(self) -> tuple[float, ...]:
         """The worst of each check, the updates, the moves, and which of these are kept, for who
@@ -334,12 +323,10 @@ class Audit:
         last = self._learner.last_projection(state)
         if last is None:
             return
-        unit, apart = last.over.radius or 1.0, last.x - last.y
-        self._note("distances", abs(inner(apart, apart) - state.distance**2) / unit)
-        if last.y is not last.before_projection:
-            self._note("center", _closer(last) / unit)
-            if self.sample and isinstance(self.sample[-1], Weighed):
-                self.sample[-1] = max(self.sample[-1], _weighed(last))
+        self._check(last, state)
+        sampled = self.sample[-1] if self.sample else None
+        if last.y is not last.before_projection and isinstance(sampled, Weighed):
+            self.sample[-1] = max(sampled, _weighed(last))
 
     def _note(self, name: str, measured: float) -> None:
         if not measured <= self._worst[name]:  # a NaN is the worst
@@ -348,20 +335,14 @@ class Audit:
     def parts(self) -> tuple[Any, ...]:
         """What was gathered as plain numbers; the sample is weighed for that, once."""
         self.sample = [_weighed(last) for last in self.sample]
-        return (
-            self.updates,
-            self._moved,
-            self._stride,
-            tuple(self._worst.values()),
-            tuple(self.sample),
-        )
+        worst, sample = tuple(self._worst.values()), tuple(self.sample)
+        return self.updates, self._moved, self._stride, worst, sample
 
     @classmethod
     def restored(cls, learner: Learner[Any], parts: tuple[Any, ...]) -> Audit:
         """What was gathered before, to gather on."""
         audit = cls(learner)
-        audit.updates, audit._moved, audit._stride = parts[:3]
-        worst, sample = parts[3:]
+        audit.updates, audit._moved, audit._stride, worst, sample = parts
         audit._worst = dict(zip(audit._worst, worst, strict=True))
         audit.sample = [Weighed(*ends) for ends in sample]
         return audit
@@ -408,12 +389,9 @@ def _weighed(last: ProjectionRecord | Weighed) -> Weighed:
 def certify(run: Run) -> Certificate:
     """The certificate of a run; computes the comparator where nobody has."""
     rounding = membership_tolerance(run.learner.hard_set.center, run.learner.hard_set.radius)
-    checks = [
-        _membership(run, rounding),
-        *run.audit.checks(rounding),
-        *_calls(run),
-        *_guards(run),
-    ]
+    worst, found = run.max_infeasibility, run.membership
+    membership = CertificateCheck("membership", found.law, worst, worst, rounding, found.how)
+    checks = [membership, *run.audit.checks(rounding), *_calls(run), *_guards(run)]
     bound, guarantee = run.bound, _guarantee(run)
     trivial = _trivial(run)
     violation = float(run.violations.sum())
@@ -428,13 +406,6 @@ def certify(run: Run) -> Certificate:
     return Certificate(tuple(checks), regrets, violations, reasons, guards)
 
 
-def _membership(run: Run, rounding: float) -> CertificateCheck:
-    infeasibility, found = run.max_infeasibility, run.membership
-    return CertificateCheck(
-        "membership", found.law, infeasibility, infeasibility, rounding, found.how
-    )
-
-
 def _calls(run: Run) -> list[CertificateCheck]:
     share = run.learner.fields().get("calls_per_round")
     if share is None or run.rounds == 0:
@@ -444,15 +415,8 @@ def _calls(run: Run) -> list[CertificateCheck]:
         due = due + np.cumsum([one is not None for one in run.stream.unavailable])
         more = ", and one more in a round with entries that are out"
     over = float((np.cumsum(run.calls) - due).max())
-    return [
-        CertificateCheck(
-            "calls",
-            f"oracle calls stay within {share:g} a round at all times{more}",
-            over,
-            over,
-            1e-6 * max(1.0, share),
-        )
-    ]
+    law = f"oracle calls stay within {share:g} a round at all times{more}"
+    return [CertificateCheck("calls", law, over, over, 1e-6 * max(1.0, share))]
 
 
 def _guards(run: Run) -> list[CertificateCheck]:
@@ -518,34 +482,23 @@ def _totals(run: Run, regret: Total, violation: Total) -> list[CertificateCheck]
     lower, upper = regret.measured or (-math.inf, math.inf)
     least, slack = breaches if feasible else -math.inf, feasibility_slack(run, run.rounds)
     checks = []
-    for name, what, most in (
-        ("bound", "measured bound", regret.bound),
-        ("guarantee", "guarantee", regret.guarantee),
-    ):
+    for name, what in (("bound", "measured bound"), ("guarantee", "guarantee")):
+        most: float | None = getattr(regret, name)
         if most is not None:
             law, allowed = f"the regret is within its {what}", most + eps * (losses + abs(most))
             checks.append(CertificateCheck(f"regret {name}", law, lower, upper, allowed))
-        most = violation.guarantee if name == "guarantee" else 0.0 if denied else violation.bound
+        most = 0.0 if denied and name == "bound" else getattr(violation, name)
         if most is not None:
             law = f"the violation is within its {what}{denial if name == 'bound' else ''}"
             allowed = most + slack + eps * (breaches + most)
             checks.append(CertificateCheck(f"violation {name}", law, least, breaches, allowed))
-    return [*checks, *_guarantees(regret, violation)]
-
-
-def _guarantees(regret: Total, violation: Total) -> list[CertificateCheck]:
-    """Each measured bound against the promise, where there are both."""
-    return [
-        CertificateCheck(
-            f"{name} bound below promise",
-            f"the measured bound on the {name} is within the promise",
-            bound,
-            bound,
-            guarantee + _ROUNDING * abs(guarantee),
-        )
-        for name, (_, bound, guarantee, _) in (("regret", regret), ("violation", violation))
-        if bound is not None and guarantee is not None
-    ]
+    for name, (_, bound, guarantee, _) in (("regret", regret), ("violation", violation)):
+        if bound is not None and guarantee is not None:
+            law = f"the measured bound on the {name} is within the promise"
+            allowed = guarantee + _ROUNDING * abs(guarantee)
+            name = f"{name} bound below promise"
+            checks.append(CertificateCheck(name, law, bound, bound, allowed))
+    return checks
 
 
 def feasibility_slack(run: Run, rounds: int) -> float:

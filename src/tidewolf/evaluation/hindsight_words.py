@@ -34,8 +34,7 @@ def hindsight_sentences(runs: Sequence[Run]) -> list[str]:
     """Why there is no regret, or only half of it, and what can be said instead; nothing where there
     is one.
     """
-    found = [sentence for run in runs for sentence in _sentences(run)]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(sentence for run in runs for sentence in _sentences(run)))
 
 
 def _sentences(run: Run) -> list[str]:
@@ -58,24 +57,23 @@ def contradiction(proof: Infeasibility, stream: Stream) -> str:
     rounds, where = np.unique(proof.rounds, return_inverse=True)
     shares = np.bincount(where, proof.weights)
     heaviest = np.sort(np.argsort(-shares.round(9), kind="stable")[:_NAMED])
-    shown = rounds[heaviest]
+    shown, only = rounds[heaviest].tolist(), len(rounds) == 1
     if stream.stamps is None:
-        names = [f"{t + 1:,}" for t in shown.tolist()]
-        those = "that of round " if len(rounds) == 1 else "those of rounds "
+        names, what = [f"{t + 1:,}" for t in shown], " round " if only else " rounds "
     else:
-        texts = time_texts(stream.stamps)
-        names = [texts[t].replace("T", " ") for t in shown.tolist()]
-        those = "that of " if len(rounds) == 1 else "those of "
-    if len(rounds) == 1:
+        texts, what = time_texts(stream.stamps), " "
+        names = [texts[t].replace("T", " ") for t in shown]
+    if only:
         return (
-            f"No decision keeps every limit: {those}{names[0]} cannot be kept, whatever is "
+            f"No decision keeps every limit: that of{what}{names[0]} cannot be kept, whatever is "
             f"decided, and is broken by at least {proof.bound:.3g}."
         )
     more = len(rounds) - len(shown)
     last = f"{more:,} more" if more else names.pop()
     return (
-        f"No fixed decision keeps every limit: {those}{', '.join(names)} and {last} contradict "
-        f"each other, and any one decision breaks one of them by at least {proof.bound:.3g}."
+        f"No fixed decision keeps every limit: those of{what}{', '.join(names)} and {last} "
+        "contradict each other, and any one decision breaks one of them by at least "
+        f"{proof.bound:.3g}."
     )
 
 
@@ -90,22 +88,19 @@ def infeasible_sentences(run: Run, proof: str = "") -> list[str]:
     proof = proof or best.infeasibility.sentence
     if found is None:
         return [proof]
-    least = number(found.lower)
+    least, cost = number(found.lower), number(found.best.upper)
     reached = "" if number(found.upper) == least else f", and one by {number(found.upper)}"
-    kept = f"{len(found.kept):,} of {found.rounds:,}"
-    if not len(found.kept):
-        return [
-            proof,
-            f"Any fixed decision breaks limits by at least {least} in all{reached}; that of the "
-            f"least breach keeps none of the {found.rounds:,} rounds, and the best one without "
-            f"limits costs {number(found.best.upper)}.",
-        ]
-    return [
-        proof,
-        f"Any fixed decision breaks limits by at least {least} in all{reached}. The best of those "
-        f"that keep the {kept} rounds which can be kept at the least breach costs "
-        f"{number(found.best.upper)}.",
-    ]
+    if len(found.kept):
+        kept = (
+            f". The best of those that keep the {len(found.kept):,} of {found.rounds:,} rounds "
+            f"which can be kept at the least breach costs {cost}."
+        )
+    else:
+        kept = (
+            f"; that of the least breach keeps none of the {found.rounds:,} rounds, and the best "
+            f"one without limits costs {cost}."
+        )
+    return [proof, f"Any fixed decision breaks limits by at least {least} in all{reached}{kept}"]
 
 
 def regret_words(run: Run) -> str:

@@ -48,6 +48,7 @@ from tidewolf.hindsight.least_breach import LeastBreach, least_breach
 from tidewolf.methods.base import Bound, Learner, LimitBound, Record
 from tidewolf.methods.late import Overrides
 
+INFEASIBLE = "No point satisfies every constraint, so there is nothing to compare with."
 PROGRESS_SECONDS = 0.1
 """How often progress is told."""
 SHOWN_EXPERTS = 6
@@ -213,14 +214,13 @@ class Run(Record):
         """Sentences worth knowing: the learner's own, and how many rounds it did not see, or was
         not told of yet.
         """
+        unseen = (
+            f"{self.unseen} of the {self.rounds} rounds were played without feedback; their losses "
+            "and breaches count."
+        )
+        untold = untold_in_words(self) if self.pending else ""
         own = self.learner.notes(self.final_state)
-        if self.unseen:
-            own = (
-                *own,
-                f"{self.unseen} of the {self.rounds} rounds were played without feedback; their "
-                "losses and breaches count.",
-            )
-        return (*own, untold_in_words(self)) if self.pending else own
+        return (*own, *([unseen] if self.unseen else []), *([untold] if untold else []))
 
     @property
     def late(self) -> int:
@@ -255,7 +255,7 @@ class Run(Record):
         try:
             return best_in_hindsight(self.learner.hard_set, self.stream)
         except NotSupported as why:
-            self.__dict__["_unknown"] = f"\n  {why}"
+            self.__dict__["_unknown"] = (str(why),)
             return None
 
     @property
@@ -314,11 +314,7 @@ class Run(Record):
         """The measured bound: what theory allows this run, given what it measured."""
         best = self.comparator
         if best is not None and best.feasible is False:
-            return Bound(
-                None,
-                None,
-                "No point satisfies every constraint, so there is nothing to compare with.",
-            )
+            return Bound(None, None, INFEASIBLE)
         if self.unseen:
             return Bound(None, None, UNSEEN)
         found, D = self.learner.bound(self), self.learner.hard_set.diameter
@@ -441,45 +437,41 @@ class Run(Record):
         return presenter_of(self).html(self)
 
     def __repr__(self) -> str:
-        best = self.comparator
+        best, moved = self.comparator, self.churn_spread
         counts = {"unseen": self.unseen, "late": self.late, "never told of": self.pending}
         said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-        unseen = f" ({said})" if said else ""
-        verdict = (
-            ""
-            if best is None or best.infeasibility is None
-            else "".join(f"\n  {said}" for said in infeasible_sentences(self))
+        numbers = (
+            f"rounds {self.rounds}" + (f" ({said})" if said else ""),
+            f"loss {self.losses.sum():.6g}",
+            f"mean loss {self.losses.mean() if self.rounds else 0.0:.5g}",
+            "" if moved is None else f"mean churn {moved.mean:.3g}",
+            regret_words(self),
+            f"violation {self.violations.sum():.6g}",
+            f"oracle calls {self.oracle_calls}",
+            f"LP solves {self.solves}" if self.solves else "",
+            f"largest infeasibility {self.max_infeasibility:.2g}",
+            f"{self.seconds:.3g} s",
         )
-        unknown = self.__dict__.get("_unknown", "")
-        solves = f", LP solves {self.solves}" if self.solves else ""
-        lines = "".join(f"\n  {line}" for line in spread_lines(self))
-        return (
-            f"Run of {self.learner!r}\n  rounds {self.rounds}{unseen}, {self._costs()}, "
-            f"{regret_words(self)}, violation {self.violations.sum():.6g}, oracle calls "
-            f"{self.oracle_calls}{solves}, largest infeasibility {self.max_infeasibility:.2g}, "
-            f"{self.seconds:.3g} s{lines}{self._worst_limits()}{verdict}{unknown}"
+        infeasible = best is not None and best.infeasibility is not None
+        lines = (
+            ", ".join(filter(None, numbers)),
+            *spread_lines(self),
+            *self._worst_limits(),
+            *(infeasible_sentences(self) if infeasible else ()),
+            *self.__dict__.get("_unknown", ()),
         )
+        return "\n  ".join([f"Run of {self.learner!r}", *lines])
 
-    def _costs(self) -> str:
-        """What was lost and how far decisions moved, in a few words."""
-        moved = self.churn_spread
-        mean = self.losses.mean() if self.rounds else 0.0
-        churn = "" if moved is None else f", mean churn {moved.mean:.3g}"
-        return f"loss {self.losses.sum():.6g}, mean loss {mean:.5g}{churn}"
-
-    def _worst_limits(self) -> str:
-        """Which of several limits were broken most, as a line; empty where there is nothing to
-        say.
-        """
+    def _worst_limits(self) -> list[str]:
+        """Which of several limits were broken most; empty if there are none."""
         if self.limits:
-            return "".join(f"\n  {line}" for line in self.limits.lines(SHOWN_LIMITS))
+            return self.limits.lines(SHOWN_LIMITS)
         each = self.each_violation
         if each is None or not each.any():
-            return ""
+            return []
         worst = [i for i in np.argsort(-each, kind="stable")[:3] if each[i] > 0.0]
-        return f"\n  of {len(each)} limits a round, broken most: " + ", ".join(
-            f"{i} by {each[i]:.3g}" for i in worst
-        )
+        most = ", ".join(f"{i} by {each[i]:.3g}" for i in worst)
+        return [f"of {len(each)} limits a round, broken most: {most}"]
 
     def __str__(self) -> str:
         best = self.comparator
@@ -571,28 +563,22 @@ def run(
 def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
     """What a recording tells of the rounds it has played, which are all there are."""
     ends, measures = recording.updates()
-    kept, K = recording.decisions, recording.learner.hard_set
+    kept, decisions = recording.decisions, None
+    if isinstance(kept, KeptDecisions):
+        decisions = decisions_of(recording.learner.hard_set, recording.stream, kept)
+    same = (
+        *("losses", "violations", "calls", "distances", "learner", "stream", "membership"),
+        *("seconds", "audit", "each_violation", "trajectory"),
+    )
     return Run(
-        losses=recording.losses,
-        violations=recording.violations,
-        calls=recording.calls,
-        distances=recording.distances,
+        **{name: getattr(recording, name) for name in same},
         final_state=recording.state,
         ends=ends,
         measures=measures,
-        learner=recording.learner,
-        stream=recording.stream,
-        membership=recording.membership,
-        seconds=recording.seconds,
-        audit=recording.audit,
-        each_violation=recording.each_violation,
         known=comparator,
-        trajectory=recording.trajectory,
         churn=recording.movement.churn,
         round_solves=recording.solves,
         untold_slopes=recording.untold,
         breaches=recording.breaches if len(recording.each) else None,
-        decisions=decisions_of(K, recording.stream, kept)
-        if isinstance(kept, KeptDecisions)
-        else None,
+        decisions=decisions,
     )
