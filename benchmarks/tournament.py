@@ -71,11 +71,11 @@ def bars(found: tw.Comparison, name: str) -> Iterator[Bar]:
     short = found.shortfall(name, "LyapunovDescent")
     for what, gap in (
         ("(i) by default, above the frontier", found.on_frontier(name, "by default")),
-        (f"(ii) {CALLS:g} calls, worst point of the frontier out of reach", short),
+        (f"(ii) {CALLS:g} calls, worst point of the frontier missed by", short),
         ("(iv) Ensemble, above the frontier", found.on_frontier(name, "Ensemble")),
     ):
         assert gap is not None
-        yield Bar(f"{name}: {what}", 100 * gap, 100 * ALLOWED, "% of the comparator's loss")
+        yield Bar(f"{name}: {what}", 100 * gap, 100 * ALLOWED, "%")
     for other in OTHERS:
         saving = found.matched(name, "LyapunovDescent", other)
         if saving is None:
