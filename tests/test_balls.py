@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covering import thinned
+from refused import refused
 from tidewolf.core.errors import (
     EmptySet,
     InvalidInput,
@@ -706,233 +707,59 @@ def test_groups_of_a_table_are_whole_numbers_too():
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "sentence"),
+    ("make", "error", "setting"),
     [
-        (lambda: L1Ball(0), InvalidInput, r"n of L1Ball must be at least 1, not 0\."),
-        (
-            lambda: L1Ball(()),
-            WrongShape,
-            r"n of L1Ball is a shape without axes; a number is a point of shape \(1,\)\.",
-        ),
-        (
-            lambda: L1Ball(2, 0.0),
-            InvalidInput,
-            r"tau of L1Ball must be greater than 0, not 0\.",
-        ),
-        (
-            lambda: L1Ball(2, math.inf),
-            NotFinite,
-            r"tau of L1Ball must be finite, not inf\.",
-        ),
-        (
-            lambda: LpBall(2, 0.5),
-            InvalidInput,
-            r"p of LpBall must be at least 1, not 0\.5\.",
-        ),
-        (
-            lambda: LpBall(2, math.nan),
-            NotFinite,
-            r"p of LpBall must be finite, not nan\.",
-        ),
-        (
-            lambda: LpBall(2, "two"),
-            WrongType,
-            r"p of LpBall must be a number, not 'two'\.",
-        ),
-        (
-            lambda: LpBall(2, 2.0, -1.0),
-            InvalidInput,
-            r"tau of LpBall must be greater than 0, not -1\.",
-        ),
-        (
-            lambda: KSparse(3, 4),
-            InvalidInput,
-            r"k of KSparse must be at most n = 3, not 4\.",
-        ),
-        (
-            lambda: KSparse(3, 0),
-            InvalidInput,
-            r"k of KSparse must be at least 1, not 0\.",
-        ),
-        (
-            lambda: KSparse(3, 1.5),
-            InvalidInput,
-            r"k of KSparse must be a whole number, not 1\.5\.",
-        ),
-        (
-            lambda: KSparse(3, 1, math.nan),
-            NotFinite,
-            r"tau of KSparse must be finite, not nan\.",
-        ),
-        (
-            lambda: KNormBall((2, 2), 5),
-            InvalidInput,
-            r"k of KNormBall must be at most n = 4, not 5\.",
-        ),
-        (
-            lambda: KNormBall(3, 1, 0.0),
-            InvalidInput,
-            r"tau of KNormBall must be greater than 0, not 0\.",
-        ),
-        (
-            lambda: OrderedWeightedBall([1.0, 2.0]),
-            InvalidInput,
-            r"must not increase; those at 0 and 1 are 1 and 2\.",
-        ),
-        (
-            lambda: OrderedWeightedBall([1.0, -1.0]),
-            InvalidInput,
-            r"must not be negative, and the first greater than 0; they run from 1 to -1\.",
-        ),
-        (
-            lambda: OrderedWeightedBall([0.0, 0.0]),
-            InvalidInput,
-            r"the first greater than 0; they run from 0 to 0\.",
-        ),
-        (
-            lambda: OrderedWeightedBall([[1.0]]),
-            WrongShape,
-            r"weights of OrderedWeightedBall must be a vector, not of shape \(1, 1\)\.",
-        ),
-        (
-            lambda: OrderedWeightedBall([]),
-            WrongShape,
-            r"weights of OrderedWeightedBall must be a vector, not of shape \(0,\)\.",
-        ),
-        (
-            lambda: OrderedWeightedBall([1.0, math.nan]),
-            NotFinite,
-            r"weights of OrderedWeightedBall holds nan at 1;",
-        ),
-        (
-            lambda: OrderedWeightedBall([1.0], -1.0),
-            InvalidInput,
-            r"tau of OrderedWeightedBall must be greater than 0, not -1\.",
-        ),
-        (
-            lambda: GroupBall([0.5, 1.0]),
-            WrongType,
-            r"must be whole numbers, one for each entry of a point, not of dtype float64\.",
-        ),
-        (
-            lambda: GroupBall(3),
-            WrongShape,
-            r"groups of GroupBall has shape \(\); a point needs at least one axis",
-        ),
-        (
-            lambda: GroupBall([0, 1], 1.0, [1.0]),
-            WrongShape,
-            r"weights of GroupBall has shape \(1,\); there are 2 groups\.",
-        ),
-        (
-            lambda: GroupBall([0, 1], 1.0, [1.0, 0.0]),
-            InvalidInput,
-            r"weights of GroupBall must be greater than 0",
-        ),
-        (
-            lambda: GroupBall([0, 1], 0.0),
-            InvalidInput,
-            r"tau of GroupBall must be greater than 0, not 0\.",
-        ),
-        (
-            lambda: Ellipsoid([[1.0, 2.0], [2.0, 1.0]]),
-            InvalidInput,
-            r"must be positive definite; its eigenvalues run from -1 to 3\.",
-        ),
-        (
-            lambda: Ellipsoid([1.0, 0.0]),
-            InvalidInput,
-            r"must be positive definite; its eigenvalues run from 0 to 1\.",
-        ),
-        (
-            lambda: Ellipsoid([-1.0]),
-            InvalidInput,
-            r"must be positive definite; its eigenvalues run from -1 to -1\.",
-        ),
-        (
-            lambda: Ellipsoid([[1.0, 0.5], [0.0, 1.0]]),
-            InvalidInput,
-            r"matrix of Ellipsoid must be symmetric; give \(A \+ A'\)/2\.",
-        ),
-        (
-            lambda: Ellipsoid(np.ones((2, 3))),
-            WrongShape,
-            r"must be n x n, or the n entries of its diagonal, not of shape \(2, 3\)\.",
-        ),
-        (
-            lambda: Ellipsoid(2.0),
-            WrongShape,
-            r"must be n x n, or the n entries of its diagonal, not of shape \(\)\.",
-        ),
-        (
-            lambda: Ellipsoid([1.0], [1.0, 2.0]),
-            WrongShape,
-            r"has shape \(2,\); its points have shape \(1,\)\.",
-        ),
-        (lambda: Ellipsoid([math.inf]), NotFinite, r"matrix of Ellipsoid holds inf at 0;"),
-        (
-            lambda: Knapsack([1.0, 2.0], 4.0, at_most=False),
-            EmptySet,
-            r"is at most 3 in all cannot weigh exactly 4: lower the total\.",
-        ),
-        (
-            lambda: Knapsack([1.0, 2.0], 0.0),
-            InvalidInput,
-            r"total of Knapsack must be greater than 0, not 0\.",
-        ),
-        (
-            lambda: Knapsack([1.0, 0.0], 1.0),
-            InvalidInput,
-            r"weights of Knapsack must be greater than 0; at entry 1 there is 0\. Leave",
-        ),
-        (
-            lambda: Knapsack([1.0], 1.0, -1.0),
-            InvalidInput,
-            r"upper of Knapsack must be greater than 0; at entry 0 there is -1\.",
-        ),
-        (
-            lambda: Knapsack([1.0], 1.0, [1.0, 1.0]),
-            WrongShape,
-            r"has shape \(2,\); give one number, or one for each of the 1 weights\.",
-        ),
-        (
-            lambda: Knapsack(1.0, 1.0),
-            WrongShape,
-            r"weights of Knapsack must be a vector, not of shape \(\)\.",
-        ),
-        (
-            lambda: Knapsack([1.0], math.nan),
-            NotFinite,
-            r"total of Knapsack must be finite, not nan\.",
-        ),
-        (
-            lambda: Product(),
-            EmptySet,
-            r"parts of Product must be at least one set: of no sets there are no points\.",
-        ),
-        (
-            lambda: Product(Simplex(2), "box"),
-            WrongType,
-            r"Each of parts of Product must be a set such as sets\.Simplex\(3\), .*, not 'box'\.",
-        ),
-        (
-            lambda: Scaled(Simplex(2), 0.0),
-            InvalidInput,
-            r"factor of Scaled must be greater than 0, not 0\.",
-        ),
-        (
-            lambda: Scaled(Simplex(2), math.inf),
-            NotFinite,
-            r"factor of Scaled must be finite, not inf\.",
-        ),
-        (lambda: Scaled(3, 1.0), WrongType, r"K of Scaled must be a set such as .*, not 3\."),
+        (lambda: L1Ball(0), InvalidInput, "n"),
+        (lambda: L1Ball(()), WrongShape, "n"),
+        (lambda: L1Ball(2, 0.0), InvalidInput, "tau"),
+        (lambda: L1Ball(2, math.inf), NotFinite, "tau"),
+        (lambda: LpBall(2, 0.5), InvalidInput, "p"),
+        (lambda: LpBall(2, math.nan), NotFinite, "p"),
+        (lambda: LpBall(2, "two"), WrongType, "p"),
+        (lambda: LpBall(2, 2.0, -1.0), InvalidInput, "tau"),
+        (lambda: KSparse(3, 4), InvalidInput, "k"),
+        (lambda: KSparse(3, 0), InvalidInput, "k"),
+        (lambda: KSparse(3, 1.5), InvalidInput, "k"),
+        (lambda: KSparse(3, 1, math.nan), NotFinite, "tau"),
+        (lambda: KNormBall((2, 2), 5), InvalidInput, "k"),
+        (lambda: KNormBall(3, 1, 0.0), InvalidInput, "tau"),
+        (lambda: OrderedWeightedBall([1.0, 2.0]), InvalidInput, "weights"),
+        (lambda: OrderedWeightedBall([1.0, -1.0]), InvalidInput, "weights"),
+        (lambda: OrderedWeightedBall([0.0, 0.0]), InvalidInput, "weights"),
+        (lambda: OrderedWeightedBall([[1.0]]), WrongShape, "weights"),
+        (lambda: OrderedWeightedBall([]), WrongShape, "weights"),
+        (lambda: OrderedWeightedBall([1.0, math.nan]), NotFinite, "weights"),
+        (lambda: OrderedWeightedBall([1.0], -1.0), InvalidInput, "tau"),
+        (lambda: GroupBall([0.5, 1.0]), WrongType, "groups"),
+        (lambda: GroupBall(3), WrongShape, "groups"),
+        (lambda: GroupBall([0, 1], 1.0, [1.0]), WrongShape, "weights"),
+        (lambda: GroupBall([0, 1], 1.0, [1.0, 0.0]), InvalidInput, "weights"),
+        (lambda: GroupBall([0, 1], 0.0), InvalidInput, "tau"),
+        (lambda: Ellipsoid([[1.0, 2.0], [2.0, 1.0]]), InvalidInput, "matrix"),
+        (lambda: Ellipsoid([1.0, 0.0]), InvalidInput, "matrix"),
+        (lambda: Ellipsoid([-1.0]), InvalidInput, "matrix"),
+        (lambda: Ellipsoid([[1.0, 0.5], [0.0, 1.0]]), InvalidInput, "matrix"),
+        (lambda: Ellipsoid(np.ones((2, 3))), WrongShape, "matrix"),
+        (lambda: Ellipsoid(2.0), WrongShape, "matrix"),
+        (lambda: Ellipsoid([1.0], [1.0, 2.0]), WrongShape, "center"),
+        (lambda: Ellipsoid([math.inf]), NotFinite, "matrix"),
+        (lambda: Knapsack([1.0, 2.0], 4.0, at_most=False), EmptySet, "total"),
+        (lambda: Knapsack([1.0, 2.0], 0.0), InvalidInput, "total"),
+        (lambda: Knapsack([1.0, 0.0], 1.0), InvalidInput, "weights"),
+        (lambda: Knapsack([1.0], 1.0, -1.0), InvalidInput, "upper"),
+        (lambda: Knapsack([1.0], 1.0, [1.0, 1.0]), WrongShape, "upper"),
+        (lambda: Knapsack(1.0, 1.0), WrongShape, "weights"),
+        (lambda: Knapsack([1.0], math.nan), NotFinite, "total"),
+        (lambda: Product(), EmptySet, "parts"),
+        (lambda: Product(Simplex(2), "box"), WrongType, "parts"),
+        (lambda: Scaled(Simplex(2), 0.0), InvalidInput, "factor"),
+        (lambda: Scaled(Simplex(2), math.inf), NotFinite, "factor"),
+        (lambda: Scaled(3, 1.0), WrongType, "K"),
     ],
 )
-def test_what_cannot_be_a_set_is_refused_with_a_sentence(make, error, sentence):
-    with pytest.raises(error, match=sentence) as caught:
+def test_what_cannot_be_a_set_is_refused_with_a_sentence(make, error, setting):
+    with refused(error, setting):
         make()
-    assert str(caught.value).endswith(".")
-    assert caught.value.setting is not None
 
 
 @each

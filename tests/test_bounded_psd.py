@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from refused import refused
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import CheckFailed, InvalidInput
 from tidewolf.core.vertices import LowRank
@@ -191,22 +192,16 @@ def test_the_projection_moves_eigenvalues_only(seed, n, far):
 
 
 @pytest.mark.parametrize(
-    ("make", "sentence"),
+    ("make", "setting"),
     [
-        (lambda: BoundedPSD(0), r"n of BoundedPSD must be at least 1, not 0\."),
-        (lambda: BoundedPSD(2, 0.0), r"tau of BoundedPSD must be greater than 0, not 0\."),
-        (
-            lambda: BoundedPSD(2, failure=1.5),
-            r"failure of BoundedPSD must be at most 1, not 1\.5\.",
-        ),
-        (
-            lambda: BoundedPSD(2, tolerance=0.0),
-            r"tolerance of BoundedPSD must be greater than 0, not 0\.",
-        ),
+        (lambda: BoundedPSD(0), "n"),
+        (lambda: BoundedPSD(2, 0.0), "tau"),
+        (lambda: BoundedPSD(2, failure=1.5), "failure"),
+        (lambda: BoundedPSD(2, tolerance=0.0), "tolerance"),
     ],
 )
-def test_wrong_settings_are_refused_in_a_sentence(make, sentence):
-    with pytest.raises(InvalidInput, match=sentence):
+def test_wrong_settings_are_refused_in_a_sentence(make, setting):
+    with refused(InvalidInput, setting):
         make()
 
 

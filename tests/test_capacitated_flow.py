@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from polytopes import random_flow_polytope
+from refused import refused
 from tidewolf.core.errors import EmptyGraph, EmptySet, NotFinite, UnknownNode, WrongShape, WrongType
 from tidewolf.core.vertices import Sparse
 from tidewolf.functions import Capacity, Linear
@@ -497,68 +498,24 @@ ONE_WAY = {"s": 2, "t": -2}
 
 
 @pytest.mark.parametrize(
-    ("settings", "error", "sentence"),
+    ("settings", "error", "setting"),
     [
-        ({"supplies": ONE_WAY, "upper": [3, 1, 1, 1]}, EmptySet, NARROW),
-        (
-            {"supplies": ONE_WAY, "upper": 3, "lower": [0, 0, 1.5, 0]},
-            EmptySet,
-            r"the nodes 's' supply 2 in all, .* take at most 1\.5 ",
-        ),
-        (
-            {"supplies": {"s": 1, "y": -1}, "upper": 3},
-            EmptySet,
-            r"nodes 'x', 'y' draw 1 in all, and the arcs into them bring at most 0 ",
-        ),
-        (
-            {"supplies": {"s": 1.5, "t": -1}, "upper": 3},
-            EmptySet,
-            r"supply 1\.5 and draw 1 in all; .* equal, and 0\.5 is left\.",
-        ),
-        (
-            {"supplies": {}, "upper": 1, "lower": [0, 2, 0, 0]},
-            EmptySet,
-            r"Arc 1 \(a -> t\) has the lower bound 2 above its upper bound 1",
-        ),
-        (
-            {"supplies": {"q": 1}, "upper": 1},
-            UnknownNode,
-            r"The supplied node 'q' is not a node of the graph, whose nodes are 's'",
-        ),
-        (
-            {"supplies": {"s": np.nan}, "upper": 1},
-            NotFinite,
-            r"The supply of 's' must be finite, not nan\.",
-        ),
-        (
-            {"supplies": {"s": "all"}, "upper": 1},
-            WrongType,
-            r"The supply of 's' must be a number, not 'all'\.",
-        ),
-        (
-            {"supplies": [1, 2], "upper": 1},
-            WrongType,
-            r"supplies of CapacitatedFlow must be a mapping such as \{'s': .*\}, not \[1, 2\]\.",
-        ),
-        (
-            {"supplies": {}, "upper": np.inf},
-            NotFinite,
-            r"upper of CapacitatedFlow must be finite, so that the set is bounded",
-        ),
-        (
-            {"supplies": {}, "upper": [1, 2]},
-            WrongShape,
-            r"The upper bounds have shape \(2,\); 4 arcs need one number for all or one",
-        ),
-        (
-            {"supplies": {}, "upper": 1, "lower": "none"},
-            WrongType,
-            r"lower of CapacitatedFlow must be an array of real numbers, not of dtype <U4\.",
-        ),
+        ({"supplies": ONE_WAY, "upper": [3, 1, 1, 1]}, EmptySet, "supplies"),
+        ({"supplies": ONE_WAY, "upper": 3, "lower": [0, 0, 1.5, 0]}, EmptySet, "supplies"),
+        ({"supplies": {"s": 1, "y": -1}, "upper": 3}, EmptySet, "supplies"),
+        ({"supplies": {"s": 1.5, "t": -1}, "upper": 3}, EmptySet, "supplies"),
+        ({"supplies": {}, "upper": 1, "lower": [0, 2, 0, 0]}, EmptySet, "lower"),
+        ({"supplies": {"q": 1}, "upper": 1}, UnknownNode, "supplies"),
+        ({"supplies": {"s": np.nan}, "upper": 1}, NotFinite, "supplies"),
+        ({"supplies": {"s": "all"}, "upper": 1}, WrongType, "supplies"),
+        ({"supplies": [1, 2], "upper": 1}, WrongType, "supplies"),
+        ({"supplies": {}, "upper": np.inf}, NotFinite, "upper"),
+        ({"supplies": {}, "upper": [1, 2]}, WrongShape, "upper"),
+        ({"supplies": {}, "upper": 1, "lower": "none"}, WrongType, "lower"),
     ],
 )
-def test_what_is_no_network_gets_its_sentence(settings, error, sentence):
-    with pytest.raises(error, match=sentence):
+def test_what_is_no_network_gets_its_sentence(settings, error, setting):
+    with refused(error, setting):
         CapacitatedFlow.from_edges(ARCS, **settings)
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import tidewolf as tw
+from refused import refused
 from tidewolf import problems
 from tidewolf.cli import main
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongShape
@@ -115,81 +116,28 @@ def test_of_many_bounds_on_an_entry_the_tightest_is_kept():
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "sentence"),
+    ("make", "error", "setting"),
     [
-        (
-            lambda: Squared([1.0], [0], (2,)),
-            WrongShape,
-            r"^targets of Squared has shape \(rounds, most entries a round\), not \(1,\)",
-        ),
-        (
-            lambda: Squared([[1.0]], [[0, 1]], (2,)),
-            WrongShape,
-            r"^places of Squared have shape \(1, 2\); targets has shape \(1, 1\)",
-        ),
-        (
-            lambda: Squared([[1.0]], [[2]], (2,)),
-            InvalidInput,
-            "^places of Squared are whole numbers from 0 to 1, or -1",
-        ),
-        (lambda: Squared([[1.0]], [[-2]], (2,)), InvalidInput, "or -1 where there is none"),
-        (lambda: Squared([[1.0]], [[0.5]], (2,)), InvalidInput, "whole numbers"),
-        (
-            lambda: Squared([[np.nan]], [[0]], (2,)),
-            NotFinite,
-            "^targets of Squared holds nan",
-        ),
-        (
-            lambda: Squared([[1.0, 2.0]], [[1, 1]], (2,)),
-            InvalidInput,
-            "name an entry twice in round 1; an entry comes once a round",
-        ),
-        (
-            lambda: Squared([[1.0]], [[0]], 2),
-            WrongShape,
-            r"^sides of Squared is a shape such as \(users, items\), not 2",
-        ),
-        (
-            lambda: Squared([[1.0]], [[0]], (2, 0)),
-            InvalidInput,
-            "^sides of Squared must be at least 1",
-        ),
-        (
-            lambda: Squared.of([], (2,)),
-            InvalidInput,
-            "There is no round for a Squared batch; give at least one",
-        ),
-        (
-            lambda: Squared.one(([0], [3]), [1.0], (2, 2)),
-            InvalidInput,
-            r"those of an array of shape \(2, 2\), one list of whole numbers an axis",
-        ),
-        (
-            lambda: Squared.one(([0, 1], [0, 1]), [1.0], (2, 2)),
-            WrongShape,
-            r"Round 0 of a Squared batch has 2 entries and numbers of shape \(1,\)",
-        ),
-        (
-            lambda: Range([[0.0]], [[1.0]], [[-1]], (2,)),
-            InvalidInput,
-            "Round 0 of a Range batch has no entry; it needs at least one",
-        ),
-        (
-            lambda: Range([[2.0]], [[1.0]], [[0]], (2,)),
-            InvalidInput,
-            "bounds of entry 0 of round 1 of a Range batch leave nothing: 2 > 1",
-        ),
-        (
-            lambda: Range([[0.0]], [[1.0, 2.0]], [[0]], (2,)),
-            WrongShape,
-            r"^high of Range needs shape \(1, 1\)",
-        ),
+        (lambda: Squared([1.0], [0], (2,)), WrongShape, "targets"),
+        (lambda: Squared([[1.0]], [[0, 1]], (2,)), WrongShape, "places"),
+        (lambda: Squared([[1.0]], [[2]], (2,)), InvalidInput, "places"),
+        (lambda: Squared([[1.0]], [[-2]], (2,)), InvalidInput, "places"),
+        (lambda: Squared([[1.0]], [[0.5]], (2,)), InvalidInput, "places"),
+        (lambda: Squared([[np.nan]], [[0]], (2,)), NotFinite, "targets"),
+        (lambda: Squared([[1.0, 2.0]], [[1, 1]], (2,)), InvalidInput, "places"),
+        (lambda: Squared([[1.0]], [[0]], 2), WrongShape, "sides"),
+        (lambda: Squared([[1.0]], [[0]], (2, 0)), InvalidInput, "sides"),
+        (lambda: Squared.of([], (2,)), InvalidInput, None),
+        (lambda: Squared.one(([0], [3]), [1.0], (2, 2)), InvalidInput, None),
+        (lambda: Squared.one(([0, 1], [0, 1]), [1.0], (2, 2)), WrongShape, None),
+        (lambda: Range([[0.0]], [[1.0]], [[-1]], (2,)), InvalidInput, "places"),
+        (lambda: Range([[2.0]], [[1.0]], [[0]], (2,)), InvalidInput, "high"),
+        (lambda: Range([[0.0]], [[1.0, 2.0]], [[0]], (2,)), WrongShape, "high"),
     ],
 )
-def test_what_does_not_fit_is_refused_in_a_sentence(make, error, sentence):
-    with pytest.raises(error, match=sentence) as refused:
+def test_what_does_not_fit_is_refused_in_a_sentence(make, error, setting):
+    with refused(error, setting):
         make()
-    assert str(refused.value).endswith(".")
 
 
 def test_blocks_of_entries_can_be_kept_and_saved():

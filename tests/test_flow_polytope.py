@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from polytopes import layered, paths_of, random_edges, random_flow_polytope, vertices_of
+from refused import refused
 from tidewolf.core.errors import (
     CyclicGraph,
     EmptyGraph,
@@ -628,80 +629,26 @@ def test_cycles_of_every_length_get_the_sentence(edges, cycle):
 
 
 @pytest.mark.parametrize(
-    ("edges", "source", "target", "error", "sentence"),
+    ("edges", "source", "target", "error", "setting"),
     [
-        (
-            [],
-            "s",
-            "t",
-            EmptyGraph,
-            r"The graph has no edges; a flow needs at least one from the source to the target\.",
-        ),
-        (
-            [("s", "t")],
-            "a",
-            "t",
-            UnknownNode,
-            r"The source 'a' is not a node of the graph, whose nodes are 's', 't'\.",
-        ),
-        (
-            [("s", "t")],
-            "s",
-            7,
-            UnknownNode,
-            r"The target 7 is not a node of the graph, whose nodes are 's', 't'\.",
-        ),
-        (
-            [(i, i + 1) for i in range(9)],
-            "s",
-            9,
-            UnknownNode,
-            r"whose nodes are 0, 1, 2, 3, 4, 5 and 4 more\.",
-        ),
-        (
-            [("s", "t")],
-            "s",
-            "s",
-            InvalidInput,
-            r"Source and target are the same node 's'; a flow leads from one node to another\.",
-        ),
-        (
-            [("t", "s")],
-            "s",
-            "t",
-            UnreachableTarget,
-            r"No path leads from 's' to 't': the target cannot be reached along the edges\.",
-        ),
-        ([("s", "a"), ("b", "t")], "s", "t", UnreachableTarget, r"No path leads from 's' to 't'"),
-        (
-            [("s", "t"), ("s", "t", 3.0)],
-            "s",
-            "t",
-            WrongType,
-            r"Edge 1 is \('s', 't', 3\.0\); an edge is a pair \(tail, head\) of hashable names\.",
-        ),
-        ([("s",)], "s", "t", WrongType, r"Edge 0 is \('s',\); an edge is a pair"),
-        ([7], "s", "t", WrongType, r"Edge 0 is 7; an edge is a pair"),
-        (
-            [("s", ["t"])],
-            "s",
-            "t",
-            WrongType,
-            r"Edge 0 is \('s', \['t'\]\); an edge is a pair \(tail, head\) of hashable names\.",
-        ),
-        ([("s", "t")], ["s"], "t", WrongType, r"source of FlowPolytope must be a name that can be"),
-        (
-            [("s", "t")],
-            "s",
-            ("t", []),
-            WrongType,
-            r"target of FlowPolytope must be a name that can be hashed, .*, not \('t', \[\]\)\.",
-        ),
-        (7, "s", "t", WrongType, r"edges of FlowPolytope must be an iterable of pairs .*, not 7\."),
+        ([], "s", "t", EmptyGraph, None),
+        ([("s", "t")], "a", "t", UnknownNode, "source"),
+        ([("s", "t")], "s", 7, UnknownNode, "target"),
+        ([(i, i + 1) for i in range(9)], "s", 9, UnknownNode, "source"),
+        ([("s", "t")], "s", "s", InvalidInput, "target"),
+        ([("t", "s")], "s", "t", UnreachableTarget, "target"),
+        ([("s", "a"), ("b", "t")], "s", "t", UnreachableTarget, "target"),
+        ([("s", "t"), ("s", "t", 3.0)], "s", "t", WrongType, "edges"),
+        ([("s",)], "s", "t", WrongType, "edges"),
+        ([7], "s", "t", WrongType, "edges"),
+        ([("s", ["t"])], "s", "t", WrongType, "edges"),
+        ([("s", "t")], ["s"], "t", WrongType, "source"),
+        ([("s", "t")], "s", ("t", []), WrongType, "target"),
+        (7, "s", "t", WrongType, "edges"),
     ],
 )
-def test_what_is_no_graph_gets_its_sentence(edges, source, target, error, sentence):
-    with pytest.raises(error, match=sentence):
+def test_what_is_no_graph_gets_its_sentence(edges, source, target, error, setting):
+    with refused(error, setting):
         FlowPolytope.from_edges(edges, source=source, target=target)
     assert issubclass(error, InvalidInput)
     assert issubclass(UnknownNode, GraphError)

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polytopes import paths_of, random_edges
+from refused import refused
 from test_problems import needs_records
 from tidewolf.core.errors import (
     CyclicGraph,
@@ -98,62 +99,22 @@ def test_any_number_of_paths_is_counted_exactly():
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "sentence"),
+    ("call", "error", "setting"),
     [
-        (
-            lambda: away([(0, 1)], source=2, target=1),
-            UnknownNode,
-            r"The source 2 is not a node of the graph, whose nodes are 0, 1\.",
-        ),
-        (
-            lambda: away([(0, 1)], source=0, target="x"),
-            UnknownNode,
-            r"The target 'x' is not a node of the graph",
-        ),
-        (
-            lambda: leading_away([(0, 1)], source=[0]),
-            WrongType,
-            r"source of leading_away must be a name that can be hashed, .*, not \[0\]\.",
-        ),
-        (
-            lambda: away([(0, 1), (2, 3)], source=0, target=3),
-            UnreachableTarget,
-            r"No way leads from 0 to 3: 2 of 4 nodes can be reached",
-        ),
-        (
-            lambda: useful([(0, 1), (2, 1)], source=0, target=2),
-            UnreachableTarget,
-            r"No way leads from 0 to 2: 2 of 3 nodes",
-        ),
-        (
-            lambda: away([(0, 1)], source=0, target=1, lengths=[0.0]),
-            InvalidInput,
-            r"lengths of away must be positive; that of link 0 is 0\.",
-        ),
-        (
-            lambda: leading_away([(0, 1)], source=0, lengths=[np.nan]),
-            InvalidInput,
-            r"lengths of leading_away holds nan at 0",
-        ),
-        (
-            lambda: leading_away([(0, 1)], source=0, lengths=[1.0, 2.0]),
-            WrongShape,
-            r"2 lengths were given; 1 links need one each\.",
-        ),
-        (
-            lambda: count_paths([(0, 1), (1, 0), (1, 2)], source=0, target=2),
-            CyclicGraph,
-            r"The graph has a cycle, .* -> ",
-        ),
-        (
-            lambda: count_paths([(0, 1), (2, 1)], source=0, target=2),
-            UnreachableTarget,
-            r"No path leads from 0 to 2",
-        ),
+        (lambda: away([(0, 1)], source=2, target=1), UnknownNode, "source"),
+        (lambda: away([(0, 1)], source=0, target="x"), UnknownNode, "target"),
+        (lambda: leading_away([(0, 1)], source=[0]), WrongType, "source"),
+        (lambda: away([(0, 1), (2, 3)], source=0, target=3), UnreachableTarget, "target"),
+        (lambda: useful([(0, 1), (2, 1)], source=0, target=2), UnreachableTarget, "target"),
+        (lambda: away([(0, 1)], source=0, target=1, lengths=[0.0]), InvalidInput, "lengths"),
+        (lambda: leading_away([(0, 1)], source=0, lengths=[np.nan]), InvalidInput, "lengths"),
+        (lambda: leading_away([(0, 1)], source=0, lengths=[1.0, 2.0]), WrongShape, "lengths"),
+        (lambda: count_paths([(0, 1), (1, 0), (1, 2)], source=0, target=2), CyclicGraph, "edges"),
+        (lambda: count_paths([(0, 1), (2, 1)], source=0, target=2), UnreachableTarget, "target"),
     ],
 )
-def test_what_cannot_be_done_gets_its_sentence(call, error, sentence):
-    with pytest.raises(error, match=sentence):
+def test_what_cannot_be_done_gets_its_sentence(call, error, setting):
+    with refused(error, setting):
         call()
 
 

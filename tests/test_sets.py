@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from failing import assert_fails
+from refused import refused
 from tidewolf import sets
 from tidewolf.core.errors import (
     CheckFailed,
@@ -440,95 +441,31 @@ def test_images_compare_and_print_as_what_they_are():
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "sentence"),
+    ("make", "error", "setting"),
     [
-        (
-            lambda: CappedSimplex(3, 0.2),
-            EmptySet,
-            r"of at most 0\.2 each cannot reach the total 1: raise the cap to at least 0\.333333\.",
-        ),
-        (
-            lambda: CappedSimplex(0, 1.0),
-            InvalidInput,
-            r"n of CappedSimplex must be at least 1, not 0\.",
-        ),
-        (
-            lambda: CappedSimplex(3, -1.0),
-            InvalidInput,
-            r"cap of CappedSimplex must be greater than 0, not -1\.",
-        ),
-        (
-            lambda: CappedSimplex(3, 1.0, 0.0),
-            InvalidInput,
-            r"total of CappedSimplex must be greater than 0, not 0\.",
-        ),
-        (
-            lambda: CappedSimplex(3, "much"),
-            WrongType,
-            r"cap of CappedSimplex must be a number, not 'much'\.",
-        ),
-        (
-            lambda: Box([0.0, 2.0], [1.0, 1.0]),
-            EmptySet,
-            r"lower <= upper everywhere; at entry \[1\] the lower bound is greater\.",
-        ),
-        (lambda: Box([0.0, 2.0], [1.0]), WrongShape, r"upper of Box has shape \(1,\)"),
-        (
-            lambda: Box([0.0], [np.inf]),
-            NotFinite,
-            r"upper of Box holds inf at 0; every entry must be finite\.",
-        ),
-        (lambda: Box(0.0, 1.0), WrongShape, r"a number is a point of shape \(1,\)"),
-        (
-            lambda: L2Ball(3, radius=0.0),
-            InvalidInput,
-            r"radius of L2Ball must be greater than 0, not 0\.",
-        ),
-        (
-            lambda: L2Ball(3, center=[0.0]),
-            WrongShape,
-            r"center of L2Ball has shape \(1,\); its points have shape \(3,\)\.",
-        ),
-        (lambda: L2Ball((2, 0)), InvalidInput, r"n of L2Ball must be at least 1, not 0\."),
-        (
-            lambda: VertexHull(np.zeros((0, 2))),
-            EmptySet,
-            r"The hull of no points is empty: give at least one\.",
-        ),
-        (
-            lambda: VertexHull([1.0, 2.0]),
-            WrongShape,
-            r"a number is a point of shape \(1,\)",
-        ),
-        (
-            lambda: VertexHull([[1.0], [2.0, 3.0]]),
-            WrongType,
-            r"points of VertexHull must be an array of numbers; the rows given",
-        ),
-        (
-            lambda: Translated(Simplex(2), [1.0]),
-            WrongShape,
-            r"shift of Translated has shape \(1,\); its points have shape \(2,\)\.",
-        ),
-        (
-            lambda: Translated("K", [1.0]),
-            WrongType,
-            r"K of Translated must be a set such as .*, not 'K'\.",
-        ),
-        (
-            lambda: Shrunk(Simplex(2), 1.5),
-            InvalidInput,
-            r"factor of Shrunk must be at most 1, not 1\.5\.",
-        ),
-        (
-            lambda: Shrunk(Simplex(2), 0.0),
-            InvalidInput,
-            r"factor of Shrunk must be greater than 0, not 0\.",
-        ),
+        (lambda: CappedSimplex(3, 0.2), EmptySet, "cap"),
+        (lambda: CappedSimplex(0, 1.0), InvalidInput, "n"),
+        (lambda: CappedSimplex(3, -1.0), InvalidInput, "cap"),
+        (lambda: CappedSimplex(3, 1.0, 0.0), InvalidInput, "total"),
+        (lambda: CappedSimplex(3, "much"), WrongType, "cap"),
+        (lambda: Box([0.0, 2.0], [1.0, 1.0]), EmptySet, "upper"),
+        (lambda: Box([0.0, 2.0], [1.0]), WrongShape, "upper"),
+        (lambda: Box([0.0], [np.inf]), NotFinite, "upper"),
+        (lambda: Box(0.0, 1.0), WrongShape, "lower"),
+        (lambda: L2Ball(3, radius=0.0), InvalidInput, "radius"),
+        (lambda: L2Ball(3, center=[0.0]), WrongShape, "center"),
+        (lambda: L2Ball((2, 0)), InvalidInput, "n"),
+        (lambda: VertexHull(np.zeros((0, 2))), EmptySet, "points"),
+        (lambda: VertexHull([1.0, 2.0]), WrongShape, None),
+        (lambda: VertexHull([[1.0], [2.0, 3.0]]), WrongType, "points"),
+        (lambda: Translated(Simplex(2), [1.0]), WrongShape, "shift"),
+        (lambda: Translated("K", [1.0]), WrongType, "K"),
+        (lambda: Shrunk(Simplex(2), 1.5), InvalidInput, "factor"),
+        (lambda: Shrunk(Simplex(2), 0.0), InvalidInput, "factor"),
     ],
 )
-def test_what_cannot_be_a_set_is_refused_with_a_sentence(make, error, sentence):
-    with pytest.raises(error, match=sentence):
+def test_what_cannot_be_a_set_is_refused_with_a_sentence(make, error, setting):
+    with refused(error, setting):
         make()
 
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from refused import refused
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
 from tidewolf.core.vertices import Outer
@@ -651,46 +652,25 @@ def test_projections_move_eigenvalues_or_singular_values_only(seed, m, n, far):
 
 
 @pytest.mark.parametrize(
-    ("make", "sentence"),
+    ("make", "setting"),
     [
-        (lambda: Spectraplex(0), r"n of Spectraplex must be at least 1, not 0\."),
-        (lambda: Spectraplex(2, -1.0), r"tau of Spectraplex must be greater than 0, not -1\."),
-        (lambda: Spectraplex(2, failure=2.0), r"failure of Spectraplex must be at most 1, not 2\."),
-        (
-            lambda: Spectraplex(2, failure=0.0),
-            r"failure of Spectraplex must be greater than 0, not 0\.",
-        ),
-        (
-            lambda: Fantope(3, 4),
-            r"k of Fantope must be at most n = 3, the size of its matrices, not 4\.",
-        ),
-        (lambda: Fantope(3, 0), r"k of Fantope must be at least 1, not 0\."),
-        (
-            lambda: Fantope(3, 2, tolerance=0.0),
-            r"tolerance of Fantope must be greater than 0, not 0\.",
-        ),
-        (
-            lambda: NuclearBall(),
-            r"shape of NuclearBall is missing\.",
-        ),
-        (lambda: NuclearBall(4), r"shape of NuclearBall must be \(rows, columns\), not 4\."),
-        (
-            lambda: NuclearBall((2, 0)),
-            r"shape of NuclearBall must be at least 1, not 0\.",
-        ),
-        (
-            lambda: NuclearBall((2, 3), 0.0),
-            r"tau of NuclearBall must be greater than 0, not 0\.",
-        ),
-        (
-            lambda: NuclearBall((2, 3), dense=-1),
-            r"dense of NuclearBall must be at least 0, not -1\.",
-        ),
-        (lambda: NuclearBall((2, 3), seed=-1), r"seed of NuclearBall must be at least 0, not -1\."),
+        (lambda: Spectraplex(0), "n"),
+        (lambda: Spectraplex(2, -1.0), "tau"),
+        (lambda: Spectraplex(2, failure=2.0), "failure"),
+        (lambda: Spectraplex(2, failure=0.0), "failure"),
+        (lambda: Fantope(3, 4), "k"),
+        (lambda: Fantope(3, 0), "k"),
+        (lambda: Fantope(3, 2, tolerance=0.0), "tolerance"),
+        (lambda: NuclearBall(), "shape"),
+        (lambda: NuclearBall(4), "shape"),
+        (lambda: NuclearBall((2, 0)), "shape"),
+        (lambda: NuclearBall((2, 3), 0.0), "tau"),
+        (lambda: NuclearBall((2, 3), dense=-1), "dense"),
+        (lambda: NuclearBall((2, 3), seed=-1), "seed"),
     ],
 )
-def test_wrong_settings_are_refused_in_a_sentence(make, sentence):
-    with pytest.raises(InvalidInput, match=sentence):
+def test_wrong_settings_are_refused_in_a_sentence(make, setting):
+    with refused(InvalidInput, setting):
         make()
 
 
