@@ -43,7 +43,7 @@ capacities = "capacities.csv"
 [[learners]]
 name = "Ensemble"
 per_constraint = true
-advice = ["last"]
+experts = ["last"]
 """
 
 
