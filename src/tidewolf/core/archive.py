@@ -92,7 +92,7 @@ def _require_honest(entry: IO[bytes], member: zipfile.ZipInfo) -> None:
         )
     shape, _, dtype = readers[version](entry)
     if dtype.hasobject:
-        return  # NumPy refuses these, and says so
+        return  # NumPy refuses these with its own error
     claimed, there = math.prod(shape) * dtype.itemsize, member.file_size - entry.tell()
     if min(shape, default=0) < 0 or claimed != there:
         raise ValueError(

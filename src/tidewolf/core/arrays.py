@@ -111,7 +111,7 @@ def as_direction(x: object, shape: Shape, what: str = "The direction") -> Array:
 
 
 def as_own(x: object, what: str) -> Array:
-    """`as_array(x)` as a read-only copy, so that nobody can change it from outside."""
+    """`as_array(x)` as a read-only copy, so that no caller can change it."""
     x = as_array(x, what)
     return frozen(namespace(x).asarray(x, copy=True))
 
@@ -359,9 +359,7 @@ class _Silence(threading.local):
 
 
 SILENCE = _Silence()
-"""For what overflows, or has no number, and is then refused in a sentence of ours by whoever looks
-at it.
-"""
+"""Silences NumPy where values may overflow or be NaN and the caller checks for that."""
 
 
 def total(x: Array) -> float:
@@ -404,7 +402,7 @@ def length(x: Array) -> float:
 
 
 def square(x: Array) -> float:
-    """|x|^2, which nobody warns of where it is infinite or no number: whoever asks looks."""
+    """|x|^2, without a warning if it is infinite or NaN: the caller checks."""
     # of NumPy's products `vdot` is the silent one
     return float(np.vdot(x, x)) if type(x) is np.ndarray else inner(x, x)
 

@@ -47,8 +47,8 @@ NEVER = int(np.iinfo(np.int64).max)
 """The round at whose end feedback comes that never does."""
 
 # What is too large for a number is infinite, and what has none is NaN, without NumPy's own words
-# about it: whoever uses such a value refuses it with a sentence. Within a round the loop has looked
-# at the point already.
+# about it: the code that uses such a value refuses it. Within a round the loop has checked
+# the point already.
 
 
 def _with_checked_point(method: Any) -> Any:
@@ -395,7 +395,7 @@ class Stream(Value):
         rounds = as_items(given, "What is unavailable in a stream", '[None, ["SEA > DEN"]]')
         if len(rounds) != len(self):
             raise WrongShape(
-                f"What is unavailable in a stream of {len(self)} rounds is said for each of them; "
+                f"What is unavailable in a stream of {len(self)} rounds needs one item per round; "
                 f"{len(rounds)} were given.",
                 setting="unavailable",
             )
@@ -477,7 +477,7 @@ class Stream(Value):
 
     @property
     def untold(self) -> int:
-        """How many rounds are decided and not told of by the end of the last."""
+        """How many rounds are decided and not observed by the end of the last."""
         if self.arrives is None:
             return 0
         seen = True if self.seen is None else self.seen
@@ -517,7 +517,7 @@ class Stream(Value):
             ) from None
         if mask.dtype != np.bool_ or mask.shape != (len(self),):
             raise WrongShape(
-                f"What is seen of a stream is said by True or False for each of its {len(self)} "
+                f"What is seen of a stream must be True or False for each of its {len(self)} "
                 f"rounds, not by {mask.dtype} of shape {mask.shape}."
             )
         return None if mask.all() else frozen(mask)

@@ -78,7 +78,7 @@ class Stored(ABC):
 class SavedRecord(tuple[Any, ...]):
     """A NamedTuple read back: its parts in order, and the names they were saved under.
 
-    Of which type it was is not in the file: whoever reads it knows (`conforming`).
+    The type is not in the file: the reader knows it (`conforming`).
     """
 
     _fields: tuple[str, ...]

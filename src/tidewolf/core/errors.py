@@ -19,7 +19,7 @@
     |-- NotSupported                    a combination that has no method here
     |-- SolverFailed                    an LP or QP solver gave up
     |-- MissingExtra (ImportError)      an optional dependency is not installed
-    |-- Interrupted                     a run that was told to stop; its folder goes on from there
+    |-- Interrupted                     a run that was stopped; its folder can be resumed
     |-- ClusterLost                     the scheduler of a cluster does not answer
     |-- CheckFailed (AssertionError)      a user's class fails a check of tidewolf.testing
     |-- UnknownSession (LookupError)    a name that no session has

@@ -101,7 +101,7 @@ class FirstOrder(NamedTuple):
     rounds: int
     loss_offset: float = 0.0
     """sum_t <grad f_t(x_t), x_t - x>, where rounds were played at x_t and not at the point x that
-    the learner stands at: it was overridden, or they are told of late
+    the learner stands at: it was overridden, or they are observed late
     """
     constraint_offset: float = 0.0
     """the same of the constraints, over the rounds with g_t(x_t) > 0"""
@@ -151,15 +151,13 @@ class Arrival(NamedTuple):
 
 
 SEES = {FullInformation: "whole functions", FirstOrder: "gradients", Bandit: "two numbers a round"}
-"""What a learner that needs such feedback sees, in words: whoever sees less is not to be judged by
-those who see more.
+"""What a learner that needs such feedback sees, in words: learners that see less are not compared
+with those that see more.
 """
 
 
 def who_sees_what(feedback: Iterable[tuple[str, str]]) -> str:
-    """Who sees something other than gradients, from pairs of a name and what it sees; empty where
-    nobody does.
-    """
+    """The learners that see other than gradients, from pairs of a name and what it sees."""
     usual, kinds = SEES[FirstOrder], dict[str, list[str]]()
     for name, sees in dict.fromkeys(feedback):
         kinds.setdefault(sees, []).append(name)
@@ -194,7 +192,7 @@ def played_at(feedback: FirstOrder, played: Array, x: Array) -> FirstOrder:
 
 
 def limits_of(feedback: FirstOrder) -> Limits:
-    """Each limit for itself; where nobody told them apart there is one."""
+    """Each constraint by itself; one if they were not given apart."""
     if feedback.limits is not None:
         return feedback.limits
     there = np.arange(int(feedback.violation > 0.0))

@@ -4,8 +4,8 @@
     series   ->  numbers, and names where its index has some
     {name: number}, a named series   ->  numbers in the order of the entries of a point
 
-Neither library is imported: a table is known by the module its class comes from, and whoever made
-it has imported that. A column of dates, a first column called time, date, datetime or timestamp,
+Neither library is imported: a table is known by the module its class comes from, and the caller
+has imported that. A column of dates, a first column called time, date, datetime or timestamp,
 and an index of dates are times, no numbers. Numbers stay where they are where the library keeps
 them as one array (pandas, of one dtype); a frame that keeps each column apart is gathered once.
 """
@@ -72,8 +72,8 @@ def is_frame(x: object) -> bool:
 
 
 def read_frame(x: Any, what: str) -> Frame:
-    """Numbers, names and times of a frame; one that is none of that is refused in a sentence that
-    begins with `what`.
+    """Numbers, names and times of a frame; anything else is refused with an error that begins
+    with `what`.
     """
     library, kind = _kind(type(x)) or ("", "")
     if kind == LAZY:
@@ -258,7 +258,7 @@ def _name(label: Hashable) -> str:
 
 
 def _is_numbered(labels: Any) -> bool:
-    """Whether labels of pandas are 0, 1, ..., which nobody gave; or dates, which name no entry."""
+    """Whether labels of pandas are the default 0, 1, ..., or dates, which name no entry."""
     if labels.dtype.kind in "iu":
         return bool((np.asarray(labels) == np.arange(len(labels))).all())
     return _is_date(labels.dtype)

@@ -78,7 +78,7 @@ class Kernel(Generic[R]):
         return self.is_interpreted
 
     def _interpret(self, args: tuple[Any, ...]) -> R:
-        """What machine code would answer, while nobody waits for it."""
+        """The result from Python, while the machine code is compiled."""
         CLOCK.begin()
         try:
             with np.errstate(all="ignore"):

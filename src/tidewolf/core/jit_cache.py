@@ -7,7 +7,7 @@ different types, cannot give one another the wrong code; writing goes through a 
 A damaged entry is compiled again. Of older sources of a kernel the last `OLD` entries stay.
 
 Folders, as numba has them: NUMBA_CACHE_DIR, then `__pycache__` beside the source, then the user's
-cache. Where none can be written kernels are compiled in memory, and one warning says so.
+cache. If none can be written, kernels are compiled in memory, with one warning.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class KernelCache:
             warn_once(f"{type(error).__name__}: {error}")
 
     def _forget(self, folder: Path) -> None:
-        """Old entries do not pile up; somebody else may be forgetting the same ones."""
+        """Delete old entries; another process may delete the same ones."""
         entries = folder.glob(f"{self.name}-*{SUFFIX}")
         old = [entry for entry in entries if not entry.name.startswith(self.prefix)]
         for entry in sorted(old, key=_written)[:-OLD]:
@@ -163,7 +163,7 @@ def folder_of(source: str) -> Path | None:
     candidates = [Path(config.CACHE_DIR) / "tidewolf"] if config.CACHE_DIR else []
     if os.path.isfile(source):
         candidates.append(Path(source).parent / "__pycache__")
-    with contextlib.suppress(RuntimeError):  # nobody's home
+    with contextlib.suppress(RuntimeError):  # no home folder
         users = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
         candidates.append(users / "tidewolf")
     for folder in candidates:
@@ -194,7 +194,7 @@ def warn_once(why: str) -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """All of it or nothing, whoever else writes the same."""
+    """Write all of it or nothing, even if another process writes the same."""
     half = path.with_suffix(f".{uuid.uuid4().hex[:16]}.tmp")
     try:
         half.write_bytes(hashlib.sha256(data).digest() + data)

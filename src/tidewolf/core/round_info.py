@@ -72,9 +72,7 @@ class _Fields(NamedTuple):
     forecast: FullInformation | None = None
     unavailable: tuple[int | str, ...] | None = None
     skipped: tuple[str, ...] | None = None
-    """members who missed the deadline of the round: not for whoever tells, and no part of what it
-    is known by
-    """
+    """experts that missed the deadline of the round; set by the session, no part of the identity"""
 
 
 @final

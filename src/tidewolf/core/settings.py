@@ -15,7 +15,7 @@ a constructor such as `FlowPolytope.from_edges`) is declared once, in its annota
 
 A field without a check is taken as it is, so that a dataclass of one's own needs nothing from here;
 where its type says what it takes (int, float, bool, str, an array), a file can set it all the same.
-A new kind of setting is a subclass of `Check`, beside whoever needs it.
+A new kind of setting is a subclass of `Check`, beside the class that needs it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ default, which hides the property.
 
 @dataclass(frozen=True)
 class Check(ABC):
-    """What a setting has to be, in a sentence for readers and as a test for values."""
+    """What a setting has to be: a text for readers and a test for values."""
 
     sentence: str = ""
     """what the setting means"""
@@ -239,7 +239,7 @@ class Setting(NamedTuple):
     declared: bool
     """whether the check was declared; otherwise the type alone says what a file may write"""
     default: Any
-    """`REQUIRED` where somebody must say"""
+    """`REQUIRED` if there is none"""
 
     @property
     def required(self) -> bool:

@@ -1,7 +1,7 @@
 """Rounds without a limit:  g_t(x) = -1  for every x.
 
-What a stream has where no constraints are given: every point keeps it with room to spare, its
-gradient is 0, and whoever asks for constraints needs no case of its own.
+What a stream has if no constraints are given: every point satisfies it, its gradient is 0, and no
+caller needs a special case.
 """
 
 from __future__ import annotations

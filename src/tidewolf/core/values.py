@@ -36,8 +36,8 @@ class Value:
     """
 
     kind_name: ClassVar[str] = ""
-    """what files call the class, where that is not its name: a class that is renamed says its old
-    name here, and one that is nobody's business the name of what it is a variant of
+    """what files call the class, where that is not its name: a class that is renamed has its old
+    name here, and a private variant the name of its public class
     """
 
     def __post_init__(self) -> None:

@@ -105,7 +105,7 @@ class Atoms(ABC):
         return row if row is not None and row < count else None
 
     def append(self, vertex: Vertex, count: int) -> Atoms:
-        """A table whose row `count` is `vertex`: this one when nobody has appended meanwhile, else
+        """A table whose row `count` is `vertex`: this one if no row was appended meanwhile, else
         a fork of its first `count` rows.
         """
         if type(vertex) is not self.kind:

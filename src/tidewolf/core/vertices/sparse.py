@@ -88,7 +88,7 @@ class SparseAtoms(Atoms):
     """Sparse vertices end to end: row i is entries starts[i] to starts[i + 1].
 
     Kernels append rows themselves (kernels/active_set.py), under its lock: `filled` counts all of
-    them, and those that nobody has asked for are made vertices when somebody does. So it is with
+    them, and vertices are made from them on first use. The same holds for
     keys, and with the products of rows that no kernel needed any of (kernels/corners.py).
     """
 
@@ -139,7 +139,7 @@ class SparseAtoms(Atoms):
             self.filled = self._multiplied = count
 
     def extended(self, count: int, indices: NDArray, values: float) -> SparseAtoms:
-        """A table whose rows from `count` on have one entry each: this one when nobody has appended
+        """A table whose rows from `count` on have one entry each: this one if no row was appended
         meanwhile, else a fork of its first `count` rows.
         """
         with self.lock:
