@@ -385,7 +385,7 @@ def test_a_session_goes_on_from_its_learners_states_only(wrong):
     with pytest.raises(
         WrongType,
         match=(
-            r"A session of LyapunovDescent goes on from a state of it, not from a (str|State|int)\."
+            r"A session of LyapunovDescent resumes from a state of it, not from a (str|State|int)\."
         ),
     ):
         tw.Session(SINGLE[0], wrong)

@@ -1,5 +1,5 @@
-"""A session in an SQLite file: every observation, and now and then the state, so that a killed
-process goes on bit for bit.
+"""Keep a session in an SQLite file: every observation, and from time to time the state, so that a
+killed process resumes bit for bit.
 
     link_0 = sha256(settings)       link_k = sha256(link_{k-1} | observation k)
         seal = sha256(link_m | the state after observation m)
@@ -12,7 +12,7 @@ after it, at most `snapshot_every` observations. What is observed is what comes 
 so that again gives the same bits.
 
 What is known before a round is committed before `play` answers with the decision that knows it,
-and stays with the observation: a process killed between the two goes on with the same decision.
+and stays with the observation: a process killed between the two resumes with the same decision.
 
 The links find accidents and careless edits, not a forger. What a learner needs of a round is kept
 and no more: sums for first-order learners, values for bandits, the functions themselves, as kinds

@@ -16,8 +16,8 @@ from tidewolf.storage.session_store import SessionStore
 def backend(
     where: str | os.PathLike[str] | SessionStore, name: str, *, read_only: bool = False
 ) -> Backend:
-    """The home of the session of this name; in a database of many it is made, where there is none
-    and nobody else describes it.
+    """The home of the session of this name; in a database of many it is made if there is none
+    and no other description of it.
     """
     if isinstance(where, SessionStore):
         name = as_text(name, "The name of a session")

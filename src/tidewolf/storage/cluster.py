@@ -119,7 +119,7 @@ class Cluster:
 
     @contextmanager
     def reading(self) -> Iterator[Database]:
-        """As it was at one moment, whoever writes."""
+        """A consistent snapshot, also while another process writes."""
         try:
             with self._opener.snapshot():
                 yield self._opener

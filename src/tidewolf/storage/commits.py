@@ -12,7 +12,7 @@ A group is waited for as long as it pays: until as many items have come as were 
 the time that groups took to write lately. N callers who come again once they are answered, c apart,
 and a sync of S give N/(S + N c) items a second where all are waited for, and N/2 a sync where half
 of them come while the others are written; so all are waited for while N c is of the order of S, and
-where a sync takes next to no time nobody waits for one. A single caller never waits for others.
+if a sync takes next to no time, no caller waits for one. A single caller never waits for others.
 With `within` 0 every item has a sync of its own.
 """
 
@@ -50,13 +50,13 @@ class Commits:
     Parameters
     ----------
     db : Database
-        A connection that nobody else uses.
+        A connection that nothing else uses.
     within : float
         How long the first of a group may be waited with. Unit: seconds.
     where : str
         What sentences call the database.
     look : callable, optional
-        Asked before every group, and now and then: whether somebody else wrote.
+        Called before every group, and from time to time: checks whether another process wrote.
     """
 
     def __init__(

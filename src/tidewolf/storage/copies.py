@@ -3,10 +3,10 @@
     backup    one reading transaction: every session as its last commit left it, at one moment
     restore   one writing transaction: all of the sessions, or none
 
-A copy is a file of SQLite with the tables of a folder (shelf_schema.py), nobody holding anything,
-and the part of the audit that speaks of its sessions. A session that is restored has an epoch that
-it never had: whoever served it finds that it lost it, and opens what was restored. The audit of
-what it is restored into is added to, never replaced; one that is empty gets that of the copy.
+A copy is a file of SQLite with the tables of a folder (session_store_schema.py), in which no
+process holds a session, and the part of the audit about its sessions. A session that is restored
+has an epoch that it never had: the server that served it finds that it lost it, and opens what was
+restored. The audit of the target is extended, never replaced; if empty, it gets that of the copy.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def backup(
     names: Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> int:
-    """Copy sessions to a file, whoever serves them.
+    """Copy sessions to a file, also while a server serves them.
 
     Parameters
     ----------

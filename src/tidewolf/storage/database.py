@@ -18,7 +18,7 @@ from tidewolf.core.errors import CheckpointError
 
 
 class FateUnknown(CheckpointError):
-    """A commit of which nobody knows whether it was kept."""
+    """A commit that may or may not have been kept."""
 
 
 class Rows(Protocol):
@@ -89,7 +89,7 @@ class Database(Protocol):
         ...
 
     def changes(self) -> int | None:
-        """A number that is another one after somebody else wrote; None where that is not known."""
+        """A number that changes when another process writes; None if that is unknown."""
         ...
 
     def close(self) -> None:

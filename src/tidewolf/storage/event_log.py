@@ -68,7 +68,7 @@ class Step(NamedTuple):
     before: Any
     """the state right before it"""
     events: tuple[Event, ...]
-    """what it is, after what was told of the round"""
+    """what it is, after the side information of the round"""
 
 
 @final
@@ -150,7 +150,7 @@ class EventLog(Generic[S]):
 
     def _observation(self, row: Row, feedback: Feedback) -> Observe:
         if feedback.rounds != row.rounds:
-            raise ValueError(f"{row.rounds} rounds are told of {feedback.rounds}")
+            raise ValueError(f"{row.rounds} rounds have feedback of {feedback.rounds}")
         how = self._how(row)
         return Observe(Arrival(row.round - 1, feedback, how.point, how.instead), not how.unsettled)
 
@@ -227,7 +227,7 @@ class EventLog(Generic[S]):
 
     def _replay_info(self, place: Place, number: int, info: bytes) -> Place:
         if number != _next(place):
-            raise ValueError(f"round {number} was told of out of order")
+            raise ValueError(f"round {number} has side information out of order")
         return self._with_info(place, info)
 
     def with_pending_info(self, place: Place, pending: Iterable[Pending]) -> Place:

@@ -66,7 +66,7 @@ class Folder:
         db.execute("UPDATE head SET epoch = epoch + 1 WHERE session = ?", (number,))
 
     def require_held(self, db: Database, number: int, holder: str) -> None:
-        """Nobody else writes to the file."""
+        """No other process writes to the file."""
 
     def lease(self) -> int:
         """What is held stays held."""
@@ -128,7 +128,7 @@ def opened(path: Path, *, create: bool = False) -> SQLite:
                 make(db)
         require_format(db, str(path))
         db.execute("BEGIN IMMEDIATE")
-        db.execute("UPDATE store SET value = value")  # a file that cannot be written says so now
+        db.execute("UPDATE store SET value = value")  # fails now if the file cannot be written
         db.execute("ROLLBACK")
     except BaseException:
         db.close()

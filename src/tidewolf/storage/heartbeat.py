@@ -7,7 +7,7 @@ A server holds an advisory lock on a number of its name,
 for as long as its connection lives, so that a killed one is gone at once, one whose machine went
 dark after KEEPALIVE seconds, and a live one never. It asks each second whether it still has the
 lock, and believes it for FRESH < KEEPALIVE seconds: it stops answering before another can begin.
-Whoever had to take its lock again has a new lease, and may have lost sessions meanwhile.
+A server that took its lock again has a new lease, and may have lost sessions meanwhile.
 
 A session goes to one server at a time, and its epoch is one higher each time. Every commit carries
 the epoch of its writer and fails where it is no longer that of the session: clocks decide who may

@@ -284,7 +284,7 @@ class Journal(Generic[S]):
         """
         if not isinstance(state, learner.state_type):
             raise WrongType(
-                f"A session of {type(learner).__name__} goes on from a state of it, not from a "
+                f"A session of {type(learner).__name__} resumes from a state of it, not from a "
                 f"{type(state).__name__}."
             )
         with self._mutex:
@@ -403,7 +403,7 @@ class Journal(Generic[S]):
             place = self._event_log.begin(state, head.snapshot, content.link, rounds)
             for step in self._event_log.again(place, rows, rounds):
                 place = step.place
-        with self._reading("is told"):
+        with self._reading("knows"):
             self._place = self._event_log.with_pending_info(place, pending)
         self._head, self._epoch = head, self._backend.epoch_after(head)
         self.numbered = self._backend.tables.has_contents

@@ -13,7 +13,7 @@ from tidewolf.storage.database import SQLite
 
 
 def locked(path: Path, in_use: str) -> SQLite:
-    """Hold the lock of this path until it is closed; `in_use` is said where another does."""
+    """Hold the lock of this path until it is closed; `in_use` is the error if it is held."""
     lock = SQLite(path, "rwc", timeout=0.0)
     try:
         for statement in (

@@ -57,7 +57,7 @@ def decode_played(data: bytes | None, K: HasLMO) -> How:
     if "after" in given and (type(given["after"]) is not int or given["after"] < 0):
         raise ValueError("it was decided after no observation that there is")
     if given.get("unsettled", True) is not True:
-        raise ValueError("whether the coming round was settled is told by nothing but True")
+        raise ValueError("unsettled may only be True")
     if "point" in given:
         if not is_member(K, given["point"]):
             raise ValueError("what was played is no member of the set")

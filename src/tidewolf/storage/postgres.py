@@ -2,7 +2,7 @@
 
 What left `transaction()` without an error is on the disk of the database, and of its synchronous
 replicas where it has any (synchronous_commit = on). A connection that is lost is made again at the
-next use, never inside a transaction: what was under way is undone, and its error says so. One that
+next use, never inside a transaction: what was under way is undone, with an error. One that
 is lost at COMMIT leaves open whether it was kept. The error says that too, and what is there is
 seen when the session is opened again: that waits, at the row of the session's head, until the lost
 transaction is over.
@@ -36,7 +36,7 @@ _CONNECTION = {
     "tcp_user_timeout": 15_000,
     "target_session_attrs": "read-write",
 }
-"""What libpq is told, unless the address says otherwise."""
+"""Settings for libpq, unless the address overrides them."""
 _SETTINGS = {
     "application_name": "tidewolf",
     "default_transaction_isolation": "read committed",
@@ -48,7 +48,7 @@ _SETTINGS = {
     "tcp_keepalives_interval": str(_INTERVAL),
     "tcp_keepalives_count": str(_PROBES),
 }
-"""What PostgreSQL is told, whatever the address says."""
+"""Settings for PostgreSQL, which the address cannot override."""
 # a limit on COMMIT would cut short its wait for replicas, and PostgreSQL would call that success
 _COMMIT = "SET LOCAL statement_timeout = 0; COMMIT"
 

@@ -60,7 +60,7 @@ class SessionInfo(NamedTuple):
     rounds : int
         How many were observed.
     holder : str
-        The server that holds it; "" where nobody does.
+        The server that holds it; "" for none.
     """
 
     name: str
@@ -112,7 +112,7 @@ class Backing(Protocol):
 
     @property
     def writer(self) -> Database:
-        """For the thread that writes, and nobody else."""
+        """For the thread that writes, and no other."""
         ...
 
     @property
@@ -131,7 +131,7 @@ class Backing(Protocol):
         ...
 
     def reading(self) -> AbstractContextManager[Database]:
-        """As it was at one moment, whoever writes."""
+        """A consistent snapshot, also while another process writes."""
         ...
 
     def require_there(self) -> None:
@@ -309,13 +309,13 @@ class SessionStore:
         return self._queue(name, write)
 
     def _number(self, name: str) -> int:
-        """Its number, for whoever has it open."""
+        """Its number, if this process has it open."""
         if name not in self._numbers:
             self._numbers[name] = self._number_now(name)
         return self._numbers[name]
 
     def _number_now(self, name: str) -> int:
-        """Its number, for whoever looks: it may have been deleted, and made anew."""
+        """Its number in the database: it may have been deleted, and created again."""
         sql = "SELECT number FROM sessions WHERE name = ?"
         row = self._backing.reader.execute(sql, (name,)).fetchone()
         if row is None:
@@ -347,8 +347,8 @@ class SessionStore:
             handle.lose(f"The session {name} was let go of: open it again.")
 
     def holds(self, name: str) -> bool:
-        """Whether what is open of a session still goes on: nothing of it failed, and nobody took
-        it.
+        """Whether this process still holds the session: nothing of it failed, and no other
+        process took it.
         """
         handle = self._handles.get(name)
         return handle is not None and handle.is_written
@@ -476,7 +476,7 @@ class SessionStore:
         return future
 
     def _look(self) -> None:
-        """Let go of sessions that somebody else wrote to, such as one who restores a copy."""
+        """Release sessions that another process wrote to, such as `restore`."""
         self._backing.require_there()
         changes = self._backing.writer.changes()
         if changes is None or changes == self._changes:
@@ -612,7 +612,7 @@ class SessionHandle:
 
 @final
 class ReadHandle:
-    """A session of many as it is on disk, to be looked at, whoever holds it: a home."""
+    """Read a session of many as it is on disk, also while another process holds it."""
 
     errors: tuple[type[Exception], ...] = ()
     is_written = False

@@ -73,8 +73,8 @@ def make(db: Database) -> None:
 
 
 def next_number(db: Database, table: str) -> int:
-    """A number for a new row, within a transaction: no row of the table ever had it, and whoever
-    else asks for one, in whatever server, waits until the transaction is over.
+    """A number for a new row, within a transaction: no row of the table ever had it, and other
+    servers that ask for one wait until the transaction is over.
     """
     db.execute(
         "INSERT INTO store VALUES ('numbers', '0') ON CONFLICT (name) DO UPDATE SET value = "

@@ -22,7 +22,7 @@ with the number `after` of the last observation when it was decided, so that wha
 done again in the same order; its `info` is then under a seal without a link. `played` says how a
 round was met that was not simply the next one: after which observation it was decided, and what was
 played in place of the decision. A round that is waited for no more is an observation of 0 rounds.
-Tables of other names are nobody's business here.
+Tables of other names are ignored.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Tables:
         return Head(*self._found(f"SELECT {_HEAD} FROM head WHERE {self._mine}").fetchone())
 
     def held_head(self) -> Head:
-        """The same, and nobody else writes it until the transaction ends."""
+        """The same, locked against other writers until the transaction ends."""
         sql = f"SELECT {_HEAD} FROM head WHERE {self._mine}{self.db.locking}"
         return Head(*self._found(sql).fetchone())
 
