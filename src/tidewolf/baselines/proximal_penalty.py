@@ -154,7 +154,7 @@ class ProximalPenalty(ProjectsExactly[State], Restarting[State]):
         return state._replace(x=x, slopes=slopes, last=last, tally=tally)
 
     def renew(self, state: State) -> State:
-        """Nothing starts afresh: x goes on from where it is."""
+        """Nothing restarts: x continues from its current value."""
         return state
 
     def _require(self, feedback: object) -> None:

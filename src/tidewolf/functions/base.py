@@ -226,7 +226,7 @@ def products(A: Array, x: Array) -> Array:
 
 def lane_products(A: Array, x: Array) -> Array:
     """<a_i, x> for the rows of one round: NumPy's doubles in the order of `dot` of
-    kernels/active_set.py, so that a round told of in Python has the bits of one in a kernel.
+    kernels/active_set.py, so that a round in Python has the bits of one in a kernel.
     """
     if not (type(A) is type(x) is np.ndarray and A.dtype == x.dtype == np.float64):
         return A @ x

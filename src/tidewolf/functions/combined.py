@@ -1,7 +1,7 @@
 """Functions made of others, round by round: what sums and maxima share.
 
-The parts have equal lengths and take points of one shape. What exact solvers may be told of the
-whole depends on the parts, and `isinstance` says it: the class of such a batch is chosen,
+The parts have equal lengths and take points of one shape. What exact solvers may use of the
+whole depends on the parts, and `isinstance` shows it: the class of such a batch is chosen,
 capability by capability, with what it is made of.
 """
 

@@ -9,7 +9,7 @@ fullest link; among several the first.
 Rounds, links and paths never stand in one table: with M(x)[l, k] the load that a unit of demand of
 pair k puts on link l, stored as sparsely as the incidence, the loads of all rounds are
 demands M(x)', and a weighted sum of subgradients takes the demands added up by the link they fill
-most. Half-spaces are made of the rounds, or for the rows, that somebody asks for.
+most. Half-spaces are made on demand, for the rounds or rows that are used.
 """
 
 from __future__ import annotations

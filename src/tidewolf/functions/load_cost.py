@@ -3,8 +3,8 @@
     f_t(x) = sum_l costs[t, l] sum_p incidence[l, p] demands[t, pairs[p]] x_p
 
 with x_p the share of the demand of pair pairs[p] that takes path p: linear, with the coefficients
-demands[t, pairs[p]] sum_l incidence[l, p] costs[t, l]. These are made for the rounds that somebody
-asks for: a table of rounds by paths would be many times what is given.
+demands[t, pairs[p]] sum_l incidence[l, p] costs[t, l]. These are made on demand, for the rounds
+that are used: a table of rounds by paths would be many times what is given.
 """
 
 from __future__ import annotations

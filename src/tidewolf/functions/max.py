@@ -1,7 +1,7 @@
 """Maxima of functions, round by round:  f_t(x) = max_i f_ti(x).
 
 A subgradient is that of the largest part; among several the first. As a constraint: every part
-keeps its limit, and each limit of each part is told apart in `pieces`.
+is at most 0, and `pieces` has each constraint of each part.
 """
 
 from __future__ import annotations

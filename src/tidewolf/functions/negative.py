@@ -3,8 +3,8 @@
     c_ti < 0  and  min_{x in K} x_i >= 0      =>      g_t(x) >= x_i - c_ti > 0  for every x in K
 
 Such a number is a slip of a table (a missing value written as -1, a subtraction too many) far more
-often than it is meant: it is played as it stands, and a warning names it. Where points of the set
-may be negative themselves, as in a box around 0, nothing is said.
+often than it is meant: it is played as it stands, and a warning names it. If points of the set
+may be negative themselves, as in a box around 0, there is no warning.
 """
 
 from __future__ import annotations

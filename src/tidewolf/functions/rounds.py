@@ -102,7 +102,7 @@ def _named(item: Mapping[Any, Any], t: int, points: _Points) -> Stream:
 
 
 def _one(key: str, value: Any, t: int, points: _Points) -> Any:
-    """What is said of one round, as a stream of one round says it."""
+    """The side information of one round, as a stream of one round has it."""
     if key == "advice" and isinstance(value, Mapping):
         what = f"Advice of round {t}"
         rows = {name: points.row(point, what, gaps=True) for name, point in value.items()}

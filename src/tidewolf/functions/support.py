@@ -81,9 +81,7 @@ class _Trial:
         self._known: list[tuple[Array, tuple[float, Array]]] = []
 
     def compare(self, one: Member, other: Member) -> None:
-        """Both ways; a member at which the function has no value, in whatever way it says so, tells
-        nothing.
-        """
+        """Both ways; a point at which the function has no value is skipped."""
         with np.errstate(all="ignore"):
             try:
                 for x, y in ((one, other), (other, one)):

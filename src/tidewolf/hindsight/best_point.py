@@ -98,8 +98,8 @@ class HalfSpaces(NamedTuple):
 
 
 class LimitRows:
-    """The rows A v of limits, at size 1 in all; whoever asks with the same rows again finds the
-    same arrays, by which a model sees that nothing changed.
+    """The rows A v of limits, at size 1 in all; the same rows again give the same arrays, by
+    which a model sees that nothing changed.
     """
 
     def __init__(self, A: Any, shift: Floats, size: float) -> None:

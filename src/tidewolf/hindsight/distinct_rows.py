@@ -28,7 +28,7 @@ class DistinctRows(NamedTuple):
     low: Floats
     high: Floats
     below: Int64s
-    """the row that says so, -1 for none"""
+    """the row that gives this bound, -1 for none"""
     above: Int64s
     size: Floats
     """what multipliers are divided by to be those of the rows as given"""

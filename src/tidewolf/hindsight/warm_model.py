@@ -4,8 +4,8 @@
 
 HiGHS through highspy keeps the program; costs, bounds, and A where it is another one, are changed
 in it, and it starts from the basis it is given. The answer depends on the question and that basis
-alone: what the solver remembers is cleared first, so that whoever keeps the basis in a state goes
-on with the same bits in another process. Where highspy is not installed SciPy's HiGHS starts
+alone: what the solver remembers is cleared first, so that a state that holds the basis continues
+with the same bits in another process. If highspy is not installed SciPy's HiGHS starts
 afresh each time, and there is no basis.
 """
 
@@ -97,7 +97,7 @@ class Solved(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """A v <= b; A a matrix, plain or compressed by rows, which nobody changes."""
+    """A v <= b; A a matrix, plain or compressed by rows, which must not change."""
 
     A: Any
     b: Floats

@@ -100,7 +100,7 @@ def named(name: str) -> Builder:
     Raises
     ------
     InvalidInput
-        Where there is no such problem; the nearest name is told.
+        If there is no such problem; the error has the nearest name.
 
     Examples
     --------

@@ -17,7 +17,7 @@ gradient scaled to length 1:
     deadlock       f_t = <-e + n_t, x>       g_t = <+-e, x - s_+->
         the same, turning every round, for one phase; then
                    f_t = <e + n_t, x>        g_t = <e, x - s_->
-                       easy for ever, for whoever has not become too careful to move
+                       easy from then on, for a learner that still moves
 
 s, on the way from the center to the vertex with the least <e, x>, keeps every constraint of the
 first four. In the others, s_+ = s and s_- lies towards the opposite vertex: limits ask for <e,

@@ -227,7 +227,7 @@ class ConvexSet(Value, ABC):
     @property
     def factors(self) -> Factors | None:
         """The sets that this one is a product of, by their places among the flattened entries; None
-        where it is no product, or nobody knows.
+        if it is no product, or that is unknown.
         """
         return None
 
@@ -472,7 +472,7 @@ class Compiled(ABC):
     @property
     @abstractmethod
     def kernel_data(self) -> NDArray:
-        """What the kernel is told of the set, in one array."""
+        """The data of the set for its kernel, in one array."""
 
     @property
     @abstractmethod
@@ -502,7 +502,7 @@ class CompiledGeometry(Compiled):
     @property
     @abstractmethod
     def geometry(self) -> tuple[Floats, Int32s] | None:
-        """What these two are told of the set, `floats` and `ints`; None where they cannot be."""
+        """The data of the set for these two, `floats` and `ints`; None if they do not apply."""
 
     @property
     def corner(self) -> float | None:

@@ -7,7 +7,7 @@ links worth keeping, paths.
         a flow on any other link goes round in circles or nowhere
 
 Links are pairs (tail, head) of anything hashable, parallel ones are links of their own; what is
-kept is told by its place in the list. A cable that carries both ways is two links.
+kept is given by its index in the list. An undirected link is two links.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What a polytope is told with: rows, right-hand sides and bounds, brought to length 1, and refused
-where they leave nothing, or no end.
+"""The half-spaces of a polytope: rows, right-hand sides and bounds, scaled to length 1, and refused
+if the polytope would be empty or unbounded.
 
     G x <= h,  E x = f,        bounds among the inequalities
 

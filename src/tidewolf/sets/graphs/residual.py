@@ -81,7 +81,7 @@ def cut_capacity(net: FlowNetwork, members: Bools) -> float:
 
 
 def cut_sentence(net: FlowNetwork, members: Bools) -> str:
-    """A cut that is too small in a sentence, from the side with fewer nodes."""
+    """Describe a cut that is too small, from the side with fewer nodes."""
     needed, most = float(net.supply[members].sum()), cut_capacity(net, members)
     behind = bool(members.sum() > len(members) / 2)
     names = first_names(

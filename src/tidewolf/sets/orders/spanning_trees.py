@@ -32,8 +32,8 @@ to its two ends so that s gets nothing and others at most 1 (Hakimi 1965; Cunnin
 s after the other, what a node has too much is pushed on along shortest ways. What cannot be placed
 is the largest violation. That is dear: seconds for 1,000 nodes.
 
-Two kinds of members are told cheaply. A tree is told by its edges. Of the center it is known what
-its edges hand to their ends: in a random tree, all of it directed to the root s, node u leaves by
+Two kinds of members are cheap to recognise. A tree is given by its edges. Of the center it is known
+what its edges hand to their ends: in a random tree, all directed to the root s, node u leaves by
 the edge e to v with probability
 
     H_uu - H_uv - H_us + H_vs,      H the inverse of the Laplacian without one node, 0 there

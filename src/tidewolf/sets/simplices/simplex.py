@@ -2,7 +2,7 @@
 
     { x >= 0, sum x = total }        at_most:  { x >= 0, sum x <= total }
 
-Oracle: the cheapest coordinate gets everything (`at_most`: or nobody gets anything). Center
+Oracle: the cheapest coordinate gets everything (`at_most`: or none gets anything). Center
 c = total/n (at_most: total/(n+1)) everywhere. The farthest members are the vertices total e_i:
 radius^2 = total^2 - 2 total c_i + n c_i^2. Facets: x_i = 0, at distance
 c_i / ||P e_i|| = c_i / sqrt(1 - 1/n) from c within the hull; with at_most the hull is everything,

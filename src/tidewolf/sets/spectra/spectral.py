@@ -4,7 +4,7 @@ taken.
 Up to `dense` rows a dense eigensolver answers, exactly. Beyond, Lanczos (lanczos.py) starts from
 the caller's last eigenvector with a random part that depends on `seed` and on how many calls there
 were, until the gap is within `tolerance` of the largest eigenvalue in size as seen, and one of
-three things says so:
+three tests confirms it:
 
     failure < 1    the measure of the start: wrong with a chance of at most `failure` in each call,
                    for directions chosen without looking at the numbers of `seed`. Of the order of
