@@ -167,7 +167,7 @@ def test_front_doors_show_no_foreign_exception(every_door, share) -> None:
         (
             lambda: learners.LyapunovDescent(sets.Simplex(2)).act(None),
             WrongType,
-            "goes on from a state of its own",
+            "continues from a state of its own",
         ),
         (
             lambda: learners.LyapunovDescent(sets.Scaled(sets.Simplex(2), 1e200)),

@@ -415,7 +415,7 @@ def test_a_learner_of_ones_own_need_not_speak_of_what_is_known():
         with pytest.raises(WrongType, match="is a Known"):
             learner.act(state, bad)
     for ask in (learner.with_info, learner.act):
-        with pytest.raises(WrongType, match="goes on from a state of its own"):
+        with pytest.raises(WrongType, match="continues from a state of its own"):
             ask((), known)
 
 

@@ -388,7 +388,7 @@ def test_what_cannot_go_on_is_refused_in_a_sentence_and_changes_nothing():
     session.observe(costs=[1.0] * 15)
     state, learner = session.state, session.learner
     for other, error, words in (
-        (tw.LyapunovDescent(K), WrongType, "LyapunovDescent goes on from the state of a"),
+        (tw.LyapunovDescent(K), WrongType, "LyapunovDescent continues from the state of a"),
         (tw.PrimalDual(K, horizon=9), NotSupported, "Ensemble and LyapunovDescent can"),
         (tw.Ensemble(Simplex(4)), InvalidInput, "nothing says which entries are the same"),
         ("Ensemble", WrongType, "A session goes on as a learner such as"),
@@ -397,7 +397,7 @@ def test_what_cannot_go_on_is_refused_in_a_sentence_and_changes_nothing():
             session.migrate(other)
         assert session.state is state
         assert session.learner is learner
-    with pytest.raises(WrongType, match="goes on from a state of its own"):
+    with pytest.raises(WrongType, match="continues from a state of its own"):
         tw.Ensemble(K).migrated(tw.LyapunovDescent(K).start(), tw.Ensemble(K))
     assert session.notes == ()
 

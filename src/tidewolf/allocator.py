@@ -80,7 +80,7 @@ class OnlineAllocator(_Estimator):
     """Weights of a portfolio, decided row after row: an estimator of scikit-learn that fits
     skfolio's pipelines.
 
-    `fit` starts over, `partial_fit` goes on; both decide before each row is shown, so
+    `fit` starts over, `partial_fit` continues; both decide before each row is shown, so
     `weights_history_` is what would have been held, and `weights_` is for the coming row. Settings
     are read by `fit`, or by the first `partial_fit`.
 

@@ -36,7 +36,7 @@ class Heard(NamedTuple):
     """by the name of their first member: what their error says, None where they were late"""
 
     def again(self) -> AbstractContextManager[None]:
-        """Within it the same is said again, in the same order."""
+        """Within it the same answers are given again, in the same order."""
         left = iter(self.answers)
         return asking(lambda name, adviser, args: next(left))
 

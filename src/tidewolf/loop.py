@@ -3,8 +3,8 @@
     state = informed(state, known);  x = act(state);  reveal what the learner reads of the next
         rounds at x;  state = update(state, seen);  yield
 
-What the stream knows before a round (`Stream.info`) is said before anything of it is shown, and
-the point is taken before, too.
+What the stream knows before a round (`Stream.info`) is given to the learner before the feedback,
+and the point is taken before the feedback, too.
 
 Clocks, progress, history and files are consumers of this iterator. x is constant until an update is
 due, so the rounds up to `rounds_left` are evaluated together. A learner that needs Bandit feedback
@@ -12,17 +12,17 @@ explores: it plays a point of its own in each round, all of them known until an 
 sees the two values there.
 
 Rounds that the stream marks as unseen are played at the point that stands, evaluated, and not
-handed over: the learner's clock stands still, as if nobody had called `observe`. What is known
+handed over: the learner's clock stands still, as without a call of `observe`. What is known
 before the next round takes the place of what was known before them.
 
 Where feedback comes late (`Stream.arrives`), or other points were played than the learner decided
 (`Stream.played`), rounds are played one at a time:
 
-    x = act(state);  state = decided(state), where round t is told of later;  at the end of round t
+    x = act(state);  state = decided(state), if round t is observed later;  at the end of round t
         state = arrived(state, all that arrives then)
 
 and rounds that never arrive are forgotten at once. Pending rounds are in the learner's state, their
-functions in the stream: whoever goes on from such a state gives the whole stream, and `first`.
+functions in the stream: to continue from such a state, give the whole stream, and `first`.
 
 Rounds that come one by one, from a feed that may never end, are streams of one round each, played
 by the same loop one after another: nothing of them is kept but the learner's state.
@@ -135,7 +135,7 @@ def play(
         )
     if state is not None and not isinstance(state, learner.state_type):
         raise WrongType(
-            f"{type(learner).__name__} goes on from a state of its own, not from a "
+            f"{type(learner).__name__} continues from a state of its own, not from a "
             f"{type(state).__name__}."
         )
     if not isinstance(stream, Stream):
@@ -216,7 +216,7 @@ def _rounds(
 ) -> Iterator[Played]:
     t, rounds = first, len(stream)
     listens = type(learner).with_info is not Learner.with_info
-    listens = listens or stream.unavailable is not None  # which nobody may ignore
+    listens = listens or stream.unavailable is not None  # which no learner may ignore
     compiled, arrays = compiled_rounds(learner, stream), None
     while t < rounds:
         if compiled is not None and learner.compiled.takes(state):
@@ -284,7 +284,7 @@ def _late_rounds(
 ) -> Iterator[Played]:
     calendar = _Calendar(stream, next_round(state), first)
     listens = type(learner).with_info is not Learner.with_info
-    listens = listens or stream.unavailable is not None  # which nobody may ignore
+    listens = listens or stream.unavailable is not None  # which no learner may ignore
     for t in range(first, len(stream)):
         told = stream.seen is None or bool(stream.seen[t])
         if listens:
@@ -365,7 +365,7 @@ def _override(learner: Learner[Any], stream: Stream, t: int) -> Array | None:
 def _arrival(
     learner: Learner[Any], stream: Stream, t: int, number: int, decision: Array
 ) -> Arrival:
-    """What the learner is told of round t, which it decided so."""
+    """The feedback of round t, which was decided so."""
     losses, constraints = (
         batch.view(slice(t, t + 1)) for batch in (stream.losses, stream.constraints)
     )
@@ -387,7 +387,7 @@ def _looked(
     told: bool,
     per_constraint: bool,
 ) -> tuple[tuple[Array, Array], Feedback | None]:
-    """The values of these rounds, and what the learner is told of them."""
+    """The values of these rounds, and their feedback."""
     values = _values(losses, x, needs is Bandit), _values(constraints, x, needs is Bandit)
     if not told:
         return values, None

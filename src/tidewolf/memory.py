@@ -1,6 +1,6 @@
 """What a session in memory remembers beside the state that its learner has now.
 
-- what was known before the rounds that are decided and not told of, by its identity;
+- what was known before the rounds that are decided and not observed, by its identity;
 - the contents of the last `REMEMBERED` rounds that were observed, by theirs, once rounds are given
   by number: who observes a round again is answered as before, or refused;
 - the states of the last `BACK` rounds, to go back to. States share what they have in common, such

@@ -223,8 +223,8 @@ class BanditPrimalDual(WithConstants[State], Explorer[State]):
         start: Array | None = None,
         seed: int = 0,
     ) -> BanditPrimalDual:
-        """The paper's constants to the letter; warns where the horizon is too short for them to do
-        or to promise anything.
+        """The paper's constants; warns if the horizon is too short for them to move the point or
+        to guarantee anything.
         """
         learner = BanditPrimalDual(
             K,

@@ -1,11 +1,11 @@
-"""An Ensemble that goes on as another one: over a set that changed, or with other settings.
+"""Migrate the state of an Ensemble to another one: over a changed set, or with other settings.
 
-By name: a descent goes on from that of its step scale, with its y and its steps
+By name: a descent continues that of its step scale, with its y and its steps
 (methods/migration.py); cells from those of the same number, or from the mean of all where there are
 more or fewer; an adviser from itself. A descent or cell that is new starts at the mean of the
 others by trust, with a step of the size that its scale would have had by now. Totals and rate of
-the mixer go on, so that those who stay keep their weights among each other; everybody who is new
-has the part of one among all. What members came to (guards, losses, weights) goes on, in units of
+the mixer go on, so that experts that stay keep their relative weights; each new expert gets an
+equal share. The sums of experts (guards, losses, weights) are kept, in units of
 the loss.
 
 The round that stands keeps its decision where it can: proposals are carried over, none is asked for
@@ -31,7 +31,7 @@ from tidewolf.methods.steps.hedge import Mixer, log_experts
 
 
 class Origin(NamedTuple):
-    """Which points of the old learner a descent goes on from."""
+    """The points of the old learner that a descent continues from."""
 
     part: Floats
     """their weights, 1 in all"""
@@ -42,7 +42,7 @@ class Origin(NamedTuple):
 
 
 def migrated(new: Ensemble, state: State, old: Ensemble) -> State:
-    """The state of `new` that goes on from `state` of `old`."""
+    """The state of `new` that continues `state` of `old`."""
     move, experts = Move(old.K, new.K), _Names(old.names, new.names)
     origins = _origins(new, state, old)
     budget = max(0, math.floor(state.oracle_budget + 1e-9))

@@ -1,4 +1,4 @@
-"""Ensemble: one ledger, many members; tidewolf's flagship.
+"""Ensemble: mix many experts that share one dual state; the default learner.
 
 Before round t members i = 1..m propose z_i in K; x = sum_i p_i z_i is played. One ledger of
 Lyapunov weights (methods/steps/lyapunov.py) on the *played* violation makes one gradient there,
@@ -151,9 +151,7 @@ class Descent(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """What is settled for a round that is not told of yet: the coming one, or one that is
-    pending.
-    """
+    """What is committed for a round without feedback: the next one, or one that is pending."""
 
     round: int
     """of the coming one, where nothing is settled yet, another"""
@@ -188,13 +186,13 @@ class State(NamedTuple):
     calls: int = 0
     solves: int = 0
     vertices: int = 0
-    """rows of the pool's table that advisers were told of"""
+    """rows of the pool's table that advisers have got"""
     vertices_of_waiting: int = 0
     """the same for those who wait for what is known"""
     distance: float = 0.0
     """|x - y| of the descent with the longest steps"""
     pending: tuple[Committed, ...] = ()
-    """rounds that were decided and are not told of yet, oldest first"""
+    """rounds that were decided and not observed yet, oldest first"""
     lost: int = 0
     overrides: Overrides = Overrides()
     last: Array | None = None
@@ -347,10 +345,10 @@ class Ensemble(Learner[State]):
         x = pool.x(0)
         groups = len(self.step_scales) + (self.context is not None)
         absent: tuple[Array | None, ...] = (None,) * experts
-        nobody, nowhere = frozen(np.zeros(experts)), frozen(np.zeros(cells))
+        weights, shares = frozen(np.zeros(experts)), frozen(np.zeros(cells))
         return State(
             t=0,
-            upcoming=Committed(1, x, x, nobody, nowhere, absent),
+            upcoming=Committed(1, x, x, weights, shares, absent),
             pool=pool,
             descents=(Descent(x, x, sums=DescentSums.start(self._factors)),) * points,
             context_bound=0.0,
@@ -364,7 +362,7 @@ class Ensemble(Learner[State]):
 
     def with_info(self, state: State, info: RoundInfo) -> State:
         """What is known of the coming round taken in: its context, and advice that waits for it.
-        Points under names that nobody here goes by are ignored.
+        Points under names that no expert has are ignored.
         """
         waits = self.context is not None or any(adviser.waits for adviser in self.advisers)
         if not waits and info.unavailable is None and state.proposed is None:
@@ -652,7 +650,7 @@ class Ensemble(Learner[State]):
             descents[i] = Descent(one.y, one.before_projection, one.distance, one.sums)
         calls, pool = sum(one.calls for one in moved), Pool(tuple(actives), table, count)
         tidied = pool.tidied(self.K.dimension)
-        if tidied is not pool:  # other rows now: advisers are told of all of them again
+        if tidied is not pool:  # other rows now: advisers get all of them again
             state = state._replace(vertices=0, vertices_of_waiting=0)
         return state._replace(
             pool=tidied,
@@ -666,7 +664,7 @@ class Ensemble(Learner[State]):
         )
 
     def _observed(self, own: Committed, arrival: Arrival) -> PlayedRound:
-        """A round as it is told of."""
+        """A round as it is observed."""
         x = own.x if arrival.of_decision else arrival.played
         feedback, functions = arrival.feedback, None
         if isinstance(feedback, FullInformation):
@@ -710,7 +708,7 @@ class Ensemble(Learner[State]):
         self, state: State, phi: Floats, met: ExpertFeedback, rounds: int
     ) -> State:
         """The companions of the context's cells moved, each by its share of a round's gradient; one
-        of several rounds that are told of together, before anything is projected.
+        of several rounds that arrive together, before anything is projected.
         """
         if self.context is None:
             return state
@@ -795,7 +793,7 @@ class Ensemble(Learner[State]):
             distance = math.sqrt(found.distance2)
             descents[i] = own._replace(y=found.y, distance=distance)
         tidied = pool.tidied(self.K.dimension)
-        if tidied is not pool:  # other rows now: advisers are told of all of them again
+        if tidied is not pool:  # other rows now: advisers get all of them again
             state = state._replace(vertices=0, vertices_of_waiting=0)
         return state._replace(
             pool=tidied,

@@ -76,7 +76,7 @@ NEEDS_SLOPES = Bound(
     "A promise needs horizon, loss_lipschitz and constraint_lipschitz; without them bounds are "
     "measured.",
 )
-"""What a learner promises that was not told of them."""
+"""The reason of a learner without them."""
 
 
 class LimitBound(NamedTuple):
@@ -90,7 +90,7 @@ class LimitBound(NamedTuple):
 
 
 class ProjectionRecord(NamedTuple):
-    """The last approximately feasible projection, for whoever checks it: from `before_projection`,
+    """The last approximately feasible projection, for checks: from `before_projection`,
     a member x and y no farther from any member.
     """
 
@@ -182,7 +182,7 @@ class Record:
 def refuse_state(learner: Learner[Any], state: Any) -> Never:
     """Say that a state is not one of the learner's own."""
     raise WrongType(
-        f"{type(learner).__name__} goes on from a state of its own, as start() and update() give "
+        f"{type(learner).__name__} continues from a state of its own, as start() and update() give "
         f"it, not from {shown(state)}."
     )
 
@@ -401,14 +401,14 @@ class Learner(Value, ABC, Generic[S]):
     needs: ClassVar[type[FullInformation] | type[FirstOrder] | type[Bandit]]
     state_type: ClassVar[type]
     per_constraint: bool = False
-    """whether it is told of each of a round's limits for itself"""
+    """whether its feedback has each of a round's constraints by itself"""
     on_average: ClassVar[bool] = False
     """whether bounds and promises hold only on average over the learner's own dice: then they are
     shown, and no run is judged by them
     """
     anytime: ClassVar[bool] = False
-    """whether it goes on past its horizon as though there were none; a learner that restarts there
-    says so in a note
+    """whether it continues past its horizon as though there were none; a learner that restarts
+    there reports it in a note
     """
     accuracy: ClassVar[float] = 0.0
     """how far apart, as a share of the radius, two answers to the same step may be where a step is
@@ -429,7 +429,7 @@ class Learner(Value, ABC, Generic[S]):
             cls.examples = _on_a_set(cls.__dict__["examples"])  # type: ignore[method-assign]
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is compiled stays: whoever gets a copy makes it again."""
+        """Without what is compiled: a copy compiles again."""
         return {k: v for k, v in vars(self).items() if k not in ("compiled", "compiled_experts")}
 
     @property
@@ -485,7 +485,7 @@ class Learner(Value, ABC, Generic[S]):
         return state
 
     def reads(self, losses: Batch) -> type[FullInformation] | type[FirstOrder] | type[Bandit]:
-        """What it is told of rounds with such losses."""
+        """The feedback that it reads of rounds with such losses."""
         return self.needs
 
     @property
@@ -525,7 +525,7 @@ class Learner(Value, ABC, Generic[S]):
         raise self._in_order()
 
     def migrated(self, state: S, old: Learner[Any]) -> S:
-        """The state that goes on from `state` of the learner `old`, over a set that changed or
+        """The state that continues `state` of the learner `old`, over a set that changed or
         with other settings: what still exists is kept by name, and bounds are settled.
         """
         raise NotSupported(
@@ -546,8 +546,8 @@ class Learner(Value, ABC, Generic[S]):
         return self.defer(state)
 
     def committed(self, state: S) -> S:
-        """The state that decides the coming round: all who advise without being told of it are
-        asked, unless they were.
+        """The state that decides the coming round: all advisers that do not wait for side
+        information are asked, unless they were.
         """
         return state
 

@@ -38,7 +38,7 @@ from tidewolf.sets.simplices.simplex_product import SimplexProduct
 
 
 class Shape(NamedTuple):
-    """What the kernel is told of a set."""
+    """The data of a set for the kernel."""
 
     starts: Int64s
     sizes: Floats

@@ -111,7 +111,7 @@ class Functions(NamedTuple):
 
     @classmethod
     def from_first_order(cls, feedback: FirstOrder) -> Functions:
-        """One round, told of by its gradients."""
+        """One round, from its gradients."""
         value = feedback.violation if feedback.violation > 0.0 else -1.0
         loss = (evaluate.GIVEN, _row(feedback.loss_gradient), _NO_NUMBERS, 1)
         limit = (
@@ -125,7 +125,7 @@ class Functions(NamedTuple):
     @classmethod
     def costs(cls, costs: Floats, capacities: Floats | None) -> Functions:
         """One round of costs, and of capacities of at least 0, each as an array of one row that
-        nobody changes.
+        must not change.
         """
         loss = (evaluate.LINEAR, costs, _NO_NUMBERS, 1)
         if capacities is None:
@@ -217,7 +217,7 @@ class Records:
         return np.zeros(self._shape)
 
     def given_away(self, samples: int) -> NDArray:
-        """The first samples, for somebody to keep."""
+        """The first samples, for the caller to keep."""
         kept = self.samples[:samples]
         if samples:
             del self.samples
@@ -241,7 +241,7 @@ class Records:
 
 class KernelState:
     """A learner's state as arrays, none of which is changed any more; the state itself is made of
-    them when somebody asks.
+    them on demand.
     """
 
     __slots__ = (
@@ -301,7 +301,7 @@ class Progressed(NamedTuple):
     unusual: bool
     """the next one is to be played without the kernel"""
     look: bool
-    """the projection of the last one was not checked: somebody is to look"""
+    """the projection of the last one was not checked: the caller checks it"""
     columns: NDArray
     """what was recorded of them: the loss and the constraint's value at least"""
     weighed: bool = False

@@ -61,7 +61,7 @@ def after(learner: Learner[Any], state: Any, event: Event) -> Any:
 
 
 def waiting(state: Any) -> tuple[Any, ...]:
-    """The rounds that were decided and are not told of yet, oldest first."""
+    """The rounds that were decided and are not observed yet, oldest first."""
     rounds: tuple[Any, ...] = getattr(state, "pending", ())
     return rounds
 
@@ -81,7 +81,7 @@ def current_round(state: Any) -> int:
 def deciding(
     state: Any, number: int, info: RoundInfo | None, expire_after: int | None
 ) -> list[Event]:
-    """The turns that decide all rounds up to this one, which alone is told what is known; those
+    """The events that decide all rounds up to this one, which alone has the side information; those
     that then wait for longer than `expire_after` rounds expire.
     """
     events: list[Event] = []

@@ -1,7 +1,7 @@
 """What rounds say to the members of an ensemble: a loss for the mixer each, and a gradient for
 each group of descents.
 
-By gradients everybody is told the surrogate's at the point x that was played, m the members' mix,
+By gradients every expert gets the surrogate's at the point x that was played, m the members' mix,
 
     a_i = <s, z_i - x>,     price = <s, x - m>,     s = V grad f(x) + w grad g^+(x) within aff(K);
 
@@ -11,8 +11,8 @@ by values, where the functions are seen, with L(z) = V f(z) + w g^+(z),
 
 Where limits have weights of their own, w g^+ is sum_i w_i g_i^+ throughout.
 
-The mixer is told a_i + price: what is played is not its doing, where that is not the mix. Rounds
-that are told of together are weighed together, and their numbers add up.
+The mixer gets a_i + price, because it does not choose what is played if that is not the mix. Rounds
+that arrive together are weighed together, and their numbers add up.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tidewolf.methods.steps.slopes import tangent_part
 
 
 class PlayedRound(NamedTuple):
-    """A round, or several that shared a point, as it is told of."""
+    """A round, or several that shared a point, as it is observed."""
 
     points: tuple[Array | None, ...]
     """z_i of every member, those of the groups first; None where it was absent"""
@@ -52,7 +52,7 @@ class ExpertFeedback(NamedTuple):
     price: float
     """of playing x in place of the mix"""
     mixed: Floats
-    """what the mixer is told: a_i + price, 0 for those absent"""
+    """what the mixer gets: a_i + price, 0 for those absent"""
     grads: tuple[StepGradient, ...]
     """one a group of descents"""
     slopes: tuple[float, ...]

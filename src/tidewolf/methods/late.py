@@ -12,7 +12,7 @@ arrived. Rounds that arrive together are taken one after another, each against t
 stands, unless a learner makes one step of them.
 
 Where the functions of an overridden round are seen, the learner need not look at the point that was
-played: it is told of its decision, and
+played: it observes its decision, and
 
     loss of what was played  =  loss of the decisions + sum (f_t(played) - f_t(decision)),
 
@@ -34,7 +34,7 @@ from tidewolf.methods.base import Learner, Progress
 
 
 class Deferred(NamedTuple):
-    """A round that was decided and is not told of yet."""
+    """A round that was decided and is not observed yet."""
 
     round: int
     x: Array
@@ -78,7 +78,7 @@ class Overrides(NamedTuple):
 
 
 class Waiting(Progress, Protocol):
-    """A state with rounds that are decided and not told of."""
+    """A state with rounds that are decided and not observed."""
 
     @property
     def pending(self) -> tuple[Any, ...]:
@@ -86,7 +86,7 @@ class Waiting(Progress, Protocol):
 
     @property
     def lost(self) -> int:
-        """Rounds that were decided and will never be told of."""
+        """Rounds that were decided and will never be observed."""
 
     @property
     def overrides(self) -> Overrides: ...
@@ -188,11 +188,11 @@ class AppliedFeedback(NamedTuple):
 
 
 def in_order(arrivals: Sequence[Arrival]) -> list[Arrival]:
-    """By their rounds; refused where one is told of twice, or there is none."""
+    """By their rounds; refused if one is observed twice, or there is none."""
     ordered = sorted(arrivals, key=lambda one: one.round)
     for one, following in pairwise(ordered):
         if one.round == following.round:
-            raise InvalidInput(f"Round {one.round} is told of twice.")
+            raise InvalidInput(f"Round {one.round} is observed twice.")
     if not ordered:
         raise InvalidInput("Feedback on one round at least is due.")
     return ordered
@@ -205,7 +205,7 @@ def priced(state: Any, price: float) -> Any:
 
 
 def forget(state: Any, rounds: Sequence[int]) -> Any:
-    """Without these rounds among those that wait, which will never be told of."""
+    """Without these rounds among those that wait, which will never be observed."""
     for number in rounds:
         decision, pending = without(state, number)
         if decision is None:
@@ -229,4 +229,4 @@ def without(state: Any, number: int) -> tuple[Any, tuple[Any, ...]]:
             return one, (*state.pending[:i], *state.pending[i + 1 :])
     if number == next_round(state):
         return None, state.pending
-    raise InvalidInput(f"Round {number} is not pending: it was told of, or was not decided yet.")
+    raise InvalidInput(f"Round {number} is not pending: it was observed, or was not decided yet.")

@@ -1,6 +1,6 @@
-"""A set that changes, such as a network that a link is added to or taken from, and what goes on.
+"""Carry the state of a learner over to a changed set, such as a network with one more link.
 
-Entries of points are told apart by name. Of a point x = sum_v w_v v over the old set, vertices v
+Entries of points are matched by name. Of a point x = sum_v w_v v over the old set, vertices v
 that use no entry that is gone and are members of the new set stay, their weights renormalised;
 entries that are new carry nothing. Over the same set steps keep their size; over another they begin
 as after `REMEMBERED` rounds of gradients of the usual size, for steps as small as those of a long
@@ -61,7 +61,7 @@ class Migrations(NamedTuple):
 
     times: int = 0
     last: int = 0
-    """rounds that were told of before"""
+    """rounds that were observed before"""
     lost: int = 0
     """rounds that were pending, and played what the new set does not have"""
     regret: float = 0.0
@@ -75,7 +75,7 @@ class Migrations(NamedTuple):
         return Migrations(self.times + 1, t, self.lost + lost, regret, against)
 
     def remembered(self, t: int) -> float:
-        """The share of the sums of squares that goes on over another set after t rounds."""
+        """The share of the sums of squares that is kept over another set after t rounds."""
         since = t - self.last + (REMEMBERED if self.times else 0)
         return min(1.0, REMEMBERED / since) if since else 1.0
 
@@ -103,7 +103,7 @@ class Migrations(NamedTuple):
         rounds = "1 round that was" if self.lost == 1 else f"{self.lost} rounds that were"
         return (
             *said,
-            f"{rounds} pending at a change will not be told of: what they played is not in the "
+            f"{rounds} pending at a change will not be observed: what they played is not in the "
             "changed set.",
         )
 
@@ -113,7 +113,7 @@ def require_of_one_kind(new: Learner[Any], state: Any, old: Any) -> None:
     if type(old) is not type(new):
         kind = type(new).__name__
         raise WrongType(
-            f"{kind} goes on from the state of a {kind}, over this set or another, not from "
+            f"{kind} continues from the state of a {kind}, over this set or another, not from "
             f"that of {shown(old)}; start anew with tw.Session(learner)."
         )
     if not isinstance(state, new.state_type):
@@ -206,7 +206,7 @@ class Move:
 
     @cached_property
     def owners(self) -> tuple[Int64s, Int64s]:
-        """The factor of each new entry, and the old factor that each new one goes on from, -1
+        """The factor of each new entry, and the old factor that each new one continues from, -1
         where none.
         """
         before, after = factors_of(self.old), factors_of(self.new)
@@ -231,7 +231,7 @@ class Move:
             indices, values = self.to[table.rows.indices[part]], table.rows.values[part]
             indices, values = indices[values != 0.0], values[values != 0.0]
             homes: Int64s = np.unique(owner[indices][indices >= 0])
-            if not len(indices):  # the origin, in the factor that goes on from its own
+            if not len(indices):  # the origin, in the factor that continues its own
                 homes = np.flatnonzero(source == table.owners[row])[:1]
             found.append(None)
             if len(homes) == 1 and (indices >= 0).all():
@@ -316,7 +316,7 @@ def carried(move: Move, pool: Pool, parts: Sequence[Floats], budget: int) -> Car
     """The points sum_j part_j x_j of points x_j of the old set, one for each of `parts`: weights of
     at least 0 and 1 in all.
 
-    A point none of whose vertices is left goes on as the mean of the others; where none has any, as
+    A point none of whose vertices is left becomes the mean of the others; where none has any, as
     a vertex that an oracle call finds in its direction, or as the center where no call is left.
     """
     K, factors, given = move.new, factors_of(move.new), np.array(parts)

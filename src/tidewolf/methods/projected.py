@@ -129,7 +129,7 @@ PointState = TypeVar("PointState", bound=Pointed)
 
 class Projecting(Clocked[PointState]):
     """Abstract: learners that play a projected point, and project after every block but the last
-    of a stretch: whoever plays on starts over there.
+    of an epoch: the next epoch starts over there.
     """
 
     calls_per_round: float | None

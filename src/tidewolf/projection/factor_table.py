@@ -2,7 +2,7 @@
 
 Row i belongs to factor owners[i] and has its entries, counted in the product, at starts[i] ..
 starts[i + 1] - 1 of `indices` and `values`. As tables of vertices (core/vertices) it is shared
-between states: whoever appends to a table that has grown past the rows it sees forks it.
+between states: appending to a table that has grown past the rows in use forks it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class FactorTable:
         return FactorTable(rows, self.owners[chosen], len(chosen))
 
     def with_room(self, count: int, more: int, entries: int) -> FactorTable:
-        """A table that ends after `count` rows, with room for more: this one when nobody has
+        """A table that ends after `count` rows, with room for more: this one if no row was
         appended meanwhile, else a fork.
         """
         table = self if self.count == count else self.only(np.arange(count))

@@ -1,4 +1,4 @@
-"""Approximately feasible projection, to the letter
+"""Approximately feasible projection, as published
 (Garber & Kretzu 2024, Algorithms 1 and 2, Lemma 2.2).
 
     Algorithm 1   while |x_i - y_i|^2 > 3 eps:

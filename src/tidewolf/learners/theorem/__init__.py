@@ -1,1 +1,1 @@
-"""The paper's constants, to the letter: settings only, which the learners of the same names use."""
+"""The paper's constants: settings only, which the learners of the same names use."""

@@ -1,4 +1,4 @@
-"""Primal-dual play from values alone, to the letter
+"""Primal-dual play from values alone, as published
 (Garber & Kretzu 2024, Algorithm 5, Theorem A.1).
 
     block of b rounds around x, each played at z_t = x + mu u_t, values f_t(z_t) and g_t(z_t) seen:

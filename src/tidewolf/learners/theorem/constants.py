@@ -190,8 +190,8 @@ class WithTheorem(WithConstants[EpochState]):
         constraint_lipschitz: float,
         start: Array | None = None,
     ) -> Self:
-        """The paper's constants to the letter; warns where the horizon is too short for them to do
-        or to promise anything.
+        """The paper's constants; warns if the horizon is too short for them to move the point or
+        to guarantee anything.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Drift-plus-penalty play with approximately feasible projections, to the letter
+"""Drift-plus-penalty play with approximately feasible projections, as published
 (Garber & Kretzu 2024, Algorithm 3, Theorem 3.1).
 
     block of b rounds at x:

@@ -1,4 +1,4 @@
-"""Primal-dual play with approximately feasible projections, to the letter
+"""Primal-dual play with approximately feasible projections, as published
 (Garber & Kretzu 2024, Algorithm 4, Theorem 4.1).
 
     block of b rounds at x, gradients at x:

@@ -1,9 +1,9 @@
-"""How advisers are asked: at once, unless whoever asks says otherwise.
+"""Ask advisers: at once, unless the caller chooses otherwise.
 
     with asking(ask):   state = learner.committed(state)
 
-`ask(name, adviser, args)` is what `adviser.propose(*args)` gives, or None: then it sleeps in this
-round, and its state stays as it was. With a deadline, or once somebody failed, it is asked
+`ask(name, adviser, args)` is what `adviser.propose(*args)` gives, or None: then it is skipped in
+this round, and its state stays as it was. With a deadline, or once an adviser failed, it is asked
 elsewhere (tidewolf.deadline); a round that is gone through again is settled without those who
 slept in it.
 """
@@ -25,7 +25,7 @@ Ask: TypeAlias = Callable[[str, Adviser, tuple[Any, ...]], Proposals | None]
 
 
 class AdviserFailed(Exception):
-    """Somebody who was asked raised an error, which is the cause of this one."""
+    """An adviser raised an error, which is the cause of this one."""
 
     def __init__(self, name: str, error: Exception) -> None:
         super().__init__(f"{name} failed: {in_words(error)}")
@@ -38,7 +38,7 @@ def in_words(error: Exception) -> str:
 
 
 def is_refusal(error: Exception | None, args: tuple[Any, ...]) -> bool:
-    """Whether it is what the caller told of the round that is refused."""
+    """Whether the error refuses the side information that the caller gave."""
     return isinstance(error, InvalidInput) and args[2] is not None
 
 

@@ -1,4 +1,4 @@
-"""Advice: somebody proposes points for the coming round, before anything of it is shown.
+"""An adviser proposes points for the next round, before its feedback.
 
     proposals = propose(K, state, known, t);   x_t is played;   state = observe(K, state, seen, x_t)
 
@@ -33,7 +33,7 @@ class Proposals(NamedTuple):
     solves : int
         Linear programs that it solved.
     found : tuple of Vertex
-        Vertices it met that nobody had told it of.
+        Vertices it found that it was not given.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """The functions of the last rounds, as many as advice looks back, each with its number and time.
 
 Rounds may come late and in any order: they are kept by number.
-They are copied when they come, so that whoever fills the same array every round does not change
-what was seen; what all rounds share, such as the paths of a network, is kept once. They are saved
-as what they are: kinds and arrays.
+They are copied when they come, so that a caller that fills the same array every round does not
+change what was seen; what all rounds share, such as the paths of a network, is kept once. They are
+saved as kinds and arrays.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from tidewolf.functions.saving import can_be_saved, restored, saved_fields, save
 
 
 class SeenRound(NamedTuple):
-    """The functions of one round, batches of one, and its time in seconds, NaN where nobody told
-    it.
+    """The functions of one round, batches of one, and its time in seconds, NaN if
+    unknown.
     """
 
     loss: Batch

@@ -12,7 +12,7 @@ one-round drops of its slack (headroom.py). There is one member for each kappa. 
 comes late, s = t - l is the newest round that is there, and drops are those of l rounds (of
 MOST_LAG at most), l as it was when the last round was decided.
 
-Where K has a linear description, HiGHS keeps the program and is told what changed (hindsight/
+If K has a linear description, HiGHS keeps the program and gets what changed (hindsight/
 best_point.py); elsewhere, and on request, column generation over the vertices that are known, with
 at most one oracle call a round (solving.py).
 
@@ -75,7 +75,7 @@ from tidewolf.sets.base import Polyhedral
 MOST_ROUNDS = 100_000
 """Rounds that are kept at most where a duration says how far back."""
 MOST_PENDING = 4096
-"""Rounds whose time is remembered at most until they are told of."""
+"""Rounds whose time is remembered at most until they are observed."""
 MOST_LAG = 96
 """The age of data up to which headroom is measured: so many limits are kept for it."""
 _SUCH = '"last", "forecast", a number of rounds, or a duration such as "12h" or "1d"'
@@ -139,7 +139,7 @@ class ResolveState(NamedTuple):
     lag: int = 1
     """how old the newest data is in the coming round"""
     waiting: tuple[tuple[int, float], ...] = ()
-    """numbers and times of rounds that are not told of yet"""
+    """numbers and times of rounds that are not observed yet"""
     upcoming: int = 0
     """the round that was asked for last, perhaps not for the last time"""
     decided_lag: int = 1

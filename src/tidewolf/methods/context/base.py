@@ -3,8 +3,8 @@ to 1.
 
     x_t = sum_j phi_tj W_j,      phi_t >= 0,   sum_j phi_tj = 1,   W_j in K
 
-so that x_t is a member of K. Where nothing is known of a round there are no features, and whoever
-goes by them sleeps.
+so that x_t is a member of K. If nothing is known of a round there are no features, and an
+expert that needs them is skipped.
 """
 
 from __future__ import annotations

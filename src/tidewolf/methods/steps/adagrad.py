@@ -4,7 +4,7 @@ measured as it goes.
     y_next = Proj_ball( y - eta_t g_t ),
     sigma_t = 1/(2 eta_t) = max( sigma_{t-1}, sqrt(S_t/2)/(k D_t) ),  S_t = |g_1|^2 + ... + |g_t|^2.
 
-k is the step's scale, 1 where nothing else is said. The step never grows. For every z with
+k is the step's scale, 1 by default. The step never grows. For every z with
 |y_t - z| <= D_t (t = 1..T), y_t anything that projections brought no farther from z,
 
     sum_t <g_t, y_t - z>  <=  sum_t price_t,
@@ -25,7 +25,7 @@ add up. With D' = D they are never more than those of one step for all, by Cauch
 and far less where factors differ in size, or gradients in a few of them. A factor whose gradients
 were all 0 does not move and costs nothing.
 
-Where n_t rounds were played and are yet to be told of (methods/late.py), S_t grows by
+If n_t rounds were played and are not observed yet (methods/late.py), S_t grows by
 |g_t|^2 + 2 |g_t| n_t M_t, M_t the largest |g| so far: later gradients are then of points that this
 step did not know of. Prices hold for any sigma that does not fall. For a cell of a context n_t is
 the sum of their shares in it: what waits of other cells does not pull at this one.

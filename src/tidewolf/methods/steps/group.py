@@ -52,7 +52,7 @@ class Part(NamedTuple):
     reach: float | Floats
     """D: no member is farther from y; one for each factor, where there are factors"""
     pending: float | None = None
-    """rounds that are yet to be told of, by their shares of it; None: as many as the push says"""
+    """rounds that are not observed yet, by their shares of it; None: as many as the push says"""
 
 
 class StepGradient(NamedTuple):
@@ -68,7 +68,7 @@ class StepGradient(NamedTuple):
     offset: float = 0.0
     """sum <s_t, x_t - x> of rounds that were not played at x"""
     pending: int = 0
-    """rounds that were played and are yet to be told of"""
+    """rounds that were played and are not observed yet"""
 
     @classmethod
     def of(cls, weighed: Surrogate, x: Array, pending: int = 0) -> StepGradient:

@@ -21,7 +21,7 @@ Where playing the mix of the members' points loses at most the mix loss (losses 
 concave: values of log wealth with eta <= 1/V), mix >= 0 and Delta stays: started at V Lam/alpha,
 the run loses at most V Lam/alpha to its best member.
 
-Where n rounds were played and are yet to be told of (methods/late.py), Delta is at least n sigma:
+If n rounds were played and are not observed yet (methods/late.py), Delta is at least n sigma:
 they were mixed without knowing of this one, and each may turn the weights as far. The guard holds
 for any Delta that is not smaller.
 
@@ -82,7 +82,7 @@ class Mixer(NamedTuple):
 
     def updated(self, losses: Floats, pending: int = 0) -> Mixer:
         """After a round with these losses relative to what was played, 0 for those absent; so many
-        rounds are yet to be told of.
+        rounds are not observed yet.
         """
         behind, rate = self.totals - self.totals.min(), self.rate
         after = behind + losses

@@ -1,8 +1,8 @@
 """The functions of an open block, kept until the block is whole, and saved as what they are: kinds
 and arrays.
 
-They are copied when they come, so that whoever fills the same array every round does not change
-what was seen.
+They are copied when they come, so that a caller that fills the same array every round does not
+change what was seen.
 """
 
 from __future__ import annotations

@@ -189,7 +189,7 @@ class LyapunovWeights:
         )
 
     def migrated(self, dual: DualState) -> DualState:
-        """What goes on where the set, or a setting, is another from here: the rounds, the violation
+        """What is kept if the set, or a setting, changes from here: the rounds, the violation
         and the slopes; what was paid is settled.
         """
         given = self.start().slopes

@@ -156,7 +156,7 @@ def kept_possible(block: FirstOrder, most: float, like: Array) -> tuple[float, b
 
     By convexity that is `most` = n G_g D for n rounds at one point, G_g the slope of their mean;
     rounds that were played at points x_t of their own allow for sum <grad g_t, x_t - x> more. What
-    rounding makes of <grad g_t, x> is no breach that nobody could have avoided.
+    rounding makes of <grad g_t, x> is no unavoidable violation.
     """
     if block.rounds > 1 and most > 0.0:
         most += max(0.0, block.constraint_offset)

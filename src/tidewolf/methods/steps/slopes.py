@@ -4,9 +4,9 @@ A gradient's part across aff(K) moves no decision within K, but would move its c
 K: it is taken off first.
 
 Learners square slopes, and multiply them by the radius. A slope whose square would overflow, or
-lose its digits, is refused: taken for 0 it would be a loss that nobody minimises, or a limit that
-nobody can keep. Beside slopes that are known already, though, what is below their rounding is 0: a
-curved loss at its minimum.
+lose its digits, is refused: taken for 0 it would be a loss that no step reduces, or a constraint
+that no step satisfies. Beside slopes that are known already, though, what is below their rounding
+is 0: a curved loss at its minimum.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Slopes(NamedTuple):
 
 
 class Given(NamedTuple):
-    """The slopes that a learner was told of; None where it was told nothing."""
+    """The slopes that a learner was given; None for none."""
 
     loss: float | None
     constraint: float | None
@@ -115,7 +115,7 @@ def tangent_part(
         norm2 = square(gradient)
     else:
         along = K.tangent(gradient)
-        if along is gradient or size > 0.0:  # what is said of its size says nothing of a NaN in it
+        if along is gradient or size > 0.0:  # its size alone does not show a NaN in it
             along2 = inner(along, along)
             norm2 = along2 if along is gradient else size * size
         else:

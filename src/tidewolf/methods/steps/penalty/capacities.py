@@ -13,7 +13,7 @@ where it is below h by exactly
     v_t = (max_i x_i - c_ti)^+ :
 
 a sum of terms that are never negative, so nothing cancels, and an x that is off by rounding costs
-the square of it. Whoever proposes multipliers is not believed: x is made from them and the gap is
+the square of it. Proposed multipliers are not trusted: x is made from them and the gap is
 evaluated. Proposals, in turn, until one is good enough:
 
  (a) closed form. x = the nearest point to z with x_i <= m_i = min_t c_ti,
