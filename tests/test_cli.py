@@ -15,7 +15,7 @@ import pytest
 from covering import few
 from tidewolf import __version__, baselines, functions, learners, problems, sets
 from tidewolf.cli import main
-from tidewolf.cli.compare import _CONTESTANTS
+from tidewolf.cli.grids import _CONTESTANTS
 from tidewolf.experiments.experiment import BUILTIN_LEARNERS
 
 PROGRAM = "import sys; from tidewolf.cli import main; sys.exit(main())"
@@ -395,21 +395,12 @@ def test_laws_are_named_where_asked(mine, capsys):
     [
         ("", "module:Name, such as mymodule:MySet"),
         (":Crss", "Did you mean Cross?"),
-        (
-            ":number",
-            (
-                "is of type int; a set (ConvexSet), a batch of functions (Batch) or a learner "
-                "(Learner) can be checked."
-            ),
-        ),
+        (":number", "(Learner), and is of type int."),
         (":dataclass", "is of type function"),
-        (
-            ":Torso",
-            "Torso is no complete set: it lacks center, examples, infeasibility, radius, shape.",
-        ),
+        (":Torso", "it lacks center, examples, infeasibility, radius, shape."),
         (":Unmade", "The examples of Unmade cannot be made: TypeError: "),
         (":Refusing", "The examples of Refusing cannot be made: Choosy plays on simplices only."),
-        (":Empty", "Empty.examples gives nothing to check; let it give at least one set."),
+        (":Empty", "Empty.examples"),
         (".py:Cross", "Leave out the .py."),
         ("_not:Cross", "There is no module called 'mine_"),
         (":Cross --seed -1", "The seed must be at least 0"),

@@ -41,7 +41,6 @@ from tidewolf.evaluation.comparison import (
 )
 from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
 from tidewolf.evaluation.run import RunProgress
-from tidewolf.experiments.compare import Step
 from tidewolf.experiments.runner import Stage
 from tidewolf.functions import Capacity, Linear
 from tidewolf.learners import BanditPrimalDual, LyapunovDescent, LyapunovFrankWolfe, PrimalDual
@@ -485,11 +484,11 @@ def test_pandas_has_a_row_for_each_run(compared, monkeypatch):
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [
-        ({"learners": []}, InvalidInput, "no learners"),
+        ({"learners": []}, InvalidInput, "learner"),
         ({"learners": [partial(LyapunovDescent)]}, InvalidInput, "mapping"),
         ({"learners": [LyapunovDescent, LyapunovDescent]}, InvalidInput, "mapping"),
         ({"learners": {"mine": 3}}, WrongType, "mine"),
-        ({"streams": []}, InvalidInput, "no streams"),
+        ({"streams": []}, InvalidInput, "stream"),
         ({"streams": [3]}, WrongType, "a Problem"),
         ({"streams": [(Simplex(3), adversarial(5).stream)]}, InvalidInput, "mapping"),
         (
@@ -497,7 +496,7 @@ def test_pandas_has_a_row_for_each_run(compared, monkeypatch):
             InvalidInput,
             "Two streams are called 'adversarial'",
         ),
-        ({"cautions": []}, InvalidInput, "no cautions"),
+        ({"cautions": []}, InvalidInput, "caution"),
         ({"cautions": [0.0]}, InvalidInput, "A caution must be greater than 0"),
         ({"budgets": [math.nan]}, InvalidInput, "A budget"),
         ({"seeds": [-1]}, InvalidInput, "seed"),
@@ -729,14 +728,10 @@ def test_a_terminal_sees_which_run_is_under_way(capsys):
     console = Console(force_terminal=True, stderr=True, width=150, file=io.StringIO())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(screen, "Console", lambda **_: console)
-        with screen.tournament(True) as (follow, ended):
-            follow(
-                Step("abilene", "SinhaVaze", 0, 3.0, None, 2, 5), RunProgress(30, 60, 0, 1.0, 0.25)
-            )
-            follow(
-                Step("abilene", "SinhaVaze", 0, None, 1.0, 3, 5), RunProgress(60, 60, 12, 1.0, 0.25)
-            )
-            ended(Stage(3, 0, 5))
+        with screen.progress(True) as bar:
+            bar.ended(Stage(2, 0, 5))
+            bar.moved("abilene, SinhaVaze", 5, RunProgress(60, 60, 12, 1.0, 0.25), 0.5)
+            bar.ended(Stage(3, 1, 5))
     seen = console.file.getvalue()
     assert "abilene, SinhaVaze (3 of 5)" in seen
-    assert "3 of 5 runs" in seen
+    assert "3 of 5 runs, 1 failed" in seen

@@ -124,7 +124,7 @@ def test_numbers_that_were_rounded_are_taken_as_the_nearest_decision_and_that_is
     table("mine.csv", SHARES.round(4), time=TIMES)
     assert main(["run", "e.toml", "--out", "out", "--incumbent", "mine.csv"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "rows were rounded, and are taken as the nearest decision, at most" in said
+    assert "rows were rounded, and are replaced by the nearest decision, at most" in said
     summary = json.loads((here / "out" / "summary.json").read_text())
     assert told(summary) == pytest.approx(expected(), abs=1e-2)
     assert summary["incumbent"]["max_infeasibility"] < 1e-9
@@ -139,32 +139,23 @@ def outside(infeasibility):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (
-            {"shares": outside(0.5)},
-            r"^mine.csv, line 6: the row is no decision: it is 0\.\d+ outside the set, where .* is "
-            r"allowed for rounding\. .*shares of each commodity's demand and not volumes",
-        ),
-        ({"shares": 40.0 * SHARES}, r"^mine.csv, line 2: the row is no decision"),
+        ({"shares": outside(0.5)}, r"^mine.csv, line 6: .* 0\.5 outside the set"),
+        ({"shares": 40.0 * SHARES}, r"^mine.csv, line 2: .* 39 outside the set"),
         (
             {"names": ["night", "days", "dusk"]},
-            r'^mine.csv, line 2, column "days": nothing is decided under that name here, and the '
-            r"incumbent has .*; only zeros can be left out\. Did you mean day\?",
+            r'^mine.csv, line 2, column "days": .* Did you mean day\?',
         ),
-        (
-            {"names": ["nights", "days", "dusks"]},
-            r"^mine.csv: an incumbent's decisions have a column for each of the 3 entries that is "
-            r"not 0, and there is none of them\..* The names are those of decisions.csv: night",
-        ),
+        ({"names": ["nights", "days", "dusks"]}, r"^mine.csv: .* night, day and dusk"),
         (
             {"shares": np.column_stack([SHARES, SHARES[:, 0]]), "names": [*NAMES, "noon"]},
-            r'^mine.csv, line 2, column "noon": nothing is decided under that name here',
+            r'^mine.csv, line 2, column "noon": ',
         ),
-        ({"shares": SHARES[:5]}, r"^mine.csv has 5 rows, and 20 rounds are played"),
+        ({"shares": SHARES[:5]}, r"^mine.csv: .* 20 rounds.* 5 rows"),
         (
             {"time": [t.replace("2026", "2027") for t in TIMES]},
-            r"^mine.csv has no row at 2026-03-01, the time of round 1; ",
+            r"^mine.csv: .* round 1 \(2026-03-01\)",
         ),
-        ({"round": range(2, ROUNDS + 2)}, r"^mine.csv has no row of round 1; "),
+        ({"round": range(2, ROUNDS + 2)}, r"^mine.csv: .* round 1\."),
     ],
 )
 def test_what_is_no_table_of_decisions_is_refused_before_anything_is_played(
@@ -229,8 +220,8 @@ def test_what_was_saved_is_said_in_units_where_percents_say_nothing():
     difference = theirs.losses.sum() - ours.losses.sum()
     word = "less" if difference > 0 else "more"
     assert savings(ours, "Ensemble", theirs) == (
-        f"Ensemble would have cost {abs(difference):.4g} {word} than the incumbent and kept every "
-        "limit as the incumbent did."
+        f"Ensemble would have cost {abs(difference):.4g} {word} than the incumbent, and both "
+        "satisfy every limit."
     )
 
 
@@ -238,8 +229,7 @@ def test_what_was_saved_is_said_in_units_where_percents_say_nothing():
 def test_nothing_saved_is_said_as_that(sign):
     same = of_losses(SHARES, sign, 1.0)
     assert savings(same, "Ensemble", same) == (
-        "Ensemble would have cost as much as the incumbent and kept every limit as the incumbent "
-        "did."
+        "Ensemble would have cost as much as the incumbent, and both satisfy every limit."
     )
 
 
@@ -286,34 +276,30 @@ def network(folder, more="demand = 8\n"):
 @pytest.mark.parametrize(
     ("row", "more", "said"),
     [
-        ("4,4,4", "demand = 8\n", r"Are these volumes\? .* divided by 8, the row would be one"),
-        (
-            "4,4,4",
-            "demand = 8\n",
-            "do not balance at A, where 0 comes in and 8 goes out and 1 starts",
-        ),
-        ("0.5,0.4,0.5", "", "do not balance at B, where 0.5 comes in and 0.4 goes out[.] Entries"),
-        ("-0.5,-0.5,1.5", "", "A > B is -0.5, and no share is below 0"),
+        ("4,4,4", "demand = 8\n", r"Are these volumes\? Divided by 8, "),
+        ("0.5,0.4,0.5", "", r"0\.1 outside the set.*node leaves it\.$"),
+        ("-0.5,-0.5,1.5", "", r"0\.5 outside the set"),
+        ("0.5,0,0.5", 'paths = "k-shortest"\nk = 2\n', r'column "A > B"'),
     ],
 )
-def test_a_row_that_is_no_flow_is_explained(here, capsys, row, more, said):
+def test_a_row_that_is_no_flow_is_refused(here, capsys, row, more, said):
     network(here, more)
     (here / "mine.csv").write_text(f"A > B,B > C,A > C\n{row}\n")
     assert main(["run", "net.toml", "--incumbent", "mine.csv"]) == 2
     printed = capsys.readouterr().err
-    assert printed.startswith("mine.csv, line 2: the row is no decision: ")
-    assert re.search(said, printed), printed
+    assert printed.startswith("mine.csv, line 2")
+    assert re.search(said, printed.strip()), printed
 
 
 def test_tunnels_that_do_not_sum_to_1_and_links_that_are_cut_are_explained(here, capsys):
     network(here, 'paths = "k-shortest"\nk = 2\n')
     (here / "mine.csv").write_text("A > C\n0.5\n")
     assert main(["run", "net.toml", "--incumbent", "mine.csv"]) == 2
-    assert "the shares sum to 0.5, not to 1. Entries are shares" in capsys.readouterr().err
+    assert "0.5 outside the set" in capsys.readouterr().err
     network(here)
     (here / "mine.csv").write_text("A > C,B > A\n1,1\n")
     assert main(["run", "net.toml", "--incumbent", "mine.csv"]) == 2
-    assert "here (the link does not lead away from A), and" in capsys.readouterr().err
+    assert "(the link does not lead away from A)" in capsys.readouterr().err
 
 
 def test_violations_on_a_network_are_said_with_their_unit(here, capsys):

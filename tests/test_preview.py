@@ -133,7 +133,7 @@ def test_a_network_is_told_in_words(net, capsys):
         "losses costs of links times what they carry",
         "limits 2 of 3 used links have a limit note",
         "1 of 4 links is cut",
-        "incumbent It plays the decisions of mine.csv, whose one row stands in every round; 2 of 3 "
+        "incumbent It plays the decisions of mine.csv, whose one row holds for every round; 2 of 3 "
         "entries have no column there and count as 0.",
         "decisions.csv, paths.parquet, paths.csv, limits.parquet, limits.csv",
     ):

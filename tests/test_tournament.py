@@ -19,14 +19,14 @@ import pytest
 import tidewolf as tw
 from test_cli import PROGRAM
 from tidewolf.cli import main
-from tidewolf.core.errors import InvalidInput, OtherSettings
+from tidewolf.core.errors import Interrupted, InvalidInput, OtherSettings
 from tidewolf.evaluation.comparison import Entry, Venue
 from tidewolf.evaluation.frontier import HEADROOM, Point, step_sentence, undominated
 from tidewolf.experiments import Choice, Experiment, engines, load
+from tidewolf.experiments.compare import CAUTIONS, HEADROOMS, compare_experiments
+from tidewolf.experiments.compare import plan_comparison as plan
 from tidewolf.experiments.play import Player, advance, begin
-from tidewolf.experiments.store import COMPARISON
-from tidewolf.experiments.tournament import CAUTIONS, HEADROOMS, compare_experiments
-from tidewolf.experiments.tournament import plan_comparison as plan
+from tidewolf.experiments.runner import COMPARISON
 from tidewolf.hindsight.best import best_in_hindsight
 
 ROUNDS = 48
@@ -79,7 +79,7 @@ def test_a_file_that_names_nobody_is_played_by_the_usual_ones(file):
     assert list(played) == ["Ensemble", "SinhaVaze", "Resolve"]
     assert [match.entry.caution for match in played["Ensemble"]] == list(CAUTIONS)
     assert [match.entry.headroom for match in played["Resolve"]] == list(HEADROOMS)
-    assert played["Ensemble"][0].cell.entrant.given["experts"] == ("last",), "as run would have it"
+    assert played["Ensemble"][0].job.entrant.given["experts"] == ("last",), "as run would have it"
     usual = {name: [m.entry for m in found if m.entry.default] for name, found in played.items()}
     assert [(e.caution, e.headroom) for (e,) in usual.values()] == [
         (10.0, None),
@@ -102,7 +102,7 @@ def test_the_learners_of_a_file_are_its_own_and_so_is_what_is_marked(file):
     assert [e.caution for e in first if e.default] == [7.0]
     (point,) = [match for match in matches if match.entry.learner == "PrimalDual"]
     assert (point.entry.caution, point.entry.default) == (None, False)
-    assert plan([load(file)], cautions=[2.0])[0].cell.entrant.given["caution"] == 2.0
+    assert plan([load(file)], cautions=[2.0])[0].job.entrant.given["caution"] == 2.0
     file.write_text(f"caution = [4, 5]\n{NETWORK}")
     swept = [m.entry for m in plan([load(file)]) if m.entry.learner == "Ensemble"]
     assert [e.caution for e in swept] == sorted([*CAUTIONS, 4.0, 5.0])
@@ -111,9 +111,9 @@ def test_the_learners_of_a_file_are_its_own_and_so_is_what_is_marked(file):
 
 def test_seeds_that_change_nothing_are_not_played_again(file):
     matches = plan([load(file)], **FEW, seeds=[4, 5])
-    assert {match.cell.seed for match in matches} == {4}
+    assert {match.job.seed for match in matches} == {4}
     both = plan([Experiment.builtin("adversarial")], **FEW, seeds=[4, 5])
-    assert {match.cell.seed for match in both} == {4, 5}
+    assert {match.job.seed for match in both} == {4, 5}
 
 
 def test_two_experiments_of_one_name_are_refused(file):
@@ -153,7 +153,7 @@ def test_a_comparison_goes_on_where_it_stopped(file, tmp_path):
                 raise KeyboardInterrupt
             yield done
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Interrupted):
         compare_experiments(matches, tmp_path / "cut", engine=stopping)
     assert not (tmp_path / "cut" / "comparison.json").exists()
     left = []
@@ -206,7 +206,7 @@ def test_a_killed_command_is_continued_by_the_same_command(how, jobs, file, tmp_
 
 
 def test_a_cell_that_is_cut_anywhere_goes_on_bit_for_bit(file, tmp_path):
-    (cell,) = [m.cell for m in plan([load(file)], **FEW) if m.entry.caution == 3.0][:1]
+    (cell,) = [m.job for m in plan([load(file)], **FEW) if m.entry.caution == 3.0][:1]
     whole = Player().row(cell)
     for stop in (0, 7, ROUNDS - 2):
         kept, calls = tmp_path / f"cut-{stop}", iter(range(stop))
@@ -225,9 +225,9 @@ def test_a_long_cell_leaves_a_recording_only_until_its_row_is_known(file, tmp_pa
 
     def looking(tasks):
         (task,) = tasks.values()
-        ready = Player().prepared(task.cell)
-        learner = task.cell.source.learner(task.cell.entrant, ready.problem, 0)
-        recording = begin(learner, ready.problem, task.file, task.cell.origin)
+        ready = Player().prepared(task.job)
+        learner = task.job.source.learner(task.job.entrant, ready.problem, 0)
+        recording = begin(learner, ready.problem, task.file, task.job.origin)
         stops = iter(range(3))
         advance(recording, task.file, stopping=lambda: next(stops, None) is None)
         seen.append(task.file.exists())
@@ -265,12 +265,12 @@ def test_the_comparator_of_a_stream_is_computed_once(file, monkeypatch):
     monkeypatch.setattr("tidewolf.experiments.play.best_in_hindsight", counting)
     bandit = (Choice("BanditPrimalDual"), Choice("SinhaVaze"))
     matches = plan([replace(load(file), learners=bandit)], cautions=[1.0, 10.0], seeds=[4, 5])
-    assert {match.cell.seed for match in matches} == {4, 5}
+    assert {match.job.seed for match in matches} == {4, 5}
     player = Player()
-    rows = [player.row(match.cell) for match in matches]
+    rows = [player.row(match.job) for match in matches]
     assert len(computed) == 1
     assert len({json.dumps(row["comparator"]) for row in rows}) == 1
-    other = plan([Experiment.builtin("adversarial")], cautions=[1.0])[0].cell._replace(rounds=20)
+    other = plan([Experiment.builtin("adversarial")], cautions=[1.0])[0].job._replace(rounds=20)
     assert player.row(other)["comparator"] != rows[0]["comparator"]
     assert len(computed) == 2
 

@@ -1,25 +1,25 @@
-"""What `tidewolf check` looks at: a set, a batch of functions or a learner of the user's, a class
-or an instance, and its checks.
+"""`tidewolf check`: test a set, a batch of functions or a learner of the user's, a class or an
+instance.
 
-Code that is not ours may do anything while it is imported or asked: whatever it raises becomes one
-sentence.
+The user's code may raise anything while it is imported or called: that becomes one error message.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from inspect import isabstract
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from tidewolf import functions, sets, testing
-from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
-from tidewolf.core.randomness import generator
-from tidewolf.methods.base import Learner
-from tidewolf.testing.checks import OnPass, sentence_of
+import typer
+
+from tidewolf.cli import screen
+from tidewolf.cli.options import AsJson, Quiet, flag, opt
+from tidewolf.core.arrays import as_count
+from tidewolf.core.errors import CheckFailed, InvalidInput, NotSupported, WrongType
+from tidewolf.core.names import did_you_mean
 
 _HORIZON = 60
 """Rounds that the examples of a learner are made for."""
@@ -34,63 +34,97 @@ class Kind(NamedTuple):
     examples: Callable[[Any], Sequence[Any]]
 
 
-class Outcome(NamedTuple):
-    """What became of one example: the checks it passes, and the sentence on the one it fails."""
+def check_command(
+    name: Annotated[
+        str, typer.Argument(metavar="MODULE:NAME", help="A class or an instance of your own.")
+    ],
+    seed: Annotated[int, opt("S", "The random seed.")] = 0,
+    checks: Annotated[bool, flag("Also name every check that passes.", "--checks")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Check a set, a batch of functions or a learner of your own.
 
-    example: str
-    passed: list[str]
-    broken: str | None
+    Reports for every example of the class (or for the instance) whether it passes. The exit code is
+    0 if all do; else it is 2, and one line names the check that fails, the example, and the
+    numbers. The module is imported as Python does, from the current directory too.
 
-
-def found(name: str) -> tuple[Kind, list[Any]]:
-    """The kind of thing called module:Name, importable from the current directory, and the examples
-    of it to check.
+    \b
+    Examples:
+      tidewolf check mymodule:MySet
+      tidewolf check mymodule:MyLearner --seed 7
+      tidewolf check tidewolf.sets:Simplex --checks
+      tidewolf check mymodule:MySet --json | jq '.examples[].broken'
     """
+    from tidewolf.testing.checks import sentence_of
+
+    seed = as_count(seed, "The seed", least=0)
+    kind, examples = _found(name)
+    outcomes: list[dict[str, Any]] = []
+    for number, example in enumerate(examples, start=1):
+        passed, broken = list[str](), None
+        with screen.checking(not quiet, f"example {number} of {len(examples)}") as moved:
+
+            def on_pass(check_name: str, passed: list[str] = passed, moved: Any = moved) -> None:
+                passed.append(check_name)
+                moved(check_name)
+
+            try:
+                kind.check(example, seed=seed, on_pass=on_pass)
+            except Exception as error:
+                broken = sentence_of(error)
+        outcomes.append({"example": repr(example), "passed": passed, "broken": broken})
+        if not (quiet or as_json):
+            screen.show_outcome(repr(example), passed, broken is None, named=checks)
+    if as_json:
+        screen.print_json({"name": name, "kind": kind.name, "seed": seed, "examples": outcomes})
+    for number, each in enumerate(outcomes, start=1):
+        if each["broken"] is not None:
+            raise CheckFailed(f"Example {number} of {len(outcomes)}: {each['broken']}")
+
+
+def _found(name: str) -> tuple[Kind, list[Any]]:
+    """The kind of module:Name, importable from the current directory, and its examples."""
+    from tidewolf import functions, sets, testing
+    from tidewolf.methods.base import Learner
+
+    kinds = (
+        Kind("set", sets.ConvexSet, testing.check_set, lambda thing: thing.examples()),
+        Kind("batch of functions", functions.Batch, _check_function, lambda f: f.examples()),
+        Kind("learner", Learner, testing.check_learner, _learners),
+    )
     module, colon, member = name.partition(":")
     if not (module and colon and member):
-        raise InvalidInput(
-            f"What to check is called module:Name, such as mymodule:MySet, not {name!r}."
-        )
-    thing = _member(_imported(module), module, member)
-    for kind in _KINDS:
+        raise InvalidInput(f"Expected module:Name, such as mymodule:MySet, and received {name!r}.")
+    found = _imported(module)
+    if not hasattr(found, member):
+        hint = did_you_mean(member, dir(found))
+        raise InvalidInput(f"The module {module} has nothing called {member!r}.{hint}")
+    thing = getattr(found, member)
+    for kind in kinds:
         if isinstance(thing, kind.base):
             return kind, [thing]
         if isinstance(thing, type) and issubclass(thing, kind.base):
             return kind, _examples(thing, kind)
-    what = (
-        f"the class {thing.__name__}"
-        if isinstance(thing, type)
-        else f"of type {type(thing).__name__}"
-    )
+    kind_of = "the class" if isinstance(thing, type) else "of type"
+    what = thing.__name__ if isinstance(thing, type) else type(thing).__name__
     raise WrongType(
-        f"{name} is {what}; a set (ConvexSet), a batch of functions (Batch) or a learner (Learner) "
-        "can be checked."
+        f"{name} must be a set (ConvexSet), a batch of functions (Batch) or a learner (Learner), "
+        f"and is {kind_of} {what}."
     )
-
-
-def outcome(kind: Kind, example: Any, seed: int, on_pass: OnPass) -> Outcome:
-    """Run the checks on one example, reporting each that passes."""
-    checks, broken = list[str](), None
-
-    def passed(check_name: str) -> None:
-        checks.append(check_name)
-        on_pass(check_name)
-
-    try:
-        kind.check(example, seed=seed, on_pass=passed)
-    except Exception as error:
-        broken = sentence_of(error)
-    return Outcome(repr(example), checks, broken)
 
 
 def _imported(module: str) -> Any:
+    from tidewolf.testing.checks import sentence_of
+
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
         return import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is not None and f"{module}.".startswith(f"{error.name}."):
+    except (Exception, SystemExit) as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None and f"{module}.".startswith(f"{missing}."):
             hint = " Leave out the .py." if module.endswith(".py") else ""
             raise InvalidInput(
                 f"There is no module called {module!r} in {here}, nor is one installed.{hint}"
@@ -98,27 +132,14 @@ def _imported(module: str) -> Any:
         raise InvalidInput(
             f"The module {module} cannot be imported: {sentence_of(error)}"
         ) from error
-    except (Exception, SystemExit) as error:
-        raise InvalidInput(
-            f"The module {module} cannot be imported: {sentence_of(error)}"
-        ) from error
-
-
-def _member(module: Any, name: str, member: str) -> Any:
-    try:
-        return getattr(module, member)
-    except AttributeError:
-        near = get_close_matches(member, dir(module), n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
-        raise InvalidInput(f"The module {name} has nothing called {member!r}.{hint}") from None
 
 
 def _examples(thing: Any, kind: Kind) -> list[Any]:
+    from tidewolf.testing.checks import sentence_of
+
     if isabstract(thing):
-        raise InvalidInput(
-            f"{thing.__name__} is no complete {kind.name}: it lacks "
-            f"{', '.join(sorted(thing.__abstractmethods__))}."
-        )
+        lacks = ", ".join(sorted(thing.__abstractmethods__))
+        raise InvalidInput(f"{thing.__name__} is not a complete {kind.name}: it lacks {lacks}.")
     try:
         examples = list(kind.examples(thing))
     except Exception as error:
@@ -126,17 +147,14 @@ def _examples(thing: Any, kind: Kind) -> list[Any]:
             f"The examples of {thing.__name__} cannot be made: {sentence_of(error)}"
         ) from error
     if not examples:
-        raise InvalidInput(
-            f"{thing.__name__}.examples gives nothing to check; let it give at least one "
-            f"{kind.name}."
-        )
+        raise InvalidInput(f"{thing.__name__}.examples must return at least one {kind.name}.")
     return examples
 
 
 def _learners(thing: Any) -> list[Any]:
-    """On a simplex, a ball and a flow; a learner may refuse sets that it cannot work with, but not
-    all of them.
-    """
+    """On a simplex, a ball and a flow; a learner may refuse some of these sets, but not all."""
+    from tidewolf import sets
+
     learners, refused = list[Any](), list[NotSupported]()
     for K in (sets.Simplex(3), sets.L2Ball(2), sets.FlowPolytope.examples()[0]):
         try:
@@ -148,20 +166,12 @@ def _learners(thing: Any) -> list[Any]:
     return learners
 
 
-def _check_function(f: functions.Batch, *, seed: int, on_pass: OnPass) -> None:
-    """Where functions are not defined everywhere, positive points are tried; others are a matter
-    for `check_function` itself.
-    """
-    points = (
-        None
-        if f.domain is None
-        else list(generator(seed, "tidewolf check").uniform(0.5, 2.0, (4, *f.shape)))
-    )
+def _check_function(f: Any, *, seed: int, on_pass: Callable[[str], None]) -> None:
+    """Functions that are not defined everywhere are tried at positive points."""
+    from tidewolf import testing
+    from tidewolf.core.randomness import generator
+
+    points = None
+    if f.domain is not None:
+        points = list(generator(seed, "tidewolf check").uniform(0.5, 2.0, (4, *f.shape)))
     testing.check_function(f, seed=seed, points=points, on_pass=on_pass)
-
-
-_KINDS = (
-    Kind("set", sets.ConvexSet, testing.check_set, lambda thing: thing.examples()),
-    Kind("batch of functions", functions.Batch, _check_function, lambda thing: thing.examples()),
-    Kind("learner", Learner, testing.check_learner, _learners),
-)

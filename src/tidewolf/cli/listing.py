@@ -1,52 +1,38 @@
-"""What `tidewolf list` shows: everything that has a name, and the settings of each."""
+"""`tidewolf list`: everything that has a name, and the settings of each."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from tidewolf import baselines, functions, learners, problems, sets
+import typer
+
+from tidewolf.cli import screen
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.names import did_you_mean
-from tidewolf.core.settings import Setting
-from tidewolf.experiments.keys import kind_keys, learner_keys, problem_keys
-from tidewolf.networks import Network
 
 
-def listing() -> dict[str, dict[str, str]]:
-    """Names and what they are, under the titles of their lists."""
-    return {
-        title: {name: _summary(member) for name, member in found.items()}
-        for title, found in _every().items()
-    }
+def list_command(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Show the settings of this one.")
+    ] = None,
+) -> None:
+    """List problems, learners, baselines, networks, sets and functions; or the settings of one.
 
+    These are the names that experiment files and --learner take, and the settings are the keys
+    beside them. In Python they are found under tidewolf.problems, tidewolf.learners,
+    tidewolf.baselines, tidewolf.sets and tidewolf.functions.
 
-def about(name: str) -> str:
-    """What the one of this name is."""
-    return _summary(_found(name)[1])
+    \b
+    Examples:
+      tidewolf list
+      tidewolf list Ensemble
+      tidewolf list | grep Simplex
+    """
+    from tidewolf import baselines, functions, learners, problems, sets
+    from tidewolf.experiments.keys import kind_keys, learner_keys, problem_keys
+    from tidewolf.networks import Network
 
-
-def settings(name: str) -> Mapping[str, Setting]:
-    """The settings that a file can give of the one of this name, by key."""
-    title, member = _found(name)
-    if title == "problems":
-        return problem_keys(name)
-    return learner_keys(name) if title in ("learners", "baselines") else kind_keys(member)
-
-
-def _found(name: str) -> tuple[str, Any]:
-    every = _every()
-    for title, found in every.items():
-        if name in found:
-            return title, found[name]
-    known = [each for found in every.values() for each in found]
-    raise InvalidInput(
-        f"There is nothing called {name!r}; see `tidewolf list`.{did_you_mean(name, known)}"
-    )
-
-
-def _every() -> dict[str, dict[str, Any]]:
-    return {
+    every: dict[str, dict[str, Any]] = {
         "problems": {**problems.every()},
         "learners": {**learners.every()},
         "baselines": {**baselines.every()},
@@ -54,6 +40,22 @@ def _every() -> dict[str, dict[str, Any]]:
         "sets": {kind.__name__: kind for kind in sets.every()},
         "functions": {kind.__name__: kind for kind in functions.every()},
     }
+    if name is None:
+        for title, found in every.items():
+            screen.show_listing(title, {key: _summary(found[key]) for key in found})
+        return
+    for title, found in every.items():
+        if name in found:
+            of_learners = title in ("learners", "baselines")
+            settings = learner_keys(name) if of_learners else kind_keys(found[name])
+            if title == "problems":
+                settings = problem_keys(name)
+            screen.show_settings(name, _summary(found[name]), settings)
+            return
+    known = [each for found in every.values() for each in found]
+    raise InvalidInput(
+        f"There is nothing called {name!r}; see `tidewolf list`.{did_you_mean(name, known)}"
+    )
 
 
 def _summary(member: Any) -> str:

@@ -1,10 +1,10 @@
-"""What several commands read alike."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import typer
 
@@ -13,16 +13,26 @@ from tidewolf.core.errors import InvalidInput
 N = TypeVar("N", int, float)
 
 
-def experiments(incomplete: str) -> list[str]:
-    """What EXPERIMENT may be, for the shell to complete."""
+def opt(metavar: str, help: str, *names: str) -> Any:
+    """An option with a value."""
+    return typer.Option(*names, metavar=metavar, help=help)
+
+
+def flag(help: str, *names: str) -> Any:
+    """An option without a value."""
+    return typer.Option(*names, help=help)
+
+
+def _experiments(incomplete: str) -> list[str]:
+    """The values of EXPERIMENT, for shell completion."""
     from tidewolf import problems
 
     here = [str(path) for path in sorted(Path().glob("*.toml"))]
     return [name for name in (*here, *problems.every()) if name.startswith(incomplete)]
 
 
-def learners(incomplete: str) -> list[str]:
-    """What --learner may be, for the shell to complete."""
+def _learners(incomplete: str) -> list[str]:
+    """The values of --learner, for shell completion."""
     from tidewolf import baselines
     from tidewolf.learners import every
 
@@ -34,7 +44,7 @@ ExperimentName: TypeAlias = Annotated[
     typer.Argument(
         metavar="EXPERIMENT",
         help="A built-in problem (`tidewolf list`) or a TOML file (`tidewolf new`).",
-        autocompletion=experiments,
+        autocompletion=_experiments,
     ),
 ]
 ExperimentNames: TypeAlias = Annotated[
@@ -42,42 +52,35 @@ ExperimentNames: TypeAlias = Annotated[
     typer.Argument(
         metavar="[EXPERIMENT]...",
         help="Built-in problems or TOML files; routing by default.",
-        autocompletion=experiments,
+        autocompletion=_experiments,
     ),
 ]
 LearnerNames: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
-        help="A learner or a rival; give it again for several.",
-        autocompletion=learners,
+        help="A learner or a baseline; repeat it for several.",
+        autocompletion=_learners,
     ),
 ]
+Seeds: TypeAlias = Annotated[str | None, opt("S,...", "The random seeds; 0 by default.")]
 Jobs: TypeAlias = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        help="How many processes; one in a comparison, else as many as there are processors.",
-    ),
+    opt("N", "How many processes; by default 1 for compare, for sweep one per processor."),
 ]
-Dask: TypeAlias = Annotated[
-    str | None,
-    typer.Option(metavar="ADDRESS", help="The scheduler of a Dask cluster that plays instead."),
-]
-AsJson: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")
-]
-Quiet: TypeAlias = Annotated[
-    bool, typer.Option("--quiet", "-q", help="No progress line and no table.")
-]
+Dask: TypeAlias = Annotated[str | None, opt("ADDRESS", "Use the Dask cluster of this scheduler.")]
+AsJson: TypeAlias = Annotated[bool, flag("Print the results as JSON, and nothing else.", "--json")]
+Quiet: TypeAlias = Annotated[bool, flag("Print no progress and no results.", "--quiet", "-q")]
 
 
-def parse_numbers(text: str, option: str, kind: Callable[[str], N]) -> list[N]:
-    """The numbers of an option, which have commas between."""
+def parse_numbers(text: str | None, option: str, kind: Callable[[str], N]) -> list[N] | None:
+    """The numbers of an option, separated by commas; None for None."""
+    if text is None:
+        return None
     try:
         return [kind(part) for part in text.split(",")]
     except ValueError:
         raise InvalidInput(
-            f"{option} takes {'whole ' * (kind is int)}numbers with commas between, such as 1,10, "
+            f"{option} takes {'whole ' * (kind is int)}numbers separated by commas, such as 1,10, "
             f"not {text!r}."
         ) from None

@@ -1,82 +1,60 @@
-"""`tidewolf run`, `resume`, `report`, `new`: experiments and the folders they leave."""
+"""`tidewolf run`, `resume`, `report`, `new`: experiments and their run folders."""
 
 from __future__ import annotations
 
-import json
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tidewolf.cli import screen
-from tidewolf.cli.options import AsJson, ExperimentName, LearnerNames, Quiet, parse_numbers
+from tidewolf.cli.options import (
+    AsJson,
+    ExperimentName,
+    LearnerNames,
+    Quiet,
+    flag,
+    opt,
+    parse_numbers,
+)
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import Interrupted, InvalidInput
 
 if TYPE_CHECKING:
+    from tidewolf.evaluation.recording import RunProgress
     from tidewolf.experiments import Experiment, RunFolder
     from tidewolf.experiments.folder import Finished
-    from tidewolf.experiments.preview import Preview
+    from tidewolf.experiments.plan import Job
     from tidewolf.problems import Problem
 
-_OUT = Path("out")
+_INCUMBENT = (
+    "The decisions of these rounds, a table like decisions.csv: what would have been saved? On "
+    "flows they are shares, not volumes."
+)
+_DECISIONS = (
+    "Which files of decisions DIR gets; parquet by default, and csv too up to a million cells."
+)
 
 
 def run_command(
     experiment: ExperimentName,
-    rounds: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="How many rounds; as many as the stream has by default."),
-    ] = None,
+    rounds: Annotated[int | None, opt("N", "How many rounds; all by default.")] = None,
     learner: LearnerNames = None,
     caution: Annotated[
-        str | None,
-        typer.Option(
-            metavar="C,...",
-            help="How limits are weighed against losses; several values are run side by side.",
-        ),
+        str | None, opt("C,...", "The weight of limits against losses; several run side by side.")
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(metavar="S", help="The seed of everything random; 0 by default.")
-    ] = None,
+    seed: Annotated[int | None, opt("S", "The random seed; 0 by default.")] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="The run folder; out by default, or the next out-2, ... that is free.",
-        ),
+        Path | None, opt("DIR", "The run folder; by default out, or the next free out-2, ...")
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Overwrite the run that DIR holds.")
-    ] = False,
-    decisions: Annotated[
-        str | None,
-        typer.Option(
-            metavar="none|csv|parquet|both",
-            help="Which files of decisions DIR gets; parquet by default, and csv beside it up to a "
-            "million cells.",
-        ),
-    ] = None,
-    incumbent: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="What was decided in these rounds, a table as decisions.csv: what would have been "
-            "saved? Entries on flows are shares, not volumes.",
-        ),
-    ] = None,
+    force: Annotated[bool, flag("Overwrite the run in DIR.", "--force")] = False,
+    decisions: Annotated[str | None, opt("none|csv|parquet|both", _DECISIONS)] = None,
+    incumbent: Annotated[Path | None, opt("FILE", _INCUMBENT)] = None,
     dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run",
-            help="Only say what would be played, on what, how long, and what would be written.",
-        ),
+        bool, flag("Show what would be played, how long, and what would be written.", "--dry-run")
     ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -84,15 +62,15 @@ def run_command(
     """Run learners on a problem, side by side.
 
     Prints a table and fills a run folder: report.html with pictures, summary.json,
-    decisions.parquet and decisions.csv with what was decided (a row a round, a column an entry; of
-    flows, shares of the demand), rounds.parquet with every round's numbers, the experiment as
-    resolved, checkpoints. Unless told otherwise, Ensemble,
-    with the problem's season and re-solving as its advice, runs beside SinhaVaze, which projects
-    exactly, and Resolve, which re-solves and nothing else; on a built-in problem also beside the
-    paper's three: DriftPlusPenalty, PrimalDual and BanditPrimalDual, which sees two numbers a
-    round. Of these, one that refuses the problem is left out, and that is said. A learner chosen by
-    its name is the file's where the file has it, else the one that would play unless told
-    otherwise. Ctrl-C, or a power cut, loses little: `tidewolf resume DIR` goes on.
+    decisions.parquet and decisions.csv with the decisions (a row per round, a column per entry; on
+    flows, shares of the demand), rounds.parquet with the numbers of every round, the experiment as
+    resolved, checkpoints. By default Ensemble, with the problem's season and re-solving as its
+    advice, runs beside SinhaVaze, which projects exactly, and Resolve, which only re-solves; on a
+    built-in problem also beside the paper's three: DriftPlusPenalty, PrimalDual and
+    BanditPrimalDual, which sees two numbers per round. Of these, one that refuses the problem is
+    left out, with a note. A learner chosen by its name has the settings of the file, if the file
+    has it, else its defaults here. Ctrl-C, or a power cut, loses little: `tidewolf resume DIR`
+    resumes.
 
     \b
     Examples:
@@ -106,16 +84,15 @@ def run_command(
     """
     from tidewolf.experiments.folder import RunFolder, free, require_no_run
     from tidewolf.experiments.incumbent import read_incumbent
-    from tidewolf.experiments.lock import locked
-    from tidewolf.experiments.preview import preview
+    from tidewolf.experiments.runner import locked
 
-    cautions = None if caution is None else parse_numbers(caution, "--caution", float)
+    cautions = parse_numbers(caution, "--caution", float)
     requested = requested_experiment(experiment, rounds, learner, seed, cautions)
     if decisions is not None:
         requested = replace(requested, decisions=decisions)
     if incumbent is not None:
         requested = replace(requested, incumbent=incumbent)
-    folder = out or requested.folder or free(_OUT)
+    folder = out or requested.folder or free(Path("out"))
     require_no_run(folder, force)
     problem = requested.problem(requested.seeds[0])
     requested = requested.taken(problem)
@@ -123,13 +100,16 @@ def run_command(
     # all are made before the first one runs, so that a wrong setting costs no time
     for entrant in resolved.entrants():
         requested.learner(entrant, problem, requested.seeds[0])
-    beside = (
-        None
-        if requested.incumbent is None
-        else read_incumbent(requested.incumbent, problem, requested.files)
-    )
+    file = requested.incumbent
+    beside = None if file is None else read_incumbent(file, problem, requested.files)
     if dry_run:
-        _show_preview(preview(requested, resolved, problem, folder, beside), as_json, quiet)
+        from tidewolf.experiments.preview import preview
+
+        found = preview(requested, resolved, problem, folder, beside)
+        if as_json:
+            screen.print_json(found.plain())
+        elif not quiet:
+            screen.show_preview(found)
         return
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder, "run", again=True):
@@ -137,16 +117,14 @@ def run_command(
 
 
 def resume(
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The folder of a run that was interrupted.")
-    ],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")],
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Go on with a run that was interrupted, killed or cut off.
+    """Resume a run that was interrupted or killed.
 
-    The results are those of a run that never stopped, bit for bit, on the same machine and
-    versions. A complete run is shown again.
+    On the same machine and versions the results are those of a run that never stopped, bit for bit.
+    A complete run is shown again.
 
     \b
     Examples:
@@ -163,11 +141,9 @@ def resume(
 def report(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a complete run.")],
     figures: Annotated[
-        bool, typer.Option("--figures", help="Also every figure as PNG and SVG, in DIR/figures.")
+        bool, flag("Also write every figure as PNG and SVG, in DIR/figures.", "--figures")
     ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Do not say where the page is.")
-    ] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write the report page of a run again, from the record in its folder (report.json): the
     data of the experiment is not needed, except for --figures.
@@ -181,11 +157,7 @@ def report(
     from tidewolf.report import rewrite, write_figures
 
     folder = RunFolder.open(directory)
-    if not folder.complete:
-        raise InvalidInput(
-            f"{directory} holds a run that is not complete; `tidewolf resume {directory}` goes on "
-            "with it."
-        )
+    folder.require_complete()
     with folder.locked():
         for seed in folder.experiment.seeds:
             rewrite(folder.page(seed), datetime.now(UTC))
@@ -200,25 +172,20 @@ def report(
 
 def new(
     name: Annotated[
-        str,
-        typer.Argument(
-            metavar="[NAME]", help="What the experiment is called; NAME.toml is written."
-        ),
+        str, typer.Argument(metavar="[NAME]", help="The experiment's name; NAME.toml is written.")
     ] = "experiment",
     problem: Annotated[
         str | None,
-        typer.Option(
-            metavar="PROBLEM",
-            help="The built-in problem to begin with, or network: links, costs and capacities of "
-            "your own. routing by default, and network for the name network.",
+        opt(
+            "PROBLEM",
+            "The built-in problem to begin with, or network: links, costs and capacities of your "
+            "own. By default routing, or network for the name network.",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Do not say what to do next.")
-    ] = False,
+    force: Annotated[bool, flag("Overwrite existing files.", "--force")] = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Write an experiment file with every key explained. It runs as it is: change it from there.
+    """Write an experiment file with every key explained. It runs as it is: edit it from there.
 
     `tidewolf new network` writes small tables beside it, in network-data: links, costs, capacities,
     commodities and demands, to be replaced by yours.
@@ -235,22 +202,17 @@ def new(
     path = Path(name if name.endswith(".toml") else f"{name}.toml")
     if problem is None:
         problem = NETWORK if path.stem == NETWORK else "routing"
-    files = (
-        network_template(path)
-        if problem == NETWORK
-        else {path: template(path.stem, problem).encode()}
-    )
+    is_network = problem == NETWORK
+    files = network_template(path) if is_network else {path: template(path.stem, problem).encode()}
     there = [file for file in files if file.exists()]
     if there and not force:
-        raise InvalidInput(
-            f"{there[-1]} is there already; choose another name, or overwrite it with --force."
-        )
+        raise InvalidInput(f"{there[-1]} exists already; use another name, or --force.")
     for file, content in files.items():
         file.parent.mkdir(parents=True, exist_ok=True)
         checkpoint.write(file, content)
     if quiet:
         return
-    if problem != NETWORK:
+    if not is_network:
         typer.echo(f"{path} is written; edit it, then: tidewolf run {path}")
         return
     typer.echo(
@@ -258,20 +220,21 @@ def new(
         f"  tidewolf run {path}                      decisions, costs, limits, a page\n"
         f"  tidewolf compare {path}                  how much caution is right\n"
         f"  tidewolf live {path} --db routing.db     rows in, decisions out\n"
-        f"then put your own files in place of those in {data_folder(path)}/."
+        f"then replace the files in {data_folder(path)}/ by yours."
     )
 
 
 def requested_experiment(
     name: str,
-    rounds: int | None,
-    names: Sequence[str] | None,
-    seed: int | None,
+    rounds: int | None = None,
+    names: Sequence[str] | None = None,
+    seed: int | None = None,
     cautions: Sequence[float] | None = None,
 ) -> Experiment:
-    """The experiment of a file or of a built-in name, with what the command line says instead."""
+    """The experiment of a file or of a built-in name, with the options of the command line."""
     from tidewolf.core.arrays import as_count
-    from tidewolf.experiments import Experiment, load
+    from tidewolf.experiments import Choice, Experiment, load
+    from tidewolf.experiments.keys import learner_keys
 
     found = load(name) if is_file(name) else Experiment.builtin(name)
     if rounds is not None:
@@ -280,57 +243,53 @@ def requested_experiment(
         found = replace(found, seeds=(as_count(seed, "The seed", least=0),))
     if names:
         found = found.only(names)
-    return found if cautions is None else _at_cautions(found, cautions)
-
-
-def _at_cautions(experiment: Experiment, cautions: Sequence[float]) -> Experiment:
-    """Every learner that has a caution at each of these, whatever the file says."""
-    from tidewolf.experiments import Choice
-    from tidewolf.experiments.keys import learner_keys
-
-    if not any("caution" in learner_keys(each.name) for each in experiment.learners):
-        names = ", ".join(dict.fromkeys(each.name for each in experiment.learners))
-        raise InvalidInput(f"No learner of this run has a caution; the learners are {names}.")
+    if cautions is None:
+        return found
+    if not any("caution" in learner_keys(each.name) for each in found.learners):
+        everyone = ", ".join(dict.fromkeys(each.name for each in found.learners))
+        raise InvalidInput(f"No learner of this run has a caution; the learners are {everyone}.")
     without = [
         Choice.of(each.name, {key: at for key, at in each.settings if key != "caution"})
-        for each in experiment.learners
+        for each in found.learners
     ]
-    learners = tuple(dict.fromkeys(without))
-    return replace(experiment, cautions=tuple(cautions), learners=learners)
+    return replace(found, cautions=tuple(cautions), learners=tuple(dict.fromkeys(without)))
 
 
 def is_file(name: str) -> bool:
-    """Whether an experiment is a file's, not a built-in one."""
+    """Whether an experiment is a file, not a built-in one."""
     from tidewolf.problems import every
 
     return name.endswith(".toml") or (name not in every() and Path(name).is_file())
 
 
 def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) -> None:
-    """Play what is left, write what came of it, show it."""
-    from tidewolf.experiments.folder import incumbent_record
-
+    """Play what is left, write the results, show them."""
+    experiment = folder.experiment
+    jobs = len(experiment.seeds) * len(experiment.entrants())
     try:
-        with screen.progress(not quiet) as follow, _stoppable() as stopping:
-            found = folder.play(follow=follow, stopping=stopping, first=first)
+        with screen.progress(not quiet) as bar, screen.stoppable() as stop:
+
+            def moved(job: Job, moment: RunProgress, regret: float | None) -> None:
+                bar.done = job.number - 1
+                bar.moved(job.entrant.name, jobs, moment, regret)
+
+            found = folder.play(progress=moved, stopping=stop, first=first)
         folder.write_rounds(found)
         notes = folder.write_decisions(found)
         for each in found:
             _write_page(folder, each)
         folder.write_summary(found)
     except KeyboardInterrupt:
-        raise Interrupted(f"Interrupted; `tidewolf resume {folder.path}` goes on.") from None
-    left_out = folder.experiment.left_out(found[0].problem)
+        raise Interrupted(f"Interrupted; `tidewolf resume {folder.path}` resumes.") from None
+    left_out = experiment.left_out(found[0].problem)
     if as_json:
-        told = {"runs": folder.records(found), "left_out": left_out, **incumbent_record(found)}
-        typer.echo(json_text(told), nl=False)
+        screen.print_json({**folder.records(found), "left_out": left_out})
     elif not quiet:
         for each in found:
-            title = f"{folder.experiment.name}: {len(each.problem):,} rounds, seed {each.seed}"
             begins = each is found[0]
             screen.show_results(
                 each.shown,
-                title,
+                f"{experiment.name}: {len(each.problem):,} rounds, seed {each.seed}",
                 folder.page(each.seed),
                 left_out,
                 decisions=folder.decisions_file if begins else None,
@@ -338,22 +297,14 @@ def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) 
             )
 
 
-def _show_preview(found: Preview, as_json: bool, quiet: bool) -> None:
-    if as_json:
-        typer.echo(json_text(found.plain()), nl=False)
-    elif not quiet:
-        screen.show_preview(found)
-
-
 def _write_page(folder: RunFolder, each: Finished) -> None:
     from tidewolf import report
 
-    about = folder.experiment.title or each.problem.title
     report.write(
         folder.page(each.seed),
         each.shown,
         name=folder.experiment.name,
-        about=about,
+        about=folder.experiment.title or each.problem.title,
         seed=each.seed,
         date=datetime.now(UTC),
         entries=each.problem.labels,
@@ -362,29 +313,3 @@ def _write_page(folder: RunFolder, each: Finished) -> None:
         network=each.problem.network,
         notes=each.notes,
     )
-
-
-@contextmanager
-def _stoppable() -> Iterator[Callable[[], bool]]:
-    """Whether Ctrl-C was pressed, or the process asked to end; the second time it ends at once."""
-    requested: list[int] = []
-
-    def note(number: int, frame: Any) -> None:
-        if requested:
-            raise KeyboardInterrupt
-        requested.append(number)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: bool(requested)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def json_text(value: object) -> str:
-    """Plain data as JSON for people and programs."""
-    return json.dumps(value, indent=2, allow_nan=False) + "\n"

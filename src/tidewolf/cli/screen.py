@@ -1,15 +1,20 @@
-"""What a terminal shows: a progress line while learners run, then tables.
+"""What a terminal shows: progress while learners run, then tables; and how Ctrl-C stops a command.
 
 Results go to stdout, progress to stderr.
 """
 
 from __future__ import annotations
 
+import json
+import signal
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.padding import Padding
@@ -30,23 +35,60 @@ from tidewolf.evaluation.metrics import SPREAD_COLUMNS, table_metrics
 from tidewolf.report.page import hindsight_warnings, learner_labels, learner_notes
 
 if TYPE_CHECKING:
-    from tidewolf.cli.check import Outcome
     from tidewolf.core.settings import Setting
-    from tidewolf.core.types import Floats
     from tidewolf.evaluation.comparison import Comparison
     from tidewolf.evaluation.recording import RunProgress
     from tidewolf.evaluation.run import Run
-    from tidewolf.experiments.compare import Step
-    from tidewolf.experiments.folder import Follow
     from tidewolf.experiments.preview import Preview
     from tidewolf.experiments.runner import Stage
     from tidewolf.experiments.sweep import Sweep
 
-
 _ANY_WIDTH = 10_000
 
 
+class Stop:
+    """Whether SIGINT or SIGTERM came: the first lets the work end in order, the second raises
+    KeyboardInterrupt.
+    """
+
+    def __init__(self) -> None:
+        self.signals: list[int] = []
+
+    def __call__(self) -> bool:
+        return bool(self.signals)
+
+    def handle(self, number: int, frame: Any) -> None:
+        if self.signals:
+            raise KeyboardInterrupt
+        self.signals.append(number)
+
+    def wait(self, seconds: float) -> None:
+        """Sleep so long, or until a signal comes."""
+        end = time.monotonic() + seconds
+        while not self.signals and (left := end - time.monotonic()) > 0.0:
+            time.sleep(min(left, 0.1))
+
+
+@contextmanager
+def stoppable() -> Iterator[Stop]:
+    """Handle signals while the context lasts; in other threads there are none."""
+    stop = Stop()
+    main = threading.current_thread() is threading.main_thread()
+    signals = (signal.SIGINT, signal.SIGTERM) if main else ()
+    before = {number: signal.signal(number, stop.handle) for number in signals}
+    try:
+        yield stop
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def print_json(value: object) -> None:
+    typer.echo(json.dumps(value, indent=2, allow_nan=False))
+
+
 def _bar(shown: bool) -> Progress:
+    """A progress bar on stderr; nothing is shown if that is not a terminal."""
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -54,132 +96,125 @@ def _bar(shown: bool) -> Progress:
         TextColumn("{task.fields[detail]}"),
         TimeRemainingColumn(compact=True),
     )
-    return Progress(
-        *columns, console=console, transient=True, disable=not (shown and console.is_terminal)
-    )
+    off = not (shown and console.is_terminal)
+    return Progress(*columns, console=console, transient=True, disable=off)
+
+
+class JobBar:
+    """One progress bar over all jobs of a command."""
+
+    def __init__(self, bar: Progress) -> None:
+        self._bar, self.done = bar, 0
+        self._task = bar.add_task("the best point in hindsight", total=None, detail="")
+        self._what, self._begun, self._rounds = "", 0.0, 0
+
+    def moved(self, what: str, jobs: int, moment: RunProgress, regret: float | None = None) -> None:
+        """A job moved; `done` others have ended."""
+        now, rounds = self._bar.get_time(), moment.rounds_done
+        if what != self._what:
+            self._what, self._begun, self._rounds = what, now, rounds
+        speed = (rounds - self._rounds) / max(now - self._begun, 1e-9)
+        calls = f"{moment.calls / max(1, rounds):.2f} calls a round"
+        if moment.solves:
+            calls += f", {moment.solves / max(1, rounds):.2f} LPs"
+        against = "" if regret is None else f"regret {number(regret)}, "
+        violation = f"violation {number(moment.violation_total)}"
+        self._bar.update(
+            self._task,
+            description=f"{what} ({min(self.done + 1, jobs)} of {jobs})",
+            total=jobs,
+            completed=self.done + rounds / max(1, moment.rounds),
+            detail=f"{speed:,.0f} rounds/s, {calls}, {against}{violation}",
+        )
+
+    def ended(self, stage: Stage) -> None:
+        """So many jobs have ended."""
+        self.done = stage.done
+        failed = f", {stage.failed} failed" if stage.failed else ""
+        detail = f"{stage.done:,} of {stage.jobs:,} runs{failed}"
+        self._bar.update(self._task, total=stage.jobs, completed=stage.done, detail=detail)
 
 
 @contextmanager
-def progress(shown: bool) -> Iterator[Follow]:
-    """A function that begins a line and answers what keeps it moving; nothing is shown where stderr
-    is not a terminal.
-    """
+def progress(shown: bool) -> Iterator[JobBar]:
+    """A bar over the jobs of a command."""
     with _bar(shown) as bar:
-        before = bar.add_task("the best point in hindsight", total=None, detail="")
-
-        def follow(
-            name: str, begun: RunProgress, hindsight: Floats | None
-        ) -> Callable[[RunProgress], None]:
-            bar.update(before, visible=False)
-            task = bar.add_task(name, total=begun.rounds, completed=begun.rounds_done, detail="")
-            clock = bar.get_time()
-
-            def moved(moment: RunProgress) -> None:
-                speed = (moment.rounds_done - begun.rounds_done) / max(bar.get_time() - clock, 1e-9)
-                regret = (
-                    None
-                    if hindsight is None
-                    else moment.loss_total - float(hindsight[moment.rounds_done - 1])
-                )
-                bar.update(
-                    task, completed=moment.rounds_done, detail=_detail(moment, speed, regret)
-                )
-
-            return moved
-
-        yield follow
-
-
-@contextmanager
-def tournament(
-    shown: bool,
-) -> Iterator[tuple[Callable[[Step, RunProgress], None], Callable[[Stage], None]]]:
-    """What keeps one line moving over all runs: told how far one is, and how many have ended;
-    nothing is shown where stderr is not a terminal.
-    """
-    with _bar(shown) as bar:
-        task = bar.add_task("the best points in hindsight", total=None, detail="")
-        began: dict[int, float] = {}
-        done = 0
-
-        def follow(step: Step, moment: RunProgress) -> None:
-            now = bar.get_time()
-            speed = moment.rounds_done / max(now - began.setdefault(step.number, now), 1e-9)
-            knobs = {"caution": step.caution, "headroom": step.headroom}
-            knob = "".join(f", {name} {at:g}" for name, at in knobs.items() if at is not None)
-            what = f"{step.stream}, {step.learner}{knob} ({step.number} of {step.runs})"
-            bar.update(
-                task,
-                description=what,
-                total=step.runs,
-                completed=done + moment.rounds_done / moment.rounds,
-                detail=_detail(moment, speed),
-            )
-
-        def ended(stage: Stage) -> None:
-            nonlocal done
-            done = stage.done
-            bar.update(
-                task,
-                total=stage.cells,
-                completed=done,
-                detail=f"{done:,} of {stage.cells:,} runs",
-            )
-
-        yield follow, ended
+        yield JobBar(bar)
 
 
 @contextmanager
 def checking(shown: bool, example: str) -> Iterator[Callable[[str], None]]:
-    """What is told the laws that an example keeps; nothing is shown where stderr is not a
-    terminal.
-    """
+    """A line with the check that an example passed last."""
     with _bar(shown) as bar:
         task = bar.add_task(example, total=None, detail="")
         yield lambda check_name: bar.update(task, detail=check_name)
 
 
-def show_outcome(outcome: Outcome, *, named: bool) -> None:
-    """What became of an example, in a line; and every law it keeps, where they are to be named."""
-    console, kept = Console(highlight=False), len(outcome.passed)
-    ending, style = (
-        (f"passes all {kept} checks", "green")
-        if outcome.broken is None
-        else (f"fails after {kept} checks", "red")
-    )
-    console.print(
-        Text.assemble((outcome.example, "bold"), " ", (f"{ending}.", style)), soft_wrap=True
-    )
-    for check_name in outcome.passed if named else ():
+class _Screen:
+    """Lines and tables on stdout."""
+
+    def __init__(self) -> None:
+        self._console = Console(highlight=False)
+
+    def print(self, *parts: str | tuple[str, str], style: str = "") -> None:
+        """A paragraph."""
+        self._console.print(Text.assemble(*parts, style=style))
+
+    def print_path(self, what: str, path: Path) -> None:
+        """A path, which is not wrapped."""
+        self._console.print(Text(f"{what}: {path}"), soft_wrap=True)
+
+    def indent(self, text: str, by: int, below: int = 0) -> None:
+        self._console.print(Padding(Text(text), (0, 0, below, by), expand=False))
+
+    def pairs(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Names and what they are, one per line."""
+        grid = Table.grid(padding=(0, 2))
+        for name, about in rows:
+            grid.add_row(Text(name, style="cyan", no_wrap=True), Text(about))
+        self._console.print(grid)
+
+    def table(
+        self, names: Sequence[str], columns: Sequence[_Column], first: str = "learner"
+    ) -> None:
+        """A table and an empty line, with as many columns as there is room for; those of rank 0
+        always.
+        """
+        while True:
+            table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False, pad_edge=False)
+            table.add_column(first, no_wrap=True, vertical="bottom")
+            for column in columns:
+                table.add_column(column.title, justify="right", vertical="bottom", no_wrap=True)
+            for i, name in enumerate(names):
+                cells = (Text(column.cells[i]) for column in columns)
+                table.add_row(Text(name, style="bold"), *cells)
+            options = self._console.options.update(max_width=_ANY_WIDTH)
+            wide = self._console.measure(table, options=options).maximum
+            highest = max((column.rank for column in columns), default=0)
+            if highest == 0 or wide <= self._console.width:
+                break
+            columns = [each for each in columns if each.rank < highest]
+        self._console.print(table)
+        self._console.print()
+
+
+class _Column(NamedTuple):
+    """A column of numbers, aligned to the right; its title may have two lines."""
+
+    title: str
+    cells: Sequence[str]
+    rank: int = 0
+    """if the table is too wide, columns of the highest rank are left out first"""
+
+
+def show_outcome(example: str, passed: Sequence[str], good: bool, *, named: bool) -> None:
+    """The result of an example in a line; with `named`, also the checks that pass."""
+    console = Console(highlight=False)
+    ending = f"passes all {len(passed)} checks." if good else f"fails after {len(passed)} checks."
+    line = Text.assemble((example, "bold"), " ", (ending, "green" if good else "red"))
+    console.print(line, soft_wrap=True)
+    for check_name in passed if named else ():
         console.print(Text(f"  {check_name}"))
-
-
-@contextmanager
-def sweep_progress(shown: bool) -> Iterator[Callable[[Stage], None]]:
-    """What keeps one line moving over all cells; nothing is shown where stderr is not a
-    terminal.
-    """
-    with _bar(shown) as bar:
-        task = bar.add_task("sweep", total=None, detail="")
-
-        def follow(stage: Stage) -> None:
-            failed = f", {stage.failed} failed" if stage.failed else ""
-            bar.update(
-                task,
-                total=stage.cells,
-                completed=stage.done,
-                detail=f"{stage.done:,} of {stage.cells:,} cells{failed}",
-            )
-
-        yield follow
-
-
-def _detail(moment: RunProgress, speed: float, regret: float | None = None) -> str:
-    calls = f"{moment.calls / max(1, moment.rounds_done):.2f} calls a round"
-    if moment.solves:
-        calls += f", {moment.solves / max(1, moment.rounds_done):.2f} LPs"
-    against = "" if regret is None else f"regret {number(regret)}, "
-    return f"{speed:,.0f} rounds/s, {calls}, {against}violation {number(moment.violation_total)}"
 
 
 def show_results(
@@ -191,125 +226,67 @@ def show_results(
     decisions: Path | None = None,
     notes: Sequence[str] = (),
 ) -> None:
-    """The headline table, what a reader should know, and where decisions and the page are."""
-    console = Console(highlight=False)
-    labels = learner_labels(runs)
-    console.print(Text(title, style="bold"))
-    console.print(_results(console, runs, labels))
-    console.print()
-    console.print(_by_rounds(console, runs, labels))
-    console.print()
+    """The tables of a run, notes, and where decisions and the page are."""
+    screen, labels = _Screen(), learner_labels(runs)
+    screen.print(title, style="bold")
+    totals = [
+        _Column(each.narrow_title or each.title, [each.narrow_cell(run) for run in runs], each.rank)
+        for each in table_metrics(runs)
+    ]
+    screen.table(labels, totals)
+    rounds = [
+        _Column(column.title, [column.cell(run) for run in runs], column.rank)
+        for column in SPREAD_COLUMNS
+    ]
+    screen.table(labels, rounds, "a round")
     for sentence in hindsight_warnings(runs):
-        console.print(Text(sentence, style="yellow"))
-    if said := who_sees_what((type(run.learner).__name__, SEES[run.learner.needs]) for run in runs):
-        console.print(Text(said))
+        screen.print(sentence, style="yellow")
+    if seen := who_sees_what((type(run.learner).__name__, SEES[run.learner.needs]) for run in runs):
+        screen.print(seen)
     for who, note in learner_notes(runs, labels, left_out):
-        console.print(Text.assemble((f"{who}: ", "bold"), note))
-    for sentence in notes:
-        console.print(Text(sentence))
+        screen.print((f"{who}: ", "bold"), note)
+    for note in notes:
+        screen.print(note)
     if decisions is not None:
-        console.print(Text(f"decisions: {decisions}"), soft_wrap=True)
-    console.print(Text(f"report: {page}"), soft_wrap=True)
-
-
-class _Column(NamedTuple):
-    """A column of numbers, to the right; titles have two lines where they need them."""
-
-    title: str
-    cells: Sequence[str]
-    rank: int = 0
-    """where the table is wider than the screen, columns of the highest rank go first"""
-
-
-def _table(
-    console: Console, names: Sequence[str], columns: Sequence[_Column], first: str = "learner"
-) -> Table:
-    """As many columns as the screen has room for; those of rank 0 always."""
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False, pad_edge=False)
-    table.add_column(first, no_wrap=True, vertical="bottom")
-    for column in columns:
-        table.add_column(column.title, justify="right", vertical="bottom", no_wrap=True)
-    for i, name in enumerate(names):
-        table.add_row(Text(name, style="bold"), *(Text(column.cells[i]) for column in columns))
-    highest = max((column.rank for column in columns), default=0)
-    wide = console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum
-    if highest == 0 or wide <= console.width:
-        return table
-    return _table(console, names, [each for each in columns if each.rank < highest], first)
-
-
-def _results(console: Console, runs: Sequence[Run], labels: Sequence[str]) -> Table:
-    return _table(
-        console,
-        labels,
-        [
-            _Column(
-                metric.narrow_title or metric.title,
-                [metric.narrow_cell(run) for run in runs],
-                metric.rank,
-            )
-            for metric in table_metrics(runs)
-        ],
-    )
-
-
-def _by_rounds(console: Console, runs: Sequence[Run], labels: Sequence[str]) -> Table:
-    """Mean, p99 and worst of what each round has."""
-    return _table(
-        console,
-        labels,
-        [
-            _Column(column.title, [column.cell(run) for run in runs], column.rank)
-            for column in SPREAD_COLUMNS
-        ],
-        "a round",
-    )
+        screen.print_path("decisions", decisions)
+    screen.print_path("report", page)
 
 
 def show_preview(found: Preview) -> None:
     """What a run would be; nothing was written."""
-    console = Console(highlight=False)
-    console.print(Text.assemble((found.experiment, "bold"), f": {found.title}"))
-    grid = Table.grid(padding=(0, 2))
+    screen = _Screen()
+    screen.print((found.experiment, "bold"), f": {found.title}")
     when = "" if found.first is None else f", from {found.first} to {found.last}".replace("T", " ")
-    seeds = ", ".join(map(str, found.seeds))
-    several = "s" * (len(found.seeds) > 1)
+    seeds = f"seed{'s' * (len(found.seeds) > 1)} {', '.join(map(str, found.seeds))}"
     counted = found.limits_a_round > 1 and "used links" not in found.limits
     limits = f" ({found.limits_a_round:,} a round)" if counted else ""
     dimension = "" if "dimension" in found.set else f", dimension {found.dimension:,}"
     facts = [
         ("set", f"{found.set}; {found.entries:,} entries{dimension}"),
-        ("rounds", f"{found.rounds:,}{when}; seed{several} {seeds}"),
+        ("rounds", f"{found.rounds:,}{when}; {seeds}"),
         ("losses", found.losses),
         ("limits", f"{found.limits}{limits}"),
         *(("note", note) for note in found.notes),
-        *(
-            ("learner", f"{each.name}{_settings_of(each.settings)}: about {_clock(each.seconds)}")
-            for each in found.learners
-        ),
-        *([("incumbent", found.incumbent)] if found.incumbent else []),
-        *(("left out", f"{name}: {sentence}") for name, sentence in found.left_out.items()),
+    ]
+    for each in found.learners:
+        settings = ", ".join(
+            f"{key} {' '.join(map(str, at)) if isinstance(at, tuple) else format_setting(at)}"
+            for key, at in each.settings.items()
+            if at not in ((), "")
+        )
+        about = f" ({settings})" if settings else ""
+        facts.append(("learner", f"{each.name}{about}: about {_clock(each.seconds)}"))
+    if found.incumbent:
+        facts.append(("incumbent", found.incumbent))
+    facts += [("left out", f"{name}: {reason}") for name, reason in found.left_out.items()]
+    basis = "estimated from a few rounds, without the best point in hindsight and the page"
+    facts += [
         ("folder", found.folder),
         ("files", ", ".join(found.files)),
-        (
-            "time",
-            f"about {_clock(found.seconds)}, by a few rounds of each learner; the best point in "
-            "hindsight and the page are not counted",
-        ),
+        ("time", f"about {_clock(found.seconds)}, {basis}"),
     ]
-    for name, fact in facts:
-        grid.add_row(Text(name, style="cyan", no_wrap=True), Text(fact))
-    console.print(grid)
-    console.print(Text("Nothing was written: this was a dry run."))
-
-
-def _settings_of(settings: Mapping[str, Any]) -> str:
-    said = [
-        f"{key} {' '.join(map(str, at)) if isinstance(at, tuple) else format_setting(at)}"
-        for key, at in settings.items()
-        if at not in ((), "")
-    ]
-    return f" ({', '.join(said)})" if said else ""
+    screen.pairs(facts)
+    screen.print("Nothing was written: this was a dry run.")
 
 
 def _clock(seconds: float) -> str:
@@ -322,39 +299,36 @@ def _clock(seconds: float) -> str:
 
 
 def show_comparison(comparison: Comparison, page: Path) -> None:
-    """How everyone stands on each stream, what each step of caution costs and buys, what a reader
-    should know, and where the page is.
+    """The learners on each stream, what each step of caution costs and buys, notes, and where the
+    page is.
     """
-    console, every = Console(highlight=False), comparison.rankings()
+    screen, every = _Screen(), comparison.rankings()
     chosen = any(comparison.chooser(stream) for stream in comparison.streams)
     left_out = ("loss", "regret", "violation") if chosen else ("shortfall %",)
     for stream in comparison.streams:
         rankings = [each for each in every if each.stream == stream]
         names = [ranking_name(each) for each in rankings]
-        console.print(Text.assemble((stream, "bold"), f": {comparison.about(stream)}"))
-        _show_choice(console, comparison, stream)
+        screen.print((stream, "bold"), f": {comparison.about(stream)}")
+        _show_choice(screen, comparison, stream)
         for first, columns in (("learner", RANKING_COLUMNS), ("a round", RANKING_ROUND_COLUMNS)):
             shown = [
                 _Column(column.narrow_title, ranking_cells(column, rankings), column.rank)
                 for column in applying(columns, rankings)
                 if column.title not in left_out
             ]
-            console.print(_table(console, names, shown, first))
-            console.print()
+            screen.table(names, shown, first)
     for sentence in comparison.warnings():
-        console.print(Text(sentence, style="yellow"))
-    if said := who_sees_what((entry.learner, entry.sees) for entry in comparison.entries):
-        console.print(Text(said))
-    console.print(
-        Text(
-            f"Held against {comparison.baseline}, in % of {comparison.share_of()}; up to 0.5 is on "
-            "its frontier."
-        )
+        screen.print(sentence, style="yellow")
+    if seen := who_sees_what((entry.learner, entry.sees) for entry in comparison.entries):
+        screen.print(seen)
+    screen.print(
+        f"Compared with {comparison.baseline}, in % of {comparison.share_of()}; up to 0.5 is on "
+        "its frontier."
     )
-    console.print(Text(f"report: {page}"), soft_wrap=True)
+    screen.print_path("report", page)
 
 
-def _show_choice(console: Console, comparison: Comparison, stream: str) -> None:
+def _show_choice(screen: _Screen, comparison: Comparison, stream: str) -> None:
     """The points of the learner whose caution is to be chosen, those of re-solving beside them, and
     what each step costs and buys.
     """
@@ -369,94 +343,78 @@ def _show_choice(console: Console, comparison: Comparison, stream: str) -> None:
     ]
     names = [f"{who}, {point.at}{' (default)' * point.default}" for who, point in shown]
     points = [point for _, point in shown]
+    broken = ["unknown" if p.broken is None else percent(p.broken) for p in points]
     columns = [
-        _Column("loss", [number(point.loss) for point in points]),
-        _Column("churn", [number(point.churn) for point in points], 2),
-        *(
-            [_Column("regret", [number(point.regret) for point in points])]
-            if any(point.regret is not None for point in points)
-            else []
-        ),
-        _Column("violation", [number(point.violation) for point in points]),
-        _Column("broken", [_percent_or_unknown(point.broken) for point in points], 1),
-        _Column("micro-\nsecs", [number(1e6 * point.seconds) for point in points], 3),
+        _Column("loss", [number(p.loss) for p in points]),
+        _Column("churn", [number(p.churn) for p in points], 2),
+        _Column("regret", [number(p.regret) for p in points]),
+        _Column("violation", [number(p.violation) for p in points]),
+        _Column("broken", broken, 1),
+        _Column("micro-\nsecs", [number(1e6 * p.seconds) for p in points], 3),
     ]
-    console.print(_table(console, names, columns, "a round"))
-    console.print()
+    if all(p.regret is None for p in points):
+        del columns[2]
+    screen.table(names, columns, "a round")
     steps, beside = comparison.steps(stream), comparison.against_resolving(stream)
-    choice, knobs = comparison.choice(stream), comparison.knob_words(stream)
     if steps:
-        console.print(Text(f"{learner}, as its caution rises", style="bold"))
+        screen.print(f"{learner}, as its caution rises", style="bold")
     for sentence in steps:
-        console.print(Text(sentence))
-    if choice:
-        console.print(Text(" ".join(choice), style="bold"))
-    for sentence in (*beside, *knobs):
-        console.print(Text(sentence))
+        screen.print(sentence)
+    if choice := comparison.choice(stream):
+        screen.print(" ".join(choice), style="bold")
+    for sentence in (*beside, *comparison.knob_words(stream)):
+        screen.print(sentence)
     if steps or beside:
-        console.print()
-
-
-def _percent_or_unknown(share: float | None) -> str:
-    return "unknown" if share is None else percent(share)
+        screen.print()
 
 
 def show_sweep(found: Sweep, table: Path, page: Path) -> None:
-    """Every setting's means over seeds; what failed, and where the table and the page are."""
+    """The means over seeds of every setting, what failed, and where the table and the page are."""
     from tidewolf.experiments.sweep import line_columns
 
-    console = Console(highlight=False)
+    screen = _Screen()
     for group in found.groups():
         lines = group.lines
-        columns = [
-            *(
-                _Column(
-                    name.replace("_", "\n", 1),
-                    [format_setting(line.settings.get(name, "")) for line in lines],
-                )
-                for name in group.knobs
-            ),
-            *(
-                _Column(column.narrow_title, [column.cell(line) for line in lines], column.rank)
-                for column in line_columns(lines)
-            ),
+        columns = []
+        for name in group.knobs:
+            cells = [format_setting(line.settings.get(name, "")) for line in lines]
+            columns.append(_Column(name.replace("_", "\n", 1), cells))
+        columns += [
+            _Column(each.narrow_title, [each.cell(line) for line in lines], each.rank)
+            for each in line_columns(lines)
         ]
-        console.print(Text.assemble((group.experiment, "bold"), f": {group.about}"))
-        console.print(_table(console, [line.learner for line in lines], columns))
-        console.print()
+        screen.print((group.experiment, "bold"), f": {group.about}")
+        screen.table([line.learner for line in lines], columns)
     for sentence in found.warnings():
-        console.print(Text(sentence, style="yellow"))
-    console.print(Text(f"results: {table}"), soft_wrap=True)
-    console.print(Text(f"report: {page}"), soft_wrap=True)
+        screen.print(sentence, style="yellow")
+    screen.print_path("results", table)
+    screen.print_path("report", page)
 
 
 def show_listing(title: str, listing: Mapping[str, str]) -> None:
-    """Names and what they are, one a line."""
-    console = Console(highlight=False)
-    table = Table.grid(padding=(0, 2))
-    for name, about in listing.items():
-        table.add_row(Text(name, style="cyan", no_wrap=True), Text(about))
-    console.print(Text(title, style="bold"))
-    console.print(Padding(table, (0, 0, 1, 2)))
+    """Names and what they are, one per line."""
+    screen = _Screen()
+    screen.print(title, style="bold")
+    screen.pairs([(f"  {name}", about) for name, about in listing.items()])
+    screen.print()
 
 
 def show_settings(name: str, about: str, settings: Mapping[str, Setting]) -> None:
     """What something is, and each of its settings: what it takes, its default, its meaning."""
     from tidewolf.experiments.keys import format_value, words_of
 
-    console = Console(highlight=False)
-    console.print(Text(name, style="bold"))
-    console.print(Padding(Text(about), (0, 0, 1, 2), expand=False))
+    screen = _Screen()
+    screen.print(name, style="bold")
+    screen.indent(about, 2, below=1)
     for key, setting in settings.items():
         takes = words_of(setting)
         if setting.default in (None, ()):
             takes += ", optional"
         elif not setting.required:
             takes += f", {format_value(setting.default)} by default"
-        console.print(Text.assemble((key, "cyan"), f" : {takes}"))
-        check = setting.check
-        if check is not None and check.sentence:
-            unit = f" Unit: {check.unit}." if check.unit else ""
-            console.print(Padding(Text(f"{check.sentence}{unit}"), (0, 0, 0, 4), expand=False))
+        screen.print((key, "cyan"), f" : {takes}")
+        if setting.check is not None and setting.check.sentence:
+            unit = f" Unit: {setting.check.unit}." if setting.check.unit else ""
+            screen.indent(f"{setting.check.sentence}{unit}", 4)
     if not settings:
-        console.print("It has no settings that a file can give.")
+        screen.print("It has no settings that a file can give.")

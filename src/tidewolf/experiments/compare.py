@@ -1,34 +1,43 @@
-"""A tournament: learners against each other on several streams, as caution, budget and seed move.
+"""Comparisons: learners on several streams, as caution, headroom, budget and seed move.
 
-For each stream and seed one certified comparator; for each learner, caution, budget and seed one
-run against it. A learner takes part in what it has a setting for: `caution`, `calls_per_round`
-(the budget), `seed`, `horizon`. A run that is refused is an entry with the sentence that refused
-it, and no other suffers.
+    streams x learners x knobs x seeds  ->  jobs (plan.py)  ->  rows  ->  Comparison
 
-It is a plan of cells like any other (plan.py), whose problems and learners are those of this
-process.
+For each stream and seed one certified comparator; for each learner and setting one run against it.
+A learner takes part in what it has a setting for: `caution`, `headroom`, `calls_per_round` (the
+budget), `seed`, `horizon`. A run that is refused is an entry with the reason, and does not affect
+the others.
+
+`compare` plays classes and streams of this process. `plan_comparison` and `compare_experiments`
+play experiments, built-in ones and files, and keep their rows in a folder: the same call resumes
+after a kill (runner.py). The learners are the experiment's. If it names none, they are those of
+`tidewolf run`. A learner that sets its caution itself is also played at that one, which is marked.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from inspect import Parameter, signature
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, final
 
 from tidewolf.core.arguments import as_callback, as_items, shown
 from tidewolf.core.arrays import as_count, as_number
 from tidewolf.core.batch import Stream
-from tidewolf.core.errors import InvalidInput, WrongType
-from tidewolf.evaluation.comparison import Comparison, Entry, Venue
+from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType
+from tidewolf.evaluation.comparison import FILES, KNOBS, Comparison, Entry, Venue
 from tidewolf.evaluation.metrics import sweep_values
 from tidewolf.evaluation.recording import RunProgress
 from tidewolf.experiments.choice import Choice
-from tidewolf.experiments.engines import in_process
-from tidewolf.experiments.plan import Cell, Row
-from tidewolf.experiments.runner import play_cells
+from tidewolf.experiments.engines import Engine
+from tidewolf.experiments.experiment import Experiment
+from tidewolf.experiments.keys import learner_keys
+from tidewolf.experiments.plan import Job, Recipe, Row, Source, learners_as_run
+from tidewolf.experiments.play import Player
+from tidewolf.experiments.runner import COMPARISON, Stage, play_jobs
+from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.methods.base import Learner
 from tidewolf.problems.base import Problem
 from tidewolf.sets.base import ConvexSet
@@ -36,17 +45,15 @@ from tidewolf.sets.base import ConvexSet
 Factory: TypeAlias = Callable[..., Learner[Any]]
 StreamSource: TypeAlias = Problem | tuple[ConvexSet, Stream] | Callable[..., Problem]
 
-
+CAUTIONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+HEADROOMS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""The values that a comparison of experiments takes by default."""
+_SETTINGS = ("caution", "headroom", "calls_per_round")
 _BY_ROUND = (
-    "loss_p99",
-    "loss_worst",
-    "violation_p99",
-    "violation_worst",
-    "broken",
-    "churn_p99",
+    "loss_p99", "loss_worst", "violation_p99", "violation_worst", "broken", "churn_p99",
     "churn_worst",
-)
-"""What an entry has under the names that sweeps have it under."""
+)  # fmt: skip
+"""What an entry and a row of a sweep have under the same name."""
 
 
 class Step(NamedTuple):
@@ -64,6 +71,28 @@ class Step(NamedTuple):
     headroom: float | None = None
 
 
+class Match(NamedTuple):
+    """A job of a comparison, and its entry before it is played."""
+
+    job: Job
+    entry: Entry
+    venue_seed: int
+    """the first of the seeds that give its stream"""
+    rounds: int
+
+
+class _Entrant(NamedTuple):
+    """A learner of a comparison."""
+
+    label: str
+    choice: Choice
+    own: dict[str, Any]
+    """the knobs that it has, at its own values"""
+    values: dict[str, tuple[float, ...]]
+    """the values that are tried"""
+    seeded: bool
+
+
 def compare(
     learners: Sequence[Factory] | Mapping[str, Factory],
     streams: StreamSource | Sequence[StreamSource] | Mapping[str, StreamSource],
@@ -75,35 +104,35 @@ def compare(
 ) -> Comparison:
     """Play every learner on every stream, at every caution, budget and seed it has a setting for.
 
-    Where a seed changes neither stream nor learner, it is not played again. A run that is refused
-    is an entry with the sentence that refused it.
+    A seed that changes neither stream nor learner is not played again. A run that is refused is an
+    entry with the reason.
 
     Parameters
     ----------
     learners : sequence or mapping
-        Classes, or functions of (K, horizon, ...); by name where they are a mapping.
+        Classes, or functions of (K, horizon, ...); by name if they are a mapping.
     streams : problem, sequence or mapping
         Problems, functions of a seed that make one, or, in a mapping, pairs (K, stream).
     cautions : sequence of float, default None
         The cautions to try; None: each learner's own default.
     budgets : sequence of float, default (1.0,)
-        The oracle calls allowed a round; None: each learner's own default.
+        The oracle calls allowed per round; None: each learner's own default.
     seeds : sequence of int, default (0,)
         The seeds of streams and learners that have one.
     progress : callable, default None
-        Is called a few times a second with which run is under way, and how far it is.
+        Called a few times per second with which run is under way, and how far it is.
 
     Returns
     -------
     Comparison
-        Every run, the frontiers as caution moves, and how learners stand against a rival.
+        Every run, the frontiers as caution moves, and how learners compare with a baseline.
 
     Raises
     ------
     InvalidInput
-        Where there is nothing to play, or two have one name.
+        If there is nothing to play, or two streams have the same name.
     WrongType
-        Where a learner or a stream is something else.
+        If a learner or a stream is something else.
 
     Examples
     --------
@@ -118,72 +147,112 @@ def compare(
     >>> found.learners, found.baseline, len(found.entries)
     (('LyapunovDescent', 'SinhaVaze'), 'SinhaVaze', 4)
     """
-    as_callback(progress, "progress, which is told how far each run is,")
-    factories = _factories(learners)
-    problems = _problems(streams, as_several(seeds, "seed", partial(as_count, least=0)))
-    knobs = {
-        "caution": (
-            None
-            if cautions is None
-            else as_several(cautions, "caution", partial(as_number, above=0.0))
-        ),
-        "calls_per_round": (
-            None
-            if budgets is None
-            else as_several(budgets, "budget", partial(as_number, above=0.0))
-        ),
+    as_callback(progress, "progress, which is called with how far each run is,")
+    values = {
+        "caution": _numbers(cautions, "caution", partial(as_number, above=0.0)),
+        "calls_per_round": _numbers(budgets, "budget", partial(as_number, above=0.0)),
     }
-    matches = [
-        match
-        for place, problem, its_seeds in problems
-        for match in _matches(place, problem, its_seeds, factories, knobs)
-    ]
-
-    def follow(number: int, moment: RunProgress) -> None:
-        if progress is not None:
-            progress(step_of(matches, number), moment)
-
-    rows = play_cells([match.cell for match in matches], in_process(follow))
-    return comparison_of(matches, rows)
-
-
-class Match(NamedTuple):
-    """A cell of a comparison, and what its entry says before it is played."""
-
-    cell: Cell
-    entry: Entry
-    venue_seed: int
-    """the first of the seeds that give its stream"""
-    rounds: int
+    factories = _factories(learners)
+    matches: list[Match] = []
+    entrants = [_entrant_of(name, factory, values) for name, factory in factories.items()]
+    all_seeds = _numbers(seeds, "seed", partial(as_count, least=0)) or ()
+    for name, source in _named(streams):
+        problems = _distinct(partial(_problem, name, source), all_seeds)
+        place = problems[0][0].name if name is None else name
+        if any(match.entry.stream == place for match in matches):
+            raise InvalidInput(f"Two streams are called {place!r}; give streams as a mapping.")
+        for each in problems:
+            warn_of_negative_capacities(each[0].K, each[0].stream.constraints, set())
+            matches += _matches(place, InProcess(place, each[0], factories), None, [each], entrants)
+    if not matches:
+        raise InvalidInput("compare needs at least one stream, and none was given.")
+    player, rows = Player(), list[Row]()
+    for number, match in enumerate(matches):
+        moved = None if progress is None else partial(_report, progress, matches, number)
+        rows.append(player.row(match.job, moved=moved, refused=TidewolfError))
+    return _comparison(matches, rows)
 
 
-def step_of(matches: Sequence[Match], number: int) -> Step:
-    """Which run is under way, given the number of its cell."""
-    (_, _, seed, entrant), entry = matches[number][:2]
-    knob, calls, headroom = map(entrant.given.get, ("caution", "calls_per_round", "headroom"))
-    return Step(entry.stream, entry.learner, seed, knob, calls, number + 1, len(matches), headroom)
+def _report(
+    progress: Callable[[Step, RunProgress], None],
+    matches: Sequence[Match],
+    number: int,
+    moment: RunProgress,
+    regret: float | None,
+) -> None:
+    e = matches[number].entry
+    runs = len(matches)
+    step = Step(e.stream, e.learner, e.seed, e.caution, e.budget, number + 1, runs, e.headroom)
+    progress(step, moment)
 
 
-def comparison_of(matches: Sequence[Match], rows: Sequence[Row]) -> Comparison:
-    """What the rows of a comparison's cells came to."""
-    venues: dict[tuple[str, int], Venue] = {}
-    for match, row in zip(matches, rows, strict=True):
-        place = match.entry.stream, match.venue_seed
-        if row["comparator"] is not None:
-            venues[place] = _venue(*place, row["comparator"])
-        elif place not in venues:  # nobody came so far as to compute it
-            reason = "No run came to its end, so the best point in hindsight is not known."
-            venues[place] = Venue(*place, match.rounds, -math.inf, math.inf, None, reason)
-    return Comparison(
-        tuple(venues.values()),
-        tuple(_entry(match.entry, row) for match, row in zip(matches, rows, strict=True)),
-    )
+def plan_comparison(
+    experiments: Sequence[Experiment],
+    *,
+    cautions: Sequence[float] | None = None,
+    headrooms: Sequence[float] | None = None,
+    budgets: Sequence[float] | None = None,
+    seeds: Sequence[int] | None = None,
+) -> tuple[Match, ...]:
+    """Every learner of every experiment at every value of the knobs that it has.
+
+    Values that are given here replace the usual ones and those of the experiment. A seed that
+    changes neither stream nor learner is not played again.
+    """
+    values = {
+        "caution": _numbers(cautions, "caution", partial(as_number, above=0.0)),
+        "headroom": _numbers(headrooms, "headroom", partial(as_number, least=0.0)),
+        "calls_per_round": _numbers(budgets, "budget", partial(as_number, above=0.0)),
+    }
+    counted = _numbers(seeds, "seed", partial(as_count, least=0))
+    matches: list[Match] = []
+    for experiment in experiments:
+        if any(match.entry.stream == experiment.name for match in matches):
+            raise InvalidInput(
+                f"Two experiments are called {experiment.name!r}; rename one of them in its file."
+            )
+        its_seeds = counted or experiment.seeds
+        problems = _distinct(experiment.problem, its_seeds)
+        learners = learners_as_run(experiment, problems[0][0])
+        entrants = [
+            _chosen(label, choice, values, experiment.cautions)
+            for label, choice in zip(_labels(learners), learners, strict=True)
+        ]
+        source = Recipe.of(replace(experiment, seeds=its_seeds), read=True)
+        matches += _matches(experiment.name, source, experiment.rounds, problems, entrants)
+    return tuple(matches)
+
+
+def compare_experiments(
+    matches: Sequence[Match],
+    folder: Path,
+    *,
+    engine: Engine,
+    force: bool = False,
+    others: Sequence[str] = (),
+    progress: Callable[[Stage], None] = lambda stage: None,
+) -> Comparison:
+    """Play the jobs that have no row in the folder yet, and write comparison.json and
+    comparison.csv.
+
+    A folder that holds another comparison, or one of the files `others`, is refused; with `force`
+    it is begun again.
+    """
+
+    def write(rows: Sequence[Row]) -> Comparison:
+        found = _comparison(matches, rows)
+        found.save(folder, force=True)
+        return found
+
+    kind = COMPARISON._replace(results=(*FILES, *others))
+    jobs = [match.job for match in matches]
+    return play_jobs(jobs, folder, kind, write, engine=engine, force=force, progress=progress)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class InProcess:
-    """A problem of this process, and functions that make learners for it, as a source of cells."""
+    """A problem of this process, and functions that make learners for it, as a source of jobs."""
 
     name: str
     made: Problem
@@ -195,135 +264,170 @@ class InProcess:
 
     def learner(self, entrant: Choice, problem: Problem, seed: int) -> Learner[Any]:
         factory = self.factories[entrant.name]
-        known = signature(factory).parameters
         more = {"horizon": len(problem), "seed": seed}
-        given = {name: value for name, value in more.items() if name in known}
+        given = {key: more[key] for key in more if key in signature(factory).parameters}
         learner = factory(problem.K, **entrant.given, **given)
         if not isinstance(learner, Learner):
-            raise WrongType(f"{entrant.name} made {shown(learner)} where a learner is needed.")
+            raise WrongType(f"{entrant.name} must make a Learner, not {shown(learner)}.")
         return learner
 
 
 def _matches(
     place: str,
-    problem: Problem,
-    seeds: tuple[int, ...],
-    factories: Mapping[str, Factory],
-    knobs: Mapping[str, tuple[float, ...] | None],
+    source: Source,
+    rounds: int | None,
+    problems: Sequence[tuple[Problem, tuple[int, ...]]],
+    entrants: Sequence[_Entrant],
 ) -> Iterator[Match]:
-    """Every learner at every setting that it has, on one problem."""
-    source = InProcess(place, problem, factories)
-    for name, factory in factories.items():
-        known = signature(factory).parameters
-        for settings in _settings(factory, knobs):
-            caution, budget, headroom = (
-                settings.get(knob, _default(known, knob))
-                for knob in ("caution", "calls_per_round", "headroom")
-            )
-            usual = caution == _default(known, "caution")
-            for seed in seeds if "seed" in known else seeds[:1]:
-                entry = Entry(place, name, seed, caution, budget, headroom=headroom, default=usual)
-                cell = Cell(source, None, seed, Choice.of(name, settings))
-                yield Match(cell, entry, seeds[0], len(problem))
+    """Every learner at every combination of its values, on every problem."""
+    for problem, seeds in problems:
+        for label, choice, own, values, seeded in entrants:
+            combinations: list[dict[str, Any]] = [{}]
+            for name, some in values.items():
+                combinations = [{**at, name: value} for value in some for at in combinations]
+            knob = next((name for name in KNOBS if name in own), None)
+            for settings in combinations:
+                at = {**dict.fromkeys(_SETTINGS), **own, **settings}
+                default = knob is not None and at[knob] == own[knob]
+                entrant = Choice.of(choice.name, {**choice.given, **settings})
+                for seed in seeds if seeded else seeds[:1]:
+                    entry = Entry(
+                        place,
+                        label,
+                        seed,
+                        at["caution"],
+                        at["calls_per_round"],
+                        headroom=at["headroom"],
+                        default=default,
+                    )
+                    yield Match(Job(source, rounds, seed, entrant), entry, seeds[0], len(problem))
+
+
+def _distinct(
+    make: Callable[[int], Problem], seeds: Sequence[int]
+) -> list[tuple[Problem, tuple[int, ...]]]:
+    """The distinct problems, each with the seeds that give it; an error in one is reported before
+    anything is played.
+    """
+    found: list[tuple[Problem, tuple[int, ...]]] = []
+    for seed in seeds:
+        problem = make(seed)
+        if found and problem == found[-1][0]:
+            found[-1] = found[-1][0], (*found[-1][1], seed)
+        else:
+            found.append((problem, (seed,)))
+    return found
+
+
+def _chosen(
+    label: str,
+    choice: Choice,
+    values: Mapping[str, tuple[float, ...] | None],
+    cautions: tuple[float, ...],
+) -> _Entrant:
+    """A learner of an experiment; values that are not given are the usual ones and its own."""
+    known, usual = learner_keys(choice.name), {"caution": cautions[0]} if cautions else {}
+    own = {
+        knob: choice.given.get(knob, usual.get(knob, known[knob].default))
+        for knob in _SETTINGS
+        if knob in known
+    }
+    swept = {"caution": {*CAUTIONS, *cautions}, "headroom": {*HEADROOMS}}
+    tried = {
+        knob: values[knob] or tuple(sorted({*swept.get(knob, ()), at})) for knob, at in own.items()
+    }
+    return _Entrant(label, choice, own, tried, "seed" in known)
+
+
+def _labels(learners: Sequence[Choice]) -> list[str]:
+    """Names, with the settings in which learners of one name differ beside their knobs."""
+    found = []
+    for choice in learners:
+        same = [each for each in learners if each.name == choice.name]
+        differ = [
+            f"{key} {' '.join(map(str, value)) if isinstance(value, tuple) else value}"
+            for key, value in choice.settings
+            if key not in KNOBS and any(each.given.get(key) != value for each in same)
+        ]
+        found.append(f"{choice.name} ({', '.join(differ)})" if differ else choice.name)
+    return [
+        f"{label} {found[: i + 1].count(label)}" if found.count(label) > 1 else label
+        for i, label in enumerate(found)
+    ]
 
 
 def _factories(learners: Sequence[Factory] | Mapping[str, Factory]) -> dict[str, Factory]:
     if not isinstance(learners, Mapping):
-        named = [
-            (getattr(factory, "__name__", None), factory)
-            for factory in _listed(learners, "learners", "[LyapunovDescent, SinhaVaze]")
-        ]
-        if any(name is None for name, _ in named) or len({name for name, _ in named}) < len(named):
+        several = _listed(learners, "learners", "[LyapunovDescent, SinhaVaze]")
+        named = {getattr(factory, "__name__", ""): factory for factory in several}
+        if "" in named or len(named) < len(several):
             raise InvalidInput(
-                "Learners without names of their own are given as a mapping, such as {'careful': "
+                "Learners without a name of their own are given as a mapping, such as {'careful': "
                 "partial(...)}."
             )
-        learners = dict(named)  # type: ignore[arg-type]
+        learners = named
     for name, factory in learners.items():
-        if not callable(factory) or not _has_signature(factory):
+        if not callable(factory) or _parameters(factory) is None:
             raise WrongType(
-                f"{name} is to be a learner class such as LyapunovDescent, or a function of (K, "
+                f"{name} must be a learner class such as LyapunovDescent, or a function of (K, "
                 f"horizon), not {shown(factory)}."
             )
     if not learners:
-        raise InvalidInput("compare was given no learners.")
+        raise InvalidInput("compare needs at least one learner, and none was given.")
     return dict(learners)
 
 
-def _problems(streams: Any, seeds: tuple[int, ...]) -> list[tuple[str, Problem, tuple[int, ...]]]:
-    """The distinct problems of every stream, each with the seeds that give it: all are made before
-    the first run.
-    """
+def _entrant_of(
+    name: str, factory: Factory, values: Mapping[str, tuple[float, ...] | None]
+) -> _Entrant:
+    known = _parameters(factory) or {}
+    own = {
+        knob: None if known[knob].default is Parameter.empty else known[knob].default
+        for knob in _SETTINGS
+        if knob in known
+    }
+    tried = {knob: some for knob, some in values.items() if some is not None and knob in known}
+    return _Entrant(name, Choice(name), own, tried, "seed" in known)
+
+
+def _parameters(function: Any) -> Mapping[str, Parameter] | None:
+    """What a function takes; None if that cannot be found out, as for int."""
+    try:
+        return signature(function).parameters
+    except (TypeError, ValueError):
+        return None
+
+
+def _named(streams: Any) -> list[tuple[str | None, Any]]:
+    """Streams with their names, if they were given with some."""
     if isinstance(streams, Mapping):
-        named = list(streams.items())
-    else:
-        named = [
-            (None, source)
-            for source in (
-                [streams]
-                if isinstance(streams, Problem)
-                else _listed(streams, "streams", "[routing]")
-            )
-        ]
-    found: list[tuple[str, Problem, tuple[int, ...]]] = []
-    for name, source in named:
-        distinct: list[tuple[Problem, tuple[int, ...]]] = []
-        for seed in seeds:
-            problem = _problem(name, source, seed)
-            if distinct and problem == distinct[-1][0]:
-                distinct[-1] = distinct[-1][0], (*distinct[-1][1], seed)
-            else:
-                distinct.append((problem, (seed,)))
-        place = distinct[0][0].name if name is None else name
-        if place in (known for known, _, _ in found):
-            raise InvalidInput(
-                f"Two streams are called {place!r}; give them as a mapping from names."
-            )
-        found += [(place, *each) for each in distinct]
-    if not found:
-        raise InvalidInput("compare was given no streams.")
-    return found
+        return list(streams.items())
+    if isinstance(streams, Problem):
+        return [(None, streams)]
+    return [(None, source) for source in _listed(streams, "streams", "[routing]")]
 
 
 def _listed(given: Any, what: str, such: str) -> tuple[Any, ...]:
-    """One thing to call, or a list of them."""
+    """One callable, or a list of items."""
     return (given,) if callable(given) else as_items(given, f"The {what} of compare", such)
-
-
-def _has_signature(factory: Any) -> bool:
-    try:
-        signature(factory)
-    except (TypeError, ValueError):  # int and its like have none
-        return False
-    return True
-
-
-def _takes_seed(source: Any) -> bool:
-    try:
-        signature(source).bind(seed=0)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def _is_pair(source: object) -> bool:
-    return isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], Stream)
 
 
 def _problem(name: str | None, source: Any, seed: int) -> Problem:
     problem = source
     if callable(source) and not isinstance(source, Problem):
-        if not _takes_seed(source):
+        try:
+            signature(source).bind(seed=0)
+        except (TypeError, ValueError):
             raise WrongType(
                 "A stream that is to be made is a function of a seed, such as problems.routing, "
                 f"not {shown(source)}."
-            )
+            ) from None
         problem = source(seed=seed)
-    if _is_pair(problem):
+    if isinstance(problem, tuple) and len(problem) == 2 and isinstance(problem[1], Stream):
         if name is None:
             raise InvalidInput(
-                "A pair (K, stream) has no name of its own: give streams as a mapping, such as "
-                "{'mine': (K, stream)}."
+                "A pair (K, stream) has no name: give streams as a mapping, such as {'mine': (K, "
+                "stream)}."
             )
         problem = Problem(name, problem[0], problem[1], name)
     if not isinstance(problem, Problem):
@@ -336,75 +440,60 @@ def _problem(name: str | None, source: Any, seed: int) -> Problem:
     return problem
 
 
-def as_several(numbers: Any, what: str, checked: Callable[..., Any]) -> tuple[Any, ...]:
-    """Several numbers to try, none twice."""
-    found = tuple(
-        dict.fromkeys(
-            checked(number, f"A {what}") for number in as_items(numbers, f"The {what}s", "[1.0]")
-        )
-    )
-    if not found:
-        raise InvalidInput(f"compare was given no {what}s.")
-    return found
+def _numbers(given: Any, what: str, check: Callable[..., Any]) -> tuple[Any, ...] | None:
+    """The distinct numbers of a list; None for None."""
+    if given is None:
+        return None
+    items = as_items(given, f"The {what}s", "[1.0]")
+    if not items:
+        raise InvalidInput(f"compare needs at least one {what}, and none was given.")
+    return tuple(dict.fromkeys(check(number, f"A {what}") for number in items))
 
 
-def _settings(
-    factory: Factory, knobs: Mapping[str, tuple[float, ...] | None]
-) -> Iterator[dict[str, float]]:
-    """Every combination of the knobs that the learner has."""
-    combinations: list[dict[str, float]] = [{}]
-    for name, values in knobs.items():
-        if values is not None and name in signature(factory).parameters:
-            combinations = [{**given, name: value} for value in values for given in combinations]
-    yield from combinations
+def _comparison(matches: Sequence[Match], rows: Sequence[Row]) -> Comparison:
+    """The comparison of these rows."""
+    venues: dict[tuple[str, int], Venue] = {}
+    for match, row in zip(matches, rows, strict=True):
+        place, known = (match.entry.stream, match.venue_seed), row["comparator"]
+        if known is None and place not in venues:
+            reason = "No run reached its end, so the best point in hindsight is not known."
+            venues[place] = Venue(*place, match.rounds, -math.inf, math.inf, None, reason)
+        elif known is not None:
+            ends = _per_round(known, known["rounds"])
+            if known["feasible"] is False:
+                ends = math.inf, math.inf
+            venues[place] = Venue(
+                *place, known["rounds"], *ends, known["feasible"], known["reason"]
+            )
+    entries = (_entry(match.entry, row) for match, row in zip(matches, rows, strict=True))
+    return Comparison(tuple(venues.values()), tuple(entries))
 
 
-def _default(known: Mapping[str, Parameter], name: str) -> Any:
+def _per_round(interval: Row, rounds: int) -> tuple[float, float]:
+    """The ends of an interval, per round; None is infinite."""
+    lower, upper = interval["lower"], interval["upper"]
     return (
-        known[name].default
-        if name in known and known[name].default is not Parameter.empty
-        else None
-    )
-
-
-def _venue(place: str, seed: int, known: Row) -> Venue:
-    rounds, feasible = known["rounds"], known["feasible"]
-    lower = -math.inf if feasible is not False else math.inf
-    return Venue(
-        place,
-        seed,
-        rounds,
-        lower if known["lower"] is None else known["lower"] / rounds,
-        math.inf if known["upper"] is None else known["upper"] / rounds,
-        feasible,
-        known["reason"],
+        -math.inf if lower is None else lower / rounds,
+        math.inf if upper is None else upper / rounds,
     )
 
 
 def _entry(entry: Entry, row: Row) -> Entry:
-    """An entry with what was measured, a round."""
+    """An entry with what was measured, per round."""
     entry = entry._replace(sees=row["sees"], failure=row["failure"])
     if row["failure"]:
         return entry
-    rounds, told = row["rounds"], sweep_values(row)
-    regret = row["regret"] or {"lower": None, "upper": None}
-    lower, upper = regret["lower"], regret["upper"]
+    rounds, values, regret = row["rounds"], sweep_values(row), row["regret"]
+    known = regret is not None and (regret["lower"], regret["upper"]) != (None, None)
     return entry._replace(
-        loss=told["loss_mean"],
-        regret=(
-            None
-            if lower is upper is None
-            else (
-                -math.inf if lower is None else lower / rounds,
-                math.inf if upper is None else upper / rounds,
-            )
-        ),
-        violation=told["violation_mean"],
-        calls=told["calls_per_round"],
+        loss=values["loss_mean"],
+        regret=_per_round(regret, rounds) if known else None,
+        violation=values["violation_mean"],
+        calls=values["calls_per_round"],
         seconds=row["seconds"] / rounds,
         infeasibility=row["max_infeasibility"],
-        certificate=told["certificate"],
-        solves=told["solves_per_round"],
-        churn=told["churn_mean"],
-        **{name: told[name] for name in _BY_ROUND},
+        certificate=values["certificate"],
+        solves=values["solves_per_round"],
+        churn=values["churn_mean"],
+        **{name: values[name] for name in _BY_ROUND},
     )

@@ -1,19 +1,18 @@
-"""Who plays cells: this process, processes of this machine (joblib), or the workers
-of a cluster (Dask).
+"""Engines that play jobs: this process, processes of this machine (joblib), or the workers of a
+cluster (Dask).
 
-An engine takes numbered tasks, each a cell and the file that keeps its recording so far, and yields
-(number, row) as they are done, in any order. Rows are the same bits whoever played them on
-processors of the same kind: linear algebra sums in another order on several threads, so every
-engine keeps it on one.
+An engine takes numbered tasks, each a job and the file that keeps its recording so far, and yields
+(number, row) as they are done, in any order. On processors of the same kind every engine gives the
+same bits: linear algebra sums in another order on several threads, so every engine keeps it on one.
 
     this process    limited while the engine plays
     joblib          OPENBLAS, OMP, MKL and NUMBA_NUM_THREADS=1 before a process starts, and limited
                     there
-    Dask            limited in the worker at its first cell, and the worker must have the versions
+    Dask            limited in the worker at its first job, and the worker must have the versions
                     that this process has
 
-Kernels are compiled for one thread. A process that dies costs its cells another attempt: joblib's
-pool falls with it, so those that were under way are played again one by one, and one that kills its
+Kernels are compiled for one thread. If a process dies, its jobs are tried again: joblib's pool
+fails with it, so those that were under way are played again one by one, and one that kills its
 process a second time is a failure; Dask gives them to other workers.
 """
 
@@ -25,7 +24,7 @@ import threading
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -34,39 +33,46 @@ from uuid import uuid4
 
 from tidewolf.core import checkpoint
 from tidewolf.core.arrays import as_count
-from tidewolf.core.errors import ClusterLost, MissingExtra
+from tidewolf.core.errors import ClusterLost, InvalidInput, MissingExtra
 from tidewolf.evaluation.recording import RunProgress
-from tidewolf.experiments.plan import Cell, Row
+from tidewolf.experiments.plan import Job, Row
 from tidewolf.experiments.play import Player, failed
 
 
 class Task(NamedTuple):
-    """A cell, and where its recording is kept on this machine while it is played."""
+    """A job, and where its recording is kept on this machine while it is played."""
 
-    cell: Cell
-    file: Path | None = None
+    job: Job
+    file: Path
 
 
 Answers: TypeAlias = Generator[tuple[int, Row]]
 Engine: TypeAlias = Callable[[Mapping[int, Task]], Answers]
-CellProgress: TypeAlias = Callable[[int, RunProgress], None]
-"""Is told the number of a cell, and how far it is, a few times a second."""
+Follow: TypeAlias = Callable[[int, RunProgress, float | None], None]
+"""Called a few times per second with the number of a job, how far it is, and its regret so far."""
 
 MOST_JOBS = 1024
 """The pool starts all of them at once."""
 _CONNECT_SECONDS = 10
 
 
-def serial(follow: CellProgress = lambda number, moment: None) -> Engine:
-    """One cell after another in this process."""
+def engine_for(jobs: int | None, dask: str | None, follow: Follow | None = None) -> Engine:
+    """The engine of so many processes (by default one per processor), or that of a cluster."""
+    if dask is not None and jobs is not None:
+        raise InvalidInput(
+            "Give --jobs for processes of this machine or --dask for a cluster, not both."
+        )
+    if dask is not None:
+        return on_cluster(dask)
+    if jobs is None:
+        has_affinity = hasattr(os, "sched_getaffinity")
+        jobs = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    return serial(follow) if jobs == 1 else on_processes(jobs)
+
+
+def serial(follow: Follow | None = None) -> Engine:
+    """One job after another in this process."""
     return partial(_serial, follow)
-
-
-def in_process(follow: CellProgress = lambda number, moment: None) -> Engine:
-    """One cell after another in this process, with as many threads as it has: what tidewolf does
-    not raise is nobody's failure but a bug, and ends it.
-    """
-    return partial(_in_process, follow)
 
 
 def on_processes(jobs: int) -> Engine:
@@ -84,28 +90,18 @@ def on_cluster(address: str) -> Engine:
     return partial(_on_cluster, address)
 
 
-def processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def versions() -> dict[str, str]:
-    """What decides, beside the cell, which numbers come out."""
+    """The versions that a row depends on."""
     machine = ("threads", "cpu", "blas")
     return {name: here for name, here in checkpoint.writer().items() if name not in machine}
 
 
-def _serial(follow: CellProgress, tasks: Mapping[int, Task]) -> Answers:
+def _serial(follow: Follow | None, tasks: Mapping[int, Task]) -> Answers:
     player = Player()
     with _limits():
-        for number, (cell, file) in tasks.items():
-            yield number, player.attempt(cell, file=file, moved=partial(follow, number))
-
-
-def _in_process(follow: CellProgress, tasks: Mapping[int, Task]) -> Answers:
-    player = Player()
-    for number, (cell, file) in tasks.items():
-        yield number, player.row(cell, file=file, moved=partial(follow, number))
+        for number, (job, file) in tasks.items():
+            moved = None if follow is None else partial(follow, number)
+            yield number, player.row(job, file=file, moved=moved)
 
 
 def _on_processes(jobs: int, tasks: Mapping[int, Task]) -> Answers:
@@ -120,21 +116,15 @@ def _on_processes(jobs: int, tasks: Mapping[int, Task]) -> Answers:
             for number in [number for number in sent if number in left]:
                 task = left.pop(number)
                 try:
-                    # a pool, however small: joblib plays for one process in this one
+                    # two processes: joblib runs a pool of one in this process
                     yield from _pooled(2, {number: task}, [])
                 except BrokenExecutor:
-                    yield (
-                        number,
-                        failed(
-                            task.cell,
-                            "The process that played this cell died twice: it was killed, or ran "
-                            "out of memory.",
-                        ),
-                    )
+                    reason = "The process of this run died twice: killed, or out of memory."
+                    yield number, failed(task.job, reason)
 
 
 def _pooled(jobs: int, given: Mapping[int, Task], sent: list[int]) -> Answers:
-    """What a pool of processes answers; `sent` tells which cells it was given."""
+    """The answers of a pool of processes; `sent` lists the jobs it was given."""
     joblib = _needs("joblib")
 
     def tasks() -> Iterator[Any]:
@@ -150,7 +140,7 @@ def _pooled(jobs: int, given: Mapping[int, Task], sent: list[int]) -> Answers:
             pre_dispatch=jobs,
             max_nbytes=None,
         )
-        with _deaf():
+        with _without_sigint():
             answers = pool(tasks())
     try:
         # `yield from` would close it before the warning is silenced
@@ -163,9 +153,9 @@ def _pooled(jobs: int, given: Mapping[int, Task], sent: list[int]) -> Answers:
 
 
 @contextmanager
-def _deaf() -> Iterator[None]:
-    """Processes that start here do not hear Ctrl-C, which reaches all of a terminal: the one that
-    began it ends them.
+def _without_sigint() -> Iterator[None]:
+    """Processes that start here ignore Ctrl-C, which reaches all processes of a terminal: the one
+    that started them ends them.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -183,66 +173,55 @@ _player = cache(Player)
 
 def _in_other_process(number: int, task: Task) -> tuple[int, Row]:
     _limit()
-    return number, _player().attempt(task.cell, file=task.file)
+    return number, _player().row(task.job, file=task.file)
 
 
 def _on_cluster(address: str, tasks: Mapping[int, Task]) -> Answers:
     distributed = _needs("distributed")
-    with ExitStack() as stack:
-        try:
-            client = stack.enter_context(
-                distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
-            )
-        except (OSError, ValueError) as error:
-            raise ClusterLost(
-                f"No Dask scheduler answers at {address} ({error}); an address reads "
-                "tcp://10.0.0.1:8786."
-            ) from None
+    try:
+        client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ClusterLost(
+            f"No Dask scheduler answers at {address} ({error}); an address reads "
+            "tcp://10.0.0.1:8786."
+        ) from None
+    with client:
         together, here = uuid4().hex, versions()
         keys = {f"tidewolf-{together}-{number}": number for number in tasks}
         futures = [
             # workers may have other disks: they keep no recordings
-            client.submit(_on_worker, tasks[number].cell, here, key=key, pure=False)
+            client.submit(_on_worker, tasks[number].job, here, key=key, pure=False)
             for key, number in keys.items()
         ]
         for future in distributed.as_completed(futures, loop=client.loop):
             number = keys[future.key]
             try:
-                yield number, future.result()
-            except distributed.scheduler.KilledWorker:
-                yield (
-                    number,
-                    failed(
-                        tasks[number].cell,
-                        "Every worker that played this cell died: killed, or out of memory.",
-                    ),
-                )
+                row = future.result()
             except (CancelledError, OSError) as error:
                 raise ClusterLost(
                     f"The Dask scheduler at {address} was lost; what is done is kept."
                 ) from error
-            except Exception as error:  # a worker that cannot even take the cell
-                yield number, failed(tasks[number].cell, f"{type(error).__name__}: {error}")
+            except Exception as error:  # a worker that died, or cannot even take the job
+                died = isinstance(error, distributed.scheduler.KilledWorker)
+                reason = "Every worker of this run died: killed, or out of memory."
+                row = failed(
+                    tasks[number].job, reason if died else f"{type(error).__name__}: {error}"
+                )
+            yield number, row
 
 
-def _on_worker(cell: Cell, expected: Mapping[str, str]) -> Row:
+def _on_worker(job: Job, expected: Mapping[str, str]) -> Row:
     here = versions()
-    other = [
-        f"{name} {here[name]}, not {version}"
-        for name, version in expected.items()
-        if here[name] != version
-    ]
+    other = [f"{name} {here[name]}, not {at}" for name, at in expected.items() if here[name] != at]
     if other:
-        return failed(cell, f"The worker has {', '.join(other)}, so its numbers would not compare.")
+        return failed(job, f"The worker has {', '.join(other)}, so its numbers would not compare.")
     _limit()
-    return _player().attempt(cell)
+    return _player().row(job)
 
 
 def _limits() -> Any:
-    """One thread for linear algebra, for as long as this process or, where it is entered, the
-    context lasts.
-    """
-    # it brings a BLAS of its own, and one that is loaded later is not limited
+    """One thread for linear algebra, in this process or, if it is entered, in the context."""
+    # it brings its own BLAS, and one that is loaded later is not limited
     import scipy.linalg  # noqa: F401
     from threadpoolctl import threadpool_limits
 

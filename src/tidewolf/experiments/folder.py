@@ -28,9 +28,10 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, final
 
@@ -39,19 +40,10 @@ import numpy as np
 from tidewolf import __version__
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_flag, as_path, shown
-from tidewolf.core.errors import (
-    BrokenFile,
-    Interrupted,
-    InvalidInput,
-    MissingExtra,
-    NewerFormat,
-    OlderFormat,
-    WrongType,
-)
-from tidewolf.core.types import Floats, NDArray
+from tidewolf.core.errors import BrokenFile, Interrupted, InvalidInput, MissingExtra, WrongType
 from tidewolf.evaluation.decisions import Decisions, entry_names
 from tidewolf.evaluation.metrics import round_columns
-from tidewolf.evaluation.recording import Recording, RunProgress
+from tidewolf.evaluation.recording import RunProgress
 from tidewolf.evaluation.run import Run, finished
 from tidewolf.experiments.decision_files import (
     DECISIONS,
@@ -63,25 +55,24 @@ from tidewolf.experiments.decision_log import LOG_ENDING, DecisionLog
 from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.incumbent import play_incumbent, read_incumbent, savings
 from tidewolf.experiments.limit_files import LIMITS, write_limits
-from tidewolf.experiments.lock import locked
-from tidewolf.experiments.plan import PlannedRun, plan_run
-from tidewolf.experiments.play import Player, advance, begin, cumulative_loss
+from tidewolf.experiments.plan import Job, plan_run
+from tidewolf.experiments.play import Player, Prepared, advance, begin, with_regret
 from tidewolf.experiments.reading import read
-from tidewolf.hindsight.best import Comparator
+from tidewolf.experiments.runner import CHECKPOINTS_FOLDER, locked, require_format
 from tidewolf.problems import Problem
 
 RUN_FORMAT = 3
 EXPERIMENT_FILE = "experiment.toml"
-CHECKPOINTS_FOLDER = "checkpoints"
 ROUNDS_FILE = "rounds.parquet"
 SUMMARY_FILE = "summary.json"
 REPORT_FILE = "report.html"
 _HEAD = re.compile(r"# tidewolf run (\d+), written by tidewolf (\S+), sha256 ([0-9a-f]{64})")
+_OF_INCUMBENT = (
+    "rounds", "loss", "churn", "regret", "hindsight", "violation", "broken", "max_infeasibility",
+)  # fmt: skip
 
-Follow: TypeAlias = "Callable[[str, RunProgress, Floats | None], Callable[[RunProgress], None]]"
-"""Told a run's name, where it begins and the comparator's cumulative loss; answers what is told how
-far it is.
-"""
+RunFollow: TypeAlias = Callable[[Job, RunProgress, float | None], None]
+"""Called a few times per second with a job, how far it is, and its regret so far."""
 
 
 class Finished(NamedTuple):
@@ -89,42 +80,42 @@ class Finished(NamedTuple):
 
     seed: int
     problem: Problem
-    cells: tuple[PlannedRun, ...]
+    jobs: tuple[Job, ...]
     runs: tuple[Run, ...]
     incumbent: Run | None = None
-    """what the decisions that were given came to"""
+    """the run of the decisions that were given"""
 
     @property
     def shown(self) -> tuple[Run, ...]:
-        """Those that tables and pages show: the incumbent is one more line."""
+        """The runs that tables and pages show: those of the learners, then the incumbent's."""
         return self.runs if self.incumbent is None else (*self.runs, self.incumbent)
 
     @property
     def saved(self) -> str:
-        """What the first run would have saved, in a sentence; empty without an incumbent."""
+        """What the first run would have saved; empty without an incumbent."""
         if self.incumbent is None:
             return ""
-        first = self.cells[0].entrant.name
+        first = self.jobs[0].entrant.name
         return savings(self.runs[0], first, self.incumbent, self.problem.network)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know first: what would have been saved, and of the problem."""
+        """What would have been saved, and the notes of the problem."""
         return (*([self.saved] if self.saved else []), *self.problem.notes)
 
 
 @final
 @dataclass(frozen=True)
 class RunFolder:
-    """A folder and the resolved experiment in it: what `tidewolf run` makes and `resume` goes on
-    with. `create` begins one, `open` finds one again.
+    """A folder and the resolved experiment in it, as `tidewolf run` makes it. `create` begins one,
+    `open` opens one that was begun.
 
     Parameters
     ----------
     path : Path
-        Where it is.
+        The folder.
     experiment : Experiment
-        What is run, with nothing left open.
+        What is run, with every default filled in.
 
     Examples
     --------
@@ -172,16 +163,13 @@ class RunFolder:
         require_no_run(path, as_flag(force, "force"))
         (path / CHECKPOINTS_FOLDER).mkdir(parents=True, exist_ok=True)
         with locked(path, "run", again=True):
-            require_no_run(
-                path, force
-            )  # what another process began meanwhile is not emptied unasked
-            _clear(path)
+            require_no_run(path, force)  # another process may have begun one meanwhile
+            for file in (*_files_of(path), *(path / CHECKPOINTS_FOLDER).glob("*-seed-*")):
+                file.unlink()
             text = experiment.toml()
-            head = (
-                f"# tidewolf run {RUN_FORMAT}, written by tidewolf {__version__}, sha256 "
-                f"{_digest(text)}\n"
-            )
-            checkpoint.write(path / EXPERIMENT_FILE, (head + text).encode())
+            head = f"# tidewolf run {RUN_FORMAT}, written by tidewolf {__version__}"
+            content = f"{head}, sha256 {_digest(text)}\n{text}"
+            checkpoint.write(path / EXPERIMENT_FILE, content.encode())
             return cls.open(path)
 
     @classmethod
@@ -218,29 +206,20 @@ class RunFolder:
         found = _HEAD.fullmatch(head)
         if found is None:
             raise BrokenFile(
-                f"{file}, line 1: no run begins its experiment so; the file was changed, or is not "
-                "of a run."
+                f"{file}, line 1: expected the heading of a run, and received {head[:40]!r}. The "
+                "file was changed, or is not of a run."
             )
-        if int(found[1]) > RUN_FORMAT:
-            raise NewerFormat(
-                f"{file} has format {found[1]}; this tidewolf reads up to {RUN_FORMAT}. Install a "
-                "newer tidewolf."
-            )
-        if int(found[1]) < RUN_FORMAT:
-            raise OlderFormat(
-                f"{file} has format {found[1]}, which an earlier tidewolf wrote; this tidewolf "
-                f"reads format {RUN_FORMAT}. Run the experiment in a new folder."
-            )
+        otherwise = "Run the experiment in a new folder."
+        require_format(file, int(found[1]), RUN_FORMAT, otherwise)
         if _digest(text) != found[3]:
             raise BrokenFile(
-                f"{file} is truncated or was changed: its checksum does not match. Run changed "
-                "copies elsewhere."
+                f"{file} is truncated or was changed: its checksum does not match. {otherwise}"
             )
         return cls(path, read(f"\n{text}", file))
 
     def locked(self) -> AbstractContextManager[None]:
-        """The folder's lock, for whoever plays and then writes what came of it; each step takes it
-        for itself where nobody holds it.
+        """Lock the folder while a run is played and its files are written. Each method takes the
+        lock itself if the thread does not hold it.
         """
         return locked(self.path, "run", again=True)
 
@@ -252,7 +231,7 @@ class RunFolder:
     def play(
         self,
         *,
-        follow: Follow | None = None,
+        progress: RunFollow | None = None,
         stopping: Callable[[], bool] = lambda: False,
         first: Problem | None = None,
     ) -> list[Finished]:
@@ -260,108 +239,89 @@ class RunFolder:
 
         Parameters
         ----------
-        follow : callable, optional
-            Told a run's name, where it begins and the comparator's cumulative loss; answers with
-            what is told, a few times a second, how far the run is.
+        progress : callable, optional
+            Called a few times per second with the job, how far it is, and its regret so far, which
+            is None if no comparator is known.
         stopping : callable
-            Asked after every update; once it answers True the run is saved and interrupted.
+            Called after every update; if it returns True the run is saved and interrupted.
         first : Problem, optional
-            The first seed's problem, where it is at hand.
+            The problem of the first seed, if it was made before.
 
         Returns
         -------
         list of Finished
-            One for each seed, with its problem and its runs.
+            One per seed, with its problem and its runs.
 
         Raises
         ------
         Interrupted
-            Where `stopping` said so.
+            If `stopping` returned True.
         OtherSettings
-            Where the tables of the experiment were changed since.
+            If the tables of the experiment were changed since.
         """
         with self.locked():
-            return self._play(follow, stopping, first)
+            # left by a process that was killed while it wrote
+            for part in self.path.rglob(".*.part"):
+                part.unlink()
+            found: list[Finished] = []
+            player, file = Player(), self.experiment.incumbent
+            for jobs in plan_run(self.experiment):
+                ready = player.prepared(jobs[0], None if found else first)
+                runs = tuple(self._play(job, ready, progress, stopping) for job in jobs)
+                beside = None
+                if file is not None:
+                    decided = read_incumbent(file, ready.problem, self.experiment.files)
+                    beside = play_incumbent(decided, ready.problem, ready.best)
+                found.append(Finished(jobs[0].seed, ready.problem, jobs, runs, beside))
+            return found
 
     def recorded(self) -> list[Finished]:
-        """What a complete run has recorded, with the data it was played on, which is read again.
+        """The recorded runs of a complete folder, with the data they were played on, which is read
+        again.
 
         Returns
         -------
         list of Finished
-            One for each seed, with its problem and its runs.
+            One per seed, with its problem and its runs.
 
         Raises
         ------
         InvalidInput
-            Where the run is not complete.
+            If the run is not complete.
         """
-        if not self.complete:
-            raise InvalidInput(
-                f"{self.path} holds a run that is not complete; `tidewolf resume {self.path}` goes "
-                "on with it."
-            )
+        self.require_complete()
         return self.play()
 
-    def _play(
-        self, follow: Follow | None, stopping: Callable[[], bool], first: Problem | None
-    ) -> list[Finished]:
-        # what a process left that was killed while it wrote
-        for part in self.path.rglob(".*.part"):
-            part.unlink()
-        found: list[Finished] = []
-        player = Player()
-        for cells in plan_run(self.experiment):
-            ready = player.prepared(cells[0].cell, None if found else first)
-            problem, seed = ready.problem, cells[0].seed
-            recordings = [self._recording(planned, problem) for planned in cells]
-            hindsight = cumulative_loss(ready)
-            for planned, recording in zip(cells, recordings, strict=True):
-                moved = (
-                    (lambda moment: None)
-                    if follow is None
-                    else follow(planned.entrant.name, recording.progress, hindsight)
-                )
-                self._advance(planned, recording, moved, stopping)
-            runs = tuple(
-                replace(finished(recording, ready.best), decisions=_decisions(recording, problem))
-                for recording in recordings
+    def require_complete(self) -> None:
+        """Refuse a folder whose run has not ended."""
+        if not self.complete:
+            raise InvalidInput(
+                f"{self.path} holds a run that is not complete; `tidewolf resume {self.path}` "
+                "completes it."
             )
-            incumbent = self._incumbent(problem, ready.best)
-            found.append(Finished(seed, problem, cells, runs, incumbent))
-        return found
 
-    def _incumbent(self, problem: Problem, best: Comparator | None) -> Run | None:
-        """What the decisions that were given come to, where there are any."""
-        file = self.experiment.incumbent
-        if file is None:
-            return None
-        return play_incumbent(read_incumbent(file, problem, self.experiment.files), problem, best)
-
-    def _recording(self, planned: PlannedRun, problem: Problem) -> Recording:
-        learner = self.experiment.learner(planned.entrant, problem, planned.seed)
-        recording = begin(learner, problem, self._checkpoint(planned), planned.cell.origin)
-        if self.experiment.decisions != "none":
-            file = self.path / CHECKPOINTS_FOLDER / f"{planned.label}{LOG_ENDING}"
-            log = DecisionLog(file, recording.stream.shape, recording.t)
-            recording.decisions = log if log.holds else None
-        return recording
-
-    def _advance(
+    def _play(
         self,
-        planned: PlannedRun,
-        recording: Recording,
-        moved: Callable[[RunProgress], None],
+        job: Job,
+        ready: Prepared,
+        progress: RunFollow | None,
         stopping: Callable[[], bool],
-    ) -> None:
-        log = recording.decisions if isinstance(recording.decisions, DecisionLog) else None
+    ) -> Run:
+        """The run of one job, from its checkpoint if there is one."""
+        problem, file = ready.problem, self.path / CHECKPOINTS_FOLDER / job.label
+        learner = self.experiment.learner(job.entrant, problem, job.seed)
+        recording, log = begin(learner, problem, file, job.origin), None
+        if self.experiment.decisions != "none":
+            beside = file.with_name(f"{job.label}{LOG_ENDING}")
+            log = DecisionLog(beside, recording.stream.shape, recording.t)
+            log = recording.decisions = log if log.holds else None
         try:
             done = advance(
                 recording,
-                self._checkpoint(planned),
+                file,
                 seconds=self.experiment.checkpoint_seconds,
                 ending=True,
-                moved=moved,
+                moved=with_regret(ready, None if progress is None else partial(progress, job)),
                 saving=(lambda: None) if log is None else log.sync,
                 stopping=stopping,
             )
@@ -369,22 +329,24 @@ class RunFolder:
             if log is not None:
                 log.close()
         if not done:
-            rounds = f"{recording.t:,} of {len(recording.stream):,} rounds"
             raise Interrupted(
-                f"Interrupted after {rounds} of {planned.entrant.name}; `tidewolf resume "
-                f"{self.path}` goes on from there."
+                f"Interrupted after {recording.t:,} of {len(recording.stream):,} rounds of "
+                f"{job.entrant.name}; `tidewolf resume {self.path}` resumes from there."
             )
-
-    def _checkpoint(self, planned: PlannedRun) -> Path:
-        return self.path / CHECKPOINTS_FOLDER / planned.label
+        points = None if log is None else log.points(recording.t)
+        decisions = None
+        if points is not None:
+            names, stamps = entry_names(problem.K, problem.labels), recording.stream.stamps
+            decisions = Decisions(np.arange(recording.t), stamps, names, points)
+        return replace(finished(recording, ready.best), decisions=decisions)
 
     def write_rounds(self, found: Sequence[Finished]) -> None:
-        """Every round's numbers in one table, rounds.parquet; rounds count from 1.
+        """Write rounds.parquet, the numbers of every round; rounds count from 1.
 
         Parameters
         ----------
         found : sequence of Finished
-            What `play` gave.
+            The result of `play`.
         """
         try:
             import pyarrow
@@ -393,136 +355,120 @@ class RunFolder:
             raise MissingExtra(
                 'Writing Parquet needs pyarrow: pip install "tidewolf[app]".'
             ) from None
-        parts = [
-            pyarrow.table(
-                {
-                    "run": np.full(run.rounds, cell.number),
-                    "learner": pyarrow.array([cell.entrant.name] * run.rounds).dictionary_encode(),
-                    "seed": np.full(run.rounds, cell.seed),
-                    "round": np.arange(1, run.rounds + 1),
-                    **_times(run),
-                    **round_columns(run, kept=True),
-                }
-            )
-            for each in found
-            for cell, run in zip(each.cells, each.runs, strict=True)
-        ]
-        told = {
-            "format": RUN_FORMAT,
-            "experiment": self.experiment.name,
-            "versions": checkpoint.writer(),
-        }
-        table = (
-            pyarrow.concat_tables(parts)
-            .unify_dictionaries()
-            .replace_schema_metadata({"tidewolf": json.dumps(told)})
-        )
+        parts = []
+        for _, job, run in _each(found):
+            stamps = run.stream.stamps
+            columns = {
+                "run": np.full(run.rounds, job.number),
+                "learner": pyarrow.array([job.entrant.name] * run.rounds).dictionary_encode(),
+                "seed": np.full(run.rounds, job.seed),
+                "round": np.arange(1, run.rounds + 1),
+                **({} if stamps is None else {"time": stamps[: run.rounds]}),
+                **round_columns(run, kept=True),
+            }
+            parts.append(pyarrow.table(columns))
+        table = pyarrow.concat_tables(parts).unify_dictionaries()
         buffer = io.BytesIO()
-        parquet.write_table(table, buffer)
+        metadata = {"tidewolf": json.dumps(self._head())}
+        parquet.write_table(table.replace_schema_metadata(metadata), buffer)
         checkpoint.write(self.path / ROUNDS_FILE, buffer.getvalue())
 
+    def _head(self) -> dict[str, Any]:
+        versions = checkpoint.writer()
+        return {"format": RUN_FORMAT, "experiment": self.experiment.name, "versions": versions}
+
     def write_decisions(self, found: Sequence[Finished]) -> list[str]:
-        """What every run decided, in the files that are wanted: decisions.parquet and decisions.csv
-        of the first run, paths.parquet and paths.csv where it decides flows, limits.parquet and
-        limits.csv with the limits that it broke, and decisions-NAME.parquet of each other run.
+        """Write the decisions of every run, in the files that the experiment asks for:
+        decisions.parquet and decisions.csv of the first run, paths.parquet and paths.csv if it
+        decides flows, limits.parquet and limits.csv with the limits that it broke, and
+        decisions-NAME.parquet of each other run.
 
         Parameters
         ----------
         found : sequence of Finished
-            What `play` gave.
+            The result of `play`.
 
         Returns
         -------
         list of str
-            What is not there, in sentences.
+            What is missing, and why.
         """
-        form, notes = self.experiment.decisions, list[str]()
+        form, notes, zone = self.experiment.decisions, list[str](), self.experiment.files.timezone
         if form == "none":
             return []
         write_tunnels(self.path, found[0].problem)
-        for each in found:
-            for cell, run in zip(each.cells, each.runs, strict=True):
-                if run.decisions is None:
-                    notes.append(
-                        f"The decisions of {cell.label} are not there: an earlier tidewolf began "
-                        "the run."
-                    )
-                    continue
-                told = {
-                    "experiment": self.experiment.name,
-                    "learner": cell.entrant.name,
-                    "seed": cell.seed,
-                }
-                first = cell.number == 1
-                name = DECISIONS if first else f"{DECISIONS}-{cell.label}"
-                small = form or (None if first else "parquet")
-                zone = self.experiment.files.timezone
-                write_decisions(self.path, name, run.decisions, small, told, zone)
-                if first:
-                    smallest = self.experiment.smallest_path
-                    notes += write_paths(
-                        self.path, each.problem, run.decisions, form, told, zone, smallest
-                    )
-                    notes += write_limits(
-                        self.path, each.problem, run, run.decisions, form, told, zone
-                    )
+        for problem, job, run in _each(found):
+            if (decisions := run.decisions) is None:
+                notes.append(f"The decisions of {job.label} are not there: its file was removed.")
+                continue
+            about = {"experiment": self.experiment.name, "learner": job.entrant.name}
+            head = {**about, "seed": job.seed}
+            if job.number > 1:
+                name = f"{DECISIONS}-{job.label}"
+                write_decisions(self.path, name, decisions, form or "parquet", head, zone)
+                continue
+            write_decisions(self.path, DECISIONS, decisions, form, head, zone)
+            smallest = self.experiment.smallest_path
+            notes += write_paths(self.path, problem, decisions, form, head, zone, smallest)
+            notes += write_limits(self.path, problem, run, decisions, form, head, zone)
         return notes
 
     def write_summary(self, found: Sequence[Finished]) -> None:
-        """The numbers of every run, summary.json. Where they are, all else is.
+        """Write summary.json, the numbers of every run. It is written last: a folder that has it is
+        complete.
 
         Parameters
         ----------
         found : sequence of Finished
-            What `play` gave.
+            The result of `play`.
         """
         summary = {
-            "format": RUN_FORMAT,
-            "experiment": self.experiment.name,
+            **self._head(),
             "rounds": self.experiment.rounds,
             "seed": self.experiment.seeds[0],
             "seeds": list(self.experiment.seeds),
-            "versions": checkpoint.writer(),
-            "runs": self.records(found),
-            **incumbent_record(found),
+            **self.records(found),
         }
-        checkpoint.write(
-            self.path / SUMMARY_FILE,
-            (json.dumps(summary, indent=2, allow_nan=False) + "\n").encode(),
-        )
+        text = json.dumps(summary, indent=2, allow_nan=False)
+        checkpoint.write(self.path / SUMMARY_FILE, f"{text}\n".encode())
 
-    def records(self, found: Sequence[Finished]) -> list[dict[str, Any]]:
-        """Every run's numbers as plain data.
+    def records(self, found: Sequence[Finished]) -> dict[str, Any]:
+        """The numbers of every run as plain data.
 
         Parameters
         ----------
         found : sequence of Finished
-            What `play` gave.
+            The result of `play`.
 
         Returns
         -------
-        list of dict
-            One for each run, as in `tidewolf run --json`.
+        dict
+            `runs`, one per run, and `incumbent` if there is one, as in `tidewolf run --json`.
         """
-        return [
+        runs = [
             {
                 "experiment": self.experiment.name,
                 **run.summary(),
-                "seed": cell.seed,
-                "settings": cell.entrant.given,
+                "seed": job.seed,
+                "settings": job.entrant.given,
             }
-            for each in found
-            for cell, run in zip(each.cells, each.runs, strict=True)
+            for _, job, run in _each(found)
         ]
+        first = found[0]
+        if first.incumbent is None:
+            return {"runs": runs}
+        numbers = first.incumbent.summary()
+        kept = {key: numbers[key] for key in _OF_INCUMBENT}
+        return {"runs": runs, "incumbent": {**kept, "saved": first.saved}}
 
     @property
     def decisions_file(self) -> Path | None:
-        """Where what the first run decided is, as CSV where that is there; None where it is not."""
+        """The decisions of the first run, as CSV if that was written; None without decisions."""
         files = (self.path / f"{DECISIONS}.{ending}" for ending in ("csv", "parquet"))
         return next((file for file in files if file.exists()), None)
 
     def page(self, seed: int) -> Path:
-        """Where the page of a seed goes.
+        """The path of a seed's page.
 
         Parameters
         ----------
@@ -534,12 +480,11 @@ class RunFolder:
         Path
             report.html for the first seed, report-seed-S.html for others.
         """
-        return self.path / (
-            REPORT_FILE if seed == self.experiment.seeds[0] else f"report-seed-{seed}.html"
-        )
+        first = seed == self.experiment.seeds[0]
+        return self.path / (REPORT_FILE if first else f"report-seed-{seed}.html")
 
     def figures(self, seed: int) -> Path:
-        """Where the figures of a seed go, if they are wanted as files.
+        """The folder of a seed's figures, if they are asked for.
 
         Parameters
         ----------
@@ -549,98 +494,51 @@ class RunFolder:
         Returns
         -------
         Path
-            A folder: figures for the first seed, figures-seed-S for others.
+            figures for the first seed, figures-seed-S for others.
         """
-        return self.path / (
-            "figures" if seed == self.experiment.seeds[0] else f"figures-seed-{seed}"
-        )
+        first = seed == self.experiment.seeds[0]
+        return self.path / ("figures" if first else f"figures-seed-{seed}")
 
 
-def incumbent_record(found: Sequence[Finished]) -> dict[str, Any]:
-    """What the incumbent came to, and what the first run would have saved, as plain data; nothing
-    where there is none.
-    """
-    first = found[0]
-    if first.incumbent is None:
-        return {}
-    told = first.incumbent.summary()
-    kept = (
-        "rounds",
-        "loss",
-        "churn",
-        "regret",
-        "hindsight",
-        "violation",
-        "broken",
-        "max_infeasibility",
-    )
-    return {"incumbent": {**{key: told[key] for key in kept}, "saved": first.saved}}
+def _each(found: Sequence[Finished]) -> Iterator[tuple[Problem, Job, Run]]:
+    for each in found:
+        for job, run in zip(each.jobs, each.runs, strict=True):
+            yield each.problem, job, run
 
 
 def require_no_run(path: Path, force: bool) -> None:
-    """Refuse a path that is a file, or a folder that holds a run, unless that is to be
-    overwritten.
-    """
+    """Refuse a path that is a file, or, without `force`, a folder that holds a run."""
     if path.exists() and not path.is_dir():
         raise InvalidInput(f"{path} is a file; a folder is needed.")
-    if force or not (there := [file.name for file in _ours(path)]):
-        return
-    if SUMMARY_FILE in there or EXPERIMENT_FILE not in there:
-        what = "a run" if SUMMARY_FILE in there else ", ".join(sorted(there))
+    names = [] if force else [file.name for file in _files_of(path)]
+    if names and names[0] == EXPERIMENT_FILE:
         raise InvalidInput(
-            f"{path} holds {what} already; name another folder, or overwrite with --force."
+            f"{path} holds a run that is not complete: `tidewolf resume {path}` completes it, "
+            "--force begins again."
         )
-    raise InvalidInput(
-        f"{path} holds a run that is not complete: `tidewolf resume {path}` goes on with it, "
-        "--force begins anew."
-    )
+    if names:
+        what = "a run" if SUMMARY_FILE in names else ", ".join(sorted(names))
+        raise InvalidInput(f"{path} holds {what} already. Use another folder, or --force.")
 
 
 def free(path: Path) -> Path:
-    """The path, or the first of path-2, path-3, ... where no run is."""
+    """The path, or the first of path-2, path-3, ... without a run."""
     number, found = 1, path
-    while _ours(found) or (found.exists() and not found.is_dir()):
+    while _files_of(found) or (found.exists() and not found.is_dir()):
         number += 1
         found = path.with_name(f"{path.name}-{number}")
     return found
 
 
-def _ours(path: Path) -> list[Path]:
+def _files_of(path: Path) -> list[Path]:
     """The files of a run in a folder, the one that makes it complete first."""
-    names = [path / name for name in (SUMMARY_FILE, EXPERIMENT_FILE, ROUNDS_FILE)]
     tables = (DECISIONS, f"{DECISIONS}-[0-9]*-seed-*", "paths", LIMITS)
-    both = (f"{name}.{ending}" for name in tables for ending in ("csv", "parquet"))
-    patterns = ("report*.html", "report*.json", "tunnels.csv", *both)
-    more = (file for pattern in patterns for file in sorted(path.glob(pattern)))
-    return [file for file in (*names, *more) if file.exists()]
-
-
-def _clear(path: Path) -> None:
-    for file in (*_ours(path), *(path / CHECKPOINTS_FOLDER).glob("*-seed-*")):
-        file.unlink()
-
-
-def _times(run: Run) -> dict[str, NDArray]:
-    """The caller's times as a column, where rounds have some."""
-    stamps = run.stream.stamps
-    return {} if stamps is None else {"time": stamps[: run.rounds]}
-
-
-def _decisions(recording: Recording, problem: Problem) -> Decisions | None:
-    """What a recording decided, on disk; None where that was not kept."""
-    log, stream = recording.decisions, recording.stream
-    points = log.points(recording.t) if isinstance(log, DecisionLog) else None
-    if points is None:
-        return None
-    names = entry_names(problem.K, problem.labels)
-    return Decisions(np.arange(recording.t), stream.stamps, names, points)
-
-
-def _bytes(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise BrokenFile(f"{file} cannot be read: {error.strerror}.") from None
+    patterns = (
+        *(SUMMARY_FILE, EXPERIMENT_FILE, ROUNDS_FILE),
+        *("report*.html", "report*.json", "tunnels.csv"),
+        *(f"{name}.{ending}" for name in tables for ending in ("csv", "parquet")),
+    )
+    return [file for pattern in patterns for file in sorted(path.glob(pattern))]
 
 
 def _digest(text: str) -> str:

@@ -1,16 +1,17 @@
-"""What would we have saved? The decisions of whoever decides today, played beside the learners.
+"""The decisions of an incumbent, played beside the learners: what would have been saved?
 
-A table as decisions.csv is: a column an entry, by name, a row a round; its rows are those of the
-stream by their times where both have them, by `round` (from 1) where it has that, else one after
-another. A single row stands in every round: routing that does not change. An entry without a column
-is 0. Entries are decisions, on flows SHARES of each commodity's demand: volumes are not taken.
+A table like decisions.csv: one column per entry, by name, one row per round. Rows belong to rounds
+by their times if both have times, by `round` (from 1) if there is such a column, else in order. A
+single row holds for every round: routing that does not change. An entry without a column is 0.
+Entries are decisions, on flows SHARES of each commodity's demand, not volumes.
 
-Files round their numbers, so a row may miss the set by `TOLERANCE` of its size; it is brought to
-the nearest member, and how far that was is said. A row that misses it by more is refused.
+Files round their numbers, so a row may lie outside the set by `TOLERANCE` of its radius; it is
+replaced by the nearest member, and a note gives the distance. A row farther outside is refused.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +27,7 @@ from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.evaluation.decisions import entry_names, time_texts
 from tidewolf.evaluation.formatting import number
 from tidewolf.evaluation.run import Run, run
-from tidewolf.files.format import PLAIN, FileFormat
+from tidewolf.files.format import FileFormat
 from tidewolf.files.table import Table, read_table
 from tidewolf.hindsight.best import Comparator
 from tidewolf.hindsight.exact import ExactProjection
@@ -35,14 +36,12 @@ from tidewolf.problems import Problem
 from tidewolf.sets.base import ConvexSet, membership_tolerance
 
 TOLERANCE = 1e-3
-"""How far a row may be outside the set, as a share of the set's radius: numbers in files are
-rounded.
-"""
+"""How far a row may be outside the set, as a share of the set's radius."""
 _ROUND = "round"
 
 
 class State(NamedTuple):
-    """Which round comes."""
+    """The number of the next round."""
 
     t: int = 0
     calls: int = 0
@@ -52,7 +51,7 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Incumbent(Learner[State]):
-    """Plays points that were decided already, one a round; learns nothing."""
+    """Plays given points, one per round; learns nothing."""
 
     needs: ClassVar[Any] = FirstOrder
     state_type: ClassVar[type[State]] = State
@@ -60,7 +59,7 @@ class Incumbent(Learner[State]):
     K: ConvexSet
     points: Array
     said: tuple[str, ...] = ()
-    """what a reader should know"""
+    """notes for the reader"""
 
     def __repr__(self) -> str:
         return f"Incumbent(K={self.K!r}, {len(self.points):,} rounds)"
@@ -89,121 +88,99 @@ class Incumbent(Learner[State]):
 
 
 def read_incumbent(path: Path, problem: Problem, format: FileFormat) -> Incumbent:
-    """The decisions in a table, as a learner that plays them; refused where a row is none."""
-    table = _read(path, format)
+    """The decisions in a table, as a learner that plays them; refused if a row is not a decision.
+
+    The table is written as the experiment's files are, or as tidewolf writes decisions.
+    """
+    try:
+        table = read_table(path, format=format)
+    except InvalidInput as error:
+        try:
+            table = read_table(path)
+        except InvalidInput:
+            raise error from None
     names = entry_names(problem.K, problem.labels)
-    columns, rows = _columns(table, names, problem, path), _rows(table, problem, path)
+    columns, rows = _columns(table, names, problem, path), _rows(table, names, problem, path)
     distinct, of_round = np.unique(rows, return_inverse=True)
     points = np.zeros((len(distinct), len(names)))
     there = columns >= 0
     points[:, there] = table.values[distinct][:, columns[there]]
     places = [table.places[i] for i in distinct.tolist()]
     found, rounded = _members(points.reshape(len(distinct), *problem.K.shape), places, problem)
-    said = f"It plays the decisions of {path.name}"
+    note = f"It plays the decisions of {path.name}"
     if len(table.values) == 1:
-        said += ", whose one row stands in every round"
-    absent = int((~there).sum())
-    if absent:
-        said += f"; {absent:,} of {len(names):,} entries have no column there and count as 0"
-    return Incumbent(problem.K, found[of_round, ...], (f"{said}{rounded}.",))
-
-
-def _read(path: Path, format: FileFormat) -> Table:
-    """A table as the experiment's files are written, or as tidewolf writes decisions itself."""
-    try:
-        return read_table(path, format=format)
-    except InvalidInput as error:
-        if format == PLAIN:
-            raise
-        try:
-            return read_table(path)
-        except InvalidInput:
-            raise error from None
+        note += ", whose one row holds for every round"
+    if absent := int((~there).sum()):
+        note += f"; {absent:,} of {len(names):,} entries have no column there and count as 0"
+    return Incumbent(problem.K, found[of_round, ...], (f"{note}{rounded}.",))
 
 
 def play_incumbent(incumbent: Incumbent, problem: Problem, comparator: Comparator | None) -> Run:
-    """What these decisions come to on the stream, whatever of it learners are told, and when."""
+    """The run of these decisions on the stream, without what learners observe, and when."""
     stream = problem.stream
-    told = (stream.seen, stream.arrives, stream.played, stream.unavailable)
-    if any(part is not None for part in told):
+    feedback = (stream.seen, stream.arrives, stream.played, stream.unavailable)
+    if any(part is not None for part in feedback):
         stream = replace(stream, seen=None, arrives=None, played=None, unavailable=None)
         object.__setattr__(stream, "stamps", problem.stream.stamps)
     return run(incumbent, stream, comparator=comparator)
 
 
 def _columns(table: Table, names: Sequence[str], problem: Problem, path: Path) -> Int64s:
-    """The place of each entry's column; -1 where it has none."""
+    """The place of each entry's column; -1 if it has none."""
     place = {name: i for i, name in enumerate(table.columns)}
-    info = {*names, _ROUND}
     if not place.keys() & set(names):
-        hint = did_you_mean(names[0], table.columns)
         raise InvalidInput(
-            f"{path}: an incumbent's decisions have a column for each of the {len(names)} entries "
-            f"that is not 0, and there is none of them.{hint} The names are those of "
-            f"decisions.csv: {listed(names)}."
+            f"{path}: expected a column per entry that is not 0, under the names of decisions.csv, "
+            f"and there is none.{did_you_mean(names[0], table.columns)} The "
+            f"names are {listed(names)}."
         )
-    for name in table.columns:
-        if name not in info and np.any(table.values[:, place[name]] != 0.0):
-            row = int(np.flatnonzero(table.values[:, place[name]])[0])
+    for name in place.keys() - {*names, _ROUND}:
+        values = table.values[:, place[name]]
+        if np.any(values != 0.0):
+            row = int(np.flatnonzero(values)[0])
+            cut = dict(() if problem.network is None else problem.network.cut)
+            why = f" (the link {cut[name]})" if name in cut else ""
             raise InvalidInput(
-                f'{table.places[row]}, column "{name}": nothing is decided under that name here'
-                f"{_cut(name, problem)}, and the incumbent has "
-                f"{table.values[row, place[name]]:g}; only zeros can be left out."
+                f'{table.places[row]}, column "{name}": no entry of a decision has that name{why}, '
+                f"and the incumbent has {values[row]:g} there; only zeros may be left out."
                 f"{did_you_mean(name, names)}"
             )
     return np.array([place.get(name, -1) for name in names], dtype=np.int64)
 
 
-def _cut(name: str, problem: Problem) -> str:
-    """Why a link carries nothing, where that is so."""
-    if problem.network is None:
-        return ""
-    return next((f" (the link {why})" for link, why in problem.network.cut if link == name), "")
-
-
-def _rows(table: Table, problem: Problem, path: Path) -> Int64s:
+def _rows(table: Table, names: Sequence[str], problem: Problem, path: Path) -> Int64s:
     """The row of each round."""
     rounds, stamps = len(problem), problem.stream.stamps
     if len(table.values) == 1:
         return np.zeros(rounds, dtype=np.int64)
+    keys: Any
+    wanted: Any
     if table.times is not None and stamps is not None:
-        place = {text: i for i, text in enumerate(_times(table.times))}
-        wanted = _times(stamps)
-        for t, text in enumerate(wanted):
-            if text not in place:
-                raise InvalidInput(
-                    f"{path} has no row at {time_texts(stamps)[t]}, the time of round {t + 1}; an "
-                    "incumbent's decisions have one for every round."
-                )
-        return np.array([place[text] for text in wanted], dtype=np.int64)
-    if _ROUND in table.columns and _ROUND not in entry_names(problem.K, problem.labels):
-        numbers = table.values[:, table.columns.index(_ROUND)]
-        found = {float(one): i for i, one in enumerate(numbers.tolist())}
-        for t in range(1, rounds + 1):
-            if float(t) not in found:
-                raise InvalidInput(
-                    f"{path} has no row of round {t}; an incumbent's decisions have one for every "
-                    "round, counted from 1."
-                )
-        return np.array([found[float(t)] for t in range(1, rounds + 1)], dtype=np.int64)
-    if len(table.values) < rounds:
+        keys, wanted = table.times, stamps
+    elif _ROUND in table.columns and _ROUND not in names:
+        keys, wanted = table.values[:, table.columns.index(_ROUND)], np.arange(1, rounds + 1)
+    elif len(table.values) < rounds:
         raise InvalidInput(
-            f"{path} has {len(table.values):,} rows, and {rounds:,} rounds are played; an "
-            "incumbent's decisions have a row for every round."
+            f"{path}: expected a row for every one of {rounds:,} rounds, and received "
+            f"{len(table.values):,} rows."
         )
-    return np.arange(rounds)
-
-
-def _times(times: Any) -> list[Any]:
-    """Times that are equal where they are the same."""
-    if times.dtype.kind == "M":
-        return list(times.astype("datetime64[us]").astype(np.int64).tolist())
-    return [float(one) for one in times.tolist()]
+    else:
+        return np.arange(rounds)
+    order = np.argsort(keys, kind="stable")
+    at = np.searchsorted(keys, wanted, side="right", sorter=order) - 1
+    missing = (at < 0) | (keys[order][at] != wanted)
+    if missing.any():
+        t = int(np.argmax(missing))
+        at_time = f" ({time_texts(stamps)[t]})" if wanted is stamps and stamps is not None else ""
+        raise InvalidInput(
+            f"{path}: expected a row for every round, and there is none for round {t + 1}{at_time}."
+        )
+    return np.asarray(order[at], dtype=np.int64)
 
 
 def _members(points: Floats, places: Sequence[str], problem: Problem) -> tuple[Array, str]:
-    """The rows as members of the set, those that are rounded brought to the nearest one, and how
-    far that was in words.
+    """The rows as members of the set, rounded ones replaced by the nearest member, and a note that
+    gives the distance.
     """
     K = problem.K
     most, farthest, moved = TOLERANCE * K.radius, 0.0, 0
@@ -215,7 +192,12 @@ def _members(points: Floats, places: Sequence[str], problem: Problem) -> tuple[A
         if infeasibility <= 0.5 * membership_tolerance(x, K.radius):
             continue
         if not infeasibility <= most:
-            raise InvalidInput(f"{where}: the row is no decision: {_why(to_numpy(x), problem)}")
+            raise InvalidInput(
+                f"{where}: the row is not a decision: it is {infeasibility:.3g} outside the set, "
+                f"and {most:.3g} is allowed for rounding. Entries are decisions as in "
+                "decisions.csv; on flows they are shares of each commodity's demand, and what "
+                f"enters a node leaves it.{_volumes(to_numpy(x), problem)}"
+            )
         try:
             project = ExactProjection(K) if project is None else project
             member = project(x)
@@ -225,100 +207,57 @@ def _members(points: Floats, places: Sequence[str], problem: Problem) -> tuple[A
         found[i, ...] = member
     if not moved:
         return found, ""
-    rows = f"{moved:,} of {len(places):,} rows"
     return found, (
-        f"; {rows} were rounded, and are taken as the nearest decision, at most "
-        f"{number(farthest)} away"
+        f"; {moved:,} of {len(places):,} rows were rounded, and are replaced by the nearest "
+        f"decision, at most {number(farthest)} away"
     )
 
 
-def _why(x: Floats, problem: Problem) -> str:
-    """Why a point is no decision, and what to look for."""
+def _volumes(x: Floats, problem: Problem) -> str:
+    """A hint if a row would be a decision after a division by what each commodity sends."""
     K, net = problem.K, problem.network
     if net is None:
-        return (
-            f"it is {float(K.infeasibility(like(x, K.center))):.3g} outside the set, where "
-            f"{TOLERANCE * K.radius:.3g} is allowed for rounding. Entries are decisions as "
-            "decisions.csv has them, on flows shares of each commodity's demand and not volumes: "
-            "what enters a node leaves it, and the shares of a commodity sum to 1."
-        )
-    if x.min() < -TOLERANCE:
-        worst = int(x.argmin())
-        return f"{net.names[worst]} is {x[worst]:.4g}, and no share is below 0."
-    nodes = list(net.nodes) if net.tunnels is None else []
-    most, said, scales = TOLERANCE, "", np.ones(len(net.demands))
+        return ""
+    sent = np.ones(len(net.demands))
     for j, demand in enumerate(net.demands):
         own = np.where(net.owner == j, x, 0.0)
-        of = f" of {demand.name}" if len(net.demands) > 1 else ""
         if net.tunnels is not None:
-            scales[j] = own.sum()
-            if abs(scales[j] - 1.0) > most:
-                most = abs(scales[j] - 1.0)
-                said = f"the shares{of} sum to {scales[j]:.4g}, not to 1"
+            sent[j] = own.sum()
             continue
-        loads = net.incidence @ own
-        came, went = dict.fromkeys(nodes, 0.0), dict.fromkeys(nodes, 0.0)
-        for (tail, head), load in zip(net.links, loads.tolist(), strict=True):
-            went[tail] += load
-            came[head] += load
-        scales[j] = sum(went[node] - came[node] for node in demand.sources)
-        for node in nodes:
-            starts, ends = demand.sources.get(node, 0.0), demand.targets.get(node, 0.0)
-            off = abs(went[node] + ends - came[node] - starts)
-            if off <= most:
-                continue
-            most = off
-            due = [f"{at:.4g} {what}" for at, what in ((starts, "starts"), (ends, "ends")) if at]
-            said = (
-                f"the shares{of} do not balance at {node}, where {came[node]:.4g} comes in and "
-                f"{went[node]:.4g} goes out{''.join(f' and {each} there' for each in due)}"
-            )
-    if not said:
-        infeasibility = float(K.infeasibility(like(x, K.center)))
-        apart = f"it is {infeasibility:.3g} outside the set of decisions"
-        return f"{apart}: a share is above what is allowed."
-    if scales.min() > 0.0 and scales.max() > 1.0 + TOLERANCE:
-        shares = like(x / scales[net.owner], K.center)
-        if float(K.infeasibility(shares)) <= TOLERANCE * K.radius:
-            by = f"{scales[0]:.4g}" if len(scales) == 1 else "what each commodity sends"
-            return (
-                f"{said}. Are these volumes? Decisions are shares of each commodity's demand; "
-                f"divided by {by}, the row would be one."
-            )
-    return f"{said}. Entries are shares of each commodity's demand: what enters a node leaves it."
+        loads = zip(net.links, (net.incidence @ own).tolist(), strict=True)
+        starts = demand.sources
+        sent[j] = sum(load * ((tail in starts) - (head in starts)) for (tail, head), load in loads)
+    if sent.min() <= 0.0 or sent.max() <= 1.0 + TOLERANCE:
+        return ""
+    shares = like(x / sent[net.owner], K.center)
+    if float(K.infeasibility(shares)) > TOLERANCE * K.radius:
+        return ""
+    by = f"{sent[0]:.4g}" if len(sent) == 1 else "what each commodity sends"
+    return f" Are these volumes? Divided by {by}, the row is a decision."
 
 
 def savings(ours: Run, label: str, incumbent: Run, network: Any = None) -> str:
-    """What would have been saved, in a sentence."""
-    mine, theirs = float(ours.losses.sum()), float(incumbent.losses.sum())
-    cost = f"cost {_apart(theirs - mine, theirs)} the incumbent"
-    broken, instead = float(ours.violations.sum()), float(incumbent.violations.sum())
-    limits = (
-        "kept every limit as the incumbent did"
-        if number(broken) == number(instead) == "0"
-        else f"broken limits by {number(broken)} instead of {number(instead)}"
-        f"{_in_units(broken, instead, network)}"
-    )
-    return f"{label} would have {cost} and {limits}."
-
-
-def _in_units(broken: float, instead: float, network: Any) -> str:
-    """What violations on a network are measured in, and as volumes."""
-    if network is None:
-        return ""
-    shares = ", in shares of all that is sent"
-    if network.unit == 1.0:
-        return shares
-    volumes = [number(network.unit * each) for each in (broken, instead)]
-    return f"{shares} ({volumes[0]} instead of {volumes[1]} in the unit of the capacities)"
-
-
-def _apart(less: float, whole: float) -> str:
-    """By how much less, or more: in percent of a whole that is above 0, else in its own units."""
+    """What would have been saved, in one sentence."""
+    whole = float(incumbent.losses.sum())
+    less = whole - float(ours.losses.sum())
     word = "less" if less >= 0.0 else "more"
-    if whole <= 0.0:
-        return "as much as" if less == 0.0 else f"{number(abs(less))} {word} than"
-    share = 100.0 * abs(less) / whole
-    if share < 0.005:
-        return "as much as"
-    return f"{share:,.1f} % {word} than" if share >= 1.0 else f"{share:.2f} % {word} than"
+    share = 100.0 * abs(less) / whole if whole > 0.0 else math.inf
+    if less == 0.0 or share < 0.005:
+        cost = "as much as"
+    elif whole <= 0.0:
+        cost = f"{number(abs(less))} {word} than"
+    else:
+        cost = f"{share:,.1f} % {word} than" if share >= 1.0 else f"{share:.2f} % {word} than"
+    broken = [float(x.violations.sum()) for x in (ours, incumbent)]
+    if {number(each) for each in broken} == {"0"}:
+        return f"{label} would have cost {cost} the incumbent, and both satisfy every limit."
+    unit = ""
+    if network is not None:
+        unit = ", in shares of all that is sent"
+        if network.unit != 1.0:
+            volumes = [number(network.unit * each) for each in broken]
+            unit += f" ({volumes[0]} instead of {volumes[1]} in the unit of the capacities)"
+    return (
+        f"{label} would have cost {cost} the incumbent and broken limits by {number(broken[0])} "
+        f"instead of {number(broken[1])}{unit}."
+    )

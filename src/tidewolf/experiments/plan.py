@@ -1,12 +1,12 @@
-"""Plans: a run, a sweep or a comparison taken apart into cells that know nothing of each other.
+"""Grids of jobs: one job is one experiment, one learner with its settings, and one seed.
 
     run         =  seeds x learners                         each recording is kept
     sweep       =  horizons x seeds x learners x knobs      each row of numbers is kept
-    comparison  =  streams x learners x knobs x seeds       the same
+    comparison  =  streams x learners x knobs x seeds       the same (compare.py)
 
-A cell says all there is to say about one run (play.py plays it) and travels to other processes and
-machines. A cell names the files of an experiment, so a worker elsewhere must see them under the
-same path.
+A job is independent of all others (play.py plays it) and can be sent to other processes and
+machines. It names the files of an experiment, so a worker elsewhere must find them under the same
+path.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import hashlib
 import json
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -33,7 +33,7 @@ Row: TypeAlias = dict[str, Any]
 
 
 class Source(Hashable, Protocol):
-    """Where a cell's problem and learner come from, wherever it is played: picklable."""
+    """What makes the problem and the learner of a job, in any process: picklable."""
 
     @property
     def name(self) -> str:
@@ -41,13 +41,13 @@ class Source(Hashable, Protocol):
 
     @property
     def identity(self) -> str:
-        """What tells its problems from all others, contents of files included."""
+        """What distinguishes its problems from all others, contents of files included."""
 
     def problem(self, rounds: int | None, seed: int) -> Problem:
         """The set and the stream; `rounds=None` means as many as there are."""
 
     def learner(self, entrant: Choice, problem: Problem, seed: int) -> Learner[Any]:
-        """An entrant made for the problem."""
+        """A learner made for the problem."""
 
 
 class Recipe(NamedTuple):
@@ -61,8 +61,8 @@ class Recipe(NamedTuple):
 
     @classmethod
     def of(cls, experiment: Experiment, *, read: bool = False) -> Recipe:
-        """Files are read once here, unless they were `read` before, so that what is wrong with them
-        is said before anything is played.
+        """Files are read once here, unless they were `read` before, so that errors in them are
+        reported before anything is played.
         """
         stream, K = experiment.stream, experiment.hard_set
         if isinstance(stream, Tables) and not read:
@@ -82,7 +82,25 @@ class Recipe(NamedTuple):
         return self.experiment.learner(entrant, problem, seed)
 
 
-class Cell(NamedTuple):
+def _contents(part: Any) -> Any:
+    """Plain data with files by their contents, under any path."""
+    if isinstance(part, Choice):
+        part = (part.name, part.settings)
+    elif isinstance(part, Tables):
+        part = list(vars(part).items())
+    if isinstance(part, tuple | list):
+        return [_contents(each) for each in part]
+    if isinstance(part, Path) or (
+        isinstance(part, str) and Path(part).is_absolute() and file_of(Path(part)).is_file()
+    ):
+        path = Path(part)
+        found = hashlib.sha256(file_of(path).read_bytes()).hexdigest()
+        # two sheets of a workbook differ
+        return found + path.name.removeprefix(file_of(path).name)
+    return part
+
+
+class Job(NamedTuple):
     """One run to be made."""
 
     source: Source
@@ -90,6 +108,8 @@ class Cell(NamedTuple):
     """None: as many as there are"""
     seed: int
     entrant: Choice
+    number: int = 0
+    """in a run folder, from 1"""
 
     @property
     def origin(self) -> str:
@@ -98,54 +118,34 @@ class Cell(NamedTuple):
         """
         return f"{self.source.identity} rounds {self.rounds} seed {self.seed}"
 
+    @property
+    def label(self) -> str:
+        """The name of its checkpoint in a run folder."""
+        return f"{self.number:02d}-{self.entrant.name}-seed-{self.seed}"
+
     def plain(self) -> Row:
-        """What it is, as plain data."""
-        row: Row = json.loads(
-            json.dumps(
-                {
-                    "experiment": self.source.name,
-                    "source": self.source.identity,
-                    "learner": self.entrant.name,
-                    "settings": self.entrant.given,
-                    "seed": self.seed,
-                    "rounds": self.rounds,
-                }
-            )
-        )
+        """The job as plain data."""
+        plain = {
+            "experiment": self.source.name,
+            "source": self.source.identity,
+            "learner": self.entrant.name,
+            "settings": self.entrant.given,
+            "seed": self.seed,
+            "rounds": self.rounds,
+        }
+        row: Row = json.loads(json.dumps(plain))
         return row
 
 
-class PlannedRun(NamedTuple):
-    """One run of a run folder."""
-
-    number: int
-    """from 1"""
-    cell: Cell
-
-    @property
-    def entrant(self) -> Choice:
-        return self.cell.entrant
-
-    @property
-    def seed(self) -> int:
-        return self.cell.seed
-
-    @property
-    def label(self) -> str:
-        """What its checkpoint is called."""
-        return f"{self.number:02d}-{self.entrant.name}-seed-{self.seed}"
-
-
-def plan_run(experiment: Experiment) -> tuple[tuple[PlannedRun, ...], ...]:
-    """The runs of a resolved experiment, together those of one seed."""
-    source = Recipe.of(experiment, read=True)
-    entrants = experiment.entrants()
+def plan_run(experiment: Experiment) -> tuple[tuple[Job, ...], ...]:
+    """The jobs of a resolved experiment, grouped by seed."""
+    source, numbers = Recipe.of(experiment, read=True), count(1)
     return tuple(
         tuple(
-            PlannedRun(i * len(entrants) + j, Cell(source, experiment.rounds, seed, entrant))
-            for j, entrant in enumerate(entrants, start=1)
+            Job(source, experiment.rounds, seed, entrant, next(numbers))
+            for entrant in experiment.entrants()
         )
-        for i, seed in enumerate(experiment.seeds)
+        for seed in experiment.seeds
     )
 
 
@@ -155,10 +155,8 @@ def plan_sweep(
     horizons: Sequence[int] = (),
     seeds: Sequence[int] = (),
     knobs: Mapping[str, Sequence[Any]] | None = None,
-) -> tuple[Cell, ...]:
-    """The cells of a sweep; horizons, seeds and knobs are the file's own where they are not given
-    here.
-    """
+) -> tuple[Job, ...]:
+    """The jobs of a sweep; horizons, seeds and knobs that are not given here are the file's."""
     swept: dict[str, Sequence[Any]] = {**dict(experiment.swept), **(knobs or {})}
     if "caution" in swept:
         experiment = replace(experiment, cautions=())
@@ -176,8 +174,8 @@ def plan_sweep(
 
 
 def learners_as_run(experiment: Experiment, problem: Problem) -> tuple[Choice, ...]:
-    """Those of the experiment as `tidewolf run` has them, and those that it leaves out, whose cells
-    say why.
+    """The learners of the experiment as `tidewolf run` has them, and those that it leaves out,
+    whose rows hold the reason.
     """
     taken = experiment.taken(problem).learners
     names = {choice.name for choice in taken}
@@ -191,66 +189,43 @@ def crossed(
     horizons: Sequence[int | None] = (None,),
     seeds: Sequence[int] = (0,),
     knobs: Mapping[str, Sequence[Any]] | None = None,
-) -> tuple[Cell, ...]:
-    """Every entrant at every horizon and seed, and at every value of the knobs that it has and does
+) -> tuple[Job, ...]:
+    """Every learner at every horizon and seed, and at every value of the knobs that it has and does
     not set itself.
 
-    A knob that nobody has is refused. Cells on the same stream stand side by side, so that its
+    A knob that no learner has is refused. Jobs on the same stream stand side by side, so that its
     comparator is computed once.
     """
     rounds = [None if horizon is None else as_count(horizon, "A horizon") for horizon in horizons]
     counted = [as_count(seed, "A seed", least=0) for seed in seeds]
-    for what, given in {
-        "learners": entrants,
-        "horizons": rounds,
-        "seeds": counted,
-        **(knobs or {}),
-    }.items():
-        if not given:
-            raise InvalidInput(f"A sweep was given no {what}.")
-    entered = [choice for entrant in entrants for choice in _at_each_value(entrant, knobs or {})]
-    for name in knobs or {}:
+    knobs = knobs or {}
+    lists = {"learners": entrants, "horizons": rounds, "seeds": counted, **knobs}
+    for name, values in lists.items():
+        if not values:
+            raise InvalidInput(f"A sweep needs at least one value of {name}, and none was given.")
+    entered = [choice for entrant in entrants for choice in _at_each_value(entrant, knobs)]
+    for name in knobs:
         if not any(name in learner_keys(entrant.name) for entrant in entrants):
             everyone = ", ".join(dict.fromkeys(entrant.name for entrant in entrants))
             raise InvalidInput(
                 f"No learner of this sweep has a setting called {name!r}; the learners are "
                 f"{everyone}."
             )
-    return tuple(dict.fromkeys(Cell(source, *each) for each in product(rounds, counted, entered)))
+    return tuple(dict.fromkeys(Job(source, *each) for each in product(rounds, counted, entered)))
 
 
 def _at_each_value(entrant: Choice, knobs: Mapping[str, Sequence[Any]]) -> list[Choice]:
-    """The entrant at every combination of the knobs that are its to turn."""
+    """The learner at every combination of the knobs that it has and does not set itself."""
     known = learner_keys(entrant.name)
     found = [entrant.given]
-    for name, values in knobs.items():
-        if name in known and name not in entrant.given:
-            read = {value: read_plain(known[name], value) for value in values}
-            for value, kept in read.items():
-                if kept is None:
-                    raise InvalidInput(
-                        f"{name} of {entrant.name} is {known[name].words}, not "
-                        f"{format_value(value)}."
-                    )
-                if type(kept) is int:
-                    as_count(kept, f"{name} of {entrant.name}", least=-LARGEST_COUNT)
-            found = [{**given, name: kept} for given in found for kept in read.values()]
+    for name in (name for name in knobs if name in known and name not in entrant.given):
+        values = []
+        for given in knobs[name]:
+            value, what = read_plain(known[name], given), f"{name} of {entrant.name}"
+            if value is None:
+                raise InvalidInput(f"{what} is {known[name].words}, not {format_value(given)}.")
+            if type(value) is int:
+                as_count(value, what, least=-LARGEST_COUNT)
+            values.append(value)
+        found = [{**settings, name: value} for settings in found for value in values]
     return [Choice.of(entrant.name, given) for given in found]
-
-
-def _contents(part: Any) -> Any:
-    """Plain data with files by their contents, wherever they lie."""
-    if isinstance(part, Choice):
-        part = (part.name, part.settings)
-    elif isinstance(part, Tables):
-        part = list(vars(part).items())
-    if isinstance(part, tuple | list):
-        return [_contents(each) for each in part]
-    if isinstance(part, Path) or (
-        isinstance(part, str) and Path(part).is_absolute() and file_of(Path(part)).is_file()
-    ):
-        path = Path(part)
-        found = hashlib.sha256(file_of(path).read_bytes()).hexdigest()
-        # a sheet of a book is not its neighbour
-        return found + path.name.removeprefix(file_of(path).name)
-    return part

@@ -1,11 +1,11 @@
-"""Playing a cell: to its end, from the beginning or from where a checkpoint has it.
+"""Play a job to its end, from the beginning or from its checkpoint.
 
-    cell  ->  problem, comparator (once for all cells of a stream)  ->  recording  ->  run  ->  row
+    job  ->  problem, comparator (once for all jobs of a stream)  ->  recording  ->  run  ->  row
 
-A row is plain data: which cell it was, the run's summary, what is known of its comparator, or the
-sentence that refused it. It is a function of the cell, of the versions installed and of the
-processor; only `seconds` depends on more. A cell that is killed half way resumes from its
-checkpoint: to the bit on the same machine and versions.
+A row is plain data: the job, the run's summary, what is known of its comparator, or the error that
+refused it. It is a function of the job, of the versions installed and of the processor; only
+`seconds` depends on more. A job that is killed half way resumes from its checkpoint: to the bit on
+the same machine and versions.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ import math
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 
@@ -30,35 +32,55 @@ from tidewolf.evaluation.hindsight_words import contradiction
 from tidewolf.evaluation.metrics import METRICS
 from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.evaluation.run import PROGRESS_SECONDS, finished
-from tidewolf.experiments.plan import Cell, Row
-from tidewolf.functions.negative import warn_of_negative_capacities
+from tidewolf.experiments.plan import Job, Row
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 
+JobProgress: TypeAlias = Callable[[RunProgress, float | None], None]
+"""Called a few times per second with how far the job is, and its regret so far if that is known."""
+
 MEASURED = tuple(metric.key for metric in METRICS)
-"""What the summary of a run says beside which run it was."""
+"""The keys of a run's summary."""
 CHECKPOINT_SECONDS = 10.0
-"""How much work a power cut may cost where nobody says otherwise."""
+"""How much work a power cut may cost by default."""
 UNKNOWN = Comparator(None, -math.inf, math.inf, None)
 """The comparator of a stream for which none can be computed."""
 _SHARE = 20
-"""Of this many seconds one at most is spent on checkpoints."""
+"""At most one of this many seconds is spent on checkpoints."""
 _KEPT = 2
-"""How many problems a player keeps: cells on the same stream stand side by side."""
+"""How many problems a player keeps: jobs on the same stream stand side by side."""
 
 
-class Prepared(NamedTuple):
+@final
+@dataclass(frozen=True)
+class Prepared:
     """A problem, and what is known of its best fixed point."""
 
     problem: Problem
     best: Comparator | None
-    """None where none can be computed"""
+    """None if none can be computed"""
     reason: str
-    """why no point is the best one, where none is"""
+    """why no point is the best one; empty if one is"""
+
+    @classmethod
+    def of(cls, problem: Problem) -> Prepared:
+        try:
+            best = best_in_hindsight(problem.K, problem.stream)
+        except TidewolfError as error:
+            return cls(problem, None, str(error))
+        proof = best.infeasibility
+        return cls(problem, best, "" if proof is None else contradiction(proof, problem.stream))
+
+    @cached_property
+    def losses(self) -> Floats | None:
+        """The comparator's total loss up to each round; None if there is no comparator."""
+        if self.best is None or self.best.point is None:
+            return None
+        return np.cumsum(to_numpy(self.problem.stream.losses.values(self.best.point)))
 
     def plain(self) -> Row:
-        """What is known of the comparator, as plain data; infinite ends are None."""
+        """The comparator as plain data; infinite ends are None."""
         best = self.best or UNKNOWN
         return {
             "rounds": len(self.problem),
@@ -71,93 +93,85 @@ class Prepared(NamedTuple):
 
 @final
 class Player:
-    """Plays cells, one after another; the comparator of a stream is computed once."""
+    """Plays jobs, one after another; the comparator of a stream is computed once."""
 
     def __init__(self) -> None:
         self._kept: dict[Any, Prepared] = {}
 
-    def prepared(self, cell: Cell, problem: Problem | None = None) -> Prepared:
-        """The problem of a cell, which is made unless it is at hand, and its comparator."""
-        key = (cell.source, cell.rounds, cell.seed)
+    def prepared(self, job: Job, problem: Problem | None = None) -> Prepared:
+        """The job's problem, which is made unless it is given, and its comparator."""
+        key = (job.source, job.rounds, job.seed)
         if key not in self._kept:
-            problem = cell.source.problem(cell.rounds, cell.seed) if problem is None else problem
-            same = [each for each in list(self._kept.values()) if each.problem == problem]
-            found = same[0] if same else prepare(problem)
+            problem = job.source.problem(job.rounds, job.seed) if problem is None else problem
+            same = [each for each in self._kept.values() if each.problem == problem]
+            found = same[0] if same else Prepared.of(problem)
             while len(self._kept) >= _KEPT:
-                self._kept.pop(next(iter(self._kept)), None)
+                self._kept.pop(next(iter(self._kept)))
             self._kept[key] = found
-            return found
         return self._kept[key]
 
     def row(
         self,
-        cell: Cell,
+        job: Job,
         *,
         file: Path | None = None,
-        moved: Callable[[RunProgress], None] = lambda moment: None,
+        moved: JobProgress | None = None,
+        refused: type[Exception] = Exception,
     ) -> Row:
-        """A cell played to its end; what tidewolf refuses becomes the row's `failure`. Where a
-        `file` is given, it keeps the recording so far.
+        """The job played to its end; an exception of the type `refused` becomes the row's
+        `failure`. A `file` keeps the recording so far.
         """
-        known: Row | None = None
-        sees = ""
-        try:
-            ready = self.prepared(cell)
-            known = ready.plain()
-            learner = cell.source.learner(cell.entrant, ready.problem, cell.seed)
-            sees = SEES[learner.needs]
-            recording = begin(learner, ready.problem, file, cell.origin)
-            warn_of_negative_capacities(learner.hard_set, ready.problem.stream.constraints, set())
-            advance(recording, file, moved=moved)
-            run = finished(recording, ready.best or UNKNOWN)
-            return _row(cell, run.summary(), known, sees, "")
-        except TidewolfError as error:
-            return _row(cell, dict.fromkeys(MEASURED), known, sees, str(error))
-
-    def attempt(
-        self,
-        cell: Cell,
-        *,
-        file: Path | None = None,
-        moved: Callable[[RunProgress], None] = lambda moment: None,
-    ) -> Row:
-        """The same for one cell of many: whatever is raised becomes the row's `failure`."""
+        comparator, sees = None, ""
         try:
             with warnings.catch_warnings():
-                # a sweep over horizons begins with short ones; `bound_reason` says so too
-                warnings.simplefilter("ignore", ShortHorizon)
-                row = self.row(cell, file=file, moved=moved)
+                if refused is Exception:  # a sweep over horizons begins with short ones
+                    warnings.simplefilter("ignore", ShortHorizon)
+                ready = self.prepared(job)
+                comparator = ready.plain()
+                learner = job.source.learner(job.entrant, ready.problem, job.seed)
+                sees = SEES[learner.needs]
+                recording = begin(learner, ready.problem, file, job.origin)
+                advance(recording, file, moved=with_regret(ready, moved))
+                run = finished(recording, ready.best or UNKNOWN)
+                row = _row(job, run.summary(), comparator, sees)
             json.dumps(row, allow_nan=False)
-        except Exception as error:
-            return failed(cell, f"{type(error).__name__}: {error}")
-        return row
+            return row
+        except refused as error:
+            ours = isinstance(error, TidewolfError)
+            failure = str(error) if ours else f"{type(error).__name__}: {error}"
+            return _row(job, dict.fromkeys(MEASURED), comparator, sees, failure)
 
 
-def failed(cell: Cell, sentence: str) -> Row:
-    """The row of a cell that came to nothing: what a run would have measured is None."""
-    return _row(cell, dict.fromkeys(MEASURED), None, "", sentence)
+def failed(job: Job, reason: str) -> Row:
+    """The row of a job without a result: what a run would have measured is None."""
+    return _row(job, dict.fromkeys(MEASURED), None, "", reason)
 
 
-def _row(cell: Cell, measured: Row, comparator: Row | None, sees: str, failure: str) -> Row:
+def _row(job: Job, measured: Row, comparator: Row | None, sees: str, failure: str = "") -> Row:
     more = {"comparator": comparator, "sees": sees, "failure": failure}
-    return cell.plain() | measured | more
+    return job.plain() | measured | more
 
 
-def prepare(problem: Problem) -> Prepared:
-    """A problem with its best fixed point, or with why there is none."""
-    try:
-        best = best_in_hindsight(problem.K, problem.stream)
-    except TidewolfError as error:
-        return Prepared(problem, None, str(error))
-    proof = best.infeasibility
-    return Prepared(problem, best, "" if proof is None else contradiction(proof, problem.stream))
+def with_regret(ready: Prepared, moved: JobProgress | None) -> Callable[[RunProgress], None] | None:
+    """Report the regret against the comparator beside how far the run is."""
+    if moved is None:
+        return None
+    losses = ready.losses
+
+    def report(moment: RunProgress) -> None:
+        if losses is None or moment.rounds_done == 0:
+            moved(moment, None)
+        else:
+            moved(moment, moment.loss_total - float(losses[moment.rounds_done - 1]))
+
+    return report
 
 
 def begin(
     learner: Learner[Any], problem: Problem, file: Path | None, origin: str = ""
 ) -> Recording:
-    """A recording of the problem, from the beginning, or from where the file has it; `origin` says
-    where its stream comes from (`Cell.origin`).
+    """A recording of the problem, from the beginning or from the file; `origin` is that of the
+    job.
     """
     if file is None or not file.exists():
         return Recording(learner, problem.stream, source=origin)
@@ -168,7 +182,7 @@ def begin(
     except OtherSettings:
         raise OtherSettings(
             f"{file} belongs to another learner or other data: the experiment or its tables "
-            "were changed since. Put them back, or run the experiment anew."
+            "were changed since. Restore them, or run the experiment in a new folder."
         ) from None
 
 
@@ -178,24 +192,26 @@ def advance(
     *,
     seconds: float = CHECKPOINT_SECONDS,
     ending: bool = False,
-    moved: Callable[[RunProgress], None] = lambda moment: None,
+    moved: Callable[[RunProgress], None] | None = None,
     saving: Callable[[], None] = lambda: None,
     stopping: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Play on to the end, or until `stopping` says so; answers whether that is the end.
+    """Play to the end, or until `stopping` returns True; returns whether the end was reached.
 
     Every so many seconds, when it is stopped and, with `ending`, when it ends, the recording is
-    kept in the file, whole or not at all; `saving` is called before. `moved` is told how far it
-    is, a few times a second.
+    written to the file, whole or not at all; `saving` is called before. `moved` is called a few
+    times per second.
     """
     if recording.done:
         return True
-    saved = told = time.monotonic()
+    if moved is not None:
+        moved(recording.progress)
+    saved = reported = time.monotonic()
     for _ in recording.advance():
         now = time.monotonic()
-        if now - told > PROGRESS_SECONDS or recording.done:
+        if moved is not None and (now - reported > PROGRESS_SECONDS or recording.done):
             moved(recording.progress)
-            told = now
+            reported = now
         stop = stopping() and not recording.done
         if file is not None and (
             stop or (recording.done and ending) or (now - saved > seconds and not recording.done)
@@ -207,11 +223,3 @@ def advance(
         if stop:
             return False
     return True
-
-
-def cumulative_loss(ready: Prepared) -> Floats | None:
-    """What the comparator loses up to each round; None where there is no comparator."""
-    if ready.best is None or ready.best.point is None:
-        return None
-    losses: Floats = to_numpy(ready.problem.stream.losses.values(ready.best.point))
-    return np.cumsum(losses)

@@ -22,16 +22,11 @@ from tidewolf.evaluation.recording import Recording
 from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.decision_files import DECISIONS, FileChoice, commodities
 from tidewolf.experiments.experiment import Experiment
-from tidewolf.experiments.folder import (
-    CHECKPOINTS_FOLDER,
-    EXPERIMENT_FILE,
-    REPORT_FILE,
-    ROUNDS_FILE,
-    SUMMARY_FILE,
-)
+from tidewolf.experiments.folder import EXPERIMENT_FILE, REPORT_FILE, ROUNDS_FILE, SUMMARY_FILE
 from tidewolf.experiments.incumbent import Incumbent
 from tidewolf.experiments.limit_files import LIMITS
 from tidewolf.experiments.plan import plan_run
+from tidewolf.experiments.runner import CHECKPOINTS_FOLDER
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.load_limit import LoadLimit

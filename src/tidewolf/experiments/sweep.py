@@ -1,11 +1,8 @@
-"""Sweeps: cells played by an engine, kept in a folder, gathered in one table.
+"""Sweeps: jobs played by an engine, kept in a folder, gathered in one table.
 
-    DIR/sweep.jsonl         the journal: every row as soon as it is known
-    DIR/results.parquet     one line a cell, in the order of the plan, once all have ended
-    DIR/sweep.html          the page, which the command writes
-
-The same call goes on where a killed one stopped: cells with a row are not played again, those that
-failed are. A cell that fails is a line with the sentence that refused it, and no other suffers.
+DIR/sweep.jsonl         the journal: every row as soon as it is known (runner.py)
+DIR/results.parquet     one line per run, in the order of the plan, when all have ended
+DIR/sweep.html          the page, which the command writes
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ import math
 import os
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -26,15 +23,15 @@ from tidewolf.core.errors import MissingExtra
 from tidewolf.evaluation.formatting import interval, number, percent
 from tidewolf.evaluation.metrics import sweep_columns, sweep_values
 from tidewolf.experiments.engines import Engine
-from tidewolf.experiments.plan import Cell, Row
-from tidewolf.experiments.runner import Stage, kept_cells
-from tidewolf.experiments.store import ROWS_FORMAT, SWEEP
+from tidewolf.experiments.plan import Job, Row
+from tidewolf.experiments.runner import ROWS_FORMAT, SWEEP, Stage, play_jobs
 
 RESULTS, PAGE = SWEEP.results
+_WHICH = {"experiment": str, "learner": str, "rounds": int, "seed": int}
 
 
 class SweepLine(NamedTuple):
-    """What one setting of a learner came to at one horizon: means over seeds, a round."""
+    """One setting of a learner at one horizon: means over seeds."""
 
     experiment: str
     rounds: int | None
@@ -42,30 +39,51 @@ class SweepLine(NamedTuple):
     settings: dict[str, Any]
     seeds: int
     """how many were played to the end"""
-    regret: tuple[float, float] | None
-    """None where a seed has none"""
-    violation: float | None
-    calls: float | None
-    seconds: float | None
     failures: int
-    solves: float | None = None
-    violation_p99: float | None = None
-    """what 99 % of the rounds do not exceed"""
-    violation_worst: float | None = None
-    """of any round of any seed"""
-    broken: float | None = None
-    """share of rounds in which the limit was broken"""
-    churn: float | None = None
-    """how far the decision moved"""
-    churn_p99: float | None = None
-    churn_worst: float | None = None
-    loss: float | None = None
-    loss_total: float | None = None
-    """of all rounds"""
-    regret_kept: float | None = None
-    """against the best point that keeps the rounds which can be kept, in all; where no point keeps
-    every limit
+    values: dict[str, float | None]
+    """the columns of results.parquet: means, and the largest of those called worst; None if a seed
+    has none
     """
+
+    @property
+    def loss(self) -> float | None:
+        return self.values["loss_mean"]
+
+    @property
+    def violation(self) -> float | None:
+        return self.values["violation_mean"]
+
+    def per_round(self, column: str, unit: float = 1.0) -> float | None:
+        """A total divided by the number of rounds."""
+        total = self.values[column]
+        return None if total is None or not self.rounds else total / (unit * self.rounds)
+
+    @classmethod
+    def of(cls, group: Sequence[Row]) -> SweepLine:
+        """The line of rows that differ in their seeds alone."""
+        first, played = group[0], [row for row in group if not row["failure"]]
+        rows = [sweep_values(row) for row in played]
+        values: dict[str, float | None] = {}
+        for column, kind in sweep_columns().items():
+            several = [row[column] for row in rows]
+            if kind is not str and several and None not in several:
+                over = max if column.endswith("_worst") else statistics.fmean
+                values[column] = over(several)
+            else:
+                values[column] = None
+        known = [row["regret"] is not None for row in played]
+        for end, unknown in (("regret_lower", -math.inf), ("regret_upper", math.inf)):
+            if known and all(known) and values[end] is None:
+                values[end] = unknown
+        return cls(
+            first["experiment"],
+            first["rounds"],
+            first["learner"],
+            first["settings"],
+            len(played),
+            len(group) - len(played),
+            values,
+        )
 
 
 class SweepGroup(NamedTuple):
@@ -78,13 +96,13 @@ class SweepGroup(NamedTuple):
     @property
     def knobs(self) -> tuple[str, ...]:
         """The settings in which lines of one learner differ."""
-        seen: dict[str, dict[str, set[str]]] = {}
-        for line in self.lines:
-            for name, value in line.settings.items():
-                seen.setdefault(name, {}).setdefault(line.learner, set()).add(repr(value))
-        return tuple(
-            name for name, of in seen.items() if any(len(values) > 1 for values in of.values())
-        )
+        names = dict.fromkeys(name for line in self.lines for name in line.settings)
+        learners = {line.learner for line in self.lines}
+        return tuple(name for name in names if any(self._differ(name, who) for who in learners))
+
+    def _differ(self, name: str, learner: str) -> bool:
+        lines = [line for line in self.lines if line.learner == learner and name in line.settings]
+        return len({repr(line.settings[name]) for line in lines}) > 1
 
     @property
     def about(self) -> str:
@@ -98,93 +116,86 @@ class LineColumn(NamedTuple):
 
     title: str
     narrow_title: str
-    """what it is called where there is little room: two lines, or beneath the one before"""
+    """the title in a terminal: two lines, or beneath the one before"""
     cell: Callable[[SweepLine], str]
     rank: int = 0
-    """where there is little room, columns of the highest rank go first"""
+    """if there is little room, columns of the highest rank are left out first"""
     applies: Callable[[SweepLine], bool] = lambda line: True
-    """tables leave it out where it applies to none of theirs"""
+    """a table leaves the column out if it applies to none of its lines"""
+
+
+def _column(title: str, narrow: str, key: str, rank: int = 0) -> LineColumn:
+    return LineColumn(title, narrow, lambda line: number(line.values[key]), rank)
+
+
+def _regret(line: SweepLine) -> str:
+    lower, upper = line.per_round("regret_lower"), line.per_round("regret_upper")
+    if lower is None or upper is None:
+        return "none"
+    return interval((lower, upper)).partition(" \u00b1")[0]
 
 
 LINE_COLUMNS = (
-    LineColumn("total loss", "loss\ntotal", lambda line: number(line.loss_total)),
-    LineColumn("loss a round", "\na round", lambda line: number(line.loss)),
-    LineColumn("churn a round", "churn\na round", lambda line: number(line.churn), 1),
-    LineColumn("churn p99", "\np99", lambda line: number(line.churn_p99), 8),
-    LineColumn("worst churn", "\nworst", lambda line: number(line.churn_worst), 8),
+    _column("total loss", "loss\ntotal", "loss"),
+    _column("loss a round", "\na round", "loss_mean"),
+    _column("churn a round", "churn\na round", "churn_mean", 1),
+    _column("churn p99", "\np99", "churn_p99", 8),
+    _column("worst churn", "\nworst", "churn_worst", 8),
     LineColumn(
-        "regret a round",
-        "regret\na round",
-        lambda line: (
-            "none" if line.regret is None else interval(line.regret).partition(" \u00b1")[0]
-        ),
-        2,
-        applies=lambda line: line.regret is not None,
+        "regret a round", "regret\na round", _regret, 2, lambda line: _regret(line) != "none"
     ),
     LineColumn(
         "regret a round, kept rounds",
         "regret,\nkept rounds",
-        lambda line: number(
-            None if line.regret_kept is None or not line.rounds else line.regret_kept / line.rounds
-        ),
+        lambda line: number(line.per_round("regret_kept_upper")),
         2,
-        applies=lambda line: line.regret_kept is not None,
+        lambda line: line.values["regret_kept_upper"] is not None,
     ),
-    LineColumn("violation a round", "violation\na round", lambda line: number(line.violation)),
-    LineColumn("violation p99", "\np99", lambda line: number(line.violation_p99), 7),
-    LineColumn("worst violation", "\nworst", lambda line: number(line.violation_worst), 5),
+    _column("violation a round", "violation\na round", "violation_mean"),
+    _column("violation p99", "\np99", "violation_p99", 7),
+    _column("worst violation", "\nworst", "violation_worst", 5),
     LineColumn(
         "rounds broken",
         "rounds\nbroken",
-        lambda line: "unknown" if line.broken is None else percent(line.broken),
+        lambda line: "unknown" if (at := line.values["broken"]) is None else percent(at),
         6,
     ),
-    LineColumn("calls a round", "calls\na round", lambda line: number(line.calls), 3),
-    LineColumn(
-        "LPs a round",
-        "LPs\na round",
-        lambda line: number(line.solves),
-        3,
-        applies=lambda line: bool(line.solves),
+    _column("calls a round", "calls\na round", "calls_per_round", 3),
+    _column("LPs a round", "LPs\na round", "solves_per_round", 3)._replace(
+        applies=lambda line: bool(line.values["solves_per_round"])
     ),
-    LineColumn(
-        "us a round",
-        "us",
-        lambda line: number(None if line.seconds is None else 1e6 * line.seconds),
-        4,
-    ),
+    LineColumn("us a round", "us", lambda line: number(line.per_round("seconds", 1e-6)), 4),
     LineColumn("seeds", "seeds", lambda line: str(line.seeds), 4),
 )
 
 
 def line_columns(lines: Sequence[SweepLine]) -> list[LineColumn]:
-    """The columns that a table of these lines has."""
+    """The columns of a table of these lines."""
     return [column for column in LINE_COLUMNS if any(map(column.applies, lines))]
 
 
 @final
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep came to: a row for each cell, in the order of the plan."""
+    """The results of a sweep: a row per job, in the order of the plan."""
 
     rows: tuple[Row, ...]
 
     @property
     def failures(self) -> tuple[Row, ...]:
-        """The cells that came to nothing, each with its sentence."""
+        """The rows of jobs that failed, each with the reason."""
         return tuple(row for row in self.rows if row["failure"])
 
     def lines(self) -> list[SweepLine]:
-        """The rows in short: one line for each experiment, horizon, learner and setting."""
+        """One line per experiment, horizon, learner and setting."""
         groups: dict[Any, list[Row]] = {}
         for row in self.rows:
-            groups.setdefault(
-                (row["source"], row["rounds"], row["learner"], json.dumps(row["settings"])), []
-            ).append(row)
-        return [_line(group) for group in groups.values()]
+            key = row["source"], row["rounds"], row["learner"], json.dumps(row["settings"])
+            groups.setdefault(key, []).append(row)
+        return [SweepLine.of(group) for group in groups.values()]
 
     def groups(self) -> list[SweepGroup]:
-        """The lines, together those of one experiment at one horizon."""
+        """The lines, grouped by experiment and horizon."""
         found: dict[tuple[str, int | None], SweepGroup] = {}
         for line in self.lines():
             place = line.experiment, line.rounds
@@ -194,29 +205,35 @@ class Sweep:
     def warnings(self) -> list[str]:
         """What failed, and why."""
         return [
-            f"{times} of {len(self.rows)} failed: {sentence}"
-            for sentence, times in Counter(row["failure"] for row in self.failures).items()
+            f"{times} of {len(self.rows)} failed: {reason}"
+            for reason, times in Counter(row["failure"] for row in self.failures).items()
         ]
 
     def table(self) -> Any:
-        """The rows as a table of pyarrow, a column a number."""
+        """The rows as a table of pyarrow, one column per number."""
         pa = _pyarrow()
         types = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+        kinds = (int, float, str)  # the first that holds all values: whole numbers keep each digit
         knobs: dict[str, type] = {}
         for row in self.rows:
             for name, value in row["settings"].items():
-                knobs[name] = max(knobs.get(name, int), _kind(value), key=_KINDS.index)
-        columns = {
-            **_WHICH,
-            **{f"{_KNOB}{name}": kind for name, kind in knobs.items()},
-            **sweep_columns(),
-            "failure": str,
-        }
+                kind = type(value) if type(value) in kinds else str
+                knobs[name] = max(knobs.get(name, int), kind, key=kinds.index)
+        flat = []
+        for row in self.rows:
+            settings = {
+                # calls_per_round is a setting, and is measured too
+                f"knob_{name}": json.dumps(value) if knobs[name] is str else value
+                for name, value in row["settings"].items()
+            }
+            flat.append({**row, **settings, **sweep_values(row)})
+        named = {f"knob_{name}": kind for name, kind in knobs.items()}
+        columns = {**_WHICH, **named, **sweep_columns(), "failure": str}
         schema = pa.schema(
             [(name, types[kind]) for name, kind in columns.items()],
             metadata={"tidewolf": f"sweep {ROWS_FORMAT}"},
         )
-        return pa.Table.from_pylist([_flat(row, knobs) for row in self.rows], schema=schema)
+        return pa.Table.from_pylist(flat, schema=schema)
 
     def to_pandas(self) -> Any:
         """The rows as a data frame."""
@@ -224,122 +241,30 @@ class Sweep:
 
 
 def sweep(
-    cells: Sequence[Cell],
+    jobs: Sequence[Job],
     folder: str | os.PathLike[str],
     *,
     engine: Engine,
     force: bool = False,
-    progress: Callable[[Stage], None] | None = None,
+    progress: Callable[[Stage], None] = lambda stage: None,
 ) -> Sweep:
-    """Play the cells that the folder has no result of yet, and write results.parquet once all have
-    ended.
+    """Play the jobs that have no row in the folder yet, and write results.parquet.
 
     `engine` comes from `engines`. A folder that holds another sweep is refused; with `force` it is
-    begun anew.
+    begun again.
     """
     _pyarrow()
     folder = Path(folder)
-    with kept_cells(cells, folder, SWEEP, engine=engine, force=force, progress=progress) as (
-        rows,
-        played,
-    ):
-        found = Sweep(rows)
-        if played or not (folder / RESULTS).exists():
-            _write(folder / RESULTS, found)
-    return found
 
+    def write(rows: tuple[Row, ...]) -> Sweep:
+        from pyarrow import parquet
 
-def _write(path: Path, found: Sweep) -> None:
-    import pyarrow.parquet
+        found, buffer = Sweep(rows), io.BytesIO()
+        parquet.write_table(found.table(), buffer)
+        checkpoint.write(folder / RESULTS, buffer.getvalue())
+        return found
 
-    buffer = io.BytesIO()
-    pyarrow.parquet.write_table(found.table(), buffer)
-    checkpoint.write(path, buffer.getvalue())
-
-
-_KINDS = (int, float, str)
-"""What a column of a setting holds: the first of these that holds all its values, so that whole
-numbers keep every digit.
-"""
-
-
-def _kind(value: Any) -> type:
-    return type(value) if type(value) in (int, float) else str
-
-
-_KNOB = "knob_"
-"""What a column of a setting begins with: calls_per_round is set, and measured too."""
-_WHICH = {"experiment": str, "learner": str, "rounds": int, "seed": int}
-
-
-def _flat(row: Row, knobs: Mapping[str, type]) -> Row:
-    """A row without rows inside; what a failed cell has not is left out."""
-    settings = {
-        name: json.dumps(value) if knobs[name] is str else value
-        for name, value in row["settings"].items()
-    }
-    return {
-        **row,
-        **{f"{_KNOB}{name}": value for name, value in settings.items()},
-        **sweep_values(row),
-    }
-
-
-def _line(group: Sequence[Row]) -> SweepLine:
-    first, played = group[0], [row for row in group if not row["failure"]]
-    regrets = [_ends(row["regret"], row["rounds"]) for row in played if row["regret"]]
-    known = bool(regrets) and len(regrets) == len(played)
-    return SweepLine(
-        first["experiment"],
-        first["rounds"],
-        first["learner"],
-        first["settings"],
-        len(played),
-        _mean_interval(regrets) if known else None,
-        _mean(row["violation"] / row["rounds"] for row in played),
-        _mean(row["calls_per_round"] for row in played),
-        _mean(row["seconds"] / row["rounds"] for row in played),
-        len(group) - len(played),
-        **_by_round(played),
-    )
-
-
-def _by_round(played: Sequence[Row]) -> dict[str, float | None]:
-    """Means over seeds, and the worst round of all; None where a row is of an earlier version."""
-    values = [sweep_values(row) for row in played]
-    gathered: dict[str, tuple[str, Callable[[list[float]], float]]] = {
-        "solves": ("solves_per_round", statistics.fmean),
-        "violation_p99": ("violation_p99", statistics.fmean),
-        "violation_worst": ("violation_worst", max),
-        "broken": ("broken", statistics.fmean),
-        "churn": ("churn_mean", statistics.fmean),
-        "churn_p99": ("churn_p99", statistics.fmean),
-        "churn_worst": ("churn_worst", max),
-        "loss": ("loss_mean", statistics.fmean),
-        "loss_total": ("loss", statistics.fmean),
-        "regret_kept": ("regret_kept_upper", statistics.fmean),
-    }
-    return {
-        name: None if None in (numbers := [row[key] for row in values] or [None]) else over(numbers)
-        for name, (key, over) in gathered.items()
-    }
-
-
-def _ends(regret: Row, rounds: int) -> tuple[float, float]:
-    lower, upper = regret["lower"], regret["upper"]
-    return (
-        -math.inf if lower is None else lower / rounds,
-        math.inf if upper is None else upper / rounds,
-    )
-
-
-def _mean(numbers: Iterable[float]) -> float | None:
-    several = list(numbers)
-    return statistics.fmean(several) if several else None
-
-
-def _mean_interval(ends: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    return statistics.fmean(lower for lower, _ in ends), statistics.fmean(end for _, end in ends)
+    return play_jobs(jobs, folder, SWEEP, write, engine=engine, force=force, progress=progress)
 
 
 def _pyarrow() -> Any:
