@@ -282,9 +282,7 @@ def test_memory_that_is_not_there_is_a_sentence(here, capsys, monkeypatch):
 
     monkeypatch.setattr(app, "_command", lambda: type("Command", (), {"main": too_large})())
     assert main(["list"]) == 2
-    assert capsys.readouterr().err.startswith(
-        "There is not enough memory for this: Unable to allocate"
-    )
+    assert capsys.readouterr().err.startswith("There is not enough memory: Unable to allocate")
 
 
 # --- masks ----------------------------------------------------------------------------------------

@@ -626,10 +626,7 @@ def test_new_writes_once(tmp_path, monkeypatch, capsys):
     )
     (tmp_path / "mine.toml").write_text("# my own\n")
     assert main(["new", "mine"]) == 2
-    assert (
-        capsys.readouterr().err
-        == "mine.toml is there already; choose another name, or overwrite it with --force.\n"
-    )
+    assert capsys.readouterr().err == "mine.toml exists already; use another name, or --force.\n"
     assert (tmp_path / "mine.toml").read_text() == "# my own\n"
     assert main(["new", "mine", "--force", "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")

@@ -276,7 +276,7 @@ def network(folder, more="demand = 8\n"):
 @pytest.mark.parametrize(
     ("row", "more", "said"),
     [
-        ("4,4,4", "demand = 8\n", r"Are these volumes\? Divided by 8, "),
+        ("4,4,4", "demand = 8\n", r"7 outside the set.* not volumes"),
         ("0.5,0.4,0.5", "", r"0\.1 outside the set.*node leaves it\.$"),
         ("-0.5,-0.5,1.5", "", r"0\.5 outside the set"),
         ("0.5,0,0.5", 'paths = "k-shortest"\nk = 2\n', r'column "A > B"'),

@@ -501,9 +501,9 @@ def test_a_new_network_runs_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ]
     assert sum(os.path.getsize(file) for file in files) < 300_000
     Path("network-data/costs.csv").write_text("mine\n")
-    assert "network.toml is there already" in refused("new", "network")
+    assert "network.toml exists already" in refused("new", "network")
     Path("network.toml").unlink()
-    assert "is there already" in refused("new", "network")
+    assert "exists already" in refused("new", "network")
     assert Path("network-data/costs.csv").read_text() == "mine\n"
     said("new", "network", "--force", "--quiet")
     text = said("run", "network.toml", "--rounds", "24", "--out", "out")

@@ -361,8 +361,8 @@ def test_it_does_not_start_where_it_must_not(served, tmp_path):
 
     data = ("--data", str(tmp_path / "data"))
     assert "--token-file" in said(*data, "--host", "0.0.0.0")
-    assert "--data DIR, or --database URL" in said()
-    assert "--data DIR, or --database URL" in said(*data, "--database", "postgresql://x/y")
+    assert "--data DIR or --database URL" in said()
+    assert "--data DIR or --database URL" in said(*data, "--database", "postgresql://x/y")
     assert "postgresql://" in said("--database", "mysql://x/y")
     assert "port" in said(*data, "--port", str(_where(served.url)[1]))
     assert "0 to 65535" in said(*data, "--port", "65536")

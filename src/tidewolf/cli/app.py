@@ -114,14 +114,14 @@ def tidewolf(
     \b
     Begin with:
       tidewolf list               what there is to run; with a name, its settings
-      tidewolf run routing        six learners side by side: a table, and a page with pictures
-      tidewolf new network        an experiment file for your own data, every key explained
-      tidewolf compare my.toml    which caution to choose: what each step costs and buys
+      tidewolf run routing        six learners side by side: a table and a page
+      tidewolf new network        an experiment file for your own data
+      tidewolf compare my.toml    which caution to choose
       tidewolf check my:MySet     test a set, function or learner of your own
       tidewolf sweep routing      many runs in one table; a kill loses nothing
-      tidewolf live network.toml --db routing.db    rows in, decisions out, one by one
+      tidewolf live network.toml --db routing.db    rows in, decisions out
       tidewolf serve --data sessions                many sessions over HTTP
-      tidewolf doctor             versions, folders, and a self-test of this installation
+      tidewolf doctor             versions, folders, a self-test
     """
 
 

@@ -81,7 +81,7 @@ def compare_command(
       tidewolf compare network.toml --cautions 3,10,30 --jobs 4
       tidewolf compare routing sdp --rounds 500 --seeds 0,1,2
       tidewolf compare carbon --learner LyapunovDescent --learner SinhaVaze --budgets 1,10
-      tidewolf compare --json | jq '.standings[].saving'
+      tidewolf compare --json | jq '.rankings[].saving'
     """
     from tidewolf.experiments import Choice
     from tidewolf.experiments.compare import compare_experiments, plan_comparison

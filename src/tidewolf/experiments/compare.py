@@ -34,7 +34,7 @@ from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.engines import Engine
 from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.keys import learner_keys
-from tidewolf.experiments.plan import Job, Recipe, Row, Source, learners_as_run
+from tidewolf.experiments.plan import Job, Recipe, Row, Source, combinations, learners_as_run
 from tidewolf.experiments.play import Player
 from tidewolf.experiments.runner import COMPARISON, Stage, play_jobs
 from tidewolf.functions.negative import warn_of_negative_capacities
@@ -282,11 +282,8 @@ def _matches(
     """Every learner at every combination of its values, on every problem."""
     for problem, seeds in problems:
         for label, choice, own, values, seeded in entrants:
-            combinations: list[dict[str, Any]] = [{}]
-            for name, some in values.items():
-                combinations = [{**at, name: value} for value in some for at in combinations]
             knob = next((name for name in KNOBS if name in own), None)
-            for settings in combinations:
+            for settings in combinations(values):
                 at = {**dict.fromkeys(_SETTINGS), **own, **settings}
                 default = knob is not None and at[knob] == own[knob]
                 entrant = Choice.of(choice.name, {**choice.given, **settings})

@@ -2,9 +2,9 @@
 
     tidewolf decisions 1 ENTRIES\n      then ENTRIES float64 numbers, little-endian, for each round
 
-Memory stays flat whatever the number of rounds. The file is flushed to disk before each checkpoint,
-so it holds at least the rounds that the checkpoint has; what a killed process wrote beyond them is
-cut off before the run goes on, and the same bytes follow.
+Memory does not grow with the rounds. The file is flushed to disk before each checkpoint, so it
+holds at least the rounds of the checkpoint; what a killed process wrote beyond them is cut off
+before the run resumes, and the same bytes follow.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _NUMBER = np.dtype("<f8")
 
 @final
 class DecisionLog:
-    """Where the points of a run go, round by round."""
+    """The points of a run, round by round."""
 
     def __init__(self, path: Path, shape: Shape, rounds: int) -> None:
-        """Goes on after so many rounds; `holds` says whether the file has them."""
+        """Continue after so many rounds; `holds` is whether the file has them."""
         self.path, self.shape, self._entries = path, tuple(shape), math.prod(shape)
         self._head = f"tidewolf decisions {LOG_FORMAT} {self._entries}\n".encode()
         self._file: FileIO | None = None
@@ -43,7 +43,7 @@ class DecisionLog:
             os.truncate(path, self._size(rounds))
 
     def see(self, points: Array, rounds: int) -> None:
-        """The next rounds, played at one point, (1, *shape), or at a point each,
+        """The next rounds, played at one point, (1, *shape), or at one point per round,
         (rounds, *shape).
         """
         if self._file is None:
@@ -55,13 +55,13 @@ class DecisionLog:
                 data = data[self._file.write(data) :]
 
     def sync(self) -> None:
-        """All that was seen is on disk."""
+        """Flush the file to disk."""
         if self._file is not None:
             with self._named_errors():
                 os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -71,12 +71,12 @@ class DecisionLog:
         try:
             yield
         except OSError as error:
-            error.filename = str(self.path)  # a full disk does not say where it is
+            error.filename = str(self.path)  # ENOSPC comes without a path
             raise
 
     def points(self, rounds: int) -> Floats | None:
-        """The points of the first so many rounds, (rounds, *shape), read from disk when they are
-        looked at; None where the file does not have them.
+        """The points of the first rounds, (rounds, *shape), read from disk on access; None if the
+        file does not have them.
         """
         if not self._has(rounds):
             return None

@@ -195,8 +195,8 @@ def _members(points: Floats, places: Sequence[str], problem: Problem) -> tuple[A
             raise InvalidInput(
                 f"{where}: the row is not a decision: it is {infeasibility:.3g} outside the set, "
                 f"and {most:.3g} is allowed for rounding. Entries are decisions as in "
-                "decisions.csv; on flows they are shares of each commodity's demand, and what "
-                f"enters a node leaves it.{_volumes(to_numpy(x), problem)}"
+                "decisions.csv: on flows they are shares of each commodity's demand, not volumes, "
+                "and what enters a node leaves it."
             )
         try:
             project = ExactProjection(K) if project is None else project
@@ -211,29 +211,6 @@ def _members(points: Floats, places: Sequence[str], problem: Problem) -> tuple[A
         f"; {moved:,} of {len(places):,} rows were rounded, and are replaced by the nearest "
         f"decision, at most {number(farthest)} away"
     )
-
-
-def _volumes(x: Floats, problem: Problem) -> str:
-    """A hint if a row would be a decision after a division by what each commodity sends."""
-    K, net = problem.K, problem.network
-    if net is None:
-        return ""
-    sent = np.ones(len(net.demands))
-    for j, demand in enumerate(net.demands):
-        own = np.where(net.owner == j, x, 0.0)
-        if net.tunnels is not None:
-            sent[j] = own.sum()
-            continue
-        loads = zip(net.links, (net.incidence @ own).tolist(), strict=True)
-        starts = demand.sources
-        sent[j] = sum(load * ((tail in starts) - (head in starts)) for (tail, head), load in loads)
-    if sent.min() <= 0.0 or sent.max() <= 1.0 + TOLERANCE:
-        return ""
-    shares = like(x / sent[net.owner], K.center)
-    if float(K.infeasibility(shares)) > TOLERANCE * K.radius:
-        return ""
-    by = f"{sent[0]:.4g}" if len(sent) == 1 else "what each commodity sends"
-    return f" Are these volumes? Divided by {by}, the row is a decision."
 
 
 def savings(ours: Run, label: str, incumbent: Run, network: Any = None) -> str:

@@ -217,15 +217,18 @@ def crossed(
 def _at_each_value(entrant: Choice, knobs: Mapping[str, Sequence[Any]]) -> list[Choice]:
     """The learner at every combination of the knobs that it has and does not set itself."""
     known = learner_keys(entrant.name)
-    found = [entrant.given]
+    tried: dict[str, list[Any]] = {}
     for name in (name for name in knobs if name in known and name not in entrant.given):
-        values = []
         for given in knobs[name]:
             value, what = read_plain(known[name], given), f"{name} of {entrant.name}"
             if value is None:
                 raise InvalidInput(f"{what} is {known[name].words}, not {format_value(given)}.")
             if type(value) is int:
                 as_count(value, what, least=-LARGEST_COUNT)
-            values.append(value)
-        found = [{**settings, name: value} for settings in found for value in values]
-    return [Choice.of(entrant.name, given) for given in found]
+            tried.setdefault(name, []).append(value)
+    return [Choice.of(entrant.name, {**entrant.given, **at}) for at in combinations(tried)]
+
+
+def combinations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """Every combination of the values of several settings."""
+    return [dict(zip(values, at, strict=True)) for at in product(*values.values())]
