@@ -1,8 +1,8 @@
-"""Times in tables: one date format a column, found from all of it; clocks that go back."""
+"""Times in tables: ISO dates or a declared format; clocks that go back."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -12,134 +12,92 @@ from hypothesis import strategies as st
 
 from tidewolf.core.errors import InvalidInput
 from tidewolf.files import FileFormat, read_table
-from tidewolf.files.dates import ZONES, read_times
+from tidewolf.files.dates import ZONES, read_dates
 
-FORMATS = {
-    "iso": lambda t: t.isoformat(),
-    "space": lambda t: t.isoformat(sep=" "),
-    "slashes": lambda t: t.strftime("%Y/%m/%d %H:%M:%S"),
-    "year first, short": lambda t: f"{t.year}-{t.month}-{t.day} {t.hour}:{t:%M:%S}",
-    "points": lambda t: t.strftime("%d.%m.%Y %H:%M:%S"),
-    "day first": lambda t: t.strftime("%d/%m/%Y %H:%M:%S"),
-    "day first, short": lambda t: f"{t.day}/{t.month}/{t.year} {t.hour}:{t:%M:%S}",
-    "day first, dashes": lambda t: t.strftime("%d-%m-%Y %H:%M:%S"),
-    "month first": lambda t: t.strftime("%m/%d/%Y %H:%M:%S"),
-    "month first, twelve": lambda t: t.strftime("%m/%d/%Y %I:%M:%S %p"),
-    "month first, comma": lambda t: t.strftime("%m-%d-%Y, %I:%M:%S p.m.").replace(
-        "p.m.", "a.m." if t.hour < 12 else "p.m."
-    ),
-    "named": lambda t: t.strftime("%d-%b-%Y %H:%M:%S"),
-    "named in full": lambda t: t.strftime("%B %d, %Y %I:%M:%S %p"),
+FORMATS = (
+    *("%Y/%m/%d %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%d/%m/%Y %H:%M:%S", "%d-%m-%Y %H:%M:%S"),
+    *("%m/%d/%Y %H:%M:%S", "%m/%d/%Y %I:%M:%S %p", "%d-%b-%Y %H:%M:%S", "%B %d, %Y %I:%M:%S %p"),
+)
+SWAPPED = {
+    each: each.replace("%d", "%M").replace("%m", "%d").replace("%M", "%m", 1)
+    for each in FORMATS
+    if each.startswith(("%d/%m", "%d-%m", "%m/%d"))
 }
-UNSURE = {"day first", "day first, short", "day first, dashes", "month first"} | {
-    name for name in FORMATS if name.startswith("month first")
-}
+"""Formats under which day and month may be exchanged."""
 moments = st.datetimes(datetime(1900, 1, 1), datetime(2199, 1, 1)).map(
     lambda t: t.replace(microsecond=0)
 )
+columns = st.lists(moments, min_size=1, max_size=12, unique=True).map(sorted)
 
 
 def read(texts, **format):
     places = [f"t.csv, line {i}" for i in range(2, len(texts) + 2)]
-    return read_times(texts, places, FileFormat(**format))
+    return read_dates(texts, places, FileFormat(**format))
 
 
-@pytest.mark.parametrize("name", FORMATS)
-@given(column=st.lists(moments, min_size=1, max_size=12, unique=True).map(sorted))
-def test_every_format_is_read_or_refused_because_two_fit(name, column):
-    texts = [FORMATS[name](t) for t in column]
-    sure = name not in UNSURE or any(t.day > 12 for t in column)
-    same = all(t.day == t.month for t in column)
-    if sure or same:
-        found, utc = read(texts)
-        assert found.tolist() == column
-        assert not utc
-    else:
-        with pytest.raises(InvalidInput, match=r"and every date after it can be day.* or month"):
-            read(texts)
+@pytest.mark.parametrize("format", FORMATS)
+@given(column=columns)
+def test_a_declared_format_is_read_and_one_that_is_not_is_named(format, column):
+    texts = [t.strftime(format) for t in column]
+    found, utc = read(texts, date_format=format)
+    assert (found.tolist(), utc) == (column, False)
+    with pytest.raises(InvalidInput, match=r"^t.csv, line 2: expected a date in ISO form") as e:
+        read(texts)
+    assert f'"{format}"' in str(e.value)
+    other = SWAPPED.get(format)
+    if other is not None and all(t.day <= 12 for t in column):
+        assert f'"{other}"' in str(e.value)
 
 
-@given(
-    column=st.lists(moments, min_size=2, max_size=8, unique=True).map(sorted),
-    names=st.lists(st.sampled_from(sorted(FORMATS)), min_size=2, max_size=2, unique=True),
-    at=st.integers(1, 7),
-)
-def test_a_format_that_changes_on_the_way_is_refused_with_the_line(column, names, at):
-    assume(not set(names) <= UNSURE)  # of which one may fit what was written in another
-    at = min(at, len(column) - 1)
-    formats = [FORMATS[names[i >= at]] for i in range(len(column))]
-    texts = [format(t) for format, t in zip(formats, column, strict=True)]
-    if set(names) <= {"iso", "space", "year first, short"}:
-        assert read(texts)[0].tolist() == column
-    else:
-        with pytest.raises(InvalidInput, match=f"line {at + 2}: .*a column has one date format"):
-            read(texts)
+@pytest.mark.parametrize("sep", ["T", " "])
+@given(column=columns, offset=st.sampled_from([None, UTC, timezone(timedelta(hours=-2.5))]))
+def test_iso_dates_are_read(sep, column, offset):
+    texts = [t.replace(tzinfo=offset).isoformat(sep=sep) for t in column]
+    found, utc = read(texts)
+    shift = timedelta() if offset is None else offset.utcoffset(None)
+    assert (found.tolist(), utc) == ([t - shift for t in column], offset is not None)
 
 
 @pytest.mark.parametrize(
-    ("texts", "line", "said"),
+    ("texts", "line", "named"),
     [
-        (["31/01/2024", "02/13/2024"], 3, "'02/13/2024' is month/day/year and the dates before"),
-        (["01/31/2024", "13/02/2024"], 3, "'13/02/2024' is day/month/year and the dates before"),
-        (["01/02/2024", "13/02/2024", "02/14/2024"], 4, "is month/day/year .* are day/month/year"),
-        (["2024-01-31", "01.02.2024"], 3, "is day.month.year and the dates before are year-month"),
-        (["31/01/2024", "01-02-2024"], 3, "are day/month/year, such as '31/01/2024'; a column has"),
-        (["2024-01-31T06:00", "2024-01-31T07:00Z"], 3, "has an offset and the dates before have"),
-        (["2024-01-31T06:00Z", "2024-01-31T07:00"], 3, "has no offset and the dates before have"),
-        (["1/31/2024 6:00 PM", "1/31/2024 19:00"], 3, "has neither AM nor PM and the times before"),
-        (["1/31/2024 6:00", "1/31/2024 7:00 PM"], 3, "has AM or PM and the times before have not"),
-        (["1/31/2024 6:00 PM", "2/1/2024", "2/2/2024 19:00"], 4, "has neither AM nor PM"),
-        (["31.01.24"], 2, "has a year of two digits"),
-        (["1/2/24"], 2, "has a year of two digits"),
-        (["01.31.2024"], 2, "with points the day comes first"),
-        (["30.02.2024"], 2, "is neither a number nor a date"),
-        (["2024-13-01"], 2, "is neither a number nor a date"),
-        (["1/31/2024 13:00 PM"], 2, "is neither a number nor a date"),
-        (["1/31/2024 0:30 AM"], 2, "is neither a number nor a date"),
-        (["31.01.2024 24:01"], 2, "is neither a number nor a date"),
-        (["31 Foo 2024"], 2, "is neither a number nor a date"),
-        (["soon"], 2, "is neither a number nor a date such as 2024-01-31"),
-        (["2024-01-31", ""], 3, "the cell is empty, and every row needs a time"),
-        (["0001-01-01T00:00+02:00"], 2, "is neither a number nor a date"),
-        (["1", "2024-01-31"], 3, "'2024-01-31' is not a number"),
+        (["2024-01-31", "01.02.2024"], 3, "01.02.2024"),
+        (["31/01/2024", "02/13/2024"], 2, "31/01/2024"),
+        (["2024-01-31T06:00", "2024-01-31T07:00Z"], 3, "offset"),
+        (["2024-01-31T06:00Z", "2024-01-31T07:00"], 3, "offset"),
+        (["31.01.24"], 2, 'date_format = "%d.%m.%y"'),
+        (["2024-1-31 6:00"], 2, 'date_format = "%Y-%m-%d %H:%M"'),
+        (["31.01.2024 06:00 +0100"], 2, 'date_format = "%d.%m.%Y %H:%M %z"'),
+        (["1/2/2024"], 2, 'date_format = "%d/%m/%Y", or "%m/%d/%Y".'),
+        (["1/2/2024", "13/2/2024"], 2, 'date_format = "%d/%m/%Y".'),
+        (["30.02.2024"], 2, "30.02.2024"),
+        (["soon"], 2, "soon"),
+        (["2024-01-31", ""], 3, "''"),
+        (["0001-01-01T00:00+02:00"], 2, "0001-01-01"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(texts, line, said):
-    with pytest.raises(InvalidInput, match=said) as raised:
+def test_other_dates_are_refused_with_their_line_and_the_likely_format(texts, line, named):
+    with pytest.raises(InvalidInput) as raised:
         read(texts)
     assert str(raised.value).startswith(f"t.csv, line {line}: ")
+    assert named in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "hour"),
-    [
-        ("31.01.2024 24:00", 24),
-        ("1/31/2024 12:00 AM", 0),
-        ("1/31/2024 12:00 PM", 12),
-        ("31 January 2024 6:00", 6),
-        ("Jan 31 2024", 0),
-        ("2024/1/31T06:00Z", 6),
-        ("31.01.2024 06:00 +0100", 5),
-        ("31.01.2024 06:00 UTC", 6),
-        ("2024-01-31 06:00-02", 8),
-        ("31.01.2024 06:00-0230", 8.5),
-    ],
-)
-def test_a_date_is_what_people_mean(text, hour):
-    found, utc = read([text])
-    assert found[0] == np.datetime64("2024-01-31") + np.timedelta64(int(60 * hour), "m")
-    assert utc == any(mark in text for mark in ("Z", "+", "UTC", "-02"))
+def test_dates_that_do_not_fit_the_declared_format_are_refused_with_their_line():
+    for texts in (["31.01.2024", "2024-02-01"], ["31.01.2024", "01.13.2024"]):
+        with pytest.raises(InvalidInput, match=r"^t.csv, line 3: expected a date in %d.%m.%Y"):
+            read(texts, date_format="%d.%m.%Y")
 
 
-def test_times_may_be_numbers_with_decimal_commas():
-    found, _ = read(["0,5", "1,5"], decimal=",")
-    assert found.tolist() == [0.5, 1.5]
+def test_times_may_be_numbers_with_decimal_commas(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("time;a\n0,5;1\n1,5;1\n")
+    assert read_table(path, format=FileFormat(decimal=",")).times.tolist() == [0.5, 1.5]
 
 
-def test_numbers_of_nanoseconds_keep_every_digit():
+def test_numbers_of_nanoseconds_keep_every_digit(tmp_path):
     start = 1_700_000_000_000_000_001
-    found, _ = read([str(start), str(start + 1)])
-    assert found.tolist() == [start, start + 1]
+    assert table(tmp_path, [start, start + 1]).tolist() == [start, start + 1]
 
 
 # clocks
@@ -197,7 +155,7 @@ def test_an_hour_that_comes_twice_is_refused_and_the_cure_is_one(tmp_path, zone,
     begin = datetime.fromisoformat(start).replace(tzinfo=UTC)
     _, shown = local_hours(zone, begin, 60, minutes)
     texts = [t.replace(tzinfo=None).isoformat() for t in shown]
-    with pytest.raises(InvalidInput, match="where clocks went back, give times") as e:
+    with pytest.raises(InvalidInput, match="give times with their offset") as e:
         table(tmp_path, texts)
     named = str(e.value).partition('timezone = "')[2].partition('"')[0]
     assert named in ZONES
@@ -211,9 +169,7 @@ def test_an_hour_that_comes_twice_is_refused_and_the_cure_is_one(tmp_path, zone,
 def test_rows_that_come_twice_elsewhere_are_no_matter_of_clocks(tmp_path):
     pairs = (("06-01", "06-01"), ("10-27", "10-26"), ("10-28", "10-27"))
     for texts in ([f"2024-{day}T02:00" for day in pair] for pair in pairs):
-        with pytest.raises(
-            InvalidInput, match=r"does not come after .*; sort the rows, one a time"
-        ):
+        with pytest.raises(InvalidInput, match=r"does not come after .*; sort the rows"):
             table(tmp_path, texts)
     twice = ["2024-10-27T02:00+01:00"] * 2
     with pytest.raises(InvalidInput, match="sort the rows"):

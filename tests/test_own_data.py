@@ -391,8 +391,8 @@ def test_gaps(place: Path) -> None:
     filled.capacities.loc[7, "time"] = TIMES[7]
     experiment(stream=f'{BOTH}gaps = "last"\n')
     text = played(filled).replace("\n", " ")
-    assert "costs.csv: 2 empty cells in columns that are used" in text
-    assert "no row for 1 round" in text
+    assert "costs.csv: empty cells in used columns: 2" in text
+    assert "rounds without a row: 1" in text
 
     experiment(stream=f'{BOTH}gaps = "unseen"\n')
     text = played(filled, "--force").replace("\n", " ")

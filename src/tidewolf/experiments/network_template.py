@@ -129,6 +129,7 @@ capacities = "{data}/capacities.csv"
 # separator = ";"
 # decimal = ","
 # encoding = "cp1252"
+# date_format = "%d.%m.%Y %H:%M"    # by default ISO, such as 2024-01-31T06:00
 # timezone = "Europe/Berlin"    # such dates become UTC; by default they are taken as they stand
 
 

@@ -21,8 +21,9 @@ from tidewolf.experiments.experiment import TABLES, Experiment, Tables
 from tidewolf.experiments.quick_rows import Columns, Layouts, QuickLinks, QuickRows
 from tidewolf.experiments.toml_tables import Place
 from tidewolf.explanation.parts import namer
-from tidewolf.files import Table, csv
-from tidewolf.files.columns import is_time, named
+from tidewolf.files import Table
+from tidewolf.files.reading import CSV, read_header
+from tidewolf.files.table import column_names, is_time
 from tidewolf.networks import Network
 from tidewolf.sets import ConvexSet
 
@@ -204,9 +205,9 @@ def _columns(experiment: Experiment, stream: Tables) -> tuple[str, ...] | None:
     path = stream.costs
     if path is None or not path.is_file():
         return None
-    if path.name.lower().endswith(csv.ENDINGS):  # which may grow
-        header = csv.csv_header(path, experiment.files)
-        return named(header[int(is_time(header[0])) :] if header else (), str(path))
+    if path.name.lower().endswith(CSV):  # which may grow
+        header = read_header(path, experiment.files)
+        return column_names(header[int(is_time(header[0])) :] if header else (), str(path))
     return read_rows(path, experiment.place("stream", "costs"), gaps=True).columns
 
 

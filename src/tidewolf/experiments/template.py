@@ -66,6 +66,7 @@ seeds = [0]                     # one run a seed; of everything random
 # separator = ";"
 # decimal = ","
 # encoding = "cp1252"
+# date_format = "%d.%m.%Y %H:%M"    # by default ISO, such as 2024-01-31T06:00
 # timezone = "Europe/Berlin"    # such dates become UTC; by default they are taken as they stand
 
 

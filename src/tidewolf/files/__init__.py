@@ -1,19 +1,18 @@
-"""Files as people have them: tables, graphs and rows, read without guessing and without trust.
+"""Read tables, graphs and rows from files (CSV, Excel, Parquet, NPZ, GraphML, GML) and frames.
 
-    format     how text is written: separators, decimal marks, encodings, time zones
-    text, numbers, dates       letters, numbers and times in it
-    csv, excel, npz, parquet   what files hold, not yet looked at: cells and columns
-    table, graph, records      what is made of it, checked
+    format     how text is written: separators, decimal marks, encodings, dates, time zones
+    reading    cells of a file: text, numbers and dates under names
+    dates      times of rounds
+    table, graph               what is made of the cells, checked
     gaps       tables with gaps as rounds
 
-What cannot be read is refused in a sentence with the file, the line and the column.
+Nothing is guessed. A file that cannot be read is refused with its name, the line and the column.
 """
 
-from tidewolf.files.excel import file_of
 from tidewolf.files.format import FileFormat
 from tidewolf.files.gaps import GAPS, Aligned, align
 from tidewolf.files.graph import Graph, read_graph
-from tidewolf.files.records import Record, read_records
+from tidewolf.files.reading import Record, file_of, read_records
 from tidewolf.files.table import Table, read_table
 
 __all__ = [

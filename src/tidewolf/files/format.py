@@ -1,16 +1,18 @@
-"""How text in files is written: what separates cells, what a decimal comma is, which bytes are
-which letters, and which clock times are read from.
+"""How text in files is written: what separates cells, the decimal mark, the encoding, how dates are
+written, and which clock times are read from.
 
     costs.csv   time;SEA > DEN;DEN > NYC          separator = ";"   decimal = ","
-                31.01.2024 06:00;12,5;7,25
+                31.01.2024 06:00;12,5;7,25        date_format = "%d.%m.%Y %H:%M"
 
-Nothing is guessed: a file that does not fit is refused, and the sentence names what would fit.
+Nothing is guessed: a file that does not fit is refused, and the error names what would fit.
 """
 
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Annotated, Any, final
 from zoneinfo import ZoneInfo
 
@@ -18,65 +20,47 @@ from tidewolf.core.arguments import as_text, shown
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.settings import Text, validate
 
-_NO_SEPARATORS = "\"'\r\n\0.+-"
-"""What numbers, quotes and lines are made of, beside letters and digits."""
-
-
 _CALLED = {"utf-8-sig": "utf-8", "iso8859-1": "latin-1"}
-"""What encodings are called here, where Python calls them otherwise."""
+"""Encodings that have another name here than in Python."""
 
 
-class Separator(Text):
-    """One character that separates cells."""
+@dataclass(frozen=True)
+class _Key(Text):
+    """Text that `plain` turns into its plain form, or refuses by a ValueError or LookupError."""
 
-    def __call__(self, value: Any, what: str) -> str:
-        text = as_text(value, what)
-        if len(text) != 1 or text in _NO_SEPARATORS or text.isalnum():
-            raise InvalidInput(
-                f'{what} is one character such as ";", "," or a tab, not {shown(text)}.'
-            )
-        return text
-
-
-class DecimalMark(Text):
-    """A point or a comma."""
-
-    def __call__(self, value: Any, what: str) -> str:
-        text = as_text(value, what)
-        if text not in (".", ","):
-            raise InvalidInput(f'{what} is "." or ",", not {shown(text)}.')
-        return text
-
-
-class Encoding(Text):
-    """The name of an encoding of text."""
+    plain: Callable[[str], str] = field(default=str, kw_only=True)
+    expected: str = field(default="", kw_only=True)
 
     def __call__(self, value: Any, what: str) -> str:
         text = as_text(value, what)
         try:
-            "".encode(text)
-            name = codecs.lookup(text).name
-        except (LookupError, ValueError):
-            raise InvalidInput(
-                f'{what} is the name of an encoding such as "utf-8", "cp1252" or "utf-16", not '
-                f"{shown(text)}."
-            ) from None
-        return _CALLED.get(name, name)
+            return self.plain(text)
+        except (ValueError, LookupError, OSError):
+            raise InvalidInput(f"{what} is {self.expected}, not {shown(text)}.") from None
 
 
-class Timezone(Text):
-    """The name of a time zone."""
+def _separator(text: str) -> str:
+    if len(text) != 1 or text in "\"'\r\n\0.+-" or text.isalnum():  # parts of numbers and lines
+        raise ValueError
+    return text
 
-    def __call__(self, value: Any, what: str) -> str:
-        text = as_text(value, what)
-        try:
-            ZoneInfo(text)
-        except (OSError, ValueError, LookupError):
-            raise InvalidInput(
-                f'{what} is the name of a time zone such as "Europe/Berlin" or "UTC", not '
-                f"{shown(text)}."
-            ) from None
-        return text
+
+def _encoding(text: str) -> str:
+    "".encode(text)
+    name = codecs.lookup(text).name
+    return _CALLED.get(name, name)
+
+
+def _timezone(text: str) -> str:
+    ZoneInfo(text)
+    return text
+
+
+def _date_format(text: str) -> str:
+    now = datetime(2024, 1, 31)
+    if datetime.strptime(now.strftime(text), text).replace(tzinfo=None) != now:
+        raise ValueError
+    return text
 
 
 @final
@@ -87,8 +71,8 @@ class FileFormat:
     Parameters
     ----------
     separator : str, optional
-        What separates cells, one character. None: a tab in .tsv files, elsewhere ";" where the
-        decimal mark is a comma and "," where it is a point.
+        What separates cells, one character. None: a tab in .tsv files, elsewhere ";" if the
+        decimal mark is a comma and "," if it is a point.
     decimal : str, default '.'
         What stands before the decimals of a number: a point or a comma.
     encoding : str, default 'utf-8'
@@ -96,6 +80,9 @@ class FileFormat:
     timezone : str, optional
         Whose clock times without an offset are read from, such as "Europe/Berlin"; they become
         UTC. None: they are taken as they stand.
+    date_format : str, optional
+        How dates are written, in the codes of strptime, such as "%d.%m.%Y %H:%M". None: in ISO
+        form, such as 2024-01-31T06:00.
 
     Examples
     --------
@@ -110,25 +97,43 @@ class FileFormat:
 
     separator: Annotated[
         str | None,
-        Separator(
-            'What separates cells, one character. None: a tab in .tsv files, elsewhere ";" where '
-            'the decimal mark is a comma and "," where it is a point.'
+        _Key(
+            'What separates cells, one character. None: a tab in .tsv files, elsewhere ";" if the '
+            'decimal mark is a comma and "," if it is a point.',
+            plain=_separator,
+            expected='one character such as ";", "," or a tab',
         ),
     ] = None
     decimal: Annotated[
-        str, DecimalMark("What stands before the decimals of a number: a point or a comma.")
+        str,
+        Text(
+            "What stands before the decimals of a number: a point or a comma.", choices=(".", ",")
+        ),
     ] = "."
     encoding: Annotated[
         str,
-        Encoding(
-            'Which bytes are which letters, such as "utf-8", "cp1252", "latin-1" or "utf-16".'
+        _Key(
+            'Which bytes are which letters, such as "utf-8", "cp1252", "latin-1" or "utf-16".',
+            plain=_encoding,
+            expected='the name of an encoding such as "utf-8", "cp1252" or "utf-16"',
         ),
     ] = "utf-8"
     timezone: Annotated[
         str | None,
-        Timezone(
+        _Key(
             'Whose clock times without an offset are read from, such as "Europe/Berlin"; they '
-            "become UTC. None: they are taken as they stand."
+            "become UTC. None: they are taken as they stand.",
+            plain=_timezone,
+            expected='the name of a time zone such as "Europe/Berlin" or "UTC"',
+        ),
+    ] = None
+    date_format: Annotated[
+        str | None,
+        _Key(
+            'How dates are written, in the codes of strptime, such as "%d.%m.%Y %H:%M". None: in '
+            "ISO form, such as 2024-01-31T06:00.",
+            plain=_date_format,
+            expected='a date with year, month and day, such as "%d.%m.%Y %H:%M"',
         ),
     ] = None
 
@@ -158,4 +163,4 @@ def as_format(given: object, what: str = "format") -> FileFormat:
 
 
 PLAIN = FileFormat()
-"""Commas between cells, points before decimals, UTF-8."""
+"""Commas between cells, points before decimals, UTF-8, dates in ISO form."""

@@ -11,7 +11,6 @@ their ids.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Hashable, Sequence
 from os import PathLike
@@ -22,18 +21,16 @@ import numpy as np
 
 from tidewolf.core.arguments import as_flag, as_items, as_path, as_text, is_text, shown
 from tidewolf.core.arrays import as_number
-from tidewolf.core.edges import ENDS, Edge, Edges, edges_of
+from tidewolf.core.edges import ENDS, Edges, edges_of
 from tidewolf.core.errors import EmptyGraph, InvalidInput, MissingExtra, TidewolfError
 from tidewolf.core.types import Floats, Link
-from tidewolf.files.excel import file_of
 from tidewolf.files.format import PLAIN, FileFormat, as_format
-from tidewolf.files.numbers import number_in
-from tidewolf.files.records import ENDINGS, Record, read_cells
+from tidewolf.files.reading import ENDINGS, Cells, Record, file_of, read_cells
 from tidewolf.sets.graph_tools import away
 
 NAMES = ("name", "link", "id")
 GIVEN = Path("The graph")
-"""What sentences call a graph that comes from no file."""
+"""What messages call a graph that comes from no file."""
 LARGEST_TEXT = 64 << 20
 """Bytes of GraphML or GML, whose parsers take some 40 times as much memory; edge lists in CSV have
 no such limit.
@@ -163,45 +160,43 @@ def read_graph(
     """
     graph = edges_of(path, "The graph")
     path = GIVEN if graph is not None else as_path(path, "The path of a graph")
-    numbers = [
-        as_text(name, "The name of a number to read")
-        for name in as_items(numbers, "The numbers to read", '["length"]')
-    ]
-    optional = [
-        as_text(name, "The name of a number to read")
-        for name in as_items(optional, "The optional numbers to read", '["capacity"]')
-    ]
+    numbers, optional = (
+        [as_text(name, "The name of a number to read") for name in as_items(names, what, '["km"]')]
+        for names, what in ((numbers, "The numbers"), (optional, "The optional numbers"))
+    )
     directed = None if directed is None else as_flag(directed, "directed")
-    if missing is not None:
-        missing = as_number(missing, "What stands for a missing number")
-    format = as_format(format)
+    missing = None if missing is None else as_number(missing, "What stands for a missing number")
+    name = file_of(path).name.lower()
+    columns: Sequence[str] | None = None
     if graph is None and not file_of(path).is_file():
         raise InvalidInput(f"There is no graph at {path}.")
-    name = file_of(path).name.lower()
     if graph is not None:
-        found, said = _from_edges(graph, numbers), graph.directed
+        found, columns, one_way = _of_edges(graph, path), graph.columns, graph.directed
     elif name.endswith(ENDINGS):
-        found, said = _from_edge_list(path, numbers, format), True
+        cells = read_cells(path, as_format(format))
+        found, columns, one_way = _of_cells(cells), cells.header, True
     elif name.endswith((".graphml", ".gml")):
-        found, said = _from_networkx(path)
+        graph = _from_networkx(path)
+        found, one_way = _of_edges(graph, path), graph.directed
     else:
         raise InvalidInput(
-            f"{path} is none of the graphs that can be read: .csv, .csv.gz, .tsv, .xlsx, .parquet, "
-            ".graphml, .gml."
+            f"{path}: expected a graph that ends in {', '.join(ENDINGS)}, .graphml or .gml."
         )
-    is_listed = name.endswith(ENDINGS) or (graph is not None and graph.columns is not None)
+    for number in numbers:
+        if columns is not None and number not in columns:
+            raise InvalidInput(f"{path} has no column {number!r}; it has {', '.join(columns)}.")
     kept = [link for link in found if link.tail != link.head]
     if not kept:
         raise EmptyGraph(f"{path} has no link between two nodes.")
-    ways = 1 if (said if directed is None else directed) else 2
+    ways = 1 if (one_way if directed is None else directed) else 2
     links = [(link.tail, link.head) for link in kept]
     read = {
-        name: np.tile([_number(link, name, missing) for link in kept], ways) for name in numbers
+        each: np.tile([_number(link, each, missing) for link in kept], ways) for each in numbers
     }
-    for column in optional:
-        own = [_optional(link, column, format) for link in kept]
+    for each in optional:
+        own = [_number(link, link.called(each), np.nan) for link in kept]
         if not np.isnan(own).all():
-            read[column] = np.tile(own, ways)
+            read[each] = np.tile(own, ways)
     return Graph(
         (*links, *((head, tail) for tail, head in links if ways == 2)),
         read,
@@ -209,12 +204,12 @@ def read_graph(
         names=tuple(map(_name, kept)) * ways,
         places=tuple(link.where for link in kept) * ways,
         both_ways=ways == 2,
-        unread=_unread(kept[0], (*numbers, *optional)) if is_listed else (),
+        unread=() if columns is None else _unread(columns, (*numbers, *optional)),
     )
 
 
 class _Link(NamedTuple):
-    """A link of a file, what is known of it, and where it stands."""
+    """A link, what is known of it, and where it stands."""
 
     tail: Hashable
     head: Hashable
@@ -222,6 +217,10 @@ class _Link(NamedTuple):
     where: str
     number: Callable[[str], float]
     """the finite number of this name, which is there"""
+
+    def called(self, name: str) -> str:
+        """What is known under this name in any case of letters."""
+        return next((key for key in self.known if key.lower() == name.lower()), name)
 
 
 def _number(link: _Link, name: str, missing: float | None) -> float:
@@ -234,75 +233,74 @@ def _number(link: _Link, name: str, missing: float | None) -> float:
     )
 
 
-def _unread(link: _Link, asked: Sequence[str]) -> tuple[str, ...]:
+def _ends(columns: Sequence[str], what: object) -> tuple[int, int]:
+    """The places of the columns of tails and heads."""
+    lower = [name.lower() for name in columns]
+    for tail, head in ENDS:
+        if tail in lower and head in lower:
+            return lower.index(tail), lower.index(head)
+    ways = ", or ".join(f"{tail} and {head}" for tail, head in ENDS)
+    raise InvalidInput(f"{what}: expected the columns {ways}, received {', '.join(columns)}.")
+
+
+def _unread(columns: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
     """The columns of an edge list that are neither ends, nor names, nor asked for."""
-    lower = [name.lower() for name in link.known]
-    ends = next(pair for pair in ENDS if pair[0] in lower and pair[1] in lower)
-    known = {*ends, *NAMES, *(name.lower() for name in asked)}
-    return tuple(name for name in link.known if name.lower() not in known)
-
-
-def _optional(link: _Link, name: str, format: FileFormat) -> float:
-    called = next((key for key in link.known if key.lower() == name.lower()), name)
-    return _number(link, called, math.nan)
+    known = {*NAMES, *(name.lower() for name in asked)}
+    ends = _ends(columns, "")
+    return tuple(n for i, n in enumerate(columns) if i not in ends and n.lower() not in known)
 
 
 def _name(link: _Link) -> str:
     return next((str(link.known[key]).strip() for key in NAMES if key in link.known), "")
 
 
-def _from_edge_list(path: Path, numbers: Sequence[str], format: FileFormat) -> list[_Link]:
-    cells = read_cells(path, format)
-    header = cells.header
-    lower = [name.lower() for name in header]
-    for tail, head in ENDS:
-        if tail in lower and head in lower:
-            i, j = lower.index(tail), lower.index(head)
-            break
-    else:
-        raise InvalidInput(
-            f"{path} has the columns {', '.join(header)}; an edge list needs tail and head, or "
-            f"{_ways()}."
-        )
-    for name in numbers:
-        if name not in header:
-            raise InvalidInput(f"{path} has no column called {name!r}; it has {', '.join(header)}.")
-    found = []
-    for row in range(len(cells.rows)):
-        texts = [cells.text(row, column) for column in range(len(header))]
-        if not (texts[i] and texts[j]):
-            where = cells.place(row, j if texts[i] else i)
-            raise InvalidInput(f"{where}: the cell is empty; a link has two ends.")
-        known, record = dict(zip(header, texts, strict=True)), Record(cells, row)
-        found.append(_Link(texts[i], texts[j], known, record.where, record.number))
+def _of_cells(cells: Cells) -> list[_Link]:
+    """The links of an edge list in a file."""
+    ends, found = _ends(cells.header, cells.name), []
+    for row in range(len(cells.lines)):
+        texts = [cells.text(row, column) for column in range(len(cells.header))]
+        for j in ends:
+            if not texts[j]:
+                raise InvalidInput(
+                    f"{cells.place(row, j)}: the cell is empty; a link has two ends."
+                )
+        known, record = dict(zip(cells.header, texts, strict=True)), Record(cells, row)
+        found.append(_Link(texts[ends[0]], texts[ends[1]], known, record.where, record.number))
     return found
 
 
-def _from_edges(graph: Edges, numbers: Sequence[str]) -> list[_Link]:
+def _of_edges(graph: Edges, path: Path) -> list[_Link]:
     """The links of a graph of networkx, or of an edge list in a frame."""
-    for name in numbers:
-        if graph.columns is not None and name not in graph.columns:
-            raise InvalidInput(
-                f"{GIVEN} has no column called {name!r}; it has {', '.join(graph.columns)}."
-            )
-    return [_edge_link(i, edge, graph.columns is not None) for i, edge in enumerate(graph.edges)]
+    found = []
+    for i, (tail, head, known) in enumerate(graph.edges):
+        row = f"row {i + 1}" if graph.columns is not None else f"link {tail} - {head}"
+        cells = Cells(
+            f"{path}, {row}",
+            list(known),
+            [np.array([each], object) for each in known.values()],
+            [1],
+        )
+        found.append(_Link(tail, head, known, cells.name, _number_of(cells)))
+    return found
 
 
-def _edge_link(i: int, edge: Edge, is_row: bool) -> _Link:
-    tail, head, known = edge
-    where = f"{GIVEN}, row {i + 1}" if is_row else f"{GIVEN}, link {tail} - {head}"
+def _number_of(cells: Cells) -> Callable[[str], float]:
+    """Numbers of an edge by name."""
 
     def number(name: str) -> float:
-        value = known[name]
-        if isinstance(value, str):
-            return number_in(value.strip(), f"{where}, {name}")
-        return as_number(value, f"{where}: {name}")
+        try:
+            return cells.number(0, list(cells.header).index(name))
+        except InvalidInput:
+            value = cells.columns[list(cells.header).index(name)][0]
+            raise InvalidInput(
+                f"{cells.name}, {name}: expected a finite number, received {value!r}."
+            ) from None
 
-    return _Link(tail, head, known, where, number)
+    return number
 
 
-def _from_networkx(path: Path) -> tuple[list[_Link], bool]:
-    """The links of a GraphML or GML file, and whether it says that they are directed."""
+def _from_networkx(path: Path) -> Edges:
+    """The graph in a GraphML or GML file."""
     try:
         import networkx
     except ImportError:
@@ -311,40 +309,25 @@ def _from_networkx(path: Path) -> tuple[list[_Link], bool]:
         ) from None
     size = path.stat().st_size
     if size > LARGEST_TEXT:
-        most = (
-            f"GraphML and GML are read up to {LARGEST_TEXT >> 20} MB, edge lists in CSV of any size"
+        raise InvalidInput(
+            f"{path} has {size >> 20} MB; GraphML and GML are read up to {LARGEST_TEXT >> 20} MB, "
+            "edge lists in CSV of any size."
         )
-        raise InvalidInput(f"{path} has {size >> 20} MB; {most}.")
     try:
-        graph = (
-            networkx.read_graphml(path)
-            if path.name.lower().endswith(".graphml")
-            else _gml(networkx, path)
-        )
+        if path.name.lower().endswith(".graphml"):
+            graph = networkx.read_graphml(path)
+        else:
+            graph = _gml(networkx, path)
     except TidewolfError:
         raise
     except Exception as error:  # parsers raise what they like
         raise InvalidInput(f"{path} cannot be read as a graph: {error}.") from error
-    labels = [data.get("label") for _, data in graph.nodes(data=True)]
-    named = None not in labels and len(set(labels)) == len(labels)
-    name = (
-        dict(zip(graph.nodes, labels, strict=True))
-        if named
-        else {node: node for node in graph.nodes}
-    )
-    links = [_networkx_link(name[u], name[v], data, path) for u, v, data in graph.edges(data=True)]
-    return links, graph.is_directed()
-
-
-def _networkx_link(tail: Hashable, head: Hashable, known: dict[str, Any], path: Path) -> _Link:
-    where = f"{path}, link {tail} - {head}"
-    return _Link(
-        tail,
-        head,
-        known,
-        where,
-        lambda name: number_in(str(known[name]).strip(), f"{where}, {name}"),
-    )
+    labels = dict(graph.nodes(data="label"))
+    if None not in labels.values() and len(set(labels.values())) == len(labels):
+        graph = networkx.relabel_nodes(graph, labels)
+    found = edges_of(graph, str(path))
+    assert found is not None
+    return found
 
 
 def _gml(networkx: Any, path: Path) -> Any:
@@ -364,7 +347,3 @@ def _gml(networkx: Any, path: Path) -> Any:
     if not graphs:
         raise InvalidInput(f"{path} cannot be read as a graph: it has no part called graph.")
     return networkx.parse_gml(text, label=None)
-
-
-def _ways() -> str:
-    return ", or ".join(f"{tail} and {head}" for tail, head in ENDS[1:])

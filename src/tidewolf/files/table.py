@@ -1,51 +1,39 @@
-"""Tables of numbers, one row a round: CSV (also .csv.gz), Excel, NPZ, Parquet, and frames of pandas
-and polars.
+"""Tables of numbers, one row per round: CSV (also .csv.gz), Excel, NPZ, Parquet, and frames of
+pandas and polars.
 
 A first column called time, date, datetime or timestamp holds numbers or dates that increase from
 row to row (dates.py); every other column holds a finite number in every row. What does not is
 refused with the file, the line and the column.
-
-Files are not trusted: one that unpacks to many times its size, or claims more than it has, is
-refused before memory is taken (`core.archive` has the limits).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tidewolf.core.archive import read_arrays
 from tidewolf.core.arguments import as_flag, as_path
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.frames import TIMES, is_frame, read_frame
 from tidewolf.core.round_info import as_stamps, as_times
 from tidewolf.core.types import Floats, NDArray
-from tidewolf.files import npz, parquet
-from tidewolf.files.cells import FILL, Cells
-from tidewolf.files.columns import Columns, is_time, named, row_places
-from tidewolf.files.dates import (
-    clock_text,
-    clocks_went_back,
-    in_utc,
-    is_long,
-    looks_like_a_time,
-    read_times,
-)
-from tidewolf.files.excel import file_of
+from tidewolf.files.dates import clock_text, clocks_went_back, in_utc, read_dates
 from tidewolf.files.format import PLAIN, FileFormat, as_format
-from tidewolf.files.records import ENDINGS, read_cells
+from tidewolf.files.reading import Cells, file_of, read_cells
 
 
 class Table(NamedTuple):
-    """Rows of numbers, one a round.
+    """Rows of numbers, one per round.
 
     Parameters
     ----------
     times : array or None
-        float64 or datetime64, increasing, whole numbers above 2^53 as such; None where there are
+        float64 or datetime64, increasing, whole numbers above 2^53 as such; None if there are
         none.
     columns : tuple of str
         The names of the columns.
@@ -54,7 +42,7 @@ class Table(NamedTuple):
     places : sequence of str, default ()
         Where each row stands in the file.
     file : str, default ""
-        The file, as sentences call it.
+        The file, as messages call it.
 
     Examples
     --------
@@ -89,14 +77,15 @@ def read_table(
     Returns
     -------
     Table
-        Times, where the first column has them, names of columns, and numbers.
+        Times, if the first column has them, names of columns, and numbers.
 
     Raises
     ------
     InvalidInput
-        Where the file is not there, or a cell is no finite number; file, line and column are told.
+        If the file does not exist, or a cell is no finite number; the error names file, line and
+        column.
     MissingExtra
-        Where Parquet is read and pyarrow is not installed, or Excel and openpyxl.
+        If pandas (CSV), pyarrow (Parquet) or openpyxl (Excel) is not installed.
 
     Examples
     --------
@@ -108,111 +97,125 @@ def read_table(
     >>> table.columns, table.values.tolist()
     (('night', 'day'), [[20.0, 30.0], [22.0, 28.0]])
     """
-    gaps = as_flag(gaps, "gaps")
+    gaps, format = as_flag(gaps, "gaps"), as_format(format)
     if is_frame(path):
-        return _whole(frame_columns(path), gaps, as_format(format))
-    path = as_path(path, "The path of a table")
-    if not file_of(path).is_file():
-        raise InvalidInput(f"There is no table at {path}.")
-    return _whole(_columns(path, gaps, as_format(format)), gaps, format)
+        cells, timed = _frame_cells(path, format)
+    else:
+        path = as_path(path, "The path of a table")
+        if not file_of(path).is_file():
+            raise InvalidInput(f"There is no table at {path}.")
+        if path.name.lower().endswith(".npz"):
+            cells, timed = _npz_cells(path, format)
+        else:
+            cells = read_cells(path, format)
+            timed = is_time(cells.header[0])
+    columns, rows = column_names(cells.header[int(timed) :], cells.name), len(cells.lines)
+    while timed and rows and all(cells.text(rows - 1, j) == "" for j in range(len(cells.header))):
+        rows -= 1  # spreadsheets write separators to the last row that was ever touched
+    if not rows:
+        raise InvalidInput(f"{cells.name} has column names and no rows.")
+    values = np.empty((rows, len(columns)))
+    for j in range(len(columns)):
+        values[:, j] = cells.numbers(j + timed, gaps, rows)
+    times = _times(cells, rows) if timed else None
+    return Table(times, columns, values, [cells.place(i) for i in range(rows)], cells.name)
 
 
-def frame_columns(frame: Any, name: str = "The frame") -> Columns:
-    """The columns of a frame of pandas or polars, which sentences call `name`."""
+def column_names(names: Sequence[str], file: str) -> tuple[str, ...]:
+    """Column names, each once."""
+    if not names:
+        raise InvalidInput(f"{file} has times and no other column.")
+    for i, name in enumerate(names):
+        if name == "" or name in names[:i]:
+            what = f"the name {name!r} comes twice" if name else "a column has no name"
+            raise InvalidInput(f"{file}, column {i + 1} beside the times: {what}.")
+    return tuple(names)
+
+
+def is_time(name: str) -> bool:
+    """Whether a first column of this name holds times."""
+    return name.lower() in TIMES
+
+
+def _frame_cells(frame: Any, format: FileFormat) -> tuple[Cells, bool]:
+    """The cells of a frame of pandas or polars, and whether the first column has times."""
+    name = "The frame"
     found = read_frame(frame, name)
-    rows, width = found.values.shape
-    called = tuple(map(str, range(width))) if found.names is None else found.names
+    width = found.values.shape[1]
     if not width:
         raise InvalidInput(f"{name} has no column of numbers.")
-    places = row_places(name, rows)
-    times, utc = found.times, False
-    if times is not None:
-        kind = times.dtype
-        utc = getattr(kind, "tz", None) is not None or getattr(kind, "time_zone", None) is not None
-        seconds = as_times(times, f"{name}: a time")
-        times = as_stamps(times, seconds)
-    values = np.asarray(found.values, dtype=np.float64)
-    return Columns(name, times, called, values, places, places if times is not None else (), utc)
+    header = list(map(str, range(width))) if found.names is None else list(found.names)
+    columns, times = list(found.values.T), found.times
+    lines = range(1, len(found.values) + 1)
+    if times is None:
+        return Cells(name, header, columns, lines, format), False
+    kind = times.dtype
+    utc = getattr(kind, "tz", None) is not None or getattr(kind, "time_zone", None) is not None
+    stamps = as_stamps(times, as_times(times, f"{name}: a time"))
+    return Cells(name, ["time", *header], [stamps, *columns], lines, format, utc=utc), True
 
 
-def _columns(path: Path, gaps: bool, format: FileFormat) -> Columns:
-    """The columns of a file, by the ending of its name."""
-    name = file_of(path).name.lower()
-    if name.endswith(npz.ENDINGS):
-        return npz.npz_columns(path)
-    if name.endswith(parquet.ENDINGS):
-        return parquet.parquet_columns(path, gaps)
-    if name.endswith(ENDINGS):
-        return _of_cells(read_cells(path, format), gaps)
-    old = "; save it as .xlsx" if name.endswith((".xls", ".xlsb", ".ods")) else ""
-    raise InvalidInput(
-        f"{path} is none of the tables that can be read: .csv, .csv.gz, .tsv, .xlsx, .npz, "
-        f".parquet{old}."
-    )
-
-
-def _of_cells(cells: Cells, gaps: bool) -> Columns:
-    """The columns of a file that is read cell by cell."""
-    timed = is_time(cells.header[0])
-    if not timed and cells.rows and looks_like_a_time(first := cells.rows[0][0]):
+def _npz_cells(path: Path, format: FileFormat) -> tuple[Cells, bool]:
+    """The array `values` of an NPZ file, or its only array of two axes, beside `columns` (names)
+    and `times` if they are there.
+    """
+    try:
+        with open(path, "rb") as file:
+            arrays = read_arrays(file, path.stat().st_size)
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{path} cannot be read as NPZ: {error}.") from error
+    tables = [name for name, array in arrays.items() if array.ndim == 2]
+    if "values" not in tables and len(tables) != 1:
+        held = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
+        raise InvalidInput(f"{path}: expected one array `values` of two axes, received {held}.")
+    values = arrays["values" if "values" in tables else tables[0]]
+    if values.dtype.kind not in "fiub":
+        raise InvalidInput(f"{path}: expected numbers in the table, received {values.dtype}.")
+    rows, width = values.shape
+    names = arrays.get("columns", np.arange(width))
+    times = arrays.get("times", np.arange(rows))
+    if names.shape != (width,) or times.shape != (rows,):
         raise InvalidInput(
-            f"{cells.place(0, 0)}: {str(first)!r} looks like a time; a first column of times is "
-            f"called {' or '.join([', '.join(TIMES[:-1]), TIMES[-1]])}, not {cells.header[0]!r}."
+            f"{path}: expected {width} names in `columns` and {rows} in `times`, received "
+            f"{names.size} and {times.size}."
         )
-    columns, rows = named(cells.header[int(timed) :], cells.name), len(cells.rows)
-    while timed and rows and not any(cell not in (None, "") for cell in cells.rows[rows - 1]):
-        rows -= 1  # spreadsheets write separators to the last row that was ever touched
-    values = [cells.numbers(i, int(timed), gaps) for i in range(rows)]
-    return Columns(
-        cells.name,
-        [row[0] for row in cells.rows[:rows]] if timed else None,
-        columns,
-        np.array(values, dtype=np.float64).reshape(rows, len(columns)),
-        [cells.row_place(i) for i in range(rows)],
-        [cells.place(i, 0) for i in range(rows)] if timed else (),
-    )
+    timed = "times" in arrays
+    header, columns = ["times", *map(str, names)], [times, *values.T]
+    lines = range(1, rows + 1)
+    return Cells(str(path), header[not timed :], columns[not timed :], lines, format), timed
 
 
-def _whole(found: Columns, gaps: bool, format: FileFormat) -> Table:
-    """A table that has rows, finite numbers, and times that increase."""
-    values, places, name = found.values, found.places, found.name
-    wrong = np.argwhere(~(np.isfinite(values) | (gaps & np.isnan(values))))
-    if len(wrong):
-        i, j = wrong[0]
-        raise InvalidInput(
-            f'{places[i]}, column "{found.columns[j]}": {values[i, j]} is not a finite number, and'
-            f" every cell needs one{'; ' + FILL if np.isnan(values[i, j]) else ''}."
-        )
-    if len(values) == 0:
-        raise InvalidInput(f"{name} has column names and no rows.")
-    times = None if found.times is None else _times(found, format)
-    return Table(times, found.columns, values, places, name)
-
-
-def _times(found: Columns, format: FileFormat) -> NDArray:
+def _times(cells: Cells, rows: int) -> NDArray:
     """Times that increase from row to row."""
-    times: NDArray = found.times
-    places, utc = found.places, found.utc
-    if not isinstance(times, np.ndarray) or times.dtype.kind not in "fiuM":
-        times, utc = read_times(list(times), found.time_places, format)
-    times = times if times.dtype.kind == "M" or is_long(times) else times.astype(np.float64)
+    format, utc, times = cells.format, cells.utc, cells.columns[0][:rows]
+    where = [cells.place(i, 0) for i in range(rows)]
+    if times.dtype.kind not in "fiubM":
+        if format.date_format is None and _is_number(cells):
+            texts, times = [str(cell) for cell in times], cells.numbers(0, False, rows)
+            with suppress(ValueError, OverflowError):  # floats do not keep more than 53 bits
+                times = np.array([int(text) for text in texts], dtype=np.int64)
+        else:
+            times, utc = read_dates(list(times), where, format)
+    if times.dtype.kind in "iub" and int(times.max()) <= 2**53:
+        times = times.astype(np.float64)
     dated = times.dtype.kind == "M"
     if np.isnat(times).any() if dated else not np.isfinite(times.astype(np.float64)).all():
-        raise InvalidInput(f"{found.name}: every row needs a time; some have none.")
+        raise InvalidInput(f"{cells.name}: every row needs a time; some have none.")
     if dated and not utc and format.timezone is not None:
-        times = in_utc(times, found.time_places, format.timezone)
-    for i in np.flatnonzero(~(times[1:] > times[:-1]))[:1]:
-        before, after = times[i], times[i + 1]
-        told = dated and not utc and format.timezone is None
-        zone = clocks_went_back(before, after) if told else None
-        cure = (
-            "sort the rows, one a time"
-            if zone is None
-            else "where clocks went back, give times with their offset, such as "
-            f'{zone.second}, or say [files] timezone = "{zone.name}"'
-        )
+        times = in_utc(times, where, format.timezone)
+    for i in np.flatnonzero(~(times[1:] > times[:-1]))[:1].tolist():
+        local = dated and not utc and format.timezone is None
+        cure = clocks_went_back(times[i], times[i + 1]) if local else None
         raise InvalidInput(
-            f"{places[i + 1]}: the time {clock_text(after)} does not come after "
-            f"{clock_text(before)}; {cure}."
+            f"{cells.place(i + 1)}: the time {clock_text(times[i + 1])} does not come after "
+            f"{clock_text(times[i])}; {cure or 'sort the rows, one per time'}."
         )
     return times
+
+
+def _is_number(cells: Cells) -> bool:
+    try:
+        cells.number(0, 0)
+    except InvalidInput:
+        return False
+    return True
