@@ -19,7 +19,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -65,7 +65,7 @@ class FileChoice(NamedTuple):
 
     @classmethod
     def of(cls, form: str | None, cells: int) -> FileChoice:
-        """What a form asks for; None: Parquet, and CSV where it is small."""
+        """What a form asks for; None: Parquet, and CSV if it is small."""
         if form is None:
             return cls(True, cells <= CSV_CELLS)
         return cls(form in ("parquet", "both"), form in ("csv", "both"))
@@ -80,24 +80,10 @@ def write_decisions(
     zone: str | None = None,
 ) -> None:
     """The table of these decisions as NAME.parquet and NAME.csv, those that are asked for; dates
-    are in UTC, and are written on the clock of a zone, with their offset, where there is one.
+    are in UTC, and are written on the clock of a zone, with their offset, if there is one.
     """
-    wanted = FileChoice.of(form, found.points.size)
-    rows = max(1, _PART // max(1, len(found.names)))
-    parts = range(0, len(found), rows)
-    key = table_key(found, zone)
-    if wanted.parquet:
-        schema = [(key.name, key.kind), *((name, "float64") for name in found.names)]
-        tables = ([key.values[i : i + rows], *found.table[i : i + rows].T] for i in parts)
-        about = {"about": _SHARES, **told}
-        write_parquet(folder / f"{name}.parquet", schema, tables, about)
-    if wanted.csv:
-        texts = (
-            zip(key.texts[i : i + rows], found.table[i : i + rows].tolist(), strict=True)
-            for i in parts
-        )
-        lines = ((text, *map(repr, row)) for part in texts for text, row in part)
-        write_csv(folder / f"{name}.csv", (key.name, *found.names), lines)
+    columns = dict(zip(found.names, found.table.T, strict=True))
+    write_table(folder / name, table_key(found, zone), columns, form, {"about": _SHARES, **told})
 
 
 def write_tunnels(folder: Path, problem: Problem) -> None:
@@ -125,7 +111,7 @@ def write_paths(
     zone: str | None = None,
     smallest: float = 0.0,
 ) -> list[str]:
-    """The paths of these decisions as paths.parquet and paths.csv, nothing where they are no flows;
+    """The paths of these decisions as paths.parquet and paths.csv, nothing if they are no flows;
     answers what is not there, in sentences.
     """
     count = commodities(problem)
@@ -134,23 +120,14 @@ def write_paths(
     every = max(1, math.ceil(len(found) * count / MOST_SPLITS))
     kept = np.arange(0, len(found), every)
     routes = [_large(each, smallest) for each in _routes(problem, found.points, kept)]
-    wanted = FileChoice.of(form, 5 * sum(map(len, routes)))
-    key = table_key(found, zone)
-    at = np.repeat(kept, list(map(len, routes)))
+    key = table_key(found, zone).at(np.repeat(kept, list(map(len, routes))))
     rows = [route for each in routes for route in each]
-    titles = (key.name, "commodity", "path", "share", "volume")
-    if wanted.parquet:
-        types = (key.kind, "string", "string", "float64", "float64")
-        columns = [key.values[at], *([row[i] for row in rows] for i in range(4))]
-        about = {"about": "share: of the commodity's demand; volume: share times demand"}
-        schema = list(zip(titles, types, strict=True))
-        write_parquet(folder / "paths.parquet", schema, iter([columns]), {**about, **told})
-    if wanted.csv:
-        lines = (
-            (key.texts[i], row.commodity, row.path, repr(row.share), repr(row.volume))
-            for i, row in zip(at.tolist(), rows, strict=True)
-        )
-        write_csv(folder / "paths.csv", titles, lines)
+    columns: dict[str, Any] = {
+        name: [row[i] for row in rows] for i, name in enumerate(Route._fields)
+    }
+    columns |= {name: np.array(columns[name], dtype=np.float64) for name in ("share", "volume")}
+    about = {"about": "share: of the commodity's demand; volume: share times demand"}
+    write_table(folder / "paths", key, columns, form, {**about, **told})
     if every == 1:
         return []
     return [f"The tables of paths have one round of every {every:,}; decisions are all there."]
@@ -164,6 +141,10 @@ class TableKey(NamedTuple):
     texts: Sequence[str]
     kind: str
     """of the values in Parquet"""
+
+    def at(self, rows: NDArray) -> TableKey:
+        """The key of these rows."""
+        return self._replace(values=self.values[rows], texts=[self.texts[i] for i in rows.tolist()])
 
 
 def table_key(found: Decisions, zone: str | None = None) -> TableKey:
@@ -192,39 +173,74 @@ def _on_clock(times: NDArray, zone: str) -> list[str]:
     return [moment.isoformat(timespec=exact) for moment in shown]
 
 
-def write_parquet(
+def write_table(
     path: Path,
-    schema: Sequence[tuple[str, str]],
-    parts: Iterator[Sequence[Any]],
+    key: TableKey,
+    columns: Mapping[str, NDArray | Sequence[str]],
+    form: str | None,
     told: dict[str, Any],
 ) -> None:
-    """A table of these columns, part by part, with what is told of it in its metadata."""
+    """A table of numbers and texts as PATH.parquet, with what is told of it in its metadata, and
+    PATH.csv; those that are asked for, part by part.
+    """
+    wanted = FileChoice.of(form, len(key.texts) * len(columns))
+    rows = max(1, _PART // max(1, len(columns)))
+    parts = range(0, len(key.texts), rows)
+    if wanted.parquet:
+        _write_parquet(path.with_name(f"{path.name}.parquet"), key, columns, rows, told)
+    if wanted.csv:
+        lines = (
+            line
+            for i in parts
+            for line in zip(
+                key.texts[i : i + rows],
+                *(_texts(column[i : i + rows]) for column in columns.values()),
+                strict=True,
+            )
+        )
+        write_csv(path.with_name(f"{path.name}.csv"), (key.name, *columns), lines)
+
+
+def _texts(column: NDArray | Sequence[str]) -> Iterable[str]:
+    return map(repr, column.tolist()) if isinstance(column, np.ndarray) else column
+
+
+def _write_parquet(
+    path: Path,
+    key: TableKey,
+    columns: Mapping[str, NDArray | Sequence[str]],
+    rows: int,
+    told: dict[str, Any],
+) -> None:
     try:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
         raise MissingExtra('Writing Parquet needs pyarrow: pip install "tidewolf[app]".') from None
-    known = {
-        "timestamp[us]": pyarrow.timestamp("us"),
-        "timestamp[us, UTC]": pyarrow.timestamp("us", tz="UTC"),
-    }
-    fields = [
-        (name, known[kind] if kind in known else getattr(pyarrow, kind)()) for name, kind in schema
-    ]
+    zone = {"timestamp[us]": None, "timestamp[us, UTC]": "UTC"}
+    timed = key.kind in zone
+    first = pyarrow.timestamp("us", tz=zone[key.kind]) if timed else getattr(pyarrow, key.kind)()
+    number, text = pyarrow.float64(), pyarrow.string()
+    kinds = [number if isinstance(each, np.ndarray) else text for each in columns.values()]
     metadata = {"format": DECISIONS_FORMAT, "versions": checkpoint.writer(), **told}
-    described = pyarrow.schema(fields).with_metadata({"tidewolf": json.dumps(metadata)})
-    with checkpoint.writing(path) as file, parquet.ParquetWriter(file, described) as writer:
-        for columns in parts:
+    schema = pyarrow.schema([(key.name, first), *zip(columns, kinds, strict=True)])
+    schema = schema.with_metadata({"tidewolf": json.dumps(metadata)})
+    with checkpoint.writing(path) as file, parquet.ParquetWriter(file, schema) as writer:
+        for i in range(0, len(key.texts), rows) or (0,):
             arrays = [
                 pyarrow.array(
-                    np.ascontiguousarray(column) if kind != "string" else column, one.type
+                    np.ascontiguousarray(part) if isinstance(part, np.ndarray) else part, one.type
                 )
-                for column, (_, kind), one in zip(columns, schema, described, strict=True)
+                for part, one in zip(
+                    [each[i : i + rows] for each in (key.values, *columns.values())],
+                    schema,
+                    strict=True,
+                )
             ]
-            writer.write_table(pyarrow.table(arrays, schema=described))
+            writer.write_table(pyarrow.table(arrays, schema=schema))
 
 
-def write_csv(path: Path, titles: Sequence[str], lines: Iterator[Sequence[str]]) -> None:
+def write_csv(path: Path, titles: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
     """A table with a header, whole or not at all."""
     with checkpoint.writing(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
@@ -247,42 +263,24 @@ def commodities(problem: Problem) -> int:
 
 
 def _routes(problem: Problem, points: Floats, kept: NDArray) -> list[list[Route]]:
-    """The paths of these rounds, each point split once where rounds share it."""
-    if problem.network is not None:
-        return _routes_on_network(problem, points, kept)
-    found: list[list[Route]] = []
-    last: Floats | None = None
-    for t in kept.tolist():
-        x = np.array(points[t])
-        again = last is not None and np.array_equal(x, last)
-        found.append(found[-1] if again else _split(problem.K, x))
-        last = x
-    return found
-
-
-def _routes_on_network(problem: Problem, points: Floats, kept: NDArray) -> list[list[Route]]:
+    """The paths of these rounds, each point split once if rounds share it."""
     net, demands = problem.network, problem.demands
-    place = {demand.name: j for j, demand in enumerate(net.demands)}
-    found: list[list[Route]] = []
-    shares: list[Any] = []
+    found, own = list[list[Route]](), list[Route]()
     last: Floats | None = None
     for t in kept.tolist():
         x = np.array(points[t])
         if last is None or not np.array_equal(x, last):
-            shares, last = net.path_shares(x), x
-        sent = net.volumes if demands is None else demands[t]
-        found.append(
-            [
-                Route(
-                    path.commodity,
-                    path.name,
-                    path.share,
-                    path.share * float(sent[place[path.commodity]]),
-                )
-                for path in shares
-            ]
-        )
+            own, last = _split(problem.K, x) if net is None else _shares(net, x), x
+        if net is not None:
+            sent = net.volumes if demands is None else demands[t]
+            volume = {demand.name: float(sent[j]) for j, demand in enumerate(net.demands)}
+            own = [route._replace(volume=route.share * volume[route.commodity]) for route in own]
+        found.append(own)
     return found
+
+
+def _shares(net: Network, x: Floats) -> list[Route]:
+    return [Route(path.commodity, path.name, path.share, 0.0) for path in net.path_shares(x)]
 
 
 def _large(routes: list[Route], smallest: float) -> list[Route]:

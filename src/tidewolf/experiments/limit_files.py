@@ -26,12 +26,7 @@ from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation.decisions import Decisions
 from tidewolf.evaluation.limits import ONLY_LIMIT, is_broken
 from tidewolf.evaluation.run import Run
-from tidewolf.experiments.decision_files import (
-    FileChoice,
-    table_key,
-    write_csv,
-    write_parquet,
-)
+from tidewolf.experiments.decision_files import table_key, write_table
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.load_limit import LoadLimit
 from tidewolf.problems import Problem
@@ -76,31 +71,22 @@ def write_limits(
         math.ceil(len(rounds) * len(names) / MOST_LIMITS),
     )
     each = _broken(problem, run, found.points, rounds[::every])
-    key, count = table_key(found, zone), sum(len(one.limits) for one in each)
-    volumes = _links(problem) is not None
-    columns: list[Any] = [
-        np.repeat([one.t for one in each], [len(one.limits) for one in each]).astype(np.int64),
-        [names[i] for one in each for i in one.limits],
-        _joined([one.over for one in each]),
-    ]
-    titles, types = [key.name, "limit", "over"], [key.kind, "string", "float64"]
-    if volumes:
-        loads = _joined([one.loads for one in each])
-        capacities = _joined([one.capacities for one in each])
-        over = columns[2] * problem.network.unit
-        columns += map(_without_rounding, (loads, capacities, over))
-        titles += ["load", "capacity", "over_volume"]
-        types += ["float64"] * 3
-    wanted = FileChoice.of(form, count * len(titles))
-    if wanted.parquet:
-        about = {"about": "over: in the unit of the limits" + "; the rest: volumes" * volumes}
-        schema = list(zip(titles, types, strict=True))
-        parts = iter([[key.values[columns[0]], *columns[1:]]])
-        write_parquet(folder / f"{LIMITS}.parquet", schema, parts, {**about, **told})
-    if wanted.csv:
-        numbers = (map(repr, column.tolist()) for column in columns[2:])
-        texts = (key.texts[t] for t in columns[0].tolist())
-        write_csv(folder / f"{LIMITS}.csv", titles, zip(texts, columns[1], *numbers, strict=True))
+    rounds_of = np.repeat([one.t for one in each], [len(one.limits) for one in each])
+    key = table_key(found, zone).at(rounds_of.astype(np.int64))
+    columns: dict[str, Any] = {
+        "limit": [names[i] for one in each for i in one.limits],
+        "over": _joined([one.over for one in each]),
+    }
+    about = {"about": "over: in the unit of the limits"}
+    if _links(problem) is not None:
+        volumes = {
+            "load": _joined([one.loads for one in each]),
+            "capacity": _joined([one.capacities for one in each]),
+            "over_volume": columns["over"] * problem.network.unit,
+        }
+        columns |= {name: _without_rounding(column) for name, column in volumes.items()}
+        about["about"] += "; the rest: volumes"
+    write_table(folder / LIMITS, key, columns, form, {**about, **told})
     if every == 1:
         return []
     return [f"The tables of limits have one of every {every:,} rounds that broke some."]

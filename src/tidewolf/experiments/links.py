@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidewolf.core.errors import InvalidInput, TidewolfError, UnknownNode
-from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Numbers, Setting, constructor_of
 from tidewolf.experiments.building import require_file, value_of
 from tidewolf.experiments.choice import Choice
@@ -26,7 +25,7 @@ from tidewolf.experiments.keys import (
 )
 from tidewolf.experiments.toml_tables import Place, with_location
 from tidewolf.files import Graph, read_graph, read_records
-from tidewolf.networks.columns import LinkColumns
+from tidewolf.networks.columns import LinkColumns, find_node
 from tidewolf.networks.from_files import (
     CAPACITY,
     LENGTH,
@@ -63,17 +62,19 @@ def build_on_links(choice: Choice, place: Place) -> LinkSet:
     kind, given = kind_named(choice.name), choice.given
     known, make = kind_keys(kind), constructor_of(kind)
     graph, name = _graph(given, known, place)
-    nodes = {str(node): node for link in graph.links for node in link}
-    values = {
-        known[key].name: _value(known[key], value, graph, _Nodes(nodes, name), place.within(key))
-        for key, value in given.items()
-        if key in keys_of(make)
-    }
+    columns = LinkColumns(graph, name)
+    values = {}
+    for key, value in given.items():
+        if key in keys_of(make):
+            try:
+                values[known[key].name] = _value(known[key], value, columns, place.within(key))
+            except UnknownNode as error:
+                raise with_location(error, place, known) from None
     try:
         K = make(**values)
     except TidewolfError as error:
         raise with_location(error, place, known) from None
-    return LinkSet(K, LinkColumns(graph, name), f"A point of a {choice.name}")
+    return LinkSet(K, columns, f"A point of a {choice.name}")
 
 
 def network_of(choice: Choice, place: Place) -> NetworkFiles:
@@ -145,49 +146,33 @@ def _listed(rows: Sequence[Any], directed: bool, place: Place) -> Graph:
     )
 
 
-class _Nodes(NamedTuple):
-    """The nodes of a graph by their names, and what sentences call the graph."""
-
-    by_name: Mapping[str, Hashable]
-    graph: str
-
-    def find(self, name: Any, what: str, place: Place) -> Hashable:
-        if str(name) not in self.by_name:
-            raise UnknownNode(
-                f"{place.words()}no link of {self.graph} touches the node {name!r}, "
-                f"{what}.{did_you_mean(str(name), self.by_name)}"
-            )
-        return self.by_name[str(name)]
-
-
-def _value(
-    setting: Setting,
-    value: Any,
-    graph: Graph,
-    nodes: _Nodes,
-    place: Place,
-) -> Any:
+def _value(setting: Setting, value: Any, columns: LinkColumns, place: Place) -> Any:
     """The value of a setting of a set over links: nodes are those of the graph."""
-    check = setting.check
+    check, graph = setting.check, columns.graph
+    nodes = {str(node): node for link in graph.links for node in link}
+
+    def node(called: Any, what: str) -> Hashable:
+        return find_node(nodes, called, what, columns.name, setting.name)
+
     if isinstance(check, Links):
         return graph.links
     if isinstance(check, Numbers) and isinstance(value, str):
         return graph.numbers[value]
     if isinstance(check, Node):
-        return nodes.find(value, f"the {setting.key}", place)
+        return node(value, f"the {setting.key}")
     if isinstance(check, Commodities):
         rows = _rows(value, ("source", "target", "demand"), place)
         return [
             (
-                nodes.find(row[0], f"the source of commodity {i}", place),
-                nodes.find(row[1], f"the target of commodity {i}", place),
+                node(row[0], f"the source of commodity {i}"),
+                node(row[1], f"the target of commodity {i}"),
                 *row[2:],
             )
             for i, row in enumerate(rows, start=1)
         ]
     if isinstance(check, Supplies):
         rows = _rows(value, ("node", "supply"), place)
-        supplies = {nodes.find(row[0], "which has a supply", place): row[1] for row in rows}
+        supplies = {node(row[0], "which has a supply"): row[1] for row in rows}
         if len(supplies) < len(rows):
             raise InvalidInput(f"{place.words()}a node has two supplies; give it their sum.")
         return supplies

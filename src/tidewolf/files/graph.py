@@ -274,29 +274,10 @@ def _of_edges(graph: Edges, path: Path) -> list[_Link]:
     found = []
     for i, (tail, head, known) in enumerate(graph.edges):
         row = f"row {i + 1}" if graph.columns is not None else f"link {tail} - {head}"
-        cells = Cells(
-            f"{path}, {row}",
-            list(known),
-            [np.array([each], object) for each in known.values()],
-            [1],
-        )
-        found.append(_Link(tail, head, known, cells.name, _number_of(cells)))
+        columns = [np.array([each], dtype=object) for each in known.values()]
+        record = Record(Cells(f"{path}, {row}", list(known), columns, [1]), 0)
+        found.append(_Link(tail, head, known, record.cells.name, record.number))
     return found
-
-
-def _number_of(cells: Cells) -> Callable[[str], float]:
-    """Numbers of an edge by name."""
-
-    def number(name: str) -> float:
-        try:
-            return cells.number(0, list(cells.header).index(name))
-        except InvalidInput:
-            value = cells.columns[list(cells.header).index(name)][0]
-            raise InvalidInput(
-                f"{cells.name}, {name}: expected a finite number, received {value!r}."
-            ) from None
-
-    return number
 
 
 def _from_networkx(path: Path) -> Edges:

@@ -177,10 +177,6 @@ class Record(NamedTuple):
     cells: Cells
     row: int
 
-    def has(self, column: str) -> bool:
-        """Whether the file has such a column and the row a cell in it that is not empty."""
-        return column in self.cells.header and self.text(column) != ""
-
     def text(self, column: str) -> str:
         """What stands in a column, empty if nothing does."""
         return self.cells.text(self.row, self.cells.header.index(column))
@@ -193,10 +189,6 @@ class Record(NamedTuple):
     def where(self) -> str:
         """Where the row stands, such as "demands.csv, line 7"."""
         return self.cells.place(self.row)
-
-    def place(self, column: str) -> str:
-        """Where a cell of it stands."""
-        return self.cells.place(self.row, self.cells.header.index(column))
 
 
 def read_records(
@@ -216,7 +208,7 @@ def read_records(
     Returns
     -------
     list of Record
-        Each with `text(column)`, `number(column)`, `has(column)` and `where`.
+        Each with `text(column)`, `number(column)` and `where`.
 
     Raises
     ------
@@ -315,10 +307,11 @@ def _read_csv(path: Path, format: FileFormat) -> Cells:
             skiprows=blank,
         )
     except pandas.errors.ParserError as error:
-        line = re.search(r"in (line \d+)", str(error))
-        where = f"{path}, {line[1]}" if line else str(path)
-        likely = _likely(raw, separator)
-        raise InvalidInput(f"{where}: {str(error).strip()}{likely}.") from None
+        found = re.search(r"Expected (\d+) fields in (line \d+), saw (\d+)", str(error))
+        what = f"{path} cannot be read as CSV: {str(error).strip()}"
+        if found:
+            what = f"{path}, {found[2]}: expected {found[1]} cells, received {found[3]}"
+        raise InvalidInput(f"{what}{_likely(raw, separator)}.") from None
     columns, lines = (
         [frame[j].to_numpy() for j in frame],
         np.arange(blank + 1, blank + 1 + len(frame)),

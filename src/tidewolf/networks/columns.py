@@ -8,13 +8,13 @@ their order.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.errors import InvalidInput
-from tidewolf.core.names import match_names, plain_name
+from tidewolf.core.errors import InvalidInput, UnknownNode
+from tidewolf.core.names import did_you_mean, match_names, plain_name
 from tidewolf.core.types import Int64s
 from tidewolf.files import Graph
 
@@ -22,6 +22,19 @@ from tidewolf.files import Graph
 def link_name(link: Sequence[Any]) -> str:
     """What a link without a name of its own is called."""
     return f"{link[0]} > {link[1]}"
+
+
+def find_node(
+    nodes: Mapping[str, Hashable], called: Any, what: str, graph: str, setting: str
+) -> Hashable:
+    """The node of a graph that has this name."""
+    if str(called) not in nodes:
+        raise UnknownNode(
+            f"no link of {graph} touches the node {called!r}, {what}."
+            f"{did_you_mean(str(called), nodes)}",
+            setting=setting,
+        )
+    return nodes[str(called)]
 
 
 class LinkColumns(NamedTuple):

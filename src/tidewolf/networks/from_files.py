@@ -21,9 +21,9 @@ import numpy as np
 from tidewolf.core.arguments import as_path
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.edges import is_graph
-from tidewolf.core.errors import InvalidInput, UnknownNode
+from tidewolf.core.errors import InvalidInput
 from tidewolf.core.frames import is_frame
-from tidewolf.core.names import did_you_mean, listed, match_names
+from tidewolf.core.names import listed, match_names
 from tidewolf.core.settings import Text
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.core.unlimited import Unlimited
@@ -33,7 +33,7 @@ from tidewolf.files.gaps import GAPS, align, require_seen
 from tidewolf.files.graph import GIVEN
 from tidewolf.functions.affine import Affine
 from tidewolf.functions.max import Max
-from tidewolf.networks.columns import LinkColumns
+from tidewolf.networks.columns import LinkColumns, find_node
 from tidewolf.networks.network import Network, is_pairs
 from tidewolf.sets.graphs.settings import commodities_of
 
@@ -333,13 +333,8 @@ def of_graph(
     nodes = {str(node): node for link in graph.links for node in link}
 
     def node(called: Any, what: str) -> Hashable:
-        if str(called) not in nodes:
-            raise UnknownNode(
-                f"no link of {name} touches the node {called!r}, {what}."
-                f"{did_you_mean(str(called), nodes)}",
-                setting=what.removeprefix("the ") if "commodity" not in what else "commodities",
-            )
-        return nodes[str(called)]
+        setting = what.removeprefix("the ") if "commodity" not in what else "commodities"
+        return find_node(nodes, called, what, name, setting)
 
     def ends(given: Any, what: str) -> Any:
         if isinstance(given, Mapping) or is_pairs(given):
