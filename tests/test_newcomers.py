@@ -75,7 +75,7 @@ STREAM = tw.Stream(tw.functions.Linear(np.eye(3)), tw.functions.Capacity(np.full
         ),
         (lambda: tw.functions.Linear([[1.0, np.nan]]), NotFinite, r"holds nan at \(0, 1\)"),
         (lambda: tw.functions.Linear([1.0, 2.0]), WrongShape, r"use `\.one\(\.\.\.\)`"),
-        (lambda: tw.functions.Linear(np.eye(3))[0], WrongType, r"by a slice such as f\[3:4\]"),
+        (lambda: tw.functions.Linear(np.eye(3))[0], WrongType, r"such as f\[3:4\]"),
         (
             lambda: tw.Stream(np.eye(3), STREAM.constraints),
             WrongType,
