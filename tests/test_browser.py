@@ -18,7 +18,7 @@ from tidewolf.baselines import SinhaVaze
 from tidewolf.experiments.experiment import BUILTIN_LEARNERS
 from tidewolf.experiments.keys import learner_named
 from tidewolf.report import comparison
-from tidewolf.report.frontier import BROAD
+from tidewolf.report.charts import BROAD
 
 playwright = pytest.importorskip(
     "playwright.sync_api",

@@ -46,7 +46,7 @@ from tidewolf.functions import Capacity, Linear
 from tidewolf.learners import BanditPrimalDual, LyapunovDescent, LyapunovFrankWolfe, PrimalDual
 from tidewolf.problems import adversarial, routing
 from tidewolf.report import comparison as report
-from tidewolf.report.frontier import BROAD, Curve, frontier_drawing, round_numbers
+from tidewolf.report.charts import BROAD, Curve, frontier_drawing, round_numbers
 from tidewolf.report.pictures import plot_frontiers, png
 from tidewolf.sets import ConvexSet, Simplex
 

@@ -1,24 +1,238 @@
-"""What added up over the rounds of several runs: loss, regret, violation, oracle calls; and their
-frontiers where caution moves.
+"""The figures of a page: what adds up over the rounds of several runs (loss, regret, violation,
+oracle calls), and frontiers, mean regret or loss against mean violation as a knob moves, with the
+knob written at every point and the default marked.
+
+The axis of violation begins at 0: with v0 the least violation above 0, v stands at asinh(v/v0),
+which is a logarithm if v is large and no break anywhere.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import MISSING, fields
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tidewolf.evaluation import metrics
 from tidewolf.evaluation.formatting import interval, number
 from tidewolf.report.clock import Clock, clock_of
-from tidewolf.report.figures import Figure, LegendEntry, PlotLine, drawing, in_reach
-from tidewolf.report.frontier import Curve, frontier_figure
-from tidewolf.report.styles import Table, run_styles, table
+from tidewolf.report.figures import (
+    INK,
+    STAND_INS,
+    Drawing,
+    Figure,
+    LegendEntry,
+    PlotLine,
+    PointLabel,
+    canvas,
+    drawing,
+    dress,
+    in_reach,
+    pixels,
+    saved,
+)
+from tidewolf.report.labels import Box, place, text_width
+from tidewolf.report.styles import Cell, RunStyle, Table, run_styles, table
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
+
+BROAD, SLIM = (1180, 460), (360, 400)
+"""Sizes of the two drawings of a frontier."""
+_TICKS = 6
+_FONT = 12.0
+_LINE = 15.0
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A learner's mean violations and mean regrets as its knob moves, in the order of drawing."""
+
+    label: str
+    violations: Sequence[float]
+    regrets: Sequence[float]
+    notes: Sequence[str] = ()
+    """the setting of each point, in words, where it has one: "caution 10"
+    """
+    hue: int = 0
+    default: int | None = None
+    """which point has the setting that is used unless another is asked for"""
+
+    def note(self, i: int) -> str:
+        """What is written at a point."""
+        said = self.notes[i] if self.notes else ""
+        return f"{said} (default)".strip() if i == self.default else said
+
+
+def frontier_figure(
+    title: str,
+    about: str,
+    curves: Sequence[Curve],
+    *,
+    upward: str = "mean regret a round",
+    sentences: Sequence[str] = (),
+) -> Figure:
+    """Frontiers with a legend and a table of their points, for broad and for narrow pages."""
+    description = f"{title}: {about}. " + ", ".join(map(_alt_text, curves))
+    rows = [
+        (
+            Cell(curve.label, (curve.note(i),) if curve.note(i) else ()),
+            number(curve.regrets[i]),
+            number(curve.violations[i]),
+        )
+        for curve in curves
+        for i in range(len(curve.regrets))
+    ]
+    return Figure(
+        title,
+        about,
+        [frontier_drawing(curves, description, size, upward) for size in (BROAD, SLIM)],
+        [LegendEntry(RunStyle(curve.label, curve.hue), _points(curve)) for curve in curves],
+        table(title, ("learner", upward, "mean violation a round"), rows) if rows else None,
+        sentences,
+        wide=True,
+    )
+
+
+def _points(curve: Curve) -> str:
+    count = len(curve.regrets)
+    return f"{count} setting{'s' * (count != 1)}" if count else "nothing to draw"
+
+
+def frontier_drawing(
+    curves: Sequence[Curve], description: str, size: tuple[int, int], upward: str
+) -> Drawing:
+    """The frontiers in a picture of this size."""
+    with canvas(size, (62, 46, 14, 14)) as (figure, axes):
+        draw_frontiers(axes, curves, STAND_INS)
+        axes.set_ylabel(upward, color=INK, labelpad=4)
+        inside = saved(figure)
+        spots = [
+            [pixels(axes, axes.transLimits.transform(point).tolist(), size) for point in points]
+            for points in ([*zip(*places(curves, curve), strict=True)] for curve in curves)
+        ]
+        (x0, y0), (x1, y1) = pixels(axes, (0.0, 1.0), size), pixels(axes, (1.0, 0.0), size)
+        labels = _labels(curves, spots, Box(x0, y0 - 10.0, x1 + 12.0, y1))
+    dots = [
+        [*spot, curve.hue, _words(curve, i, upward)]
+        for curve, of_curve in zip(curves, spots, strict=True)
+        for i, spot in enumerate(of_curve)
+    ]
+    rings = [
+        (*of_curve[curve.default], curve.hue)
+        for curve, of_curve in zip(curves, spots, strict=True)
+        if curve.default is not None
+    ]
+    return Drawing(inside, *size, description, {"dots": dots}, labels, rings)
+
+
+def _words(curve: Curve, i: int, upward: str) -> str:
+    named = f"{curve.label}, {curve.note(i)}" if curve.note(i) else curve.label
+    what = upward.removeprefix("mean ").removesuffix(" a round")
+    return f"{named}: {what} {number(curve.regrets[i])}, violation {number(curve.violations[i])}"
+
+
+def _labels(
+    curves: Sequence[Curve], spots: Sequence[Sequence[tuple[float, float]]], room: Box
+) -> list[PointLabel]:
+    """The knob at every point where it has room: the default and the ends first."""
+    lines = [[*one, *two] for of_curve in spots for one, two in pairwise(of_curve)]
+    segments = np.array(lines, dtype=np.float64).reshape(-1, 4)
+    wanted = [
+        (c, i) for c, curve in enumerate(curves) for i in range(len(curve.regrets)) if curve.note(i)
+    ]
+    ends = {(c, i) for c, i in wanted if i in (0, len(curves[c].regrets) - 1)}
+    wanted.sort(key=lambda at: (at[1] != curves[at[0]].default, at not in ends))
+    shown: list[tuple[int, int]] = []
+    boxes: list[Box] = []
+    every = [spot for of_curve in spots for spot in of_curve]
+    for at in wanted:
+        trial = [*shown, at]
+        points = [spots[c][i] for c, i in trial]
+        words = [_short(curves[c], i) for c, i in trial]
+        sizes = [(text_width(word, _FONT) * 1.06, _LINE) for word in words]  # some are bold
+        others = [spot for spot in every if spot not in points]
+        found = place(points, sizes, segments, room, radius=6.5, clearance=1.0, others=others)
+        if found.free:
+            shown, boxes = trial, found.boxes
+    return [
+        PointLabel(
+            (box.left + box.right) / 2,
+            (box.top + box.bottom) / 2 + 0.36 * _FONT,
+            _short(curves[c], i),
+            curves[c].hue,
+            i == curves[c].default,
+        )
+        for (c, i), box in zip(shown, boxes, strict=True)
+    ]
+
+
+def _short(curve: Curve, i: int) -> str:
+    """The value of the knob, with its name at the default and at the first point."""
+    note = curve.note(i)
+    return note if i == curve.default or i == 0 else note.split()[-1]
+
+
+def draw_frontiers(axes: Any, curves: Sequence[Curve], colors: Sequence[str]) -> None:
+    """Regret over violation.
+
+    Dots are round ends of very short lines: markers would need names, which a page of several
+    figures cannot share.
+    """
+    for i, curve in enumerate(curves):
+        color, (across, regrets) = colors[curve.hue], places(curves, curve)
+        axes.plot(across, regrets, color=color, linewidth=1.2, alpha=0.6, zorder=3 + i)
+        for at, regret in zip(across, regrets, strict=True):
+            look = {"color": color, "linewidth": 6, "solid_capstyle": "round", "zorder": 3 + i}
+            axes.plot([at, at + 1e-6], [regret, regret], **look)
+    dress(axes)
+    axes.margins(x=0.06, y=0.12)
+    right = axes.get_xlim()[1]
+    axes.set_xlim(-0.03 * right, right)
+    least = _least(curves)
+    most = max((violation for curve in curves for violation in curve.violations), default=1.0)
+    ticks = [0.0, *round_numbers(least, most)]
+    axes.set_xticks([math.asinh(tick / least) for tick in ticks], [f"{tick:g}" for tick in ticks])
+    axes.set_xlabel("mean violation a round", color=INK, labelpad=3)
+
+
+def _least(curves: Sequence[Curve]) -> float:
+    """The least positive violation."""
+    return min((v for curve in curves for v in curve.violations if v > 0.0), default=1.0)
+
+
+def places(curves: Sequence[Curve], curve: Curve) -> tuple[list[float], list[float]]:
+    """Where the points of a curve are drawn."""
+    least = _least(curves)
+    return [math.asinh(violation / least) for violation in curve.violations], list(curve.regrets)
+
+
+def round_numbers(low: float, high: float) -> list[float]:
+    """Round numbers from `low` to `high`, about evenly spread over their logarithms; the nearest
+    power of ten where there is none.
+    """
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(max(high, low))) + 1)
+    for digits in ((1, 2, 5), (1, 3), (1,)):
+        ticks = [float(f"{digit}e{decade}") for decade in decades for digit in digits]
+        inside = [tick for tick in ticks if 0.99 * low <= tick <= 1.01 * high]
+        if len(inside) <= _TICKS:
+            return inside or [10.0 ** round(math.log10(low))]
+    return inside[:: math.ceil(len(inside) / _TICKS)]
+
+
+def _alt_text(curve: Curve) -> str:
+    if not curve.regrets:
+        return f"{curve.label}: nothing to draw"
+    ends = [(curve.regrets[i], curve.violations[i]) for i in (0, -1)]
+    return f"{curve.label}: " + " to ".join(
+        f"{number(regret)} at violation {number(violation)}" for regret, violation in ends
+    )
+
+
+# --- what adds up over the rounds of runs ---------------------------------------------------------
 
 _FEW = 4
 """Of more runs a legend says only the measured bounds that are drawn; the headline says all."""
@@ -68,40 +282,23 @@ def frontiers(runs: Sequence[Run]) -> list[Curve]:
     """Mean regret against mean violation of every learner that was run at several cautions; runs
     without a finite regret are left out.
     """
-    swept: dict[tuple[str, int], dict[float, Run]] = {}
+    swept: dict[tuple[type, int], dict[float, tuple[float, float]]] = {}
     for run, style in zip(runs, run_styles(runs), strict=True):
-        caution = run.learner.fields().get("caution")
-        if (
-            isinstance(caution, int | float)
-            and run.regret is not None
-            and np.isfinite(run.regret[1])
-            and run.rounds
-        ):
-            swept.setdefault((type(run.learner).__name__, style.hue), {})[float(caution)] = run
-    return [
-        Curve(
-            name,
-            [float(run.violations.mean()) for _, run in sorted(those.items())],
-            [run.regret[1] / run.rounds for _, run in sorted(those.items()) if run.regret],
-            [f"caution {caution:g}" for caution in sorted(those)],
-            hue,
-            _default(sorted(those), next(iter(those.values()))),
-        )
-        for (name, hue), those in swept.items()
-        if len(those) > 1
-    ]
-
-
-def _default(cautions: Sequence[float], run: Run) -> int | None:
-    """Which of the cautions the learner has unless another is asked for."""
-    usual = default_of(type(run.learner), "caution")
-    return next((i for i, caution in enumerate(cautions) if caution == usual), None)
-
-
-def default_of(kind: type, setting: str) -> object:
-    """What a setting is unless another value is asked for; None where there is no such setting."""
-    found = next((each for each in fields(kind) if each.name == setting), None)
-    return None if found is None or found.default is MISSING else found.default
+        caution, regret = run.learner.fields().get("caution"), run.regret
+        numeric = isinstance(caution, int | float)
+        if numeric and regret is not None and np.isfinite(regret[1]) and run.rounds:
+            means = float(run.violations.mean()), regret[1] / run.rounds
+            swept.setdefault((type(run.learner), style.hue), {})[float(caution)] = means
+    curves = []
+    for (kind, hue), those in swept.items():
+        cautions = sorted(those)
+        usual = next((each.default for each in fields(kind) if each.name == "caution"), None)
+        default = cautions.index(usual) if usual in cautions else None
+        violations, regrets = zip(*(those[caution] for caution in cautions), strict=True)
+        notes = [f"caution {caution:g}" for caution in cautions]
+        if len(cautions) > 1:
+            curves.append(Curve(kind.__name__, violations, regrets, notes, hue, default))
+    return curves
 
 
 def figures(runs: Sequence[Run], *, tables: bool = True) -> list[Figure]:
@@ -127,7 +324,7 @@ def figure(series: Series, clock: Clock, *, tables: bool) -> Figure:
         LegendEntry(line.style, end, _bound(series.lines, line))
         for end, line in zip(series.ends, series.lines, strict=True)
     ]
-    shown = _table(series, clock) if tables else None
+    shown = _series_table(series, clock) if tables else None
     return Figure(series.title, series.about, [made], legend, shown)
 
 
@@ -138,7 +335,7 @@ def _bound(lines: Sequence[PlotLine], line: PlotLine) -> str:
     return f"measured bound {number(line.bound)}, {where}"
 
 
-def _table(series: Series, clock: Clock) -> Table:
+def _series_table(series: Series, clock: Clock) -> Table:
     rounds = len(series.lines[0].values)
     at = np.unique(np.linspace(0, rounds, min(rounds, _ROWS) + 1).round().astype(int))[1:]
     first = "round" if clock.times is None else "time"

@@ -18,8 +18,7 @@ from tidewolf.evaluation.comparison import (
     ranking_cells,
     ranking_name,
 )
-from tidewolf.report.figures import Figure
-from tidewolf.report.frontier import Curve, frontier_figure
+from tidewolf.report.charts import Curve, frontier_figure
 from tidewolf.report.page import written
 from tidewolf.report.pictures import plot_frontiers, png
 from tidewolf.report.rendering import document, require_extras
@@ -71,7 +70,7 @@ def write_comparison_page(
 def comparison_page(comparison: Comparison, *, date: datetime) -> str:
     """The whole page of a comparison."""
     require_extras()
-    only, share = len(comparison.streams) == 1, _share_of(comparison)
+    only, share = len(comparison.streams) == 1, comparison.share_of()
     title = f"Comparison on {title_of(comparison.streams[0])}" if only else "Comparison"
     context = {
         "title": title,
@@ -91,55 +90,40 @@ def comparison_page(comparison: Comparison, *, date: datetime) -> str:
     return document("comparison", title, context)
 
 
-def _share_of(comparison: Comparison) -> str:
-    return comparison.share_of().replace("the comparator's", "the best fixed point's")
-
-
 def stream_context(comparison: Comparison, stream: str, *, drawn: bool = True) -> dict[str, Any]:
     """Everything about one stream."""
     rankings = [each for each in comparison.rankings() if each.stream == stream]
-    sees = {entry.learner: entry.sees for entry in comparison.entries if entry.sees}
+    sees = {entry.learner: (f"sees {entry.sees}",) for entry in comparison.entries if entry.sees}
     plain = [
         Cell(name, style=RunStyle(name, i % HUES)) for i, name in enumerate(ranking_names(rankings))
     ]
     names = [
-        cell._replace(lines=(f"sees {sees[each.learner]}",)) if each.learner in sees else cell
+        cell._replace(lines=sees.get(each.learner, ()))
         for cell, each in zip(plain, rankings, strict=True)
     ]
+    measure = comparison.measure(stream)
+    about = f"mean {measure} against mean violation a round; down and to the left is better"
+    curves, upward = ranking_curves(rankings), f"mean {measure} a round"
+    title = "What the knob costs and buys"
+    steps, beside = comparison.steps(stream), comparison.against_resolving(stream)
     return {
         "title": title_of(stream),
         "about": comparison.about(stream),
-        "figure": _figure(comparison, stream, rankings) if drawn else None,
-        "steps": _steps(comparison, stream),
+        "figure": frontier_figure(title, about, curves, upward=upward) if drawn else None,
+        "steps": {
+            "learner": comparison.chooser(stream),
+            "steps": steps,
+            "choice": " ".join(comparison.choice(stream)),
+            "beside": [*beside, *comparison.knob_words(stream)] if beside else [],
+        }
+        if steps or beside
+        else None,
         "tables": [
             _table(f"Standings on {stream}", "learner", RANKING_COLUMNS, names, rankings),
             _table(f"Rounds on {stream}", "a round", RANKING_ROUND_COLUMNS, plain, rankings),
         ],
         "warnings": comparison.warnings(stream),
     }
-
-
-def _steps(comparison: Comparison, stream: str) -> dict[str, Any] | None:
-    """What each step of the knob costs and buys, and which caution is like which headroom."""
-    steps, beside = comparison.steps(stream), comparison.against_resolving(stream)
-    if not steps and not beside:
-        return None
-    return {
-        "learner": comparison.chooser(stream),
-        "steps": steps,
-        "choice": " ".join(comparison.choice(stream)),
-        "beside": [*beside, *comparison.knob_words(stream)] if beside else [],
-    }
-
-
-def _figure(comparison: Comparison, stream: str, rankings: Sequence[Ranking]) -> Figure:
-    measure = comparison.measure(stream)
-    return frontier_figure(
-        "What the knob costs and buys",
-        f"mean {measure} against mean violation a round; down and to the left is better",
-        ranking_curves(rankings),
-        upward=f"mean {measure} a round",
-    )
 
 
 def ranking_curves(rankings: Sequence[Ranking]) -> list[Curve]:
@@ -159,10 +143,8 @@ def ranking_curves(rankings: Sequence[Ranking]) -> list[Curve]:
 
 def ranking_names(rankings: Sequence[Ranking]) -> list[str]:
     """What learners are called: with their budgets where one has several."""
-    budgets = {each.learner: set[float | None]() for each in rankings}
-    for each in rankings:
-        budgets[each.learner].add(each.budget)
-    several = any(len(found) > 1 for found in budgets.values())
+    settings = {(each.learner, each.budget) for each in rankings}
+    several = len(settings) > len({each.learner for each in rankings})
     return [ranking_name(each) if several else each.learner for each in rankings]
 
 

@@ -16,10 +16,9 @@ import numpy as np
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import InvalidInput, MissingExtra
 from tidewolf.report import network as drawn
-from tidewolf.report.charts import Series, all_series, frontiers
+from tidewolf.report.charts import Curve, Series, all_series, draw_frontiers, frontiers, places
 from tidewolf.report.clock import Clock, clock_of
 from tidewolf.report.figures import COLORS, draw_lines, line_look
-from tidewolf.report.frontier import Curve, draw_frontiers, places
 from tidewolf.report.heat import ShownRun, full_colour, shown_runs
 from tidewolf.report.styles import run_styles
 from tidewolf.report.trust import Trust, draw_trust, trust_of

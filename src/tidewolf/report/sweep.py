@@ -13,8 +13,8 @@ from tidewolf.core import checkpoint
 from tidewolf.evaluation.formatting import format_setting
 from tidewolf.experiments.keys import learner_keys
 from tidewolf.experiments.sweep import line_columns
+from tidewolf.report.charts import Curve, frontier_figure
 from tidewolf.report.figures import Figure
-from tidewolf.report.frontier import Curve, frontier_figure
 from tidewolf.report.page import written
 from tidewolf.report.rendering import document
 from tidewolf.report.styles import HUES, Cell, RunStyle, Table, table, title_of
