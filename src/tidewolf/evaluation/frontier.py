@@ -83,13 +83,9 @@ class Point(NamedTuple):
 
 def gap(ours: Point, baseline: Sequence[Point], scale: float) -> float:
     """By how much our regret is above the rival's best at our violation, as a share of `scale`."""
-    near = [
-        point.level for point in baseline if point.violation <= VIOLATION_SLACK * ours.violation
-    ]
-    best = (
-        min(near) if near else min(baseline, key=lambda point: (point.violation, point.level)).level
-    )
-    return _share(ours.level - best, scale)
+    near = [p.level for p in baseline if p.violation <= VIOLATION_SLACK * ours.violation]
+    careful = min(baseline, key=lambda point: (point.violation, point.level))
+    return _share(ours.level - min(near, default=careful.level), scale)
 
 
 def shortfall(ours: Sequence[Point], baseline: Sequence[Point], scale: float) -> float:
@@ -109,15 +105,12 @@ def saving(ours: Sequence[Point], baseline: Sequence[Point]) -> float:
     """
     reached = max(min(point.level for point in points) for points in (ours, baseline))
     levels = sorted({point.level for point in (*ours, *baseline) if point.level >= reached})
-    logs = [
-        _log_ratio(
-            *(
-                _least(p.violation for p in points if p.level <= level)
-                for points in (baseline, ours)
-            )
+    logs = []
+    for level in levels:
+        theirs, mine = (
+            _least(p.violation for p in points if p.level <= level) for points in (baseline, ours)
         )
-        for level in levels
-    ]
+        logs.append(_log_ratio(theirs, mine))
     # never of -inf and inf: a side that has reached 0 stays there at higher levels
     return math.exp(statistics.median(logs))
 
@@ -125,11 +118,9 @@ def saving(ours: Sequence[Point], baseline: Sequence[Point]) -> float:
 def undominated(points: Sequence[Point]) -> list[Point]:
     """Those that no other one beats in both numbers."""
     return [
-        point
-        for point in points
-        if not any(
-            other.level < point.level and other.violation < point.violation for other in points
-        )
+        p
+        for p in points
+        if not any(q.level < p.level and q.violation < p.violation for q in points)
     ]
 
 
@@ -146,33 +137,23 @@ def match_sentence(we: str, ours: Sequence[Point], they: str, theirs: Point) -> 
     """Which of our points breaks limits as much as one of theirs, and what each costs; nothing
     where none comes near.
     """
-    near = [p for p in ours if _log_ratio(p.violation, theirs.violation) ** 2 <= _NEAR**2]
+
+    def apart(p: Point) -> float:
+        return abs(_log_ratio(p.violation, theirs.violation))
+
+    near = [p for p in ours if apart(p) <= _NEAR]
     if not near:
         return []
-    point = min(
-        near,
-        key=lambda p: (
-            abs(_log_ratio(p.violation, theirs.violation)),
-            p.level,
-            not p.default,
-        ),
-    )
-    more = point.level - theirs.level
-    size = abs(theirs.loss or 0.0)
-    costs = (
-        "costs as much"
-        if not size or abs(more) < _STAYS * size
-        else f"costs {_percent(abs(more) / size)} {'more' if more > 0.0 else 'less'}"
-    )
+    point = min(near, key=lambda p: (apart(p), p.level, not p.default))
+    more, size = point.level - theirs.level, abs(theirs.loss or 0.0)
+    costs = "costs as much"
+    if size and abs(more) >= _STAYS * size:
+        costs = f"costs {_percent(abs(more) / size)} {'more' if more > 0.0 else 'less'}"
+    them = f"{they} at {theirs.at}"
     if point.violation == theirs.violation == 0.0:
-        return [
-            f"{we} at {point.at} keeps every limit, as {they} at {theirs.at} does, and {costs}."
-        ]
+        return [f"{we} at {point.at} keeps every limit, as {them} does, and {costs}."]
     broken = f"{point.violation:.3g} against {theirs.violation:.3g} a round"
-    return [
-        f"{we} at {point.at} breaks limits about as much as {they} at {theirs.at} ({broken}), and "
-        f"{costs}."
-    ]
+    return [f"{we} at {point.at} breaks limits about as much as {them} ({broken}), and {costs}."]
 
 
 def choice_sentences(points: Sequence[Point]) -> list[str]:
@@ -180,43 +161,39 @@ def choice_sentences(points: Sequence[Point]) -> list[str]:
     nearest in violation. Nothing where no point is the default.
     """
     usual = next((point for point in points if point.default and point.loss is not None), None)
-    if usual is None or usual.loss is None:
+    if usual is None:
         return []
-    others = [(p, p.loss) for p in points if p.loss is not None and p.value != usual.value]
-    better = [
-        (p, loss)
-        for p, loss in others
-        if loss <= usual.loss - _STAYS * abs(usual.loss)
-        and p.violation <= (1.0 - _STAYS) * usual.violation < usual.violation
-    ]
-    if better:
-        p, loss = min(better, key=lambda each: each[1])
-        return [
-            f"Take {p.at}: it costs {_compared(usual.loss, loss)} than the default, {usual.at}, "
-            f"and breaks limits {_compared(usual.violation, p.violation)}."
-        ]
-    breaks = f"breaks limits by {usual.violation:.3g}" if usual.violation else "keeps every limit"
-    found = [f"Begin with the default, {usual.at}: it costs {usual.loss:.4g} a round and {breaks}."]
-    less = [each for each in others if each[0].violation < (1.0 - _STAYS) * usual.violation]
-    more = [
-        each
-        for each in others
-        if each[0].violation > (1.0 + _STAYS) * usual.violation
-        and each[1] < usual.loss - _STAYS * abs(usual.loss)
-    ]
+    cost, broken = usual.loss or 0.0, usual.violation
+    others = [p for p in points if p.loss is not None and p.value != usual.value]
+    cheaper = [p for p in others if _loss(p) <= cost - _STAYS * abs(cost)]
+    less = [p for p in others if p.violation < (1.0 - _STAYS) * broken]
+    more = [p for p in cheaper if p.violation > (1.0 + _STAYS) * broken and _loss(p) < cost]
+
+    def words(p: Point) -> tuple[str, str]:
+        return (
+            f"costs {_compared(cost, _loss(p))}",
+            f"breaks limits {_compared(broken, p.violation)}",
+        )
+
+    if better := [p for p in cheaper if p in less]:
+        p = min(better, key=_loss)
+        costs, breaks = words(p)
+        return [f"Take {p.at}: it {costs} than the default, {usual.at}, and {breaks}."]
+    says = f"breaks limits by {broken:.3g}" if broken else "keeps every limit"
+    found = [f"Begin with the default, {usual.at}: it costs {cost:.4g} a round and {says}."]
     if less:
-        p, loss = max(less, key=lambda each: (each[0].violation, -each[1]))
-        found.append(
-            f"Where that breaks too much, {p.at} breaks limits "
-            f"{_compared(usual.violation, p.violation)} and costs {_compared(usual.loss, loss)}."
-        )
+        p = max(less, key=lambda p: (p.violation, -_loss(p)))
+        costs, breaks = words(p)
+        found.append(f"Where that breaks too much, {p.at} {breaks} and {costs}.")
     if more:
-        p, loss = min(more, key=lambda each: (each[0].violation, each[1]))
-        found.append(
-            f"Where it costs too much, {p.at} costs {_compared(usual.loss, loss)} and breaks "
-            f"limits {_compared(usual.violation, p.violation)}."
-        )
+        p = min(more, key=lambda p: (p.violation, _loss(p)))
+        costs, breaks = words(p)
+        found.append(f"Where it costs too much, {p.at} {costs} and {breaks}.")
     return found
+
+
+def _loss(point: Point) -> float:
+    return point.loss or 0.0
 
 
 def _compared(before: float, after: float) -> str:

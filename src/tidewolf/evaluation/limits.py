@@ -38,32 +38,22 @@ class RunLimits(tuple[LimitBound, ...]):
     @property
     def broken(self) -> tuple[LimitBound, ...]:
         """Those that were broken, the most broken first."""
-        return tuple(
-            sorted((one for one in self if one.violation > 0.0), key=lambda o: -o.violation)
-        )
-
-    def rows(self, most: int | None = None) -> list[tuple[str, str, str]]:
-        """Name, violation and bound of those that were broken most."""
-        return [
-            (name, short_number(violation), "unknown" if bound is None else short_number(bound))
-            for name, violation, bound in self.broken[:most]
-        ]
+        found = [one for one in self if one.violation > 0.0]
+        return tuple(sorted(found, key=lambda one: -one.violation))
 
     def lines(self, most: int | None = None) -> list[str]:
-        """A line for each of those that were broken most; none where the learner does not tell
-        limits apart.
+        """A line for each of those that were broken most; none if the learner does not tell limits
+        apart.
         """
         if not self:
             return []
-        left = len(self.broken) - len(self.broken[:most])
-        return [
-            f"{len(self.broken)} of {len(self)} limits were broken"
-            + (", those most:" if left else ":" if self.broken else ""),
-            *(
-                f"  {name}: {violation}, at most {bound}"
-                for name, violation, bound in self.rows(most)
-            ),
-        ]
+        shown = self.broken[:most]
+        colon = ", those most:" if len(shown) < len(self.broken) else ":" if shown else ""
+        lines = [f"{len(self.broken)} of {len(self)} limits were broken{colon}"]
+        for name, violation, bound in shown:
+            allowed = "unknown" if bound is None else short_number(bound)
+            lines.append(f"  {name}: {short_number(violation)}, at most {allowed}")
+        return lines
 
     def plain(self) -> list[dict[str, Any]]:
         """As files have them."""
@@ -109,12 +99,8 @@ class Breaches:
 
     def of(self, limit: int) -> Breach:
         """Those of one limit."""
-        where = (self.worst_round, self.first, self.last)
-        return Breach(
-            int(self.rounds[limit]),
-            float(self.worst[limit]),
-            *(int(rounds[limit]) for rounds in where),
-        )
+        rounds, *where = self.when[:, limit].tolist()
+        return Breach(rounds, float(self.worst[limit]), *where)
 
     def parts(self) -> tuple[Any, ...]:
         """Everything as arrays and numbers, for a file."""

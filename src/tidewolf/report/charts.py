@@ -285,8 +285,9 @@ def frontiers(runs: Sequence[Run]) -> list[Curve]:
     swept: dict[tuple[type, int], dict[float, tuple[float, float]]] = {}
     for run, style in zip(runs, run_styles(runs), strict=True):
         caution, regret = run.learner.fields().get("caution"), run.regret
-        numeric = isinstance(caution, int | float)
-        if numeric and regret is not None and np.isfinite(regret[1]) and run.rounds:
+        if not isinstance(caution, int | float) or not run.rounds:
+            continue
+        if regret is not None and np.isfinite(regret[1]):
             means = float(run.violations.mean()), regret[1] / run.rounds
             swept.setdefault((type(run.learner), style.hue), {})[float(caution)] = means
     curves = []

@@ -126,22 +126,14 @@ def _covered(boxes: Floats, dots: Floats, own: int, radius: float) -> Floats:
 
 
 def _outside(boxes: Floats, room: Box) -> Floats:
-    out = (
-        (boxes[:, 0] < room.left)
-        | (boxes[:, 1] < room.top)
-        | (boxes[:, 2] > room.right)
-        | (boxes[:, 3] > room.bottom)
-    )
-    return out.astype(np.float64)
+    out = (boxes[:, :2] < room[:2]).any(axis=1) | (boxes[:, 2:] > room[2:]).any(axis=1)
+    found: Floats = np.asarray(out, dtype=np.float64)
+    return found
 
 
 def _overlapping(boxes: Floats, taken: Floats) -> Floats:
     """How many of the boxes taken each box overlaps."""
-    apart = (
-        (boxes[:, None, 2] + 2.0 <= taken[None, :, 0])
-        | (taken[None, :, 2] + 2.0 <= boxes[:, None, 0])
-        | (boxes[:, None, 3] <= taken[None, :, 1])
-        | (taken[None, :, 3] <= boxes[:, None, 1])
-    )
-    found: Floats = (~apart).sum(axis=1).astype(np.float64)
+    gap = np.array([2.0, 0.0])
+    apart = (boxes[:, None, 2:] + gap <= taken[:, :2]) | (taken[:, 2:] + gap <= boxes[:, None, :2])
+    found: Floats = (~apart.any(axis=2)).sum(axis=1).astype(np.float64)
     return found
