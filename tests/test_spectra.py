@@ -1,5 +1,5 @@
-"""Spectraplex, Fantope and nuclear ball: answers and errors against dense solvers, directions of
-every kind, geometry, projections.
+"""Sets of matrices: structured vertices against dense ones, answers and errors against dense
+solvers, directions of every kind, geometry, projections.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy import sparse
 from refused import refused
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
-from tidewolf.core.vertices import Outer
+from tidewolf.core.vertices import LowRank, Outer
 from tidewolf.hindsight.task import with_exact_oracle
 from tidewolf.kernels import lanczos
 from tidewolf.projection import ActiveSet
@@ -42,9 +42,16 @@ sizes = st.integers(1, 9)
 MODES = {"dense": {}, "likely": {"dense": 0}, "certified": {"dense": 0, "certified": True}}
 each_mode = pytest.mark.parametrize("mode", MODES)
 EXAMPLES = [K for kind in (Spectraplex, Fantope, NuclearBall) for K in kind.examples()]
+ON_TORCH = [*EXAMPLES, *BoundedPSD.examples()]
 
 
-# --- outer products -------------------------------------------------------------------------------
+# --- vertices -------------------------------------------------------------------------------------
+
+
+def low_rank(rng: np.random.Generator, m: int, n: int, dtype=np.float64) -> LowRank:
+    """Rank 0 to 3, half of them with a ridge."""
+    rows = rng.standard_normal((int(rng.integers(0, 4)), n)).astype(dtype)
+    return LowRank(rows, float(rng.random()) if rng.random() < 0.5 else 0.0)
 
 
 def outer(rng: np.random.Generator, m: int, n: int, dtype=np.float64) -> Outer:
@@ -55,13 +62,24 @@ def outer(rng: np.random.Generator, m: int, n: int, dtype=np.float64) -> Outer:
     )
 
 
-def naive(vertex: Outer) -> np.ndarray:
-    return sum(
-        (np.outer(l, r).astype(np.float64) for l, r in zip(vertex.left, vertex.right, strict=True)),
-        np.zeros(vertex.shape),
-    )
+def naive(vertex: LowRank | Outer) -> np.ndarray:
+    if isinstance(vertex, LowRank):
+        rows = np.asarray(vertex.rows, dtype=np.float64)
+        return vertex.ridge * np.eye(vertex.n) + rows.T @ rows
+    return np.asarray(vertex.left, dtype=np.float64).T @ np.asarray(vertex.right, dtype=np.float64)
 
 
+def strictly(vertex: LowRank | Outer) -> LowRank | Outer:
+    """The same vertex in array-api-strict."""
+    if isinstance(vertex, LowRank):
+        return LowRank(strict.asarray(vertex.rows.copy()), vertex.ridge)
+    return Outer(strict.asarray(vertex.left.copy()), strict.asarray(vertex.right.copy()))
+
+
+each_vertex = pytest.mark.parametrize("make", [low_rank, outer])
+
+
+@each_vertex
 @given(
     seed=seeds,
     m=sizes,
@@ -70,13 +88,15 @@ def naive(vertex: Outer) -> np.ndarray:
     dtype=st.sampled_from([np.float64, np.float32]),
     order=st.sampled_from("CF"),
 )
-def test_an_outer_vertex_is_its_dense_point(seed, m, n, step, dtype, order):
+@settings(max_examples=60)
+def test_a_vertex_is_its_dense_point(make, seed, m, n, step, dtype, order):
     rng = np.random.default_rng(seed)
-    vertex, room = outer(rng, m, n, dtype), 1e-11 if dtype == np.float64 else 1e-3
-    point, (G, x) = (
-        naive(vertex),
-        (np.asarray(rng.standard_normal((m, n)), dtype=dtype, order=order) for _ in range(2)),
-    )
+    vertex, room = make(rng, m, n, dtype), 1e-11 if dtype == np.float64 else 1e-3
+    point = naive(vertex)
+    G, x = (rng.standard_normal(point.shape) for _ in range(2))
+    if make is low_rank:
+        x = x + x.T
+    G, x = (np.asarray(each, dtype=dtype, order=order) for each in (G, x))
     before = x.copy()
     np.testing.assert_allclose(vertex.dense(x), point, atol=room)
     assert not vertex.dense(x).flags.writeable
@@ -88,42 +108,44 @@ def test_an_outer_vertex_is_its_dense_point(seed, m, n, step, dtype, order):
     blended = vertex.blend(x, step)
     assert blended.dtype == dtype
     np.testing.assert_allclose(blended, (1 - step) * x + step * point, atol=room)
+    if make is low_rank:
+        np.testing.assert_array_equal(blended, blended.T)
     np.testing.assert_array_equal(x, before)
 
 
+@each_vertex
 @given(
     seed=seeds, m=sizes, n=sizes, count=st.integers(1, 20), library=st.sampled_from([np, strict])
 )
 @settings(max_examples=60)
-def test_a_table_of_outer_vertices_agrees_with_dense_arithmetic(seed, m, n, count, library):
+def test_a_table_of_vertices_agrees_with_dense_arithmetic(make, seed, m, n, count, library):
     rng = np.random.default_rng(seed)
-    vertices = [outer(rng, m, n) for _ in range(count)]
-    points = np.stack([naive(vertex) for vertex in vertices]).reshape(count, -1)
+    vertices = [make(rng, m, n) for _ in range(count)]
+    shape = naive(vertices[0]).shape
+    points = np.stack([naive(vertex).reshape(-1) for vertex in vertices])
     if library is strict:
-        vertices = [
-            Outer(strict.asarray(vertex.left.copy()), strict.asarray(vertex.right.copy()))
-            for vertex in vertices
-        ]
+        vertices = [strictly(vertex) for vertex in vertices]
     table = vertices[0].table()
     for row, vertex in enumerate(vertices):
         table = table.append(vertex, row)
-    first, G = int(rng.integers(1, count + 1)), rng.standard_normal((m, n))
+    first, G = int(rng.integers(1, count + 1)), rng.standard_normal(shape)
     weights, reference = rng.standard_normal(first), library.asarray(G)
-    np.testing.assert_allclose(
-        table.inner(reference, first), points[:first] @ G.reshape(-1), atol=1e-10
-    )
-    np.testing.assert_allclose(
-        np.asarray(table.combine(weights, reference)).reshape(-1),
-        weights @ points[:first],
-        atol=1e-10,
-    )
+    some = points[:first]
+    np.testing.assert_allclose(table.inner(reference, first), some @ G.reshape(-1), atol=1e-10)
+    combined = np.asarray(table.combine(weights, reference)).reshape(-1)
+    np.testing.assert_allclose(combined, weights @ some, atol=1e-10)
+    if make is low_rank:
+        positive = np.asarray(table.combine(np.abs(weights), reference))
+        np.testing.assert_array_equal(positive, positive.T)
     np.testing.assert_allclose(table.gram[:count, :count], points @ points.T, atol=1e-9)
-    chosen = points[:first][::-1]
     np.testing.assert_allclose(
         lengths(table.only(np.arange(first)[::-1]).gram[:first, :first]),
-        lengths(chosen @ chosen.T),
+        lengths(some[::-1] @ some[::-1].T),
         atol=1e-9,
     )
+    fork = table.append(vertices[0], first) if first < count else table
+    np.testing.assert_allclose(table.inner(reference, count), points @ G.reshape(-1), atol=1e-10)
+    assert len(fork) == (first + 1 if first < count else count)
     assert all(table.find(vertex, count) is not None for vertex in vertices)
 
 
@@ -155,6 +177,7 @@ def direction(kind: str, rng: np.random.Generator, m: int, n: int) -> np.ndarray
     kinds = {
         "random": G,
         "rank one": F,
+        "definite": G @ G.T if m == n else G,
         "identity": I,
         "minus identity": -I,
         "zero": 0 * I,
@@ -164,18 +187,10 @@ def direction(kind: str, rng: np.random.Generator, m: int, n: int) -> np.ndarray
     return {**kinds, "huge": 1e150 * G, "tiny": 1e-150 * G, "tied": np.sign(G)}[kind]
 
 
-KINDS = [
-    "random",
-    "rank one",
-    "identity",
-    "minus identity",
-    "zero",
-    "skew",
-    "clustered",
-    "huge",
-    "tiny",
-    "tied",
-]
+KINDS = (
+    *("random", "rank one", "definite", "identity", "minus identity", "zero", "skew"),
+    *("clustered", "huge", "tiny", "tied"),
+)
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -200,25 +215,7 @@ def judged(K, D, best, size, mode):
 
 
 @pytest.mark.soak_examples(10)
-@each_kind
-@each_mode
-@given(
-    seed=seeds, n=st.sampled_from([1, 2, 3, 8, 40]), tolerance=st.sampled_from([1e-1, 1e-3, 1e-6])
-)
-@settings(max_examples=4)
-def test_the_spectraplex_answers_like_a_dense_eigensolver(kind, mode, seed, n, tolerance):
-    D = direction(kind, np.random.default_rng(seed), n, n)
-    values = np.linalg.eigvalsh((D + D.T) / 2)
-    judged(
-        Spectraplex(n, 2.0, tolerance=tolerance, **MODES[mode]),
-        D,
-        2.0 * float(values[0]),
-        2.0 * float(np.abs(values).max()),
-        mode,
-    )
-
-
-@pytest.mark.soak_examples(10)
+@pytest.mark.parametrize("make", [BoundedPSD, Spectraplex, Fantope])
 @each_kind
 @each_mode
 @given(
@@ -228,17 +225,17 @@ def test_the_spectraplex_answers_like_a_dense_eigensolver(kind, mode, seed, n, t
     tolerance=st.sampled_from([1e-1, 1e-3, 1e-6]),
 )
 @settings(max_examples=4)
-def test_the_fantope_answers_like_a_dense_eigensolver(kind, mode, seed, n, k, tolerance):
-    k = min(k, n)
+def test_symmetric_sets_answer_like_a_dense_eigensolver(kind, mode, make, seed, n, k, tolerance):
     D = direction(kind, np.random.default_rng(seed), n, n)
     values = np.linalg.eigvalsh((D + D.T) / 2)
-    judged(
-        Fantope(n, k, tolerance=tolerance, **MODES[mode]),
-        D,
-        float(values[:k].sum()),
-        k * float(np.abs(values).max()),
-        mode,
-    )
+    k = min(k, n)
+    second, best = {
+        BoundedPSD: (2.0, 2.0 * min(0.0, float(values[0]))),
+        Spectraplex: (2.0, 2.0 * float(values[0])),
+        Fantope: (k, float(values[:k].sum())),
+    }[make]
+    K = make(n, second, tolerance=tolerance, **MODES[mode])
+    judged(K, D, best, second * float(np.abs(values).max()), mode)
 
 
 @pytest.mark.soak_examples(10)
@@ -321,6 +318,7 @@ def hiding(n: int) -> np.ndarray:
 def test_a_warm_start_that_knows_nothing_of_the_best_is_overcome(certified):
     D, wrong = hiding(20), np.eye(20)[3:6]
     for K, warm, best in (
+        (BoundedPSD(20, dense=0, certified=certified), wrong[0], -1.0),
         (Spectraplex(20, dense=0, certified=certified), wrong[0], -1.0),
         (Fantope(20, 3, dense=0, certified=certified), wrong, -2.9),
         (NuclearBall((20, 20), dense=0, certified=certified), wrong[0], -1.0),
@@ -617,6 +615,10 @@ def test_a_fantope_of_rank_one_is_a_spectraplex(seed, n, tau):
 
 
 def test_excess_says_what_is_violated():
+    assert BoundedPSD(2).infeasibility(np.diag([0.5, -0.25])) == 0.25
+    assert BoundedPSD(2).infeasibility(np.diag([1.0, 0.5])) == 0.5
+    assert BoundedPSD(2).infeasibility(np.array([[0.5, 0.1], [0.0, 0.5]])) == pytest.approx(0.1)
+    assert BoundedPSD(2).infeasibility(np.zeros((2, 2))) == 0.0
     assert Spectraplex(2).infeasibility(np.diag([1.25, -0.25])) == 0.25
     assert Spectraplex(2).infeasibility(np.diag([0.5, 0.25])) == 0.25
     assert Spectraplex(2).infeasibility(np.array([[0.5, 0.1], [0.0, 0.5]])) == pytest.approx(0.1)
@@ -633,6 +635,7 @@ def test_projections_move_eigenvalues_or_singular_values_only(seed, m, n, far):
     y, k = far * rng.standard_normal((n, n)), int(rng.integers(1, n + 1))
     values, vectors = np.linalg.eigh((y + y.T) / 2)
     for K, spectrum in (
+        (BoundedPSD(n, 1.5), Simplex(n, 1.5, at_most=True)),
         (Spectraplex(n, 1.5), Simplex(n, 1.5)),
         (Fantope(n, k), CappedSimplex(n, 1.0, k)),
     ):
@@ -654,6 +657,10 @@ def test_projections_move_eigenvalues_or_singular_values_only(seed, m, n, far):
 @pytest.mark.parametrize(
     ("make", "setting"),
     [
+        (lambda: BoundedPSD(0), "n"),
+        (lambda: BoundedPSD(2, 0.0), "tau"),
+        (lambda: BoundedPSD(2, failure=1.5), "failure"),
+        (lambda: BoundedPSD(2, tolerance=0.0), "tolerance"),
         (lambda: Spectraplex(0), "n"),
         (lambda: Spectraplex(2, -1.0), "tau"),
         (lambda: Spectraplex(2, failure=2.0), "failure"),
@@ -683,7 +690,7 @@ def soon_on_torch(K) -> bool:
     """
     if not K.dense:
         return not K.certified and not isinstance(K, Spectraplex)
-    return K in [max((L for L in EXAMPLES if type(L) is type(K) and L.dense), key=volume)]
+    return K in [max((L for L in ON_TORCH if type(L) is type(K) and L.dense), key=volume)]
 
 
 def volume(K) -> int:
@@ -695,11 +702,12 @@ def volume(K) -> int:
     [
         pytest.param(
             K,
-            ("float32", "float64")[i % 2],
-            id=f"{K!r}-{i}",
-            marks=() if soon_on_torch(K) else pytest.mark.soak,
+            dtype,
+            id=f"{K!r}-{dtype}",
+            marks=() if soon_on_torch(K) and (i + j) % 2 == 0 else pytest.mark.soak,
         )
-        for i, K in enumerate(EXAMPLES)
+        for i, K in enumerate(ON_TORCH)
+        for j, dtype in enumerate(["float32", "float64"])
     ],
 )
 def test_the_laws_hold_on_torch(K, dtype):
@@ -712,7 +720,7 @@ def test_the_laws_hold_on_torch(K, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
     "K",
-    [K for K in [*EXAMPLES, *BoundedPSD.examples()] if K.certified],
+    [K for K in ON_TORCH if K.certified],
     ids=lambda K: type(K).__name__,
 )
 def test_certified_answers_on_torch_are_as_good_as_they_say(K, dtype):
@@ -735,8 +743,12 @@ def test_certified_answers_on_torch_are_as_good_as_they_say(K, dtype):
 
 @pytest.mark.parametrize(
     "K",
-    [Spectraplex(3, dense=0), Fantope(3, 2, dense=0), NuclearBall((2, 3), dense=0)],
-    ids=lambda K: type(K).__name__,
+    [
+        BoundedPSD(3, 2.0),
+        *(BoundedPSD(3, 2.0, dense=0), Spectraplex(3, dense=0)),
+        *(Fantope(3, 2, dense=0), NuclearBall((2, 3), dense=0)),
+    ],
+    ids=repr,
 )
 def test_they_can_be_moved_and_shrunk(K):
     check_set(Shrunk(K, 0.5))
@@ -748,6 +760,7 @@ def test_they_can_be_moved_and_shrunk(K):
 def test_an_active_set_reaches_the_projection(seed, m, n, dense):
     rng = np.random.default_rng(seed)
     for K in (
+        BoundedPSD(n, dense=dense, tolerance=1e-4),
         NuclearBall((m, n), dense=dense, tolerance=1e-4),
         Fantope(n, min(m, n), dense=dense, tolerance=1e-4),
         Spectraplex(n, dense=dense),
