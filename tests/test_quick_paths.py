@@ -16,7 +16,7 @@ from tidewolf.core.feedback import FirstOrder, FullInformation
 from tidewolf.core.values import _defaults, _given_settings, _labels, identity, same
 from tidewolf.functions import Capacity, Linear, Unlimited
 from tidewolf.functions.negative import _limits, negative_capacities
-from tidewolf.session import _content
+from tidewolf.observation import content, point, require_functions
 from tidewolf.storage.feedback import decode, decode_checked, encode, stored
 from tidewolf.storage.played import How, encode_played
 from tidewolf.storage.records import Row, digest
@@ -118,8 +118,8 @@ def test_what_counts_of_a_value_is_said_in_order(kind):
 def test_a_content_is_the_identity_of_what_was_given(given_arrays, turned):
     C, c = (x[::-1] if turned else x for x in given_arrays)
     seen = FullInformation(Linear._unchecked(C=C), Capacity._unchecked(c=c))
-    assert _content(seen, None) == identity(("FullInformation", tuple(seen), None))
-    assert _content(seen, c) == identity(("FullInformation", tuple(seen), c))
+    assert content(seen, None) == identity(("FullInformation", tuple(seen), None))
+    assert content(seen, c) == identity(("FullInformation", tuple(seen), c))
 
 
 @given(st.integers(1, 2**40), st.integers(0, 3), st.binary(), st.none() | st.binary())
@@ -156,7 +156,7 @@ def test_a_point_is_looked_at_as_every_other(x):
     session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3)))
     K = session.learner.hard_set
     due = answer(lambda: like(as_point(x, K.shape, "costs"), K.center))
-    assert answer(lambda: session._point(x, "costs")) == due
+    assert answer(lambda: point(session.learner, x, "costs")) == due
 
 
 @pytest.mark.parametrize("rounds", [1, 2])
@@ -167,14 +167,16 @@ def test_functions_are_looked_at_as_every_stream(rounds, sides, limits):
     seen = FullInformation(Linear(np.ones((rounds, sides))), Unlimited(3, limits))
 
     def found():
-        session._require_functions(seen)
+        require_functions(session.learner, session.state, seen, set())
         return np.ones(1)
 
     def due():
         stream = Stream(*seen)
         assert stream.shape == (3,)
         if rounds != 1:
-            session._require_functions(seen)  # the sentence is its own
+            require_functions(
+                session.learner, session.state, seen, set()
+            )  # the sentence is its own
         return np.ones(1)
 
     assert answer(found) == answer(due)

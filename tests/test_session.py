@@ -396,257 +396,156 @@ def test_a_session_goes_on_from_its_learners_states_only(wrong):
 ONE, LIMIT = Linear.one(COSTS[0]), Capacity.one(LIMITS[0])
 NAN = [0.0, np.nan, 0.0, 0.0, 0.0]
 GOOD = FirstOrder(np.ones(5), 1.0, np.arange(5.0), 2.0, 4.0, 1)
-NEEDS = (
-    r"; LyapunovDescent needs FirstOrder feedback, or loss= and constraint=, or loss_gradient= and "
-    r"constraint_value=, "
-    r"with constraint_gradient= where that value is positive\."
-)
+NEEDS = "; LyapunovDescent needs FirstOrder"
 GRADIENTS = {
     "loss_gradient": np.ones(5),
     "constraint_value": 0.5,
     "constraint_gradient": np.ones(5),
 }
 REFUSED = {
-    "nothing": ((), {}, InvalidInput, "observe was given nothing" + NEEDS),
+    "nothing": ((), {}, InvalidInput, "nothing" + NEEDS),
     "capacities": (
         (),
         {"capacities": np.ones(5)},
         InvalidInput,
-        "observe was given capacities" + NEEDS,
+        "capacities" + NEEDS,
     ),
     "costs, loss": (
         (),
         {"costs": COSTS[0], "loss": ONE},
         InvalidInput,
-        "observe was given costs and loss" + NEEDS,
+        "costs and loss" + NEEDS,
     ),
     "costs of another shape": (
         (),
         {"costs": np.ones(4), "capacities": np.ones(5)},
         WrongShape,
-        r"costs has shape \(4,\); the set's points have shape \(5,\)\.",
+        r"costs .*\(4,\)",
     ),
     "a NaN in capacities": (
         (),
         {"costs": COSTS[0], "capacities": [np.nan, 1.0, 1.0, 1.0, 1.0]},
         NotFinite,
-        r"capacities holds nan at 0; every entry must be finite\.",
+        "capacities",
     ),
-    "text as costs": ((), {"costs": "dear"}, WrongType, "costs must be an array of real numbers"),
-    "constraint": ((), {"constraint": LIMIT}, InvalidInput, "observe was given constraint" + NEEDS),
+    "text as costs": ((), {"costs": "dear"}, WrongType, "costs"),
+    "constraint": ((), {"constraint": LIMIT}, InvalidInput, "constraint" + NEEDS),
     "loss, gradient": (
         (),
         {"loss": ONE, "loss_gradient": COSTS[0]},
         InvalidInput,
-        "observe was given loss and loss_gradient" + NEEDS,
+        "loss and loss_gradient" + NEEDS,
     ),
     "loss, value": (
         (),
         {"loss": ONE, "constraint_value": 0.1},
         InvalidInput,
-        "observe was given loss and constraint_value" + NEEDS,
+        "loss and constraint_value" + NEEDS,
     ),
     "gradient": (
         (),
         {"loss_gradient": COSTS[0]},
         InvalidInput,
-        "observe was given loss_gradient" + NEEDS,
+        "loss_gradient" + NEEDS,
     ),
     "values, gradient": (
         (),
         {**GRADIENTS, "loss_value": 1.0},
         InvalidInput,
-        "observe was given loss_gradient and constraint_value and constraint_gradient and "
-        "loss_value" + NEEDS,
+        "loss_gradient and constraint_value and constraint_gradient and loss_value" + NEEDS,
     ),
     "feedback, loss": (
         (GOOD,),
         {"loss": ONE},
         InvalidInput,
-        "observe was given a FirstOrder and loss" + NEEDS,
+        "a FirstOrder and loss" + NEEDS,
     ),
-    "array": ((COSTS[0],), {}, InvalidInput, "observe was given a ndarray" + NEEDS),
-    "stream": ((STREAM,), {}, InvalidInput, "observe was given a Stream" + NEEDS),
+    "array": ((COSTS[0],), {}, InvalidInput, "a ndarray" + NEEDS),
+    "stream": ((STREAM,), {}, InvalidInput, "a Stream" + NEEDS),
     "bandit values": (
         (),
         {"loss_value": 1.0, "constraint_value": 0.1},
         NotSupported,
-        "Bandit feedback was given" + NEEDS,
+        "Bandit feedback .*" + NEEDS,
     ),
     "bandit": (
         (Bandit(np.ones(1), np.ones(1)),),
         {},
         NotSupported,
-        "Bandit feedback was given" + NEEDS,
+        "Bandit feedback .*" + NEEDS,
     ),
-    "array as loss": (
-        (),
-        {"loss": COSTS[0], "constraint": LIMIT},
-        WrongType,
-        r"The loss is a function such as functions\.Linear\.one\(costs\), not a ndarray\.",
-    ),
-    "number as constraint": (
-        (),
-        {"loss": ONE, "constraint": 0.5},
-        WrongType,
-        r"The constraint is a function such as .*, not a float\.",
-    ),
-    "text in feedback": (
-        (FullInformation(ONE, "up"),),
-        {},
-        WrongType,
-        r"The constraint is a function such as .*, not a str\.",
-    ),
+    "array as loss": ((), {"loss": COSTS[0], "constraint": LIMIT}, WrongType, "loss"),
+    "number as constraint": ((), {"loss": ONE, "constraint": 0.5}, WrongType, "constraint"),
+    "text in feedback": ((FullInformation(ONE, "up"),), {}, WrongType, "constraint"),
     "unequal rounds": (
         (),
         {"loss": STREAM.losses[:2], "constraint": LIMIT},
         WrongShape,
-        r"one loss and one constraint a round; 2 losses and 1 constraints were given\.",
+        "2 losses",
     ),
     "unequal shapes": (
         (),
         {"loss": ONE, "constraint": Capacity.one(np.ones(3))},
         WrongShape,
-        r"The losses take points of shape \(5,\) and the constraints points of shape \(3,\)\.",
+        r"\(3,\)",
     ),
     "other shape": (
         (),
         {"loss": Linear.one(np.ones(3)), "constraint": Capacity.one(np.ones(3))},
         WrongShape,
-        (
-            r"The functions take points of shape \(3,\); the learner's set has points of shape "
-            r"\(5,\)\."
-        ),
+        r"\(3,\)",
     ),
     "no rounds": (
         (),
         {"loss": STREAM.losses[:0], "constraint": STREAM.constraints[:0]},
         InvalidInput,
-        r"Functions of 0 rounds were given where 1 (is|to \d are) due\.",
+        "rounds",
     ),
     "many rounds": (
         (),
         {"loss": STREAM.losses[:4], "constraint": STREAM.constraints[:4]},
         InvalidInput,
-        r"Functions of 4 rounds were given where 1 (is|to \d are) due\.",
+        "4",
     ),
-    "breach alone": (
+    "violation alone": (
         (),
         {"loss_gradient": COSTS[0], "constraint_value": 0.5},
         InvalidInput,
-        (
-            r"constraint_value is 0\.5, a breach: give constraint_gradient, that of the "
-            r"constraint, too\."
-        ),
+        "constraint_gradient",
     ),
-    "nan value": (
-        (),
-        {**GRADIENTS, "constraint_value": np.nan},
-        NotFinite,
-        r"constraint_value must be finite, not nan\.",
-    ),
-    "infinite value": (
-        (),
-        {**GRADIENTS, "constraint_value": -np.inf},
-        NotFinite,
-        r"constraint_value must be finite, not -inf\.",
-    ),
-    "text value": (
-        (),
-        {**GRADIENTS, "constraint_value": "much"},
-        WrongType,
-        r"constraint_value must be a number, not 'much'\.",
-    ),
-    "nan": (
-        (),
-        {**GRADIENTS, "loss_gradient": NAN},
-        NotFinite,
-        r"loss_gradient holds nan at 1; every entry must be finite\.",
-    ),
-    "nan of g": (
-        (),
-        {**GRADIENTS, "constraint_gradient": NAN},
-        NotFinite,
-        r"constraint_gradient holds nan at 1; every entry must be",
-    ),
+    **{
+        f"{name} = {value!r}": ((), {**GRADIENTS, name: value}, error, name)
+        for name, value, error in (
+            ("constraint_value", np.nan, NotFinite),
+            ("constraint_value", -np.inf, NotFinite),
+            ("constraint_value", "much", WrongType),
+            ("loss_gradient", NAN, NotFinite),
+            ("constraint_gradient", NAN, NotFinite),
+            ("loss_gradient", np.ones(4), WrongShape),
+            ("constraint_gradient", 1.0, WrongShape),
+            ("loss_gradient", ["a"] * 5, WrongType),
+            ("loss_gradient", [[1.0], 2.0], WrongType),
+        )
+    },
     "unused nan": (
         (),
         {**GRADIENTS, "constraint_value": -1.0, "constraint_gradient": NAN},
         NotFinite,
-        r"constraint_gradient holds nan",
+        "constraint_gradient",
     ),
-    "gradient's shape": (
-        (),
-        {**GRADIENTS, "loss_gradient": np.ones(4)},
-        WrongShape,
-        r"loss_gradient has shape \(4,\); the set's points have shape \(5,\)\.",
-    ),
-    "a number": (
-        (),
-        {**GRADIENTS, "constraint_gradient": 1.0},
-        WrongShape,
-        r"constraint_gradient has shape \(\); the set's points",
-    ),
-    "text": (
-        (),
-        {**GRADIENTS, "loss_gradient": ["a"] * 5},
-        WrongType,
-        r"loss_gradient must be an array of real numbers, not of dtype",
-    ),
-    "ragged": (
-        (),
-        {**GRADIENTS, "loss_gradient": [[1.0], 2.0]},
-        WrongType,
-        r"loss_gradient must be an array of numbers; the rows",
-    ),
-    "feedback's nan": (
-        (GOOD._replace(loss_gradient=NAN),),
-        {},
-        NotFinite,
-        r"The loss gradient holds nan at 1; every entry must be",
-    ),
-    "feedback's shape": (
-        (GOOD._replace(constraint_gradient=[1.0]),),
-        {},
-        WrongShape,
-        r"The constraint gradient has shape \(1,\); the set",
-    ),
-    "feedback's violation": (
-        (GOOD._replace(violation=-1.0),),
-        {},
-        InvalidInput,
-        r"The violation must be at least 0, not -1\.",
-    ),
-    "violation nan": (
-        (GOOD._replace(violation=np.nan),),
-        {},
-        NotFinite,
-        r"The violation must be finite, not nan\.",
-    ),
-    "violation text": (
-        (GOOD._replace(violation="a"),),
-        {},
-        WrongType,
-        r"The violation must be a number, not 'a'\.",
-    ),
-    "feedback's rounds": (
-        (GOOD._replace(rounds=4),),
-        {},
-        InvalidInput,
-        r"Feedback on 4 rounds was given where 1 (is|to \d are) due\.",
-    ),
-    "rounds text": (
-        (GOOD._replace(rounds="a"),),
-        {},
-        WrongType,
-        r"The number of rounds must be a number, not 'a'\.",
-    ),
-    "no round": (
-        (GOOD._replace(rounds=0),),
-        {},
-        InvalidInput,
-        r"The number of rounds must be at least 1, not 0\.",
-    ),
+    **{
+        f"feedback's {name} = {value!r}": ((GOOD._replace(**{name: value}),), {}, error, said)
+        for name, value, error, said in (
+            ("loss_gradient", NAN, NotFinite, "loss gradient"),
+            ("constraint_gradient", [1.0], WrongShape, "constraint gradient"),
+            ("violation", -1.0, InvalidInput, "violation"),
+            ("violation", np.nan, NotFinite, "violation"),
+            ("violation", "a", WrongType, "violation"),
+            ("rounds", 4, InvalidInput, "rounds"),
+            ("rounds", "a", WrongType, "rounds"),
+            ("rounds", 0, InvalidInput, "rounds"),
+        )
+    },
 }
 
 
@@ -691,12 +590,8 @@ def test_a_gradient_too_large_to_square_changes_nothing():
 
 def test_a_learner_that_needs_functions_says_so():
     session = tw.Session(Listener(Simplex(5)))
-    sentence = (
-        r"FirstOrder feedback was given; Listener needs FullInformation feedback, or loss= and "
-        r"constraint=\."
-    )
     for how in ({"feedback": GOOD}, GRADIENTS):
-        with pytest.raises(NotSupported, match=sentence):
+        with pytest.raises(NotSupported, match="needs FullInformation"):
             session.observe(**how)
     assert Listener.heard == []
 
@@ -704,11 +599,7 @@ def test_a_learner_that_needs_functions_says_so():
 def test_a_learner_that_needs_values_gets_them_and_says_so(monkeypatch):
     monkeypatch.setattr(Listener, "needs", Bandit)
     session = tw.Session(Listener(Simplex(5)))
-    accepted = (
-        r"FirstOrder feedback was given; Listener needs Bandit feedback, or loss_value= and "
-        r"constraint_value=, or loss= and constraint=\."
-    )
-    with pytest.raises(NotSupported, match=accepted):
+    with pytest.raises(NotSupported, match="needs Bandit"):
         session.observe(GOOD)
     with pytest.raises(NotFinite, match=r"loss_value holds nan at 0"):
         session.observe(loss_value=np.nan, constraint_value=0.0)

@@ -411,19 +411,19 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "a point outside": (
         lambda s: s.observe(played=np.full(5, 0.3), **MEET),
         NotAMember,
-        r"What was played is no member of the set: it exceeds its limits by 0\.\d+",
+        "infeasible by 0",
     ),
     "two rounds": (
         lambda s: s.observe(round=0, loss=TWO),
         InvalidInput,
-        "Feedback on 2 rounds was given: what comes late",
+        "2 rounds",
     ),
     "two rounds of gradients": (
         lambda s: s.observe(FirstOrder(COSTS[0], 0.0, COSTS[0], 1.0, 1.0, 2), round=0),
         InvalidInput,
-        "Feedback on 2 rounds was given: what comes late",
+        "2 rounds",
     ),
-    "nothing": (lambda s: s.observe(round=0), InvalidInput, "observe was given nothing"),
+    "nothing": (lambda s: s.observe(round=0), InvalidInput, "nothing"),
     "a gradient of another shape": (
         lambda s: s.observe(round=0, loss_gradient=[1.0], constraint_value=0.0),
         WrongShape,
@@ -432,7 +432,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "back to what has not come": (
         lambda s: s.rollback(9),
         InvalidInput,
-        "Round 9 cannot be gone back to: round 4 is the coming one",
+        "Round 9",
     ),
     "back before the first": (lambda s: s.rollback(-1), InvalidInput, "must be at least 0"),
 }

@@ -30,52 +30,36 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import copy_context
-from functools import lru_cache
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 
 import numpy as np
 
+from tidewolf import observation
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_items, as_path, as_text, shown
 from tidewolf.core.arrays import (
     SILENCE,
-    as_array,
     as_count,
     as_number,
     as_own,
-    as_point,
-    like,
-    norm,
-    require_finite,
 )
-from tidewolf.core.batch import Batch, Stream, as_constraints
-from tidewolf.core.conforming import allowed_infeasibility
+from tidewolf.core.batch import Batch
 from tidewolf.core.errors import (
     CheckpointError,
     InvalidInput,
-    NotAMember,
     NotSupported,
     OtherContent,
     TidewolfError,
-    WrongShape,
     WrongType,
 )
 from tidewolf.core.feedback import (
     Arrival,
     Bandit,
     Feedback,
-    FirstOrder,
-    FullInformation,
-    bandit,
-    compared,
-    first_order,
-    per_constraint_feedback,
 )
-from tidewolf.core.frames import in_order
 from tidewolf.core.round_info import RoundInfo
-from tidewolf.core.types import Array, Shape
-from tidewolf.core.values import around_arrays, identity, identity_around
+from tidewolf.core.types import Array
 from tidewolf.deadline import Absent, AdviserPool
 from tidewolf.explanation.explain import explained
 from tidewolf.explanation.history import (
@@ -90,10 +74,6 @@ from tidewolf.explanation.history import (
     rebuilt,
 )
 from tidewolf.explanation.record import Explanation
-from tidewolf.functions.capacity import Capacity
-from tidewolf.functions.linear import Linear
-from tidewolf.functions.negative import warn_of_negative_capacities
-from tidewolf.functions.support import FIRST, Member, members_of, require_subgradients
 from tidewolf.memory import EXPIRED, Memory
 from tidewolf.methods.advice.asking import AdviserFailed, asking, in_words, naming_who_fails
 from tidewolf.methods.base import Learner, Progress
@@ -106,10 +86,10 @@ from tidewolf.methods.events import (
     current_round,
     deciding,
     decision,
-    takes_late,
     waiting,
 )
 from tidewolf.methods.late import Overrides, next_round
+from tidewolf.observation import is_vector, revealed
 from tidewolf.shadow import Shadow
 
 if TYPE_CHECKING:
@@ -118,18 +98,6 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=Progress)
 T = TypeVar("T")
 
-_DOUBLE = np.dtype(np.float64)
-_FUNCTIONS = "loss= and constraint="
-_GRADIENTS = (
-    "loss_gradient= and constraint_value=, with constraint_gradient= where that value is positive"
-)
-_VALUES = "loss_value= and constraint_value="
-_TEACHES = {
-    FullInformation: _FUNCTIONS,
-    FirstOrder: f"{_FUNCTIONS}, or {_GRADIENTS}",
-    Bandit: f"{_VALUES}, or {_FUNCTIONS}",
-}
-"""The keywords that make each kind of feedback."""
 MOST_AHEAD = 10_000
 """Rounds that are decided at once, at most."""
 
@@ -298,20 +266,12 @@ class Session(Generic[S]):
         from tidewolf.storage import Journal, backend
 
         session = cls(learner, expire_after=expire_after)
-        session._keep_in(
-            Journal(
-                backend(path, name, read_only=read_only),
-                learner,
-                snapshot_every=snapshot_every,
-                keep_history=keep_history,
-            )
+        home = backend(path, name, read_only=read_only)
+        session._keeper = session._journal = Journal(
+            home, learner, snapshot_every=snapshot_every, keep_history=keep_history
         )
+        session._way_here = session._new_history(OPENED)
         return session
-
-    def _keep_in(self, journal: Journal[S]) -> None:
-        """Go on from what a journal has kept, in it."""
-        self._keeper = self._journal = journal
-        self._way_here = self._new_history(OPENED)
 
     @property
     def learner(self) -> Learner[S]:
@@ -352,11 +312,6 @@ class Session(Generic[S]):
                     lambda: self._commit_next(None, self._until(self._deadline))
                 )
         return self._now
-
-    @property
-    def _looked_at(self) -> S:
-        """The state for who only looks: nobody waits for an adviser that may hang."""
-        return self._state if self._adviser_pool is None else self._now
 
     def _until(self, deadline: float | None) -> float | None:
         return None if deadline is None else monotonic() + deadline
@@ -534,7 +489,7 @@ class Session(Generic[S]):
         with self._turn, SILENCE:
             if number > (upcoming := next_round(self._now)):
                 raise InvalidInput(
-                    f"Round {number} cannot be gone back to: round {upcoming} is the coming one."
+                    f"Round {number} cannot be gone back to: round {upcoming} is next."
                 )
             before, history, self._shown = self._now, self._history, None
             self._next_history = before, lambda: history.back_to(self.learner, number)
@@ -568,9 +523,7 @@ class Session(Generic[S]):
         [array([1. , 0. , 0.5])]
         """
         if self._journal is None:
-            raise NotSupported(
-                "A session in memory keeps no history; Session.open(path, learner) does."
-            )
+            raise NotSupported("Only a session of Session.open(path, learner) keeps its history.")
         return self._journal.history()
 
     @classmethod
@@ -701,10 +654,8 @@ class Session(Generic[S]):
         rounds = sorted(n for n, held in self._keeper.contents.items() if held == EXPIRED)
         which = f": {', '.join(map(str, rounds[-5:]))}" if rounds else ""
         which = which if len(rounds) == lost <= 5 else which.replace(":", ", last", 1)
-        return (
-            f"{lost:,} round{'s' * (lost > 1)} expired, with nothing told of "
-            f"{'them' if lost > 1 else 'it'}{which}.",
-        )
+        them = "them" if lost > 1 else "it"
+        return (f"{lost:,} round{'s' * (lost > 1)} expired, with nothing told of {them}{which}.",)
 
     @property
     def overrides(self) -> Shadow:
@@ -856,12 +807,12 @@ class Session(Generic[S]):
             return arrays.x
         if isinstance(advice, Mapping):
             advice = {
-                name: self._by_name(x, f"The advice {shown(name)}", gaps=True)
+                name: observation.by_name(self.learner, x, f"The advice {shown(name)}", gaps=True)
                 for name, x in advice.items()
             }
         if not time is context is advice is forecast is unavailable is None:
             info = RoundInfo(time, context, advice, forecast, unavailable)
-            self._require_fitting(info)
+            observation.require_fitting(self.learner, info)
         number = None if round is None else as_count(round, "The round", least=0)
         if deadline is not None:
             deadline = as_number(deadline, "The deadline", least=0.0)
@@ -884,9 +835,7 @@ class Session(Generic[S]):
         elif number > upcoming or (number == upcoming and waiting(state)):
             if number - upcoming > MOST_AHEAD:
                 raise InvalidInput(
-                    f"Round {number} was asked for where round {upcoming} is the coming one: at "
-                    "most "
-                    f"{MOST_AHEAD} rounds are skipped at a time."
+                    f"Round {number} is more than {MOST_AHEAD} after the next one, {upcoming}."
                 )
             if self._adviser_pool is None:
                 self._take(deciding(state, number, info, self.expire_after))
@@ -899,9 +848,7 @@ class Session(Generic[S]):
             x: Array = own.x
             return x
         if number < upcoming:
-            raise InvalidInput(
-                f"Round {number} {self._over(number)}; the coming one is round {upcoming}."
-            )
+            raise InvalidInput(f"Round {number} {self._over(number)}; round {upcoming} is next.")
         if number in self._keeper.info_ids and (self._shown is state or not self._skipped_already):
             self._require_info(number, info)
         elif info is not None:
@@ -953,21 +900,6 @@ class Session(Generic[S]):
                 f"Round {number} was decided before this was known, and with it the decision would "
                 "be another: play() gives the one that stands. To decide the round again, "
                 f"rollback({number}) and play it with what is known."
-            )
-
-    def _require_fitting(self, info: RoundInfo) -> None:
-        """Refuse points and functions that are not of the set's shape."""
-        shape = self.learner.hard_set.shape
-        for name, point in (info.advice or {}).items():
-            if tuple(point.shape) != shape:
-                raise WrongShape(
-                    f"The advice {name!r} has shape {tuple(point.shape)}; the set's points have "
-                    f"shape {shape}."
-                )
-        if info.forecast is not None and info.forecast.losses.shape != shape:
-            raise WrongShape(
-                f"The forecast takes points of shape {info.forecast.losses.shape}; the learner's "
-                f"set has points of shape {shape}."
             )
 
     def observe(
@@ -1055,75 +987,36 @@ class Session(Generic[S]):
         >>> session.pending, session.state.overrides.rounds
         ((21,), 1)
         """
-        seen: Feedback
+        learner = self.learner
         if type(costs) is not np.ndarray:
-            costs = self._by_name(costs, "costs")
+            costs = observation.by_name(learner, costs, "costs")
         if type(capacities) is not np.ndarray:
-            capacities = self._by_name(capacities, "capacities")
-        if (
-            costs is not None
-            and feedback is None
-            and loss is None
-            and constraint is None
-            and loss_gradient is None
-            and constraint_value is None
-            and constraint_gradient is None
-            and loss_value is None
-        ):
-            if round is None and played is None and self._observe_arrays(costs, capacities):
+            capacities = observation.by_name(learner, capacities, "capacities")
+        functions = loss is constraint is None
+        numbers = loss_gradient is constraint_value is constraint_gradient is loss_value is None
+        if costs is not None and feedback is None and functions and numbers:
+            if round is played is None and self._observe_arrays(costs, capacities):
                 return
-            seen = self._functions(costs, capacities, None, None)
+            seen: Feedback = observation.given_functions(learner, costs, capacities)
         else:
-            seen = self._given(
-                feedback,
-                costs=costs,
-                capacities=capacities,
-                loss=loss,
-                constraint=constraint,
-                loss_gradient=loss_gradient,
-                constraint_value=constraint_value,
-                constraint_gradient=constraint_gradient,
-                loss_value=loss_value,
-            )
+            given = {
+                "costs": costs,
+                "capacities": capacities,
+                "loss": loss,
+                "constraint": constraint,
+                "loss_gradient": loss_gradient,
+                "constraint_value": constraint_value,
+                "constraint_gradient": constraint_gradient,
+                "loss_value": loss_value,
+            }
+            seen = observation.given_feedback(learner, feedback, given)
         number = None if round is None else as_count(round, "The round", least=0)
         if played is not None:
-            played = as_own(self._point(played, "What was played"), "What was played")
+            played = as_own(
+                observation.point(learner, played, "What was played"), "What was played"
+            )
         with self._turn, SILENCE:
             self._observe(number, seen, played)
-
-    def _given(self, feedback: Feedback | None, **keywords: Any) -> Feedback:
-        """What was observed, whichever way it was given; refused where that makes no feedback."""
-        given = [] if feedback is None else [f"a {type(feedback).__name__}"]
-        given += [name for name, value in keywords.items() if value is not None]
-        of = keywords.__getitem__
-        match given:
-            case [_] if isinstance(feedback, Feedback):
-                return feedback
-            case (
-                ["costs"]
-                | ["costs", "capacities"]
-                | ["costs", "constraint"]
-                | ["loss"]
-                | ["loss", "constraint"]
-                | ["capacities", "loss"]
-            ):
-                return self._functions(of("costs"), of("capacities"), of("loss"), of("constraint"))
-            case ["loss_gradient", "constraint_value"] | [
-                "loss_gradient",
-                "constraint_value",
-                "constraint_gradient",
-            ]:
-                return self._one_round(
-                    of("loss_gradient"), of("constraint_value"), of("constraint_gradient")
-                )
-            case ["constraint_value", "loss_value"]:
-                return Bandit(
-                    as_array([of("loss_value")], "loss_value"),
-                    as_array([of("constraint_value")], "constraint_value"),
-                )
-        raise InvalidInput(
-            f"observe was given {' and '.join(given) or 'nothing'}; {self._accepted}"
-        )
 
     def _observe_arrays(self, costs: Any, capacities: Any) -> bool:
         """A round of costs and capacities through the learner's kernel, in memory, where rounds
@@ -1132,9 +1025,9 @@ class Session(Generic[S]):
         kernel, keeper = self.learner.compiled, self._keeper
         if kernel is None or type(keeper) is not Memory or keeper.numbered or keeper.info_ids:
             return False
-        if not _is_vector(costs, kernel.n) or self._adviser_pool is not None:
+        if not is_vector(costs, kernel.n) or self._adviser_pool is not None:
             return False
-        if capacities is not None and not _is_vector(capacities, kernel.n):
+        if capacities is not None and not is_vector(capacities, kernel.n):
             return False
         with self._turn:
             before = self._arrays
@@ -1175,7 +1068,7 @@ class Session(Generic[S]):
     def _observe(self, number: int | None, seen: Feedback, played: Array | None) -> None:
         current, content = current_round(self._now), None
         if number is not None or self._keeper.numbered or waiting(self._now):
-            content = _content(seen, played)
+            content = observation.content(seen, played)
         number = current if number is None else number
         own = decision(self._now, number)
         if own is None and number != current:
@@ -1184,14 +1077,15 @@ class Session(Generic[S]):
         before = self._state if own is None else self._now
         x = self.learner.act(before) if own is None else own.x
         if played is not None:
-            self._require_member(played)
+            observation.require_member(self.learner, played)
             if bool((played == x).all()):
                 played = None
         events: list[Event] = []
+        reads = self._state if self.learner.needs is Bandit else self._now
         if played is None and not waiting(before):
-            arrival = Arrival(number, self._revealed(seen, x))
+            arrival = Arrival(number, revealed(self.learner, reads, seen, x, self._asked))
         else:
-            arrival = self._arrival(number, seen, x, played)
+            arrival = observation.arrival(self.learner, reads, number, seen, x, played, self._asked)
             if own is None and waiting(before):
                 events = deciding(before, number, None, self.expire_after)
         if self._now is not before:
@@ -1220,188 +1114,3 @@ class Session(Generic[S]):
                 f"Round {number} was observed already, with other content, which stands: nothing "
                 "was learned."
             )
-
-    def _require_member(self, played: Array) -> None:
-        K = self.learner.hard_set
-        infeasibility, allowed = K.infeasibility(played), allowed_infeasibility(K, played)
-        if not infeasibility <= allowed:
-            raise NotAMember(
-                f"What was played is no member of the set: it exceeds its limits by "
-                f"{infeasibility:g}, "
-                f"where rounding allows {allowed:.1g}. Give a point of the set."
-            )
-
-    def _arrival(self, number: int, seen: Feedback, x: Array, played: Array | None) -> Arrival:
-        """Feedback that is late, or of another point than the decision x."""
-        if not takes_late(self.learner):
-            self.learner.on_feedback(self._state, ())  # says why not
-        rounds = len(seen.losses) if isinstance(seen, FullInformation) else seen.rounds
-        if rounds != 1:
-            raise InvalidInput(
-                f"Feedback on {rounds} rounds was given: what comes late, or is of another point "
-                "than was decided, is of one round."
-            )
-        instead = None
-        if played is not None and isinstance(seen, FullInformation):
-            instead = compared(seen, played, x)
-        revealed = self._revealed(seen, x if played is None or instead is not None else played)
-        return Arrival(number, revealed, played, instead)
-
-    @property
-    def _accepted(self) -> str:
-        needs = self.learner.needs
-        return (
-            f"{type(self.learner).__name__} needs {needs.__name__} feedback, or {_TEACHES[needs]}. "
-            "A linear loss and capacities may be given as costs= and capacities=."
-        )
-
-    def _functions(
-        self, costs: Any, capacities: Any, loss: Batch | None, constraint: Any
-    ) -> FullInformation:
-        """The functions of a round, whichever way they were given."""
-        if costs is not None:
-            loss = Linear._unchecked(C=self._point(costs, "costs")[None, ...])
-        if capacities is not None:
-            constraint = Capacity._unchecked(c=self._point(capacities, "capacities")[None, ...])
-        if isinstance(loss, Batch):
-            constraint = as_constraints(constraint, loss)
-        return FullInformation(loss, constraint)  # type: ignore[arg-type]
-
-    def _revealed(self, seen: Feedback, x: Array) -> Feedback:
-        """What the learner reads of it, and no more, where x was played."""
-        if isinstance(seen, FullInformation):
-            self._require_functions(seen)
-            reads = self.learner.reads(seen.losses)
-            if reads is Bandit:
-                return bandit(*seen, self.learner.acts(self._state, seen.rounds))
-            if self.rounds < FIRST:
-                self._require_subgradients(seen, x)
-            if reads is FullInformation:
-                return seen
-            values = seen.constraints.values(x)
-            return first_order(*seen, x, values, per_constraint=self.learner.per_constraint)
-        if not isinstance(seen, self.learner.needs):
-            raise NotSupported(f"{type(seen).__name__} feedback was given; {self._accepted}")
-        if isinstance(seen, FirstOrder):
-            return seen._replace(
-                loss_gradient=self._point(seen.loss_gradient, "The loss gradient"),
-                violation=as_number(seen.violation, "The violation", least=0.0),
-                constraint_gradient=self._point(
-                    seen.constraint_gradient, "The constraint gradient"
-                ),
-                rounds=as_count(seen.rounds, "The number of rounds"),
-            )
-        return seen
-
-    def _require_functions(self, seen: FullInformation) -> None:
-        for name, batch in zip(("loss", "constraint"), seen, strict=True):
-            if not isinstance(batch, Batch):
-                raise WrongType(
-                    f"The {name} is a function such as functions.Linear.one(costs), not a "
-                    f"{type(batch).__name__}."
-                )
-        shape, most = self.learner.hard_set.shape, self.learner.rounds_at_once(self._now)
-        if not (_is_one(seen.losses, shape) and _is_one(seen.constraints, shape) and most >= 1):
-            stream = Stream(*seen)
-            if stream.shape != shape:
-                raise WrongShape(
-                    f"The functions take points of shape {stream.shape}; the learner's set has "
-                    f"points of shape {shape}."
-                )
-            if not 1 <= len(stream) <= most:
-                raise InvalidInput(
-                    f"Functions of {len(stream)} rounds were given where "
-                    f"{'1 is' if most == 1 else f'1 to {most} are'} due."
-                )
-        warn_of_negative_capacities(
-            self.learner.hard_set, seen.constraints, self._asked, self._now.t, stacklevel=6
-        )
-
-    def _require_subgradients(self, seen: FullInformation, x: Array) -> None:
-        """Refuse functions of the user's own, in the first rounds, whose gradients cannot be."""
-        played, center = Member(x, "the point"), self.learner.hard_set.center
-        for kind, batch in zip(("loss", "constraint"), seen, strict=True):
-            one = batch.view(slice(0, 1))
-            require_subgradients(kind, one, self.rounds, played, members_of(center))
-
-    def _one_round(
-        self, loss_gradient: Any, constraint_value: Any, constraint_gradient: Any
-    ) -> FirstOrder:
-        if self.learner.per_constraint and np.ndim(constraint_value) == 1:
-            grad_f = self._point(loss_gradient, "loss_gradient")
-            return per_constraint_feedback(grad_f, constraint_value, constraint_gradient)
-        value = as_number(constraint_value, "constraint_value")
-        if constraint_gradient is None and value > 0.0:
-            raise InvalidInput(
-                f"constraint_value is {value:g}, a breach: give constraint_gradient, that of the "
-                "constraint, too."
-            )
-        none = 0.0 * self.learner.hard_set.center
-        grad_f = self._point(loss_gradient, "loss_gradient")
-        grad_g = (
-            none
-            if constraint_gradient is None
-            else self._point(constraint_gradient, "constraint_gradient")
-        )
-        slopes = norm(grad_f), norm(grad_g)
-        return (
-            FirstOrder(grad_f, value, grad_g, *slopes, 1)
-            if value > 0.0
-            else FirstOrder(grad_f, 0.0, none, slopes[0], 0.0, 1)
-        )
-
-    def _point(self, x: Any, what: str) -> Array:
-        """`x` where the learner's set lives."""
-        K = self.learner.hard_set
-        center = K.center
-        plain = type(x) is type(center) is np.ndarray and x.dtype is center.dtype is _DOUBLE
-        if plain and x.shape == K.shape:
-            require_finite(x, what)
-            return x
-        return like(as_point(self._by_name(x, what), K.shape, what), center)
-
-    def _by_name(self, x: Any, what: str, *, gaps: bool = False) -> Any:
-        """Numbers that are given by name, in the order of the set's entries; others as they are."""
-        K = self.learner.hard_set
-        return in_order(x, getattr(K, "names", None), what, K.shape, gaps=gaps)
-
-
-def _is_vector(x: object, n: int) -> bool:
-    """Whether it is numbers as kernels read them, one for each entry of a point."""
-    return type(x) is np.ndarray and x.dtype == _DOUBLE and x.shape == (n,)
-
-
-def _is_one(batch: Batch, shape: Shape) -> bool:
-    """Whether it is a single function of such points."""
-    return len(batch) == 1 and batch.shape == shape
-
-
-def _are_plain(one: Any, other: Any) -> bool:
-    """Whether both are arrays of doubles of one shape."""
-    return (
-        type(one) is type(other) is np.ndarray
-        and one.dtype is other.dtype is _DOUBLE
-        and one.shape == other.shape
-    )
-
-
-@lru_cache(maxsize=256)
-def _around(shape: Shape) -> tuple[bytes, ...]:
-    """What stands around such costs and capacities in the identity of an observation."""
-    none = np.zeros(shape)
-    seen = FullInformation(Linear._unchecked(C=none), Capacity._unchecked(c=none))
-    return around_arrays((type(seen).__name__, tuple(seen), None))
-
-
-def _content(seen: Feedback, played: Array | None) -> str:
-    """The identity of an observation as it was given; empty where it has none, such as that of a
-    function of Python.
-    """
-    if played is None and type(seen) is FullInformation:
-        f, g = seen
-        if type(f) is Linear and type(g) is Capacity and _are_plain(f.C, g.c):
-            return identity_around(_around(f.C.shape), f.C, g.c)
-    try:
-        return identity((type(seen).__name__, tuple(seen), played))
-    except NotSupported:
-        return ""

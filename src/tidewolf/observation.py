@@ -1,0 +1,279 @@
+"""Feedback as `Session.observe` receives it: read, checked against the learner, and reduced to what
+the learner reads.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tidewolf.core.arrays import as_array, as_count, as_number, as_point, like, norm, require_finite
+from tidewolf.core.batch import Batch, Stream, as_constraints
+from tidewolf.core.conforming import allowed_infeasibility
+from tidewolf.core.errors import InvalidInput, NotAMember, NotSupported, WrongShape, WrongType
+from tidewolf.core.feedback import (
+    Arrival,
+    Bandit,
+    Feedback,
+    FirstOrder,
+    FullInformation,
+    bandit,
+    compared,
+    first_order,
+    per_constraint_feedback,
+)
+from tidewolf.core.frames import in_order
+from tidewolf.core.round_info import RoundInfo
+from tidewolf.core.types import Array, Shape
+from tidewolf.core.values import around_arrays, identity, identity_around
+from tidewolf.functions.capacity import Capacity
+from tidewolf.functions.linear import Linear
+from tidewolf.functions.negative import warn_of_negative_capacities
+from tidewolf.functions.support import FIRST, Member, members_of, require_subgradients
+from tidewolf.methods.base import Learner
+from tidewolf.methods.events import takes_late
+
+_DOUBLE = np.dtype(np.float64)
+_FUNCTIONS = "loss= and constraint="
+_GRADIENTS = (
+    "loss_gradient= and constraint_value=, with constraint_gradient= if that value is positive"
+)
+_TEACHES = {
+    FullInformation: _FUNCTIONS,
+    FirstOrder: f"{_FUNCTIONS}, or {_GRADIENTS}",
+    Bandit: f"loss_value= and constraint_value=, or {_FUNCTIONS}",
+}
+"""The keywords that make each kind of feedback."""
+_COMBINATIONS = (
+    {"costs"},
+    {"costs", "capacities"},
+    {"costs", "constraint"},
+    {"loss"},
+    {"loss", "constraint"},
+    {"capacities", "loss"},
+)
+"""Keywords that make functions."""
+
+
+def accepted(learner: Learner[Any]) -> str:
+    """What the learner needs, for the end of a message."""
+    needs = learner.needs
+    return (
+        f"{type(learner).__name__} needs {needs.__name__} feedback, or {_TEACHES[needs]}. "
+        "A linear loss and capacities may be given as costs= and capacities=."
+    )
+
+
+def given_feedback(
+    learner: Learner[Any], feedback: Feedback | None, keywords: dict[str, Any]
+) -> Feedback:
+    """The feedback that these keywords make; refused if they make none."""
+    given = {name: value for name, value in keywords.items() if value is not None}
+    if isinstance(feedback, Feedback) and not given:
+        return feedback
+    if feedback is None and set(given) in _COMBINATIONS:
+        return given_functions(learner, **given)
+    if feedback is None and set(given) == {"constraint_value", "loss_value"}:
+        return Bandit(
+            as_array([given["loss_value"]], "loss_value"),
+            as_array([given["constraint_value"]], "constraint_value"),
+        )
+    if feedback is None and set(given) - {"constraint_gradient"} == {
+        "loss_gradient",
+        "constraint_value",
+    }:
+        return _one_round(learner, **given)
+    names = [*([] if feedback is None else [f"a {type(feedback).__name__}"]), *given]
+    raise InvalidInput(f"observe received {' and '.join(names) or 'nothing'}; {accepted(learner)}")
+
+
+def given_functions(
+    learner: Learner[Any],
+    costs: Any = None,
+    capacities: Any = None,
+    loss: Any = None,
+    constraint: Any = None,
+) -> FullInformation:
+    """The functions of a round."""
+    if costs is not None:
+        loss = Linear._unchecked(C=point(learner, costs, "costs")[None, ...])
+    if capacities is not None:
+        constraint = Capacity._unchecked(c=point(learner, capacities, "capacities")[None, ...])
+    if isinstance(loss, Batch):
+        constraint = as_constraints(constraint, loss)
+    return FullInformation(loss, constraint)
+
+
+def _one_round(
+    learner: Learner[Any],
+    loss_gradient: Any,
+    constraint_value: Any,
+    constraint_gradient: Any = None,
+) -> FirstOrder:
+    grad_f = point(learner, loss_gradient, "loss_gradient")
+    if learner.per_constraint and np.ndim(constraint_value) == 1:
+        return per_constraint_feedback(grad_f, constraint_value, constraint_gradient)
+    value = as_number(constraint_value, "constraint_value")
+    if constraint_gradient is not None:
+        grad_g = point(learner, constraint_gradient, "constraint_gradient")
+    elif value > 0.0:
+        raise InvalidInput(
+            f"constraint_value is {value:g}, a violation: give constraint_gradient, that of the "
+            "constraint, too."
+        )
+    if value > 0.0:
+        return FirstOrder(grad_f, value, grad_g, norm(grad_f), norm(grad_g), 1)
+    return FirstOrder(grad_f, 0.0, 0.0 * learner.hard_set.center, norm(grad_f), 0.0, 1)
+
+
+def revealed(
+    learner: Learner[Any], state: Any, seen: Feedback, x: Array, looked_at: set[int]
+) -> Feedback:
+    """What the learner reads of it, and no more, if x was played; `looked_at` are entries whose
+    negative capacity was reported.
+    """
+    if isinstance(seen, FullInformation):
+        require_functions(learner, state, seen, looked_at)
+        reads = learner.reads(seen.losses)
+        if reads is Bandit:
+            return bandit(*seen, learner.acts(state, seen.rounds))
+        if state.t < FIRST:
+            played, members = Member(x, "the point"), members_of(learner.hard_set.center)
+            for kind, batch in zip(("loss", "constraint"), seen, strict=True):
+                require_subgradients(kind, batch.view(slice(0, 1)), state.t, played, members)
+        if reads is FullInformation:
+            return seen
+        values = seen.constraints.values(x)
+        return first_order(*seen, x, values, per_constraint=learner.per_constraint)
+    if not isinstance(seen, learner.needs):
+        raise NotSupported(f"{type(seen).__name__} feedback was given; {accepted(learner)}")
+    if isinstance(seen, FirstOrder):
+        return seen._replace(
+            loss_gradient=point(learner, seen.loss_gradient, "The loss gradient"),
+            violation=as_number(seen.violation, "The violation", least=0.0),
+            constraint_gradient=point(learner, seen.constraint_gradient, "The constraint gradient"),
+            rounds=as_count(seen.rounds, "The number of rounds"),
+        )
+    return seen
+
+
+def arrival(
+    learner: Learner[Any],
+    state: Any,
+    number: int,
+    seen: Feedback,
+    x: Array,
+    played: Array | None,
+    looked_at: set[int],
+) -> Arrival:
+    """Feedback that is late, or of another point than the decision x."""
+    if not takes_late(learner):
+        learner.on_feedback(state, ())  # its message says why not
+    rounds = len(seen.losses) if isinstance(seen, FullInformation) else seen.rounds
+    if rounds != 1:
+        raise InvalidInput(
+            f"Expected feedback on 1 round, because it is late or of another point than was "
+            f"decided; received {rounds} rounds."
+        )
+    instead = None
+    if played is not None and isinstance(seen, FullInformation):
+        instead = compared(seen, played, x)
+    at = x if played is None or instead is not None else played
+    return Arrival(number, revealed(learner, state, seen, at, looked_at), played, instead)
+
+
+def require_functions(
+    learner: Learner[Any], state: Any, seen: FullInformation, looked_at: set[int]
+) -> None:
+    """Refuse functions that are none, of other points, or of too many rounds."""
+    for name, batch in zip(("loss", "constraint"), seen, strict=True):
+        if not isinstance(batch, Batch):
+            raise WrongType(
+                f"The {name} is a function such as functions.Linear.one(costs), not a "
+                f"{type(batch).__name__}."
+            )
+    shape, most = learner.hard_set.shape, learner.rounds_at_once(state)
+    one = all(len(batch) == 1 and batch.shape == shape for batch in seen)
+    if not (one and most >= 1):
+        stream = Stream(*seen)
+        if stream.shape != shape:
+            raise WrongShape(
+                f"The functions take points of shape {stream.shape}; the learner's set has points "
+                f"of shape {shape}."
+            )
+        if not 1 <= len(stream) <= most:
+            raise InvalidInput(f"Expected functions of 1 to {most} rounds, received {len(stream)}.")
+    warn_of_negative_capacities(
+        learner.hard_set, seen.constraints, looked_at, state.t, stacklevel=6
+    )
+
+
+def require_member(learner: Learner[Any], played: Array) -> None:
+    K = learner.hard_set
+    infeasibility, allowed = K.infeasibility(played), allowed_infeasibility(K, played)
+    if not infeasibility <= allowed:
+        raise NotAMember(
+            f"Expected a point of the set as played; it is infeasible by {infeasibility:g}, and "
+            f"rounding allows {allowed:.1g}."
+        )
+
+
+def require_fitting(learner: Learner[Any], info: RoundInfo) -> None:
+    """Refuse points and functions that are not of the set's shape."""
+    shapes = {f"The advice {name!r}": tuple(x.shape) for name, x in (info.advice or {}).items()}
+    if info.forecast is not None:
+        shapes["The forecast"] = info.forecast.losses.shape
+    for what, shape in shapes.items():
+        if shape != learner.hard_set.shape:
+            raise WrongShape(
+                f"{what} has shape {shape}; the set's points have shape {learner.hard_set.shape}."
+            )
+
+
+def point(learner: Learner[Any], x: Any, what: str) -> Array:
+    """`x` as a point of the kind of the learner's set."""
+    K = learner.hard_set
+    center = K.center
+    plain = type(x) is type(center) is np.ndarray and x.dtype is center.dtype is _DOUBLE
+    if plain and x.shape == K.shape:
+        require_finite(x, what)
+        return x
+    return like(as_point(by_name(learner, x, what), K.shape, what), center)
+
+
+def by_name(learner: Learner[Any], x: Any, what: str, *, gaps: bool = False) -> Any:
+    """Numbers by name, in the order of the set's entries; others as they are."""
+    K = learner.hard_set
+    return in_order(x, getattr(K, "names", None), what, K.shape, gaps=gaps)
+
+
+def is_vector(x: object, n: int) -> bool:
+    """Whether it is n numbers as kernels read them."""
+    return type(x) is np.ndarray and x.dtype == _DOUBLE and x.shape == (n,)
+
+
+@lru_cache(maxsize=256)
+def _around(shape: Shape) -> tuple[bytes, ...]:
+    """What stands around such costs and capacities in the identity of an observation."""
+    none = np.zeros(shape)
+    seen = FullInformation(Linear._unchecked(C=none), Capacity._unchecked(c=none))
+    return around_arrays((type(seen).__name__, tuple(seen), None))
+
+
+def content(seen: Feedback, played: Array | None) -> str:
+    """The identity of an observation as it was given; empty if it has none, such as that of a
+    Python function.
+    """
+    if played is None and type(seen) is FullInformation:
+        f, g = seen
+        if type(f) is Linear and type(g) is Capacity:
+            C, c = f.C, g.c
+            both = type(C) is type(c) is np.ndarray and C.dtype is c.dtype is _DOUBLE
+            if both and C.shape == c.shape:
+                return identity_around(_around(C.shape), C, c)
+    try:
+        return identity((type(seen).__name__, tuple(seen), played))
+    except NotSupported:
+        return ""
