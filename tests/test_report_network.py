@@ -18,7 +18,6 @@ from tidewolf.report import network, page
 from tidewolf.report.clock import Clock
 from tidewolf.report.heat import shown_runs
 from tidewolf.report.labels import Box, place, text_width
-from tidewolf.report.limits import limits_context
 from tidewolf.report.network import (
     networks_context,
     networks_of,
@@ -26,6 +25,7 @@ from tidewolf.report.network import (
     paths_context,
     paths_in_use,
 )
+from tidewolf.report.sections import limits_context
 from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow, Simplex
 
 FLOWS = [*FlowPolytope.examples(), *MultiFlow.examples(), *CapacitatedFlow.examples()]

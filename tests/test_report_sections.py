@@ -16,7 +16,7 @@ from tidewolf.core.errors import InvalidInput
 from tidewolf.evaluation.formatting import interval, number
 from tidewolf.evaluation.trajectory_summary import TrajectorySummary
 from tidewolf.report import heat, page, write_figures
-from tidewolf.report import intervals as worst
+from tidewolf.report import sections as worst
 from tidewolf.report.clock import Clock
 from tidewolf.report.styles import run_styles
 

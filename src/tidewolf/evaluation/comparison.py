@@ -775,15 +775,14 @@ def _point(group: Sequence[Entry], by_regret: bool) -> Point | None:
     if any(entry.loss is None for entry in group) or (by_regret and len(regrets) < len(group)):
         return None
     knob = next((name for name in KNOBS if getattr(first, name) is not None), "")
-    means: dict[str, Any] = {name: _over_seeds(statistics.fmean, group, name) for name in _MEANS}
-    worst: dict[str, Any] = {name: _over_seeds(max, group, name) for name in _WORST}
+    numbers: dict[str, Any] = {name: _over_seeds(statistics.fmean, group, name) for name in _MEANS}
+    numbers |= {name: _over_seeds(max, group, name) for name in _WORST}
     return Point(
         first.caution,
         first.budget,
         statistics.fmean(regrets) if by_regret else None,
         infeasibility=max(entry.infeasibility or 0.0 for entry in group),
-        **means,
-        **worst,
+        **numbers,
         knob=knob,
         value=getattr(first, knob) if knob else None,
         default=first.default,

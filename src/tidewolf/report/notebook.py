@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from tidewolf.core.display import Presenter
 from tidewolf.report.charts import figures
 from tidewolf.report.comparison import stream_context
-from tidewolf.report.limits import limits_context
 from tidewolf.report.page import (
     hindsight_warnings,
     learner_labels,
@@ -20,6 +19,7 @@ from tidewolf.report.page import (
 )
 from tidewolf.report.pictures import plot_comparison, plot_runs
 from tidewolf.report.rendering import asset, render
+from tidewolf.report.sections import limits_context
 from tidewolf.report.trust import experts_table, trust_figure
 
 if TYPE_CHECKING:

@@ -27,10 +27,9 @@ from tidewolf.evaluation.metrics import table_metrics
 from tidewolf.report.charts import figures
 from tidewolf.report.clock import Clock, clock_of
 from tidewolf.report.heat import maps_context
-from tidewolf.report.intervals import intervals_context, quick_intervals
-from tidewolf.report.limits import limits_context
 from tidewolf.report.network import networks_context
 from tidewolf.report.rendering import PAGE_FORMAT, document, require_extras
+from tidewolf.report.sections import intervals_context, limits_context, quick_intervals
 from tidewolf.report.styles import Cell, Table, run_styles, table, title_of
 from tidewolf.report.styles import learner_labels as learner_labels
 from tidewolf.report.trust import trust_context
