@@ -424,7 +424,7 @@ def test_a_forecast_is_solved_and_without_one_there_is_no_advice():
         assert_best(K, told[t].points[0], stream.losses[s], stream.constraints[s])
     assert played(adviser, K, stream)[3].points == (None,)
     wrong = tw.RoundInfo(forecast=(Linear.one([1.0]), Capacity.one([1.0])))
-    with pytest.raises(WrongShape, match="take points of shape"):
+    with pytest.raises(WrongShape, match="on points of shape"):
         adviser.propose(K, adviser.start(K), wrong, 0, 0, ())
 
 
@@ -849,7 +849,7 @@ def test_settings_that_make_no_sense_are_refused(given, error, words):
 def test_gradients_alone_are_refused():
     K, adviser = Simplex(2), tw.experts.Resolve()
     seen = FirstOrder(np.ones(2), 0.0, np.zeros(2), 1.0, 0.0, 1)
-    with pytest.raises(WrongType, match="FullInformation feedback is due"):
+    with pytest.raises(WrongType, match="FullInformation feedback"):
         adviser.observe(K, adviser.start(K), seen, K.center)
 
 

@@ -314,40 +314,37 @@ def test_a_session_is_the_run_from_values_or_functions_and_through_files(learner
         (
             Bandit(np.ones(2), np.ones(1)),
             WrongShape,
-            (
-                r"one loss and one constraint value a round; values of shape \(2,\) and \(1,\) "
-                r"were given"
-            ),
+            r"constraint_values .* \(2,\), not \(1,\)",
         ),
         (
             Bandit(np.ones((1, 1)), np.ones((1, 1))),
             WrongShape,
-            r"values of shape \(1, 1\) and \(1, 1\) were given",
+            r"loss_values .* \(1, 1\)",
         ),
         (
             Bandit(np.ones(9), np.ones(9)),
             InvalidInput,
-            r"Feedback on 9 rounds was given where 1 to 4 are due\.",
+            "rounds .* must be 1 to 4, not 9",
         ),
         (
             Bandit(np.ones(0), np.ones(0)),
             InvalidInput,
-            r"Feedback on 0 rounds was given where 1 to 4 are due\.",
+            "rounds .* must be 1 to 4, not 0",
         ),
         (
             Bandit(np.array([1.0, np.nan]), np.ones(2)),
             NotFinite,
-            r"A loss value of nan was given; values are finite numbers",
+            "loss_values .* not nan",
         ),
         (
             Bandit(np.ones(1), np.array([-1e101])),
             NotFinite,
-            r"A constraint value of 1e\+101 was given; .* at most 1e\+100 in size\.",
+            r"constraint_values .* 1e\+100 .* 1e\+101",
         ),
         (
             Bandit(1.0, 1.0),
             WrongType,
-            r"The values of Bandit feedback are arrays, with one number a round\.",
+            "loss_values must be an array",
         ),
         (
             Bandit(np.array([3.0]), np.ones(1)),
@@ -359,7 +356,7 @@ def test_a_session_is_the_run_from_values_or_functions_and_through_files(learner
             InvalidInput,
             r"A constraint value of size 5 was seen, above constraint_size = 4; ",
         ),
-        (hostile(DIAMOND, 1, 0), WrongType, r"Bandit feedback is due, not Stream\."),
+        (hostile(DIAMOND, 1, 0), WrongType, "Bandit .* not Stream"),
     ],
 )
 def test_bad_feedback_is_refused_with_a_sentence(seen, error, sentence):

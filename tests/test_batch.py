@@ -131,7 +131,7 @@ def test_masks_are_cut_with_their_streams_and_compared():
 )
 def test_a_mask_that_does_not_fit_is_refused(mask):
     C, A = arrays(0)
-    with pytest.raises(WrongShape, match="by True or False for each of its 24 rounds, not by"):
+    with pytest.raises(WrongShape, match=r"True or False .* 24 rounds"):
         tw.Stream(Linear(C), Affine(A, np.ones(T)), seen=mask)
 
 
@@ -315,15 +315,15 @@ def test_a_session_takes_several_constraints_of_a_round():
 @pytest.mark.parametrize(
     ("limits", "kind", "said"),
     [
-        ([3], WrongType, "the one in place 1 is 3"),
+        ([3], WrongType, "1 is 3"),
         (
             [Linear(np.ones((T, 4))), lambda t, x: 0.0],
             WrongType,
-            r"place 2 .* functions\.from_torch",
+            r"2 .* functions\.from_torch",
         ),
-        ([Linear(np.ones((T, 4))), None], WrongType, "the one in place 2 is None"),
-        ([Linear(np.ones((T, 3)))], WrongShape, r"in place 1 are 24 on points of shape \(3,\)"),
-        ([Linear(np.ones((T + 1, 4)))], WrongShape, "place 1 are 25 on points"),
+        ([Linear(np.ones((T, 4))), None], WrongType, "2 is None"),
+        ([Linear(np.ones((T, 3)))], WrongShape, r"1 is 24 .* \(3,\)"),
+        ([Linear(np.ones((T + 1, 4)))], WrongShape, "1 is 25 "),
     ],
 )
 def test_a_list_of_something_else_is_refused_in_a_sentence(limits, kind, said):

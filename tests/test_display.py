@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
-from tidewolf.core import display
+from tidewolf.core import registry
 
 
 @pytest.fixture
@@ -16,17 +16,17 @@ def run() -> tw.Run:
 
 
 def test_runs_and_comparisons_have_a_presenter(run: tw.Run) -> None:
-    assert display.presenter_of(run).html(run) == run._repr_html_()
-    assert {"Run", "Comparison"} <= set(display._loaders)
+    assert registry.presenter_of(run).html(run) == run._repr_html_()
+    assert {"Run", "Comparison"} <= set(registry._loaders)
 
 
 def test_another_presenter_can_take_the_place(run: tw.Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    mine = display.Presenter(lambda shown: shown.rounds, lambda shown: f"<p>{shown.rounds}</p>")
-    monkeypatch.setitem(display._loaders, "Run", lambda: mine)
+    mine = registry.Presenter(lambda shown: shown.rounds, lambda shown: f"<p>{shown.rounds}</p>")
+    monkeypatch.setitem(registry._loaders, "Run", lambda: mine)
     assert run.plot() == 3
     assert run._repr_html_() == "<p>3</p>"
 
 
 def test_what_nobody_shows_is_refused() -> None:
     with pytest.raises(LookupError, match="No presenter is registered for object"):
-        display.presenter_of(object())
+        registry.presenter_of(object())

@@ -68,7 +68,7 @@ def test_what_was_played_is_a_member_or_is_refused():
     outside[1] = (0.9, 0.9)
     with pytest.raises(InvalidInput, match="What was played in round 1 is no member"):
         tw.run(tw.LyapunovDescent(K), late(stream, None, outside))
-    with pytest.raises(WrongShape, match="What was played is a point for each round"):
+    with pytest.raises(WrongShape, match="played of a stream"):
         tw.Stream(COSTS, played=outside[:2])
 
 

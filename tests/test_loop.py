@@ -233,14 +233,12 @@ def test_what_cannot_be_played_is_refused_with_a_sentence(monkeypatch):
         tw.Stream(3, STREAM.constraints)
     with pytest.raises(
         WrongShape,
-        match=r"one loss and one constraint a round; 23 losses and 22 constraints were given\.",
+        match=r"must be 23 .* not 22",
     ):
         tw.Stream(STREAM.losses, STREAM.constraints[1:])
     with pytest.raises(
         WrongShape,
-        match=(
-            r"The losses take points of shape \(4,\) and the constraints points of shape \(2,\)\."
-        ),
+        match=r"\(4,\) .* \(2,\)",
     ):
         tw.Stream(STREAM.losses, Capacity(np.ones((23, 2))))
     monkeypatch.setattr(Listener, "left", 0)
@@ -254,17 +252,17 @@ def test_what_cannot_be_played_is_refused_with_a_sentence(monkeypatch):
 @pytest.mark.parametrize(
     ("spoilt", "error", "sentence"),
     [
-        ({"rounds": 0}, InvalidInput, r"Feedback on 0 rounds was given where 1 is due\."),
-        ({"rounds": 2}, InvalidInput, r"Feedback on 2 rounds was given where 1 is due\."),
+        ({"rounds": 0}, InvalidInput, "rounds .* must be 1, not 0"),
+        ({"rounds": 2}, InvalidInput, "rounds .* must be 1, not 2"),
         (
             {"loss_gradient": np.ones(3)},
             WrongShape,
-            r"A gradient of shape \(3,\) was given; the set's points have shape \(4,\)\.",
+            r"loss_gradient .* \(4,\), not \(3,\)",
         ),
         (
             {"constraint_gradient": np.ones((4, 1))},
             WrongShape,
-            r"A gradient of shape \(4, 1\) was given; the set's points have shape \(4,\)\.",
+            r"constraint_gradient .* \(4,\), not \(4, 1\)",
         ),
         (
             {"violation": -0.5},
@@ -293,7 +291,7 @@ def test_bad_feedback_is_refused_with_a_sentence(spoilt, error, sentence):
     good = FirstOrder(np.ones(4), 1.0, np.arange(4.0), 2.0, 4.0, 1)
     with pytest.raises(error, match=sentence):
         learner.update(learner.start(), good._replace(**spoilt))
-    with pytest.raises(WrongType, match=r"FirstOrder feedback is due, not Stream\."):
+    with pytest.raises(WrongType, match=r"FirstOrder .* not Stream"):
         learner.update(learner.start(), STREAM)
 
 

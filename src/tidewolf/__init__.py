@@ -8,8 +8,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tidewolf.core.display import Presenter, register_presenter
-from tidewolf.core.several import register_maximum
+from tidewolf.core.registry import Presenter, register_maximum, register_presenter
 
 if TYPE_CHECKING:
     from tidewolf import (

@@ -31,6 +31,7 @@ from tidewolf.core.arrays import (
 )
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
 from tidewolf.core.frames import is_frame, numbers_of
+from tidewolf.core.registry import largest_of
 from tidewolf.core.round_info import (
     NamedPoints,
     RoundInfo,
@@ -39,7 +40,6 @@ from tidewolf.core.round_info import (
     as_unavailable,
     is_present,
 )
-from tidewolf.core.several import largest_of
 from tidewolf.core.types import Array, Bools, Floats, Int64s, NDArray, Shape
 from tidewolf.core.values import Value
 
@@ -52,29 +52,21 @@ NEVER = int(np.iinfo(np.int64).max)
 
 
 def _with_checked_point(method: Any) -> Any:
+    own = method.__name__ == "values_at"
+
     @wraps(method)
     def checked(self: Batch, x: Array, *weights: Array, **named: Array) -> Array:
         if SILENCE.depth:
             return method(self, x, *weights, **named)
-        x = as_direction(x, self.shape, "The point")
+        shape = (len(self), *self.shape) if own else self.shape
+        x = as_direction(x, shape, "The array of points, one per round," if own else "The point")
+        rounds = (len(self),)
         given = [
-            as_direction(w, (len(self),), "The weights of the rounds")
+            as_direction(w, rounds, "The weights of the rounds")
             for w in (*weights, *named.values())
         ]
         with SILENCE:
             return method(self, x, *given)
-
-    return checked
-
-
-def _with_checked_points(method: Any) -> Any:
-    @wraps(method)
-    def checked(self: Batch, points: Array) -> Array:
-        if SILENCE.depth:
-            return method(self, points)
-        points = as_direction(points, (len(self), *self.shape), "The array of points, one a round,")
-        with SILENCE:
-            return method(self, points)
 
     return checked
 
@@ -126,10 +118,17 @@ def _with_checked_parts(method: Any) -> Any:
 
 _WRAPPERS = {
     **dict.fromkeys(
-        ("gradients", "pieces", "slopes", "sparse_subgradient", "subgradient", "values"),
+        (
+            "gradients",
+            "pieces",
+            "slopes",
+            "sparse_subgradient",
+            "subgradient",
+            "values",
+            "values_at",
+        ),
         _with_checked_point,
     ),
-    "values_at": _with_checked_points,
     "piece_gradients": _with_checked_places,
     "joined": _with_checked_parts,
 }
@@ -260,18 +259,14 @@ class Batch(Value, ABC):
         return batch
 
     def __getitem__(self, rounds: slice) -> Self:
-        if not isinstance(rounds, slice):
-            raise WrongType(f"Rounds are taken by a slice such as f[3:4], not by {shown(rounds)}.")
         try:
             start, stop, step = rounds.indices(len(self))
-        except (TypeError, ValueError):  # ends that are no whole numbers, or a step of 0
+        except (AttributeError, TypeError, ValueError):
             raise WrongType(
-                f"Rounds are taken by whole numbers, such as f[3:4], not by {shown(rounds)}."
+                f"Rounds are taken by a slice of whole numbers such as f[3:4], not {shown(rounds)}."
             ) from None
         if step != 1:
-            raise InvalidInput(
-                f"Rounds are taken in order, one after another; a step of {step} is not."
-            )
+            raise InvalidInput(f"Rounds are taken in order, with a step of 1, not of {step}.")
         return self.view(slice(start, max(start, stop)))
 
 
@@ -355,119 +350,103 @@ class Stream(Value):
                     f"not {shown(batch)}{_PLAIN if callable(batch) else ''}.",
                     setting=name,
                 )
-        if len(self.losses) != len(self.constraints):
+        sizes = [(len(batch), batch.shape) for batch in (self.losses, self.constraints)]
+        if sizes[0] != sizes[1]:
             raise WrongShape(
-                f"A stream has one loss and one constraint a round; {len(self.losses)} losses and "
-                f"{len(self.constraints)} constraints were given."
+                f"The constraints must be {sizes[0][0]} rounds on points of shape {sizes[0][1]} as "
+                f"the losses are, not {sizes[1][0]} on points of shape {sizes[1][1]}.",
+                setting="constraints",
             )
-        if self.losses.shape != self.constraints.shape:
-            raise WrongShape(
-                f"The losses take points of shape {self.losses.shape} and the constraints points "
-                f"of shape {self.constraints.shape}."
-            )
-        if self.seen is not None:
-            object.__setattr__(self, "seen", self._mask(self.seen))
+        given = self.time
+        for name in ("seen", "time", "context", "advice", "unavailable", "arrives", "played"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, getattr(self, f"_checked_{name}")(value))
         if self.time is not None:
-            times = as_times(given := self.time, "The time of the rounds")
-            object.__setattr__(self, "time", self._by_round(times, "time", "one time"))
-            object.__setattr__(self, "stamps", as_stamps(given, times))
-        if self.context is not None:
-            object.__setattr__(self, "context", self._contexts(self.context))
-        if self.advice is not None:
-            object.__setattr__(self, "advice", self._advised(self.advice))
-        if self.unavailable is not None:
-            object.__setattr__(self, "unavailable", self._outages(self.unavailable))
-        if self.arrives is not None:
-            object.__setattr__(self, "arrives", self._arrivals(self.arrives))
-        if self.played is not None:
-            object.__setattr__(self, "played", self._overrides(self.played))
+            object.__setattr__(self, "stamps", as_stamps(given, self.time))
 
-    def _outages(self, given: Any) -> tuple[tuple[int | str, ...] | None, ...] | None:
-        given = numbers_of(given, "What is unavailable") if is_frame(given) else given
-        if isinstance(given, np.ndarray) and given.dtype == np.bool_:
-            if given.shape != (shape := (len(self), *self.shape)):
-                raise WrongShape(
-                    "What is unavailable in a stream is True or False for each entry of each "
-                    f"round, of shape {shape}, not {given.shape}.",
-                    setting="unavailable",
-                )
-            given = [np.flatnonzero(row).tolist() for row in given]
-        rounds = as_items(given, "What is unavailable in a stream", '[None, ["SEA > DEN"]]')
-        if len(rounds) != len(self):
+    def _require_rounds(self, array: Array, name: str, shape: Shape, axes: int = 0) -> None:
+        """Refuse an array that has not `shape` after its first axis, one entry per round; with
+        `axes`, one that has more axes than that.
+        """
+        found = tuple(array.shape)
+        fits = len(found) <= axes if axes else found[1:] == shape
+        if not found or found[0] != len(self) or not fits:
             raise WrongShape(
-                f"What is unavailable in a stream of {len(self)} rounds needs one item per round; "
-                f"{len(rounds)} were given.",
-                setting="unavailable",
+                f"The {name} of a stream must have shape {(len(self), *shape)}, one row per round, "
+                f"not {found}.",
+                setting=name,
             )
-        found = tuple(None if one is None else as_unavailable(one) for one in rounds)
-        return found if any(found) else None
 
-    def _by_round(self, array: Array, name: str, one: str, axes: tuple[int, ...] = (1,)) -> Array:
-        """An array that has something for each round along its first axis."""
-        shape = tuple(array.shape)
-        if len(shape) not in axes or shape[0] != len(self):
+    def _plain_array(self, given: Any, name: str, kinds: str, such: str) -> NDArray:
+        """One number or truth value per round."""
+        require_no_mask(given, f"The {name} of a stream")
+        try:
+            array = np.array(given)
+        except ValueError:  # ragged rows
+            array = np.array(None)
+        array = array.astype(np.dtype(kinds[0])) if array.shape == (0,) else array
+        if array.dtype.kind not in kinds or array.shape != (len(self),):
             raise WrongShape(
-                f"The {name} of a stream of {len(self)} rounds is {one} for each; an array of "
-                f"shape {shape} was given.",
+                f"The {name} of a stream must be {such} for each of its {len(self)} rounds, not "
+                f"{shown(given)}.",
                 setting=name,
             )
         return array
 
-    def _contexts(self, context: Any) -> Array:
-        array = as_numbers(context, "The context of the rounds")
-        return self._by_round(array, "context", "a category or a row of weights", (1, 2))
+    def _checked_seen(self, given: Any) -> Bools | None:
+        mask = self._plain_array(given, "seen", "?b", "True or False")
+        return None if mask.all() else frozen(mask)
 
-    def _advised(self, advice: Any) -> NamedPoints:
-        if not isinstance(advice, Mapping):
+    def _checked_time(self, given: Any) -> Floats:
+        times = as_times(given, "The time of the rounds")
+        self._require_rounds(times, "time", ())
+        return times
+
+    def _checked_context(self, given: Any) -> Array:
+        array = as_numbers(given, "The context of the rounds")
+        self._require_rounds(array, "context", (), axes=2)
+        return array
+
+    def _checked_advice(self, given: Any) -> NamedPoints:
+        if not isinstance(given, Mapping):
             raise WrongType(
-                "The advice of a stream is points by name, such as {'incumbent': points}, not "
-                f"{shown(advice)}.",
+                "The advice of a stream must be points by name, such as {'incumbent': points}, not "
+                f"{shown(given)}.",
                 setting="advice",
             )
-        points, shape = dict[str, Array](), (len(self), *self.shape)
-        for name, rows in advice.items():
+        points = dict[str, Array]()
+        for name, rows in given.items():
             array = as_numbers(rows, f"The advice {shown(name)}")
-            if tuple(array.shape) != shape:
-                raise WrongShape(
-                    f"The advice {shown(name)} is a point for each round, of shape {shape}, not of "
-                    f"{tuple(array.shape)}.",
-                    setting="advice",
-                )
+            self._require_rounds(array, "advice", self.shape)
             points[as_text(name, "The name of advice")] = array
         return NamedPoints(points)
 
-    def _arrivals(self, arrives: Any) -> Int64s:
-        require_no_mask(arrives, "What arrives of a stream")
-        try:
-            given = np.array(arrives)
-        except ValueError:  # ragged rows
-            given = np.array(None)
-        given = given.astype(np.int64) if given.shape == (0,) else given
-        if given.dtype.kind not in "iu" or given.shape != (len(self),):
-            raise WrongShape(
-                "The arrives of a stream is a whole number for each of its "
-                f"{len(self)} rounds, the round at whose end its feedback comes, not "
-                f"{shown(arrives)}.",
-                setting="arrives",
-            )
-        early = np.flatnonzero(given < np.arange(len(self)))
+    def _checked_unavailable(self, given: Any) -> tuple[tuple[int | str, ...] | None, ...] | None:
+        given = numbers_of(given, "What is unavailable") if is_frame(given) else given
+        if isinstance(given, np.ndarray) and given.dtype == np.bool_:
+            self._require_rounds(given, "unavailable", self.shape)
+            given = [np.flatnonzero(row).tolist() for row in given]
+        rounds = as_items(given, "What is unavailable in a stream", '[None, ["SEA > DEN"]]')
+        self._require_rounds(np.empty(len(rounds)), "unavailable", ())
+        found = tuple(None if one is None else as_unavailable(one) for one in rounds)
+        return found if any(found) else None
+
+    def _checked_arrives(self, given: Any) -> Int64s:
+        array = self._plain_array(given, "arrives", "iu", "a whole number")
+        early = np.flatnonzero(array < np.arange(len(self)))
         if len(early):
             t = int(early[0])
             raise InvalidInput(
                 f"The feedback of round {t} arrives at the end of round {t} or of a later one, not "
-                f"of round {given[t]}; give a number from {len(self)} on for never.",
+                f"of round {array[t]}; give a number from {len(self)} on for never.",
                 setting="arrives",
             )
-        return frozen(np.where(given >= len(self), NEVER, given).astype(np.int64))
+        return frozen(np.where(array >= len(self), NEVER, array).astype(np.int64))
 
-    def _overrides(self, played: Any) -> Array:
-        points, shape = as_numbers(played, "What was played"), (len(self), *self.shape)
-        if tuple(points.shape) != shape:
-            raise WrongShape(
-                f"What was played is a point for each round, of shape {shape}, not of "
-                f"{tuple(points.shape)}; rows of NaN where it was the decision.",
-                setting="played",
-            )
+    def _checked_played(self, given: Any) -> Array:
+        points = as_numbers(given, "What was played")
+        self._require_rounds(points, "played", self.shape)
         return points
 
     @property
@@ -506,22 +485,6 @@ class Stream(Value):
             return None
         return RoundInfo.unchecked(time, context, NamedPoints(advice) if advice else None, out)
 
-    def _mask(self, seen: Any) -> Bools | None:
-        require_no_mask(seen, "What is seen of a stream")
-        try:
-            mask = np.array(seen)
-        except ValueError:
-            raise WrongShape(
-                f"What is seen of a stream is True or False for each of its {len(self)} rounds, "
-                "not ragged rows."
-            ) from None
-        if mask.dtype != np.bool_ or mask.shape != (len(self),):
-            raise WrongShape(
-                f"What is seen of a stream must be True or False for each of its {len(self)} "
-                f"rounds, not by {mask.dtype} of shape {mask.shape}."
-            )
-        return None if mask.all() else frozen(mask)
-
     @property
     def unseen(self) -> int:
         """How many rounds no feedback comes from."""
@@ -539,16 +502,14 @@ class Stream(Value):
         """These rounds. What arrives after the last of them is not lost: its rounds stay pending;
         what arrives of rounds before them is not there.
         """
-        part = Stream(
-            self.losses[rounds],
-            self.constraints[rounds],
-            None if self.seen is None else self.seen[rounds],
-            time=None if self.time is None else self.time[rounds],
-            context=None if self.context is None else self.context[rounds, ...],
-            advice=None if self.advice is None else _sliced(self.advice, rounds),
-            unavailable=None if self.unavailable is None else self.unavailable[rounds],
-            played=None if self.played is None else self.played[rounds, ...],
-        )
+        names = ("seen", "time", "context", "played")
+        given = {name: getattr(self, name) for name in names}
+        parts = {name: rows[rounds, ...] for name, rows in given.items() if rows is not None}
+        if self.unavailable is not None:
+            parts["unavailable"] = self.unavailable[rounds]
+        if self.advice is not None:
+            parts["advice"] = {name: points[rounds, ...] for name, points in self.advice.items()}
+        part = Stream(self.losses[rounds], self.constraints[rounds], **parts)
         if self.stamps is not None:
             object.__setattr__(part, "stamps", self.stamps[rounds])
         if self.arrives is not None:
@@ -557,10 +518,6 @@ class Stream(Value):
             relative = frozen(np.where(own == NEVER, NEVER, own - start))
             object.__setattr__(part, "arrives", relative)
         return part
-
-
-def _sliced(advice: Mapping[str, Array], rounds: slice) -> dict[str, Array]:
-    return {name: points[rounds, ...] for name, points in advice.items()}
 
 
 def _category(context: Array) -> Any:
@@ -586,27 +543,24 @@ def as_constraints(given: Any, losses: Batch) -> Any:
     else as it is.
     """
     if given is None or (isinstance(given, list | tuple) and not given):
-        return _unlimited(losses)
+        # a batch itself, so it is imported after this file
+        from tidewolf.core.unlimited import Unlimited
+
+        return Unlimited(losses.shape, len(losses))
     if not isinstance(given, list | tuple):
         return given
     for i, one in enumerate(given, 1):
         if not isinstance(one, Batch):
             raise WrongType(
-                "Several constraints are a list of batches of functions such as "
-                f"[functions.Affine(A, b), functions.Capacity(c)]; the one in place {i} is "
+                "Several constraints must be a list of batches of functions such as "
+                f"[functions.Affine(A, b), functions.Capacity(c)]; number {i} is "
                 f"{shown(one)}{_PLAIN if callable(one) else ''}.",
                 setting="constraints",
             )
         if len(one) != len(losses) or one.shape != losses.shape:
             raise WrongShape(
-                f"There are {len(losses)} losses on points of shape {losses.shape}; the "
-                f"constraints in place {i} are {len(one)} on points of shape {one.shape}.",
+                f"Every constraint must be {len(losses)} rounds on points of shape {losses.shape}; "
+                f"number {i} is {len(one)} on points of shape {one.shape}.",
                 setting="constraints",
             )
     return largest_of(given)
-
-
-def _unlimited(losses: Batch) -> Batch:
-    from tidewolf.core.unlimited import Unlimited  # a batch itself, so it comes after this file
-
-    return Unlimited(losses.shape, len(losses))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,12 +24,14 @@ from tidewolf.core.arrays import (
     namespace,
     norm,
     norms,
+    require_finite,
     taken,
     to_numpy,
     zeros,
 )
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
+from tidewolf.core.names import listed
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 
 
@@ -164,15 +166,11 @@ def who_sees_what(feedback: Iterable[tuple[str, str]]) -> str:
     others = {sees: names for sees, names in kinds.items() if sees and sees != usual}
     if not others:
         return ""
-    said = [
-        f"{_listed(names)} see{'s' * (len(names) == 1)} {sees}" for sees, names in others.items()
+    parts = [
+        f"{listed(names, most=len(names))} see{'s' * (len(names) == 1)} {sees}"
+        for sees, names in others.items()
     ]
-    return ", ".join(said) + (f"; the others see {usual}." if usual in kinds else ".")
-
-
-def _listed(names: Sequence[str]) -> str:
-    *all_but_last, last = names
-    return f"{', '.join(all_but_last)} and {last}" if all_but_last else last
+    return ", ".join(parts) + (f"; the others see {usual}." if usual in kinds else ".")
 
 
 def played_at(feedback: FirstOrder, played: Array, x: Array) -> FirstOrder:
@@ -351,120 +349,100 @@ def bandit(losses: Batch, constraints: Batch, points: Array) -> Bandit:
 
 def require_first_order(feedback: object, shape: Shape, most: int) -> None:
     """Refuse feedback of another kind, on too many rounds, of the wrong shape, or with a violation
-    that is no number.
+    that is not a number.
     """
     if type(feedback) is not FirstOrder:
-        raise WrongType(f"FirstOrder feedback is due, not {type(feedback).__name__}.")
-    if not isinstance(feedback.rounds, int | np.integer) or not 1 <= feedback.rounds <= most:
-        raise InvalidInput(
-            f"Feedback on {shown(feedback.rounds)} rounds was given where {_due(most)}."
-        )
-    if not is_array(feedback.loss_gradient) or not is_array(feedback.constraint_gradient):
-        raise WrongType("The gradients of FirstOrder feedback are arrays.")
-    for gradient in (feedback.loss_gradient, feedback.constraint_gradient):
-        if gradient.shape != shape:
-            raise WrongShape(
-                f"A gradient of shape {tuple(gradient.shape)} was given; the set's points have "
-                f"shape {shape}."
-            )
-        if as_direction(gradient, shape, "A gradient of FirstOrder feedback") is not gradient:
-            raise WrongType(
-                "The gradients of FirstOrder feedback are floating-point arrays, not of dtype "
-                f"{gradient.dtype}."
-            )
-    if (
-        not isinstance(feedback.violation, float | int)
-        or not 0.0 <= feedback.violation <= sys.float_info.max
-    ):
-        raise NotFinite(
-            f"The violation must be a finite number of at least 0, not {shown(feedback.violation)}."
-        )
-    # infinite where a gradient is too long to be squared
-    for name in ("loss_slope", "constraint_slope"):
-        if not isinstance(slope := getattr(feedback, name), float | int) or not slope >= 0.0:
-            raise NotFinite(f"The {name} must be a number of at least 0, not {shown(slope)}.")
-    for name in ("loss_offset", "constraint_offset"):
-        offset = getattr(feedback, name)
-        if not isinstance(offset, float | int) or not abs(offset) <= sys.float_info.max:
-            raise NotFinite(f"The {name} must be a finite number, not {shown(offset)}.")
+        raise WrongType(_expected("FirstOrder feedback", feedback))
+    _require_rounds(feedback.rounds, most)
+    _require_gradient(feedback.loss_gradient, shape, "loss_gradient")
+    _require_gradient(feedback.constraint_gradient, shape, "constraint_gradient")
+    _require_number(feedback.violation, 0.0, _FINITE, "violation")
+    # infinite if a gradient is too long to be squared
+    _require_number(feedback.loss_slope, 0.0, math.inf, "loss_slope")
+    _require_number(feedback.constraint_slope, 0.0, math.inf, "constraint_slope")
+    _require_number(feedback.loss_offset, -_FINITE, _FINITE, "loss_offset")
+    _require_number(feedback.constraint_offset, -_FINITE, _FINITE, "constraint_offset")
     if feedback.limits is not None:
         require_limits(feedback.limits, shape)
 
 
-def require_limits(limits: object, shape: Shape) -> None:
-    """Refuse what are no numbers and gradients of limits."""
-    if type(limits) is not Limits or not is_array(limits.gradients):
-        raise WrongType(f"The limits of FirstOrder feedback are Limits, not {shown(limits)}.")
-    which, n = np.asarray(limits.which), len(limits.which)
-    numbers = {name: np.asarray(getattr(limits, name)) for name in _NUMBERS}
-    if (
-        type(limits.in_all) is not int
-        or which.dtype.kind != "i"
-        or which.shape != (n,)
-        or any(array.shape != (n,) for array in numbers.values())
-        or (n and not (which[0] >= 0 and (np.diff(which) > 0).all() and which[-1] < limits.in_all))
-    ):
-        raise WrongShape(
-            "The limits of FirstOrder feedback are how many a round has, the numbers of those that "
-            "were broken, in order, and of each of these a violation, a gradient, a slope and an "
-            "offset."
-        )
-    if tuple(limits.gradients.shape) != (n, *shape):
-        raise WrongShape(
-            f"Gradients of limits of shape {tuple(limits.gradients.shape)} were given; {n} limits "
-            f"were broken, and the set's points have shape {shape}."
-        )
-    if as_direction(limits.gradients, (n, *shape), "A limit's gradient") is not limits.gradients:
-        raise WrongType(
-            "The gradients of limits are floating-point arrays, not of dtype "
-            f"{limits.gradients.dtype}."
-        )
-    xp = namespace(limits.gradients)
-    if not bool(xp.all(xp.isfinite(limits.gradients))):
-        raise NotFinite("The gradients of limits hold a NaN or an infinite number.")
-    for name, array in numbers.items():
-        least = -math.inf if name == "offsets" else 0.0
-        most = math.inf if name == "slopes" else sys.float_info.max
-        if not ((array >= least) & (abs(array) <= most)).all():
-            raise NotFinite(
-                f"The {name} of limits must be finite numbers{' of at least 0' * (least == 0.0)}."
-            )
-
-
-_NUMBERS = ("violations", "slopes", "offsets")
-
-
+_FINITE = sys.float_info.max
 MODERATE = 1e100
 """Values of functions are at most this in size, so that their squares can be added up."""
 
 
+def _expected(what: str, given: object) -> str:
+    return f"{what} is expected, not {shown(given) if what == 'Limits' else type(given).__name__}."
+
+
+def _require_rounds(rounds: object, most: int) -> None:
+    if not isinstance(rounds, int | np.integer) or not 1 <= rounds <= most:
+        due = "1" if most == 1 else f"1 to {most}"
+        raise InvalidInput(f"The rounds of feedback must be {due}, not {shown(rounds)}.")
+
+
+def _require_gradient(gradient: Array, shape: Shape, name: str) -> None:
+    if not is_array(gradient):
+        raise WrongType(f"The {name} must be an array, not {shown(gradient)}.")
+    if gradient.shape != shape:
+        raise WrongShape(f"The {name} must have shape {shape}, not {tuple(gradient.shape)}.")
+    if as_direction(gradient, shape, f"The {name}") is not gradient:
+        raise WrongType(f"The {name} must hold floating-point numbers, not {gradient.dtype}.")
+
+
+def _require_number(number: object, least: float, most: float, name: str) -> None:
+    if not isinstance(number, float | int) or not least <= number <= most:
+        bounds = " of at least 0" if least == 0.0 else ""
+        raise NotFinite(f"The {name} must be a finite number{bounds}, not {shown(number)}.")
+
+
+def require_limits(limits: object, shape: Shape) -> None:
+    """Refuse what is not numbers and gradients of constraints."""
+    if type(limits) is not Limits:
+        raise WrongType(_expected("Limits", limits))
+    which, n = np.asarray(limits.which), len(limits.which)
+    numbers = {
+        name: np.asarray(getattr(limits, name)) for name in ("violations", "slopes", "offsets")
+    }
+    if (
+        type(limits.in_all) is not int
+        or which.dtype.kind != "i"
+        or any(array.shape != (n,) for array in (which, *numbers.values()))
+        or (n and not (which[0] >= 0 and (np.diff(which) > 0).all() and which[-1] < limits.in_all))
+    ):
+        raise WrongShape(
+            "Limits are how many constraints a round has, the ascending numbers of the violated "
+            "ones, and for each of these a violation, a gradient, a slope and an offset."
+        )
+    _require_gradient(limits.gradients, (n, *shape), "gradients of limits")
+    require_finite(limits.gradients, "The gradients of limits")
+    for name, array in numbers.items():
+        least = -math.inf if name == "offsets" else 0.0
+        most = math.inf if name == "slopes" else _FINITE
+        if not ((array >= least) & (abs(array) <= most)).all():
+            bounds = " of at least 0" if least == 0.0 else ""
+            raise NotFinite(f"The {name} of limits must be finite numbers{bounds}.")
+
+
 def require_bandit(feedback: object, most: int) -> Bandit:
     """The values as copies in float64 on the host; refuses another kind, too many rounds, wrong
-    lengths, and what is no moderate number.
+    lengths, and numbers that are not moderate.
     """
     if type(feedback) is not Bandit:
-        raise WrongType(f"Bandit feedback is due, not {type(feedback).__name__}.")
-    for values in feedback:
-        if not is_array(values):
-            raise WrongType("The values of Bandit feedback are arrays, with one number a round.")
-        if values.ndim != 1 or values.shape != feedback.loss_values.shape:
-            shapes = f"{tuple(feedback.loss_values.shape)} and {tuple(values.shape)}"
-            raise WrongShape(
-                "Bandit feedback has one loss and one constraint value a round; values of shape "
-                f"{shapes} were given."
-            )
-    if not 1 <= feedback.rounds <= most:
-        raise InvalidInput(f"Feedback on {feedback.rounds} rounds was given where {_due(most)}.")
+        raise WrongType(_expected("Bandit feedback", feedback))
     copies = []
-    for name, values in zip(("loss", "constraint"), feedback, strict=True):
-        values = as_direction(values, values.shape, "The values of Bandit feedback")
+    for name, values in zip(Bandit._fields, feedback, strict=True):
+        if not is_array(values):
+            raise WrongType(f"The {name} must be an array with one number per round.")
+        if values.ndim != 1 or values.shape != feedback.loss_values.shape:
+            shape = tuple(feedback.loss_values.shape)
+            raise WrongShape(f"The {name} must have shape {shape}, not {tuple(values.shape)}.")
+        _require_rounds(feedback.rounds, most)
+        values = as_direction(values, values.shape, f"The {name}")
         copies.append(frozen(np.array(to_numpy(values), dtype=np.float64)))
         size = float(np.abs(copies[-1]).max())
         if not size <= MODERATE:
-            raise NotFinite(
-                f"A {name} value of {size:g} was given; values are finite numbers, at most "
-                f"{MODERATE:g} in size."
-            )
+            raise NotFinite(f"The {name} must be at most {MODERATE:g} in size, not {size:g}.")
     return Bandit(*copies)
 
 
@@ -475,26 +453,12 @@ def require_full_information(feedback: object, shape: Shape, most: int) -> FullI
     if type(feedback) is not FullInformation or not all(
         isinstance(batch, Batch) for batch in feedback
     ):
-        raise WrongType(
-            "FullInformation feedback is due, a loss and a constraint a round, not "
-            f"{type(feedback).__name__}."
-        )
-    for name, batch in zip(("losses", "constraints"), feedback, strict=True):
-        if batch.shape != shape:
+        raise WrongType(_expected("FullInformation feedback", feedback))
+    for name, batch in zip(FullInformation._fields, feedback, strict=True):
+        if batch.shape != shape or len(batch) != feedback.rounds:
             raise WrongShape(
-                f"The {name} take points of shape {batch.shape}; the set's points have shape "
-                f"{shape}."
+                f"The {name} must be {feedback.rounds} functions on points of shape {shape}, not "
+                f"{len(batch)} on points of shape {batch.shape}."
             )
-    if len(feedback.losses) != len(feedback.constraints):
-        raise WrongShape(
-            f"{len(feedback.losses)} losses and {len(feedback.constraints)} constraints were "
-            "given; a "
-            "round has one of each."
-        )
-    if not 1 <= feedback.rounds <= most:
-        raise InvalidInput(f"Functions of {feedback.rounds} rounds were given where {_due(most)}.")
+    _require_rounds(feedback.rounds, most)
     return feedback
-
-
-def _due(most: int) -> str:
-    return "1 is due" if most == 1 else f"1 to {most} are due"

@@ -6,6 +6,13 @@ An entry is never changed, only replaced by the same, so processes of different 
 different types, cannot give one another the wrong code; writing goes through a temporary file.
 A damaged entry is compiled again. Of older sources of a kernel the last `OLD` entries stay.
 
+numba's own cache (`cache=True`) cannot replace this file. It decides by the time and size of the
+file that holds a kernel, so a kernel whose callee in another file changed would run old code. A
+cache folder named by a digest of all sources would prevent that, but then a change of any line
+compiles every kernel again (up to a minute), and kernels in a user's own module, with the kernels
+that they call, are outside that digest. numba also raises an error at a damaged entry, and two
+processes that write one index lose entries.
+
 Folders, as numba has them: NUMBA_CACHE_DIR, then `__pycache__` beside the source, then the user's
 cache. If none can be written, kernels are compiled in memory, with one warning.
 """

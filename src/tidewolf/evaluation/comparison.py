@@ -25,9 +25,9 @@ from typing import Any, NamedTuple, final
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_flag, as_path, is_text, shown
 from tidewolf.core.arrays import as_number
-from tidewolf.core.display import presenter_of
 from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat
 from tidewolf.core.feedback import who_sees_what
+from tidewolf.core.registry import presenter_of
 from tidewolf.core.values import Value
 from tidewolf.evaluation.formatting import aligned, data_frame, finite_or_none, plain_interval
 from tidewolf.evaluation.frontier import (

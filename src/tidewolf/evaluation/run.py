@@ -13,8 +13,8 @@ import numpy as np
 from tidewolf.core.arguments import as_callback, as_flag, shown
 from tidewolf.core.arrays import as_count, to_numpy
 from tidewolf.core.batch import Stream
-from tidewolf.core.display import presenter_of
 from tidewolf.core.errors import NotSupported, WrongType
+from tidewolf.core.registry import presenter_of
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation.certificate import (
     UNSEEN,

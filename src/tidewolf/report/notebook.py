@@ -8,7 +8,7 @@ from html import escape
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from tidewolf.core.display import Presenter
+from tidewolf.core.registry import Presenter
 from tidewolf.report.charts import figures
 from tidewolf.report.comparison import stream_context
 from tidewolf.report.page import (

@@ -14,11 +14,9 @@ factor. The machinery asks three things of it: <v, d>, the dense point, and (1 -
 from __future__ import annotations
 
 from tidewolf.core.vertices.base import Atoms, Vertex, require_saved_numbers
+from tidewolf.core.vertices.composed import Joined, Moved
 from tidewolf.core.vertices.dense import Dense, DenseAtoms
-from tidewolf.core.vertices.joined import Joined
-from tidewolf.core.vertices.low_rank import LowRank
-from tidewolf.core.vertices.moved import Moved
-from tidewolf.core.vertices.outer import Outer
+from tidewolf.core.vertices.factored import LowRank, Outer
 from tidewolf.core.vertices.placed import table_for
 from tidewolf.core.vertices.sparse import (
     Sparse,

@@ -33,7 +33,7 @@ from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import checked, names_in_files
 from tidewolf.core.types import Array, Shape
 from tidewolf.core.vertices import Vertex
-from tidewolf.core.vertices.joined import end_to_end, join_vertices, pieces
+from tidewolf.core.vertices.composed import end_to_end, join_vertices, pieces
 from tidewolf.sets.balls.box import Box
 from tidewolf.sets.balls.l2_ball import L2Ball
 from tidewolf.sets.base import (

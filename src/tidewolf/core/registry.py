@@ -1,12 +1,12 @@
-"""How runs and comparisons show themselves without knowing who draws them.
+"""What lower layers ask of higher ones, without importing them.
 
-What draws lies above what is drawn. `tidewolf/__init__.py`, which knows both, registers for each
-class what loads its presenter; that is called when something is shown.
+What draws a run lies above runs, and the maximum of several constraints above streams.
+`tidewolf/__init__.py`, which knows all of them, registers both here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 
@@ -20,6 +20,7 @@ class Presenter(NamedTuple):
 
 
 _loaders: dict[str, Callable[[], Presenter]] = {}
+_makers: list[Callable[[Sequence[Any]], Any]] = []
 
 
 def register_presenter(name: str, load: Callable[[], Presenter]) -> None:
@@ -33,3 +34,13 @@ def presenter_of(shown: object) -> Presenter:
         if kind.__name__ in _loaders:
             return _loaders[kind.__name__]()
     raise LookupError(f"No presenter is registered for {type(shown).__name__}.")
+
+
+def register_maximum(make: Callable[[Sequence[Any]], Any]) -> None:
+    """Let lists of batches become what `make` gives."""
+    _makers[:] = [make]
+
+
+def largest_of(parts: Sequence[Any]) -> Any:
+    """The largest of these batches, round by round, each told apart; a single one is itself."""
+    return parts[0] if len(parts) == 1 else _makers[0](parts)
