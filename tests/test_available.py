@@ -15,7 +15,7 @@ from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported, WrongShap
 from tidewolf.loop import _values
 from tidewolf.methods.available import entries_out
 from tidewolf.methods.moves import distance_moved
-from tidewolf.storage.round_info import decode_info, encode_info
+from tidewolf.storage.feedback import decode_info, encode_info
 
 LINKS = [("SEA", "DEN"), ("DEN", "NYC"), ("SEA", "CHI"), ("CHI", "NYC"), ("DEN", "CHI")]
 FLOWS = tw.sets.FlowPolytope.from_edges(LINKS, source="SEA", target="NYC")

@@ -17,8 +17,7 @@ from tidewolf.core.values import _defaults, _given_settings, _labels, identity, 
 from tidewolf.functions import Capacity, Linear, Unlimited
 from tidewolf.functions.negative import _limits, negative_capacities
 from tidewolf.observation import content, point, require_functions
-from tidewolf.storage.feedback import decode, decode_checked, encode, stored
-from tidewolf.storage.played import How, encode_played
+from tidewolf.storage.feedback import How, decode, decode_checked, encode, encode_played, stored
 from tidewolf.storage.records import Row, digest
 
 NUMBERS = st.floats(allow_nan=False)

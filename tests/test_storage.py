@@ -49,8 +49,7 @@ from tidewolf.core.errors import (
 from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, Quadratic
 from tidewolf.storage import File, Journal
-from tidewolf.storage.feedback import decode, encode
-from tidewolf.storage.round_info import decode_info, encode_info
+from tidewolf.storage.feedback import decode, decode_info, encode, encode_info
 
 ROUNDS = 30
 EXPECTED = {name: uninterrupted(learner, ROUNDS) for name, learner in LEARNERS.items()}

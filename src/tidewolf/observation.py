@@ -195,8 +195,8 @@ def require_functions(
                 f"{type(batch).__name__}."
             )
     shape, most = learner.hard_set.shape, learner.rounds_at_once(state)
-    one = all(len(batch) == 1 and batch.shape == shape for batch in seen)
-    if not (one and most >= 1):
+    f, g = seen
+    if not (len(f) == len(g) == 1 <= most and f.shape == g.shape == shape):
         stream = Stream(*seen)
         if stream.shape != shape:
             raise WrongShape(

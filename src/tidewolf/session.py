@@ -1066,26 +1066,27 @@ class Session(Generic[S]):
         self._way_here, self._recent, self._arrays = history, empty, None
 
     def _observe(self, number: int | None, seen: Feedback, played: Array | None) -> None:
-        current, content = current_round(self._now), None
-        if number is not None or self._keeper.numbered or waiting(self._now):
+        learner, now, content = self.learner, self._now, None
+        current = current_round(now)
+        if number is not None or self._keeper.numbered or waiting(now):
             content = observation.content(seen, played)
         number = current if number is None else number
-        own = decision(self._now, number)
+        own = decision(now, number)
         if own is None and number != current:
             self._require_same_content(number, content)
             return
-        before = self._state if own is None else self._now
-        x = self.learner.act(before) if own is None else own.x
+        before = self._state if own is None else now
+        x = learner.act(before) if own is None else own.x
         if played is not None:
-            observation.require_member(self.learner, played)
+            observation.require_member(learner, played)
             if bool((played == x).all()):
                 played = None
         events: list[Event] = []
-        reads = self._state if self.learner.needs is Bandit else self._now
+        reads = self._state if own is not None and learner.needs is Bandit else before
         if played is None and not waiting(before):
-            arrival = Arrival(number, revealed(self.learner, reads, seen, x, self._asked))
+            arrival = Arrival(number, revealed(learner, reads, seen, x, self._asked))
         else:
-            arrival = observation.arrival(self.learner, reads, number, seen, x, played, self._asked)
+            arrival = observation.arrival(learner, reads, number, seen, x, played, self._asked)
             if own is None and waiting(before):
                 events = deciding(before, number, None, self.expire_after)
         if self._now is not before:
@@ -1093,8 +1094,8 @@ class Session(Generic[S]):
                 "A function called observe while it was evaluated: that observation is kept, this "
                 "one is not."
             )
-        meet = Observe(arrival, self.learner.is_committed(before))
-        point = played_point(self.learner, before, seen, x) if played is None else played
+        meet = Observe(arrival, learner.is_committed(before))
+        point = played_point(learner, before, seen, x) if played is None else played
         observed = RoundFeedback(number, seen, point)
         copy_context().run(self._take, [*events, meet], content, observed)  # see _without_who_fails
 

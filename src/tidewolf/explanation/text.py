@@ -31,47 +31,53 @@ def number(x: float | None) -> str:
 
 
 def page(why: Explanation) -> str:
-    """The explanation on a page."""
+    """The explanation on a page: a label, and its lines."""
     observed = _counted(why.observed, "round")
     lines = [f"Round {why.round} (counted from 0): {why.learner} on {why.on}, {observed} observed."]
-    for label, items in _sections(why):
-        for i, item in enumerate(items):
-            first = f"{label if i == 0 else '':<{_LABEL}}"
-            more = " " * (_LABEL + 2)
-            lines += textwrap.wrap(item, _WIDTH, initial_indent=first, subsequent_indent=more)
-        if label == "By":
-            lines += _table(why.experts)
-    return "\n".join(lines)
-
-
-def _sections(why: Explanation) -> Iterator[tuple[str, list[str]]]:
-    """Each label, and its lines."""
-    yield "Decision", _decision(why)
-    yield "Moved", [] if why.moved is None else [_moved(why)]
-    used = [f"{one.name}, which had {number(one.before)}" for one in why.out]
-    yield "Out", [f"{_some(used)}; max_move does not apply to what leaves"] if used else []
-    used = [f"{one.name}, which had {number(one.before)}" for one in why.gone]
-    yield "Gone", [f"the set no longer has {_some(used)}"] if used else []
-    yield "Observed", _news(why)
-    yield "By", _movers(why)
     skipped = zip(why.skipped, why.slept_because, strict=True)
-    yield "Skipped", [f"{one}: {because or 'no answer in time'}" for one, because in skipped]
-    yield "Limits", _limits(why)
-    yield "Expected", _expected(why)
-    yield "So far", _so_far(why)
-    yield "Played", _overrides(why)
-    yield "Pending", [f"rounds {_some(why.pending)}"] if why.pending else []
-    yield "Note", list(why.notes)
+    sections = {
+        "Decision": _decision(why),
+        "Moved": [] if why.moved is None else [_moved(why)],
+        "Out": [f"{_left(why.out)}; max_move does not apply to what leaves"] if why.out else [],
+        "Gone": [f"the set no longer has {_left(why.gone)}"] if why.gone else [],
+        "Observed": _news(why),
+        "By": _movers(why),
+        "Experts": [_expert(part) for part in why.experts[:_MOST]] if why.observed else [],
+        "Skipped": [f"{one}: {because or 'no answer in time'}" for one, because in skipped],
+        "Limits": _limits(why),
+        "Expected": _expected(why),
+        "So far": _so_far(why),
+        "Pending": [f"rounds {_some(why.pending)}"] if why.pending else [],
+        "Note": list(why.notes),
+    }
+    more = " " * (_LABEL + 2)
+    for label, items in sections.items():
+        for i, item in enumerate(items):
+            first = f"{'' if i else label:<{_LABEL}}"
+            lines += textwrap.wrap(item, _WIDTH, initial_indent=first, subsequent_indent=more)
+    return "\n".join(lines)
 
 
 def _some(items: Sequence[object], most: int = _MOST, more: int = 0) -> str:
     """Several items, the last ones as their number."""
-    left = len(items) - most + more if len(items) > most else more
+    left = max(0, len(items) - most) + more
     return ", ".join(map(str, items[:most])) + (f" and {left:,} more" if left else "")
 
 
 def _counted(count: int, what: str) -> str:
     return f"{count:,} {what}{'s' * (count != 1)}"
+
+
+def _left(entries: Sequence[Entry]) -> str:
+    return _some([f"{one.name}, which had {number(one.before)}" for one in entries])
+
+
+def _changes(entries: Sequence[Entry]) -> str:
+    return _some([f"{one.name} {number(one.before)} -> {number(one.value)}" for one in entries])
+
+
+def _facts(facts: dict[str, float | None]) -> str:
+    return ", ".join(f"{name} {number(x)}" for name, x in facts.items() if x is not None)
 
 
 def _decision(why: Explanation) -> list[str]:
@@ -83,12 +89,8 @@ def _decision(why: Explanation) -> list[str]:
         + (f" ({one.commodity})" if one.commodity else "")
         for one in why.routes
     ]
-    left = len(paths) - len(paths[:_MOST]) + why.other_routes
+    left = len(paths[_MOST:]) + why.other_routes
     return [*paths[:_MOST], *([_counted(left, "other path")] if left else [])]
-
-
-def _changes(entries: Sequence[Entry]) -> str:
-    return _some([f"{one.name} {number(one.before)} -> {number(one.value)}" for one in entries])
 
 
 def _moved(why: Explanation) -> str:
@@ -108,13 +110,19 @@ def _news(why: Explanation) -> list[str]:
 
 
 def _movers(why: Explanation) -> list[str]:
-    """The largest parts of the move, experts of one kind together."""
+    """The largest parts of the move, experts of one kind together, or the learner's own step."""
     if not why.moved or why.since is None:
         return []
-    if not why.experts:
-        return [_step(why)]
-    shown = [one for one in _parts(why) if abs(one[0]) >= _SHARE * why.moved]
-    return [f"{size:+.3g} {what}" for size, what in shown[: _MOST + 1]]
+    if why.experts:
+        shown = [one for one in _parts(why) if abs(one[0]) >= _SHARE * why.moved]
+        return [f"{size:+.3g} {what}" for size, what in shown[: _MOST + 1]]
+    seen = why.outlook
+    if seen is None or seen.gain is None:
+        return [f"{why.learner}'s own step; it observes no gradients"]
+    said = f"{why.learner}'s step after round {seen.round}: the loss changes by {-seen.gain:+.3g}"
+    if seen.limit_gain is None:
+        return [said]
+    return [f"{said}, the violation by {-seen.limit_gain:+.3g}"]
 
 
 def _parts(why: Explanation) -> list[tuple[float, str]]:
@@ -131,18 +139,6 @@ def _parts(why: Explanation) -> list[tuple[float, str]]:
     return sorted(found, key=lambda one: -abs(one[0]))
 
 
-def _step(why: Explanation) -> str:
-    """The step of a learner without experts."""
-    seen = why.outlook
-    if seen is None or seen.gain is None:
-        return f"{why.learner}'s own step; it observes no gradients"
-    said = f"{why.learner}'s step after round {seen.round}: the loss changes by {-seen.gain:+.3g}"
-    if seen.limit_gain is None:
-        return said
-    price = "" if why.limit_price is None else f", which weighs {number(why.limit_price)} a unit"
-    return f"{said}, the violation by {-seen.limit_gain:+.3g}{price}"
-
-
 def groups(experts: Sequence[Part]) -> dict[str, list[Part]]:
     """Experts by kind: all headrooms of a re-solve, all step scales of descent."""
     found: dict[str, list[Part]] = {}
@@ -155,38 +151,35 @@ def _weight(group: Sequence[Part]) -> float:
     return sum(part.weight for part in group)
 
 
-def _table(experts: Sequence[Part]) -> list[str]:
-    """The experts with the largest weights, and what the run lost to each."""
-    seen = any(part.more_loss is not None for part in experts)
-    lost = ("run minus it: loss", "limit") if seen else ("run lost to it at most", "")
-    rows: list[tuple[str, ...]] = [("expert", "before", "weight", "moved", "loss", "limit", *lost)]
-    for part in sorted(experts, key=lambda one: -max(one.weight, one.weight_before or 0.0))[:_MOST]:
-        moved = None if part.weight_before is None else part.by_proposal + part.by_weight
-        shares = (part.weight_before, part.weight, moved, part.loss, part.limit)
-        run = (part.more_loss, part.more_violation) if seen else (part.guard, None)
-        rows.append((part.name, *("" if x is None else f"{x:.3g}" for x in (*shares, *run))))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    aligned = [[f"{cell:>{w}}" for cell, w in zip(row, widths, strict=True)] for row in rows]
-    named = zip(rows, aligned, strict=True)
-    lines = [f"  {row[0]:<{widths[0]}}  {'  '.join(cells[1:])}".rstrip() for row, cells in named]
-    return lines if experts else []
+def _expert(part: Part) -> str:
+    """An expert: its weight, what its point would cost, and how the run compares with it."""
+    more = part.more_loss is not None
+    facts = {
+        "weight": part.weight,
+        "before": part.weight_before,
+        "loss": part.loss,
+        "limit": part.limit,
+        "loss of the run minus its own": part.more_loss,
+        "violation of the run minus its own": part.more_violation,
+        "the run lost to it at most": None if more else part.guard,
+    }
+    return f"{part.name}: {_facts(facts)}"
 
 
 def _limits(why: Explanation) -> list[str]:
     """The limits that bind, or the nearest one, and the one that was broken most."""
-    price = f"a unit of violation weighs {number(why.limit_price)}" if why.limit_price else ""
-    seen, order = why.outlook, sorted(why.limits, key=lambda one: (not one.binds, -one.now))
-    bound = [one for one in order if one.binds]
-    shown, worst = (bound or order[:1])[:_MOST], _worst(why.limits)
+    order = sorted(why.limits, key=lambda one: (not one.binds, -one.now))
+    bound, worst = [one for one in order if one.binds], _worst(why.limits)
+    shown = bound[:_MOST] or order[:1]
     shown += [worst] if worst is not None and worst not in shown else []
     lines = [_limit(one) for one in shown]
     if more := [one.name for one in bound if one not in shown]:
         lines.append(f"also {_some(more)}")
-    if not lines and seen is not None and seen.limit_played is not None:
-        lines.append(_constraint_text(seen.limit_played))
-    if lines and seen is not None:
-        lines[0] = f"as in round {seen.round}{'' if bound else ', none binds'}: {lines[0]}"
-    return [*lines, *([price] if price and not any(one.price for one in why.limits) else [])]
+    if not lines and why.outlook is not None and why.outlook.limit_played is not None:
+        lines.append(_constraint_text(why.outlook.limit_played))
+    if why.limit_price and not any(one.price for one in why.limits):
+        lines.append(f"a unit of violation weighs {number(why.limit_price)}")
+    return lines
 
 
 def _limit(one: Limit) -> str:
@@ -212,31 +205,20 @@ def _expected(why: Explanation) -> list[str]:
 
 
 def _so_far(why: Explanation) -> list[str]:
-    """The totals, the expert with the least loss, and what is proved."""
-    lines = []
+    """The totals, what is proved, and what other points than the decisions have cost."""
+    lines, proved, other = [], why.proved, why.overrides
     if why.run_loss is not None and why.observed:
-        lines.append(f"loss {number(why.run_loss)}, violation {number(why.run_violation)}")
-        known = [part for part in why.experts if part.more_loss is not None]
-        best = max(known, key=lambda part: part.more_loss or 0.0)
-        had = (
-            f"{-(best.more_loss or 0.0):+.3g} loss, {-(best.more_violation or 0.0):+.3g} violation"
-        )
-        lines[0] += f"; {best.name} alone: {had}"
-    proved = why.proved
+        lines.append(_facts({"loss": why.run_loss, "violation": why.run_violation}))
     if proved is not None and proved.regret is not None:
         lines.append(f"proved: regret at most {number(proved.regret)}")
     elif proved is not None and proved.reason:
         lines.append(f"no bound: {proved.reason}")
+    if other is not None:
+        more = f"{other.more_loss:+.3g} loss and {other.more_violation:+.3g} violation"
+        price = more if other.valued else f"at most {number(other.price)} more in the bound"
+        rounds = _counted(other.rounds, "round")
+        lines.append(f"other points than decided were played in {rounds}: {price}")
     return lines
-
-
-def _overrides(why: Explanation) -> list[str]:
-    found = why.overrides
-    if found is None:
-        return []
-    more = f"{found.more_loss:+.3g} loss and {found.more_violation:+.3g} violation"
-    price = more if found.valued else f"at most {number(found.price)} more in the bound"
-    return [f"other points than decided in {_counted(found.rounds, 'round')}: {price}"]
 
 
 def in_short(why: Explanation) -> str:

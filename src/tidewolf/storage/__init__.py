@@ -30,17 +30,16 @@ replaced under its writer is noticed before the next observation, which is then 
 nowhere to keep it.
 
     journal     what one session leaves behind, kept as it happens
-    course      the same, done to a state, and done again
+    event_log   the same, done to a state, and done again
     file        the file of one session, locked by its one writer
-    shelf       many sessions in one database, a folder's or PostgreSQL's
+    session_store   many sessions in one database, a folder's or PostgreSQL's
     folder      the file of SQLite in a folder, and its one server
     cluster     a database of PostgreSQL, and its many: who holds which session
-    postgres    a connection to it; address: where it is; presence: which servers are there
+    postgres    a connection to it; address: where it is; heartbeat: which servers are there
     commits     what they write, in groups that share a sync
     tables      what stands in it (docs/reference/formats.md), and how it is checked
     records     observations, rounds that wait, the head, and their seals
-    feedback    an observation as bytes
-    known       what is known before a round as bytes
+    feedback    an observation, what is known before a round, and how it was met, as bytes
 """
 
 from tidewolf.storage.backends import backend

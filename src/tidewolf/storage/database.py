@@ -7,94 +7,26 @@ A transaction that was left without an error survives the machine.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Protocol, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
-from tidewolf.core.errors import CheckpointError
+from tidewolf.core.errors import CheckpointError, InUse
+
+if TYPE_CHECKING:
+    from tidewolf.storage.postgres import Postgres
 
 
 class FateUnknown(CheckpointError):
     """A commit that may or may not have been kept."""
 
 
-class Rows(Protocol):
-    """What a statement found."""
-
-    @property
-    def rowcount(self) -> int:
-        """How many rows it changed."""
-        ...
-
-    def fetchone(self) -> Any:
-        """The next row, or None."""
-        ...
-
-    def fetchall(self) -> list[Any]:
-        """All that are left."""
-        ...
-
-    def __iter__(self) -> Iterator[Any]: ...
-
-
-class Database(Protocol):
-    """A connection to a database."""
-
-    @property
-    def errors(self) -> tuple[type[Exception], ...]:
-        """What the driver raises."""
-        ...
-
-    @property
-    def blob(self) -> str:
-        """The type of a column of bytes."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """The type of a column of names, in the order of their characters."""
-        ...
-
-    @property
-    def keyed(self) -> str:
-        """What makes a table of rows that are kept by their key, after its columns."""
-        ...
-
-    @property
-    def locking(self) -> str:
-        """What holds the rows that a SELECT finds until the transaction ends."""
-        ...
-
-    def execute(self, sql: str, values: Sequence[Any] = ()) -> Rows:
-        """Run a statement."""
-        ...
-
-    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run it for each of these."""
-        ...
-
-    def transaction(self) -> AbstractContextManager[None]:
-        """All that is done within it, or nothing; kept for good when it is left."""
-        ...
-
-    def savepoint(self) -> AbstractContextManager[None]:
-        """A part of a transaction, all of it or nothing."""
-        ...
-
-    def append_only(self, table: str) -> Iterable[str]:
-        """Statements after which no row of a table can be changed or removed."""
-        ...
-
-    def changes(self) -> int | None:
-        """A number that changes when another process writes; None if that is unknown."""
-        ...
-
-    def close(self) -> None:
-        """Let go; twice does no harm."""
-        ...
+Database: TypeAlias = "SQLite | Postgres"
+"""A connection to a database."""
 
 
 @final
@@ -140,7 +72,7 @@ class SQLite:
             check_same_thread=False,
         )
 
-    def execute(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor | _Fetched:
         if self._turn is None:
             return self.connection.execute(sql, values)
         with self._turn:
@@ -200,3 +132,39 @@ class _Transaction:
 
     def __exit__(self, *error: Any) -> None:
         self._db.connection.__exit__(*error)
+
+
+def locked(path: Path, in_use: str) -> SQLite:
+    """Hold the lock of this path until it is closed, or the process ends; `in_use` is the message
+    if another process holds it.
+    """
+    lock = SQLite(path, "rwc", timeout=0.0)
+    try:
+        for statement in (
+            "PRAGMA locking_mode = EXCLUSIVE",
+            "PRAGMA journal_mode = MEMORY",
+            "PRAGMA synchronous = OFF",
+        ):
+            lock.execute(statement)
+        lock.execute("BEGIN EXCLUSIVE")
+        lock.execute("COMMIT")
+    except sqlite3.DatabaseError as error:
+        lock.close()
+        if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+            raise CheckpointError(
+                f"{path} cannot be locked: {error}. Remove it, if no session is open, and try "
+                "again."
+            ) from None
+        raise InUse(in_use) from None
+    return lock
+
+
+def inode(path: Path) -> tuple[int, int] | None:
+    """The device and the number of a file, which another in its place has not; None where there is
+    none.
+    """
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

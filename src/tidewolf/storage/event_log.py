@@ -36,10 +36,16 @@ from tidewolf.methods.events import (
     waiting,
 )
 from tidewolf.methods.late import next_round
-from tidewolf.storage.feedback import decode_checked, stored
-from tidewolf.storage.played import How, decode_played, encode_played
+from tidewolf.storage.feedback import (
+    How,
+    decode_checked,
+    decode_info,
+    decode_played,
+    encode_info,
+    encode_played,
+    stored,
+)
 from tidewolf.storage.records import Decision, Pending, Row
-from tidewolf.storage.round_info import decode_info, encode_info
 
 S = TypeVar("S", bound=Progress)
 
@@ -134,14 +140,12 @@ class EventLog(Generic[S]):
 
     def _observed(self, place: Place, row: Row, event: Event) -> Place:
         number, state = row.round - 1, after(self.learner, place.state, event)
-        return Place(
-            state,
-            state,
-            row.arrived,
-            row.link(place.link),
-            {one: own for one, own in place.pending.items() if one != row.round},
-            {one: said for one, said in place.info_ids.items() if one != number},
-        )
+        pending, info_ids = place.pending, place.info_ids
+        if row.round in pending:
+            pending = {one: own for one, own in pending.items() if one != row.round}
+        if number in info_ids:
+            info_ids = {one: said for one, said in info_ids.items() if one != number}
+        return Place(state, state, row.arrived, row.link(place.link), pending, info_ids)
 
     def _event(self, row: Row) -> Event:
         if row.rounds == 0:

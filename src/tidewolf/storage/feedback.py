@@ -2,28 +2,38 @@
 
 A feedback is the name of its kind and its fields by name; a function in it likewise. So a later
 tidewolf may add fields with defaults, and reads what was written before.
+
+What is known before a round is its parts by name, those that were given. How a round was met is
+written if it was not simply the next one: after which observation it was decided, and what was
+played in place of the decision.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tidewolf import functions
 from tidewolf.core import checkpoint
+from tidewolf.core.arguments import as_text
 from tidewolf.core.arrays import frozen, is_array, require_finite
 from tidewolf.core.batch import Batch
 from tidewolf.core.checkpoint import SavedRecord
+from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import NewerFormat, NotSupported
-from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, Limits
+from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, Instead, Limits
+from tidewolf.core.oracle import HasLMO
+from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, NDArray
 
 _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (FirstOrder, Bandit, FullInformation)}
 _OF_PARTS = (functions.Chain, functions.Max, functions.Sum)
+_INFO, _PLAYED = "RoundInfo", "Played"
 _DOUBLE = np.dtype(np.float64)
 _ARRAYS = ",".join([f'["{_DOUBLE.str}",[%s]]'] * 2)
 _LINE = (
@@ -68,14 +78,15 @@ def stored(feedback: Feedback, center: Array) -> tuple[bytes, Feedback]:
 
 
 def _is_plain(feedback: FirstOrder) -> bool:
-    f, violation, g, loss_slope, constraint_slope, rounds, *offsets, limits = feedback
+    f, violation, g, loss_slope, constraint_slope, rounds, loss, limit, limits = feedback
     return (
         type(f) is type(g) is np.ndarray
         and f.dtype is g.dtype is _DOUBLE
         and type(violation) is type(loss_slope) is type(constraint_slope) is float
         and type(rounds) is int
         and limits is None
-        and all(type(offset) is float and offset == 0.0 for offset in offsets)
+        and type(loss) is type(limit) is float
+        and loss == limit == 0.0
     )
 
 
@@ -165,6 +176,85 @@ def _require_known(parts: Mapping[str, Any], known: Sequence[str], name: str) ->
         )
 
 
+def _parts(data: bytes, center: Array, kind: str, known: Sequence[str]) -> dict[str, Any]:
+    """The fields of a record of this kind, all of them known."""
+    name, record = checkpoint.unpacked(data, center)
+    if name != kind or not isinstance(record, SavedRecord):
+        raise ValueError(f"it is no record of the kind {kind}")
+    _require_known(given := record.fields(), known, kind)
+    return given
+
+
 @cache
 def _functions() -> dict[str, type[Batch]]:
     return {kind.__name__: kind for kind in functions.every()}
+
+
+# --- what is known before a round -----------------------------------------------------------------
+
+
+def encode_info(info: RoundInfo) -> bytes:
+    """What is known as bytes; refused where a forecast is no kind made of arrays."""
+    given = {name: part for name, part in info._asdict().items() if part is not None}
+    if info.advice is not None:
+        given["advice"] = tuple(info.advice.items())
+    if info.forecast is not None:
+        given["forecast"] = tuple(map(encode_function, info.forecast))
+    return checkpoint.packed((_INFO, SavedRecord.of(given)))
+
+
+def decode_info(data: bytes, center: Array) -> RoundInfo:
+    """The same again, checked as what comes from outside; arrays return to where `center` lives."""
+    given = _parts(data, center, _INFO, RoundInfo._fields)
+    if "advice" in given:
+        given["advice"] = dict(given["advice"])
+    if "forecast" in given:
+        given["forecast"] = tuple(decode_function(part, checked=True) for part in given["forecast"])
+    skipped = tuple(as_text(name, "A member that slept") for name in given.pop("skipped", ()))
+    return RoundInfo(**given).with_skipped(skipped)
+
+
+# --- how a round was met --------------------------------------------------------------------------
+
+
+class How(NamedTuple):
+    """How a round was met."""
+
+    after: int | None = None
+    """the observation after which it was decided; None where nothing waited"""
+    point: Array | None = None
+    """what was played; None: the decision"""
+    instead: Instead | None = None
+    unsettled: bool | None = None
+    """True where it came while the coming round was not settled, as with deadlines"""
+
+
+def encode_played(how: How) -> bytes | None:
+    """As bytes; None where there is nothing to say."""
+    after, point, instead, unsettled = how
+    if after is None and point is None and instead is None and unsettled is None:
+        return None
+    given = {name: part for name, part in how._asdict().items() if part is not None}
+    if how.instead is not None:
+        given["instead"] = tuple(how.instead)
+    return checkpoint.packed((_PLAYED, SavedRecord.of(given)))
+
+
+def decode_played(data: bytes | None, K: HasLMO) -> How:
+    """The same again, checked as what comes from outside."""
+    if data is None:
+        return How()
+    given = _parts(data, K.center, _PLAYED, How._fields)
+    if "after" in given and (type(given["after"]) is not int or given["after"] < 0):
+        raise ValueError("it was decided after no observation that there is")
+    if given.get("unsettled", True) is not True:
+        raise ValueError("unsettled may only be True")
+    if "point" in given:
+        if not is_member(K, given["point"]):
+            raise ValueError("what was played is no member of the set")
+        given["point"] = frozen(given["point"])
+    if "instead" in given:
+        given["instead"] = Instead(*map(float, given["instead"]))
+        if not all(map(math.isfinite, given["instead"])):
+            raise ValueError("what a round cost is no number")
+    return How(**given)

@@ -21,9 +21,8 @@ from tidewolf.core.arguments import as_flag, as_path
 from tidewolf.core.errors import BrokenFile, CheckpointError
 from tidewolf.core.values import identity
 from tidewolf.methods.base import Learner
-from tidewolf.storage.database import SQLite
+from tidewolf.storage.database import SQLite, inode, locked
 from tidewolf.storage.file_schema import make, require_format
-from tidewolf.storage.lock import inode, locked
 from tidewolf.storage.records import Content, Head
 from tidewolf.storage.tables import Tables
 
@@ -54,6 +53,7 @@ class File:
         self._read_only = as_flag(read_only, "read_only")
         self._process = os.getpid()
         self._db: SQLite | None = None
+        self._tables: Tables | None = None
         self._lock: SQLite | None = None
         self._copy: tempfile.TemporaryDirectory[str] | None = None
         self._files: dict[Path, tuple[int, int]] = {}
@@ -62,7 +62,9 @@ class File:
     def open(self, learner: Learner[Any]) -> Content:
         """All there is, checked; made where there is no file."""
         try:
-            return self._content(self._opened(learner))
+            db = self._opened(learner)
+            self._tables = Tables(db)
+            return self._content(db)
         except (sqlite3.Error, OSError) as error:
             raise self._sentence(error) from None
 
@@ -89,11 +91,11 @@ class File:
     @property
     def tables(self) -> Tables:
         """To be read; refused where it is closed."""
-        if self._db is None:
+        if self._tables is None:
             raise CheckpointError(
                 f"The session in {self.where} is closed: open it again with Session.open."
             )
-        return Tables(self._db)
+        return self._tables
 
     def require_writable(self) -> None:
         """Refuse to write where it is closed, opened to look, forked, or gone."""
@@ -113,8 +115,9 @@ class File:
     def write(self, do: Callable[[Tables], None]) -> None:
         """One transaction, on disk when this returns."""
         assert self._db is not None
+        assert self._tables is not None
         with self._db.transaction():
-            do(Tables(self._db))
+            do(self._tables)
         self.require_in_place()
 
     def undo(self) -> None:
@@ -127,7 +130,7 @@ class File:
         for connection in (self._db, self._lock):
             if connection is not None:
                 connection.close()
-        self._db = self._lock = None
+        self._db = self._lock = self._tables = None
         if self._copy is not None:
             self._copy.cleanup()
             self._copy = None
@@ -213,7 +216,7 @@ class File:
 
     def is_in_place(self) -> bool:
         """Whether the file and its log are still those that this session has open."""
-        return all(inode(path) == was for path, was in self._files.items())
+        return {path: inode(path) for path in self._files} == self._files
 
     def require_in_place(self) -> None:
         if not self.is_in_place():

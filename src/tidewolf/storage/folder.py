@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import final
 
 from tidewolf.core.errors import BrokenFile, CheckpointError, UnknownSession
-from tidewolf.storage.database import Database, SQLite
-from tidewolf.storage.lock import inode, locked
+from tidewolf.storage.database import Database, SQLite, inode, locked
 from tidewolf.storage.session_store_schema import APPLICATION, make, require_format
 
 NAME = "tidewolf.db"

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any, Generic, Protocol, TypeVar, final
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, final
 
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_flag
@@ -29,64 +29,15 @@ from tidewolf.storage.feedback import decode
 from tidewolf.storage.records import Content, Head, Row, digest
 from tidewolf.storage.tables import Tables
 
+if TYPE_CHECKING:
+    from tidewolf.storage.file import File
+    from tidewolf.storage.session_store import ReadHandle, SessionHandle
+
 S = TypeVar("S", bound=Progress)
 
 
-class Backend(Protocol):
-    """Where a session is kept."""
-
-    where: str
-    """for sentences"""
-    store: str
-    """the file or database, which may hold other sessions too"""
-    errors: tuple[type[Exception], ...]
-    """what writing raises where nothing was kept"""
-
-    def open(self, learner: Learner[Any]) -> Content:
-        """All there is, checked; made where there is nothing."""
-        ...
-
-    def epoch_after(self, head: Head) -> int:
-        """What this writer's commits carry."""
-        ...
-
-    def begin(self) -> None:
-        """From here on it is written to."""
-        ...
-
-    @property
-    def is_written(self) -> bool:
-        """Whether this is its writer."""
-        ...
-
-    @property
-    def tables(self) -> Tables:
-        """To be read, with all that was written."""
-        ...
-
-    def require_writable(self) -> None:
-        """Refuse where nothing could be kept."""
-        ...
-
-    def is_in_place(self) -> bool:
-        """Whether what is written still goes there."""
-        ...
-
-    def write(self, do: Callable[[Tables], None]) -> None:
-        """One transaction: now, or in its turn."""
-        ...
-
-    def undo(self) -> None:
-        """End a transaction that an interrupt left open."""
-        ...
-
-    def acknowledge(self, count: int) -> None:
-        """So many observations were kept."""
-        ...
-
-    def close(self) -> None:
-        """Let go; twice does no harm."""
-        ...
+Backend: TypeAlias = "File | SessionHandle | ReadHandle"
+"""Where a session is kept: a file of its own, or a place among others."""
 
 
 @final
@@ -459,8 +410,7 @@ class Journal(Generic[S]):
         if not unchanged:
             raise CheckpointError(
                 f"{self._backend.where} was changed while this session had it open: close it and "
-                "open "
-                "it again."
+                "open it again."
             )
 
     def _with_snapshot(self, head: Head) -> Head:

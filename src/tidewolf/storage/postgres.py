@@ -82,8 +82,8 @@ class Postgres:
     def __repr__(self) -> str:
         return f"Postgres({self.where!r})"
 
-    def execute(self, sql: str, values: Sequence[Any] = ()) -> Cursor[Any]:
-        """One statement; outside a transaction it is one of its own."""
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> Any:
+        """The cursor of one statement; outside a transaction it is one of its own."""
         with self._lock:
             if self._depth or not sql.startswith("SELECT"):
                 return self._executed(sql, values)

@@ -23,9 +23,8 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar, final
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, final
 
 from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import AlreadyThere, CheckpointError, TidewolfError, UnknownSession
@@ -37,6 +36,10 @@ from tidewolf.storage.database import Database
 from tidewolf.storage.records import Content, Head, digest
 from tidewolf.storage.session_store_schema import OF_A_SESSION, next_number
 from tidewolf.storage.tables import Tables
+
+if TYPE_CHECKING:
+    from tidewolf.storage.cluster import Cluster
+    from tidewolf.storage.folder import Folder
 
 S = TypeVar("S", bound=Progress)
 _INFO = "name, description, settings, created, observed, holder"
@@ -105,42 +108,8 @@ class Entry(NamedTuple):
     version: str
 
 
-class Backing(Protocol):
-    """The database that sessions are kept in."""
-
-    where: str
-
-    @property
-    def writer(self) -> Database:
-        """For the thread that writes, and no other."""
-        ...
-
-    @property
-    def reader(self) -> Database: ...
-
-    def claim(self, db: Database, number: int, holder: str) -> None:
-        """Hold a session, within a transaction; HeldElsewhere where another server does."""
-        ...
-
-    def require_held(self, db: Database, number: int, holder: str) -> None:
-        """Refuse to write, within a transaction, where another server has the session by now."""
-        ...
-
-    def lease(self) -> int:
-        """Another number after what was held may have been lost; refused while it may be."""
-        ...
-
-    def reading(self) -> AbstractContextManager[Database]:
-        """A consistent snapshot, also while another process writes."""
-        ...
-
-    def require_there(self) -> None:
-        """Refuse to go on where what is written would not be kept."""
-        ...
-
-    def close(self) -> None:
-        """Let go of it."""
-        ...
+Backing: TypeAlias = "Folder | Cluster"
+"""The database that sessions are kept in."""
 
 
 class Transaction:
@@ -488,15 +457,42 @@ class SessionStore:
             handle.look(self._backing.writer)
 
 
-@final
-class SessionHandle:
-    """Where one session of many is kept: a home (journal.py)."""
+class _Handle:
+    """A session among many, as its journal sees it: nothing is noted beside the database, and an
+    interrupt reaches no transaction, because one thread writes.
+    """
 
     errors: tuple[type[Exception], ...] = ()
 
-    def __init__(self, store: SessionStore, name: str, number: int, alone: bool) -> None:
-        self._store, self._name, self._number, self._alone = store, name, number, alone
+    def __init__(self, store: SessionStore, name: str, number: int) -> None:
+        self._store, self._name, self._number = store, name, number
         self.where, self.store = f"the session {name} in {store.where}", store.where
+
+    def epoch_after(self, head: Head) -> int:
+        """The epoch of this writer's commits."""
+        return head.epoch
+
+    def begin(self) -> None:
+        """A session is written to from the moment it is held."""
+
+    def undo(self) -> None:
+        """There is nothing to undo."""
+
+    def is_in_place(self) -> bool:
+        """What was interrupted is read again from the database."""
+        return False
+
+    def acknowledge(self, count: int) -> None:
+        """What is acknowledged is in the database."""
+
+
+@final
+class SessionHandle(_Handle):
+    """A session among many, for its one writer."""
+
+    def __init__(self, store: SessionStore, name: str, number: int, alone: bool) -> None:
+        super().__init__(store, name, number)
+        self._alone = alone
         self._tables = Tables(store._backing.writer, number)
         self._epoch: int | None = None
         self._lease, self._process = 0, os.getpid()
@@ -525,12 +521,6 @@ class SessionHandle:
             content = Tables(db, number).read_content(self.where)
         self._epoch = content.head.epoch
         return content
-
-    def epoch_after(self, head: Head) -> int:
-        return head.epoch
-
-    def begin(self) -> None:
-        """It is written to from the moment it is held."""
 
     @property
     def is_written(self) -> bool:
@@ -572,19 +562,10 @@ class SessionHandle:
 
         return checked
 
-    def undo(self) -> None:
-        """Transactions are those of the thread that writes, which no interrupt reaches."""
-
-    def is_in_place(self) -> bool:
-        return False  # whatever was interrupted is read again from the database
-
     def write(self, do: Callable[[Tables], None]) -> None:
         future = self._store._queue(self._name, lambda _: do(self._tables))
         if self._alone:
             future.result()
-
-    def acknowledge(self, count: int) -> None:
-        """What is acknowledged is in the database."""
 
     def close(self) -> None:
         """Observe no more."""
@@ -611,15 +592,10 @@ class SessionHandle:
 
 
 @final
-class ReadHandle:
-    """Read a session of many as it is on disk, also while another process holds it."""
+class ReadHandle(_Handle):
+    """A session among many as it is on disk, to be read, whichever server holds it."""
 
-    errors: tuple[type[Exception], ...] = ()
     is_written = False
-
-    def __init__(self, store: SessionStore, name: str, number: int) -> None:
-        self._store, self._name, self._number = store, name, number
-        self.where, self.store = f"the session {name} in {store.where}", store.where
 
     def open(self, learner: Learner[Any]) -> Content:
         """All there is, checked; also from a file that was deleted and is still open."""
@@ -631,12 +607,6 @@ class ReadHandle:
         except backing.reader.errors:
             return self.tables.read_content(self.where)
 
-    def epoch_after(self, head: Head) -> int:
-        return head.epoch
-
-    def begin(self) -> None:
-        """Nothing is written."""
-
     @property
     def tables(self) -> Tables:
         return Tables(self._store._backing.reader, self._number)
@@ -644,20 +614,11 @@ class ReadHandle:
     def require_writable(self) -> None:
         raise CheckpointError(f"{self.where} was opened to look: it observes nothing.")
 
-    def undo(self) -> None:
-        """Nothing is written."""
-
-    def is_in_place(self) -> bool:
-        return False
-
     def write(self, do: Callable[[Tables], None]) -> None:
         self.require_writable()
 
-    def acknowledge(self, count: int) -> None:
-        """Nothing is."""
-
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """There is nothing to close."""
 
 
 def _taken(name: str) -> TidewolfError:
