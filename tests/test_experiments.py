@@ -27,8 +27,7 @@ from tidewolf.experiments.keys import function_kinds, kind_keys, set_kinds
 from tidewolf.experiments.models import File, Outputs
 from tidewolf.experiments.plan import plan_sweep as plan
 from tidewolf.experiments.template import template
-from tidewolf.experiments.toml import parse, to_toml
-from tidewolf.experiments.toml_tables import Place
+from tidewolf.experiments.toml import Place, parse, to_toml
 from tidewolf.files import FileFormat
 
 LINKS = [

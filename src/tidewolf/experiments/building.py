@@ -24,7 +24,7 @@ from tidewolf.experiments.keys import (
     kind_keys,
     kind_named,
 )
-from tidewolf.experiments.toml_tables import Place, with_location
+from tidewolf.experiments.toml import Place, with_location
 from tidewolf.files import Table, file_of, read_table
 from tidewolf.methods.context import Season
 

@@ -25,7 +25,7 @@ from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.experiment import Tables
 from tidewolf.experiments.keys import is_network, kind_keys, kind_named
 from tidewolf.experiments.links import LinkSet, build_on_links, network_of
-from tidewolf.experiments.toml_tables import Place
+from tidewolf.experiments.toml import Place
 from tidewolf.files import Table
 from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.functions.negative import breaks, negative_capacities

@@ -20,7 +20,7 @@ from tidewolf.core.arrays import as_count, as_number
 from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongType
 from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Count, Number, Seed, Text, validate
-from tidewolf.experiments.building import build, read_point
+from tidewolf.experiments.building import Reader, build, read_point
 from tidewolf.experiments.choice import Choice, as_pair, freeze
 from tidewolf.experiments.keys import (
     NETWORK,
@@ -33,8 +33,7 @@ from tidewolf.experiments.keys import (
     with_defaults,
 )
 from tidewolf.experiments.knowledge import require_known
-from tidewolf.experiments.toml import Document, to_toml
-from tidewolf.experiments.toml_tables import Place, with_location
+from tidewolf.experiments.toml import Document, Place, to_toml, with_location
 from tidewolf.files.format import PLAIN, FileFormat, as_format
 from tidewolf.files.gaps import GAPS
 from tidewolf.loop import play
@@ -50,6 +49,8 @@ DEFAULT_LEARNERS = ("Ensemble", "SinhaVaze", "Resolve")
 """Who plays where a file names nobody: the one to start with, exact projections, and re-solving."""
 BUILTIN_LEARNERS = (*DEFAULT_LEARNERS, "DriftPlusPenalty", "PrimalDual", "BanditPrimalDual")
 """Who plays a built-in problem by its name: the paper's three, too."""
+USUAL = Choice.of("Ensemble", {"experts": ["last"]})
+"""The learner of a session that names none."""
 TABLES = ("costs", "capacities", "weights", "budgets", "demands")
 _NEEDS_LOSSES = (
     "A stream needs costs, the table of what each coordinate costs in each round, or else losses, "
@@ -335,19 +336,14 @@ class Experiment:
                 f"A learner is made of a Choice for a Problem, not of {shown(entrant)} for "
                 f"{shown(problem)}."
             )
-        known = learner_keys(entrant.name)
-        given = {"horizon": len(problem), "seed": seed, **entrant.given}
-        learner: Learner[Any] = build(
-            maker(entrant, problem.K, problem.network),
-            {key: value for key, value in given.items() if key in known},
-            known,
-            self.place(*self._place(entrant)),
-            partial(read_point, problem.labels),
-        )
+        place, known = self.place(*self._place(entrant)), learner_keys(entrant.name)
+        defaults = {"horizon": len(problem), "seed": seed}
+        read = partial(read_point, problem.labels)
+        learner = make_learner(entrant, problem.K, problem.network, place, read, defaults)
         try:
             require_known(learner, problem.stream)
         except InvalidInput as error:
-            raise with_location(error, self.place(*self._place(entrant)), known) from None
+            raise with_location(error, place, known) from None
         return learner
 
     def place(self, *path: str | int) -> Place:
@@ -475,15 +471,25 @@ class Experiment:
         return to_toml({key: value for key, value in data.items() if value is not None})
 
 
-def maker(entrant: Choice, K: ConvexSet, network: Network | None) -> Callable[..., Learner[Any]]:
-    """What makes a learner for a set: where a network's center goes round in circles, one that
-    begins on its shortest paths, unless it says where.
+def make_learner(
+    entrant: Choice,
+    K: ConvexSet,
+    network: Network | None,
+    place: Place,
+    read: Reader,
+    defaults: Mapping[str, Any],
+) -> Learner[Any]:
+    """The learner for a set, with these defaults for settings that it has; if flow at the center
+    of a network moves in circles, one that begins on shortest paths, unless it says where.
     """
+    known, given = learner_keys(entrant.name), {**defaults, **entrant.given}
     make = partial(learner_named(entrant.name), K)
-    if network is None or "start" in entrant.given or "start" not in learner_keys(entrant.name):
-        return make
-    start = network.start
-    return make if start is None else partial(make, start=start)
+    start = None if network is None or "start" not in known else network.start
+    if start is not None and "start" not in given:
+        make = partial(make, start=start)
+    given = {name: value for name, value in given.items() if name in known}
+    learner: Learner[Any] = build(make, given, known, place, read)
+    return learner
 
 
 _USUAL = (BUILTIN_LEARNERS, DEFAULT_LEARNERS)

@@ -23,7 +23,7 @@ from tidewolf.experiments.keys import (
     kind_keys,
     kind_named,
 )
-from tidewolf.experiments.toml_tables import Place, with_location
+from tidewolf.experiments.toml import Place, with_location
 from tidewolf.files import Graph, read_graph, read_records
 from tidewolf.networks.columns import LinkColumns, find_node
 from tidewolf.networks.from_files import (

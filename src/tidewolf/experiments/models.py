@@ -1,71 +1,288 @@
-"""What an experiment file says, as pydantic models; descriptions of sessions share their parts.
+"""One description: what an experiment file, and a request for a session, say, as pydantic models.
 
-Sets, functions, problems and learners are read by the settings that they declare (`toml_tables`).
+`Described` is what both share; `File` is an experiment in TOML, and `service.description` adds how
+a session is served. Tables of sets, functions, problems and learners have models made of the
+settings that their classes declare (`core.settings`), so that nothing is described twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
+    AfterValidator,
     Field,
     PlainValidator,
     ValidationError,
+    ValidationInfo,
     create_model,
+    model_validator,
 )
 
-from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import LARGEST_COUNT
+from tidewolf.core import settings as declared
+from tidewolf.core.arrays import LARGEST_COUNT, as_count
+from tidewolf.core.errors import InvalidInput
 from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Setting, settings_of
-from tidewolf.experiments.toml import Document
+from tidewolf.experiments.choice import Choice, sayable
+from tidewolf.experiments.experiment import DEFAULT_LEARNERS, Tables
+from tidewolf.experiments.inline import NO_FILES, network_rows, set_rows
+from tidewolf.experiments.keys import (
+    NETWORK,
+    FileKey,
+    Keys,
+    function_kinds,
+    inner_of,
+    key,
+    kind_keys,
+    learner_keys,
+    names_file,
+    problem_keys,
+    set_kinds,
+    takes_a_set,
+    words_of,
+)
+from tidewolf.experiments.sizes import require_modest
+from tidewolf.experiments.strict import Count, Positive, Seed, Some, Strict, refusal, refused
 from tidewolf.files.format import FileFormat
+from tidewolf.networks import Network
+from tidewolf.sets import ConvexSet
 
-V = TypeVar("V")
-One = Annotated[list[V], Field(min_length=1, max_length=1)]
-Some = Annotated[list[V], Field(min_length=1)]
-Count = Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
-Seed = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
-Positive = Annotated[float, Field(gt=0.0)]
-Learner = str | dict[str, Any]
-
-
-class Strict(BaseModel):
-    """A table of keys, none of which is unknown, of another kind, or no finite number."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """The keys that have a value."""
-        return {key: value for key, value in self.__dict__.items() if value is not None}
+DEEPEST = 20
+"""Sets within sets."""
+_HORIZONS = key(
+    "horizons", declared.Count("Numbers of rounds, each in place of `rounds`.", unit="rounds")
+)
 
 
-M = TypeVar("M", bound=Strict)
+class Source(NamedTuple):
+    """Where a table comes from: the context of validation."""
+
+    folder: Path | None
+    """from which paths are seen; None: a request, which names no files"""
+    depth: int = 0
+    """how many sets it is within"""
+
+
+Info: TypeAlias = "ValidationInfo[Source]"
+
+
+# --- tables by the settings that classes declare --------------------------------------------------
+
+
+@cache
+def settings_model(known_by: Callable[[Any], Keys], name: Any, *optional: str) -> type[Strict]:
+    """The model of a table of settings.
+
+    Parameters
+    ----------
+    known_by : callable
+        `kind_keys`, `learner_keys` or `problem_keys`.
+    name : object
+        What has the settings.
+    optional : str
+        Keys that may be absent here.
+
+    Returns
+    -------
+    type
+        With a field for each setting that a file can give.
+    """
+    known = known_by(name)
+    fields: dict[str, Any] = {
+        each: (_field(setting, known), ... if setting.required and each not in optional else None)
+        for each, setting in known.items()
+    }
+    return create_model("Settings", __base__=Strict, **fields)
+
+
+def _field(setting: Setting, known: Keys) -> Any:
+    """What a field for a setting takes: a table, a list of tables, or a plain value."""
+    part = inner_of(setting)
+    if part is None:
+        is_file = names_file(known, setting.key, "")
+        return Annotated[Any, PlainValidator(partial(_value, setting, is_file))]
+    kinds: Mapping[str, type] = set_kinds() if part.kind is ConvexSet else function_kinds()
+    inner = Annotated[Any, PlainValidator(partial(_choice, kinds))]
+    return Annotated[Some[inner], AfterValidator(tuple)] if part.several else inner
+
+
+def _value(setting: Setting, is_file: bool, value: Any, info: Info) -> Any:
+    """The value of one key, frozen; paths are seen from the folder of the file."""
+    found = None if setting.check is None else setting.check.read(value)
+    if found is None or not sayable(found):
+        raise ValueError(f"{setting.key} should be {words_of(setting)}")
+    if type(value) is int:
+        as_count(value, setting.key, least=-LARGEST_COUNT)
+    if isinstance(setting, FileKey) and setting.check is not None:
+        found = setting.check(found, setting.key)
+    if not is_file or not isinstance(found, str):
+        return found
+    if info.context.folder is None:
+        raise ValueError(NO_FILES)
+    return str(info.context.folder / found)
+
+
+def _choice(kinds: Mapping[str, type], table: Any, info: Info, *optional: str) -> Choice:
+    """A set or a batch of functions: a table with a kind and its settings."""
+    if not isinstance(table, dict):
+        raise ValueError(f'it should be a table with a kind such as "{next(iter(kinds))}"')
+    if info.context.depth >= DEEPEST:
+        raise ValueError(f"Sets are nested deeper than {DEEPEST} levels: describe a simpler one.")
+    kind = table.get("kind", implied_kind(table, kinds))
+    if not isinstance(kind, str) or kind not in kinds:
+        near = did_you_mean(str(kind), kinds)
+        raise refused(f"kind should be one of {', '.join(kinds)}, not {kind!r}.{near}", "kind")
+    if info.context.folder is None:
+        table = set_rows(table, kind_keys(kinds[kind]))
+    return _settings(kind, settings_model(kind_keys, kinds[kind], *optional), table, info)
+
+
+def _settings(name: str, model: type[Strict], table: Any, info: Info) -> Choice:
+    """What is chosen by name, with its settings."""
+    rest = {key: value for key, value in table.items() if key not in ("kind", "name", "problem")}
+    if "kind" in model.model_fields and "kind" in table:  # a setting of a problem
+        rest["kind"] = table["kind"]
+    return Choice.of(name, _given(model, rest, info, f"{name}: "))
+
+
+def _given(model: type[Strict], table: Any, info: Info, owner: str = "") -> Any:
+    """The keys of a table within another; what is missing is refused at the table."""
+    context = info.context._replace(depth=info.context.depth + 1)
+    try:
+        return model.model_validate(table, context=context).given
+    except ValidationError as error:
+        path, sentence = refusal(error, table, model)
+        if len(path) <= 1:
+            sentence = f"{owner}{sentence}"
+        raise refused(sentence, *(path if path and path[0] in table else ())) from None
+
+
+def implied_kind(table: Mapping[str, Any], kinds: Mapping[str, type]) -> str:
+    """The kind of a table with a graph that names none: the one that knows most of its keys."""
+    if "graph" not in table:
+        return ""
+    fit = {
+        name: len(table.keys() & known.keys())
+        for name, kind in kinds.items()
+        if "graph" in (known := kind_keys(kind))
+    }
+    best = [name for name, count in fit.items() if count == max(fit.values())]
+    return best[0] if len(best) == 1 else ""
+
+
+# --- parts of a description -----------------------------------------------------------------------
+
+
+def _set(table: Any, info: Info) -> Choice | None:
+    """[set]; n may be absent if a table of costs says it."""
+    is_request = info.context.folder is None
+    if table == {}:
+        if is_request:
+            raise ValueError('a set should have a kind such as "Simplex", or a graph')
+        return None
+    if isinstance(table, dict) and _is_network(table, is_request):
+        rest = network_rows(table) if is_request else table
+        found = _settings(NETWORK, settings_model(kind_keys, Network), rest, info)
+    else:
+        stream = info.data.get("stream")
+        has_costs = isinstance(stream, Tables) and stream.costs is not None
+        found = _choice(set_kinds(), table, info, *(["n"] if has_costs else []))
+    if is_request:
+        require_modest(found)
+    return found
+
+
+def _is_network(table: Mapping[str, Any], is_request: bool) -> bool:
+    """Whether it is a graph and what goes over it; in a request one flow is that, too."""
+    if "kind" in table:
+        return table["kind"] == NETWORK or (is_request and table["kind"] == "FlowPolytope")
+    return "graph" in table and bool(table.keys() & {"source", "target", "commodities"})
+
+
+def _learner(entry: Any, info: Info) -> Choice:
+    """A learner by name, or a table with its name and settings."""
+    table = {"name": entry} if isinstance(entry, str) else entry
+    if not isinstance(table, dict) or "name" not in table:
+        raise ValueError('a learner should have a name, such as "Ensemble"')
+    return _named(learner_keys, table, "name", info)
+
+
+def _named(known_by: Callable[[Any], Keys], table: dict[str, Any], key: str, info: Info) -> Choice:
+    name = table[key]
+    if not isinstance(name, str):
+        raise refused(f"{key} should be text, not {name!r}.", key)
+    try:
+        model = settings_model(known_by, name)
+    except InvalidInput as error:
+        raise refused(str(error), key) from None
+    return _settings(name, model, table, info)
+
+
+def _path(name: Any, info: Info) -> Path:
+    if not isinstance(name, str) or info.context.folder is None:
+        raise ValueError("it should be the name of a file")
+    return info.context.folder / name
+
+
+TableFile = Annotated[Path, PlainValidator(_path)] | None
+Functions = Annotated[Any, PlainValidator(partial(_choice, function_kinds()))] | None
+SetTable = Annotated[Any, PlainValidator(_set, json_schema_input_type=dict[str, Any])]
+Learner = Annotated[Any, PlainValidator(_learner, json_schema_input_type=str | dict[str, Any])]
+
+
+class Rows(Strict):
+    """A stream from tables; the names of their files, or functions by kind."""
+
+    costs: TableFile = None
+    capacities: TableFile = None
+    weights: TableFile = None
+    budgets: TableFile = None
+    demands: TableFile = None
+    context: TableFile = None
+    advice: Annotated[dict[str, TableFile], Field(min_length=1)] | None = None
+    gaps: Literal["refuse", "unseen", "last"] = "refuse"
+    losses: Functions = None
+    constraints: Functions = None
+
+
+def _stream(table: Any, info: Info) -> Choice | Tables | None:
+    """[stream]: a built-in problem by name, or tables."""
+    if isinstance(table, dict) and "problem" in table:
+        return _named(problem_keys, table, "problem", info)
+    if table == {}:
+        return None
+    return Tables(**_given(Rows, table, info))
+
+
+def _swept(table: Any, info: Info) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+    """[sweep]: lists of values, each of a kind that some learner takes."""
+    known: dict[str, Setting] = {}
+    for learner in info.data.get("learners", ()):
+        known = {**learner_keys(learner.name), **known}
+    known = {**known, "horizons": _HORIZONS}
+    fields: dict[str, Any] = {
+        key: (Annotated[list[_field(setting, known)], Field(min_length=1)], None)  # type: ignore[misc]
+        for key, setting in known.items()
+        if key not in ("horizon", "seed")
+    }
+    found = _given(create_model("Sweep", __base__=Strict, **fields), table, info)
+    return tuple((key, tuple(dict.fromkeys(found[key]))) for key in table)
 
 
 class Outputs(Strict):
     """Where results go."""
 
-    folder: str | None = None
+    folder: TableFile = None
     checkpoint_seconds: Positive = 10.0
     decisions: Literal["none", "csv", "parquet", "both"] | None = None
     smallest_path: Annotated[float, Field(ge=0.0)] = 0.0
 
 
-def _declared(make: Any) -> dict[str, Any]:
-    """The fields of a model from settings that are declared, which may all be absent."""
-    return {
-        setting.name: (Annotated[Any, PlainValidator(partial(_checked, setting))], None)
-        for setting in settings_of(make).values()
-    }
-
-
-def _checked(setting: Setting, value: Any) -> Any:
+def _format_value(setting: Setting, value: Any) -> Any:
     assert setting.check is not None
     found = setting.check.read(value)
     if found is None:
@@ -73,129 +290,52 @@ def _checked(setting: Setting, value: Any) -> Any:
     return setting.check(found, setting.key)
 
 
-_Declared: Any = create_model("_Declared", __base__=Strict, **_declared(FileFormat))
+_FORMAT: dict[str, Any] = {
+    name: (Annotated[Any, PlainValidator(partial(_format_value, setting))], None)
+    for name, setting in settings_of(FileFormat).items()
+}
+_Format: Any = create_model("_Format", __base__=Strict, **_FORMAT)
 
 
-class Files(_Declared):  # type: ignore[misc]
+class Files(_Format):  # type: ignore[misc]
     """How text is written in tables and graphs."""
 
 
-class Rows(Strict):
-    """A stream from tables; the names of their files, or functions by kind."""
-
-    costs: str | None = None
-    capacities: str | None = None
-    weights: str | None = None
-    budgets: str | None = None
-    demands: str | None = None
-    context: str | None = None
-    advice: Annotated[dict[str, str], Field(min_length=1)] | None = None
-    gaps: Literal["refuse", "unseen", "last"] = "refuse"
-    losses: Any = None
-    constraints: Any = None
+# --- the description ------------------------------------------------------------------------------
 
 
-class File(Strict):
+class Described(Strict):
+    """What an experiment file and a request for a session share."""
+
+    format: Count | None = None
+    name: str | None = None
+    title: str | None = None
+    rounds: Count | None = None
+
+
+class File(Described):
     """An experiment file."""
 
-    format: Count = 1
-    name: str | None = None
-    title: str = ""
-    rounds: Count | None = None
     seeds: Seed | Some[Seed] = 0
     caution: Positive | Some[Positive] | None = None
-    incumbent: str | None = None
-    set: dict[str, Any] = {}
-    stream: dict[str, Any] = {}
-    learners: Some[Learner] | None = None
+    incumbent: TableFile = None
+    stream: Annotated[Any, PlainValidator(_stream)] = None
+    set: SetTable = None
+    learners: Some[Learner] = Field([Choice(name) for name in DEFAULT_LEARNERS])
     files: Files = Files()
-    sweep: dict[str, Some[Any]] = {}
+    sweep: Annotated[Any, PlainValidator(_swept)] = ()
     outputs: Outputs = Outputs()
 
-
-def read_model(kind: type[M], document: Document, *path: str | int) -> M:
-    """The table of a file at this path.
-
-    Parameters
-    ----------
-    kind : type
-        Its model.
-    document : Document
-        The file.
-    path : str or int
-        The keys that lead to the table.
-
-    Returns
-    -------
-    Strict
-        What it says.
-
-    Raises
-    ------
-    InvalidInput
-        If a key is unknown or of another kind, with its line and column.
-    """
-    table: Any = document.data
-    for key in path:
-        table = table[key]
-    try:
-        return kind.model_validate(table)
-    except ValidationError as error:
-        where, sentence = refusal(error, table, kind)
-        raise document.refused(sentence, *path, *where) from None
-
-
-def refusal(
-    found: ValidationError, given: Any, kind: type[BaseModel]
-) -> tuple[list[str | int], str]:
-    """The keys that lead to what pydantic refuses, and a sentence about it.
-
-    Parameters
-    ----------
-    found : ValidationError
-        What it says; keys that are unknown come first.
-    given : object
-        What was read.
-    kind : type
-        By which model.
-
-    Returns
-    -------
-    tuple
-        Keys and places, and the sentence.
-    """
-    errors = found.errors(include_url=False)
-    unknown = [one for one in errors if one["type"] == "extra_forbidden"]
-    error = max(unknown or errors, key=lambda one: len(_followed(one["loc"], given)[0]))
-    keys, part = _followed(error["loc"], given)
-    if error["type"] == "missing":
-        return keys, f"{keys[-1]} is missing."
-    if error["type"] == "extra_forbidden":
-        known, word = _fields(kind, keys[:-1]), str(keys[-1])
-        takes = f"it takes {', '.join(known)}" if known else "it takes none"
-        return keys, f"there is no key {word!r}; {takes}.{did_you_mean(word, known)}"
-    if error["type"] == "value_error":
-        said = str(error["ctx"]["error"])
-        return keys, said if said.endswith(".") else f"{said}, not {shown(error['input'])}."
-    name = next((key for key in reversed(keys) if isinstance(key, str)), "The request")
-    _, _, should = error["msg"].partition(" after validation")[0].partition(" ")
-    should = "should be an object" if "dictionary" in should else should
-    return keys, f"{name} {should}, not {shown(part)}."
-
-
-def _fields(kind: Any, path: Sequence[str | int]) -> Sequence[str]:
-    """The keys of the table at a path."""
-    for key in path:
-        kind = kind.model_fields[key].annotation
-    return tuple(kind.model_fields)
-
-
-def _followed(path: Sequence[int | str], given: Any) -> tuple[list[str | int], Any]:
-    """The keys of a path that lead somewhere, and where; the others are what a union tried."""
-    keys = list[str | int]()
-    for key in path:
-        if isinstance(given, list) and isinstance(key, int):
-            keys, given = [*keys, key], given[key]
-        elif isinstance(given, Mapping) and isinstance(key, str):
-            keys, given = [*keys, key], given.get(key)
-    return keys, given
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        """A built-in problem has a set, or takes one; tables need one; a network is a stream."""
+        stream, given = self.stream, self.set
+        if stream is None and (given is None or given.name != NETWORK):
+            ways = 'problem = "routing", or costs = "costs.csv" and capacities = "capacities.csv"'
+            raise refused(f"an experiment needs a [stream]: {ways}.", "stream")
+        if isinstance(stream, Choice):
+            if given is not None and not takes_a_set(stream.name):
+                raise refused(f"{stream.name} has a set of its own: leave [set] out.", "set")
+        elif given is None:
+            raise refused('tables need a [set], such as kind = "Simplex", or a graph.')
+        return self

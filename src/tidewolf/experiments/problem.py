@@ -29,7 +29,7 @@ from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.coordinates import Coordinates, coordinates_of
 from tidewolf.experiments.experiment import TABLES, Experiment, Tables
 from tidewolf.experiments.keys import problem_keys
-from tidewolf.experiments.toml_tables import Place, with_location
+from tidewolf.experiments.toml import Place, with_location
 from tidewolf.files import Table
 from tidewolf.files.gaps import align, require_seen
 from tidewolf.problems import Problem

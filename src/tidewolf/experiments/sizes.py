@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from tidewolf.core.errors import InvalidInput
 from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.keys import NETWORK
-from tidewolf.experiments.toml_tables import Place
 
 MOST_ENTRIES = 100_000
 """Entries of a point."""
@@ -68,15 +67,13 @@ def entries_of(choice: Choice) -> int:
     return max((math.prod(_shape(value)) for value in given.values()), default=0)
 
 
-def require_modest(choice: Choice, place: Place) -> None:
+def require_modest(choice: Choice) -> None:
     """Refuse a set that is too large to be made for a request.
 
     Parameters
     ----------
     choice : Choice
         The set, as it is described.
-    place : Place
-        Where it is described, for the sentence.
 
     Raises
     ------
@@ -87,21 +84,15 @@ def require_modest(choice: Choice, place: Place) -> None:
     for part in _graphs(choice):
         links = _links(part.given)
         if links > MOST_LINKS:
-            raise InvalidInput(
-                f"{place.words()}the graph has {links:,} links; here it may have at most "
-                f"{MOST_LINKS:,}."
-            )
+            _refuse(f"a graph may have at most {MOST_LINKS:,} links here, not {links:,}")
         if part.given.get("paths") == "k-shortest":
-            _require_quick(part.given, links, place)
+            _require_quick(part.given, links)
     entries = entries_of(choice)
     if entries > MOST_ENTRIES:
-        raise InvalidInput(
-            f"{place.words()}a point of this set has {_rounded(entries)} entries; here it may have "
-            f"at most {MOST_ENTRIES:,}."
-        )
+        _refuse(f"a point may have at most {MOST_ENTRIES:,} entries here, not {_rounded(entries)}")
 
 
-def require_modest_learner(given: Mapping[str, Any], entries: int, place: Place) -> None:
+def require_modest_learner(given: Mapping[str, Any], entries: int) -> None:
     """Refuse settings of a learner that would take memory or time without end.
 
     Parameters
@@ -110,40 +101,42 @@ def require_modest_learner(given: Mapping[str, Any], entries: int, place: Place)
         The settings by key.
     entries : int
         How many entries a point has.
-    place : Place
-        Where they are said.
+
+    Raises
+    ------
+    InvalidInput
+        With the setting that asks for too much.
     """
     for name in ("step_scales", "experts"):
         count = len(given[name]) if isinstance(given.get(name), tuple) else 0
         if count > MOST_EXPERTS:
-            raise InvalidInput(
-                f"{place.within(name).words()}{name} are {count:,}; here there may be at most "
-                f"{MOST_EXPERTS}."
-            )
+            _refuse(f"{name} may have at most {MOST_EXPERTS} items here, not {count:,}", name)
     if isinstance(calls := given.get("calls_per_round"), int | float) and calls > MOST_CALLS:
-        raise InvalidInput(
-            f"{place.within('calls_per_round').words()}calls_per_round is {calls:g}; here it may "
-            f"be at most {MOST_CALLS:,}."
-        )
+        name = "calls_per_round"
+        _refuse(f"{name} may be at most {MOST_CALLS:,} here, not {calls:g}", name)
     for name in ("experts", "data", "window", "block"):
         said = given.get(name, ())
         for back in said if isinstance(said, tuple) else (said,):
             if isinstance(back, int) and back * max(1, entries) > MOST_KEPT:
-                raise InvalidInput(
-                    f"{place.within(name).words()}{_rounded(back)} rounds of {entries:,} entries "
-                    f"are more than is kept here, {MOST_KEPT:,} numbers: look back less far."
+                _refuse(
+                    f"{name} may look back on at most {MOST_KEPT:,} numbers here, not on "
+                    f"{_rounded(back)} rounds of {entries:,} entries",
+                    name,
                 )
 
 
-def _require_quick(given: Mapping[str, Any], links: int, place: Place) -> None:
+def _refuse(sentence: str, setting: str | None = None) -> NoReturn:
+    raise InvalidInput(f"{sentence}.", setting=setting)
+
+
+def _require_quick(given: Mapping[str, Any], links: int) -> None:
     """Refuse a search for paths that would not end soon."""
     k, commodities = int(given.get("k", 3)), _commodities(given)
     nodes = len({end for link in given["graph"] for end in link[:2]})
     if links * nodes > MOST_QUEUED or commodities * k * links * nodes > MOST_SEARCHED:
-        raise InvalidInput(
-            f"{place.words()}the {_rounded(k)} shortest paths of {commodities:,} commodities over "
-            f"{links:,} links and {nodes:,} nodes are too many to be looked for here; take fewer "
-            "of them."
+        _refuse(
+            f"the {_rounded(k)} shortest paths of {commodities:,} commodities over {links:,} links "
+            f"and {nodes:,} nodes are too many to be searched for here: ask for fewer"
         )
 
 

@@ -1,4 +1,4 @@
-"""TOML with places: what a file says, and where it says it.
+"""Documents with places: what a TOML file or a request says, and where.
 
 The standard library reads TOML and forgets lines. A second pass over the text, which is known to be
 TOML by then, notes where every key and every item of a list begins, under its path:
@@ -13,7 +13,9 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from tidewolf.core.errors import InvalidInput
+from tidewolf.core.errors import InvalidInput, TidewolfError
+from tidewolf.core.settings import Setting
+from tidewolf.files.format import PLAIN, FileFormat
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -48,6 +50,39 @@ class Document(NamedTuple):
     def refused(self, sentence: str, *path: str | int) -> InvalidInput:
         """An error about what stands at this path."""
         return InvalidInput(f"{self.place(*path)}: {sentence}")
+
+
+class Request(Document):
+    """What a request says: places are the keys that lead there, items counted from 1."""
+
+    def place(self, *path: str | int) -> str:
+        return ", ".join(str(key + 1 if isinstance(key, int) else key) for key in path) or self.name
+
+
+class Place(NamedTuple):
+    """Where a table stands in a document; nowhere if Python code gives it."""
+
+    document: Document | None
+    path: Path = ()
+    format: FileFormat = PLAIN
+    """how text is written in the files that it names"""
+
+    def within(self, *path: str | int) -> Place:
+        """The place of one of its keys."""
+        return self._replace(path=(*self.path, *path))
+
+    def words(self) -> str:
+        """What a sentence begins with: "net.toml, line 7, column 1: ", or nothing."""
+        return "" if self.document is None else f"{self.document.place(*self.path)}: "
+
+
+def with_location(
+    error: TidewolfError, place: Place, known: Mapping[str, Setting] | None = None
+) -> TidewolfError:
+    """The same error, with the place of the setting that it carries in front."""
+    keys = [each.key for each in (known or {}).values() if each.name == error.setting]
+    error.args = (f"{place.within(*keys).words()}{error}", *error.args[1:])
+    return error
 
 
 def parse(text: str, name: str) -> Document:

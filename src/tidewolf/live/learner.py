@@ -7,10 +7,8 @@ from functools import partial
 from typing import Any
 
 from tidewolf.experiments import Choice, Experiment
-from tidewolf.experiments.building import build, read_point
-from tidewolf.experiments.experiment import DEFAULT_LEARNERS, maker
-from tidewolf.experiments.inline import USUAL
-from tidewolf.experiments.keys import learner_keys
+from tidewolf.experiments.building import read_point
+from tidewolf.experiments.experiment import DEFAULT_LEARNERS, USUAL, make_learner
 from tidewolf.methods.base import Learner
 from tidewolf.networks import Network
 from tidewolf.sets import ConvexSet
@@ -53,15 +51,8 @@ def live_learner(
     """
     names_nobody = experiment.learners == tuple(map(Choice, DEFAULT_LEARNERS))
     entrant = USUAL if names_nobody else experiment.entrants()[0]
-    info = learner_keys(entrant.name)
-    given = {"seed": experiment.seeds[0], **entrant.given}
+    defaults: dict[str, Any] = {"seed": experiment.seeds[0]}
     if names_nobody and experiment.cautions:
-        given["caution"] = experiment.cautions[0]
-    learner: Learner[Any] = build(
-        maker(entrant, K, network),
-        {key: value for key, value in given.items() if key in info},
-        info,
-        experiment.place(*(() if names_nobody else ("learners", 0))),
-        partial(read_point, labels),
-    )
-    return learner
+        defaults["caution"] = experiment.cautions[0]
+    place = experiment.place(*(() if names_nobody else ("learners", 0)))
+    return make_learner(entrant, K, network, place, partial(read_point, labels), defaults)

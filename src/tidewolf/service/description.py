@@ -3,7 +3,7 @@
     {"set": {"kind": "Simplex", "n": 5}, "rounds": 1000, "learners": [{"name": "Ensemble"}],
      "expire_after": 100, "deadline": 0.05, "fallback": {...}, "stale_after": 600}
 
-The set and the learner are described by the keys of experiment files (`experiments.inline`), with
+The set and the learner are described by the keys of experiment files (`experiments.models`), with
 graphs and arrays inline. The rest is the service's own: for how many rounds an observation may be
 late, how long a decision may take, what is answered where nobody can decide, and after how long
 without an observation somebody should look.
@@ -15,25 +15,46 @@ that is the same text, and the text makes the same learner again, bit for bit.
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, final
+from pathlib import Path
+from typing import Annotated, Any, Self, final
 
+import numpy as np
+from pydantic import AliasChoices, Field, PrivateAttr, model_validator
+
+from tidewolf.core.arguments import shown
+from tidewolf.core.arrays import LARGEST_COUNT
 from tidewolf.core.batch import Batch
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import InvalidInput, NotAMember
-from tidewolf.core.types import Array
-from tidewolf.experiments.inline import Inline, require_plain
+from tidewolf.core.types import Array, NDArray
+from tidewolf.experiments.choice import Choice
+from tidewolf.experiments.experiment import FILE_FORMAT, USUAL, make_learner
+from tidewolf.experiments.inline import NO_FILES
+from tidewolf.experiments.keys import learner_keys
+from tidewolf.experiments.models import Described, Learner, SetTable, Source
 from tidewolf.experiments.round_reader import RoundReader
+from tidewolf.experiments.sizes import entries_of, require_modest_learner
+from tidewolf.experiments.strict import Count, One, Positive, Seed, refused
+from tidewolf.experiments.toml import Place
+from tidewolf.experiments.toml import Request as Document
 from tidewolf.live.entries import Entries, follows_clock, paths_of
-from tidewolf.methods.base import Learner
+from tidewolf.methods import base
 from tidewolf.networks import Network
-from tidewolf.service import models
+from tidewolf.service.models import Request, Why
 from tidewolf.sets import ConvexSet
 
-OWN = ("expire_after", "deadline", "stale_after", "fallback", "why")
-"""Keys of the service's own."""
+DEEPEST = 24
+"""Lists and objects within each other."""
+MOST_VALUES = 1_000_000
+"""Numbers, texts, lists and objects of a request."""
+LONGEST_TEXT = 1000
+"""Characters of a name, or another text."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\x80-\x9f\ud800-\udfff]")
+_REQUEST = Document("the request", {}, {})
 
 
 @final
@@ -59,7 +80,7 @@ class Built:
     """
 
     def __init__(
-        self, reader: RoundReader, learner: Learner[Any], fallback: Array | None = None
+        self, reader: RoundReader, learner: base.Learner[Any], fallback: Array | None = None
     ) -> None:
         self.reader, self.learner = reader, learner
         self.entries = Entries(reader)
@@ -163,29 +184,10 @@ class Built:
         return paths_of(self.reader, x, demands)
 
 
-@final
-@dataclass(frozen=True)
-class Description:
-    """What a session is: its set, its learner, and how the service is to run it.
+class Description(Described, Request):
+    """A session: its set, its learner, and how it is served.
 
-    `of` makes one of a request's body, `read` of its canonical text.
-
-    Parameters
-    ----------
-    canonical : str
-        All of it but `why` as JSON, with keys in order: what is kept, and compared.
-    inline : Inline
-        The set and the learner.
-    expire_after : int, optional
-        For how many rounds an observation is waited for. None: without end.
-    deadline : float, optional
-        How long a decision may take. Unit: seconds. None: as the service says.
-    stale_after : float, optional
-        After how long without an observation a session is stale. Unit: seconds. None: never.
-    fallback : object
-        The static decision as it was given, by name or as a list. None: there is none.
-    why : str, default ''
-        Why it is asked for.
+    `of` makes one of a request's body, `parse` of its canonical text.
 
     Examples
     --------
@@ -193,21 +195,46 @@ class Description:
     >>> request = Description.of({"set": {"n": 2, "kind": "Simplex"}, "why": "a trial"})
     >>> request.canonical
     '{"set":{"kind":"Simplex","n":2}}'
-    >>> Description.read(request.canonical) == request
+    >>> Description.parse(request.canonical) == request
     True
     """
 
-    canonical: str
-    inline: Inline = field(compare=False, repr=False)
-    expire_after: int | None = field(default=None, compare=False)
-    deadline: float | None = field(default=None, compare=False)
-    stale_after: float | None = field(default=None, compare=False)
-    fallback: Any = field(default=None, compare=False)
-    why: str = field(default="", compare=False)
+    format: Annotated[int, Field(ge=1, le=FILE_FORMAT)] | None = None
+    set: SetTable = Field(description="As [set] of an experiment file; graphs inline.")
+    names: list[Annotated[str, Field(min_length=1)]] | None = Field(
+        None, description="Names of the entries, in order."
+    )
+    learners: One[Learner] | None = Field(None, description="Who decides; Ensemble by default.")
+    seeds: Seed | One[Seed] | None = Field(None, description="The seed of everything random.")
+    caution: Positive | One[Positive] | None = Field(
+        None, validation_alias=AliasChoices("caution", "cautions"), description="How careful."
+    )
+    expire_after: Count | None = Field(
+        None, description="Rounds after which a decision is no longer pending."
+    )
+    deadline: Annotated[float, Field(gt=0.0, le=3600.0)] | None = Field(
+        None, description="How long a decision may take. Unit: seconds."
+    )
+    stale_after: Positive | None = Field(
+        None, description="When missing feedback is an alarm. Unit: seconds."
+    )
+    fallback: list[Any] | dict[str, Any] | None = Field(
+        None, description="The point if all else fails: numbers by name, or a list."
+    )
+    why: Why | None = None
+    _canonical: str = PrivateAttr("")
+
+    @model_validator(mode="after")
+    def _is_modest(self) -> Self:
+        try:
+            require_modest_learner(self.learner.given, entries_of(self.set))
+        except InvalidInput as error:
+            raise refused(str(error), "learners", 0, error.setting or "") from None
+        return self
 
     @classmethod
-    def of(cls, body: Any) -> Description:
-        """What the body of a request describes.
+    def of(cls, body: Any) -> Self:
+        """What the body of a request describes, read and held against all limits.
 
         Parameters
         ----------
@@ -217,20 +244,21 @@ class Description:
         Returns
         -------
         Description
-            Read and held against all limits; nothing is built before `build`.
+            Nothing is built before `build`.
 
         Raises
         ------
         InvalidInput
-            Where it says something that is not accepted.
+            If it is not accepted: the sentence begins with the keys that lead there.
         """
         require_plain(body)
-        given = models.Description.read(body).given
-        own = {name: given[name] for name in OWN if name in given}
-        return cls(_text(body), Inline.of(given), **own)
+        found = cls.read(body, Source(None))
+        said = {key: value for key, value in body.items() if key != "why" and value is not None}
+        found._canonical = json.dumps(said, sort_keys=True, allow_nan=False, separators=(",", ":"))
+        return found
 
     @classmethod
-    def read(cls, text: str) -> Description:
+    def parse(cls, text: str) -> Self:
         """What the text of a description says, such as `canonical` of another.
 
         Parameters
@@ -244,21 +272,25 @@ class Description:
             The same as `of` makes of what it says.
         """
         try:
-            body = json.loads(text)
-        except (ValueError, TypeError, RecursionError) as error:
+            return cls.of(json.loads(text))
+        except (json.JSONDecodeError, TypeError, RecursionError) as error:
             raise InvalidInput(f"The description is no JSON: {error}.") from None
-        return cls.of(body)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Description) and self.canonical == other.canonical
 
     @property
-    def data(self) -> dict[str, Any]:
-        """What the canonical text says, as plain data."""
-        found: dict[str, Any] = json.loads(self.canonical)
-        return found
+    def canonical(self) -> str:
+        """All of it but `why` as JSON, with keys in order: what is kept, and compared."""
+        return self._canonical
 
     @property
-    def learner(self) -> str:
-        """The name of the learner."""
-        return self.inline.learner.name
+    def learner(self) -> Choice:
+        """The learner, with the caution that is given beside it."""
+        chosen: Choice = USUAL if self.learners is None else self.learners[0]
+        if self.caution is None or "caution" not in learner_keys(chosen.name):
+            return chosen
+        return Choice.of(chosen.name, {"caution": _one(self.caution), **chosen.given})
 
     def with_changes(self, **changes: Any) -> Description:
         """The same with another set, learner, or fallback, as a migration asks for.
@@ -271,9 +303,9 @@ class Description:
         Returns
         -------
         Description
-            A new one. What is not given stays; `built` refuses it where it fits no more.
+            A new one. `build` refuses it if its parts do not fit.
         """
-        return Description.of(self.data | changes)
+        return Description.of(json.loads(self.canonical) | changes)
 
     def build(self) -> Built:
         """The set, the reader and the learner, built.
@@ -286,16 +318,75 @@ class Description:
         Raises
         ------
         InvalidInput
-            Where no set, or no learner, is described by it; or where the fallback is no point of
-            the set.
+            If there is no such set or learner, or the fallback is no point of the set.
         """
-        reader = self.inline.reader()
-        built = Built(reader, self.inline.decider(reader))
+        with np.errstate(all="ignore"):  # sets refuse what is not finite
+            names = tuple(self.names or ())
+            reader = RoundReader.of_set(self.set, Place(_REQUEST, ("set",)), names)
+            defaults = {"seed": _one(self.seeds or 0)}
+            if self.rounds is not None:
+                defaults["horizon"] = self.rounds
+            place = Place(_REQUEST, ("learners", 0))
+            learner = make_learner(
+                self.learner, reader.K, reader.network, place, _no_table, defaults
+            )
+        built = Built(reader, learner)
         if self.fallback is not None:
             built.fallback = built.member(self.fallback, "The fallback")
         return built
 
 
-def _text(said: Mapping[str, Any]) -> str:
-    kept = {name: value for name, value in said.items() if name != "why" and value is not None}
-    return json.dumps(kept, sort_keys=True, allow_nan=False, separators=(",", ":"))
+def _one(given: Any) -> Any:
+    """A value, which may be given as a list of one."""
+    return given[0] if isinstance(given, list) else given
+
+
+def _no_table(path: Path, place: Place) -> NDArray:
+    raise InvalidInput(f"{place.words()}{NO_FILES}.")
+
+
+def require_plain(data: Any) -> None:
+    """Refuse what no JSON says, or what is too deep or too much of it.
+
+    Parameters
+    ----------
+    data : object
+        Objects, lists, texts, numbers, true, false and null.
+
+    Raises
+    ------
+    InvalidInput
+        If it is anything else, or there is too much.
+    """
+    left, waiting = MOST_VALUES, [(data, 0)]
+    while waiting:
+        value, depth = waiting.pop()
+        if not isinstance(value, Mapping | list):
+            _require_value(value)
+            continue
+        items = (*value, *value.values()) if isinstance(value, Mapping) else tuple(value)
+        left -= len(items)
+        if left < 0:
+            raise InvalidInput(f"The request has over {MOST_VALUES:,} values: send fewer.")
+        if depth >= DEEPEST:
+            raise InvalidInput(f"The request is nested deeper than {DEEPEST} levels.")
+        waiting += [(item, depth + 1) for item in items]
+
+
+def _require_value(value: Any) -> None:
+    """Refuse text that is too long or has control characters, and numbers out of range."""
+    if isinstance(value, str):
+        if len(value) > LONGEST_TEXT:
+            raise InvalidInput(
+                f"A text may have {LONGEST_TEXT:,} characters, not {len(value):,}: shorten it."
+            )
+        if _CONTROL.search(value):
+            raise InvalidInput(f"A text of the request has a control character: {value!a}.")
+    elif isinstance(value, int):
+        if abs(value) > LARGEST_COUNT:
+            raise InvalidInput(f"Whole numbers of a request go up to {LARGEST_COUNT}.")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidInput(f"{value} is no finite number, and every number of a request is.")
+    elif value is not None:
+        raise InvalidInput(f"A request has numbers, texts, lists and objects, not {shown(value)}.")

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal, Self
 from urllib.parse import parse_qsl
 
 from pydantic import (
-    AliasChoices,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -22,8 +21,7 @@ from pydantic import (
 )
 
 from tidewolf.core.errors import InvalidInput
-from tidewolf.experiments.experiment import FILE_FORMAT
-from tidewolf.experiments.models import Count, Learner, One, Positive, Seed, Strict, refusal
+from tidewolf.experiments.strict import One, Strict, refusal
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 """What a session, or a token, may be called."""
@@ -63,7 +61,6 @@ Why = Annotated[str, Field(max_length=500, description="Why, for the audit log."
 Name = Annotated[str, Field(pattern=f"^{NAME.pattern}$", description="The name of the session.")]
 Digits = BeforeValidator(_digits)
 Most = Annotated[int, Field(ge=1, le=MOST, description="How many to list."), Digits]
-Learners = One[Learner]
 Mode = Literal["live", "shadow", "frozen"]
 Source = Literal["learner", "last", "static", "pinned", "incumbent"]
 ByName = dict[str, float]
@@ -76,13 +73,15 @@ class Request(Strict):
     """The body of a request."""
 
     @classmethod
-    def read(cls, given: Any) -> Self:
+    def read(cls, given: Any, context: Any = None) -> Self:
         """The request that plain data is; None is one without keys.
 
         Parameters
         ----------
         given : mapping or None
             What JSON says.
+        context : object, optional
+            What validators ask for.
 
         Returns
         -------
@@ -107,7 +106,7 @@ class Request(Strict):
         """
         given = {} if given is None else given
         try:
-            found: Self = cls.__pydantic_validator__.validate_python(given)
+            found: Self = cls.__pydantic_validator__.validate_python(given, context=context)
             return found
         except ValidationError as error:
             path, sentence = refusal(error, given, cls)
@@ -163,7 +162,7 @@ class Migration(Request):
     """Another set, learner or static point, from the next round on."""
 
     set: dict[str, Any] | None = None
-    learners: Learners | None = None
+    learners: One[str | dict[str, Any]] | None = None
     fallback: list[Any] | dict[str, Any] | None = Field(
         None, description="The static point; null: the center."
     )
@@ -192,46 +191,13 @@ class Pin(Request):
     why: Why | None = None
 
 
-class Description(Request):
-    """A session: its set, its learner, and how it is served."""
-
-    set: Annotated[dict[str, Any], Field(min_length=1)] = Field(
-        description="As [set] of an experiment file; graphs inline."
-    )
-    names: list[Annotated[str, Field(min_length=1)]] | None = Field(
-        None, description="Names of the entries, in order."
-    )
-    rounds: Count | None = Field(None, description="The horizon, if known.")
-    learners: Learners | None = Field(None, description="Who decides; Ensemble by default.")
-    seeds: Seed | One[Seed] | None = Field(None, description="The seed of everything random.")
-    caution: Positive | One[Positive] | None = Field(
-        None, validation_alias=AliasChoices("caution", "cautions"), description="How careful."
-    )
-    expire_after: Count | None = Field(
-        None, description="Rounds after which a decision is no longer pending."
-    )
-    deadline: Annotated[float, Field(gt=0.0, le=3600.0)] | None = Field(
-        None, description="How long a decision may take. Unit: seconds."
-    )
-    stale_after: Positive | None = Field(
-        None, description="When missing feedback is an alarm. Unit: seconds."
-    )
-    fallback: list[Any] | dict[str, Any] | None = Field(
-        None, description="The point if all else fails: numbers by name, or a list."
-    )
-    format: Annotated[int, Field(ge=1, le=FILE_FORMAT)] | None = None
-    name: str | None = None
-    title: str | None = None
-    why: Why | None = None
-
-
 class Query(Request):
     """What stands behind the question mark of an address."""
 
     model_config = ConfigDict(strict=False)
 
     @classmethod
-    def read(cls, given: bytes) -> Self:
+    def read(cls, given: bytes, context: Any = None) -> Self:
         """The query of an address; every key once."""
         try:
             pairs = parse_qsl(

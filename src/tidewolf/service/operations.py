@@ -14,6 +14,7 @@ from pydantic.json_schema import models_json_schema
 
 from tidewolf import __version__
 from tidewolf.service import models as m
+from tidewolf.service.description import Description
 
 PREFIX = "/v1/sessions/{name}"
 _REASONS = {
@@ -131,7 +132,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
             "put",
             m.Session,
             "Make a session, or find it there; another description is refused.",
-            m.Description,
+            Description,
             None,
             writes=True,
         ),

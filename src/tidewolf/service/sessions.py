@@ -158,7 +158,7 @@ class Sessions:
                 f"and begins with a letter or a digit: {shown(name)} is none."
             )
         description = Description.of(given)
-        why, text = description.why, description.canonical
+        why, text = description.why or "", description.canonical
         if (info := self.store.info(name)) is None:
             built = description.build()
             settings = Settings(
@@ -416,7 +416,7 @@ class Sessions:
                 changes["fallback"] = body.fallback  # null is none
             if not changes:
                 raise InvalidInput("A migration has a set, or learners, or a fallback.")
-            description = Description.read(hosted.info.description).with_changes(**changes)
+            description = Description.parse(hosted.info.description).with_changes(**changes)
             what = operating.go_on_as(hosted, description.build(), description.canonical)
             hosted.info = hosted.info._replace(description=description.canonical)
             return what
@@ -644,7 +644,7 @@ def _most(given: int) -> int:
 def _built(info: SessionInfo) -> Built:
     """What a session's description makes, as it is on disk."""
     try:
-        return Description.read(info.description).build()
+        return Description.parse(info.description).build()
     except InvalidInput as error:
         raise BrokenFile(
             f"What the session {info.name} is made of was changed on disk: {error} Go back to an "

@@ -63,7 +63,7 @@ def warm_store(store: SessionStore) -> None:
             kind = _kind_of_text(json.loads(text))
             if kind not in found and len(found) < MOST_BUILT:
                 found.add(kind)
-                warm_up(Description.read(text).build())
+                warm_up(Description.parse(text).build())
 
 
 def _kind_of_text(said: Any) -> Hashable:
