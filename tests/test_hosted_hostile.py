@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tidewolf as tw
 from test_hosted_session import COSTS, LINKS, ME, THREE, door, network
 from tidewolf.core.errors import (
     CheckpointError,
@@ -22,12 +21,10 @@ from tidewolf.core.errors import (
 )
 from tidewolf.service.app import _readiness
 from tidewolf.service.description import Description
-from tidewolf.service.endpoints import Request
-from tidewolf.service.handlers import Handlers
+from tidewolf.service.endpoints import Handlers, Request
 from tidewolf.service.hosted_session import on_disk
-from tidewolf.service.overload import Traffic
-from tidewolf.service.quotas import Quotas
 from tidewolf.service.server import ended
+from tidewolf.service.traffic import Quotas, Traffic
 
 __all__ = ["door"]
 
@@ -69,7 +66,7 @@ def test_who_deletes_a_session_leaves_nothing_half_gone(door, monkeypatch):
     gate.set()
     for thread in (deleting, *others):
         thread.join(30)
-    assert found[0] == ("delete", {"name": "a", "deleted": True, "version": tw.__version__})
+    assert found[0] == ("delete", {"name": "a", "deleted": True})
     assert [kind for _, kind in found[1:]] == [UnknownSession] * 4
     with pytest.raises(UnknownSession):
         door.history("a")

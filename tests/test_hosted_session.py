@@ -27,11 +27,11 @@ from tidewolf.core.errors import (
 )
 from tidewolf.methods.advice.base import Adviser, Proposals
 from tidewolf.service.description import Built, Description
-from tidewolf.service.hosted_session import HostedSession
+from tidewolf.service.hosted_session import HostedSession, Limits
 from tidewolf.service.modes import Settings
 from tidewolf.service.notes import Note
-from tidewolf.service.replies import Caller, Limits, Reply
-from tidewolf.service.sessions import Sessions
+from tidewolf.service.sessions import Reply, Sessions
+from tidewolf.service.tokens import Caller
 from tidewolf.storage.session_store import SessionStore
 
 ME = Caller("me")
@@ -87,7 +87,6 @@ def test_the_first_rounds_of_a_session(door):
     assert first["previous"] is None
     assert first["moved"] is None
     assert first["paths"] is None
-    assert first["version"] == tw.__version__
     assert "proposal" not in first
     seen = door.observe("a", {"round": 1, "costs": COSTS, "capacities": CAPACITIES}, ME)
     assert seen["round"] == seen["rounds"] == 1

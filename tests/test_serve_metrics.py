@@ -14,8 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import tidewolf as tw
 from tidewolf.service.metrics import WORST, exposition, label, written
-from tidewolf.service.overload import EDGES, REASONS, Traffic
-from tidewolf.service.overview import Overview
+from tidewolf.service.overviews import Overview
+from tidewolf.service.traffic import EDGES, REASONS, Traffic
 
 MOST_SERIES = 1_000
 """So many samples a scrape has at the very most."""

@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.service.metrics import exposition
-from tidewolf.service.overload import Traffic
-from tidewolf.service.overview import Overview
-from tidewolf.service.page import MOST, content_policy, page, session_page
-from tidewolf.service.replies import Caller
+from tidewolf.service.overviews import Overview
+from tidewolf.service.pages import MOST, content_policy, line, page, session_page, sticks
+from tidewolf.service.pages import POINTS as MOST_POINTS
 from tidewolf.service.sessions import Sessions
-from tidewolf.service.sparkline import MOST as MOST_POINTS
-from tidewolf.service.sparkline import line, sticks
+from tidewolf.service.tokens import Caller
+from tidewolf.service.traffic import Traffic
 from tidewolf.storage.session_store import SessionStore
 
 NOW = 1.8e9

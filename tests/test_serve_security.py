@@ -19,10 +19,9 @@ import serving
 from serving import SIMPLEX, call, fresh, in_thread
 from tidewolf.core.errors import InvalidInput
 from tidewolf.service.models import NAME
-from tidewolf.service.overload import Traffic
-from tidewolf.service.quotas import Quotas
 from tidewolf.service.server import require_closed_door
 from tidewolf.service.tokens import Tokens
+from tidewolf.service.traffic import Quotas, Traffic
 
 served = serving.served
 TOKENS = """
@@ -401,8 +400,8 @@ def test_more_than_can_be_answered_is_refused_at_once(small):
 def test_of_those_that_come_at_once_as_many_are_answered_as_may_be(tmp_path):
     """Also where each is answered faster than the next is looked at."""
     from tidewolf.service.app import make_app
-    from tidewolf.service.replies import Caller
     from tidewolf.service.sessions import Sessions
+    from tidewolf.service.tokens import Caller
     from tidewolf.storage.session_store import SessionStore
 
     sessions = Sessions(SessionStore.open(tmp_path))

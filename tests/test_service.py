@@ -24,11 +24,10 @@ import tidewolf as tw
 from serving import SIMPLEX, call, ended, fresh, in_thread, start
 from tidewolf.core import errors
 from tidewolf.core.errors import InvalidInput, TidewolfError
+from tidewolf.service.messages import Refused, dumps, loads, problem_of, status_of
 from tidewolf.service.models import AuditQuery
 from tidewolf.service.operations import EXAMPLES
-from tidewolf.service.problems import Refused, problem_of, status_of
-from tidewolf.service.quotas import Bucket
-from tidewolf.service.strict_json import dumps, loads
+from tidewolf.service.traffic import Bucket
 
 served = serving.served
 COSTS = [1.0, 0.2, 0.5]

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from tidewolf import __version__
-from tidewolf.service.replies import Caller, Reply
-from tidewolf.service.sessions import Sessions
+from tidewolf.service.sessions import Reply, Sessions
+from tidewolf.service.tokens import Caller
 from tidewolf.storage.session_store import SessionStore
 from tools.fixtures import numbers
 

@@ -19,19 +19,15 @@ from starlette.routing import Route
 
 from tidewolf import __version__
 from tidewolf.core.names import RENAMED, did_you_mean
-from tidewolf.service import request_bodies
-from tidewolf.service.answers import Answer, page
-from tidewolf.service.endpoints import Endpoint
-from tidewolf.service.handlers import Handlers
+from tidewolf.service import messages
+from tidewolf.service.endpoints import Endpoint, Handlers
+from tidewolf.service.messages import Answer, Refused, dumps, page, problem_of, retry_after
 from tidewolf.service.middleware import Middleware
 from tidewolf.service.operations import OPERATIONS, document
-from tidewolf.service.overload import Traffic
-from tidewolf.service.problems import Refused, problem_of, retry_after
-from tidewolf.service.quotas import Quotas
 from tidewolf.service.server import POOL
 from tidewolf.service.sessions import Sessions
-from tidewolf.service.strict_json import dumps
 from tidewolf.service.tokens import Tokens
+from tidewolf.service.traffic import Quotas, Traffic
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -46,8 +42,8 @@ def make_app(
     quotas: Quotas | None = None,
     traffic: Traffic | None = None,
     *,
-    longest_body: int = request_bodies.LONGEST,
-    body_seconds: float = request_bodies.SECONDS,
+    longest_body: int = messages.LONGEST,
+    body_seconds: float = messages.SECONDS,
     loopback_only: bool = False,
     log: bool = False,
 ) -> FastAPI:
@@ -149,7 +145,7 @@ def _description() -> Answer:
 
 @cache
 def _docs() -> Answer:
-    from tidewolf.service.rendering import content_policy, render
+    from tidewolf.service.pages import content_policy, render
 
     return page(render("docs", title="The service", written="", said=document()), content_policy())
 

@@ -13,9 +13,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from tidewolf.service.answers import PROBLEM
-from tidewolf.service.problems import problem
-from tidewolf.service.strict_json import dumps
+from tidewolf.service.messages import PROBLEM, dumps, problem
 
 SECONDS = 10.0
 """How long the head of a request, or a client that reads nothing, may take."""

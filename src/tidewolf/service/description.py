@@ -10,6 +10,12 @@ without an observation somebody should look.
 
 `canonical` is all of it but `why`, with keys in order: two requests ask for the same session where
 that is the same text, and the text makes the same learner again, bit for bit.
+
+What a round turned out to be is read here, too: numbers, gradients, or values.
+
+    {"costs": ..., "capacities": ...}                       functions, looked at anywhere
+    {"loss_gradient": ..., "constraint_value": ...}         at the point that was played
+    {"loss_value": ..., "constraint_value": ...}            there too, if only values are seen
 """
 
 from __future__ import annotations
@@ -17,10 +23,10 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Self, final
+from typing import Annotated, Any, NamedTuple, Self, final
 
 import numpy as np
 from pydantic import AliasChoices, Field, PrivateAttr, model_validator
@@ -41,7 +47,8 @@ from tidewolf.experiments.sizes import entries_of, require_modest_learner
 from tidewolf.experiments.strict import Count, One, Positive, Seed, refused
 from tidewolf.experiments.toml import Place
 from tidewolf.experiments.toml import Request as Document
-from tidewolf.live.entries import Entries, follows_clock, paths_of
+from tidewolf.live.entries import Entries, follows_clock, paths_of, value_at, violation_at
+from tidewolf.live.lines import NUMBERS
 from tidewolf.methods import base
 from tidewolf.networks import Network
 from tidewolf.service.models import Request, Why
@@ -390,3 +397,106 @@ def _require_value(value: Any) -> None:
             raise InvalidInput(f"{value} is no finite number, and every number of a request is.")
     elif value is not None:
         raise InvalidInput(f"A request has numbers, texts, lists and objects, not {shown(value)}.")
+
+
+# --- what a round turned out to be ----------------------------------------------------------------
+
+VALUES = ("loss_gradient", "constraint_value", "constraint_gradient", "loss_value")
+BROKEN = 1e-9
+"""Limits that are broken by less are not: that is rounding."""
+ONLY_LIMIT = "the limit"
+"""What a limit is called where a round has no other."""
+
+
+class ReadFeedback(NamedTuple):
+    """What a round turned out to be.
+
+    Parameters
+    ----------
+    arguments : dict
+        As `Session.observe` takes it.
+    functions : (Batch, Batch), optional
+        The loss and the limits. None: values, or gradients, at what was played are known alone.
+    """
+
+    arguments: dict[str, Any]
+    functions: tuple[Batch, Batch] | None = None
+
+    def cost(self, x: Array) -> float | None:
+        """What the point cost; None where that is not known."""
+        if self.functions is None:
+            value = self.arguments.get("loss_value")
+            return None if value is None else value + 0.0
+        return value_at(self.functions[0], x)
+
+    def violation(self, x: Array) -> float | None:
+        """By how much it broke the limits."""
+        if self.functions is None:
+            return max(0.0, float(np.max(self.arguments["constraint_value"])))
+        return violation_at(self.functions[1], x)
+
+    def broken(self, x: Array, called: Callable[[Batch], Sequence[str]]) -> dict[str, float]:
+        """By how much it broke each limit that it did break; `called` says what limits are."""
+        if self.functions is None:
+            values = np.atleast_1d(self.arguments["constraint_value"])
+            names = [f"limit {i}" for i in range(1, len(values) + 1)]
+        else:
+            limits = self.functions[1]
+            pieces = limits.pieces(x)
+            values = limits.values(x) if pieces is None else np.asarray(pieces)[0]
+            names = list(called(limits))
+        if len(values) == 1 and names[0].startswith("limit "):
+            names = [ONLY_LIMIT]
+        return {names[i]: float(values[i]) for i in np.flatnonzero(values > BROKEN).tolist()}
+
+
+def read_feedback(given: Mapping[str, Any], built: Built) -> ReadFeedback:
+    """What an observation says.
+
+    Parameters
+    ----------
+    given : mapping
+        The request, its keys checked.
+    built : Built
+        Who makes functions of numbers, and what the entries of a point are called.
+
+    Returns
+    -------
+    ReadFeedback
+        As a session is told it.
+    """
+    numbers = {key: given[key] for key in NUMBERS if key in given}
+    if "budget" in given:
+        numbers.setdefault("budgets", given["budget"])
+    values = {key: given[key] for key in VALUES if key in given}
+    if numbers and values:
+        raise InvalidInput(
+            f"The observation has {next(iter(numbers))} and {next(iter(values))}: give what the "
+            "round turned out to be, or gradients or values at what was played."
+        )
+    if values:
+        return ReadFeedback(_values(values, built.entries))
+    losses, limits = built.functions(numbers, "The observation")
+    return ReadFeedback({"loss": losses, "constraint": limits}, (losses, limits))
+
+
+def _values(given: dict[str, Any], entries: Entries) -> dict[str, Any]:
+    if "constraint_value" not in given:
+        raise InvalidInput(
+            f"The observation has {next(iter(given))} and no constraint_value: give it; where "
+            "there is no limit, any number that is not above 0."
+        )
+    several = isinstance(given["constraint_value"], list)
+    arguments = dict(given)
+    if several:
+        arguments["constraint_value"] = np.array(given["constraint_value"])
+    if "loss_gradient" in given:
+        arguments["loss_gradient"] = entries.point(given["loss_gradient"], "loss_gradient")
+    if "constraint_gradient" in given:
+        slopes = given["constraint_gradient"]
+        arguments["constraint_gradient"] = (
+            np.array([entries.point(one, "constraint_gradient") for one in slopes])
+            if several and isinstance(slopes, list)
+            else entries.point(slopes, "constraint_gradient")
+        )
+    return arguments

@@ -2,8 +2,8 @@
 
     the method  ->  the name  ->  the role  ->  the body  ->  a thread  ->  the disk  ->  the answer
 
-A handler runs in a thread of a bounded pool and returns an answer, and the future to wait for
-before it is sent: nothing is acknowledged that is not kept.
+`Handlers` asks the sessions in a thread of a bounded pool. It returns an answer, and the future to
+wait for before it is sent: nothing is acknowledged that is not kept.
 """
 
 from __future__ import annotations
@@ -11,24 +11,32 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import Callable
+import threading
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-from tidewolf.core.errors import UnknownSession
-from tidewolf.service.answers import Answer
+from tidewolf import __version__
+from tidewolf.core.errors import TooMany, UnknownSession
+from tidewolf.service.messages import (
+    Answer,
+    Refused,
+    as_object,
+    dumps,
+    page,
+    parsed_size,
+    problem_of,
+    read_body,
+)
 from tidewolf.service.middleware import CALLER
-from tidewolf.service.models import NAME, Query
+from tidewolf.service.models import NAME, DecisionRequest, Query
 from tidewolf.service.operations import OPERATIONS, Operation
-from tidewolf.service.problems import Refused, problem_of
-from tidewolf.service.replies import Caller
-from tidewolf.service.request_bodies import parsed_size, read_body
+from tidewolf.service.sessions import Reply, Sessions
+from tidewolf.service.tokens import Caller
+from tidewolf.service.traffic import Quotas, Traffic
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
-
-    from tidewolf.service.handlers import Handlers
-    from tidewolf.service.overload import Traffic
 
 NO_QUERY = Query()
 
@@ -59,7 +67,134 @@ class Request(NamedTuple):
 
 Answered = tuple[Answer, "Future[Any] | None"]
 """An answer, and what to wait for before it is sent."""
-Handler = Callable[[Request], Answered]
+_ROUND = re.compile(rb'"round"\s*:\s*(\d{1,15})')
+_LONG = (b'"observations"', b"\\")
+"""What a body has that may take long, or whose keys may be written in another way."""
+_SHORT = 1 << 14
+"""Bytes of a body that is read at once."""
+_METRICS = b"text/plain; version=0.0.4; charset=utf-8"
+
+
+def _json(reply: Reply) -> Answered:
+    """A reply as JSON, with the version."""
+    reply.body["version"] = __version__
+    return Answer(reply.status, dumps(reply.body)), reply.after
+
+
+@final
+class Handlers:
+    """What each address asks of the sessions.
+
+    Parameters
+    ----------
+    sessions : Sessions
+        All of them.
+    quotas : Quotas
+        What each token may ask.
+    traffic : Traffic
+        What is under way.
+    """
+
+    def __init__(self, sessions: Sessions, quotas: Quotas, traffic: Traffic) -> None:
+        self._sessions, self._quotas, self._traffic = sessions, quotas, traffic
+        self._making = threading.Lock()
+
+    def answer(self, operation: Operation, request: Request) -> Answered:
+        """What a request is answered; most are asked of the sessions as they are."""
+        own = getattr(self, f"_{operation.handler}", None)
+        if own is not None:
+            found: Answered = own(request)
+            return found
+        ask = getattr(self._sessions, operation.handler)
+        if operation.body is None:
+            return _json(ask(request.name))
+        body = as_object(request.body, may_be_empty=operation.body is DecisionRequest)
+        return _json(ask(request.name, body, request.caller))
+
+    def at_once(self, request: Request) -> AbstractContextManager[object] | None:
+        """The session of a request, held, where it takes less time than a thread would."""
+        body = request.body
+        if len(body) > _SHORT or any(word in body for word in _LONG):
+            return None
+        found = _ROUND.search(body)
+        return self._sessions.held_at_once(request.name, int(found[1]) if found else 1)
+
+    def _observe(self, request: Request) -> Answered:
+        body = as_object(request.body)
+        many = body.get("observations")
+        self._quotas.take_observations(
+            request.caller.who, len(many) if isinstance(many, list) else 1
+        )
+        return _json(self._sessions.observe(request.name, body, request.caller))
+
+    def _decision(self, request: Request) -> Answered:
+        return _json(self._sessions.decision(request.name, request.round))
+
+    def _put(self, request: Request) -> Answered:
+        body = as_object(request.body)
+        if self._quotas.sessions is None:
+            return _json(self._sessions.put(request.name, body, request.caller))
+        with self._making:
+            self._require_room(request, self._quotas.sessions)
+            return _json(self._sessions.put(request.name, body, request.caller))
+
+    def _require_room(self, request: Request, most: int) -> None:
+        """Refuse one session more than a token may have; one that is there already is none."""
+        prefix = request.caller.prefix
+        there = self._sessions.list(prefix, "", most).body["sessions"]
+        if len(there) < most or any(each["name"] == request.name for each in there):
+            return
+        try:
+            self._sessions.get(request.name)
+        except UnknownSession:
+            raise TooMany(
+                f"This token may have {most:,} sessions, and has as many: delete one first.",
+                retry_after=60.0,
+            ) from None
+
+    def _delete(self, request: Request) -> Answered:
+        return _json(self._sessions.delete(request.name, request.query.why, request.caller))
+
+    def _list(self, request: Request) -> Answered:
+        query = request.query
+        prefix, own = query.prefix, request.caller.prefix
+        if own.startswith(prefix):
+            prefix = own
+        elif not prefix.startswith(own):
+            return _json(Reply(200, {"sessions": []}, None))
+        return _json(self._sessions.list(prefix, query.after, query.most))
+
+    def _history(self, request: Request) -> Answered:
+        query = request.query
+        return _json(self._sessions.history(request.name, query.first, query.most))
+
+    def _report(self, request: Request) -> Answered:
+        from tidewolf.service.pages import content_policy
+
+        reply = self._sessions.report(request.name)
+        return page(reply.body["html"], content_policy()), reply.after
+
+    def _audit(self, request: Request) -> Answered:
+        query = request.query
+        if not request.name and request.caller.prefix:
+            raise Refused(
+                403, "The log of all sessions is for tokens of all sessions: ask for one's own."
+            )
+        return _json(self._sessions.audit(request.name or None, query.after, query.most))
+
+    def _overview(self, request: Request) -> Answered:
+        from tidewolf.service.pages import content_policy
+        from tidewolf.service.pages import page as overview
+
+        shown = overview(self._sessions, request.caller, request.query.after)
+        return page(shown, content_policy()), None
+
+    def _metrics(self, request: Request) -> Answered:
+        from tidewolf.service.metrics import exposition
+
+        if request.caller.prefix:
+            raise Refused(403, "Metrics are of all sessions, and for tokens of all sessions.")
+        return Answer(200, exposition(self._sessions, self._traffic), _METRICS), None
 
 
 @final
@@ -136,7 +271,6 @@ class Endpoint:
         """The answer of a handler, once what it wrote is on disk; in a thread, unless it takes less
         time than going there. The loop is woken up once.
         """
-        handler: Handler = getattr(self._handlers, operation.handler)
         loop = asyncio.get_running_loop()
         done = loop.create_future()
 
@@ -154,7 +288,7 @@ class Endpoint:
 
         def work() -> None:
             try:
-                answer, after = handler(request)
+                answer, after = self._handlers.answer(operation, request)
             except BaseException as error:
                 wake(None, error)
                 return
@@ -168,7 +302,7 @@ class Endpoint:
             (self._quick if operation.quick else self._slow).submit(work)
         else:
             with held:
-                answer, after = handler(request)
+                answer, after = self._handlers.answer(operation, request)
             if after is None or (after.done() and after.exception() is None):
                 return answer
             after.add_done_callback(lambda kept: wake(answer, kept.exception()))

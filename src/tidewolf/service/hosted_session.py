@@ -43,14 +43,20 @@ from tidewolf.live.entries import given_demands
 from tidewolf.methods.available import entries_out
 from tidewolf.methods.events import takes_late
 from tidewolf.methods.moves import distance_moved
-from tidewolf.service import feedback, modes
-from tidewolf.service.description import Built
-from tidewolf.service.fallback_chain import Chosen, Fallback, descend, override_fallback
-from tidewolf.service.feedback import BROKEN, ReadFeedback
+from tidewolf.service import modes
+from tidewolf.service.description import BROKEN, Built, ReadFeedback, read_feedback
 from tidewolf.service.models import DecisionRequest, Observation
-from tidewolf.service.modes import INCUMBENT, Override, Settings, chosen_override
+from tidewolf.service.modes import (
+    INCUMBENT,
+    Chosen,
+    Fallback,
+    Override,
+    Settings,
+    chosen_override,
+    descend,
+    override_fallback,
+)
 from tidewolf.service.notes import Note, counted_from_one, note_from_one
-from tidewolf.service.replies import Limits
 from tidewolf.session import Session
 from tidewolf.storage.session_store import Round, SessionInfo, SessionStore
 
@@ -79,6 +85,30 @@ def on_disk(future: Future[None]) -> None:
         future.result(TO_DISK)
     except TimeoutError:
         raise Overloaded(f"The disk has been busy for {TO_DISK:g} s: try again later.") from None
+
+
+class Limits(NamedTuple):
+    """How much is allowed.
+
+    Parameters
+    ----------
+    sessions : int, default 10_000
+        Sessions that are kept, at most.
+    open : int, default 1000
+        Sessions in memory, at most; those that were not used for longest are let go of.
+    pending : int, default 10_000
+        Rounds of a session that wait for their feedback, at most.
+    observations : int, default 1000
+        Observations in a request, at most.
+    wait : float, default 10.0
+        How long a request waits for others of its session. Unit: seconds.
+    """
+
+    sessions: int = 10_000
+    open: int = 1000
+    pending: int = 10_000
+    observations: int = 1000
+    wait: float = 10.0
 
 
 class Observed(NamedTuple):
@@ -539,7 +569,7 @@ class HostedSession:
         """
         body = Observation.read(given).given
         number = body["round"] - 1 if "round" in body else self.session.round
-        seen = feedback.read(body, self.built)
+        seen = read_feedback(body, self.built)
         played = None
         if "played" in body:
             played = self.entries.point(body["played"], "What was played")

@@ -1,9 +1,8 @@
-"""What `/metrics` says, in Prometheus' text format: a bounded number of series, whatever there is.
+"""What `/metrics` answers, in Prometheus' text format: a bounded number of series.
 
 Sums are over all sessions. Series with the name of a session or a limit are for the `WORST` alone;
-who is not among them is in the sums. Labels are printable and short: what is not is replaced, and
-a digest keeps two such names apart. What falls when sessions are deleted, rolled back or closed is
-a gauge.
+the others are in the sums. Labels are printable and short: what is not is replaced, and a digest
+keeps two such names apart. What falls when sessions are deleted, rolled back or closed is a gauge.
 """
 
 from __future__ import annotations
@@ -12,14 +11,18 @@ import hashlib
 import heapq
 import math
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import tidewolf
-from tidewolf.service.overview import Overview
+from tidewolf.service.overviews import Overview
+from tidewolf.service.traffic import EDGES, OTHER, Traffic
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
+
+    from tidewolf.service.sessions import Sessions
+    from tidewolf.storage.session_store import SessionStore
 
 WORST = 20
 """Sessions and limits that have series of their own."""
@@ -31,74 +34,15 @@ ROUTES = 40
 """Routes that are timed apart."""
 LONGEST = 160
 """Letters of a label."""
-OTHER = "other"
 SOURCES, FALLBACKS = ("learner", "last", "static", "pinned", "incumbent"), ("last", "static")
 """Series that are there from the start, so that their first increase is one."""
 
 Count = int | Mapping[str, int]
+Rows = Iterable[tuple[Any, tuple[str, ...]]]
+"""A value and its labels each."""
 
 
-class CommitCounts(Protocol):
-    """The writer of a shelf: how many groups it wrote, and how many writes were in them."""
-
-    @property
-    def syncs(self) -> int: ...
-
-    @property
-    def items(self) -> int: ...
-
-
-class HasCommits(Protocol):
-    """A shelf, as far as metrics ask it."""
-
-    @property
-    def commits(self) -> CommitCounts: ...
-
-    def is_well(self) -> str | None: ...
-
-
-class HasCounts(Protocol):
-    """The times of a route: how many ended in each bucket, and beyond the last; their sum."""
-
-    @property
-    def counts(self) -> Sequence[int]: ...
-
-    @property
-    def total(self) -> float: ...
-
-
-class HasTraffic(Protocol):
-    """What came over HTTP, as far as metrics ask."""
-
-    @property
-    def in_flight(self) -> int: ...
-
-    @property
-    def requests(self) -> Mapping[tuple[str, str, int], int]: ...
-
-    @property
-    def timings(self) -> Mapping[str, HasCounts]: ...
-
-    @property
-    def refused(self) -> Mapping[str, int]: ...
-
-    @property
-    def ready(self) -> bool: ...
-
-
-class HasSessions(Protocol):
-    """All sessions, as far as metrics ask."""
-
-    @property
-    def store(self) -> HasCommits: ...
-
-    @property
-    def counters(self) -> Mapping[str, Count]: ...
-
-    def overview(self) -> Sequence[Overview]: ...
-
-
-def exposition(sessions: HasSessions, traffic: HasTraffic) -> bytes:
+def exposition(sessions: Sessions, traffic: Traffic) -> bytes:
     """The answer to `GET /metrics`.
 
     Parameters
@@ -117,10 +61,7 @@ def exposition(sessions: HasSessions, traffic: HasTraffic) -> bytes:
 
 
 def written(
-    overviews: Sequence[Overview],
-    counters: Mapping[str, Count],
-    http: HasTraffic,
-    store: HasCommits,
+    overviews: Sequence[Overview], counters: Mapping[str, Count], http: Traffic, store: SessionStore
 ) -> bytes:
     """The same from its parts.
 
@@ -185,26 +126,24 @@ def label(text: object) -> str:
     return f"{shown}~{digest}"
 
 
-def _gauge(name: str, about: str, value: float) -> Metric:
-    from prometheus_client.core import GaugeMetricFamily
+def _metric(kind: Literal["Gauge", "Counter"], name: str, about: str, value: float) -> Metric:
+    from prometheus_client import core
 
-    return GaugeMetricFamily(f"tidewolf_{name}", about, value=value)
-
-
-def _counter(name: str, about: str, value: float) -> Metric:
-    from prometheus_client.core import CounterMetricFamily
-
-    return CounterMetricFamily(f"tidewolf_{name}", about, value=value)
+    found: Metric = getattr(core, f"{kind}MetricFamily")(f"tidewolf_{name}", about, value=value)
+    return found
 
 
-def _by_label(name: str, about: str, by: str, values: Mapping[str, float]) -> Metric:
-    """A counter with one label, of which the largest are told apart."""
-    from prometheus_client.core import CounterMetricFamily
+def _labelled(
+    kind: Literal["Gauge", "Counter"], name: str, about: str, by: str, rows: Rows
+) -> Metric:
+    """A metric with labels, whose names `by` has."""
+    from prometheus_client import core
 
-    made = CounterMetricFamily(f"tidewolf_{name}", about, labels=[by])
-    for key, value in _bounded(values, LABELS, OTHER).items():
-        made.add_metric([label(key)], value)
-    return made
+    made = getattr(core, f"{kind}MetricFamily")(f"tidewolf_{name}", about, labels=by.split())
+    for value, labels in rows:
+        made.add_metric([label(each) for each in labels], value)
+    found: Metric = made
+    return found
 
 
 def _bounded(values: Mapping[Any, Any], most: int, rest: Any) -> dict[Any, Any]:
@@ -225,73 +164,66 @@ def _finite(value: float | None) -> float:
 
 
 def _of_sessions(seen: Sequence[Overview]) -> Iterator[Metric]:
+    broken = [_finite(total) for each in seen for total in each.limits.values()]
     oldest = max((_finite(each.oldest_pending) for each in seen), default=0.0)
-    broken = sum(_finite(total) for each in seen for total in each.limits.values())
-    yield _gauge("sessions", "Sessions.", len(seen))
-    yield _gauge("rounds_total", "Rounds observed, of all.", sum(each.rounds for each in seen))
-    yield _gauge("pending", "Decisions without an observation.", sum(e.pending for e in seen))
-    yield _gauge(
-        "oldest_pending_seconds", "How long the oldest decision waits for feedback.", oldest
-    )
-    yield _gauge(
-        "sessions_breached",
-        "Sessions that broke a limit in their last round.",
-        sum(each.breached for each in seen),
-    )
-    yield _gauge(
-        "sessions_stale",
-        "Sessions whose feedback has been missing for too long.",
-        sum(each.stale for each in seen),
-    )
-    yield _gauge("violation_total", "By how much limits of open sessions were broken.", broken)
-    yield _gauge(
-        "limits_broken",
-        "Limits that were broken since their sessions were opened.",
-        sum(_finite(total) > 0 for each in seen for total in each.limits.values()),
-    )
+    for name, about, value in (
+        ("sessions", "Sessions.", len(seen)),
+        ("rounds_total", "Rounds observed, of all.", sum(each.rounds for each in seen)),
+        ("pending", "Decisions without an observation.", sum(each.pending for each in seen)),
+        ("oldest_pending_seconds", "How long the oldest decision waits for feedback.", oldest),
+        (
+            "sessions_breached",
+            "Sessions that broke a limit in their last round.",
+            sum(each.breached for each in seen),
+        ),
+        (
+            "sessions_stale",
+            "Sessions whose feedback has been missing for too long.",
+            sum(each.stale for each in seen),
+        ),
+        ("violation_total", "By how much limits of open sessions were broken.", sum(broken)),
+        (
+            "limits_broken",
+            "Limits that were broken since their sessions were opened.",
+            sum(total > 0 for total in broken),
+        ),
+    ):
+        yield _metric("Gauge", name, about, value)
 
 
 def _worst(seen: Sequence[Overview]) -> Iterator[Metric]:
-    from prometheus_client.core import GaugeMetricFamily
-
-    limits = GaugeMetricFamily(
-        "tidewolf_limit_violation_total",
-        f"By how much a limit was broken in all; the {WORST} worst of all sessions.",
-        labels=["session", "limit"],
-    )
-    totals = ((total, each.name, limit) for each in seen for limit, total in each.limits.items())
-    for total, name, limit in _largest(totals):
-        limits.add_metric([label(name), label(limit)], total)
-    yield limits
-    yield _of_worst(
-        "session_violation",
-        f"The violation of the last round; the {WORST} worst sessions.",
-        seen,
-        lambda each: each.violations[-1] if each.violations else None,
-    )
-    yield _of_worst(
-        "session_oldest_pending_seconds",
-        f"How long the oldest decision waits for feedback; the {WORST} worst sessions.",
-        seen,
-        lambda each: each.oldest_pending,
-    )
-
-
-def _of_worst(
-    name: str, about: str, seen: Sequence[Overview], of: Callable[[Overview], float | None]
-) -> Metric:
-    from prometheus_client.core import GaugeMetricFamily
-
-    made = GaugeMetricFamily(f"tidewolf_{name}", about, labels=["session"])
-    for value, session in _largest((of(each), each.name) for each in seen):
-        made.add_metric([label(session)], value)
-    return made
+    limits = ((total, each.name, limit) for each in seen for limit, total in each.limits.items())
+    last = ((each.violations[-1] if each.violations else None, each.name) for each in seen)
+    oldest = ((each.oldest_pending, each.name) for each in seen)
+    worst = f"the {WORST} worst"
+    for name, about, by, rows in (
+        (
+            "limit_violation_total",
+            f"By how much a limit was broken in all; {worst} of all sessions.",
+            "session limit",
+            limits,
+        ),
+        (
+            "session_violation",
+            f"The violation of the last round; {worst} sessions.",
+            "session",
+            last,
+        ),
+        (
+            "session_oldest_pending_seconds",
+            f"How long the oldest decision waits for feedback; {worst} sessions.",
+            "session",
+            oldest,
+        ),
+    ):
+        yield _labelled("Gauge", name, about, by, _largest(rows))
 
 
-def _largest(rows: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+def _largest(rows: Iterable[tuple[Any, ...]]) -> Rows:
     """Rows with the largest positive finite values at their heads."""
     found = (row for row in rows if _finite(row[0]) > 0.0)
-    return heapq.nsmallest(WORST, found, key=lambda row: (-row[0], *row[1:]))
+    chosen = heapq.nsmallest(WORST, found, key=lambda row: (-row[0], *row[1:]))
+    return ((value, tuple(labels)) for value, *labels in chosen)
 
 
 # --- counters, HTTP, commits ----------------------------------------------------------------------
@@ -309,58 +241,56 @@ def _of_counters(counters: Mapping[str, Count]) -> Iterator[Metric]:
     ):
         found = counters.get(name, {})
         values = {OTHER: found} if isinstance(found, int) else found
-        yield _by_label(name, about, by, {**dict.fromkeys(known, 0), **values})
+        yield _labelled(
+            "Counter", name, about, by, _told_apart({**dict.fromkeys(known, 0), **values})
+        )
     for name, about in (
         ("observations", "Observations acknowledged."),
         ("refused", "Requests that sessions refused."),
         ("breaches", "Observed rounds that broke a limit."),
     ):
         found = counters.get(name, 0)
-        yield _counter(name, about, found if isinstance(found, int) else sum(found.values()))
+        total = found if isinstance(found, int) else sum(found.values())
+        yield _metric("Counter", name, about, total)
 
 
-def _of_traffic(http: HasTraffic) -> Iterator[Metric]:
-    from prometheus_client.core import CounterMetricFamily
-
-    yield _gauge("ready", "Whether requests are taken.", http.ready)
-    yield _gauge("requests_in_flight", "Requests under way.", http.in_flight)
-    yield _by_label(
-        "requests_refused", "Requests refused before anybody read them.", "reason", http.refused
-    )
-    requests = CounterMetricFamily(
-        "tidewolf_requests", "Requests answered.", labels=["route", "method", "status"]
-    )
-    for key, value in _bounded(dict(http.requests), REQUESTS, (OTHER,) * 3).items():
-        requests.add_metric([label(each) for each in key], value)
-    yield requests
-    yield _times(http.timings)
+def _told_apart(values: Mapping[str, float]) -> Rows:
+    return ((value, (key,)) for key, value in _bounded(values, LABELS, OTHER).items())
 
 
-def _times(timings: Mapping[str, HasCounts]) -> Metric:
+def _of_traffic(http: Traffic) -> Iterator[Metric]:
     from prometheus_client.core import HistogramMetricFamily
 
-    from tidewolf.service.overload import EDGES
-
-    made = HistogramMetricFamily(
+    yield _metric("Gauge", "ready", "Whether requests are taken.", http.ready)
+    yield _metric("Gauge", "requests_in_flight", "Requests under way.", http.in_flight)
+    about = "Requests refused before they were read."
+    yield _labelled("Counter", "requests_refused", about, "reason", _told_apart(http.refused))
+    answered = _bounded(dict(http.requests), REQUESTS, (OTHER,) * 3)
+    rows = ((value, key) for key, value in answered.items())
+    yield _labelled("Counter", "requests", "Requests answered.", "route method status", rows)
+    times = HistogramMetricFamily(
         "tidewolf_request_seconds", "How long requests took.", labels=["route"]
     )
-    for route, timing in sorted(dict(timings).items())[:ROUTES]:
+    for route, timing in sorted(dict(http.timings).items())[:ROUTES]:
         buckets, reached = [], 0
         for edge, count in zip((*EDGES, math.inf), list(timing.counts), strict=True):
             reached += count
             buckets.append(("+Inf" if edge == math.inf else f"{edge:g}", reached))
-        made.add_metric([label(route)], buckets, timing.total)
-    return made
+        times.add_metric([label(route)], buckets, timing.total)
+    yield times
 
 
-def _of_store(store: HasCommits) -> Iterator[Metric]:
+def _of_store(store: SessionStore) -> Iterator[Metric]:
     from prometheus_client.core import InfoMetricFamily
 
     items, syncs = store.commits.items, store.commits.syncs
-    yield _counter("commits", "Writes asked for, each kept whole or not at all.", items)
-    yield _counter("syncs", "Groups of writes, one sync of the disk each.", syncs)
     mean = items / syncs if syncs else 0.0
-    yield _gauge("commits_per_sync", "Writes in a group, in the mean since the start.", mean)
-    yield _gauge("commits_failing", "Whether nothing can be kept now.", store.is_well() is not None)
+    about = "Writes asked for, each kept whole or not at all."
+    yield _metric("Counter", "commits", about, items)
+    yield _metric("Counter", "syncs", "Groups of writes, one sync of the disk each.", syncs)
+    about = "Writes in a group, in the mean since the start."
+    yield _metric("Gauge", "commits_per_sync", about, mean)
+    failing = store.is_well() is not None
+    yield _metric("Gauge", "commits_failing", "Whether nothing can be kept now.", failing)
     versions = {"version": tidewolf.__version__, "python": platform.python_version()}
     yield InfoMetricFamily("tidewolf_build", "What serves.", value=versions)

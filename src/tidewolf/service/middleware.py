@@ -19,15 +19,15 @@ from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any, final
 
 from tidewolf.core.errors import Overloaded, TooMany
-from tidewolf.service.overload import OTHER, Traffic
-from tidewolf.service.problems import Refused, problem_of
+from tidewolf.service.messages import Refused, problem_of
 from tidewolf.service.tokens import ANYBODY, Tokens
+from tidewolf.service.traffic import OTHER, Traffic
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from tidewolf.service.quotas import Quotas
-    from tidewolf.service.replies import Caller
+    from tidewolf.service.tokens import Caller
+    from tidewolf.service.traffic import Quotas
 
 CALLER, ENDPOINT = "tidewolf.caller", "endpoint"
 """Where the scope of a request keeps who asks, and who answers."""

@@ -8,16 +8,25 @@
     frozen      the decision that stood when it was frozen
 
 The learner decides and learns in all of them. What is played in place of its decision is told it
-as `played`.
+as `played`. If something fails, what is played is the first of
+
+    [what is pinned, frozen, or the incumbent's]  ->  learner  ->  last  ->  static
+
+that has a point, and does without the entries that are out. The answer has the reasons.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple, Self, final
 
-from tidewolf.core.errors import BrokenFile
+import numpy as np
+
+from tidewolf.core.errors import BrokenFile, NotSupported
+from tidewolf.core.names import listed
+from tidewolf.core.types import Bools, Floats
 
 MODES = ("live", "shadow", "frozen")
 INCUMBENT = "incumbent"
@@ -178,3 +187,122 @@ def chosen_override(settings: Settings, incumbent: Point | None = None) -> Overr
             )
         return Override(INCUMBENT, point, "It is in shadow: the incumbent's point is played.")
     return Override("learner", None, "")
+
+
+# --- what is played when something fails ----------------------------------------------------------
+
+CALLED = {
+    "pinned": "the pinned point",
+    "incumbent": "the incumbent's point",
+    "learner": "the learner's decision",
+    "last": "the last decision",
+    "static": "the static point",
+}
+"""Sources of a decision, in words."""
+
+
+class Fallback(NamedTuple):
+    """A point that may be played.
+
+    Parameters
+    ----------
+    source : str
+        Whose it is.
+    point : callable
+        It, as a flat array; None where there is none.
+    reason : str, default ""
+        Why it is played, where it is the first that was wanted.
+    without : str, default ""
+        Why there is none.
+    """
+
+    source: str
+    point: Callable[[], Floats | None]
+    reason: str = ""
+    without: str = ""
+
+
+def override_fallback(override: Override) -> Fallback:
+    """The point that a mode, or a pin, asks for.
+
+    Parameters
+    ----------
+    override : Override
+        With a point.
+
+    Returns
+    -------
+    Fallback
+        It.
+
+    Examples
+    --------
+    >>> from tidewolf.service.modes import override_fallback
+    >>> from tidewolf.service.modes import Settings, chosen_override
+    >>> override_fallback(chosen_override(Settings("Ensemble", pin=(1.0, 0.0)))).reason
+    'It is pinned at this point.'
+    """
+    point = np.array(override.point)
+    return Fallback(override.source, lambda: point, override.reason)
+
+
+class Chosen(NamedTuple):
+    """The point that is played."""
+
+    source: str
+    point: Floats
+    reason: str
+    fell: bool
+    """whether something wanted more does not hold"""
+
+
+def descend(fallbacks: Iterable[Fallback], out: Bools | None, names: list[str]) -> Chosen:
+    """The first rung that holds.
+
+    Parameters
+    ----------
+    fallbacks : iterable of Fallback
+        Those wanted most first.
+    out : array, optional
+        Which entries are out. None: none is.
+    names : list of str
+        What the entries are called.
+
+    Returns
+    -------
+    Chosen
+        Its point, and why it is played: what is wrong with those above it.
+
+    Raises
+    ------
+    NotSupported
+        Where none holds.
+
+    Examples
+    --------
+    >>> from tidewolf.service.modes import Fallback, descend
+    >>> fallbacks = [
+    ...     Fallback("learner", lambda: None, without="The learner failed: it gave up."),
+    ...     Fallback("static", lambda: np.array([0.5, 0.5])),
+    ... ]
+    >>> descend(fallbacks, None, ["a", "b"]).reason
+    'The learner failed: it gave up. So the static point is played.'
+    """
+    wrong: list[str] = []
+    for fallback in fallbacks:
+        point = fallback.point()
+        if point is None:
+            wrong += [fallback.without] * bool(fallback.without)
+        elif out is not None and point[out].any():
+            used = [names[i] for i in np.flatnonzero(out & (point != 0.0)).tolist()]
+            called = CALLED[fallback.source]
+            wrong.append(
+                f"{called[0].upper()}{called[1:]} uses {listed(used)}, which "
+                f"{'is' if len(used) == 1 else 'are'} unavailable."
+            )
+        elif wrong:
+            said = f"{' '.join(wrong)} So {CALLED[fallback.source]} is played."
+            return Chosen(fallback.source, point, said, True)
+        else:
+            return Chosen(fallback.source, point, fallback.reason, False)
+    raise NotSupported(f"{' '.join(wrong)} No other point is known.")

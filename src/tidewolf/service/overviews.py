@@ -8,26 +8,76 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Protocol, final
+from types import MappingProxyType
+from typing import NamedTuple, final
 
 from tidewolf.core.errors import TidewolfError
-from tidewolf.service.feedback import BROKEN
+from tidewolf.service.description import BROKEN
 from tidewolf.service.hosted_session import HostedSession, Observed
 from tidewolf.service.modes import Settings
 from tidewolf.service.notes import Note
-from tidewolf.service.overview import Overview
-from tidewolf.storage.session_store import Round, SessionInfo
+from tidewolf.storage.session_store import SessionInfo, SessionStore
 
 SHOWN = 60
 """Rounds whose costs are shown."""
 
 
-class HasRounds(Protocol):
-    """Whoever has what was kept of rounds."""
+class Overview(NamedTuple):
+    """One session at a glance.
 
-    def last_rounds(self, name: str, most: int) -> list[Round]: ...
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    rounds : int
+        How many rounds were observed.
+    mode : str
+        "live", "shadow" or "frozen".
+    learner : str
+        Who decides.
+    costs, violations : tuple of float or None
+        Of the last rounds, oldest first; None where a round's is not known.
+    pending : int
+        Decisions without an observation.
+    oldest_pending : float or None
+        How long the oldest of them has been waiting; None where none is. Unit: seconds.
+    stale : bool
+        Whether feedback has been missing for longer than the session allows.
+    breached : bool
+        Whether its last observed round broke a limit.
+    saved : float or None
+        What the learner's decisions would have saved, in shadow mode. Unit: of the loss.
+    limits : mapping of str to float
+        The total violation of each limit that was broken since the session was opened.
+    pinned : bool
+        Whether a point is played in place of the learner's.
+    created : float
+        When it was made. Unit: seconds since 1970.
+    at : float or None
+        When it was last observed; None where it never was. Unit: seconds since 1970.
 
-    def rounds_of(self, name: str, first: int, last: int) -> list[Round]: ...
+    Examples
+    --------
+    >>> from tidewolf.service.overviews import Overview
+    >>> Overview("lisbon", rounds=2, costs=(1.0, 0.5)).costs[-1]
+    0.5
+    """
+
+    name: str
+    rounds: int = 0
+    mode: str = "live"
+    learner: str = ""
+    costs: tuple[float | None, ...] = ()
+    violations: tuple[float | None, ...] = ()
+    pending: int = 0
+    oldest_pending: float | None = None
+    stale: bool = False
+    breached: bool = False
+    saved: float | None = None
+    limits: Mapping[str, float] = MappingProxyType({})
+    pinned: bool = False
+    created: float = 0.0
+    at: float | None = None
 
 
 @final
@@ -36,11 +86,11 @@ class Overviews:
 
     Parameters
     ----------
-    store : HasRounds
+    store : SessionStore
         What was kept of rounds.
     """
 
-    def __init__(self, store: HasRounds) -> None:
+    def __init__(self, store: SessionStore) -> None:
         self._store = store
         self._seen: dict[str, tuple[SessionInfo, list[Observed], list[float]]] = {}
 

@@ -30,7 +30,7 @@ from tidewolf.service.connections import MOST
 if TYPE_CHECKING:
     import uvicorn
 
-    from tidewolf.service.overload import Traffic
+    from tidewolf.service.traffic import Traffic
 
 DRAIN = 8
 """How long what is under way may take once it is told to stop. Unit: seconds."""
@@ -122,11 +122,10 @@ def serve(settings: Settings) -> None:
 
     from tidewolf.service.app import make_app
     from tidewolf.service.connections import careful_protocol
-    from tidewolf.service.overload import Traffic
-    from tidewolf.service.quotas import Quotas
-    from tidewolf.service.replies import Limits
+    from tidewolf.service.hosted_session import Limits
     from tidewolf.service.sessions import Sessions
     from tidewolf.service.tokens import Tokens
+    from tidewolf.service.traffic import Quotas, Traffic
     from tidewolf.service.warming import warm_store
     from tidewolf.storage.session_store import SessionStore
 

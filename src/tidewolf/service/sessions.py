@@ -18,11 +18,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast, final
+from typing import Any, NamedTuple, TypeVar, cast, final
 
 import numpy as np
 
-from tidewolf import __version__
 from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.errors import (
@@ -44,10 +43,9 @@ from tidewolf.core.round_info import RoundInfo
 from tidewolf.evaluation.experts import Experts
 from tidewolf.methods.available import entries_out
 from tidewolf.service import operating
-from tidewolf.service.description import Built, Description
-from tidewolf.service.fallback_chain import Fallback, descend, override_fallback
-from tidewolf.service.feedback import BROKEN
-from tidewolf.service.hosted_session import HostedSession, Observed, on_disk
+from tidewolf.service.description import BROKEN, Built, Description
+from tidewolf.service.hosted_session import HostedSession, Limits, Observed, on_disk
+from tidewolf.service.messages import problem, status_of
 from tidewolf.service.models import (
     NAME,
     DecisionRequest,
@@ -57,12 +55,16 @@ from tidewolf.service.models import (
     Pin,
     Rollback,
 )
-from tidewolf.service.modes import Settings, chosen_override
+from tidewolf.service.modes import (
+    Fallback,
+    Settings,
+    chosen_override,
+    descend,
+    override_fallback,
+)
 from tidewolf.service.notes import Note
-from tidewolf.service.overview import Overview
-from tidewolf.service.overviews import Overviews
-from tidewolf.service.problems import problem, status_of
-from tidewolf.service.replies import Caller, Limits, Reply
+from tidewolf.service.overviews import Overview, Overviews
+from tidewolf.service.tokens import Caller
 from tidewolf.service.warming import warm_up
 from tidewolf.storage.session_store import Entry, SessionInfo, SessionStore
 
@@ -80,6 +82,24 @@ R = TypeVar("R", ModeChange, Pin, Rollback, Migration)
 _New = tuple[str, Built]
 """What was just made, and of which description."""
 COUNTED = ("observations", "repeated", "refused", "breaches", "failed_commits", "opened")
+
+
+class Reply(NamedTuple):
+    """What is answered, once `after` is done.
+
+    Parameters
+    ----------
+    status : int
+        As HTTP has it.
+    body : dict
+        The answer.
+    after : Future, optional
+        What the answer waits for: it is on disk then. None: for nothing.
+    """
+
+    status: int
+    body: dict[str, Any]
+    after: Future[None] | None = None
 
 
 @dataclass
@@ -111,7 +131,7 @@ class Sessions:
     --------
     >>> import tempfile
     >>> from tidewolf.storage.session_store import SessionStore
-    >>> from tidewolf.service.replies import Caller
+    >>> from tidewolf.service.tokens import Caller
     >>> from tidewolf.service.sessions import Sessions
     >>> sessions, me = Sessions(SessionStore.open(tempfile.mkdtemp())), Caller()
     >>> body = {"set": {"kind": "Simplex", "n": 2}, "learners": [{"name": "LyapunovDescent"}]}
@@ -207,12 +227,12 @@ class Sessions:
     def _described(self, name: str, status: int, new: _New | None = None) -> Reply:
         with self._held(name, new, looks=True) as hosted:
             body, after = hosted.description(), self._after(hosted)
-        return Reply(status, _versioned(body), after)
+        return Reply(status, body, after)
 
     def list(self, prefix: str = "", after: str = "", most: int = 1000) -> Reply:
         """Sessions whose names begin so, in order, after a name."""
         infos = self.store.infos(prefix, after, _most(most))
-        return Reply(200, _versioned({"sessions": [_in_list(info) for info in infos]}))
+        return Reply(200, {"sessions": [_in_list(info) for info in infos]})
 
     def delete(self, name: str, why: str, caller: Caller) -> Reply:
         """Without a session and all that was kept of it, but the audit."""
@@ -223,7 +243,7 @@ class Sessions:
                 place.hosted = None
             on_disk(transaction.future)  # nobody finds it half gone
             self._forget(name, place)
-        return Reply(200, _versioned({"name": name, "deleted": True}))
+        return Reply(200, {"name": name, "deleted": True})
 
     # --- decisions and observations ---------------------------------------------------------------
 
@@ -241,7 +261,7 @@ class Sessions:
                 return self._without_session(name, given, error)
             self._count_decision(body["source"], fell)
             after = transaction.future if transaction.writes else self._after(hosted)
-            return Reply(200, _versioned(body), self._watched(hosted, after))
+            return Reply(200, body, self._watched(hosted, after))
 
     def held_at_once(self, name: str, round: int = 1) -> AbstractContextManager[object] | None:
         """A session, alone, to be left again: where it is open, free, has computed little for its
@@ -274,7 +294,7 @@ class Sessions:
         """The decision of a round that is over, waits, or stands."""
         with self._held(name, looks=True) as hosted:
             body, after = hosted.decision(round - 1), self._after(hosted)
-        return Reply(200, _versioned(body), after)
+        return Reply(200, body, after)
 
     def observe(self, name: str, given: Any, caller: Caller) -> Reply:
         """Learn from what a round, or several, turned out to be."""
@@ -292,7 +312,7 @@ class Sessions:
                 broken = hosted.counts.breaches - broken
             again = int(not several and not new)
             self._count(observations=new, breaches=broken, repeated=again)
-            return Reply(200, _versioned(body), self._watched(hosted, transaction.future))
+            return Reply(200, body, self._watched(hosted, transaction.future))
 
     def _items(self, given: Mapping[str, Any]) -> Sequence[Any]:
         items = Observations.read(given).observations
@@ -327,25 +347,25 @@ class Sessions:
             for row in rows
             if (note := Note.decode(row.note)) is not None and note.observed
         ]
-        return Reply(200, _versioned({"rounds": rounds}))
+        return Reply(200, {"rounds": rounds})
 
     def experts(self, name: str) -> Reply:
         """Who is trusted, where the learner mixes members."""
         with self._held(name, looks=True) as hosted:
             found = Experts(hosted.session.learner.experts_of(hosted.session.state)).plain()
             after = self._after(hosted)
-        return Reply(200, _versioned({"experts": found}), after)
+        return Reply(200, {"experts": found}, after)
 
     def explanation(self, name: str) -> Reply:
         """Why the learner's decision is what it is."""
         with self._held(name, looks=True) as hosted:
             found = hosted.session.explain(names=hosted.entries.names).to_dict()
             after = self._after(hosted)
-        return Reply(200, _versioned(_from_one(found)), after)
+        return Reply(200, _from_one(found), after)
 
     def report(self, name: str) -> Reply:
         """A page of one session, as HTML."""
-        from tidewolf.service.session_page import Facts, session_page
+        from tidewolf.service.pages import Facts, session_page
 
         with self._held(name, looks=True) as hosted:
             facts = cast(Facts, hosted.description() | self._facts(hosted))
@@ -371,7 +391,7 @@ class Sessions:
     def audit(self, name: str | None = None, after: int = 0, most: int = 100) -> Reply:
         """Who did what, oldest first; of one session, or of all."""
         entries = self.store.entries(name, after, _most(most))
-        return Reply(200, _versioned({"entries": [one._asdict() for one in entries]}))
+        return Reply(200, {"entries": [one._asdict() for one in entries]})
 
     def overview(self) -> Sequence[Overview]:
         """How all sessions stand, without opening any; good for a second."""
@@ -437,7 +457,7 @@ class Sessions:
                 what = do(hosted, body)
                 self.store.audit(caller.who, name, what, body.why or "")
                 found = hosted.description()
-            return Reply(200, _versioned(found), self._watched(hosted, transaction.future))
+            return Reply(200, found, self._watched(hosted, transaction.future))
 
     def close(self) -> None:
         """Let go of all sessions; the shelf stays open."""
@@ -619,7 +639,7 @@ class Sessions:
             "source": chosen.source,
             "reason": chosen.reason,
         }
-        return Reply(200, _versioned(answer))
+        return Reply(200, answer)
 
     def _last_note(self, name: str, settings: Settings) -> Any:
         with suppress(TidewolfError):
@@ -628,11 +648,6 @@ class Sessions:
                 if note is not None and note.era == len(settings.eras):
                     return note.decision
         return None
-
-
-def _versioned(body: dict[str, Any]) -> dict[str, Any]:
-    body["version"] = __version__
-    return body
 
 
 def _most(given: int) -> int:

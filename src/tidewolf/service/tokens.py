@@ -21,17 +21,36 @@ import sys
 from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal, NamedTuple, Self, final
+from typing import Any, Literal, NamedTuple, Self, cast, final
 
 from tidewolf.core.errors import InvalidInput
 from tidewolf.service.models import NAME
-from tidewolf.service.replies import Caller
 
 ROLES = ("reader", "writer")
 _PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}|\*")
 _TOKEN = re.compile(r"[!-~]{1,1000}")
 _LONGEST = 1 << 20
 """Bytes of a file, at most."""
+
+
+class Caller(NamedTuple):
+    """Who asks.
+
+    Parameters
+    ----------
+    who : str, default "anonymous"
+        The name of the token, for the audit.
+    role : "reader" or "writer", default "writer"
+        What they may do.
+    prefix : str, default ""
+        Of the names of the sessions that are there for them.
+    """
+
+    who: str = "anonymous"
+    role: Literal["reader", "writer"] = "writer"
+    prefix: str = ""
+
+
 ANYBODY = Caller("anonymous", "writer", "")
 """Who calls where no tokens are set."""
 
@@ -170,31 +189,25 @@ class Tokens:
 
 def _token(words: list[str], where: str, number: int) -> tuple[bytes, Caller]:
     """The token of a line, never shown in an error."""
-    role: Literal["reader", "writer"] = "writer"
+    role, prefix, token, name = "writer", "*", words[0], f"token-{number}"
     if len(words) > 1:
-        if words[0] not in ROLES:
-            raise InvalidInput(f"{where}: a role is reader or writer, and comes first.")
-        role = "reader" if words[0] == "reader" else "writer"
-    elif words[0] in ROLES:
-        raise InvalidInput(f"{where}: a role without a token.")
-    if len(words) > 4:
-        raise InvalidInput(f"{where}: at most ROLE PREFIX TOKEN NAME, and there are more words.")
-    prefix = words[1] if len(words) > 2 else "*"
-    if not _PREFIX.fullmatch(prefix):
-        raise InvalidInput(
-            f"{where}: a prefix is how names of sessions begin (letters, digits, '.', '_' and "
-            "'-'), or * for all."
-        )
-    token = words[2] if len(words) > 2 else words[-1]
-    if not _TOKEN.fullmatch(token):
-        raise InvalidInput(f"{where}: a token is at most 1,000 printable characters of ASCII.")
-    name = words[3] if len(words) > 3 else f"token-{number}"
-    if not NAME.fullmatch(name):
-        raise InvalidInput(
-            f"{where}: a name has at most 100 letters, digits, '.', '_' and '-', and begins with "
-            "one of the first two."
-        )
-    return sha256(token.encode()).digest(), Caller(name, role, "" if prefix == "*" else prefix)
+        role, token = words[0], words[1]
+    if len(words) > 2:
+        prefix, token = words[1:3]
+    if len(words) > 3:
+        name = words[3]
+    for fits, sentence in (
+        (len(words) <= 4, "a line has at most ROLE PREFIX TOKEN NAME, and this has more words"),
+        (role in ROLES, "a role is reader or writer, and comes first"),
+        (token not in ROLES, "a role without a token"),
+        (_PREFIX.fullmatch(prefix), "a prefix is how names of sessions begin, or * for all"),
+        (_TOKEN.fullmatch(token), "a token is at most 1,000 printable characters of ASCII"),
+        (NAME.fullmatch(name), "a name has at most 100 letters, digits, '.', '_' and '-'"),
+    ):
+        if not fits:
+            raise InvalidInput(f"{where}: {sentence}.")
+    caller = Caller(name, cast(Any, role), "" if prefix == "*" else prefix)
+    return sha256(token.encode()).digest(), caller
 
 
 def _brought(authorization: bytes | None, basic: bool) -> bytes | None:

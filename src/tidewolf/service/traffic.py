@@ -1,18 +1,29 @@
-"""How much is under way, and what was: plain counts.
+"""How much is under way, what was, and how much one token may ask: plain counts.
 
 At most `most` requests are answered at a time, wherever they wait (for a thread, for the disk), and
 their bodies have at most `most_held` bytes in all. One more is refused at once, with a time to come
 again: a queue that grows helps nobody. Requests of one connection are answered one after the other.
+
+A token has a bucket of requests and a bucket of observations:
+
+    level <- min(burst, level + rate * seconds since then)        at every request
+    taken if level > 0; then level <- level - amount
+
+What is taken may be more than is left (many observations in one body); the next request waits until
+it has come back. A bucket holds what `burst` seconds bring, at least one.
 
 Times are counted in buckets (seconds, upper ends): EDGES, and one for what took longer.
 """
 
 from __future__ import annotations
 
+import threading
+import time
 from bisect import bisect_left
+from collections.abc import Callable
 from typing import final
 
-from tidewolf.core.errors import InvalidInput, Overloaded
+from tidewolf.core.errors import InvalidInput, Overloaded, TooMany
 
 EDGES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 """Upper ends of the buckets of times. Unit: seconds."""
@@ -20,6 +31,10 @@ OTHER = "other"
 """The route of what is none."""
 REASONS = ("overload", "quota", "token", "host")
 """Why requests are refused before anybody reads them."""
+
+
+BURST = 2.0
+"""What a bucket holds. Unit: seconds of its rate."""
 
 
 @final
@@ -35,7 +50,7 @@ class Timing:
 
     Examples
     --------
-    >>> from tidewolf.service.overload import Timing
+    >>> from tidewolf.service.traffic import Timing
     >>> timing = Timing()
     >>> timing.add(0.003)
     >>> timing.counts[:4], timing.total
@@ -88,7 +103,7 @@ class Traffic:
 
     Examples
     --------
-    >>> from tidewolf.service.overload import Traffic
+    >>> from tidewolf.service.traffic import Traffic
     >>> traffic = Traffic(most=1)
     >>> traffic.enter()
     >>> traffic.enter()
@@ -175,3 +190,142 @@ class Traffic:
         key = (route, method, status)
         self.requests[key] = self.requests.get(key, 0) + 1
         self.timings[route].add(seconds)
+
+
+@final
+class Bucket:
+    """What is left of a rate.
+
+    Parameters
+    ----------
+    rate : float
+        What comes back. Unit: a second.
+    clock : callable, default time.monotonic
+        What time it is. Unit: seconds.
+
+    Examples
+    --------
+    >>> from tidewolf.service.traffic import Bucket
+    >>> bucket = Bucket(2.0, clock=lambda: 0.0)
+    >>> [bucket.take(1.0) for _ in range(5)]
+    [0.0, 0.0, 0.0, 0.0, 0.5]
+    """
+
+    __slots__ = ("_at", "_clock", "_level", "_most", "_rate")
+
+    def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._clock = rate, clock
+        self._most = max(1.0, rate * BURST)
+        self._level, self._at = self._most, clock()
+
+    def take(self, amount: float) -> float:
+        """Take so much, if anything is left.
+
+        Parameters
+        ----------
+        amount : float
+            How much.
+
+        Returns
+        -------
+        float
+            0 where it was taken; else how long to wait. Unit: seconds.
+        """
+        now = self._clock()
+        self._level = min(self._most, self._level + self._rate * (now - self._at))
+        self._at = now
+        if self._level >= min(1.0, amount):
+            self._level -= amount
+            return 0.0
+        return (min(1.0, amount) - self._level) / self._rate
+
+
+@final
+class Quotas:
+    """What each token may ask.
+
+    Parameters
+    ----------
+    requests : float, optional
+        Requests a second, for each token.
+    observations : float, optional
+        Observations a second, for each token.
+    sessions : int, optional
+        Sessions that a token may have under its prefix.
+    clock : callable, default time.monotonic
+        What time it is. Unit: seconds.
+
+    Examples
+    --------
+    >>> from tidewolf.service.traffic import Quotas
+    >>> quotas = Quotas(requests=1.0, clock=lambda: 0.0)
+    >>> quotas.take_request("dashboard"), quotas.take_request("dashboard")
+    (None, None)
+    >>> quotas.take_request("dashboard")
+    Traceback (most recent call last):
+    ...
+    tidewolf.core.errors.TooMany: This token may send 1 requests a second, and sent more: wait.
+    """
+
+    def __init__(
+        self,
+        requests: float | None = None,
+        observations: float | None = None,
+        sessions: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        for rate, what in ((requests, "requests"), (observations, "observations")):
+            if rate is not None and not 0.0 < rate < float("inf"):
+                raise InvalidInput(f"A rate of {what} is a number above 0, not {rate:g}.")
+        if sessions is not None and sessions < 1:
+            raise InvalidInput(f"A token may have at least one session, not {sessions}.")
+        self.sessions = sessions
+        self._requests, self._observations, self._clock = requests, observations, clock
+        self._buckets = dict[tuple[str, str], Bucket]()
+        self._lock = threading.Lock()
+
+    def take_request(self, who: str) -> None:
+        """Count a request.
+
+        Parameters
+        ----------
+        who : str
+            The token's name.
+
+        Raises
+        ------
+        TooMany
+            Where there were too many; it says when to come again.
+        """
+        if self._requests is not None:
+            self._take("requests", who, 1, self._requests)
+
+    def take_observations(self, who: str, amount: int) -> None:
+        """Count observations, all of a body at once.
+
+        Parameters
+        ----------
+        who : str
+            The token's name.
+        amount : int
+            How many.
+
+        Raises
+        ------
+        TooMany
+            Where there were too many; it says when to come again.
+        """
+        if self._observations is not None:
+            self._take("observations", who, amount, self._observations)
+
+    def _take(self, what: str, who: str, amount: int, rate: float) -> None:
+        with self._lock:
+            bucket = self._buckets.get((what, who))
+            if bucket is None:
+                bucket = self._buckets[what, who] = Bucket(rate, self._clock)
+            wait = bucket.take(float(amount))
+        if wait:
+            raise TooMany(
+                f"This token may send {rate:g} {what} a second, and sent more: wait.",
+                retry_after=wait,
+            )
