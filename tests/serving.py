@@ -148,11 +148,10 @@ def in_thread(data: Path, *, tokens: str = "", **options: Any) -> Iterator[str]:
 
     from tidewolf.service.app import make_app
     from tidewolf.service.connections import careful_protocol
-    from tidewolf.service.hosted_session import Limits
     from tidewolf.service.server import listen
     from tidewolf.service.sessions import Sessions
     from tidewolf.service.tokens import Tokens
-    from tidewolf.service.traffic import Traffic
+    from tidewolf.service.traffic import Limits, Traffic
     from tidewolf.storage.session_store import SessionStore
 
     traffic = options.pop("traffic", None) or Traffic()

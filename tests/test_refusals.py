@@ -22,10 +22,9 @@ from tidewolf.core.errors import Overloaded, TidewolfError
 from tidewolf.experiments import load
 from tidewolf.service.app import make_app
 from tidewolf.service.description import Description
-from tidewolf.service.hosted_session import Limits
 from tidewolf.service.messages import LONGEST, SHORT, loads, parsed_size
 from tidewolf.service.sessions import Sessions
-from tidewolf.service.traffic import Traffic
+from tidewolf.service.traffic import Limits, Traffic
 from tidewolf.storage.session_store import SessionStore
 
 HERE = Path(__file__).parent / "refusals"

@@ -163,13 +163,16 @@ class Built:
             Where it is none, by more than rounding.
         """
         x = self.entries.point(given, what)
+        self.require_member(x, what)
+        return x
+
+    def require_member(self, x: Array, what: str) -> None:
+        """Refuse a point outside of the set, by more than rounding."""
         if not is_member(self.K, x):
             raise NotAMember(
-                f"{what} is no member of the set: it exceeds its limits by "
-                f"{self.K.infeasibility(x):g}. "
-                "Give a point of the set."
+                f"{what} should be a point of the set, and exceeds its limits by "
+                f"{self.K.infeasibility(x):g}."
             )
-        return x
 
     def paths(
         self, x: Array, demands: Sequence[float] | None = None

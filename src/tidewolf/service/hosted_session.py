@@ -17,17 +17,16 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import (
     CheckpointError,
     InvalidInput,
-    NotAMember,
     NotSupported,
     OtherContent,
     Overloaded,
@@ -56,7 +55,8 @@ from tidewolf.service.modes import (
     descend,
     override_fallback,
 )
-from tidewolf.service.notes import Note, counted_from_one, note_from_one
+from tidewolf.service.notes import Note, Observed, counted_from_one, note_from_one
+from tidewolf.service.traffic import Limits
 from tidewolf.session import Session
 from tidewolf.storage.session_store import Round, SessionInfo, SessionStore
 
@@ -87,39 +87,6 @@ def on_disk(future: Future[None]) -> None:
         raise Overloaded(f"The disk has been busy for {TO_DISK:g} s: try again later.") from None
 
 
-class Limits(NamedTuple):
-    """How much is allowed.
-
-    Parameters
-    ----------
-    sessions : int, default 10_000
-        Sessions that are kept, at most.
-    open : int, default 1000
-        Sessions in memory, at most; those that were not used for longest are let go of.
-    pending : int, default 10_000
-        Rounds of a session that wait for their feedback, at most.
-    observations : int, default 1000
-        Observations in a request, at most.
-    wait : float, default 10.0
-        How long a request waits for others of its session. Unit: seconds.
-    """
-
-    sessions: int = 10_000
-    open: int = 1000
-    pending: int = 10_000
-    observations: int = 1000
-    wait: float = 10.0
-
-
-class Observed(NamedTuple):
-    """A round that is over."""
-
-    at: float
-    cost: float | None
-    violation: float | None
-    note: Note
-
-
 @dataclass
 class Counts:
     """What happened since it was opened."""
@@ -136,12 +103,12 @@ class _DecisionRequest(NamedTuple):
     """A request for a decision."""
 
     number: int
-    side_info: dict[str, Any]
+    side_info: Mapping[str, Any] = MappingProxyType({})
     """as `Session.play` takes it"""
-    info_id: str
-    """the identity of that; empty where nothing is known"""
-    out: Bools | None
-    deadline: float | None
+    info_id: str = ""
+    """the identity of that; empty if nothing is known"""
+    out: Bools | None = None
+    deadline: float | None = None
 
 
 @final
@@ -365,7 +332,7 @@ class HostedSession:
         incumbent = request.side_info.get("advice", {}).get(INCUMBENT)
         override = chosen_override(self.settings, None if incumbent is None else _flat(incumbent))
         if override.source == INCUMBENT and incumbent is not None:
-            self._require_member(incumbent, "The incumbent's point")
+            self.built.require_member(incumbent, "The incumbent's point")
         note = self._chosen(request, override, own, failure)
         if not is_plain or before is not None or note.source != "learner" or failure:
             self._note(request.number, note)
@@ -490,13 +457,15 @@ class HostedSession:
                     "or nothing was noted of it."
                 )
             return self._answer(number, found.note)
+        return self._answer(number, self._current_note(number))
+
+    def _current_note(self, number: int) -> Note:
+        """What was answered of a round that waits or stands, or would be."""
         note = self._answers.get(number)
-        if note is None or not self._stands(number, note):
-            own, failure = self._look(number)
-            info_id = "" if note is None else note.info_id
-            request = _DecisionRequest(number, {}, info_id, None, None)
-            note = self._chosen(request, chosen_override(self.settings), own, failure)
-        return self._answer(number, note)
+        if note is not None and self._stands(number, note):
+            return note
+        request = _DecisionRequest(number, info_id="" if note is None else note.info_id)
+        return self._chosen(request, chosen_override(self.settings), *self._look(number))
 
     def _look(self, number: int) -> tuple[Floats | None, str]:
         try:
@@ -675,9 +644,7 @@ class HostedSession:
         is_older = number == self.settings.since
         override = Override("learner", None, "") if is_older else chosen_override(self.settings)
         info_id = "" if note is None else note.info_id
-        return self._chosen(
-            _DecisionRequest(number, {}, info_id, None, None), override, _array(own), ""
-        )
+        return self._chosen(_DecisionRequest(number, info_id=info_id), override, _array(own), "")
 
     def _answered(
         self, number: int, answer: Note
@@ -724,18 +691,11 @@ class HostedSession:
     def current_decision(self) -> Floats:
         """The decision that stands, whoever made it."""
         number = self.session.round
-        own, failure = self._look(number)
-        note = self._answers.get(number)
-        if note is None or not self._stands(number, note):
-            note = self._chosen(
-                _DecisionRequest(number, {}, "", None, None),
-                chosen_override(self.settings),
-                own,
-                failure,
-            )
-        if note.decision is not None:
-            return note.decision
-        return descend(self._fallbacks(number, own, failure), None, self.entries.names).point
+        found = self._current_note(number).decision
+        if found is not None:
+            return found
+        fallbacks = self._fallbacks(number, *self._look(number))
+        return descend(fallbacks, None, self.entries.names).point
 
     def went_back(self, number: int) -> None:
         """Forget what was answered since a round became the coming one."""
@@ -779,17 +739,7 @@ class HostedSession:
 
     def member(self, given: Any, what: str) -> modes.Point:
         """A point of the set, as settings keep it."""
-        x = self.entries.point(given, what)
-        self._require_member(x, what)
-        return _flat(x)
-
-    def _require_member(self, x: Array, what: str) -> None:
-        if not is_member(self.K, x):
-            raise NotAMember(
-                f"{what} is no member of the set: it exceeds its limits by "
-                f"{self.K.infeasibility(x):g}. "
-                "Give a point of the set."
-            )
+        return _flat(self.built.member(given, what))
 
     def require_overrides(self) -> None:
         """Refuse to play other points where the learner can only be told of its own."""

@@ -100,6 +100,15 @@ class Note(NamedTuple):
             return None
 
 
+class Observed(NamedTuple):
+    """A round that is over."""
+
+    at: float
+    cost: float | None
+    violation: float | None
+    note: Note
+
+
 def note_from_one(note: str) -> str:
     """A note of a session in the numbers that requests have."""
 

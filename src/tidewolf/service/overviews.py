@@ -13,9 +13,9 @@ from typing import NamedTuple, final
 
 from tidewolf.core.errors import TidewolfError
 from tidewolf.service.description import BROKEN
-from tidewolf.service.hosted_session import HostedSession, Observed
+from tidewolf.service.hosted_session import HostedSession
 from tidewolf.service.modes import Settings
-from tidewolf.service.notes import Note
+from tidewolf.service.notes import Note, Observed
 from tidewolf.storage.session_store import SessionInfo, SessionStore
 
 SHOWN = 60

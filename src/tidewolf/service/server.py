@@ -19,7 +19,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -122,10 +122,9 @@ def serve(settings: Settings) -> None:
 
     from tidewolf.service.app import make_app
     from tidewolf.service.connections import careful_protocol
-    from tidewolf.service.hosted_session import Limits
     from tidewolf.service.sessions import Sessions
     from tidewolf.service.tokens import Tokens
-    from tidewolf.service.traffic import Quotas, Traffic
+    from tidewolf.service.traffic import Limits, Quotas, Traffic
     from tidewolf.service.warming import warm_store
     from tidewolf.storage.session_store import SessionStore
 
@@ -133,52 +132,49 @@ def serve(settings: Settings) -> None:
     require_closed_door(settings.host, bool(tokens), settings.insecure)
     quotas = Quotas(settings.rate, settings.observation_rate, settings.token_sessions)
     traffic = Traffic(settings.max_waiting)
-    listener = listen(settings.host, settings.port)
-    address, is_over = _address(settings.host, listener), True
-    try:
+    is_over = True
+    with ExitStack() as last:
+        listener = last.enter_context(listen(settings.host, settings.port))
+        address = _address(settings.host, listener)
         store = SessionStore.open(
             settings.where, commit_within=settings.commit_within, holder=address
         )
-        try:
-            sessions = Sessions(store, limits=Limits(sessions=settings.max_sessions))
-            try:
-                app = make_app(
-                    sessions,
-                    tokens,
-                    quotas,
-                    traffic,
-                    longest_body=settings.max_body,
-                    loopback_only=not tokens and not settings.insecure,
-                    log=settings.log,
-                )
-                config = uvicorn.Config(
-                    app,
-                    http=careful_protocol(most=_connections()),
-                    ws="none",
-                    lifespan="off",
-                    log_config=None,
-                    log_level="critical",
-                    access_log=False,
-                    proxy_headers=False,
-                    server_header=False,
-                    timeout_keep_alive=KEEP_ALIVE,
-                    timeout_graceful_shutdown=DRAIN,
-                )
-                sys.setswitchinterval(SWITCH)
-                _collect_seldom()
-                _ignore_warnings()
-                _server(config, traffic, address, lambda: warm_store(store)).run([listener])
-                for pool in app.state.pools:
-                    pool.shutdown(wait=False, cancel_futures=True)
-                is_over = ended(GRACE)
-            finally:
-                if is_over:
-                    sessions.close()
-        finally:
-            store.close()
-    finally:
-        listener.close()
-    if not is_over:  # who computes for long was told to come again, and would keep the process
+        last.callback(store.close)
+        sessions = Sessions(store, limits=Limits(sessions=settings.max_sessions))
+        closing = last.enter_context(ExitStack())
+        closing.callback(sessions.close)
+        app = make_app(
+            sessions,
+            tokens,
+            quotas,
+            traffic,
+            longest_body=settings.max_body,
+            loopback_only=not tokens and not settings.insecure,
+            log=settings.log,
+        )
+        config = uvicorn.Config(
+            app,
+            http=careful_protocol(most=_connections()),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=KEEP_ALIVE,
+            timeout_graceful_shutdown=DRAIN,
+        )
+        sys.setswitchinterval(SWITCH)
+        _collect_seldom()
+        _ignore_warnings()
+        _server(config, traffic, address, lambda: warm_store(store)).run([listener])
+        for pool in app.state.pools:
+            pool.shutdown(wait=False, cancel_futures=True)
+        is_over = ended(GRACE)
+        if not is_over:
+            closing.pop_all()  # threads still compute in them
+    if not is_over:  # requests that compute for long were told to come again
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)

@@ -44,7 +44,7 @@ from tidewolf.evaluation.experts import Experts
 from tidewolf.methods.available import entries_out
 from tidewolf.service import operating
 from tidewolf.service.description import BROKEN, Built, Description
-from tidewolf.service.hosted_session import HostedSession, Limits, Observed, on_disk
+from tidewolf.service.hosted_session import HostedSession, on_disk
 from tidewolf.service.messages import problem, status_of
 from tidewolf.service.models import (
     NAME,
@@ -62,9 +62,10 @@ from tidewolf.service.modes import (
     descend,
     override_fallback,
 )
-from tidewolf.service.notes import Note
+from tidewolf.service.notes import Note, Observed
 from tidewolf.service.overviews import Overview, Overviews
 from tidewolf.service.tokens import Caller
+from tidewolf.service.traffic import Limits
 from tidewolf.service.warming import warm_up
 from tidewolf.storage.session_store import Entry, SessionInfo, SessionStore
 

@@ -21,7 +21,7 @@ import threading
 import time
 from bisect import bisect_left
 from collections.abc import Callable
-from typing import final
+from typing import NamedTuple, final
 
 from tidewolf.core.errors import InvalidInput, Overloaded, TooMany
 
@@ -35,6 +35,30 @@ REASONS = ("overload", "quota", "token", "host")
 
 BURST = 2.0
 """What a bucket holds. Unit: seconds of its rate."""
+
+
+class Limits(NamedTuple):
+    """How much is allowed.
+
+    Parameters
+    ----------
+    sessions : int, default 10_000
+        Sessions that are kept, at most.
+    open : int, default 1000
+        Sessions in memory, at most; those that were not used for longest are let go of.
+    pending : int, default 10_000
+        Rounds of a session that wait for their feedback, at most.
+    observations : int, default 1000
+        Observations in a request, at most.
+    wait : float, default 10.0
+        How long a request waits for others of its session. Unit: seconds.
+    """
+
+    sessions: int = 10_000
+    open: int = 1000
+    pending: int = 10_000
+    observations: int = 1000
+    wait: float = 10.0
 
 
 @final
