@@ -31,7 +31,7 @@ NEEDED = (
     "tidewolf.storage.folder",
     "tidewolf.service.app",
     "tidewolf.service.connections",
-    "tidewolf.service.page",
+    "tidewolf.service.pages",
     "tidewolf.service.metrics",
     "tidewolf.service.operations",
     "tidewolf.service.server",
@@ -44,7 +44,8 @@ def prepare() -> None:
     """Have everything imported, and every kernel compiled, that the servers of the tests need."""
     for name in NEEDED:
         import_module(name)
-    from tidewolf.service.sessions import Caller, Sessions
+    from tidewolf.service.sessions import Sessions
+    from tidewolf.service.tokens import Caller
     from tidewolf.storage.session_store import SessionStore
 
     with TemporaryDirectory() as folder:

@@ -785,9 +785,9 @@ def test_an_experiment_is_known_by_what_is_in_its_files(file, tmp_path):
         ("horizons = [10, 20]", "horizons = 10", "mine.toml, line 20, column 1"),
         ("horizons = [10, 20]", "horizons = [0]", "at least 1"),
         ("horizons = [10, 20]", "horizons = []", "horizons should have"),
-        ("caution = [1, 10]", 'caution = ["much"]', "caution is a number"),
+        ("caution = [1, 10]", 'caution = ["much"]', "line 21, column 12"),
         ("caution = [1, 10]", "cuation = [1]", "Did you mean caution?"),
-        ("caution = [1, 10]", "seed = [1]", "not 'seed'"),
+        ("caution = [1, 10]", "seed = [1]", "line 21, column 1:"),
         ("costs.csv", "cots.csv", "cots.csv"),
     ],
 )

@@ -17,6 +17,7 @@ import numpy as np
 
 from tidewolf.core.arguments import as_items, as_path, as_text, shown
 from tidewolf.core.arrays import as_count, as_number
+from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongType
 from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Count, Number, Seed, Text, validate
@@ -32,12 +33,13 @@ from tidewolf.experiments.keys import (
     problem_keys,
     with_defaults,
 )
-from tidewolf.experiments.knowledge import require_known
 from tidewolf.experiments.toml import Document, Place, to_toml, with_location
 from tidewolf.files.format import PLAIN, FileFormat, as_format
 from tidewolf.files.gaps import GAPS
 from tidewolf.loop import play
+from tidewolf.methods.advice import Named, Resolve
 from tidewolf.methods.base import Learner
+from tidewolf.methods.context import Season
 from tidewolf.networks import Network
 from tidewolf.problems import Problem
 from tidewolf.sets import ConvexSet
@@ -120,11 +122,7 @@ class Tables:
                 path = as_path(getattr(self, name), f"The table of {name}")
                 object.__setattr__(self, name, path)
         for name in ("losses", "constraints"):
-            if not isinstance(getattr(self, name), Choice | None):
-                raise WrongType(
-                    f"The {name} of Tables must be a Choice such as Choice.of('Linear', "
-                    f"{{'C': 'costs.csv'}}), not {shown(getattr(self, name))}."
-                )
+            _require_choice(getattr(self, name), f"The {name}", "functions", type(None))
         object.__setattr__(self, "advice", _advice(self.advice))
         told = ("context", "advice", "demands", "gaps")
         given = {n for n, value in vars(self).items() if value is not None and n not in told}
@@ -217,16 +215,8 @@ class Experiment:
 
     def __post_init__(self) -> None:
         validate(self)
-        if not isinstance(self.stream, Choice | Tables):
-            raise WrongType(
-                "The stream of an experiment is a Choice of a problem, or Tables, not "
-                f"{shown(self.stream)}."
-            )
-        if not isinstance(self.hard_set, Choice | None):
-            raise WrongType(
-                "The set of an experiment is a Choice such as Choice.of('Simplex', {'n': 3}), "
-                f"not {shown(self.hard_set)}."
-            )
+        _require_choice(self.stream, "The stream", "a problem", Tables)
+        _require_choice(self.hard_set, "The set", "a set", type(None))
         as_format(self.files, "files of an experiment")
         if self.hard_set is None and isinstance(self.stream, Tables):
             raise InvalidInput(
@@ -236,7 +226,10 @@ class Experiment:
         if isinstance(self.stream, Tables) and self.hard_set is not None:
             _require_losses(self.stream, self.hard_set)
         lists: dict[str, tuple[Callable[[Any], Any], str]] = {
-            "learners": (_learner, "[Choice('Ensemble')]"),
+            "learners": (
+                lambda one: _require_choice(one, "A learner", "a learner"),
+                "[Choice('Ensemble')]",
+            ),
             "seeds": (lambda seed: Seed()(seed, "A seed"), "[0, 1]"),
             "cautions": (lambda size: as_number(size, "A value of caution", above=0.0), "[1.0]"),
             "swept": (_range_of, '[("horizons", [100, 200])]'),
@@ -341,7 +334,7 @@ class Experiment:
         read = partial(read_point, problem.labels)
         learner = make_learner(entrant, problem.K, problem.network, place, read, defaults)
         try:
-            require_known(learner, problem.stream)
+            _require_info(learner, problem.stream)
         except InvalidInput as error:
             raise with_location(error, place, known) from None
         return learner
@@ -492,6 +485,38 @@ def make_learner(
     return learner
 
 
+def _require_info(learner: Learner[Any], stream: Stream) -> None:
+    """Refuse an expert for which the stream has no data, so that it would never act."""
+    names = tuple(stream.advice or ())
+    for one in learner.fields().get("experts") or ():
+        setting, sentence = "experts", ""
+        if isinstance(one, Season) and one.seconds is not None and stream.time is None:
+            setting = "season"
+            sentence = (
+                f"A season of {one.period} needs the time of rounds, and the stream has none: "
+                f"{_NEEDS_TIME}"
+            )
+        elif isinstance(one, Resolve) and one.data == "forecast":
+            sentence = "A recorded stream holds no forecasts to re-solve with: take last."
+        elif isinstance(one, Resolve) and isinstance(one.data, str) and one.data != "last":
+            if stream.time is None:
+                sentence = (
+                    f"Re-solving with the data of {one.data} ago needs the time of rounds, and the "
+                    f"stream has none: {_NEEDS_TIME}"
+                )
+        elif isinstance(one, Named) and one.name not in names:
+            sentence = (
+                'An expert is "last", a number of rounds, a duration such as "1d", or the name of '
+                f"points in [stream] advice ({', '.join(names) or 'there are none'}), not "
+                f"{shown(one.name)}.{did_you_mean(one.name, (*names, 'last'))}"
+            )
+        if sentence:
+            raise InvalidInput(sentence, setting=setting)
+
+
+_NEEDS_TIME = "give a number of rounds, or tables with a column called time."
+
+
 _USUAL = (BUILTIN_LEARNERS, DEFAULT_LEARNERS)
 
 
@@ -559,13 +584,13 @@ def _require_losses(tables: Tables, hard_set: Choice) -> None:
         )
 
 
-def _learner(choice: Any) -> Choice:
-    if not isinstance(choice, Choice):
+def _require_choice(value: Any, what: str, of: str, *others: type) -> Any:
+    if not isinstance(value, (Choice, *others)):
         raise WrongType(
-            "A learner of an experiment is a Choice such as Choice('Ensemble'), not "
-            f"{shown(choice)}."
+            f"{what} of an experiment should be a Choice of {of}, such as Choice.of('Simplex', "
+            f"{{'n': 3}}), not {shown(value)}."
         )
-    return choice
+    return value
 
 
 def _range_of(pair: Any) -> tuple[str, tuple[Any, ...]]:

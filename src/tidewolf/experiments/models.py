@@ -282,17 +282,8 @@ class Outputs(Strict):
     smallest_path: Annotated[float, Field(ge=0.0)] = 0.0
 
 
-def _format_value(setting: Setting, value: Any) -> Any:
-    assert setting.check is not None
-    found = setting.check.read(value)
-    if found is None:
-        raise ValueError(f"{setting.key} should be {setting.words}")
-    return setting.check(found, setting.key)
-
-
 _FORMAT: dict[str, Any] = {
-    name: (Annotated[Any, PlainValidator(partial(_format_value, setting))], None)
-    for name, setting in settings_of(FileFormat).items()
+    name: (_field(FileKey(*setting), {}), None) for name, setting in settings_of(FileFormat).items()
 }
 _Format: Any = create_model("_Format", __base__=Strict, **_FORMAT)
 

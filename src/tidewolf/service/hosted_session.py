@@ -296,7 +296,11 @@ class HostedSession:
         if "unavailable" in body:
             side_info["unavailable"] = self.entries.unavailable(body["unavailable"])
         if "advice" in body:
-            side_info["advice"] = self._advice(body["advice"])
+            side_info["advice"] = {
+                name: self.entries.point(point, f"The advice {name!r}")
+                for name, point in body["advice"].items()
+                if point is not None
+            }
         side_info = {key: value for key, value in side_info.items() if value not in ([], {})}
         said = RoundInfo(**side_info) if side_info else None
         return _DecisionRequest(
@@ -306,13 +310,6 @@ class HostedSession:
             entries_out(self.session.learner.hard_set, said),
             body.get("deadline", self.settings.deadline),
         )
-
-    def _advice(self, given: Mapping[str, Any]) -> dict[str, Array]:
-        return {
-            name: self.entries.point(point, f"The advice {name!r}")
-            for name, point in given.items()
-            if point is not None
-        }
 
     def _require_room(self, number: int) -> None:
         if number <= self.session.round:
@@ -476,8 +473,9 @@ class HostedSession:
             return None, _failed(error)
 
     def _answer(self, number: int, note: Note) -> dict[str, Any]:
-        names = self._names_of(note)
-        is_today = note.era == len(self.settings.eras)
+        eras = self.settings.eras
+        is_today = note.era == len(eras)
+        names = self.entries.names if note.era >= len(eras) else eras[note.era]
         before = self._previous(number) if is_today else None
         moved = None
         if before is not None and note.decision is not None:
@@ -495,10 +493,6 @@ class HostedSession:
         if note.proposal is not None:
             answer["proposal"] = _named(names, note.proposal)
         return answer
-
-    def _names_of(self, note: Note) -> list[str] | tuple[str, ...]:
-        eras = self.settings.eras
-        return self.entries.names if note.era >= len(eras) else eras[note.era]
 
     def _previous(self, number: int) -> Floats | None:
         try:
@@ -536,20 +530,20 @@ class HostedSession:
         dict
             The `round`, its `cost` and `violation`, and how many `rounds` were observed then.
         """
-        body = Observation.read(given).given
-        number = body["round"] - 1 if "round" in body else self.session.round
+        body, current = Observation.read(given).given, self.session.round
+        number = body["round"] - 1 if "round" in body else current
         seen = read_feedback(body, self.built)
         played = None
         if "played" in body:
             played = self.entries.point(body["played"], "What was played")
-        if number > self.session.round:
+        if number > current:
             raise InvalidInput(
                 f"Round {number + 1} was not asked for yet, so nothing can be observed of it: ask "
-                f"for its decision first. Round {self.session.round + 1} stands."
+                f"for its decision first. Round {current + 1} stands."
             )
         if number in self._fresh:
             found = self._observe_fresh(number, body)
-        elif self._is_over(number):
+        elif number < current and not self._waits(number):
             found = self._observe_again(number, seen, played)
         else:
             found = self._observe(number, seen, played, body)
@@ -592,16 +586,17 @@ class HostedSession:
         if answer.decision is None:
             answer = answer._replace(decision=_array(x))
         self._demands = given_demands(self.built.reader, body, self._demands)
+        rounds, saved = self.session.rounds, self.session.overrides
         note = answer._replace(
             observed=True,
-            rounds=self.session.rounds,
+            rounds=rounds,
             played=how,
             demands=self._demands,
-            saved=self._saved(),
+            saved=[saved.saved_loss, saved.saved_violation, saved.rounds] if saved.rounds else None,
         )
         found = Observed(self.clock(), seen.cost(x), seen.violation(x), note)
         row = Round(number + 1, found.at, found.cost, found.violation, note.encode())
-        self.store.note(self.name, row, self.session.rounds)
+        self.store.note(self.name, row, rounds)
         self._count(found, seen, x)
         self._answers.pop(number, None)
         self.asked_at.pop(number, None)
@@ -658,12 +653,6 @@ class HostedSession:
                 "played."
             )
         return answer.decision.reshape(self.K.shape), "answered"
-
-    def _saved(self) -> list[float] | None:
-        found = self.session.overrides
-        if not found.rounds:
-            return None
-        return [found.saved_loss, found.saved_violation, found.rounds]
 
     def _count(self, found: Observed, seen: ReadFeedback, x: Array) -> None:
         counts = self.counts

@@ -19,16 +19,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, NamedTuple, Self, final
+from dataclasses import asdict, replace
+from typing import Any, Literal, NamedTuple, Self, final
 
 import numpy as np
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from tidewolf.core.errors import BrokenFile, NotSupported
 from tidewolf.core.names import listed
 from tidewolf.core.types import Bools, Floats
 
-MODES = ("live", "shadow", "frozen")
 INCUMBENT = "incumbent"
 """What a request's advice calls the incumbent's point."""
 
@@ -37,7 +38,7 @@ Point = tuple[float, ...]
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(extra="ignore"))
 class Settings:
     """How a session is operated; a value, kept with the session as JSON.
 
@@ -46,7 +47,7 @@ class Settings:
     learner : str
         The kind of its learner.
     mode : str, default "live"
-        One of `MODES`.
+        "live", "shadow" or "frozen".
     pin : tuple of float, optional
         The point that it is pinned at.
     incumbent : tuple of float, optional
@@ -77,7 +78,7 @@ class Settings:
     """
 
     learner: str
-    mode: str = "live"
+    mode: Literal["live", "shadow", "frozen"] = "live"
     pin: Point | None = None
     incumbent: Point | None = None
     frozen: Point | None = None
@@ -97,18 +98,13 @@ class Settings:
     @classmethod
     def of(cls, text: str) -> Self:
         """What JSON says; keys that a later version wrote are left out."""
-        known = {one.name for one in fields(cls)}
         try:
-            said = json.loads(text).items()
-            found = cls(**{key: _tuples(value) for key, value in said if key in known})
-        except (ValueError, AttributeError, TypeError):
-            found = None
-        if found is None or found.mode not in MODES or not found._has_points:
+            return TypeAdapter(cls).validate_json(text, strict=True)
+        except ValidationError:
             raise BrokenFile(
                 "How the session is operated was changed on disk, and cannot be read: go back to "
                 "an earlier copy."
-            )
-        return found
+            ) from None
 
     @classmethod
     def shown(cls, text: str) -> Self:
@@ -118,22 +114,9 @@ class Settings:
         except BrokenFile:
             return cls("unknown")
 
-    @property
-    def _has_points(self) -> bool:
-        """Whether what should be points is numbers, and what should be names is text."""
-        points = (self.pin, self.incumbent, self.frozen, self.fallback)
-        return all(
-            one is None or (isinstance(one, tuple) and all(type(x) in (int, float) for x in one))
-            for one in points
-        ) and isinstance(self.learner, str)
-
     def changed(self, **to: Any) -> Self:
         """With another point to be played."""
         return replace(self, serial=self.serial + 1, **to)
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 class Override(NamedTuple):

@@ -67,7 +67,7 @@ from tidewolf.service.overviews import Overview, Overviews
 from tidewolf.service.tokens import Caller
 from tidewolf.service.traffic import Limits
 from tidewolf.service.warming import warm_up
-from tidewolf.storage.session_store import Entry, SessionInfo, SessionStore
+from tidewolf.storage.session_store import SessionInfo, SessionStore
 
 LONGEST_LIST = 10_000
 SHOWN_ENTRIES = 20
@@ -232,8 +232,12 @@ class Sessions:
 
     def list(self, prefix: str = "", after: str = "", most: int = 1000) -> Reply:
         """Sessions whose names begin so, in order, after a name."""
-        infos = self.store.infos(prefix, after, _most(most))
-        return Reply(200, {"sessions": [_in_list(info) for info in infos]})
+        listed = []
+        for info in self.store.infos(prefix, after, _most(most)):
+            settings = Settings.shown(info.settings)
+            own = {"mode": settings.mode, "learner": settings.learner}
+            listed.append({"name": info.name, "rounds": info.rounds, **own})
+        return Reply(200, {"sessions": listed})
 
     def delete(self, name: str, why: str, caller: Caller) -> Reply:
         """Without a session and all that was kept of it, but the audit."""
@@ -308,7 +312,8 @@ class Sessions:
                     body = self._observed(hosted, items) if several else hosted.observe(given)
                 finally:
                     hosted.trim()
-                body.setdefault("rounds", hosted.session.rounds)
+                if several:
+                    body["rounds"] = hosted.session.rounds
                 new = hosted.counts.observations - before
                 broken = hosted.counts.breaches - broken
             again = int(not several and not new)
@@ -382,12 +387,8 @@ class Sessions:
             "decision": hosted.decision(session.round),
             "experts": Experts(session.learner.experts_of(session.state)).plain(),
             "limits": dict(hosted.counts.broken),
-            "audit": [one._asdict() for one in self._last_entries(hosted.name)],
+            "audit": [e._asdict() for e in self.store.last_entries(hosted.name, SHOWN_ENTRIES)],
         }
-
-    def _last_entries(self, name: str) -> Sequence[Entry]:
-        """The newest first."""
-        return self.store.last_entries(name, SHOWN_ENTRIES)
 
     def audit(self, name: str | None = None, after: int = 0, most: int = 100) -> Reply:
         """Who did what, oldest first; of one session, or of all."""
@@ -399,7 +400,10 @@ class Sessions:
         with self._looking:
             when, found = self._overview
             if time.monotonic() - when > OVERVIEW_FOR:
-                found = self._overviews.of(self._infos(), self._opened(), self.clock())
+                with self._mutex:
+                    places = list(self._places.items())
+                opened = {name: place.hosted for name, place in places if place.hosted is not None}
+                found = self._overviews.of(self._infos(), opened, self.clock())
                 self._overview = (time.monotonic(), found)
             return found
 
@@ -408,11 +412,6 @@ class Sessions:
         while infos := self.store.infos("", after, 1000):
             yield from infos
             after = infos[-1].name
-
-    def _opened(self) -> dict[str, HostedSession]:
-        with self._mutex:
-            places = list(self._places.items())
-        return {name: place.hosted for name, place in places if place.hosted is not None}
 
     # --- operating --------------------------------------------------------------------------------
 
@@ -666,16 +665,6 @@ def _built(info: SessionInfo) -> Built:
             f"What the session {info.name} is made of was changed on disk: {error} Go back to an "
             "earlier copy."
         ) from None
-
-
-def _in_list(info: SessionInfo) -> dict[str, Any]:
-    settings = Settings.shown(info.settings)
-    return {
-        "name": info.name,
-        "rounds": info.rounds,
-        "mode": settings.mode,
-        "learner": settings.learner,
-    }
 
 
 def _in_history(number: int, one: Observed) -> dict[str, Any]:
