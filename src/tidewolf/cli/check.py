@@ -7,7 +7,8 @@ The user's code may raise anything while it is imported or called: that becomes 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from inspect import isabstract
 from pathlib import Path
@@ -95,60 +96,55 @@ def _found(name: str) -> tuple[Kind, list[Any]]:
     )
     module, colon, member = name.partition(":")
     if not (module and colon and member):
-        raise InvalidInput(f"Expected module:Name, such as mymodule:MySet, and received {name!r}.")
-    found = _imported(module)
-    if not hasattr(found, member):
-        hint = did_you_mean(member, dir(found))
-        raise InvalidInput(f"The module {module} has nothing called {member!r}.{hint}")
-    thing = getattr(found, member)
-    for kind in kinds:
-        if isinstance(thing, kind.base):
-            return kind, [thing]
-        if isinstance(thing, type) and issubclass(thing, kind.base):
-            return kind, _examples(thing, kind)
-    kind_of = "the class" if isinstance(thing, type) else "of type"
-    what = thing.__name__ if isinstance(thing, type) else type(thing).__name__
-    raise WrongType(
-        f"{name} must be a set (ConvexSet), a batch of functions (Batch) or a learner (Learner), "
-        f"and is {kind_of} {what}."
-    )
-
-
-def _imported(module: str) -> Any:
-    from tidewolf.testing.checks import sentence_of
-
+        raise InvalidInput(f"Expected module:Name, such as mymodule:MySet, not {name!r}.")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
-    try:
-        return import_module(module)
-    except (Exception, SystemExit) as error:
-        missing = error.name if isinstance(error, ModuleNotFoundError) else None
-        if missing is not None and f"{module}.".startswith(f"{missing}."):
+    with _user_code(f"The module {module} cannot be imported"):
+        try:
+            found = import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+                raise
             hint = " Leave out the .py." if module.endswith(".py") else ""
             raise InvalidInput(
                 f"There is no module called {module!r} in {here}, nor is one installed.{hint}"
             ) from None
-        raise InvalidInput(
-            f"The module {module} cannot be imported: {sentence_of(error)}"
-        ) from error
+    if not hasattr(found, member):
+        hint = did_you_mean(member, dir(found))
+        raise InvalidInput(f"The module {module} has nothing called {member!r}.{hint}")
+    thing = getattr(found, member)
+    is_class = isinstance(thing, type)
+    for kind in kinds:
+        if isinstance(thing, kind.base):
+            return kind, [thing]
+        if is_class and issubclass(thing, kind.base):
+            if isabstract(thing):
+                lacks = ", ".join(sorted(thing.__abstractmethods__))
+                raise InvalidInput(f"{member} is not a complete {kind.name}: it lacks {lacks}.")
+            with _user_code(f"The examples of {member} cannot be made"):
+                examples = list(kind.examples(thing))
+            if not examples:
+                raise InvalidInput(f"{member}.examples must return at least one {kind.name}.")
+            return kind, examples
+    what = f"the class {member}" if is_class else f"of type {type(thing).__name__}"
+    raise WrongType(
+        f"{name} must be a set (ConvexSet), a batch of functions (Batch) or a learner (Learner), "
+        f"and is {what}."
+    )
 
 
-def _examples(thing: Any, kind: Kind) -> list[Any]:
+@contextmanager
+def _user_code(failure: str) -> Iterator[None]:
+    """Whatever the user's code raises becomes one error."""
     from tidewolf.testing.checks import sentence_of
 
-    if isabstract(thing):
-        lacks = ", ".join(sorted(thing.__abstractmethods__))
-        raise InvalidInput(f"{thing.__name__} is not a complete {kind.name}: it lacks {lacks}.")
     try:
-        examples = list(kind.examples(thing))
-    except Exception as error:
-        raise InvalidInput(
-            f"The examples of {thing.__name__} cannot be made: {sentence_of(error)}"
-        ) from error
-    if not examples:
-        raise InvalidInput(f"{thing.__name__}.examples must return at least one {kind.name}.")
-    return examples
+        yield
+    except (Exception, SystemExit) as error:
+        if isinstance(error, InvalidInput) and failure.startswith("The module"):
+            raise
+        raise InvalidInput(f"{failure}: {sentence_of(error)}") from error
 
 
 def _learners(thing: Any) -> list[Any]:

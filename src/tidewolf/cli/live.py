@@ -11,15 +11,16 @@ import os
 import signal
 import sys
 import textwrap
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tidewolf.cli.options import flag, opt
+from tidewolf.cli.screen import Stop, Stopped, stoppable
 from tidewolf.core.errors import CheckpointError, Interrupted, InUse, InvalidInput, TidewolfError
 
 if TYPE_CHECKING:
@@ -36,23 +37,13 @@ def live_command(
     experiment: Annotated[
         Path, typer.Argument(metavar="FILE", help="An experiment file (`tidewolf new network`).")
     ],
-    db: Annotated[
-        Path, typer.Option("--db", metavar="DB", help="Where all of it is kept: routing.db, say.")
-    ],
-    once: Annotated[
-        bool, typer.Option("--once", help="Print the next decision and stop; read no rows.")
-    ] = False,
+    db: Annotated[Path, opt("DB", "The file that keeps everything, such as routing.db.", "--db")],
+    once: Annotated[bool, flag("Print the next decision and stop.", "--once")] = False,
     follow: Annotated[
-        bool,
-        typer.Option("--follow", help="Take the rows of the file's own tables, as they grow."),
+        bool, flag("Take the rows of the file's own tables, as they grow.", "--follow")
     ] = False,
-    every: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", help="How often --follow looks whether they grew."),
-    ] = 1.0,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Lines of JSON, also on a terminal.")
-    ] = False,
+    every: Annotated[float, opt("SECONDS", "How often --follow reads the tables.")] = 1.0,
+    as_json: Annotated[bool, flag("Print lines of JSON, also on a terminal.", "--json")] = False,
 ) -> None:
     """Turn rows into decisions, one by one, for as long as they come.
 
@@ -83,10 +74,10 @@ def live_command(
 
     if not 0.0 < every < float("inf"):
         raise InvalidInput(f"--every is a number of seconds above 0, not {every:g}.")
-    reader, shown, stop = RoundReader(load(experiment)), _Screen(as_json), _Stop()
+    reader, shown = RoundReader(load(experiment)), _Screen(as_json)
     try:
-        with stop.signals(), _opened(reader, db, once and not follow) as runner:
-            with suppress(_Stopped):
+        with stoppable() as stop, _opened(reader, db, once and not follow) as runner:
+            with suppress(Stopped):
                 if follow:
                     _follow(runner, shown, reader, every, once, stop)
                 elif not once:
@@ -97,9 +88,9 @@ def live_command(
     except BrokenPipeError:  # the reader of the answers is gone; every row that was taken is kept
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
-    if stop.requested:
+    if stop():
         report = f"Stopped after {rounds:,} row{'s' * (rounds != 1)}; the same command resumes."
-        if stop.requested == signal.SIGINT:
+        if signal.SIGINT in stop.signals:
             raise Interrupted(report)
         sys.stderr.write(f"{report}\n")
 
@@ -114,7 +105,7 @@ def _opened(reader: RoundReader, db: Path, read_only: bool) -> LiveRunner:
     return LiveRunner(reader, learner, db, read_only=read_only)
 
 
-def _answer_lines(runner: LiveRunner, shown: _Screen, stop: _Stop) -> None:
+def _answer_lines(runner: LiveRunner, shown: _Screen, stop: Stop) -> None:
     """Answer the lines of stdin."""
     from tidewolf.live import parse
     from tidewolf.live.lines import LONGEST
@@ -124,7 +115,7 @@ def _answer_lines(runner: LiveRunner, shown: _Screen, stop: _Stop) -> None:
     if sys.stdin.isatty():
         sys.stderr.write('Rows are lines such as {"costs": {"SEA > DEN": 1.2}}; Ctrl-D ends.\n')
     number = 0
-    while not stop.requested:
+    while not stop():
         number += 1
         with stop.waiting():
             text = rest = sys.stdin.buffer.readline(LONGEST + 1)
@@ -141,7 +132,7 @@ def _answer_lines(runner: LiveRunner, shown: _Screen, stop: _Stop) -> None:
 
 
 def _follow(
-    runner: LiveRunner, shown: _Screen, reader: RoundReader, every: float, once: bool, stop: _Stop
+    runner: LiveRunner, shown: _Screen, reader: RoundReader, every: float, once: bool, stop: Stop
 ) -> None:
     """Take the rows of the experiment's tables as they grow."""
     from tidewolf.experiments import Tables
@@ -157,7 +148,7 @@ def _follow(
         )
     paths = {name: path for name in TABLES if (path := getattr(stream, name)) is not None}
     follower = Follower(paths, reader.experiment.files, stream.gaps)
-    while not stop.requested:
+    while not stop():
         for grown in follower.poll():
             before = runner.rounds
             if grown.has_gap:
@@ -169,7 +160,7 @@ def _follow(
                 raise type(error)(f"{grown.place}: {error}") from None
             if runner.rounds > before and not once:
                 shown.decision(answer)
-            if stop.requested:
+            if stop():
                 return
         if once:
             return
@@ -218,45 +209,3 @@ def _in_words(answer: dict[str, Any]) -> Iterator[str]:
         yield f"             and {len(shares) - len(listed)} more"
     why = f"  {answer['why'][0].upper()}{answer['why'][1:]}."
     yield from textwrap.wrap(why, 100, subsequent_indent="  ", break_on_hyphens=False)
-
-
-class _Stopped(Exception):
-    """A signal came while the command waited."""
-
-
-class _Stop:
-    """The signal that asked to stop: at once while the command waits, else after the row."""
-
-    def __init__(self) -> None:
-        self.requested: int | None = None
-        self._is_waiting = False
-
-    def _note(self, number: int, frame: Any) -> None:
-        if self.requested is not None:
-            raise KeyboardInterrupt
-        self.requested = number
-        if self._is_waiting:
-            raise _Stopped
-
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        self._is_waiting = True
-        try:
-            if self.requested is not None:
-                raise _Stopped
-            yield
-        finally:
-            self._is_waiting = False
-
-    @contextmanager
-    def signals(self) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        numbers = (signal.SIGINT, signal.SIGTERM)
-        before = {number: signal.signal(number, self._note) for number in numbers}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,13 +45,18 @@ if TYPE_CHECKING:
 _ANY_WIDTH = 10_000
 
 
+class Stopped(Exception):
+    """A signal came while the command waited."""
+
+
 class Stop:
-    """Whether SIGINT or SIGTERM came: the first lets the work end in order, the second raises
-    KeyboardInterrupt.
+    """Whether SIGINT or SIGTERM came: the first ends a wait at once, else lets the work end in
+    order; the second raises KeyboardInterrupt.
     """
 
     def __init__(self) -> None:
         self.signals: list[int] = []
+        self._is_waiting = False
 
     def __call__(self) -> bool:
         return bool(self.signals)
@@ -61,12 +65,18 @@ class Stop:
         if self.signals:
             raise KeyboardInterrupt
         self.signals.append(number)
+        if self._is_waiting:
+            raise Stopped
 
-    def wait(self, seconds: float) -> None:
-        """Sleep so long, or until a signal comes."""
-        end = time.monotonic() + seconds
-        while not self.signals and (left := end - time.monotonic()) > 0.0:
-            time.sleep(min(left, 0.1))
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        self._is_waiting = True
+        try:
+            if self.signals:
+                raise Stopped
+            yield
+        finally:
+            self._is_waiting = False
 
 
 @contextmanager
