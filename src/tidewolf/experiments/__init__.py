@@ -1,4 +1,4 @@
-"""Experiments: files that say what to run, and folders that hold what came of it."""
+"""Experiments: files that describe what to run, and folders that hold the results."""
 
 from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.experiment import Experiment, Tables

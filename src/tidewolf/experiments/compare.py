@@ -155,7 +155,7 @@ def compare(
     factories = _factories(learners)
     matches: list[Match] = []
     entrants = [_entrant_of(name, factory, values) for name, factory in factories.items()]
-    all_seeds = _numbers(seeds, "seed", partial(as_count, least=0)) or ()
+    all_seeds = _numbers(() if seeds is None else seeds, "seed", partial(as_count, least=0)) or ()
     for name, source in _named(streams):
         problems = _distinct(partial(_problem, name, source), all_seeds)
         place = problems[0][0].name if name is None else name

@@ -1,25 +1,24 @@
-"""A run folder: an experiment and all that came of it.
+"""A run folder: an experiment and its results.
 
 It can be killed at any moment and resumed: to the bit on the same machine and versions.
 
     experiment.toml      the experiment as resolved, under a line with its checksum
-    checkpoints/NAME     one for each learner and seed: the recording so far, replaced whole every
-                         few seconds; NAME.decisions beside it has what was played, append-only
-    decisions.parquet    what the first run decided: time (or round, from 1), then one column an
-                         entry; decisions.csv beside it where that is small, decisions-NAME.parquet
-                         for other runs; paths.parquet and paths.csv where decisions are flows
-    limits.parquet       which limits the first run broke, when, and by how much; limits.csv beside
-                         it where that is small
-    tunnels.csv          the path of each column of decisions, where demands are split over tunnels
+    checkpoints/NAME     one per learner and seed: the recording so far, replaced whole every few
+                         seconds; NAME.decisions beside it has the decisions, append-only
+    decisions.parquet    the decisions of the first run: time (or round, from 1), then one column
+                         per entry; decisions.csv too if that is small, decisions-NAME.parquet for
+                         other runs; paths.parquet and paths.csv if decisions are flows
+    limits.parquet       which limits the first run broke, when, and by how much; limits.csv too if
+                         that is small
+    tunnels.csv          the path of each column of decisions, if demands are split over tunnels
     rounds.parquet       loss, violation, oracle calls, distance, churn and linear programs of every
-                         round (from 1) of every run, with the caller's time where there is one
+                         round (from 1) of every run, with the caller's time if there is one
     report.html          the page; report-seed-S.html for seeds after the first
-    report.json          what that page shows, from which `tidewolf report` writes it again
-    summary.json         the numbers of every run; written last, so where it is the folder is
-                         complete
+    report.json          the record of that page, from which `tidewolf report` writes it again
+    summary.json         the numbers of every run; written last: a folder that has it is complete
 
-Every file is written whole or not at all, and says which format it has and which tidewolf wrote it.
-The folder is locked while a run is begun or played in it: a second process is refused.
+Every file is written whole or not at all, and holds its format and the version of tidewolf. The
+folder is locked while a run is begun or played in it: a second process is refused.
 """
 
 from __future__ import annotations
@@ -141,7 +140,7 @@ class RunFolder:
         Parameters
         ----------
         path : str or Path
-            Where it goes; it is made where it is not there.
+            The folder; it is made if it does not exist.
         experiment : Experiment
             What is to be run, as `Experiment.resolved` gives it.
         force : bool, default False
@@ -155,7 +154,7 @@ class RunFolder:
         Raises
         ------
         InvalidInput
-            Where the path is a file, holds a run, or another process is at work in it.
+            If the path is a file, holds a run, or another process is at work in it.
         """
         if not isinstance(experiment, Experiment):
             raise WrongType(f"A run folder is that of an Experiment, not of {shown(experiment)}.")
@@ -179,7 +178,7 @@ class RunFolder:
         Parameters
         ----------
         path : str or Path
-            Where it is.
+            The folder.
 
         Returns
         -------
@@ -189,7 +188,7 @@ class RunFolder:
         Raises
         ------
         InvalidInput
-            Where no run was begun there.
+            If no run was begun there.
         BrokenFile, NewerFormat, OlderFormat
             If its experiment was changed, or is of another format.
         """
