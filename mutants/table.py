@@ -310,8 +310,8 @@ PATCHES = (
     Patch(
         "rounds without a limit that are broken",
         "core/unlimited.py",
-        "return np.full(self.rounds, -1.0, x.dtype)",
-        "return np.full(self.rounds, 1.0, x.dtype)",
+        "return full(self.rounds, -1.0, x)",
+        "return full(self.rounds, 1.0, x)",
         REFERENCES,
     ),
     Patch(

@@ -271,10 +271,7 @@ def active_set(manifest: dict[str, Any]) -> dict[str, Any]:
 def test_a_newer_file_is_refused():
     with pytest.raises(
         NewerFormat,
-        match=(
-            r"The saved state has format 4; this tidewolf reads up to 3\. Install a newer "
-            r"tidewolf\."
-        ),
+        match=r"format 4; .* format 3",
     ):
         LEARNER.load(SAVED.replace(b"state 3\n", b"state 4\n", 1))
     strange = repacked(SAVED, lambda manifest: active_set(manifest).update(stored="hypergraph"))

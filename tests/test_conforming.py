@@ -93,7 +93,7 @@ def test_records_inside_records_come_back_as_they_were(state):
         (LATER._replace(last=5), "last is no Member"),
         (LATER._replace(last=member(t=-1)), "t counts"),
         (LATER._replace(last=member()._replace(x=np.full(3, np.nan))), "x holds NaN"),
-        (LATER._replace(pair=(1,)), "pair has 1 items where 2 are due"),
+        (LATER._replace(pair=(1,)), "pair must have 2 items, not 1"),
         (LATER._replace(pair=("a", "a")), "pair is a whole number, not 'a'"),
         (LATER._replace(pair=(1, 1)), "pair is text, not 1"),
         (LATER._replace(limit="a"), "limit is a number, not 'a'"),

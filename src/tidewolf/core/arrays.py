@@ -315,28 +315,34 @@ def zeros(shape: Shape, reference: Array) -> Array:
     """Zeros of this shape, made where `reference` lives, in its dtype."""
     if type(reference) is np.ndarray:
         return np.zeros(shape, reference.dtype)
-    from array_api_compat import device
-
-    return namespace(reference).zeros(shape, dtype=reference.dtype, device=device(reference))
+    return namespace(reference).zeros(shape, **_home_of(reference))
 
 
 def ones(count: int, reference: Array) -> Array:
     """So many ones, made where `reference` lives, in its dtype."""
     if type(reference) is np.ndarray:
         return np.ones(count, reference.dtype)
-    from array_api_compat import device
-
-    return namespace(reference).ones(count, dtype=reference.dtype, device=device(reference))
+    return namespace(reference).ones(count, **_home_of(reference))
 
 
 def counting(count: int, reference: Array) -> Array:
     """1, 2, .., count, made where `reference` lives, in its dtype."""
     if type(reference) is np.ndarray:
         return np.arange(1, count + 1, dtype=reference.dtype)
+    return namespace(reference).arange(1, count + 1, **_home_of(reference))
+
+
+def full(count: int, number: float, reference: Array) -> Array:
+    """The same number so often, made where `reference` lives, in its dtype."""
+    if type(reference) is np.ndarray:
+        return np.full(count, number, reference.dtype)
+    return namespace(reference).full((count,), number, **_home_of(reference))
+
+
+def _home_of(reference: Array) -> dict[str, Any]:
     from array_api_compat import device
 
-    xp = namespace(reference)
-    return xp.arange(1, count + 1, dtype=reference.dtype, device=device(reference))
+    return {"dtype": reference.dtype, "device": device(reference)}
 
 
 class _Silence(threading.local):
@@ -455,28 +461,20 @@ def _no_number(x: object) -> bool:
     """
     if isinstance(x, np.ndarray):
         return type(x) is not np.ndarray or x.ndim > 0 or x.dtype.kind not in "iuf"
-    return isinstance(
-        x,
-        bool
-        | np.bool_
-        | str
-        | bytes
-        | bytearray
-        | complex
-        | np.complexfloating
-        | np.datetime64
-        | np.timedelta64,
-    )
+    return isinstance(x, _NO_NUMBERS)
+
+
+_DATES = np.datetime64 | np.timedelta64
+_NO_NUMBERS = bool | np.bool_ | str | bytes | bytearray | complex | np.complexfloating | _DATES
 
 
 def _from_sequence(x: object, what: str) -> NDArray:
     try:
-        array = np.asarray(x)
+        return np.asarray(x)
     except (ValueError, TypeError):
         raise WrongType(
             f"{what} must be an array of numbers; the rows given have different lengths."
         ) from None
-    return array
 
 
 def _floating(x: Array, what: str) -> Array:

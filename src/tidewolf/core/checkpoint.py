@@ -39,6 +39,7 @@ from tidewolf.core.errors import (
     OtherSettings,
     TidewolfError,
 )
+from tidewolf.core.names import listed
 from tidewolf.core.sparse import is_sparse, sparse_of
 from tidewolf.core.types import NDArray
 from tidewolf.core.values import is_same
@@ -168,19 +169,20 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
 
     Arrays that were not NumPy's return to the library and device of `reference`.
     """
-    version, start = _begun(data, source)
-    if version < STATE_FORMAT:
-        raise OlderFormat(
-            f"{source} has format {version}, which an earlier tidewolf wrote; this tidewolf reads "
-            f"format {STATE_FORMAT}. Start a new session."
+    start = _archive_start(data, source)
+    if hashlib.sha256(memoryview(data)[start:]).digest() != data[start - _DIGEST : start]:
+        raise BrokenFile(
+            f"{source} is truncated or was changed: its checksum does not match. Go back to an "
+            "earlier copy."
         )
-    _require_checksum(data, start, source)
     try:
         arrays, manifest = _read(data)
         if not is_same(manifest["settings"], settings):
+            learner = manifest["learner"]
+            article = "an" if learner[:1] in "AEIOU" else "a"
             raise OtherSettings(
-                f"{source} was written by {_article(manifest['learner'])} with other settings. "
-                "Make the learner as it was then, or start anew."
+                f"{source} was written by {article} {learner} with other settings. Make the "
+                "learner as it was then, or start anew."
             )
         return _saved(arrays, manifest, reference)
     except CheckpointError:
@@ -189,31 +191,20 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
         raise BrokenFile(f"{source} cannot be read: {half_sentence(error)}.") from None
 
 
-def _begun(data: bytes, source: str) -> tuple[int, int]:
-    """The format of a file, and where its archive starts."""
+def _archive_start(data: bytes, source: str) -> int:
+    """Where the archive of a file of this format starts."""
     end = data.find(b"\n", 0, _LONGEST_LINE)
     line = data[: max(end, 0)]
     if not line.startswith(_MAGIC) or not line[len(_MAGIC) :].isdigit():
         raise BrokenFile(f"{source} is not a tidewolf state: it does not begin as one.")
     version = int(line[len(_MAGIC) :])
-    if version > STATE_FORMAT:
-        raise NewerFormat(
-            f"{source} has format {version}; this tidewolf reads up to {STATE_FORMAT}. Install a "
-            "newer tidewolf."
+    if version != STATE_FORMAT:
+        newer = version > STATE_FORMAT
+        raise (NewerFormat if newer else OlderFormat)(
+            f"{source} has format {version}; this tidewolf reads format {STATE_FORMAT}. "
+            f"{'Install a newer tidewolf' if newer else 'Start a new session'}."
         )
-    return version, end + 1 + _DIGEST
-
-
-def _article(name: str) -> str:
-    return f"an {name}" if name[:1] in "AEIOU" else f"a {name}"
-
-
-def _require_checksum(data: bytes, start: int, source: str) -> None:
-    if hashlib.sha256(memoryview(data)[start:]).digest() != data[start - _DIGEST : start]:
-        raise BrokenFile(
-            f"{source} is truncated or was changed: its checksum does not match. Go back to an "
-            "earlier copy."
-        )
+    return end + 1 + _DIGEST
 
 
 def _read(data: bytes) -> tuple[dict[str, NDArray], dict[str, Any]]:
@@ -257,7 +248,7 @@ def versions_elsewhere(saved: Mapping[str, str]) -> str:
         for name in VERSIONS
         if saved.get(name, "unknown") != here[name]
     ]
-    return " and ".join([", ".join(other[:-1]), other[-1]] if len(other) > 1 else other)
+    return listed(other, most=len(other))
 
 
 def packed(value: Any) -> bytes:

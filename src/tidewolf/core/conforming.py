@@ -29,12 +29,10 @@ def conforming(fields: Mapping[str, Any], kind: Any, begun: Any, K: HasLMO) -> A
     the set K, or None where there was none yet.
     """
     hints = get_type_hints(kind)
-    for name in fields:
-        if name not in kind._fields:
-            raise ValueError(f"it has a field {name!r}, which this tidewolf does not know"[:200])
-    for name in kind._fields:
-        if name not in fields and name not in kind._field_defaults:
-            raise ValueError(f"{name} is missing")
+    if unknown := [name for name in fields if name not in kind._fields]:
+        raise ValueError(f"it has a field {unknown[0]!r}, which this tidewolf does not know"[:200])
+    if missing := [name for name in kind._fields if name not in {**kind._field_defaults, **fields}]:
+        raise ValueError(f"{missing[0]} is missing")
     return kind(
         **{
             name: _fitting(value, hints[name], getattr(begun, name, None), name, K)
@@ -98,19 +96,17 @@ def _tuple(value: Any, kinds: tuple[Any, ...], begun: Any, name: str, K: HasLMO)
     if type(value) is not tuple:
         raise ValueError(f"{name} is a list, not {_shown(value)}")
     begun = begun if isinstance(begun, tuple) else ()
+    count = len(value)
     if len(kinds) == 2 and kinds[1] is Ellipsis:
         first = begun[0] if begun else None
-        each = begun if kinds[0] is Any and len(begun) == len(value) else (first,) * len(value)
-        return tuple(
-            _fitting(item, kinds[0], like, name, K) for item, like in zip(value, each, strict=True)
-        )
-    if len(value) != len(kinds):
-        raise ValueError(f"{name} has {len(value)} items where {len(kinds)} are due")
-    items = begun if len(begun) == len(kinds) else (None,) * len(kinds)
-    return tuple(
-        _fitting(item, kind, like, name, K)
-        for item, kind, like in zip(value, kinds, items, strict=True)
-    )
+        items = begun if kinds[0] is Any and len(begun) == count else (first,) * count
+        kinds = (kinds[0],) * count
+    else:
+        items = begun if len(begun) == len(kinds) else (None,) * len(kinds)
+    if count != len(kinds):
+        raise ValueError(f"{name} must have {len(kinds)} items, not {count}")
+    parts = zip(value, kinds, items, strict=True)
+    return tuple(_fitting(item, kind, like, name, K) for item, kind, like in parts)
 
 
 def _number(value: Any, hint: Any, name: str) -> Any:

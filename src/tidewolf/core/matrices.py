@@ -13,6 +13,7 @@ import numpy as np
 
 from tidewolf.core.arrays import as_array, as_direction, as_point, is_array, namespace, norm
 from tidewolf.core.errors import WrongShape, WrongType
+from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, NDArray, Shape
 
 Matrix: TypeAlias = Any
@@ -51,7 +52,7 @@ class SparsePlusLowRank:
     __array_ufunc__ = None  # so that `array @ D` comes here
 
     def __init__(self, sparse: Any, left: Array | None = None, right: Array | None = None) -> None:
-        if not _is_sparse(sparse) or sparse.ndim != 2:
+        if not is_sparse(sparse) or sparse.ndim != 2:
             raise WrongType(
                 f"The sparse part of a direction is a matrix of scipy.sparse, not {sparse!r}."
             )
@@ -98,7 +99,7 @@ def as_matrix(direction: Any, shape: Shape) -> Matrix:
     """A direction of one of the kinds that sets of matrices take; an array is taken as it is."""
     if is_array(direction):
         return as_direction(direction, shape)
-    if _is_sparse(direction):
+    if is_sparse(direction):
         direction = SparsePlusLowRank(direction)
     if not isinstance(direction, SparsePlusLowRank):
         return as_point(direction, shape, "The direction")
@@ -135,11 +136,3 @@ def frobenius_norm(D: Matrix) -> float:
         if isinstance(D, SparsePlusLowRank)
         else norm(D)
     )
-
-
-def _is_sparse(x: object) -> bool:
-    if is_array(x) or isinstance(x, SparsePlusLowRank | list | tuple | str | int | float):
-        return False
-    from scipy.sparse import issparse
-
-    return bool(issparse(x))

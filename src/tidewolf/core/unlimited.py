@@ -13,7 +13,7 @@ from typing import Annotated, Self, final
 
 import numpy as np
 
-from tidewolf.core.arrays import namespace
+from tidewolf.core.arrays import full, zeros
 from tidewolf.core.batch import Batch
 from tidewolf.core.piecewise import Halfspaces, PiecewiseLinear
 from tidewolf.core.settings import Count, Size
@@ -67,25 +67,16 @@ class Unlimited(Batch, PiecewiseLinear):
         return cls._unchecked(sides=parts[0].sides, rounds=sum(map(len, parts)))
 
     def values(self, x: Array) -> Array:
-        return self._minus_ones(x)
+        return full(self.rounds, -1.0, x)
 
     def values_at(self, points: Array) -> Array:
-        return self._minus_ones(points)
-
-    def _minus_ones(self, x: Array) -> Array:
-        if type(x) is np.ndarray:
-            return np.full(self.rounds, -1.0, x.dtype)
-        from array_api_compat import device
-
-        return namespace(x).full((self.rounds,), -1.0, dtype=x.dtype, device=device(x))
+        return full(self.rounds, -1.0, points)
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         return 0.0 * x
 
     def gradients(self, x: Array) -> Array:
-        from array_api_compat import device
-
-        return namespace(x).zeros((self.rounds, *self.shape), dtype=x.dtype, device=device(x))
+        return zeros((self.rounds, *self.shape), x)
 
     def slopes(self, x: Array) -> Floats:
         return np.zeros(self.rounds)
