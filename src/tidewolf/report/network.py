@@ -602,7 +602,7 @@ def networks_context(
     limited = any(each.limited for each in drawn)
     most = max((abs(link.load) for each in drawn for link in each.links), default=0.0)
     return {
-        "about": _about(drawn[0], limited, clock, shown[0]),
+        "about": _about(drawn[0], limited, shown[0]),
         "notes": [] if net is None else list(net.notes),
         "scale": _scale(limited, most),
         "runs": [
@@ -619,37 +619,28 @@ def networks_context(
     }
 
 
-def _about(drawn: DrawnNetwork, limited: bool, clock: Clock, each: ShownRun) -> str:
-    colour = (
-        "Colour is utilisation: the mean load of a link over its mean capacity. Width is the mean "
-        "load."
-        if limited
-        else "Width and colour are the mean load; the links have no capacities."
-    )
-    left = f" {drawn.left_out:,} links that carry less are not drawn." if drawn.left_out else ""
+def _about(drawn: DrawnNetwork, limited: bool, each: ShownRun) -> str:
+    """How to read the drawing, in the sentences that apply."""
+    parts, pairs = len(each.trajectory.ends), {(link.tail, link.head) for link in drawn.links}
     part = int(np.median(each.trajectory.ends - each.trajectory.begins))
-    worst = (
-        ""
-        if not limited
-        else " Worst utilisation is that of single rounds."
-        if part <= 1
-        else f" Worst utilisation is that of {len(each.trajectory.ends)} parts of the run, of about"
-        f" {part:,} rounds each."
-    )
-    cut = " Dashed links may carry nothing." if any(link.cut for link in drawn.links) else ""
-    names = (
-        " Names of nodes and links appear at the pointer."
-        if len(drawn.nodes) > NAMED
-        else " Links say more at the pointer."
-    )
-    pairs = {(link.tail, link.head) for link in drawn.links}
-    both = any((head, tail) in pairs for tail, head in pairs)
-    halves = (
-        " Of links both ways each direction is drawn as its half of the line, up to its arrow."
-        if both
-        else ""
-    )
-    return f"{colour}{worst}{left}{cut}{halves}{names}"
+    single, named = part <= 1, len(drawn.nodes) <= NAMED
+    said = {
+        "Colour is utilisation: the mean load of a link over its mean capacity.": limited,
+        "Width is the mean load.": limited,
+        "Width and colour are the mean load; the links have no capacities.": not limited,
+        "Worst utilisation is that of single rounds.": limited and single,
+        f"Worst utilisation is that of {parts} parts of the run, of about {part:,} rounds each.": (
+            limited and not single
+        ),
+        f"{drawn.left_out:,} links that carry less are not drawn.": drawn.left_out > 0,
+        "Dashed links may carry nothing.": any(link.cut for link in drawn.links),
+        "Of links both ways each direction is drawn as its half of the line, up to its arrow.": any(
+            (head, tail) in pairs for tail, head in pairs
+        ),
+        "Links say more at the pointer.": named,
+        "Names of nodes and links appear at the pointer.": not named,
+    }
+    return " ".join(sentence for sentence, applies in said.items() if applies)
 
 
 def _links(drawn: DrawnNetwork, limited: bool) -> Table:
@@ -658,21 +649,17 @@ def _links(drawn: DrawnNetwork, limited: bool) -> Table:
         ranked = sorted(drawn.links, key=lambda link: -abs(link.load))[:FULLEST]
         rows = [(link.name, number(link.load)) for link in ranked]
         return table("Links that carry most", ("link", "mean load"), rows)
-    ranked = sorted(
-        (link for link in drawn.links if not link.cut), key=lambda link: -(link.used or 0.0)
-    )[:FULLEST]
-    return table(
-        "Fullest links",
-        ("link", "mean used", "worst", "when", "mean load", "mean capacity"),
-        [
-            (
-                link.name,
-                "no limit" if link.used is None else utilisation_text(link.used),
-                "" if link.worst is None else utilisation_text(link.worst),
-                link.when,
-                number(link.load),
-                "none" if link.capacity is None else number(link.capacity),
-            )
-            for link in ranked
-        ],
-    )
+    links = [link for link in drawn.links if not link.cut]
+    full = [
+        (
+            link.name,
+            "no limit" if link.used is None else utilisation_text(link.used),
+            "" if link.worst is None else utilisation_text(link.worst),
+            link.when,
+            number(link.load),
+            "none" if link.capacity is None else number(link.capacity),
+        )
+        for link in sorted(links, key=lambda link: -(link.used or 0.0))[:FULLEST]
+    ]
+    titles = ("link", "mean used", "worst", "when", "mean load", "mean capacity")
+    return table("Fullest links", titles, full)

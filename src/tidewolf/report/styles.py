@@ -36,21 +36,11 @@ def run_styles(runs: Sequence[Run]) -> list[RunStyle]:
         return [
             RunStyle(label, i % HUES, DASHES[i % len(DASHES)]) for i, label in enumerate(labels)
         ]
-    hues, seen, found = (
-        {kind: i for i, kind in enumerate(dict.fromkeys(kinds))},
-        Counter[type](),
-        [],
-    )
+    hues, seen, found = list(dict.fromkeys(kinds)), Counter[type](), []
     for label, kind in zip(labels, kinds, strict=True):
-        share = seen[kind] / max(1, kinds.count(kind) - 1)
-        found.append(
-            RunStyle(
-                label,
-                hues[kind] % HUES,
-                DASHES[seen[kind] % len(DASHES)],
-                1.0 - (1.0 - _FAINTEST) * share,
-            )
-        )
+        strength = 1.0 - (1.0 - _FAINTEST) * seen[kind] / max(1, kinds.count(kind) - 1)
+        dashes = DASHES[seen[kind] % len(DASHES)]
+        found.append(RunStyle(label, hues.index(kind) % HUES, dashes, strength))
         seen[kind] += 1
     return found
 
@@ -59,38 +49,21 @@ def learner_labels(runs: Sequence[Run]) -> list[str]:
     """The learners' names, with their caution where it moves, numbered where one name comes more
     than once.
     """
-    names = [
-        (
-            f"{_name(run)}, caution {run.learner.fields()['caution']:g}"
-            if _moved(run, runs)
-            else _name(run)
-        )
-        for run in runs
+    names = []
+    for run in runs:
+        caution = f", caution {run.learner.fields()['caution']:g}" if _moved(run, runs) else ""
+        names.append(f"{type(run.learner).__name__}{caution}")
+    several = [name for name, count in Counter(names).items() if count > 1]
+    return [
+        f"{name} {names[: i + 1].count(name)}" if name in several else name
+        for i, name in enumerate(names)
     ]
-    seen: Counter[str] = Counter()
-    labels = []
-    for name in names:
-        seen[name] += 1
-        labels.append(name if names.count(name) == 1 else f"{name} {seen[name]}")
-    return labels
-
-
-def _name(run: Run) -> str:
-    return type(run.learner).__name__
 
 
 def _moved(run: Run, runs: Sequence[Run]) -> bool:
     """Whether its learner was run at several cautions."""
-    return (
-        len(
-            {
-                other.learner.fields().get("caution")
-                for other in runs
-                if type(other.learner) is type(run.learner)
-            }
-        )
-        > 1
-    )
+    alike = [other.learner for other in runs if type(other.learner) is type(run.learner)]
+    return len({learner.fields().get("caution") for learner in alike}) > 1
 
 
 _TITLES = {

@@ -152,12 +152,5 @@ def draw_trust(axes: Any, trust: Trust, clock: Clock) -> None:
         for style, mean in zip(trust.styles, trust.means.tolist(), strict=True)
     ]
     axes.set_title("Whom it trusted: weights in %", fontsize="medium")
-    axes.legend(
-        patches[::-1],
-        labels[::-1],
-        frameon=False,
-        fontsize="small",
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.15),
-        ncols=2,
-    )
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15), "ncols": 2}
+    axes.legend(patches[::-1], labels[::-1], frameon=False, fontsize="small", **below)
