@@ -712,7 +712,7 @@ PATCHES = (
     ),
     Patch(
         "the whole of what entries change by counts as churn",
-        "evaluation/churn.py",
+        "evaluation/trajectory_summary.py",
         "        return 0.5 * float(xp",
         "        return float(xp",
         "tests/test_churn.py",

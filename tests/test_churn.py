@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.core.errors import BrokenFile
-from tidewolf.evaluation.churn import Movement
 from tidewolf.evaluation.recording import Recording
+from tidewolf.evaluation.trajectory_summary import Movement
 
 T = 40
 PROBLEM = tw.problems.routing(rounds=T)

@@ -20,10 +20,9 @@ from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.core.vertices import SparseAtoms
 from tidewolf.evaluation.certificate import Audit
-from tidewolf.evaluation.churn import Movement
 from tidewolf.evaluation.limits import Breaches
 from tidewolf.evaluation.recording import Recording
-from tidewolf.evaluation.trajectory_summary import TrajectorySummary
+from tidewolf.evaluation.trajectory_summary import Movement, TrajectorySummary
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine
 from tidewolf.functions.base import AT_ONCE, lane_products
 from tidewolf.kernels import active_set, evaluate, experts, rounds

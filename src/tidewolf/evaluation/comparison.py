@@ -206,20 +206,15 @@ class Comparison(Value):
         self._require(stream, learner)
         budget = None if budget is None else as_number(budget, "The budget", above=0.0)
         seconds = None if seconds is None else as_number(seconds, "The seconds a round")
-        settings: dict[tuple[float | None, ...], list[Entry]] = {}
+        groups: dict[tuple[float | None, ...], list[Entry]] = {}
         for entry in self.entries:
-            if (entry.stream, entry.learner) == (stream, learner) and (
-                budget is None or entry.budget in (None, budget)
-            ):
+            its = (entry.stream, entry.learner) == (stream, learner)
+            if its and (budget is None or entry.budget in (None, budget)):
                 knobs = entry.budget, entry.caution, entry.headroom
-                settings.setdefault(knobs, []).append(entry)
+                groups.setdefault(knobs, []).append(entry)
         by_regret = self.measure(stream) == "regret"
-        points = [_point(group, by_regret) for group in settings.values()]
-        kept = [
-            point
-            for point in points
-            if point is not None and (seconds is None or point.seconds <= seconds)
-        ]
+        points = (_point(group, by_regret) for group in groups.values())
+        kept = [p for p in points if p is not None and (seconds is None or p.seconds <= seconds)]
         return tuple(sorted(kept, key=lambda point: (point.budget or 0.0, point.value or 0.0)))
 
     def measure(self, stream: str) -> str:
@@ -240,12 +235,8 @@ class Comparison(Value):
         known = [mean for mean in means if mean is not None]
         if known and len(known) == len(means):
             return abs(statistics.fmean(known))
-        losses = [
-            point.loss
-            for learner in self.learners
-            for point in self.frontier(stream, learner)
-            if point.loss is not None
-        ]
+        points = (p for learner in self.learners for p in self.frontier(stream, learner))
+        losses = [point.loss for point in points if point.loss is not None]
         return abs(min(losses)) if losses else None
 
     def share_of(self) -> str:
@@ -366,11 +357,9 @@ class Comparison(Value):
         """
         ours, theirs = self._both(stream, learner, baseline, budget, seconds)
         scale = self.scale(stream)
-        return (
-            tuple(gap(point, theirs, scale) for point in ours)
-            if theirs and scale is not None
-            else None
-        )
+        if not theirs or scale is None:
+            return None
+        return tuple(gap(point, theirs, scale) for point in ours)
 
     def on_frontier(
         self,
@@ -390,14 +379,8 @@ class Comparison(Value):
         caution = None if caution is None else as_number(caution, "The caution", above=0.0)
         points = self.frontier(stream, learner, budget, seconds=seconds)
         gaps = self.gaps(stream, learner, baseline, budget=budget, seconds=seconds) or ()
-        return max(
-            (
-                above
-                for above, point in zip(gaps, points, strict=False)
-                if caution in (None, point.caution)
-            ),
-            default=None,
-        )
+        those = zip(gaps, points, strict=False)
+        return max((above for above, p in those if caution in (None, p.caution)), default=None)
 
     def shortfall(
         self,
@@ -605,21 +588,18 @@ class Comparison(Value):
         """
         if stream is not None:
             self._require(stream)
+        wanted = self.streams if stream is None else (stream,)
         missing = [
-            f"{v.stream}: {v.reason}"
-            for v in self.venues
-            if v.reason and stream in (None, v.stream)
+            f"{v.stream}: {v.reason}" for v in self.venues if v.reason and v.stream in wanted
         ]
         refused = Counter(
-            (e.stream, e.learner, e.failure) for e in self.failures if stream in (None, e.stream)
+            (e.stream, e.learner, e.failure) for e in self.failures if e.stream in wanted
         )
-        return (
-            *dict.fromkeys(missing),
-            *(
-                f"{who} on {where}, {count} run{'s' * (count > 1)}: {why}"
-                for (where, who, why), count in refused.items()
-            ),
+        said = (
+            f"{who} on {where}, {count} run{'s' * (count > 1)}: {why}"
+            for (where, who, why), count in refused.items()
         )
+        return (*dict.fromkeys(missing), *said)
 
     def __repr__(self) -> str:
         lines, rankings = [], self.rankings()
@@ -631,19 +611,13 @@ class Comparison(Value):
                 shown = [(c.title, *ranking_cells(c, its)) for c in applying(columns, its)]
                 rows = list(zip((first, *names), *shown, strict=True))
                 lines += [f"  {line}".rstrip() for line in aligned(rows)]
-            said = [
-                *self.steps(stream),
-                *self.choice(stream),
-                *self.against_resolving(stream),
-                *self.knob_words(stream),
-            ]
-            lines += [f"  {sentence}" for sentence in said]
+            said = (*self.steps(stream), *self.choice(stream), *self.against_resolving(stream))
+            lines += [f"  {sentence}" for sentence in (*said, *self.knob_words(stream))]
         if sees := who_sees_what((entry.learner, entry.sees) for entry in self.entries):
             lines.append(sees)
         lines.append(
             f"Gap and shortfall are against {self.baseline}, in % of {self.share_of()}; up to 0.5 "
-            "is "
-            "on its frontier."
+            "is on its frontier."
         )
         return "\n".join([*lines, *self.warnings()])
 

@@ -33,12 +33,11 @@ from tidewolf.core.jit import compiling
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import fingerprint
 from tidewolf.evaluation.certificate import Audit, Weighed
-from tidewolf.evaluation.churn import Movement
 from tidewolf.evaluation.decisions import DecisionSink
 from tidewolf.evaluation.gradient_check import GradientCheck
 from tidewolf.evaluation.limits import Breaches
 from tidewolf.evaluation.membership import Membership
-from tidewolf.evaluation.trajectory_summary import TrajectorySummary
+from tidewolf.evaluation.trajectory_summary import Movement, TrajectorySummary
 from tidewolf.evaluation.warm_up import needs, small_runs
 from tidewolf.kernels.rounds import APART, CHURN, LOSS, SPENT, VALUE
 from tidewolf.loop import Played, compiled_rounds, play
