@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
+from types import GenericAlias
 from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias
 
 from pydantic import (
@@ -265,7 +266,7 @@ def _swept(table: Any, info: Info) -> tuple[tuple[str, tuple[Any, ...]], ...]:
         known = {**learner_keys(learner.name), **known}
     known = {**known, "horizons": _HORIZONS}
     fields: dict[str, Any] = {
-        key: (Annotated[list[_field(setting, known)], Field(min_length=1)], None)  # type: ignore[misc]
+        key: (Annotated[GenericAlias(list, _field(setting, known)), Field(min_length=1)], None)
         for key, setting in known.items()
         if key not in ("horizon", "seed")
     }

@@ -242,7 +242,7 @@ def _of_counters(counters: Mapping[str, Count]) -> Iterator[Metric]:
         found = counters.get(name, {})
         values = {OTHER: found} if isinstance(found, int) else found
         yield _labelled(
-            "Counter", name, about, by, _told_apart({**dict.fromkeys(known, 0), **values})
+            "Counter", name, about, by, _labelled_rows({**dict.fromkeys(known, 0), **values})
         )
     for name, about in (
         ("observations", "Observations acknowledged."),
@@ -254,7 +254,7 @@ def _of_counters(counters: Mapping[str, Count]) -> Iterator[Metric]:
         yield _metric("Counter", name, about, total)
 
 
-def _told_apart(values: Mapping[str, float]) -> Rows:
+def _labelled_rows(values: Mapping[str, float]) -> Rows:
     return ((value, (key,)) for key, value in _bounded(values, LABELS, OTHER).items())
 
 
@@ -264,7 +264,7 @@ def _of_traffic(http: Traffic) -> Iterator[Metric]:
     yield _metric("Gauge", "ready", "Whether requests are taken.", http.ready)
     yield _metric("Gauge", "requests_in_flight", "Requests under way.", http.in_flight)
     about = "Requests refused before they were read."
-    yield _labelled("Counter", "requests_refused", about, "reason", _told_apart(http.refused))
+    yield _labelled("Counter", "requests_refused", about, "reason", _labelled_rows(http.refused))
     answered = _bounded(dict(http.requests), REQUESTS, (OTHER,) * 3)
     rows = ((value, key) for key, value in answered.items())
     yield _labelled("Counter", "requests", "Requests answered.", "route method status", rows)
