@@ -730,7 +730,7 @@ def test_rounds_that_wait_go_along_and_nothing_before_is_gone_back_to(tmp_path):
             met(session, t)
         session.play(round=4)
         journal, state = session._journal, careful.start()
-        with pytest.raises(WrongType, match="resumes from a state of it"):
+        with pytest.raises(WrongType, match="from a state of it"):
             journal.migrate(careful, LEARNERS["PrimalDual"].start())
         with pytest.raises(InvalidInput, match="The state is none of this session: round 1 waits"):
             journal.migrate(careful, careful.defer(state))

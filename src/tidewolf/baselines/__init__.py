@@ -1,4 +1,4 @@
-"""What one would otherwise use, to compare with. Rivals may project exactly."""
+"""Methods to compare with: what one would otherwise use. Baselines may project exactly."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rivals that project exactly (hindsight/exact.py), and the sets they take."""
+"""Baselines that project exactly (hindsight/exact.py), and the sets they take."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Online Frank-Wolfe, blind to the limits or with a fixed price on breaching them
-(Hazan & Kale 2012): one oracle call a round.
+"""Online Frank-Wolfe that ignores the constraints or puts a fixed price on violating them (Hazan &
+Kale 2012): one oracle call per round.
 
     g   =  grad f_t + (caution/2) (G_f/G_g) grad g_t^+
         G_f and G_g given, or the largest slopes so far

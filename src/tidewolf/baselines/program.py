@@ -1,4 +1,4 @@
-"""Sets that rivals solve linear programs over (hindsight/best_point.py)."""
+"""Sets that baselines solve linear programs over (hindsight/best_point.py)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Types, feedback, errors, arrays, randomness, checkpoints: what every other layer stands on."""
+"""Types, feedback, errors, arrays, randomness, checkpoints: the lowest layer."""

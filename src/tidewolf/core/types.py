@@ -1,4 +1,4 @@
-"""Types that many files speak of, each under one name."""
+"""Types that many files share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rounds without a limit:  g_t(x) = -1  for every x.
+"""Rounds without constraints:  g_t(x) = -1  for every x.
 
 What a stream has if no constraints are given: every point satisfies it, its gradient is 0, and no
 caller needs a special case.

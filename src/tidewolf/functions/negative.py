@@ -1,4 +1,4 @@
-"""Capacities that cannot be kept: below 0 for an entry that no point of the set has below 0.
+"""Capacities that cannot be satisfied: below 0 for an entry that no point of the set has below 0.
 
     c_ti < 0  and  min_{x in K} x_i >= 0      =>      g_t(x) >= x_i - c_ti > 0  for every x in K
 

@@ -1,4 +1,4 @@
-"""Whether what a user's function says of its slope can be true:
+"""Check whether the gradient that a user's function returns can be right:
 
     f(y) >= f(x) + <g, y - x>         for every member y, g a subgradient at x
 

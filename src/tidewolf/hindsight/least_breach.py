@@ -1,4 +1,4 @@
-"""What can be said where no point keeps every limit.
+"""The least possible violation, if no point satisfies every constraint.
 
     least breach       min { sum_t max(0, g_t(x)) : x in K }               as a bracket
     rounds kept        S = the rounds that the point x* of the least breach keeps

@@ -1,4 +1,5 @@
-"""What is asked in hindsight, who may answer, and how answers are checked: no solver is believed.
+"""The task in hindsight, the solvers that may answer it, and the check of every answer: no solver
+is trusted.
 
     min { F(x) = sum_t f_t(x) : x in K, g_i(x) <= 0 for every limit i }         points flattened
 

@@ -1,4 +1,4 @@
-"""Lyapunov descent: tidewolf's flagship.  Lyapunov weights, AdaGrad descent, active-set projection.
+"""Lyapunov descent: Lyapunov weights, AdaGrad descent, active-set projection.
 
     block of rounds at x:
     g     =  V sum grad f_t + w sum grad g_t^+

@@ -1,1 +1,3 @@
-"""What learners and rivals share: the base that owns the clock, and the formulas of their steps."""
+"""What learners and baselines share: the base class that owns the clock, and the formulas of their
+steps.
+"""

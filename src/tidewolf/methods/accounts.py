@@ -1,4 +1,5 @@
-"""What each member of an ensemble came to: its guard, its weight, and what it would have had.
+"""The sums of each expert of an ensemble: its guard, its weight, and the loss and violation it
+would have had.
 
 In a round with weights V of losses and w of limits, x played and z_i proposed by member i, whose
 loss relative to x was l_i in the mixer,

@@ -1,4 +1,4 @@
-"""The clock of a learner: blocks of rounds at one point, stretches of blocks that end at a horizon.
+"""The clock of a learner: blocks of rounds at one point, epochs of blocks that end at a horizon.
 
     feedback on some rounds -> sums of the open block -> at its end `finish_block`
         -> at the horizon `restart`, with twice as many rounds

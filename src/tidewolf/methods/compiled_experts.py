@@ -1,5 +1,5 @@
-"""The members of an ensemble moved by one kernel (kernels/experts.py): their steps along one
-gradient and their projections, on one table of vertices and one bank of oracle calls.
+"""Move the experts of an ensemble by one kernel (kernels/experts.py): their steps along one
+gradient and their projections, on one table of vertices and one budget of oracle calls.
 
     y_i <- ball( y_i - eta_i phi_i g, softened together within a group )
     x_i, y_i <- a member near y_i, those first who are trusted and far from their companions

@@ -1,5 +1,5 @@
-"""One descent over a set: a companion y outside that steps along gradients, a member x near it that
-a projection finds, and what the steps have cost.
+"""One descent over a set: an infeasible iterate y that steps along gradients, a member x near it
+that a projection finds, and what the steps have cost.
 
     y  <-  ball( y - eta g, softened where it goes past the limit )
     B  <-  B + price + <g, x_played - y>

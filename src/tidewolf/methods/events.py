@@ -1,5 +1,5 @@
-"""What happens to a session, as values: done to a state they give the next one, in memory and
-again from a file.
+"""The events of a session as values: applied to a state they give the next one, in memory and again
+from a file.
 
     Tell      this is known before the coming round
     Decide    the coming round is decided, and its feedback comes later: it waits

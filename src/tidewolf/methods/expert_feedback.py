@@ -1,4 +1,4 @@
-"""What rounds say to the members of an ensemble: a loss for the mixer each, and a gradient for
+"""The feedback for the experts of an ensemble: one loss each for the mixer, and one gradient for
 each group of descents.
 
 By gradients every expert gets the surrogate's at the point x that was played, m the members' mix,

@@ -1,4 +1,4 @@
-"""Learners that see values alone: they explore around a point which is constant within a block.
+"""Learners that observe values alone: they explore around a point that is constant within a block.
 
 A round is played at x + mu u with a fresh direction u (methods/steps/one_point.py); while a block
 is open its values are kept, and at its end `step` is given them together with their directions.

@@ -1,4 +1,4 @@
-"""Projected points on a bank of oracle calls: a member x to play, and its companion y outside.
+"""Projected points on a budget of oracle calls: a member x to play, and its infeasible iterate y.
 
     target  ->  (x, y),  |x - y|^2 <= tolerance2, y no farther from any member than the target was
 

@@ -1,4 +1,4 @@
-"""The settings that learners share, each declared once: its check, its sentence, its unit.
+"""The settings that learners share, each declared once: its check, its text, its unit.
 
 A setting of one name means the same in every learner. A learner's field takes the alias as its
 type, `horizon: Horizon = None`, and its own check only where it means something else.

@@ -1,5 +1,4 @@
-"""Streams made to hurt: linear losses and half-spaces of slope 1 within the affine hull, on any
-set.
+"""Adversarial streams: linear losses and half-spaces of slope 1 within the affine hull, on any set.
 
 With e a direction within aff(K), n_t and n'_t noise, +- turning after every `phase` rounds, every
 gradient scaled to length 1:

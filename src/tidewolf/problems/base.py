@@ -1,4 +1,4 @@
-"""A problem: a hard set, and a stream of losses and limits to be met on it round after round.
+"""A problem: a hard set, and a stream of losses and constraints on it.
 
     choose x_t in K,  then see f_t and g_t:
         keep  sum_t f_t(x_t)  low  and  sum_t max(0, g_t(x_t))  small

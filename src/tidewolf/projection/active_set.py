@@ -1,4 +1,4 @@
-"""Approximately feasible projection that remembers: x as a convex combination of vertices, kept
+"""Approximately feasible projection with a warm start: x as a convex combination of vertices, kept
 between calls.
 
 Before the oracle is asked, corrective steps inside the active set (see weights.py); they cost no

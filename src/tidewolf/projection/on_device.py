@@ -1,5 +1,5 @@
-"""The search of active_set.py for points of other array libraries, where a pass over a point and a
-look at a number cost more than anything the host does meanwhile.
+"""The search of active_set.py for points of other array libraries, on which a pass over a point or
+reading a number costs more than the work of the host.
 
 Between two oracle calls nothing is asked of the points: with r = x - y, W the weights and G the
 Gram matrix of the atoms, corrective steps and a step s towards the vertex v, after y moved the

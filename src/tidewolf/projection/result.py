@@ -1,4 +1,4 @@
-"""What an approximately feasible projection returns, and the exact test of its promises.
+"""The result of an approximately feasible projection, and the exact test of its guarantees.
 
 Given y and a member to start from, (x, y') with
 

@@ -1,4 +1,4 @@
-"""Where a session is kept: a file of its own, or a place among others."""
+"""The backend of a session: a file of its own, or a place in a database of many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies of sessions, taken and put back while they are served.
+"""Back up and restore sessions while they are served.
 
     backup    one reading transaction: every session as its last commit left it, at one moment
     restore   one writing transaction: all of the sessions, or none

@@ -1,5 +1,5 @@
-"""The course of a session: what stands in its file, done to a state, when it happens and again when
-the file is opened.
+"""The event log of a session: apply each event to a state, when it happens and again when the file
+is opened.
 
     for k = first, ..., last - 1:   decide the rounds that were decided after observation k
                                     meet observation k + 1

@@ -1,4 +1,4 @@
-"""What was observed as bytes: numbers, arrays and the names of what they are.
+"""Feedback as bytes: numbers, arrays and the names of their kinds.
 
 A feedback is the name of its kind and its fields by name; a function in it likewise. So a later
 tidewolf may add fields with defaults, and reads what was written before.

@@ -1,4 +1,4 @@
-"""The file of one session: locked by its one writer, and noticed when it is gone.
+"""The file of one session: locked by its one writer, and checked for removal.
 
 `PATH-lock` is held from opening to closing, and says how many observations were acknowledged;
 `docs/reference/formats.md` has the rest.

@@ -1,4 +1,4 @@
-"""Servers that see each other through the database they serve from.
+"""Heartbeats of servers that share a database.
 
 A server holds an advisory lock on a number of its name,
 

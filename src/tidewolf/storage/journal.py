@@ -1,4 +1,4 @@
-"""What one session leaves behind, kept as it happens: in a file, or among others in a database."""
+"""The journal of one session, written as it runs: in a file, or in a database of many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions in PostgreSQL: a connection that is durable, or says that it was not.
+"""Sessions in PostgreSQL: a connection whose commits are durable or reported as lost.
 
 What left `transaction()` without an error is on the disk of the database, and of its synchronous
 replicas where it has any (synchronous_commit = on). A connection that is lost is made again at the

@@ -1,5 +1,5 @@
-"""What a session leaves behind, as records: the head, observations, rounds that wait; and how they
-are sealed.
+"""The records of a session: the head, observations and pending rounds. A chain of checksums
+links the observations:
 
     link_0 = sha256(settings)       link_k = sha256(link_{k-1} | observation k)
 """

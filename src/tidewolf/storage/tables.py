@@ -1,4 +1,4 @@
-"""What stands in the database of a session, and whether it holds together
+"""The tables of a session in its database, and checks of their consistency
 (docs/reference/formats.md).
 
     head            one row: which observations there are, their links, the last snapshot, the epoch

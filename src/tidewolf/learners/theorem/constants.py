@@ -1,4 +1,6 @@
-"""What the constants of the three theorems have in common: a start, and a frozen regime."""
+"""What the constants of the three theorems share: a starting point, and a regime in which it does
+not move.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Advice: points that others propose before a round, each a member of an `Ensemble`."""
+"""Advisers: each proposes points before a round, and each point is an expert of an `Ensemble`."""
 
 from tidewolf.methods.advice.base import Adviser, Proposals
 from tidewolf.methods.advice.named import Named

@@ -1,4 +1,4 @@
-"""How much a limit usually drops from one round to the next: what operators keep in hand.
+"""How much a constraint usually drops from one round to the next: the headroom that operators keep.
 
     m_i <- 0.98 m_i + 0.02 max(0, g_ti(x_t) - g_{t-l,i}(x_t))^2,      r_i = sqrt( m_i/(1 - 0.98^n) )
 

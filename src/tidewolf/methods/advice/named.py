@@ -1,4 +1,5 @@
-"""Points that come from anywhere: a neural policy, an incumbent system, a colleague.
+"""Points that are given by name with the round, from any source: a neural policy, an incumbent
+system.
 
     z_t = the point that is known under this name before round t
 

@@ -1,4 +1,4 @@
-"""The functions of the last rounds, as many as advice looks back, each with its number and time.
+"""The functions of the last rounds, as many as advisers use, each with its number and time.
 
 Rounds may come late and in any order: they are kept by number.
 They are copied when they come, so that a caller that fills the same array every round does not

@@ -1,4 +1,4 @@
-"""A season: hat functions over a period, as the hand of a clock stands between two of its marks.
+"""A season: hat functions over a period.
 
     u = cells * (t mod period)/period,     j = floor(u),     s = u - j
     cell j has weight 1 - s, the next one s, all others 0;   after the last comes the first

@@ -1,4 +1,4 @@
-"""Blocks of drift-plus-penalty: what is kept of an open block, and what is promised of many.
+"""Blocks of drift-plus-penalty: the sums of an open block, and the guarantee over many.
 
 While a block is open only sums of its losses are kept, at x and at y, and the constraints
 themselves. At its end comes the step of methods/steps/drift.py.

@@ -1,4 +1,4 @@
-"""A Lyapunov weight for each limit, where a round has several.
+"""A Lyapunov weight for each constraint, if a round has several.
 
 Limit i of k has its own violation Q_i, slope G_i and q_i = Q_i/(c G_i D), and with the symbols of
 lyapunov.py

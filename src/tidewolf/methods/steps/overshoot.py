@@ -1,4 +1,4 @@
-"""Softening an overshoot: a step that lands past a limit gives a part of that back.
+"""Soften an overshoot: a step that lands past a constraint gives a part of that back.
 
 A step along g = V grad f + P, P = w grad g^+, made at x where the limit is broken by h, ends at
 y' = y - eta g.  Linearised at x the limit there says (w h + <P, y' - x>)/w, and where that is

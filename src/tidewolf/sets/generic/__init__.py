@@ -1,1 +1,1 @@
-"""Sets told by their points or by their half-spaces."""
+"""Sets given by their points or by their half-spaces."""

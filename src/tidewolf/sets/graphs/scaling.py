@@ -1,5 +1,5 @@
-"""A basis near the cheapest flow's, from none: what is left to send is sent at no price, then the
-flow is made eps-optimal for a falling eps and hung on a tree (kernels/cost_scaling.py).
+"""A basis near that of the cheapest flow, without a warm start: send the supply at zero cost, make
+the flow eps-optimal for a falling eps, and attach it to a tree (kernels/cost_scaling.py).
 
     eps = 1/16, 1/16^2, ..., `LAST` mean costs / nodes
 
