@@ -16,10 +16,15 @@ import tidewolf as tw
 PUBLIC = dict(public())
 DECLARED = dict(documented())
 NEEDS = {
+    "FileFormat": ("pandas", "app"),
+    "Follower": ("pandas", "app"),
     "OnlineAllocator": ("sklearn", "sklearn"),
     "from_cvxpy": ("cvxpy", "cvx"),
     "from_jax": ("jax", "jax"),
+    "from_files": ("pandas", "app"),
     "from_torch": ("torch", "torch"),
+    "read_graph": ("pandas", "app"),
+    "read_table": ("pandas", "app"),
 }
 """Examples that need a package, and its extra."""
 
