@@ -306,11 +306,11 @@ class Session(Generic[S]):
     @property
     def _state(self) -> S:
         """The state, with the coming round settled."""
-        if not self.learner.is_committed(self._now):
-            with self._turn, SILENCE:
-                self._without_who_fails(
-                    lambda: self._commit_next(None, self._until(self._deadline))
-                )
+        now = self._now
+        if self.learner.is_committed(now):
+            return now
+        with self._turn, SILENCE:
+            self._without_who_fails(lambda: self._commit_next(None, self._until(self._deadline)))
         return self._now
 
     def _until(self, deadline: float | None) -> float | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, final
+from typing import Any, final
 
 import numpy as np
 
@@ -16,12 +16,12 @@ from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.names import nearest_names, plain_name
 from tidewolf.core.types import Array
+from tidewolf.experiments.round_reader import RoundReader
 from tidewolf.explanation.parts import namer
 from tidewolf.methods.advice import Resolve
 from tidewolf.methods.base import Learner
 from tidewolf.methods.context import Categories, Context, Season
-from tidewolf.networks import Network
-from tidewolf.sets import ConvexSet, FlowPolytope, MultiFlow
+from tidewolf.sets import FlowPolytope, MultiFlow
 
 SMALLEST_SHARE = 1e-9
 """Paths with less are left out."""
@@ -29,26 +29,11 @@ _NO_CLOCK = ("last", "forecast")
 _NUMBERS = {int, float}
 
 
-class Reads(Protocol):
-    """Whoever makes the functions of a round of its numbers."""
-
-    @property
-    def K(self) -> ConvexSet: ...
-
-    @property
-    def network(self) -> Network | None: ...
-
-    @property
-    def names(self) -> Sequence[str] | None: ...
-
-    def functions(self, row: Mapping[str, Any], source: str = "the row") -> tuple[Batch, Batch]: ...
-
-
 @final
 class Entries:
     """What the entries of a decision are called, each otherwise."""
 
-    def __init__(self, reader: Reads) -> None:
+    def __init__(self, reader: RoundReader) -> None:
         self.K = reader.K
         name = namer(reader.K, reader.names or None)
         self.names = [name(i) for i in range(math.prod(reader.K.shape))]
@@ -125,7 +110,7 @@ def violation_at(limits: Batch, x: Array) -> float | None:
 
 
 def given_demands(
-    reader: Reads, row: Mapping[str, Any], before: list[float] | None
+    reader: RoundReader, row: Mapping[str, Any], before: list[float] | None
 ) -> list[float] | None:
     """What each commodity sent, as far as the row, or one before it, said so."""
     said, network = row.get("demands"), reader.network
@@ -140,7 +125,7 @@ def given_demands(
 
 
 def paths_of(
-    reader: Reads, x: Array, demands: Sequence[float] | None
+    reader: RoundReader, x: Array, demands: Sequence[float] | None
 ) -> list[dict[str, Any]] | None:
     """The paths of a flow, heaviest first, with volumes of these demands; None where the decision
     is none.

@@ -36,9 +36,9 @@ from tidewolf.core.batch import Batch
 from tidewolf.core.errors import CheckpointError, InvalidInput, OtherSettings, TidewolfError
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.values import identity
+from tidewolf.experiments.round_reader import RoundReader
 from tidewolf.live.entries import (
     Entries,
-    Reads,
     follows_clock,
     given_demands,
     paths_of,
@@ -111,7 +111,7 @@ class LiveRunner:
 
     def __init__(
         self,
-        reader: Reads,
+        reader: RoundReader,
         learner: Learner[Any],
         database: str | os.PathLike[str],
         *,
@@ -399,10 +399,14 @@ class RowLog:
             return
         # a commit is flushed by the session's next one, a checkpoint of the log by itself
         self._db.execute("PRAGMA synchronous = NORMAL")
-        with self._transaction() as db:
-            columns = "round INTEGER PRIMARY KEY, time, row BLOB NOT NULL"
-            db.execute(f"CREATE TABLE IF NOT EXISTS live_rows ({columns})")
-            db.execute("DELETE FROM live_rows WHERE round > ?", (rounds,))
+        try:
+            with self._transaction() as db:
+                columns = "round INTEGER PRIMARY KEY, time, row BLOB NOT NULL"
+                db.execute(f"CREATE TABLE IF NOT EXISTS live_rows ({columns})")
+                db.execute("DELETE FROM live_rows WHERE round > ?", (rounds,))
+        except BaseException:
+            self.close()
+            raise
 
     def write(self, *rows: Row) -> None:
         """These rows, in one transaction."""

@@ -32,13 +32,9 @@ def backend(
     store = SessionStore.open(str(where), commit_within=0.0)
     try:
         if store.info(as_text(name, "The name of a session")) is None:
-            _create(store, name)
+            with suppress(AlreadyThere):  # by another process, just now
+                store.create(name, "").result()
         return store.handle(name, alone=True)
     except BaseException:
         store.close()
         raise
-
-
-def _create(store: SessionStore, name: str) -> None:
-    with suppress(AlreadyThere):  # by another process, just now
-        store.create(name, "").result()

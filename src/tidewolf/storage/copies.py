@@ -152,7 +152,7 @@ def restore(
     CheckpointError
         Where nothing can be written.
     """
-    with _sentences(str(file)), _copy(Path(file).resolve()) as source, _target(where) as target:
+    with _sentences(str(file)), _reading(Path(file).resolve()) as source, _target(where) as target:
         infos = _infos(source, names, str(file))
         is_new = target.execute("SELECT number FROM audit LIMIT 1").fetchone() is None
         if is_new:
@@ -250,25 +250,15 @@ def _source(where: str | Path) -> Iterator[Database]:
             with remote.snapshot():
                 yield remote
         return
-    path = Path(where).resolve() / NAME
-    if not path.is_file():
-        raise InvalidInput(f"{where} keeps no sessions: there is no {NAME} in it.")
-    with _reading(path) as db:
-        yield db
-
-
-@contextmanager
-def _copy(path: Path) -> Iterator[Database]:
-    """A copy that was made."""
-    if not path.is_file():
-        raise InvalidInput(f"There is no file {path}.")
-    with _reading(path) as db:
+    with _reading(Path(where).resolve() / NAME) as db:
         yield db
 
 
 @contextmanager
 def _reading(path: Path) -> Iterator[Database]:
     """A file of ours, as it was at one moment."""
+    if not path.is_file():
+        raise InvalidInput(f"There is no file {path}.")
     db = SQLite(path, "ro", _PATIENCE)
     try:
         db.execute("BEGIN")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tidewolf.core.errors import BrokenFile, NewerFormat, OlderFormat
+from tidewolf.core.errors import BrokenFile
 from tidewolf.storage.database import Database
-from tidewolf.storage.records import Head, digest
+from tidewolf.storage.records import Head, digest, require_version
 from tidewolf.storage.tables import CONTENTS
 
 DATABASE_FORMAT = 3
@@ -42,16 +42,7 @@ def require_format(db: Database, path: Path) -> None:
             f"{path} is a file, but not one of a durable session. Give the path of one, or a new "
             "path."
         )
-    if version > DATABASE_FORMAT:
-        raise NewerFormat(
-            f"{path} has format {version}; this tidewolf reads up to {DATABASE_FORMAT}. Install a "
-            "newer tidewolf."
-        )
-    if version < DATABASE_FORMAT:
-        raise OlderFormat(
-            f"{path} has format {version}, which an earlier tidewolf wrote; this tidewolf reads "
-            f"format {DATABASE_FORMAT}. Give a new path."
-        )
+    require_version(version, DATABASE_FORMAT, str(path))
     query = f"SELECT type, name, sql FROM sqlite_master LIMIT {_MOST_TABLES}"
     try:
         made = db.execute(query).fetchall()

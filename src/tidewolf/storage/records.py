@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 from typing import NamedTuple
 
+from tidewolf.core.errors import NewerFormat, OlderFormat
+
 SEAL = 32
 """The bytes of a checksum."""
 _NUMBER = 8
@@ -115,3 +117,17 @@ class Content(NamedTuple):
 def digest(*parts: bytes) -> bytes:
     """The checksum of all parts, end to end."""
     return hashlib.sha256(b"".join(parts)).digest()
+
+
+def require_version(version: int, ours: int, where: str) -> None:
+    """Refuse another format than ours."""
+    if version > ours:
+        raise NewerFormat(
+            f"{where} has format {version}; this tidewolf reads up to {ours}. Install a newer "
+            "tidewolf."
+        )
+    if version < ours:
+        raise OlderFormat(
+            f"{where} has format {version}, which an earlier tidewolf wrote; this tidewolf reads "
+            f"format {ours}. Give a new path, folder or database."
+        )

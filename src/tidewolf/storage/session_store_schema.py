@@ -10,8 +10,9 @@ shelf           the format, and the last number that a session had
 
 from __future__ import annotations
 
-from tidewolf.core.errors import BrokenFile, NewerFormat, OlderFormat
+from tidewolf.core.errors import BrokenFile
 from tidewolf.storage.database import Database
+from tidewolf.storage.records import require_version
 
 STORE_FORMAT = 3
 APPLICATION = int.from_bytes(b"tws1")
@@ -94,13 +95,4 @@ def require_format(db: Database, where: str) -> None:
     row = db.execute("SELECT value FROM store WHERE name = 'format'").fetchone()
     if row is None or not str(row[0]).isdigit():
         raise BrokenFile(f"{where} was changed: it does not say its format. Go back to a copy.")
-    if int(row[0]) > STORE_FORMAT:
-        raise NewerFormat(
-            f"{where} has format {row[0]}; this tidewolf reads up to {STORE_FORMAT}. Install a "
-            "newer tidewolf."
-        )
-    if int(row[0]) < STORE_FORMAT:
-        raise OlderFormat(
-            f"{where} has format {row[0]}, which an earlier tidewolf wrote; this tidewolf reads "
-            f"format {STORE_FORMAT}. Give a new folder or database."
-        )
+    require_version(int(row[0]), STORE_FORMAT, where)
