@@ -10,6 +10,7 @@ that takes feedback in order only passes them by refusing.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,16 +47,8 @@ def late_stream(trial: LearnerTrial, seed: int = 0) -> Stream:
         direction = like(rng.standard_normal(K.shape), K.center)
         vertex = K.answer(direction).vertex.dense(K.center)
         played[t] = as_floats(vertex if t % 3 else K.center)
-    return Stream(
-        stream.losses,
-        stream.constraints,
-        stream.seen,
-        time=stream.time,
-        context=stream.context,
-        advice=stream.advice,
-        arrives=np.arange(rounds) + delays,
-        played=like(played, K.center),
-    )
+    late = {"arrives": np.arange(rounds) + delays, "played": like(played, K.center)}
+    return replace(stream, unavailable=None, **late)
 
 
 LATE_CHECKS = Checks[LearnerTrial]()

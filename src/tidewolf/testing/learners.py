@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -340,14 +341,13 @@ def _with_information(stream: Stream, K: HasLMO) -> Stream:
     """The same rounds, an hour apart, of one category, with advice the learner does not expect."""
     rounds = len(stream)
     points = like(np.broadcast_to(as_floats(K.center), (rounds, *K.shape)).copy(), K.center)
-    return Stream(
-        stream.losses,
-        stream.constraints,
-        stream.seen,
-        time=np.linspace(0.0, 3600.0 * rounds, rounds, endpoint=False),
-        context=np.zeros(rounds),
-        advice={"unexpected": points},
-    )
+    times = np.linspace(0.0, 3600.0 * rounds, rounds, endpoint=False)
+    given: dict[str, Any] = {
+        "time": times,
+        "context": np.zeros(rounds),
+        "advice": {"unexpected": points},
+    }
+    return replace(stream, unavailable=None, arrives=None, played=None, **given)
 
 
 @LEARNER_CHECKS("a state saved under other settings, or broken, is refused")
