@@ -94,10 +94,10 @@ BY_GRADIENTS = (
 
 def untold_in_words(run: Run) -> str:
     """That bounds cover the rounds whose feedback came, and the others by their slopes."""
-    count = "1 round was" if run.pending == 1 else f"{run.pending:,} rounds were"
+    count = "1 round" if run.pending == 1 else f"{run.pending:,} rounds"
     return (
-        f"{count} not told of by the end: bounds add to what they say of the others the slope of "
-        "each times the set's diameter."
+        f"The feedback of {count} had not come by the end: bounds add the slope of each such round "
+        "times the set's diameter."
     )
 
 
@@ -376,7 +376,7 @@ def _closer(last: ProjectionRecord) -> float:
 
 
 def _weighed(last: ProjectionRecord | Weighed) -> Weighed:
-    """One oracle answer, where nobody has asked yet."""
+    """One oracle answer, unless it is there already."""
     if isinstance(last, Weighed):
         return last
     K, s = last.over, last.before_projection - last.y
@@ -387,7 +387,7 @@ def _weighed(last: ProjectionRecord | Weighed) -> Weighed:
 
 
 def certify(run: Run) -> Certificate:
-    """The certificate of a run; computes the comparator where nobody has."""
+    """The certificate of a run; computes the comparator if it is not known."""
     rounding = membership_tolerance(run.learner.hard_set.center, run.learner.hard_set.radius)
     worst, found = run.max_infeasibility, run.membership
     membership = CertificateCheck("membership", found.law, worst, worst, rounding, found.how)

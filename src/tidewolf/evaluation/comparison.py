@@ -89,7 +89,7 @@ class Entry(NamedTuple):
     headroom: float | None = None
     """None where the learner has no such setting; this and what follows came with format 4"""
     default: bool = False
-    """whether caution, or headroom, is what the learner takes where nobody says"""
+    """whether caution, or headroom, is the learner's default"""
 
 
 class Venue(NamedTuple):
@@ -170,7 +170,7 @@ class Comparison(Value):
 
     @property
     def baseline(self) -> str:
-        """Sinha & Vaze's where it takes part, else whoever comes first."""
+        """SinhaVaze if it takes part, else the first learner."""
         return BASELINE if BASELINE in self.learners else self.learners[0]
 
     @property
@@ -247,8 +247,8 @@ class Comparison(Value):
         return "the best fixed point's mean loss"
 
     def chooser(self, stream: str) -> str | None:
-        """Whose caution is to be chosen: the first learner with one that was swept; None where
-        nobody's was.
+        """The learner whose caution is to be chosen: the first for which it was swept; None if
+        there is none.
         """
         for learner in self.learners:
             values = {p.value for p in self.frontier(stream, learner) if p.knob == "caution"}
@@ -305,7 +305,7 @@ class Comparison(Value):
         return () if learner is None else self.frontier(stream, learner)
 
     def knob_words(self, stream: str) -> list[str]:
-        """What headroom is, where somebody has it."""
+        """What headroom is, if a learner has it."""
         every = (point for who in self.learners for point in self.frontier(stream, who))
         return [HEADROOM] if any(point.knob == "headroom" for point in every) else []
 

@@ -68,7 +68,7 @@ class Point(NamedTuple):
     value: float | None = None
     """what the knob is at"""
     default: bool = False
-    """whether that is what the learner takes where nobody says"""
+    """whether that is the learner's default"""
 
     @property
     def level(self) -> float:

@@ -1,4 +1,4 @@
-"""What is said of a run in hindsight, in sentences for terminals, pages and prints: its regret, or
+"""A run in hindsight, in sentences for terminals, pages and prints: its regret, or
 what can be said in its place where no point keeps every limit.
 """
 

@@ -1,4 +1,4 @@
-"""That every played point is a member of its set, proved while a run goes on.
+"""That every played point is a member of its set, proved during a run.
 
     every point    excess(x) of each; for every set whose excess is cheap
     combination    |x - sum_i w_i v_i| and excess(v_i), for the weights w and vertices v that the
@@ -131,7 +131,7 @@ class Membership:
 
     @property
     def _looked_at(self) -> int:
-        """Points whose own excess is known, or will be when somebody asks."""
+        """Points whose own excess is known, or will be on request."""
         return self._asked + len(self._waiting) + (self._last is not None)
 
     @property

@@ -11,7 +11,7 @@ upper end.
 
 A total at or below zero has no logarithm. Leaving such runs out would bend the slope upwards,
 putting a floor under them would make it up: where there is one, no exponent is fitted, and how many
-there are is said. (A regret at or below zero is below every promise.)
+there are is reported. (A regret at or below zero is below every promise.)
 """
 
 from __future__ import annotations

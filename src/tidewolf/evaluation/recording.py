@@ -46,7 +46,7 @@ from tidewolf.methods.compiled_factors import CompiledFactors
 from tidewolf.methods.compiled_rounds import Progressed, Records, StreamFunctions
 
 MOMENT = 0.2
-"""Seconds, about, that a kernel plays before somebody may look."""
+"""Seconds, about, that a kernel plays before it returns."""
 FIRST_PACE, MOST_AT_ONCE = 16, 1 << 16
 """Rounds that it is given at first, and at most."""
 MOST_POINTS = 1 << 20
@@ -137,7 +137,7 @@ class Recording:
         self.each = np.zeros(0 if limits is None or limits.shape[1] < 2 else limits.shape[1])
         self.breaches = Breaches(len(self.each))
         self.untold: tuple[float, ...] = (0.0, 0.0)
-        """slopes of losses, and of broken limits, summed over rounds that nobody is told of"""
+        """slopes of losses, and of broken limits, summed over rounds without feedback"""
 
     def advance(self) -> Iterator[int]:
         """Play on, one update at a time, or as many as a kernel plays in a moment; answers how many
@@ -293,7 +293,7 @@ class Recording:
             self.breaches.see(rounds.start, to_numpy(limits))
 
     def _count_slopes(self, played: Played) -> None:
-        """What a round that nobody is told of may have cost, over the diameter."""
+        """What a round without feedback may have cost, over the diameter."""
         K, x, one = self.learner.hard_set, played.x, slice(self.t, self.t + 1)
         weight, broken = ones(1, x), float(played.constraints[0]) > 0.0
         loss = norm(K.tangent(self.stream.losses.view(one).subgradient(x, weight)))
@@ -448,7 +448,7 @@ _warm: set[Any] = set()
 
 
 def _warm_up(learner: Learner[Any], stream: Stream, state: Any) -> None:
-    """Compile what such a run needs, on small ones that are nobody's."""
+    """Compile what such a run needs, on small runs made for that."""
     kind = needs(learner, stream)
     if kind in _warm or len(stream) == 0:
         return

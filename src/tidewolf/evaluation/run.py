@@ -50,7 +50,7 @@ from tidewolf.methods.late import Overrides
 
 INFEASIBLE = "No point satisfies every constraint, so there is nothing to compare with."
 PROGRESS_SECONDS = 0.1
-"""How often progress is told."""
+"""Seconds between two reports of progress."""
 SHOWN_EXPERTS = 6
 """How many members a printed run names."""
 
@@ -92,7 +92,7 @@ class Run(Record):
         By how much each limit was broken in all, where a round has several: a capacity for each
         link, the pieces of a MaxAffine.
     known : Comparator, default None
-        The comparator, where somebody has computed it already.
+        The comparator, if it is known already.
     trajectory : TrajectorySummary, default None
         The mean point of each of a bounded number of parts of the rounds.
     churn : array of float
@@ -172,7 +172,7 @@ class Run(Record):
         learner has a weight for each (`per_constraint=True`); else none. Prints as a table.
         """
         found, each = self.learner.limit_bounds(self), self.each_violation
-        if self.pending:  # of the rounds that were told of
+        if self.pending:  # of the rounds whose feedback came
             measured = [one.violation for one in found]
         else:
             measured = [float(self.violations.sum())] if each is None else each.tolist()
@@ -211,8 +211,8 @@ class Run(Record):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences worth knowing: the learner's own, and how many rounds it did not see, or was
-        not told of yet.
+        """Sentences worth knowing: the learner's own, how many rounds it did not see, and of how
+        many the feedback is pending.
         """
         unseen = (
             f"{self.unseen} of the {self.rounds} rounds were played without feedback; their losses "
@@ -438,7 +438,7 @@ class Run(Record):
 
     def __repr__(self) -> str:
         best, moved = self.comparator, self.churn_spread
-        counts = {"unseen": self.unseen, "late": self.late, "never told of": self.pending}
+        counts = {"unseen": self.unseen, "late": self.late, "pending": self.pending}
         said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
         numbers = (
             f"rounds {self.rounds}" + (f" ({said})" if said else ""),

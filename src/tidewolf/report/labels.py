@@ -2,7 +2,7 @@
 
 Each label has candidates around its point, near ones first. The cost of a candidate is how much it
 covers of lines, points and labels that are placed already; labels with the fewest free candidates
-choose first, then each in turn chooses again until nobody moves.
+choose first, then each in turn chooses again until none moves.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ Place = tuple[float, float]
 LINKS = 240
 """Of a larger network only those of its links are drawn that carry most."""
 NAMED = 30
-"""Of more nodes, names are said at a pointer alone."""
+"""Of more nodes, names appear at the pointer alone."""
 PATHS, FULLEST = 12, 8
 """How many paths, and how many of the fullest links, are listed."""
 NEGLIGIBLE = 0.005
@@ -450,7 +450,7 @@ def utilisation_text(share: float) -> str:
 
 
 def summary(network: DrawnNetwork) -> str:
-    """Mean and worst utilisation of all links in a sentence; empty without capacities."""
+    """Mean and worst utilisation of all links, in words; empty without capacities."""
     known = [(link.used, link.worst or 0.0) for link in network.links if link.used is not None]
     known = [pair for pair in known if np.isfinite(pair[0])]
     if not known:

@@ -2,7 +2,7 @@
 
 IPython shows a Figure only once pyplot, or `%matplotlib inline`, has told it how. A picture made
 without pyplot's global state has to say it itself: `_repr_png_` is what IPython asks an object for
-when nobody has told it anything.
+if pyplot is not loaded.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def _table(group: SweepGroup, hues: dict[str, int]) -> Table:
 
 def _figure(group: SweepGroup, knob: str, hues: dict[str, int]) -> Figure | None:
     """Loss against violation as one knob moves, a line for each learner and setting of the other
-    knobs; nothing where the knob moves nobody.
+    knobs; nothing if no learner has the knob.
     """
     curves: dict[tuple[str, str], list[SweepLine]] = {}
     for line in group.lines:
