@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import theorems
 import tidewolf as tw
 from covering import few, thinned
+from theorems import hostile
 from tidewolf.core.arrays import frozen
 from tidewolf.core.errors import (
     CheckFailed,
@@ -40,7 +41,6 @@ from tidewolf.methods.steps.saddle import saddle_steps
 from tidewolf.projection import ActiveSet, afp_paper
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Shrunk, Simplex, VertexHull
 from tidewolf.testing import check_learner
-from tidewolf.testing.learner_trial import hostile_stream
 
 DIAMOND = FlowPolytope.examples()[0]
 FLAT_BOX = Box([-1.0, 0.0, 2.0], [1.0, 3.0, 2.0])
@@ -64,51 +64,12 @@ ONES = {
 }
 
 
-def hostile(K: Any, rounds: int, seed: int, turns: int = 7) -> tw.Stream:
-    """Losses that turn round and constraints that oppose them, all kept by one point of K; slopes
-    of at most 1.
-    """
-    rng = np.random.default_rng(seed)
-    star = 0.7 * K.center + 0.3 * K.lmo(rng.standard_normal(K.shape))
-    sign = np.where(np.arange(rounds) * turns // rounds % 2, -1.0, 1.0).reshape(
-        rounds, *[1] * star.ndim
-    )
-    C = sign * rng.standard_normal(K.shape) + 0.3 * rng.standard_normal((rounds, *K.shape))
-    A = -C + 0.2 * rng.standard_normal(C.shape)
-    C, A = (M / np.linalg.norm(M.reshape(rounds, -1), axis=1).reshape(sign.shape) for M in (C, A))
-    return tw.Stream(Linear(C), Affine(A, A.reshape(rounds, -1) @ star.reshape(-1)))
-
-
 def played(learner: Any, stream: tw.Stream) -> np.ndarray:
     """Every point played, one a row."""
     return np.concatenate([p.x for p in tw.play(learner, stream)])
 
 
 # --- laws -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("number", range(len(SETS)), ids=lambda number: repr(SETS[number]))
-@pytest.mark.parametrize("every", few(1, [False, True]), ids=["one", "every"])
-def test_the_laws_hold_for_the_theorems_learner_on_every_set(number, every):
-    found = theorems.examples(BanditPrimalDual, SETS[number], 20)
-    for learner in found if every else [found[number % len(found)]]:
-        rounds = 26 if every else 13
-        check_learner(learner, hostile_stream(learner.hard_set, rounds, number))
-
-
-@pytest.mark.soak_examples(6)
-@given(
-    seed=st.integers(0, 2**32),
-    horizon=st.integers(1, 60),
-    block=st.sampled_from([1, 2, 5]),
-    calls=st.sampled_from([0.1, 1.0, 20.0]),
-)
-@settings(max_examples=2)
-def test_the_laws_hold_for_any_block_horizon_and_budget(seed, horizon, block, calls):
-    check_learner(
-        BanditPrimalDual(DIAMOND, horizon=horizon, block=block, calls_per_round=calls, seed=seed),
-        seed=seed,
-    )
 
 
 def broken(
@@ -397,15 +358,6 @@ def test_settings_are_refused_with_a_sentence(monkeypatch):
 
 
 # --- blocks, horizons, budgets, units -------------------------------------------------------------
-
-
-def test_the_last_block_is_ragged_and_costs_no_call():
-    learner = BanditPrimalDual(DIAMOND, horizon=100, block=30, calls_per_round=2.0)
-    run = list(tw.play(learner, hostile(DIAMOND, 100, 0)))
-    assert [p.state.t for p in run] == [30, 60, 90, 100]
-    assert run[-1].state.calls == run[-2].state.calls > 0
-    assert run[-1].state.oracle_budget == 200.0 - run[-1].state.calls
-    assert run[-1].state.distance == 0.0
 
 
 def test_past_the_horizon_it_restarts_with_twice_as_much_explores_less_far_and_says_so():

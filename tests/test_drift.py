@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 import theorems
 import tidewolf as tw
-from covering import few
 from tidewolf.core.errors import (
     FrozenRegime,
     InvalidInput,
@@ -32,8 +31,6 @@ from tidewolf.methods.steps.limits import Limits
 from tidewolf.methods.steps.penalty import solve_penalty
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
-from tidewolf.testing import check_learner
-from tidewolf.testing.learner_trial import hostile_stream
 
 DIAMOND = FlowPolytope.examples()[0]
 HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
@@ -64,32 +61,6 @@ def opposed(K: Any, rounds: int, seed: int, turns: int = 4) -> tw.Stream:
     C = sign * rng.standard_normal(K.shape) + 0.3 * rng.standard_normal((rounds, *K.shape))
     A = np.stack([-C, C], axis=1) + 0.2 * rng.standard_normal((rounds, 2, *K.shape))
     return tw.Stream(Linear(C), MaxAffine(A, np.einsum("tpi,ti->tp", A, stars)))
-
-
-# --- laws -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("number", range(len(SETS)), ids=lambda number: repr(SETS[number]))
-@pytest.mark.parametrize("every", few(1, [False, True]), ids=["one", "every"])
-def test_the_theorem_keeps_the_laws_on_every_set(number, every):
-    found = theorems.examples(DriftPlusPenalty, SETS[number], 20)
-    for learner in found if every else [found[number % len(found)]]:
-        rounds = 26 if every else 13
-        check_learner(learner, hostile_stream(learner.hard_set, rounds, number))
-
-
-@pytest.mark.soak_examples(6)
-@given(
-    seed=st.integers(0, 2**32),
-    horizon=st.integers(1, 60),
-    block=st.sampled_from([1, 2, 5]),
-    calls=st.sampled_from([0.1, 1.0, 20.0]),
-)
-@settings(max_examples=2)
-def test_the_laws_hold_for_any_block_horizon_and_budget(seed, horizon, block, calls):
-    check_learner(
-        DriftPlusPenalty(HULL, horizon=horizon, block=block, calls_per_round=calls), seed=seed
-    )
 
 
 # --- every interval -------------------------------------------------------------------------------
@@ -285,26 +256,10 @@ def _cone_slope(t: int, x: Any) -> Any:
 # --- blocks, horizons, units ----------------------------------------------------------------------
 
 
-def test_blocks_are_as_long_as_they_should_be_and_the_last_is_ragged_and_costs_no_call():
+def test_blocks_are_as_long_as_they_should_be():
     assert drift_block(1000, 1.0)[0] == 82
     assert drift_block(1000, 4.0)[0] == 41
     assert drift_block(5, 1.0, 99) == (5, None)
-    learner = DriftPlusPenalty(DIAMOND, horizon=100, block=30, calls_per_round=2.0)
-    played = list(tw.play(learner, opposed(DIAMOND, 100, 0)))
-    assert [p.state.t for p in played] == [30, 60, 90, 100]
-    assert played[-1].state.calls == played[-2].state.calls > 0
-    assert played[-1].state.oracle_budget == 200.0 - played[-1].state.calls
-
-
-def test_past_the_horizon_it_restarts_with_twice_as_much_and_says_so():
-    learner = DriftPlusPenalty(DIAMOND, horizon=20)
-    run = tw.run(learner, opposed(DIAMOND, 70, 0))
-    assert run.final_state.epoch[:2] == (60, 80)
-    assert run.notes == (
-        "The horizon of 20 rounds was passed: after round 60 the learner restarted with 80.",
-    )
-    unknown = tw.run(DriftPlusPenalty(DIAMOND), opposed(DIAMOND, 300, 0))
-    assert (unknown.final_state.epoch[:2], unknown.notes) == ((256, 512), ())
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 
 import theorems
 import tidewolf as tw
-from covering import few
+from theorems import hostile
 from tidewolf.core.errors import FrozenRegime, InvalidInput, NotAMember, ShortHorizon
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.functions import Affine, Linear, Quadratic
@@ -24,8 +23,6 @@ from tidewolf.learners.primal_dual import PrimalDual
 from tidewolf.methods.steps import thresholds
 from tidewolf.methods.steps.saddle import HOPELESS, damping, saddle_steps
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
-from tidewolf.testing import check_learner
-from tidewolf.testing.learner_trial import hostile_stream
 
 DIAMOND = FlowPolytope.examples()[0]
 HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
@@ -43,32 +40,6 @@ SETS = [
 
 
 # --- laws -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("number", range(len(SETS)), ids=lambda number: repr(SETS[number]))
-@pytest.mark.parametrize(
-    "examples",
-    [PrimalDual.examples, partial(theorems.examples, PrimalDual)],
-    ids=["own", "theorem"],
-)
-@pytest.mark.parametrize("every", few(1, [False, True]), ids=["one", "every"])
-def test_the_laws_hold_on_every_set(examples, number, every):
-    found = examples(SETS[number], 20)
-    for learner in found if every else [found[number % len(found)]]:
-        rounds = 26 if every else 13
-        check_learner(learner, hostile_stream(learner.hard_set, rounds, number))
-
-
-@pytest.mark.soak_examples(8)
-@given(
-    seed=st.integers(0, 2**32),
-    horizon=st.integers(1, 60),
-    block=st.sampled_from([1, 2, 5]),
-    calls=st.sampled_from([0.1, 1.0, 20.0]),
-)
-@settings(max_examples=2)
-def test_the_laws_hold_for_any_block_horizon_and_budget(seed, horizon, block, calls):
-    check_learner(PrimalDual(HULL, horizon=horizon, block=block, calls_per_round=calls), seed=seed)
 
 
 @pytest.mark.parametrize("depth", [1.0, 1e6, 1e100, 1e300])
@@ -110,41 +81,11 @@ def test_settings_and_slopes_are_refused_with_a_sentence():
 # --- blocks, horizons, budgets --------------------------------------------------------------------
 
 
-def hostile(K: Any, rounds: int, seed: int, turns: int = 7) -> tw.Stream:
-    """Losses that turn round and constraints that oppose them, all kept by one point of K; slopes
-    of at most 1.
-    """
-    rng = np.random.default_rng(seed)
-    star = 0.7 * K.center + 0.3 * K.lmo(rng.standard_normal(K.shape))
-    sign = np.where(np.arange(rounds) * turns // rounds % 2, -1.0, 1.0)[:, None]
-    C = sign * rng.standard_normal(K.shape) + 0.3 * rng.standard_normal((rounds, *K.shape))
-    A = -C + 0.2 * rng.standard_normal(C.shape)
-    C, A = (M / np.linalg.norm(M, axis=1, keepdims=True) for M in (C, A))
-    return tw.Stream(Linear(C), Affine(A, A @ star))
-
-
-def test_blocks_are_as_long_as_they_should_be_and_the_last_is_ragged_and_costs_no_call():
+def test_blocks_are_as_long_as_they_should_be():
     assert saddle_steps(1000, 1.0).block == 46
     assert saddle_steps(1000, 4.0).block == 23
     assert saddle_steps(1, 1.0).block == 1
     assert saddle_steps(5, 1.0, 99).block == 5
-    learner = PrimalDual(DIAMOND, horizon=100, block=30, calls_per_round=2.0)
-    played = list(tw.play(learner, hostile(DIAMOND, 100, 0)))
-    assert [p.state.t for p in played] == [30, 60, 90, 100]
-    assert played[-1].state.calls == played[-2].state.calls > 0
-    assert played[-1].state.oracle_budget == 200.0 - played[-1].state.calls
-
-
-def test_past_the_horizon_it_restarts_with_twice_as_much_and_says_so():
-    learner = PrimalDual(DIAMOND, horizon=20)
-    run = tw.run(learner, hostile(DIAMOND, 70, 0))
-    assert run.final_state.epoch[:2] == (60, 80)
-    assert run.notes == (
-        "The horizon of 20 rounds was passed: after round 60 the learner restarted with 80.",
-    )
-    assert tw.run(learner, hostile(DIAMOND, 20, 0)).notes == ()
-    unknown = tw.run(PrimalDual(DIAMOND), hostile(DIAMOND, 300, 0))
-    assert (unknown.final_state.epoch[:2], unknown.notes) == ((256, 512), ())
 
 
 @given(
