@@ -108,7 +108,7 @@ def test_points_by_name_and_back(kind):
 
 
 def test_a_point_outside_is_no_member():
-    with pytest.raises(NotAMember, match="What is pinned is no member of the set"):
+    with pytest.raises(NotAMember, match="What is pinned"):
         Description.of({"set": SIMPLEX}).build().member([1.0, 1.0, 0.0], "What is pinned")
 
 
@@ -116,7 +116,8 @@ def test_rows_are_said_without_lines():
     made = Description.of({"set": NETWORKS["one"]}).build()
     with pytest.raises(InvalidInput) as refused:
         made.functions({"costs": {"SEA > DNE": 1.0}})
-    assert str(refused.value).startswith("The row, costs: the column 'SEA > DNE' names the node")
+    assert str(refused.value).startswith("The row, costs")
+    assert "line" not in str(refused.value)
     loss, _ = made.functions({"demands": {"SEA > NYC": 6.0}})
     assert (
         loss.values(made.K.center)[0]
