@@ -391,7 +391,7 @@ def test_what_cannot_go_on_is_refused_in_a_sentence_and_changes_nothing():
         (tw.LyapunovDescent(K), WrongType, "LyapunovDescent continues from the state of a"),
         (tw.PrimalDual(K, horizon=9), NotSupported, "Ensemble and LyapunovDescent can"),
         (tw.Ensemble(Simplex(4)), InvalidInput, "nothing says which entries are the same"),
-        ("Ensemble", WrongType, "A session goes on as a learner such as"),
+        ("Ensemble", WrongType, "a learner such as Ensemble"),
     ):
         with pytest.raises(error, match=words):
             session.migrate(other)

@@ -1,4 +1,4 @@
-"""A learner at work, one decision at a time, saved and resumed.
+"""Sessions: run a learner one round at a time, save it and resume it.
 
     x = session.play(time=..., context=..., advice=..., forecast=...);   session.observe(...);   ...
     session.save(path);   session = Session.load(path, learner)
@@ -7,9 +7,9 @@
         durable: tidewolf.storage
 
 The state alone decides the point: played twice it is the same, and rounds may be observed without
-having played. What is known before a round is told once, with the first `play` of the round, and
-becomes part of the state; other knowledge after it is refused, for the decision stands. Whatever
-`observe` refuses leaves the state as it was, so the round can be observed again.
+having played. Side information is given once, with the first `play` of the round, and becomes part
+of the state. Different side information for the same round is refused, because the decision is
+made. If `observe` refuses its input, the state is unchanged and the round can be observed again.
 
     session.play(round=5);   session.observe(round=3, ...);   session.observe(played=x, ...)
 
@@ -19,7 +19,7 @@ number, counts once. `played` is what was really done, where it was not the deci
 
 A session may be shared by threads: observations are taken one at a time, each against the point
 that stands when its turn comes, and none that was acknowledged is lost. States never change, so
-`play`, `save` and the properties read one whole state and wait for nobody.
+`play`, `save` and the properties read one whole state without waiting for a lock.
 """
 
 from __future__ import annotations
@@ -104,20 +104,20 @@ MOST_AHEAD = 10_000
 
 @final
 class Session(Generic[S]):
-    """A learner at work: decides, is told what came of it, decides again.
+    """Run a learner one round at a time: `play` gives a decision, `observe` takes the feedback.
 
-    The state alone decides the point: asked twice it is the same. A session may be shared by
-    threads. `Session.open` keeps it in a database, where nothing that was observed is lost.
+    The state alone decides the point: `play` called twice gives the same. A session may be
+    shared by threads. `Session.open` keeps it in a database that loses no observation.
 
     Parameters
     ----------
     learner : Learner
-        Who decides, such as `LyapunovDescent(K)`.
+        The learner that decides, such as `LyapunovDescent(K)`.
     state : State, optional
-        Where to go on from, as `session.state` gives it. None: the learner's start.
+        The state to resume from, as `session.state` gives it. None: the learner's initial state.
     expire_after : int, optional
-        For how many more rounds a round waits for its feedback; then the session goes on without
-        it. None: for ever. Unit: rounds.
+        For how many more rounds a round waits for its feedback, after which it expires. None: for
+        ever. Unit: rounds.
 
     Raises
     ------
@@ -143,7 +143,7 @@ class Session(Generic[S]):
             )
         if state is not None and not isinstance(state, learner.state_type):
             raise WrongType(
-                f"A session of {type(learner).__name__} goes on from a state of it, not from a "
+                f"A session of {type(learner).__name__} needs a state of that learner, not a "
                 f"{type(state).__name__}."
             )
         self.expire_after = None if expire_after is None else as_count(expire_after, "expire_after")
@@ -211,11 +211,11 @@ class Session(Generic[S]):
         """The durable session kept at `path`, a new one where there is no file: killed at any
         instruction, it resumes: to the bit on the same machine and versions.
 
-        When `observe` returns, the observation is in the file; it survives the process and, on a
-        disk that keeps its word, a power cut. One session writes at a time. A file that was
-        deleted refuses the next observation. One written under other versions of Python or of what
-        computes says so as a warning; so does one of tidewolf 0.1, whose observations are observed
-        again.
+        When `observe` returns, the observation is in the file; it survives the process and, if
+        the disk honours fsync, a power cut. One session writes at a time. If the file was deleted,
+        the next observation is refused. A file written under other versions of Python or of the
+        numerical libraries gives a warning. So does a file of tidewolf 0.1, whose observations are
+        observed again.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class Session(Generic[S]):
             The file, in a folder that is there; `PATH-wal`, `PATH-shm` and `PATH-lock` come beside
             it. Or postgresql://USER:PASSWORD@HOST/DATABASE, where many sessions are kept by name.
         learner : Learner
-            Who decides, with the settings the file was written under.
+            The learner that decides, with the settings the file was written under.
         snapshot_every : int, default 100
             After how many observations the state is kept too: opening observes at most so many
             again. Unit: observations.
@@ -275,7 +275,7 @@ class Session(Generic[S]):
 
     @property
     def learner(self) -> Learner[S]:
-        """Who decides."""
+        """The learner that decides."""
         return self._keeper.learner
 
     @property
@@ -338,7 +338,7 @@ class Session(Generic[S]):
         self._slept({failed.name: in_words(failed.error)})
 
     def _slept(self, skipped: Mapping[str, str | None]) -> None:
-        """Keep who slept in the coming round, and why."""
+        """Keep which experts were skipped in the next round, and why."""
         number = next_round(self._now)
         for name, error in skipped.items():
             self._absent[name] = self._absent.get(name, Absent()).again(number, error)
@@ -346,9 +346,9 @@ class Session(Generic[S]):
     def _commit_next(
         self, info: RoundInfo | None, until: float | None, then: Sequence[Event] = ()
     ) -> None:
-        """Settle the coming round with what is known of it, and go on. Once decisions have had a
-        deadline, or somebody failed, whoever is not ready then, or fails, sleeps; and who did is
-        kept.
+        """Commit the next round with its side information, then apply `then`. Once decisions have
+        had a deadline, or an adviser has failed, each adviser that is late or fails is skipped, and
+        its name is kept.
         """
         events: list[Event] = [] if info is None else [SetInfo(info)]
         answers: AbstractContextManager[None] = nullcontext()
@@ -408,19 +408,21 @@ class Session(Generic[S]):
         self.close()
 
     def migrate(self, learner: Learner[S]) -> None:
-        """Go on as another learner of the same kind: over a set that changed, such as a network
-        with a new link, or with other settings.
+        """Replace the learner by another of the same kind: over a set that changed, such as a
+        network with a new link, or with other settings.
 
-        What still exists is kept by name: the points that decisions are made of, who is trusted,
-        slopes, the violation so far; bounds are settled. The round that stands keeps its number
-        and, where the set still has it, its decision; what was told of it before may be told anew.
+        What still exists is kept by name: the points that decisions are made of, the weights of
+        experts, gradient norms, the violation so far; bounds are settled. The current round keeps
+        its number and, if the set still contains it, its decision. Its side information may be
+        given again.
         Feedback on rounds that are pending is given in the entries of the new set; those that
         played an entry that is gone are lost.
 
         Parameters
         ----------
         learner : Learner
-            Who decides from now on: an `Ensemble` in place of one, or a `LyapunovDescent`.
+            The learner that decides from now on: an `Ensemble` in place of an `Ensemble`, or a
+            `LyapunovDescent` in place of a `LyapunovDescent`.
 
         Raises
         ------
@@ -443,7 +445,7 @@ class Session(Generic[S]):
         """
         if not isinstance(learner, Learner):
             raise WrongType(
-                f"A session goes on as a learner such as Ensemble(K), not as {learner!r}."
+                f"A session migrates to a learner such as Ensemble(K), not to {learner!r}."
             )
         with self._turn, SILENCE:
             hangs = self._adviser_pool is not None and self._adviser_pool.is_busy
@@ -541,7 +543,7 @@ class Session(Generic[S]):
         path : str or path
             The file that `save` wrote.
         learner : Learner
-            Who decides, with the settings the file was written under.
+            The learner that decides, with the settings the file was written under.
         expire_after : int, optional
             For how many more rounds a round waits for its feedback. None: for ever. Unit: rounds.
 
@@ -586,7 +588,7 @@ class Session(Generic[S]):
         return session
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to `path`, whole or not at all; `Session.load` goes on from it.
+        """Write the state to `path`, whole or not at all; `Session.load` resumes from it.
 
         Parameters
         ----------
@@ -692,8 +694,8 @@ class Session(Generic[S]):
         Returns
         -------
         Explanation
-            To be printed, or taken as plain numbers with `to_dict()`. What cannot be said, such as
-            what moved a decision before the session was loaded, is said not to be known.
+            To be printed, or taken as plain numbers with `to_dict()`. What is not known, such as
+            what moved a decision before the session was loaded, is reported as unknown.
 
         Raises
         ------
@@ -826,7 +828,7 @@ class Session(Generic[S]):
             return self._without_who_fails(lambda: self._decision(number, info, until))
 
     def _decision(self, number: int | None, info: RoundInfo | None, until: float | None) -> Array:
-        """The decision of a round, made where nobody asked for it before."""
+        """The decision of a round, computed if it was not asked for before."""
         state, upcoming = self._now, next_round(self._now)
         number = current_round(state) if number is None else number
         own = decision(state, number)
@@ -863,7 +865,7 @@ class Session(Generic[S]):
 
     @property
     def _skipped_already(self) -> tuple[str, ...]:
-        """Who slept when the coming round was settled, where nothing was told of it."""
+        """Experts skipped when the next round was committed without side information."""
         info = self._history.info.get(next_round(self._now))
         return () if info is None or not info.says_nothing else info.skipped or ()
 
