@@ -1,4 +1,4 @@
-"""A learner over a recorded stream, and everything that was measured on the way."""
+"""Run a learner over a recorded stream, and keep everything that is measured in each round."""
 
 from __future__ import annotations
 
@@ -541,7 +541,7 @@ def run(
     0          0.5      0.5
     2        0.563    0.437
     """
-    as_callback(progress, "progress, which is told how far a run is,")
+    as_callback(progress, "progress, which is called as the run advances,")
     if comparator is not None and not isinstance(comparator, Comparator):
         raise WrongType(
             f"The comparator is what best_in_hindsight gives, or None, not {shown(comparator)}."

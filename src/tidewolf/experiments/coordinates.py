@@ -1,4 +1,4 @@
-"""What the coordinates of points are called in tables, and functions from rows of those.
+"""Names of the coordinates of points in tables, and functions built from rows of those tables.
 
 Coordinates of a network's decisions are shares on links or tunnels, and tables of costs, capacities
 and demands speak of links and commodities (networks/from_files.py). Entries of another set that is
@@ -77,7 +77,7 @@ class Coordinates:
         return self.names if self.K.shape == (len(self.names),) else ()
 
     def title(self, kind: str, tables: Tables) -> str:
-        """What is decided, in a sentence."""
+        """One sentence that describes the decision."""
         if self.on_network is not None:
             return self.on_network.title
         if self.on_links is not None:

@@ -1,4 +1,4 @@
-"""Decisions as files that people and routers read.
+"""Write decisions as files for people and routers.
 
     decisions.parquet, decisions.csv      time (or round, from 1), then one column an entry, by name
     paths.parquet, paths.csv              time (or round), commodity, path, share, volume
@@ -40,7 +40,7 @@ DECISIONS_FORMAT = 1
 DECISIONS = "decisions"
 """What the table of the first run is called."""
 CSV_CELLS = 1_000_000
-"""Up to so many cells a CSV file stands beside the Parquet file unless somebody says otherwise."""
+"""The largest table that is by default also written as CSV. Unit: cells."""
 MOST_SPLITS = 100_000
 """So many times at most a commodity's flow is split into paths; of longer runs each k-th round."""
 _PART = 1 << 20
@@ -180,7 +180,7 @@ def write_table(
     form: str | None,
     told: dict[str, Any],
 ) -> None:
-    """A table of numbers and texts as PATH.parquet, with what is told of it in its metadata, and
+    """Write a table of numbers and texts as PATH.parquet, with `told` in its metadata, and as
     PATH.csv; those that are asked for, part by part.
     """
     wanted = FileChoice.of(form, len(key.texts) * len(columns))

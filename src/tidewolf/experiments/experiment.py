@@ -1,5 +1,5 @@
-"""An experiment: a set, a stream, learners, rounds, seeds, values of caution, and where the results
-go. A frozen value.
+"""An experiment: a set, a stream, learners, rounds, seeds, values of caution, and the folder of the
+results. A frozen value.
 
 `load` (reading.py) reads it from a TOML file; `resolved` fills every default in, so that the file
 it is written to (`toml`) says all there is to say.
@@ -48,9 +48,9 @@ FILE_FORMAT = 1
 FORMS = ("none", "csv", "parquet", "both")
 """Which files of decisions there may be."""
 DEFAULT_LEARNERS = ("Ensemble", "SinhaVaze", "Resolve")
-"""Who plays where a file names nobody: the one to start with, exact projections, and re-solving."""
+"""Learners that play if a file names none: the default, exact projections, and re-solving."""
 BUILTIN_LEARNERS = (*DEFAULT_LEARNERS, "DriftPlusPenalty", "PrimalDual", "BanditPrimalDual")
-"""Who plays a built-in problem by its name: the paper's three, too."""
+"""Learners that play a built-in problem chosen by name: also the paper's three."""
 USUAL = Choice.of("Ensemble", {"experts": ["last"]})
 """The learner of a session that names none."""
 TABLES = ("costs", "capacities", "weights", "budgets", "demands")
@@ -93,8 +93,8 @@ class Tables:
         a row with an empty cell is absent.
     gaps : str, default 'refuse'
         What is done about cells without a number, and about rows that one table has and another
-        has not: "refuse" them, play such rounds "unseen" (nobody learns from them), or take the
-        "last" number of the column.
+        has not: "refuse" them, play such rounds "unseen" (no learner learns from them), or take
+        the "last" number of the column.
 
     Examples
     --------
@@ -182,8 +182,8 @@ class Experiment:
         A table of what was decided in these rounds, as decisions.csv has it, to compare with: an
         entry on a flow is a share of its commodity's demand, not a volume.
     as_run : tuple of str, default ()
-        Learners that were chosen by name alone: where they have no settings, they get those that
-        they have where nobody is named (see `taken`).
+        Learners that were chosen by name alone. Without settings, they get those of the learners
+        that play by default (see `taken`).
     document : Document, optional
         The file it was read from, for errors to point to.
 
@@ -260,7 +260,7 @@ class Experiment:
         Returns
         -------
         Experiment
-            With the learners that play where nobody is named, and the paper's three.
+            With the learners that play by default, and the paper's three.
         """
         known = problem_keys(name)
         for key in given:
@@ -340,13 +340,13 @@ class Experiment:
         return learner
 
     def place(self, *path: str | int) -> Place:
-        """Where the file says something, and how the files that it names there are written."""
+        """The place of a setting in the file, and the format of the files that it names."""
         return Place(self.document, path, self.files)
 
     def taken(self, problem: Problem) -> Experiment:
-        """The same; where no learners were named, without those of the usual ones that refuse this
-        problem (see `left_out`), and with an Ensemble that is told the problem's period and
-        re-solves. One that was chosen by name alone (`as_run`) is told them, too.
+        """A copy with the learners that play this problem. If no learners were named, default
+        learners that refuse the problem are removed (see `left_out`), and Ensemble gets the
+        problem's period and re-solves. So does an Ensemble chosen by name alone (`as_run`).
         """
         taking: Iterable[Choice] = self.learners
         if self.names_nobody:
@@ -363,12 +363,12 @@ class Experiment:
 
     @property
     def names_nobody(self) -> bool:
-        """Whether the usual learners play, for nobody said who."""
+        """Whether the file names no learners, so that the default learners play."""
         return self.learners in (tuple(map(Choice, names)) for names in _USUAL)
 
     def only(self, names: Iterable[str]) -> Experiment:
-        """The same with the learners of these names alone: as they stand here, else as they are
-        where nobody is named.
+        """A copy with the learners of these names alone: with their settings here, else with
+        those that they have by default.
         """
         chosen: list[Choice] = []
         as_run: list[str] = []
@@ -566,7 +566,7 @@ def _refusal(name: str, problem: Problem) -> str | None:
     except NotSupported as error:
         return str(error)
     except TidewolfError:
-        return None  # a mistake in what was given: the run says so
+        return None  # a mistake in the input: the run reports it
     return None
 
 

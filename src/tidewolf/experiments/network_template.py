@@ -1,16 +1,16 @@
-"""What `tidewolf new network` writes: a network with data of its own beside it, which runs as it
-is, with every key explained.
+"""What `tidewolf new network` writes: an experiment file with every key explained, and data for it.
+It runs without a change.
 
-Twelve cities, cables both ways, and seven days of hours. Other people's traffic has its rush hour
-at eight in the evening, local time, and what it takes of a link's capacity in hour t,
+Twelve cities, links both ways, and seven days of hours. Background traffic has its rush hour at
+eight in the evening, local time. The share of a link's capacity that it takes in hour t,
 
     busy_tl  =  0.25 + 0.35 exp( 4 cos( 2 pi (t + clock_l - 20) / 24 ) - 4 ) + noise
 
-makes the link dearer, and narrower for whoever sends now:
+raises the cost of the link and lowers the capacity that is left:
 
     costs_tl  =  km_l / 1000 (1 + busy_tl)^2        capacities_tl  =  capacity_l (1 - busy_tl)
 
-Drawn with a seed, so everybody gets the same numbers.
+The noise is drawn with a fixed seed, so the numbers are always the same.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _TEXT = """\
 # What stands behind a # may be left out; the values there are the defaults, or examples.
 # Paths are seen from this file's folder. docs/how-to/own-data.md tells the whole story.
 
-format = {format}                      # of this file; a tidewolf that is too old says so
+format = {format}                      # of this file; an older tidewolf refuses a newer format
 name = {quoted}                # in tables and on the page
 # title = "Who decides what here."
 # rounds = 48                   # as many as the tables have by default
@@ -91,7 +91,7 @@ demand = 50                     # how much is sent, in the unit of the capacitie
 # In place of source, target and demand, many commodities: a table source,target,demand
 # commodities = "{data}/commodities.csv"
 
-paths = "away"                  # which links may carry it (what is cut is said):
+paths = "away"                  # which links may carry it (links left out are listed):
 #                               #   "away"        those that lead away from the source: fast, and
 #                               #                 nothing goes round in circles
 #                               #   "all"         every link: detours, too; slower
@@ -115,7 +115,7 @@ capacities = "{data}/capacities.csv"
 #                               # move. Needs commodities = ... above, or one column for the one
 # gaps = "refuse"               # cells without a number, and rows that one table has and another
 #                               # has not; "last": the last number of the column; "unseen": such a
-#                               # round is played, and nobody learns from it
+#                               # round is played, and no learner learns from it
 # context = "kinds.csv"         # what kind of round each is, where that is known before it
 # advice = {{incumbent = "decisions.csv"}}
 #                               # what others would have decided, in columns as decisions have; a
@@ -164,8 +164,8 @@ name = "Resolve"                # what one would try first: re-solve with the la
 # decisions = "both"            # none, csv, parquet or both; parquet by default, and csv beside it
 #                               # up to a million cells
 # smallest_path = 0.01          # paths with a smaller share go to the others in paths.csv
-checkpoint_seconds = 10.0       # how much work a power cut may cost: tidewolf resume goes on from
-#                               # the last checkpoint
+checkpoint_seconds = 10.0       # at most so much work is lost in a power cut: tidewolf resume
+#                               # continues from the last checkpoint
 """
 
 

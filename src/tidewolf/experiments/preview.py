@@ -1,8 +1,8 @@
-"""What a run would be, before it is one: on what, by whom, how long, and which files it would
-leave.
+"""Preview a run without playing it: its problem, its learners, its duration, and the files that it
+would write.
 
-Nothing is written. How long is estimated from a few timed rounds of each learner; later rounds may
-take longer, and the best point in hindsight and the page are not counted.
+Nothing is written. The duration is estimated from a few timed rounds of each learner. Later rounds
+may take longer, and the best point in hindsight and the page are not counted.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Preview(NamedTuple):
     """what a reader should know of the problem, such as which links carry nothing"""
     seeds: tuple[int, ...]
     incumbent: str
-    """what is played beside the learners, in a sentence; empty where nothing is"""
+    """one sentence on what is played beside the learners; empty if nothing is"""
     learners: tuple[PreviewedLearner, ...]
     left_out: dict[str, str]
     folder: str

@@ -1,4 +1,4 @@
-"""From an experiment to its problem: a built-in one, or a set with a stream from files.
+"""Build the problem of an experiment: a built-in one, or a set with a stream from files.
 
     f_t(x) = <costs_t, x>        g_t(x) = max_i x_i - capacities_ti        or
         g_t(x) = <weights_t, x> - budgets_t
@@ -109,7 +109,7 @@ class _InfoTables(NamedTuple):
     def of_rounds(
         self, coordinates: Coordinates, others: Sequence[Table], length: int, rounds: int
     ) -> dict[str, Any]:
-        """What the stream is told, of these rounds of so many."""
+        """Keyword arguments of the stream: the side information of the first `rounds` rounds."""
         for name, table in self.tables.items():
             if len(table.values) != length:
                 raise InvalidInput(

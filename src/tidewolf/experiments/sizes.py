@@ -1,4 +1,4 @@
-"""How large a set would be, before it is built.
+"""Compute the size of a set before it is built, and refuse sets that are too large.
 
     {"kind": "Simplex", "n": 1000000000000}      one sentence, at once, and no memory
 
@@ -196,7 +196,7 @@ _ENTRIES: dict[str, Callable[[Mapping[str, Any]], int]] = {
     "Transportation": _of_transportation,
     "VertexHull": _of_hull,
 }
-"""Sets whose points have another size than the one that is said, or that of the largest array."""
+"""Sets whose points have another size than the setting or the largest array gives."""
 
 
 def _whole(size: Any) -> int:

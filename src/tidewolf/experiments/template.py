@@ -13,7 +13,7 @@ _TEXT = """\
 # What stands behind a # may be left out; the values there are the defaults, or examples.
 # Paths are seen from this file's folder.
 
-format = {format}                      # of this file; a tidewolf that is too old says so
+format = {format}                      # of this file; an older tidewolf refuses a newer format
 name = {quoted}                # in tables and on the page
 # title = "What is decided, under which limits."
 # rounds = 1000                 # as many as the stream has by default
@@ -40,7 +40,7 @@ seeds = [0]                     # one run a seed; of everything random
 # demands = "demands.csv"       # of a network whose demands move: a column a commodity
 # gaps = "refuse"               # cells without a number, and rows that one table has and another
 #                               # has not; "last": the last number of the column; "unseen": such a
-#                               # round is played, and nobody learns from it
+#                               # round is played, and no learner learns from it
 #
 # ... or, for either of the two, functions by name (tidewolf list), their arrays as lists or as
 # names of tables, rounds first (NPZ and NPY for more than two axes):
@@ -147,8 +147,8 @@ name = "SinhaVaze"              # projects exactly
 
 [outputs]
 # folder = "results"            # out by default; --out says otherwise
-checkpoint_seconds = 10.0       # how much work a power cut may cost: tidewolf resume goes on from
-#                               # the last checkpoint
+checkpoint_seconds = 10.0       # at most so much work is lost in a power cut: tidewolf resume
+#                               # continues from the last checkpoint
 # decisions = "both"            # none, csv, parquet or both; parquet by default, and csv beside it
 #                               # up to a million cells
 # smallest_path = 0.01          # paths with a smaller share go to the others in paths.csv

@@ -57,7 +57,7 @@ class Graph(NamedTuple):
     both_ways : bool, default False
         Whether every link is there in both directions, the ways back in the second half.
     unread : tuple of str, default ()
-        Columns of an edge list that nobody asked for.
+        Columns of an edge list that were not asked for.
 
     Examples
     --------

@@ -1,5 +1,5 @@
-"""A network from files, or from frames and graphs in memory: an edge list or a graph, commodities,
-and tables of costs, capacities and demands with a row a round.
+"""Read a network from files, or from frames and graphs in memory: an edge list or a graph,
+commodities, and tables of costs, capacities and demands with one row per round.
 
     links         tail, head, and perhaps length, capacity and name; `lengths` names another column
     commodities   source, target, and perhaps demand
@@ -69,7 +69,7 @@ class NetworkFiles(NamedTuple):
         return losses, spent if isinstance(limits, Unlimited) else Max(spent, limits)
 
     def of_used_links(self, name: str, table: Table, source: object) -> Table:
-        """A table without the columns of links that nothing uses: gaps there are nobody's."""
+        """A table without the columns of links that nothing uses: gaps there do not matter."""
         if name not in ("costs", "capacities", "weights"):
             return table
         places = self.columns.places(table.columns, source, ())[self.used]
@@ -141,7 +141,7 @@ class NetworkFiles(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What is decided, in a sentence."""
+        """One sentence that describes the decision."""
         network, links = self.network, len(self.network.links)
         several = len(network.demands)
         what = f"{several:,} commodities" if several > 1 else _flow(network)
@@ -255,7 +255,7 @@ def from_files(
     Raises
     ------
     InvalidInput
-        Where a file says something that is not accepted: the sentence begins with file and line.
+        If a file holds a value that is not accepted. The message begins with file and line.
 
     Examples
     --------
