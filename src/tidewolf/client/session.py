@@ -1,4 +1,4 @@
-"""A session that a service keeps, asked as one in process is.
+"""A client for one session of a service, with the calls of a session in process.
 
     session = tw.Session(learner)     becomes     session = tw.Client(url, "routing")
 
@@ -8,7 +8,7 @@ and the decisions are the same to the bit. Rounds count from 0 here, and from 1 
 
 Every observation carries the number of its round: that of the last decision this client was given
 while it waits, else the one that stands. So whatever is sent twice, because an answer was lost,
-counts once. Where several clients tell of the same session, each gives `round=`.
+counts once. If several clients observe rounds of the same session, each gives `round=`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LONGEST = 86_400.0
 """An answer is waited for a day, at most."""
 _WHY = "asked for by a client"
 _SENT = (
-    "A service is told costs= and capacities=, functions.Linear and functions.Capacity of one "
+    "A service takes costs= and capacities=, functions.Linear and functions.Capacity of one "
     "round, gradients or values"
 )
 
@@ -54,10 +54,10 @@ class _Entries(NamedTuple):
 
 @final
 class Client:
-    """A session that a service keeps (`tidewolf serve`), with `play` and `observe` as `Session`
-    has them.
+    """A client for one session of a service (`tidewolf serve`), with `play` and `observe` as in
+    `Session`.
 
-    Nothing is asked before it is needed. A client may be shared by threads.
+    No request is sent before it is needed. A client may be shared by threads.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ class Client:
         attempts = as_count(attempts, "The number of attempts")
         self._transport = Transport(url, _checked_token(token), timeout, attempts)
         self._turn = threading.RLock()
-        """held while the round that an observation is of is found, and told of"""
+        """held while the round of an observation is found, and the observation sent"""
         self._standing: int | None = None
         """the round that stands, from 0, as far as this client knows"""
         self._known_entries: _Entries | None = None
@@ -251,9 +251,9 @@ class Client:
         Raises
         ------
         InvalidInput
-            Where it cannot be used; nothing was learned, and the round can be told of again.
+            If it cannot be used; nothing was learned, and the round can be observed again.
         OtherContent
-            Where the round was told of before, with other numbers, which stand.
+            If the round was observed before, with other numbers, which are kept.
         NotSupported
             Where it is a function that JSON has no numbers for.
         CheckpointError
@@ -323,7 +323,7 @@ class Client:
             self._forget()
 
     def migrate(self, experiment: Mapping[str, Any], *, why: str = _WHY) -> None:
-        """Go on over a set that changed, or with other settings, as `Session.migrate` does.
+        """Continue over a set that changed, or with other settings, as `Session.migrate` does.
 
         Parameters
         ----------
@@ -339,7 +339,7 @@ class Client:
         """
         if not isinstance(experiment, Mapping):
             raise WrongType(
-                f'A session goes on over keys and values, such as {{"set": {{"kind": "Simplex", '
+                f'A session migrates to keys and values, such as {{"set": {{"kind": "Simplex", '
                 f'"n": 4}}}}, not {shown(experiment)}.'
             )
         try:
@@ -432,7 +432,7 @@ class Client:
         return self.names[entry]
 
     def _point(self, decision: Mapping[str, float]) -> Floats:
-        """Numbers by name as a point; somebody else may have migrated the session meanwhile."""
+        """Numbers by name as a point; another client may have migrated the session meanwhile."""
         if self._entries.names.keys() != decision.keys():
             self._keep_entries(self._ask("GET", ""))
         entries = self._entries

@@ -1,4 +1,4 @@
-"""Requests to a service: sent again where that helps, and its errors as the library's own.
+"""Send requests to a service, retry them if that can help, and raise its errors as tidewolf's.
 
     send  ->  2xx: the answer
               no connection, 429, 502, 503, 504, an answer with Retry-After, or of a server that
@@ -61,7 +61,7 @@ _BY_STATUS: dict[int, type[TidewolfError]] = {
 
 @final
 class Transport:
-    """The way to a service.
+    """An HTTP connection to a service.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Who decides: the first learner that the file names; else Ensemble, as a run would have it."""
+"""The learner of a live session: the first that the file names, else Ensemble as in a run."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The app: addresses and methods on one side, `Sessions` on the other.
+"""The FastAPI app: it connects addresses and methods to `Sessions`.
 
-    the gate  ->  the route  ->  its endpoint  ->  a handler in a thread  ->  `Sessions`
+    the middleware  ->  the route  ->  its endpoint  ->  a handler in a thread  ->  `Sessions`
 
 One pool of threads decides and observes, another does what takes long, so that a report never holds
 up a decision. Routes are plain: FastAPI finds them, and nothing is parsed twice on the way.
@@ -155,8 +155,8 @@ def _alive() -> Answer:
 
 
 def _readiness(sessions: Sessions, traffic: Traffic, has_tokens: bool) -> Answer:
-    """Whether requests are taken and what they write is kept; where there are tokens, nobody
-    without one is told where that is.
+    """Whether requests are taken and what they write is kept. If there are tokens, the answer does
+    not name the place, for callers of this address need no token.
     """
     why: str | None = "The server is starting, and compiles what is new here; or it is stopping."
     if traffic.ready:

@@ -1,8 +1,8 @@
-"""Connections that cannot be used to wear a server out.
+"""Connections with limits on time, size and number, so that no client can exhaust a server.
 
 uvicorn waits for the head of a request for as long as it takes, and takes as much of it as comes.
 Here a head has SECONDS to arrive and at most LONGEST bytes, and so has what may come behind a body;
-a connection that goes on sending a body which nobody reads any more is closed after the same time,
+a connection that keeps sending a body which is no longer read is closed after the same time,
 and so is one whose client does not read what it is sent. There are at most MOST connections:
 for one more, that which has been idle for longest is closed, or the new one where none is idle.
 What is no HTTP is answered with a problem.

@@ -1,12 +1,12 @@
-"""What a session of the service is: the body of the request that made it.
+"""Descriptions of sessions: the body of the request that creates a session.
 
     {"set": {"kind": "Simplex", "n": 5}, "rounds": 1000, "learners": [{"name": "Ensemble"}],
      "expire_after": 100, "deadline": 0.05, "fallback": {...}, "stale_after": 600}
 
 The set and the learner are described by the keys of experiment files (`experiments.models`), with
 graphs and arrays inline. The rest is the service's own: for how many rounds an observation may be
-late, how long a decision may take, what is answered where nobody can decide, and after how long
-without an observation somebody should look.
+late, how long a decision may take, what is answered if the learner cannot decide, and after how
+long without an observation the session is stale.
 
 `canonical` is all of it but `why`, with keys in order: two requests ask for the same session where
 that is the same text, and the text makes the same learner again, bit for bit.
@@ -466,7 +466,7 @@ def read_feedback(given: Mapping[str, Any], built: Built) -> ReadFeedback:
     Returns
     -------
     ReadFeedback
-        As a session is told it.
+        As `Session.observe` takes it.
     """
     numbers = {key: given[key] for key in NUMBERS if key in given}
     if "budget" in given:

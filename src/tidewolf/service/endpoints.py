@@ -1,4 +1,4 @@
-"""One address: its name, its role and its body are checked, then a thread answers.
+"""Endpoints: check the name, the role and the body of a request, then answer it in a thread.
 
     the method  ->  the name  ->  the role  ->  the body  ->  a thread  ->  the disk  ->  the answer
 
@@ -281,7 +281,7 @@ class Endpoint:
                 done.set_result(answer)
 
         def wake(answer: Answer | None, error: BaseException | None) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop was stopped at once: nobody waits
+            with contextlib.suppress(RuntimeError):  # the loop was stopped: no request waits
                 loop.call_soon_threadsafe(set_result, answer, error)
 
         def work() -> None:
@@ -326,7 +326,7 @@ def _address(params: dict[str, str], caller: Caller, method: str) -> tuple[str, 
 
 
 def unknown(name: str) -> UnknownSession:
-    """What is said of a session that is not there, or not there for who asks.
+    """The error for a session that does not exist, or that the caller may not see.
 
     Parameters
     ----------

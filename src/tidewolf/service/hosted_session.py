@@ -1,4 +1,4 @@
-"""One session: decides, learns, and remembers what it answered.
+"""One session of the service: decide, observe, and keep what was answered.
 
 The state of the learner decides, so a plain decision of the round that stands writes nothing. What
 is played in place of it, was asked for ahead, or was told something, is noted together with what
@@ -113,7 +113,7 @@ class _DecisionRequest(NamedTuple):
 
 @final
 class HostedSession:
-    """One session; whoever calls it holds its lock, and a bundle of the shelf where it writes.
+    """One session of the service. The caller holds its lock, and a transaction if it writes.
 
     Parameters
     ----------
@@ -351,7 +351,7 @@ class HostedSession:
             if not is_plain:
                 raise
             return None, _failed(error)
-        except Exception as error:  # whatever a learner may do, somebody waits for a decision
+        except Exception as error:  # whatever a learner raises, a caller waits for a decision
             return None, _failed(error)
 
     def _chosen(
@@ -630,8 +630,8 @@ class HostedSession:
             self.session.play(time=time)
 
     def _current_answer(self, number: int, own: Array) -> Note:
-        """What was answered of a round that is not over, or would be. In the round in which what is
-        played was changed by hand, nobody who did not ask again knows of that.
+        """What was or would be answered for a round that is not over. In the round in which an
+        operator changed what is played, callers know of the change only if they asked again.
         """
         note = self._answers.get(number)
         if note is not None and (self._stands(number, note) or number == self.settings.since):
@@ -644,7 +644,7 @@ class HostedSession:
     def _answered(
         self, number: int, answer: Note
     ) -> tuple[Array | None, Literal["", "given", "answered"]]:
-        """What was played, where nobody says it."""
+        """What was played, if the observation does not say it."""
         if answer.source == "learner" or not self._late:
             return None, ""
         if answer.decision is None:
@@ -678,7 +678,7 @@ class HostedSession:
         self.store.set(self.name, self.settings.text)
 
     def current_decision(self) -> Floats:
-        """The decision that stands, whoever made it."""
+        """The current decision, from any source."""
         number = self.session.round
         found = self._current_note(number).decision
         if found is not None:
@@ -731,7 +731,7 @@ class HostedSession:
         return _flat(self.built.member(given, what))
 
     def require_overrides(self) -> None:
-        """Refuse to play other points where the learner can only be told of its own."""
+        """Refuse to play other points if the learner can observe only its own."""
         if not self._late:
             raise NotSupported(
                 f"{self.settings.learner} takes feedback on its own decisions alone, so no other "
@@ -750,7 +750,7 @@ class HostedSession:
         return after is not None and oldest is not None and self.clock() - oldest > after
 
     def description(self) -> dict[str, Any]:
-        """What is said of the session.
+        """The description of the session.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""What is read and sent: strict JSON in, answers and problems (RFC 9457) out.
+"""Bodies of requests and answers: strict JSON in, answers and problems (RFC 9457) out.
 
     read                            refused, because
     NaN, Infinity, 1e999            every number is finite
@@ -221,7 +221,7 @@ def problem_of(error: BaseException) -> Answer:
     Returns
     -------
     Answer
-        A problem; one that nobody expected says nothing of its cause, which goes to stderr.
+        A problem. The cause of an unexpected error is written to stderr, not into the answer.
 
     Examples
     --------
@@ -249,7 +249,7 @@ def problem_of(error: BaseException) -> Answer:
 
 
 def status_of(error: BaseException) -> int:
-    """The status of HTTP that stands for an error; 500 where nobody expected it.
+    """The HTTP status of an error; 500 if the error was not expected.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ def retry_after(seconds: float) -> tuple[bytes, bytes]:
 
 
 def log_unexpected(error: BaseException) -> None:
-    """Say on stderr what nobody expected: a line, and where it happened.
+    """Write an unexpected error to stderr: one line, and the traceback.
 
     Parameters
     ----------

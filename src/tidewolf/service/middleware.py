@@ -1,4 +1,4 @@
-"""Who gets in: every request passes here before anybody looks at what it asks.
+"""Access checks that every request passes before its route is looked up.
 
     host and origin  ->  token  ->  how much is under way  ->  the token's quota  ->  the app
 

@@ -7,7 +7,7 @@
                 round says what was played
     frozen      the decision that stood when it was frozen
 
-The learner decides and learns in all of them. What is played in place of its decision is told it
+The learner decides and learns in all of them. It observes what is played in place of its decision
 as `played`. If something fails, what is played is the first of
 
     [what is pinned, frozen, or the incumbent's]  ->  learner  ->  last  ->  static

@@ -1,4 +1,4 @@
-"""What was answered in a round, as the shelf keeps it: a line of JSON, then numbers as they are.
+"""What was answered in a round, as the store keeps it: a line of JSON, then numbers in binary.
 
 {"mode": ..., "source": ..., ...} \\n decision (8 bytes an entry) [proposal (the same)]
 """

@@ -1,4 +1,4 @@
-"""The process: it opens what is kept, says one line when it is ready, drains when it is told to.
+"""The server process: open the store, print one line when ready, drain on SIGTERM or SIGINT.
 
     bind  ->  open  ->  answer /healthz  ->  compile what the sessions need
     ->  "tidewolf serves http://127.0.0.1:8000", and /readyz says yes  ->  SIGTERM or SIGINT
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tidewolf.service.traffic import Traffic
 
 DRAIN = 8
-"""How long what is under way may take once it is told to stop. Unit: seconds."""
+"""How long requests under way may take once the server is stopping. Unit: seconds."""
 GRACE = 1.0
 """How long threads have after that. Unit: seconds."""
 POOL = "tidewolf-"
@@ -49,7 +49,7 @@ SWITCH = 0.001
 
 
 class Settings(NamedTuple):
-    """How to serve.
+    """Settings of a server.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ def listen(host: str, port: int) -> socket.socket:
     Raises
     ------
     InvalidInput
-        Where nobody can listen there.
+        If the address or the port cannot be listened at.
 
     Examples
     --------
@@ -325,8 +325,7 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise InvalidInput(
-            f"Nobody can listen at {host}, port {port}: {error.strerror}. --port 0 takes any that "
-            "is free."
+            f"Cannot listen at {host}, port {port}: {error.strerror}. --port 0 takes any free port."
         ) from None
     return listener
 

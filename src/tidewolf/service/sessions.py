@@ -1,8 +1,8 @@
-"""All sessions by name: opened at first use, one request at a time each, let go of when they fail
-or were not used for long.
+"""All sessions of a service by name. Each is opened at first use, answers one request at a time,
+and is closed when it fails or has not been used for long.
 
-    look up the name  ->  its lock  ->  open it  ->  one bundle of the shelf  ->  a reply and what
-                                                                                  it waits for
+    look up the name  ->  its lock  ->  open it  ->  one transaction  ->  a reply, and the
+    future that it waits for
 
 A commit that fails acknowledges nothing: memory is then ahead of the disk, so the session is let go
 of, and the next request opens it again as it is on disk. One whose rows cannot be read still gets
@@ -105,7 +105,7 @@ class Reply(NamedTuple):
 
 @dataclass
 class _Place:
-    """Where a session is, or will be."""
+    """The handle of a session: its lock, and the session once it is open."""
 
     lock: threading.RLock = field(default_factory=threading.RLock)
     hosted: HostedSession | None = None
@@ -117,7 +117,7 @@ class _Place:
 
 @final
 class Sessions:
-    """All sessions of a shelf, for requests from many threads.
+    """All sessions of a session store, for requests from many threads.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class Sessions:
         return True
 
     def get(self, name: str) -> Reply:
-        """What is said of a session."""
+        """The description of a session."""
         return self._described(name, 200)
 
     def _described(self, name: str, status: int, new: _New | None = None) -> Reply:
@@ -246,7 +246,7 @@ class Sessions:
                 self.store.delete(name)
                 self.store.audit(caller.who, name, "delete", why)
                 place.hosted = None
-            on_disk(transaction.future)  # nobody finds it half gone
+            on_disk(transaction.future)  # no request finds it half deleted
             self._forget(name, place)
         return Reply(200, {"name": name, "deleted": True})
 
@@ -565,7 +565,7 @@ class Sessions:
                 del self._places[name]
 
     def _make_room(self) -> None:
-        """Let go of sessions that were not used for longest, where nobody uses them now."""
+        """Close the sessions that have been idle for longest, unless a request uses them now."""
         with self._mutex:
             places = list(self._places.items())
         most = len(places) - self.limits.open

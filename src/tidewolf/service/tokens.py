@@ -1,4 +1,4 @@
-"""Who may do what: a file of tokens, one a line.
+"""Tokens and roles of callers, read from a file with one token per line.
 
     TOKEN                        may do everything
     ROLE TOKEN                   reader: looks; writer: everything
@@ -161,7 +161,7 @@ class Tokens:
         return bool(self._known)
 
     def caller(self, authorization: bytes | None, *, basic: bool = False) -> Caller | None:
-        """Who brings this header; None where nobody known does.
+        """The caller that an Authorization header identifies; None if its token is not known.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
-"""How much is under way, what was, and how much one token may ask: plain counts.
+"""Counts of requests under way and answered, and the quotas of tokens.
 
 At most `most` requests are answered at a time, wherever they wait (for a thread, for the disk), and
-their bodies have at most `most_held` bytes in all. One more is refused at once, with a time to come
-again: a queue that grows helps nobody. Requests of one connection are answered one after the other.
+their bodies have at most `most_held` bytes in all. One more is refused at once, with a time to
+retry, so that no queue grows. Requests of one connection are answered one after the other.
 
 A token has a bucket of requests and a bucket of observations:
 
