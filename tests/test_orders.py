@@ -40,8 +40,8 @@ from tidewolf.sets import (
     VertexHull,
 )
 from tidewolf.sets.generic import vertex_hull
-from tidewolf.sets.graphs.blocks import blocks
 from tidewolf.sets.orders import spanning_trees, transport_plan
+from tidewolf.sets.orders.spanning_trees import blocks
 from tidewolf.testing import check_learner, check_set
 from tidewolf.testing.learner_trial import hostile_stream
 

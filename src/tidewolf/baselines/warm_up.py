@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple, final
 
-from tidewolf.baselines.program import DescribedK
 from tidewolf.core.feedback import FullInformation
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.settings import Count
@@ -25,12 +24,22 @@ from tidewolf.core.types import Array
 from tidewolf.hindsight.best_point import BestPoint
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import FIRST_HORIZON
+from tidewolf.methods.settings import HardSet
 from tidewolf.methods.steps.limits import Limits
+from tidewolf.sets.base import ConvexSet
 
 SHARE = 20
 """A window is this part of the horizon."""
 _AHEAD = 256
 """How many rounds are taken at once when nothing changes any more; some number must be said."""
+
+
+@dataclass(frozen=True)
+class SetToSolveOn(HardSet):
+    """A set that linear programs can describe."""
+
+    def require(self, K: Any, owner: str) -> None:
+        BestPoint(K, owner)
 
 
 class State(NamedTuple):
@@ -73,7 +82,10 @@ class WarmUp(Learner[State]):
     needs: ClassVar = FullInformation
     state_type: ClassVar = State
 
-    K: DescribedK
+    K: Annotated[
+        ConvexSet,
+        SetToSolveOn("The set that every played point belongs to; it has a linear description."),
+    ]
     horizon: Annotated[
         int | None,
         Count(

@@ -5,11 +5,12 @@ resumed.
 from __future__ import annotations
 
 import hashlib
+import math
 
 import numpy as np
 
 from tidewolf.core.arrays import LARGEST_SEED, as_count
-from tidewolf.core.types import Floats
+from tidewolf.core.types import Floats, Shape
 
 
 def generator(seed: int, purpose: str, round: int = 0) -> np.random.Generator:
@@ -39,3 +40,19 @@ def gaussian_rows(seed: int, purpose: str, first: int, count: int, size: int) ->
         ]
     )
     return table[first - start * page :][:count]
+
+
+def autoregressive_noise(
+    seed: int, purpose: str, rounds: int, shape: Shape, memory: float
+) -> Floats:
+    """Noise with a memory, a process for every entry of a shape, as (rounds, *shape):
+
+        n_t = memory n_{t-1} + (1 - memory^2)^{1/2} e_t
+
+    with e_t and n_0 standard normal, so that n_t is too. The first rounds do not depend on how many
+    follow.
+    """
+    steps = generator(seed, purpose).standard_normal((rounds, *shape))
+    for t in range(1, rounds):
+        steps[t] = memory * steps[t - 1] + math.sqrt(1 - memory**2) * steps[t]
+    return steps

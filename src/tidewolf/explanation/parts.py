@@ -19,7 +19,7 @@ from tidewolf.explanation.record import Entry, Limit, Outlook, Route
 from tidewolf.explanation.text import ONLY_LIMIT
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.chain import Chain
-from tidewolf.functions.limit_names import limit_names
+from tidewolf.functions.max import limit_names
 from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.flows.multi_flow import MultiFlow
 

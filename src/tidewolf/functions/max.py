@@ -21,6 +21,7 @@ from tidewolf.functions.affine import Affine
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.combined import Combined, checked_parts
 from tidewolf.functions.linear import Linear
+from tidewolf.functions.load_limit import LoadLimit
 from tidewolf.functions.quadratic import Quadratic
 
 
@@ -149,3 +150,26 @@ def _together(told: Sequence[Halfspaces]) -> Halfspaces:
         np.concatenate([each.b for each in told]),
         np.concatenate([each.rounds for each in told]),
     )
+
+
+def limit_names(K: Any, constraints: Batch) -> tuple[str, ...]:
+    """The names of the constraints of a round, in the order of `pieces`: those that the set has for
+    entries, those of links and callables, else numbers from 1. None without a round.
+    """
+    if not len(constraints):
+        return ()
+    found = _names_of(K, constraints.view(slice(0, 1)))
+    return tuple(name or f"limit {i}" for i, name in enumerate(found, 1))
+
+
+def _names_of(K: Any, one: Batch) -> tuple[str | None, ...]:
+    if isinstance(one, Max):
+        return tuple(name for part in one.parts for name in _names_of(K, part))
+    pieces = one.pieces(K.center)
+    count = 1 if pieces is None else int(pieces.shape[1])
+    if pieces is None and isinstance(name := getattr(one, "name", None), str):
+        return (name,)
+    names = getattr(K, "names", None) if isinstance(one, Capacity) else None
+    if isinstance(one, LoadLimit):
+        names = one.names
+    return (None,) * count if names is None or len(names) != count else tuple(names)

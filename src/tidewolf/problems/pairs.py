@@ -37,14 +37,13 @@ from typing import Annotated
 import numpy as np
 
 from tidewolf.core.batch import Stream
-from tidewolf.core.randomness import generator
+from tidewolf.core.randomness import autoregressive_noise, generator
 from tidewolf.core.settings import Count, validated
 from tidewolf.core.types import Floats
 from tidewolf.functions.load_cost import LoadCost
 from tidewolf.functions.max_utilization import MaxUtilization
 from tidewolf.problems.base import Problem, RandomSeed, as_rounds
 from tidewolf.problems.graphs import spread
-from tidewolf.problems.noise import autoregressive_noise
 from tidewolf.problems.zoo import (
     PEAK,
     SHARPNESS,

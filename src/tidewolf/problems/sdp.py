@@ -24,12 +24,12 @@ from typing import Annotated
 import numpy as np
 
 from tidewolf.core.batch import Stream
+from tidewolf.core.randomness import autoregressive_noise
 from tidewolf.core.settings import Count, validated
 from tidewolf.core.types import Floats
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.max_affine import MaxAffine
 from tidewolf.problems.base import Problem, RandomSeed, as_rounds
-from tidewolf.problems.noise import autoregressive_noise
 from tidewolf.sets.spectra.bounded_psd import BoundedPSD
 
 ROUNDS, ANTENNAS, POWER = 1000, 16, 1.0

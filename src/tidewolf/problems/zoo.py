@@ -38,7 +38,7 @@ import numpy as np
 from tidewolf.core.arguments import is_text, shown
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput
-from tidewolf.core.randomness import generator
+from tidewolf.core.randomness import autoregressive_noise, generator
 from tidewolf.core.settings import Count, Text, validated
 from tidewolf.core.types import Floats, Link
 from tidewolf.functions.capacity import Capacity
@@ -46,7 +46,6 @@ from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem, RandomSeed, as_rounds
 from tidewolf.problems.data import RECORDS, VARIABLE, record
 from tidewolf.problems.graphs import gravity, path_counts, spread
-from tidewolf.problems.noise import autoregressive_noise
 from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.graph_tools import away, shortest
 

@@ -37,7 +37,7 @@ from tidewolf.core.errors import (
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.functions.capacity import Capacity
-from tidewolf.functions.limit_names import limit_names
+from tidewolf.functions.max import limit_names
 from tidewolf.live.entries import given_demands
 from tidewolf.methods.available import entries_out
 from tidewolf.methods.events import takes_late
