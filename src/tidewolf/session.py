@@ -173,7 +173,7 @@ class Session(Generic[S]):
         self._deadline: float | None = None
         """the last one that was given"""
         self._absent: dict[str, Absent] = {}
-        """who slept, by the name of the first member"""
+        """experts that were skipped, by the name of the first expert"""
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the lock, and where advisers are asked, which a copy has its own of, and what
@@ -769,9 +769,9 @@ class Session(Generic[S]):
         unavailable : sequence of str or int, optional
             Entries that are out, by name or place: the point is 0 there.
         deadline : float, optional
-            How long advisers may take: who is not ready then, or fails, sleeps in this round, also
-            one that hangs. Steps of descent are made when a round is observed and have none. None:
-            as the last that was given; before any, as long as they need. Unit: seconds.
+            How long advisers may take. One that is late, hangs or fails is skipped in this round.
+            Steps of descent are made when a round is observed and have none. None: the last that
+            was given; before any, no deadline. Unit: seconds.
 
         Returns
         -------

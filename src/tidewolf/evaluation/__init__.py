@@ -1,1 +1,1 @@
-"""What a run was worth: runs, comparators in hindsight."""
+"""Evaluation: runs of learners over streams, their regret, violation and certificates."""

@@ -1,5 +1,4 @@
-"""What a run can prove about itself: checks with their numbers, and totals beside what theory
-allows them.
+"""Certificates of runs: checks with their numbers, and totals beside the bounds that theory gives.
 
     membership   every played point is a member of K, by its excess or as membership.py says
     distances    |x - y| after every update is what the learner said it is    with (x, y) the last

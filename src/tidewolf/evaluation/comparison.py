@@ -1,5 +1,5 @@
-"""What a tournament came to: its runs, their frontiers (frontier.py), and how learners stand
-against a rival.
+"""Results of a comparison: its runs, their frontiers (frontier.py), and learners measured against a
+baseline.
 
 A point is the mean over seeds of the runs of one learner at one caution, or headroom, and one
 budget of oracle calls. Shares are of the comparator's mean loss in absolute value: 0.005 is 0.5 %.

@@ -1,4 +1,4 @@
-"""What was decided, round by round: `run.decisions`.
+"""Decisions of a run, round by round: `run.decisions`.
 
     rounds t = 0, k, 2k, ...    times of these rounds    names of entries    points (rounds, *shape)
 

@@ -1,4 +1,4 @@
-"""Whom a learner mixed, and what became of each: `run.experts`.
+"""The experts that a learner mixed, with weights, losses and regrets: `run.experts`.
 
     mean weight, weight     over the rounds, and in the last one
     lost at most            A/V of the guard inequality, in units of the loss: the run's total, in

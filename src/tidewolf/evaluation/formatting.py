@@ -1,4 +1,4 @@
-"""Numbers as people read them, in tables and on pages, and as plain data, in files."""
+"""Format numbers for tables and pages, and as plain data for files."""
 
 from __future__ import annotations
 

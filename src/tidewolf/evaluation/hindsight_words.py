@@ -1,5 +1,5 @@
-"""A run in hindsight, in sentences for terminals, pages and prints: its regret, or
-what can be said in its place where no point keeps every limit.
+"""Describe a run in hindsight for terminals, pages and prints: its regret, or what is known in its
+place if no fixed point satisfies every constraint.
 """
 
 from __future__ import annotations

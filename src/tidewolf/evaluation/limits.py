@@ -1,5 +1,5 @@
-"""Each limit of a run for itself, by name: how much it was broken, when, and the most that theory
-allows where the learner gives every limit its own weight: `run.limits`, `broken_limits(run)`.
+"""Violations of each constraint of a run, by name: `run.limits` and `broken_limits(run)`. Each has
+the amount, the rounds, and the bound if the learner has a multiplier for each constraint.
 
 A limit counts as broken in a round where it is by more than rounding: 1e-9 of the largest number
 that the limits of the rounds around it came to.

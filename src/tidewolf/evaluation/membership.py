@@ -1,4 +1,4 @@
-"""That every played point is a member of its set, proved during a run.
+"""Check during a run that every played point is in its set.
 
     every point    excess(x) of each; for every set whose excess is cheap
     combination    |x - sum_i w_i v_i| and excess(v_i), for the weights w and vertices v that the

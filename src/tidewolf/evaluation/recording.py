@@ -1,4 +1,4 @@
-"""A run on its way: what was measured so far, and the state to go on from.
+"""Recordings of unfinished runs: what was measured so far, and the state to resume from.
 
 It can stop after any update and resume elsewhere: `save` keeps all of it as bytes, and `load` gives
 a recording that continues, with the same learner and stream only. On the same machine and versions

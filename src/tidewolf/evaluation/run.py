@@ -156,8 +156,8 @@ class Run(Record):
 
     @cached_property
     def experts(self) -> Experts:
-        """Whom the learner mixed, one row each, with what the run may have lost to it; none for a
-        learner that holds one point alone. Prints as a table.
+        """The experts that the learner mixed, one row each, with a bound on the regret to each.
+        Empty for a learner that holds one point alone. Prints as a table.
         """
         return Experts(self.learner.experts_of(self.final_state))
 
@@ -402,8 +402,8 @@ class Run(Record):
                 Each limit by name, by how much it was broken, and its bound, where the
                 learner has a weight for each; else empty.
             experts
-                Whom the learner mixed: weights, guard, totals, linear programs and
-                oracle calls of each; empty where it holds one point alone.
+                The experts that the learner mixed: weights, guard, totals, linear programs
+                and oracle calls of each; empty if it holds one point alone.
         """
         return {
             "learner": type(self.learner).__name__,

@@ -1,5 +1,5 @@
-"""Where a run went: the mean of the played points over parts of its rounds, in memory that does not
-grow with them.
+"""Summarise the played points of a run: their means over parts of its rounds, in memory that does
+not grow with the number of rounds.
 
     part p = rounds floor(p T/P) to floor((p + 1) T/P) - 1,   mean_p = the mean of x_t over part p,
     P = min(T, MAX_PARTS, MAX_NUMBERS/entries)

@@ -1,4 +1,4 @@
-"""From settings as a file gives them to what they describe: a set, a batch of functions, a learner.
+"""Build sets, batches of functions and learners from the settings of a file.
 
 Names of tables become arrays, tables within tables become sets and functions of their own. An error
 gets the line and column of the setting that it carries.

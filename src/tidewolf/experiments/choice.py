@@ -1,4 +1,4 @@
-"""What a file names: a set, a batch of functions, a problem or a learner, with settings of it.
+"""Choices of a file: a set, a batch of functions, a problem or a learner by name, with settings.
 
 Lists are kept as tuples and tables as choices or pairs, so that a choice is frozen and hashable.
 """

@@ -1,4 +1,4 @@
-"""Graphs of requests, as the lists that files have.
+"""Read graphs that a request holds inline, as lists of links.
 
     ["SEA", "DEN"]                      ["SEA", "DEN", 1640.0, 10.0]: its length and its capacity
     {"tail": "SEA", "head": "DEN", "capacity": 10.0, "length": 1640.0, "name": "SEA-DEN-1"}

@@ -1,4 +1,4 @@
-"""Which limits were broken, when, and by how much, as files that people read.
+"""Write which limits were violated, when, and by how much, as files.
 
     limits.parquet, limits.csv      time (or round, from 1), limit, over
 

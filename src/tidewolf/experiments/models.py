@@ -1,4 +1,4 @@
-"""One description: what an experiment file, and a request for a session, say, as pydantic models.
+"""Pydantic models of experiment files and of requests for a session.
 
 `Described` is what both share; `File` is an experiment in TOML, and `service.description` adds how
 a session is served. Tables of sets, functions, problems and learners have models made of the

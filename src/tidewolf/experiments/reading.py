@@ -1,4 +1,4 @@
-"""From a TOML file to an experiment. What is refused has its line and column.
+"""Read an experiment from a TOML file. Errors name line and column.
 
     [set]  [stream]  [[learners]]  rounds  seeds  caution  [files]  [sweep]  [outputs]
 

@@ -1,4 +1,4 @@
-"""Rounds of an experiment as they arrive, one row at a time, where a table has them all."""
+"""Read the rounds of an experiment one row at a time, as they arrive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents with places: what a TOML file or a request says, and where.
+"""Settings of a TOML file or a request, with the line and column of each.
 
 The standard library reads TOML and forgets lines. A second pass over the text, which is known to be
 TOML by then, notes where every key and every item of a list begins, under its path:

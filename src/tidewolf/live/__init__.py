@@ -1,4 +1,4 @@
-"""Rows in, decisions out: `tidewolf live`, a command over a durable `Session`.
+"""`tidewolf live`: read rows one by one, and answer each with the decision of the next round.
 
     row 1 -> decision of round 2;   row 2 -> decision of round 3;   ...
 

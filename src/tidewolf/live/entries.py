@@ -1,5 +1,5 @@
-"""Decisions by name: what entries are called, points read and written, paths of flows, and what a
-round came to at a point.
+"""Decisions by name: names of entries, points read and written, paths of flows, and the loss and
+violation of a round at a point.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables that grow on disk, as rows: a row counts once every table has it, or a later one.
+"""Follow tables that grow on disk. A row counts once every table has it, or a later one.
 
 A line of a CSV file counts once its end is there. Past rows must stay as they were: a table that
 became shorter, or whose past rows changed, is refused by name and line. A table that cannot be

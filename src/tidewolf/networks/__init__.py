@@ -1,5 +1,5 @@
-"""Networks as traffic engineers see them: what must go from where to where, over which links or
-tunnels, and how demands are split over them.
+"""Networks of traffic engineering: demands between nodes, the links or tunnels that carry them, and
+how demands are split over them.
 """
 
 from __future__ import annotations

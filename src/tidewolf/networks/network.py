@@ -1,4 +1,4 @@
-"""A network as an engineer has it, made into what is decided on it, and how loads and costs follow.
+"""Networks of links and demands: the set of decisions, and the loads and costs of a decision.
 
 A decision is, for each commodity j, a share of its demand on every link, or on every tunnel:
 

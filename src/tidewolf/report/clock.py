@@ -1,4 +1,4 @@
-"""When the rounds were: the dates of a stream where it has them, else the numbers of the rounds,
+"""Labels of rounds on axes: the dates of a stream if it has them, else the numbers of the rounds,
 from 1.
 
 Axes are in rounds, evenly spaced; with dates their ticks stand at the rounds in which a round date

@@ -250,8 +250,8 @@ def _read(runs: Sequence[Run]) -> list[tuple[str, str]]:
 def learner_notes(
     runs: Sequence[Run], labels: Sequence[str], left_out: Mapping[str, str] = MappingProxyType({})
 ) -> list[tuple[str, str]]:
-    """Whom it concerns, and what to know: learners' own notes, why there is no measured bound, what
-    fails, who is left out.
+    """Notes, each with the labels of its runs: learners' own notes, why there is no measured bound,
+    which checks failed, which learners were left out.
     """
     concerned: dict[str, list[str]] = {}
     for run, label in zip(runs, labels, strict=True):

@@ -1,5 +1,5 @@
-"""Templates in, markup out: Jinja2 with escaping by default, so nothing that was given becomes
-markup. Only drawings, which this package makes itself, are marked as safe.
+"""Render Jinja2 templates, with escaping by default, so that no input becomes markup. Only
+drawings, which this package makes itself, are marked as safe.
 """
 
 from __future__ import annotations

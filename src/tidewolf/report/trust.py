@@ -1,5 +1,4 @@
-"""Whom a run trusted: the weights of its members round by round, as stacked areas, and a table of
-the members.
+"""Figure and table of the experts of a run: their weights round by round, as stacked areas.
 
     share of member i in part p  =  the mean of its weights over the rounds of the part
 

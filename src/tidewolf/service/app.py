@@ -54,7 +54,7 @@ def make_app(
     sessions : Sessions
         What is served.
     tokens : Tokens, optional
-        Who may ask; everybody where there are none.
+        Which callers may ask; all of them if there are none.
     quotas : Quotas, optional
         What each may ask; no bounds where there are none.
     traffic : Traffic, optional

@@ -74,7 +74,7 @@ def on_disk(future: Future[None]) -> None:
     Parameters
     ----------
     future : Future
-        Of the shelf.
+        Of a transaction of the store.
 
     Raises
     ------
@@ -120,7 +120,7 @@ class HostedSession:
     store : SessionStore
         Where it is kept.
     info : SessionInfo
-        What the shelf has of it.
+        What the store has of it.
     built : Built
         What its description makes: who reads rows, and who decides.
     limits : Limits
@@ -186,7 +186,7 @@ class HostedSession:
         self._late = takes_late(built.learner)
 
     def _remember(self) -> None:
-        """What the shelf knows of the last rounds, and of those that wait."""
+        """Read the last rounds, and those that wait for feedback, from the store."""
         waiting = self.session.pending
         first = min(waiting, default=self.session.round) + 1
         last = self.store.last_rounds(self.name, self._kept)

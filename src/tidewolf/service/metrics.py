@@ -1,4 +1,4 @@
-"""What `/metrics` answers, in Prometheus' text format: a bounded number of series.
+"""The answer of `/metrics` in Prometheus' text format, with a bounded number of series.
 
 Sums are over all sessions. Series with the name of a session or a limit are for the `WORST` alone;
 the others are in the sums. Labels are printable and short: what is not is replaced, and a digest

@@ -1,4 +1,4 @@
-"""What operators do to a session: modes, pins, going back, another learner.
+"""Actions of operators on a session: set the mode, pin a point, roll back, migrate.
 
 Each is one commit, with a line in the audit. What is played follows from the next request on, also
 in the round that stands.

@@ -1,4 +1,4 @@
-"""Every address of the contract: who answers, what is asked and answered, and what it is for.
+"""Table of all addresses: the handler, the models of request and answer, and the summary of each.
 
 The app takes its routes from this table, and the description at `/openapi.json` is made of it and
 of the models that it names.

@@ -1,6 +1,6 @@
-"""How all sessions stand, without opening any: what the page and the metrics show.
+"""Overviews of all sessions for the page and the metrics, without opening any session.
 
-Sessions in memory are asked; of others the shelf has the last rounds, which are read again only
+Sessions in memory are asked. For others the store has the last rounds, which are read again only
 once more rounds were observed.
 """
 
@@ -102,7 +102,7 @@ class Overviews:
         Parameters
         ----------
         infos : iterable of SessionInfo
-            What the shelf has of them.
+            What the store has of them.
         opened : mapping
             Those in memory, by name.
         now : float

@@ -62,7 +62,7 @@ class Settings(NamedTuple):
     token_file : path, optional
         Who may ask; see `tokens`.
     insecure : bool, default False
-        Whether everybody may do everything, from anywhere.
+        Whether every caller may do everything, from anywhere.
     commit_within : float, default 0.01
         How long an observation may wait for others to be kept with. Unit: seconds.
     max_sessions : int, default 10_000
@@ -222,8 +222,8 @@ def _ignore_warnings() -> None:
 
 
 def _collect_seldom() -> None:
-    """Look for garbage in cycles seldom, and never among what was imported: to look at all objects
-    holds up everybody for a tenth of a second, and almost nothing here is in a cycle.
+    """Collect garbage in cycles seldom, and never among what was imported. A full collection stops
+    all requests for a tenth of a second, and almost nothing here is in a cycle.
     """
     gc.collect()
     gc.freeze()
@@ -242,7 +242,7 @@ def _require_extra() -> None:
 
 
 def require_closed_door(host: str, has_tokens: bool, insecure: bool) -> None:
-    """Refuse to let everybody in from everywhere, unless that is asked for in words.
+    """Refuse to listen beyond this machine without tokens, unless `insecure` allows it.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def require_closed_door(host: str, has_tokens: bool, insecure: bool) -> None:
     has_tokens : bool
         Whether only those with a token get in.
     insecure : bool
-        Whether everybody may.
+        Whether callers without a token get in from anywhere.
 
     Raises
     ------

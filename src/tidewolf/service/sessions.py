@@ -460,7 +460,7 @@ class Sessions:
             return Reply(200, found, self._watched(hosted, transaction.future))
 
     def close(self) -> None:
-        """Let go of all sessions; the shelf stays open."""
+        """Close all sessions; the store stays open."""
         with self._mutex:
             names = list(self._places)
         for name in names:

@@ -34,7 +34,7 @@ _LONGEST = 1 << 20
 
 
 class Caller(NamedTuple):
-    """Who asks.
+    """The caller of a request: its name, its role, and the sessions it may use.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class TokenRecord(NamedTuple):
 
 @final
 class Tokens:
-    """The tokens that are known; without any, everybody may do everything.
+    """The tokens that are known; without any, every caller may do everything.
 
     Parameters
     ----------

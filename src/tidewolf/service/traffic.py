@@ -30,7 +30,7 @@ EDGES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 OTHER = "other"
 """The route of what is none."""
 REASONS = ("overload", "quota", "token", "host")
-"""Why requests are refused before anybody reads them."""
+"""Reasons to refuse requests before they are read."""
 
 
 BURST = 2.0
@@ -121,7 +121,7 @@ class Traffic:
     timings : dict of str to Timing
         How long they took, by route.
     refused : dict of str to int
-        How many were refused before anybody read them, by reason.
+        How many were refused before they were read, by reason.
     ready : bool
         Whether requests are taken; False while starting and draining.
 
