@@ -16,7 +16,6 @@ from tidewolf.core.types import Array, Floats
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.explanation.history import RoundFeedback, last_round
 from tidewolf.explanation.record import Entry, Limit, Outlook, Route
-from tidewolf.explanation.text import ONLY_LIMIT
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.chain import Chain
 from tidewolf.functions.max import limit_names
@@ -179,7 +178,7 @@ class LastRound:
         capacities, loads = None, to_numpy(x).reshape(-1)
         if isinstance(batch, Capacity):
             capacities = to_numpy(batch.c).reshape(-1)
-        names = limit_names(self.K, batch) if len(now) > 1 else (ONLY_LIMIT,)
+        names = limit_names(self.K, batch) if len(now) > 1 else ("the limit",)
         order = np.argsort(-np.maximum(now, then), kind="stable")[:MOST_LIMITS].tolist()
         return tuple(
             Limit(

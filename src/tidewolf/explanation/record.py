@@ -15,21 +15,25 @@ class Entry(NamedTuple):
     name: str
     value: float
     before: float | None
-    """in what was played before; None where that is not known"""
+    """in what was played before; None if that is not known"""
+
+    @property
+    def change(self) -> float:
+        return self.value - (self.before or 0.0)
 
 
 class Route(NamedTuple):
-    """A path that a flow takes."""
+    """A path of a flow."""
 
     share: float
-    """what goes along it"""
+    """how much of the flow takes it"""
     nodes: tuple[str, ...]
     commodity: str | None = None
 
 
 class Part(NamedTuple):
-    """A member's part in the decision and in its move. The numbers of all members, and what was
-    held back, add up to the move.
+    """What one expert contributes to the decision and to its move. `by_proposal` and `by_weight` of
+    all experts, `held_back` and `overridden` add up to the move.
     """
 
     name: str
@@ -37,47 +41,47 @@ class Part(NamedTuple):
     """its share of the decision"""
     weight_before: float | None
     by_proposal: float
-    """how far it moved the decision by proposing another point"""
+    """how far it moved the decision because it proposes another point"""
     by_weight: float
-    """how far it did by being trusted more or less than before"""
+    """how far it moved the decision because its weight changed"""
     towards: str | None
     """the entry that its part raised most"""
     away_from: str | None
-    """and the one it lowered most"""
+    """the entry that its part lowered most"""
     loss: float | None
-    """expected at what it proposes"""
+    """expected at its proposal"""
     limit: float | None
-    """the value of the largest limit there; above 0 it is broken"""
+    """the largest constraint value at its proposal; above 0 it is violated"""
     guard: float | None
-    """the most that the run has lost to it so far, loss and limits weighed together"""
+    """the most that the run has lost to it so far, loss and violation weighted together"""
     more_loss: float | None
-    """what the run has lost more than it would have so far; None where that was not seen"""
+    """loss of the run minus its own so far; None if the functions were not observed"""
     more_violation: float | None
     its_loss: float | None
-    """what it would have lost so far"""
+    """its own loss so far"""
     present: bool
     """whether it proposed a point"""
 
 
 class Limit(NamedTuple):
-    """A limit of the round that was told of last."""
+    """A constraint of the last observed round."""
 
     name: str
     played: float
-    """its value at what was played then; above 0 it was broken"""
+    """its value at what was played; above 0 it was violated"""
     now: float
-    """and at the decision"""
+    """its value at the decision"""
     load: float | None
-    """of an entry with a capacity, in the decision"""
+    """the entry of the decision, if it has a capacity"""
     capacity: float | None
     binds: bool
-    """whether next to nothing is left of it at the decision, or it is broken there"""
+    """whether it is violated at the decision, or nearly no room is left"""
     price: float | None = None
-    """what a unit of it weighs, in units of the loss, where it has a weight of its own"""
+    """its multiplier, in units of the loss; None if it has none of its own"""
 
 
 class Outlook(NamedTuple):
-    """What is expected: what the round that was told of last would cost again."""
+    """What is expected: what the last observed round would cost again."""
 
     round: int
     loss: float | None
@@ -86,14 +90,14 @@ class Outlook(NamedTuple):
     """at what was played in the round before"""
     loss_played: float | None
     limit: float | None
-    """the largest limit's value; above 0 it is broken"""
+    """the largest constraint value at the decision; above 0 it is violated"""
     limit_before: float | None
     limit_played: float | None
     gain: float | None
-    """what the move gains in the loss, by its gradient at what was played"""
+    """how much the move lowers the loss, by its gradient at what was played"""
     limit_gain: float | None
-    """what it gains in the limit that was broken, likewise; None where none was, or no gradient
-    was seen
+    """how much it lowers the violated constraint, by its gradient; None if no constraint was
+    violated, or no gradient was observed
     """
 
 
@@ -102,29 +106,29 @@ class Override(NamedTuple):
 
     rounds: int
     price: float
-    """what that has cost at most, in units of the loss, limits weighed in"""
+    """what that cost at most, in units of the loss, violation included"""
     valued: int
-    """those of them whose functions were seen"""
+    """those of them whose functions were observed"""
     more_loss: float
-    """what they lost more than the decisions would have"""
+    """loss of what was played minus loss of the decisions"""
     more_violation: float
 
 
 class Proved(NamedTuple):
-    """What is proved of the rounds that were told of."""
+    """The measured bound of the observed rounds."""
 
     rounds: int
     regret: float | None
-    """the most that was lost to the best fixed decision; None: nothing is proved"""
+    """the most that was lost to the best fixed decision; None if there is no bound"""
     violation: float | None
-    """the most that limits can have been broken by in all"""
+    """the largest total violation"""
     reason: str
 
 
 @final
 @dataclass(frozen=True)
 class Explanation:
-    """Why a decision is what it is; `print` it, or take it as plain numbers with `to_dict()`.
+    """Why a decision is what it is; `print` it, or convert it to plain data with `to_dict()`.
 
     Rounds count from 0. Moves are half the sum of the changes of all entries: for flows and shares,
     how much has to be rerouted.
@@ -132,9 +136,9 @@ class Explanation:
     Parameters
     ----------
     round : int
-        Whose decision it is.
+        The round of the decision.
     learner : str
-        Who decided.
+        The learner that decided.
     on : str
         The kind of the set.
     entries : tuple of Entry
@@ -146,56 +150,55 @@ class Explanation:
     other_routes : int
         How many paths are left out.
     since : int or None
-        The round of the decision before; None where that is not known.
+        The round of the decision before; None if that is not known.
     moved : float or None
-        How far the decision moved from what was played in that round: the decision, unless
-        something else is told to have been.
+        How far the decision moved from what was played in that round.
     moves : tuple of Entry
         The entries that moved most.
     experts : tuple of Part
-        Those whose proposals are mixed, largest shares first.
+        Those whose proposals are mixed, largest weights first.
     held_back : float
-        How far something else moved it than its members, such as `max_move`.
+        How far something else than experts moved it, such as `max_move`.
     overridden : float
-        The part of the move that comes of something else having been played than was decided.
+        The part of the move that is due to another point having been played than was decided.
     short_of : float
         How far the decision is from what it would be if nothing held it back.
     max_move : float or None
-        The most that it may move; None: as far as it will, such as away from an entry that is out.
+        The most that it may move; None: no cap, for example because an entry is out.
     out : tuple of Entry
         Entries that are out in the round.
     gone : tuple of Entry
-        Entries that were used before, and that the set has no longer.
+        Entries that were used before, and that the set no longer has.
     skipped : tuple of str
         Advisers that missed the deadline of the round, or failed.
     slept_because : tuple of str
-        What each of them did; empty where that is not known.
+        Why each of them was skipped; empty if that is not known.
     costs : tuple of Entry
-        The entries whose cost, the loss's gradient, changed most from what was told before.
+        The entries whose cost (gradient of the loss) changed most since the observation before.
     capacities : tuple of Entry
-        Those whose capacity did.
+        The entries whose capacity changed most.
     feedback_before : int or None
         The round that costs and capacities are compared with.
     limits : tuple of Limit
-        Those that are broken, or have least left.
+        Constraints that are violated, or have least room.
     limit_price : float or None
-        What a unit of violation weighs, in units of the loss.
+        The weight of a unit of violation, in units of the loss.
     outlook : Outlook or None
         What is expected of the decision.
     observed : int
-        Rounds that were told of so far.
+        Rounds that were observed so far.
     run_loss : float or None
-        What was lost in them; None where that was not seen.
+        Total loss; None if the functions were not observed.
     run_violation : float or None
-        By how much limits were broken in them, likewise.
+        Total violation, likewise.
     proved : Proved or None
-        What is proved of these rounds.
+        The measured bound of these rounds.
     overrides : Override or None
         Rounds in which another point was played.
     pending : tuple of int
-        Rounds that were decided and are not told of yet.
+        Rounds that were decided and not observed yet.
     notes : tuple of str
-        Sentences worth knowing, and what cannot be said.
+        Further sentences, such as what is not known.
 
     Examples
     --------
@@ -243,14 +246,13 @@ class Explanation:
         return text.page(self)
 
     def in_short(self) -> str:
-        """What moved and why, in one sentence without its full stop, for a log or a line of a
-        table.
+        """What moved and why, in one line without a full stop, for a log or a table.
 
         Returns
         -------
         str
-            What moved from where to where, the reason that stands out, and whom the decision
-            trusts most.
+            What moved from where to where, the strongest reason, and the expert with the largest
+            weight.
 
         Examples
         --------
@@ -264,7 +266,7 @@ class Explanation:
         return text.in_short(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain numbers, text and lists, which JSON has.
+        """Convert to numbers, text, lists and dicts, as JSON has them.
 
         Returns
         -------
@@ -277,9 +279,8 @@ class Explanation:
 def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
-    if isinstance(value, tuple):
-        named = getattr(value, "_asdict", None)
-        if named is not None:
-            return {name: _plain(part) for name, part in named().items()}
-        return [_plain(part) for part in value]
-    return value
+    if not isinstance(value, tuple):
+        return value
+    if hasattr(value, "_asdict"):
+        return {name: _plain(part) for name, part in value._asdict().items()}
+    return [_plain(part) for part in value]
