@@ -455,7 +455,7 @@ def edited(path, edit):
         (
             "checkpoints/02-SinhaVaze-seed-0",
             lambda data: data.replace(b"state 3\n", b"state 7\n", 1),
-            "has format 7; this tidewolf reads up to 3",
+            "has format 7",
         ),
         (
             "experiment.toml",
@@ -475,7 +475,7 @@ def edited(path, edit):
         (
             "experiment.toml",
             lambda data: data.replace(b"run 3,", b"run 7,", 1),
-            "has format 7; this tidewolf reads up to 3",
+            "has format 7",
         ),
         ("experiment.toml", lambda data: b"\xff" + data, "whole/experiment.toml cannot be read"),
     ],

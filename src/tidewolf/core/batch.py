@@ -373,14 +373,14 @@ class Stream(Value):
         fits = len(found) <= axes if axes else found[1:] == shape
         if not found or found[0] != len(self) or not fits:
             raise WrongShape(
-                f"The {name} of a stream must have shape {(len(self), *shape)}, one row per round, "
+                f"{name} of a stream must have shape {(len(self), *shape)}, one row per round, "
                 f"not {found}.",
                 setting=name,
             )
 
     def _plain_array(self, given: Any, name: str, kinds: str, such: str) -> NDArray:
         """One number or truth value per round."""
-        require_no_mask(given, f"The {name} of a stream")
+        require_no_mask(given, f"{name} of a stream")
         try:
             array = np.array(given)
         except ValueError:  # ragged rows
@@ -388,7 +388,7 @@ class Stream(Value):
         array = array.astype(np.dtype(kinds[0])) if array.shape == (0,) else array
         if array.dtype.kind not in kinds or array.shape != (len(self),):
             raise WrongShape(
-                f"The {name} of a stream must be {such} for each of its {len(self)} rounds, not "
+                f"{name} of a stream must be {such} for each of its {len(self)} rounds, not "
                 f"{shown(given)}.",
                 setting=name,
             )
