@@ -30,6 +30,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import copy_context
+from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 
@@ -66,10 +67,10 @@ from tidewolf.explanation.history import (
     BEGUN,
     KEPT,
     OPENED,
-    Costs,
     History,
     RoundFeedback,
-    carried,
+    Stood,
+    full_information,
     played_point,
     rebuilt,
 )
@@ -376,21 +377,18 @@ class Session(Generic[S]):
         """All of these turns, or none: the one way from one state to the next. `observed` is what
         explanations need of what is met.
         """
-        before, history = self._now, self._history
-        self._next_history = (
-            before,
-            lambda: history.after(self.learner, before, self._keeper.state, events, observed),
-        )
+        before, history, keeper = self._now, self._history, self._keeper
+        self._next_history = before, lambda: history.after(before, keeper.state, events, observed)
         try:
             if self._adviser_pool is None and observed is not None:
                 try:
                     with asking(naming_who_fails):
-                        self._keeper.take(events, content)
+                        keeper.take(events, content)
                 except AdviserFailed as failed:  # of the round that comes then: this one is kept
-                    self._keeper.take(events, content, commit_next=False)
+                    keeper.take(events, content, commit_next=False)
                     self._put_in_pool(failed)
             else:
-                self._keeper.take(events, content, commit_next=self._adviser_pool is None)
+                keeper.take(events, content, commit_next=self._adviser_pool is None)
         finally:
             self._catch_history_up()
 
@@ -451,7 +449,7 @@ class Session(Generic[S]):
             hangs = self._adviser_pool is not None and self._adviser_pool.is_busy
             before, was = self._now if hangs else self._state, self.learner
             state, history = learner.migrated(before, was), self._history
-            self._next_history = before, lambda: carried(was, learner, before, history)
+            self._next_history = before, lambda: history.migrated(learner, before)
             try:
                 self._keeper.migrate(learner, state)
                 self._asked = set()
@@ -494,7 +492,7 @@ class Session(Generic[S]):
                     f"Round {number} cannot be gone back to: round {upcoming} is next."
                 )
             before, history, self._shown = self._now, self._history, None
-            self._next_history = before, lambda: history.back_to(self.learner, number)
+            self._next_history = before, lambda: history.back_to(number)
             try:
                 self._keeper.rollback(number)
             finally:
@@ -716,23 +714,23 @@ class Session(Generic[S]):
         number = None if round is None else as_count(round, "The round to explain", least=0)
         if names is not None:
             names = [as_text(n, "A name of an entry") for n in as_items(names, "names", '["a"]')]
-        with self._turn:  # the state and the way to it are of one moment
+        with self._turn, SILENCE:  # the state and its history are of one moment
             number = current_round(self._now) if number is None else number
             is_upcoming = number == next_round(self._now)
             state = self._state if is_upcoming else self._now
             slept = {name: one.why for name, one in self._absent.items() if one.last == number}
             expired = self._expired_in_words()
-            return explained(self.learner, state, self._way(number), number, names, slept, expired)
+            return explained(self._way(number), state, number, names, slept, expired)
 
     def _way(self, number: int) -> History:
-        """What explanations need of the past, from the file where the session was not there."""
+        """What explanations need of the past, from the file if the session has not seen it."""
         history = self._history
         found = history.decision_of(number, self._now)
-        info = found is not None and history.since(history.before(found)) is not None
+        info = found is not None and history.last(found).round is not None
         if self._journal is not None and number > 0 and not info and not history.is_whole:
             with suppress(TidewolfError):
-                history = self._way_here = rebuilt(self.learner, self._journal.way(), history.came)
-            history.is_whole = True
+                history = rebuilt(self.learner, self._journal.way(), history.came)
+            history = self._way_here = replace(history, is_whole=True)
         return history
 
     def play(
@@ -1058,11 +1056,11 @@ class Session(Generic[S]):
         assert isinstance(keeper, Memory)
         self._catch_history_up()
         keeper.go_on(arrays.state, [(number + 1, left) for number, _, left, _, _ in recent])
-        history = self._way_here.copy()
+        history = self._way_here
         for number, before, _, row, limits in recent[-KEPT:]:
-            history.go_on_plainly(
-                number, before, RoundFeedback(number, Costs(row, limits), before.x)
-            )
+            stood = {number: Stood(number, before, history.feedback)}
+            feedback = RoundFeedback(number, full_information(row, limits), before.x)
+            history = history.following(number + 1, number - 1, stood, history.info, feedback)
         empty, shown = deque(recent[:0], self._recent.maxlen), self._shown
         self._shown = keeper.state if shown is arrays else shown
         self._way_here, self._recent, self._arrays = history, empty, None

@@ -1,16 +1,18 @@
-"""What a session keeps so that it can explain itself: references, no copies.
+"""What a session keeps to explain its decisions: references, no copies.
 
-A state that a round was decided from stays for as long as the round is pending, and one round
-longer, for states share their tables; so does what was told last when it was decided. The way as it
-was before each of the last few observations stays, too, for going back.
+The state that a round was decided from is kept while the round is pending, and one round longer,
+with the feedback that was newest then. The history before each of the last few observations is
+kept for `rollback`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from copy import copy
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation
@@ -26,11 +28,11 @@ from tidewolf.methods.late import next_round
 from tidewolf.methods.migration import Move
 
 BACK = 8
-"""Observations that explanations go back."""
+"""Observations that can be rolled back together with their explanations."""
 KEPT = BACK + 4
-"""Observations that the way is made of where it was not written down as they came."""
+"""Observations that a history is made of if it was not written as they came."""
 ROOM = 1_000_000
-"""Entries of points; where they have more, fewer."""
+"""Entries of points that are kept for `rollback`; fewer observations if points are larger."""
 BEGUN = "The session was begun from a state, loaded or copied at this round"
 OPENED = "The session was opened at this round, and its history does not reach farther back"
 WENT_BACK = "The session went back to this round, farther than what explains it is kept"
@@ -41,45 +43,24 @@ class RoundFeedback(NamedTuple):
     """Feedback on a round."""
 
     round: int
-    given: Any
-    """feedback as it was given: the functions, where they were; or the costs they are made of"""
+    given: Feedback
     x: Array
     """what was played"""
 
 
-class Costs(NamedTuple):
-    """A round of costs and capacities, as an array of one row each."""
-
-    costs: Array
-    capacities: Array | None
-
-    def functions(self) -> FullInformation:
-        """The functions they stand for."""
-        loss = Linear._unchecked(C=self.costs)
-        if self.capacities is None:
-            return FullInformation(loss, Unlimited(loss.shape))
-        return FullInformation(loss, Capacity._unchecked(c=self.capacities))
-
-
-def with_functions(feedback: RoundFeedback | None) -> RoundFeedback | None:
-    """The same with its functions, where it has costs."""
-    if feedback is None or not isinstance(feedback.given, Costs):
-        return feedback
-    return RoundFeedback(feedback.round, feedback.given.functions(), feedback.x)
-
-
 class Stood(NamedTuple):
-    """A round as it was decided: the coming one of a state, or one that is pending in it."""
+    """A round as it was decided: the next one of a state, or one that is pending in it."""
 
     round: int
     state: Any
+    """a KernelState if a kernel played the round"""
     feedback: RoundFeedback | None
-    """what was told last before it"""
+    """the newest feedback when it was decided"""
 
     def whole(self) -> Stood:
-        """The same with its state, where a kernel left arrays."""
+        """The same with the state itself."""
         state = self.state.state if isinstance(self.state, KernelState) else self.state
-        return Stood(self.round, state, with_functions(self.feedback))
+        return self._replace(state=state)
 
     def x(self, learner: Learner[Any]) -> Array:
         """The decision."""
@@ -87,186 +68,154 @@ class Stood(NamedTuple):
         return learner.act(self.state) if own is None else own.x
 
 
-class Carried(NamedTuple):
-    """What was played last, before the learner was replaced."""
+class Last(NamedTuple):
+    """What is known of the decision before another one."""
 
-    round: int
-    x: Array
-    """in the entries of the set that is now"""
-    gone: tuple[tuple[str, float], ...]
-    """entries that it used and the set no longer has, and how much was there"""
+    stood: Stood | None = None
+    round: int | None = None
+    x: Array | None = None
+    """what was played, in the entries of the set"""
+    gone: tuple[tuple[str, float], ...] = ()
+    """entries that were used and that the set no longer has, with their values"""
 
 
+NOTHING = Last()
+
+
+@dataclass(frozen=True, eq=False)
 class History:
-    """The way a session came, as far as explanations need it. Dicts and tuples are replaced, never
-    changed, so that copies share them.
-    """
+    """The past of a session, as far as explanations need it."""
 
-    def __init__(self, learner: Learner[Any], at: int, came: str = BEGUN) -> None:
-        self.came, self.at = came, at
-        """why nothing is known of earlier rounds; the coming round after the last observation"""
-        self.carried: Carried | None = None
-        self.is_whole = False
-        """whether all that the file of the session says of it is here"""
-        self._most = min(BACK, ROOM // max(1, math.prod(learner.hard_set.shape)))
-        self.earlier: tuple[History, ...] = ()
-        """the trail before each of the last observations, without their own"""
-        self.stood: dict[int, Stood] = {}
-        """by the number of the round"""
-        self._feedback: RoundFeedback | None = None
-        self.info: dict[int, RoundInfo] = {}
-        """before the rounds that are kept"""
-
-    def copy(self) -> History:
-        """One that continues on its own."""
-        return copy(self)
+    learner: Learner[Any]
+    at: int
+    """the next round after the last observation"""
+    came: str = BEGUN
+    """why nothing is known of earlier rounds"""
+    carried: Last = NOTHING
+    """what was played last before the learner was replaced"""
+    is_whole: bool = False
+    """whether all that the file of the session has is here"""
+    earlier: tuple[History, ...] = ()
+    """the history before each of the last observations"""
+    stood: Mapping[int, Stood] = field(default_factory=dict)
+    """by the number of the round"""
+    info: Mapping[int, RoundInfo] = field(default_factory=dict)
+    """side information of these rounds"""
+    feedback: RoundFeedback | None = None
+    """the newest"""
 
     def after(
-        self,
-        learner: Learner[Any],
-        before: Any,
-        after: Any,
-        events: Sequence[Event],
-        feedback: RoundFeedback | None,
+        self, before: Any, after: Any, events: Sequence[Event], feedback: RoundFeedback | None
     ) -> History:
-        """The trail after the step from one state to the next by these turns."""
-        history, upcoming = copy(self), next_round(after)
-        number, rounds = next_round(before), [one.round for one in waiting(after)]
-        plain = len(events) == 1 and not rounds and not waiting(before) and upcoming == number + 1
-        committed = learner.is_committed(before)
-        if plain and committed and feedback is not None:
-            history.go_on_plainly(number, before, feedback)
-            return history
-        if feedback is not None:
-            history.earlier, history.at, history._feedback = self._all(), upcoming, feedback
-        info, stood = self.info.copy(), self.stood.copy()
-        for i, event in enumerate(events):
+        """The history after these events led from one state to the next."""
+        number, upcoming = next_round(before), next_round(after)
+        rounds, decided, info = [one.round for one in waiting(after)], number, dict(self.info)
+        for event in events:
             if isinstance(event, SetInfo):
-                info[number + sum(isinstance(one, Decide) for one in events[:i])] = event.info
-        stood |= {one: Stood(one, after, self.feedback) for one in rounds if one >= number}
-        if upcoming > number and number not in rounds and committed:
+                info[decided] = event.info
+            decided += isinstance(event, Decide)
+        stood = {one: Stood(one, after, self.feedback) for one in rounds if one >= number}
+        if upcoming > number and number not in rounds and self.learner.is_committed(before):
             stood[number] = Stood(number, before, self.feedback)
         least = min([*rounds, upcoming - 1]) - 1
-        history.stood = {one: own for one, own in stood.items() if one >= least}
-        history.info = {one: own for one, own in info.items() if one >= least}
-        return history
+        return self.following(upcoming, least, stood, info, feedback)
 
-    def go_on_plainly(self, number: int, before: Any, feedback: RoundFeedback) -> None:
-        """Continue from round `number` to the next, with nothing known, pending or settled anew;
-        states and functions are made of arrays when an explanation asks for them.
-        """
-        self.earlier, was = self._all(), self.stood.get(number - 1)
-        self.at, now = number + 1, Stood(number, before, self._feedback)
-        self.stood = {number: now} if was is None else {number - 1: was, number: now}
-        self._feedback = feedback
-        self.info = {one: own for one, own in self.info.items() if one >= number - 1}
+    def following(
+        self,
+        upcoming: int,
+        least: int,
+        stood: Mapping[int, Stood],
+        info: Mapping[int, RoundInfo],
+        feedback: RoundFeedback | None,
+    ) -> History:
+        """With more decisions and this side information, from round `least` on."""
+        stood = {one: own for one, own in {**self.stood, **stood}.items() if one >= least}
+        info = {one: own for one, own in info.items() if one >= least}
+        if feedback is None:
+            return replace(self, stood=stood, info=info)
+        most = min(BACK, ROOM // max(1, math.prod(self.learner.hard_set.shape)))
+        earlier = (*self.earlier, replace(self, earlier=()))[-most:] if most else ()
+        return replace(
+            self, at=upcoming, earlier=earlier, stood=stood, info=info, feedback=feedback
+        )
 
-    @property
-    def feedback(self) -> RoundFeedback | None:
-        """What was told last."""
-        self._feedback = with_functions(self._feedback)
-        return self._feedback
-
-    def _all(self) -> tuple[History, ...]:
-        """The earlier trails, and this one without its own."""
-        own = copy(self)
-        own.earlier = ()
-        return (*self.earlier, own)[-self._most :] if self._most else ()
-
-    def back_to(self, learner: Learner[Any], number: int) -> History:
-        """The way to the moment when this round became the coming one, as far as it is kept."""
+    def back_to(self, number: int) -> History:
+        """The history when this round became the next one, as far as it is kept."""
         found = [one for one in (*self.earlier, self) if one.at <= number]
         if not found:
-            return History(learner, number, WENT_BACK)
-        there = copy(found[-1])
-        there.earlier = tuple(found[:-1])
-        there.stood = {one: own for one, own in there.stood.items() if one < number}
-        there.info = {one: own for one, own in there.info.items() if one < number}
-        return there
+            return History(self.learner, number, WENT_BACK)
+        stood = {one: own for one, own in found[-1].stood.items() if one < number}
+        info = {one: own for one, own in found[-1].info.items() if one < number}
+        return replace(found[-1], earlier=tuple(found[:-1]), stood=stood, info=info)
 
     def decision_of(self, number: int, state: Any) -> Stood | None:
-        """The coming round of `state`, or an earlier one, as it was decided; None where that is
-        not known.
+        """The next round of `state`, or an earlier one, as it was decided; None if that is not
+        known.
         """
         if number == next_round(state):
             return Stood(number, state, self.feedback)
-        found = self.stood.get(number)
-        return None if found is None else found.whole()
+        return self.stood[number].whole() if number in self.stood else None
 
-    def before(self, stood: Stood) -> Stood | None:
-        """The last round that was decided before this one."""
+    def last(self, stood: Stood) -> Last:
+        """The decision before this one, and what was played in place of it, if known by then."""
         earlier = [one for one in self.stood if one < stood.round]
-        return self.stood[max(earlier)].whole() if earlier else None
+        if not earlier:
+            return self.carried
+        before, feedback = self.stood[max(earlier)].whole(), stood.feedback
+        if feedback is not None and feedback.round == before.round:
+            return Last(before, before.round, feedback.x)
+        return Last(before, before.round, before.x(self.learner))
 
-    def since(self, before: Stood | None) -> int | None:
-        """The round that a decision is compared with."""
-        if before is not None:
-            return before.round
-        return None if self.carried is None else self.carried.round
+    def migrated(self, new: Learner[Any], state: Any) -> History:
+        """The history of a learner that replaces this one: what was played last, by name, and the
+        newest feedback if the set is the same.
+        """
+        number = next_round(state)
+        last = self.last(Stood(number, state, self.feedback))
+        if last.x is None:
+            return History(new, number, REPLACED)
+        move, flat = Move(self.learner.hard_set, new.hard_set), to_numpy(last.x).reshape(-1)
+        lost = np.flatnonzero((move.to < 0) & (flat > 0.0)).tolist()
+        name = getattr(move.old, "names", range(len(flat)))
+        gone = tuple((str(name[i]), float(flat[i])) for i in lost)
+        carried = Last(None, last.round, move.scattered(last.x), gone)
+        feedback = self.feedback if move.stays else None
+        return History(new, number, REPLACED, carried, feedback=feedback)
 
 
 def rebuilt(learner: Learner[Any], steps: Iterable[Any], came: str) -> History:
-    """The way that these steps went, each with its `before`, `events` and `place`."""
+    """The history of these steps, each with its `before`, `events` and `place`."""
     history = History(learner, 0, came)
     for step in steps:
-        feedback, last = None, step.events[-1]
-        if isinstance(last, Observe):
-            number, given, played = last.arrival[:3]
-            own = decision(step.before, number)
+        feedback, event = None, step.events[-1]
+        if isinstance(event, Observe):
+            number, given, played = event.arrival[:3]
             if played is None:
-                x = learner.act(step.before) if own is None else own.x
+                x = Stood(number, step.before, None).x(learner)
                 played = played_point(learner, step.before, given, x)
             feedback = RoundFeedback(number, given, played)
-        history = history.after(learner, step.before, step.place.state, step.events, feedback)
+        history = history.after(step.before, step.place.state, step.events, feedback)
     return history
 
 
-def carried(old: Learner[Any], new: Learner[Any], state: Any, history: History) -> History:
-    """The way so far, of a learner that is replaced: what was played last, by name, and what was
-    told last if the set is the same.
-    """
-    number = next_round(state)
-    stood, after = Stood(number, state, history.feedback), History(new, number, REPLACED)
-    before = history.before(stood)
-    x = installed(old, stood, before, history.carried)
-    since = history.since(before)
-    if x is None or since is None:
-        return after
-    move, names = Move(old.hard_set, new.hard_set), getattr(old.hard_set, "names", None)
-    lost = zip(range(len(move.to)), move.to.tolist(), strict=True)
-    flat = to_numpy(x).reshape(-1)
-    gone = [i for i, there in lost if there < 0 and flat[i] > 0.0]
-    called = tuple((str(i) if names is None else names[i], float(flat[i])) for i in gone)
-    after.carried = Carried(since, move.scattered(x), called)
-    after._feedback = history.feedback if move.stays else None
-    return after
-
-
-def installed(
-    learner: Learner[Any], stood: Stood, before: Stood | None, carried: Carried | None = None
-) -> Array | None:
-    """What was played in the round before, as far as is known when this one is decided: the
-    decision, unless something else was told to have been.
-    """
-    if before is None:
-        return None if carried is None else carried.x
-    if stood.feedback is not None and stood.feedback.round == before.round:
-        return stood.feedback.x
-    return before.x(learner)
-
-
 def played_point(learner: Learner[Any], state: Any, given: Feedback, x: Array) -> Array:
-    """What is played in the last of the rounds that are told of, where that is the decision x of
-    the first.
-    """
+    """What is played in the last of the observed rounds if x is the decision of the first."""
     k = given.rounds
     if k > 1 and not isinstance(given, FirstOrder) and k <= learner.rounds_left(state):
         return learner.acts(state, k)[k - 1, ...]
     return x
 
 
+def full_information(costs: Array, capacities: Array | None) -> FullInformation:
+    """The functions of one round of costs and capacities, each an array of one row."""
+    loss = Linear._unchecked(C=costs)
+    if capacities is None:
+        return FullInformation(loss, Unlimited(loss.shape))
+    return FullInformation(loss, Capacity._unchecked(c=capacities))
+
+
 def last_round(given: Feedback) -> Feedback:
-    """The last of the rounds that were told of together, where they can be told apart."""
+    """The last of the rounds that were observed together, if they can be told apart."""
     k = given.rounds
     if k == 1 or isinstance(given, FirstOrder):
         return given
