@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput
-from tidewolf.explanation import text
+from tidewolf.explanation import record
 from tidewolf.explanation.record import Entry, Explanation
 from tidewolf.functions import Capacity, Linear, LogWealth, Max, MaxAffine, Quadratic
 from tidewolf.methods.base import Learner
@@ -396,7 +396,7 @@ def test_every_learner_explains_itself_in_one_sentence(name: str, rounds: int) -
     assert len(said) <= 300
     assert not said.endswith(".")
     if why.moved is not None and why.moved > 1e-9:
-        assert said.startswith(f"moved {text.number(why.moved)}")
+        assert said.startswith(f"moved {record.number(why.moved)}")
     elif rounds == 0:
         assert said.startswith("the first decision")
 
@@ -417,7 +417,7 @@ def test_the_reason_in_short_is_the_first_that_fits() -> None:
     over = told(([1.0, 0.0, 0.5], [0.2, 0.9, 0.9]))
     why = over.explain(names=names)
     assert why.in_short() == (
-        f"moved {text.number(why.moved)}, most from coal (0.333 -> 0.2) to sun (0.333 -> 0.6) "
+        f"moved {record.number(why.moved)}, most from coal (0.333 -> 0.2) to sun (0.333 -> 0.6) "
         "because coal was over by 0.133 in the last round"
     )
     dearer = told(([1.0, 1.0, 1.0], FREE), ([2.0, 1.0, 1.0], FREE))

@@ -20,7 +20,7 @@ from tidewolf.experiments.coordinates import Coordinates, coordinates_of
 from tidewolf.experiments.experiment import TABLES, Experiment, Tables
 from tidewolf.experiments.quick_rows import Columns, Layouts, QuickLinks, QuickRows
 from tidewolf.experiments.toml import Place
-from tidewolf.explanation.parts import namer
+from tidewolf.explanation.explain import namer
 from tidewolf.files import Table
 from tidewolf.files.reading import CSV, read_header
 from tidewolf.files.table import column_names, is_time
