@@ -16,7 +16,7 @@ import pytest
 
 from tidewolf import sets
 from tidewolf.cli import main
-from tidewolf.sets.calculus.composed import Composed
+from tidewolf.core.values import Composed
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))

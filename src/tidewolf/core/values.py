@@ -10,9 +10,9 @@ from __future__ import annotations
 import base64
 import dataclasses
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -63,6 +63,46 @@ class Value:
             return f"{type(self).__name__}(...)"
         shown = ", ".join(f"{name}={_brief(value)}" for name, value in self.fields().items())
         return f"{type(self).__name__}({shown})"
+
+
+class Composed(Value):
+    """Abstract: a value made of others, with the capabilities that those allow.
+
+    `isinstance` shows them: `Shrunk(Simplex(2), 0.5)` has an exact projection,
+    `Shrunk(VertexHull(...), 0.5)` has none. A subclass lists the capabilities there are, writes the
+    methods of all of them, and has a `__new__` that returns `cls._with(those it has)`.
+    """
+
+    _capabilities: ClassVar[tuple[type, ...]] = ()
+    _written: ClassVar[type[Any]]
+    """the class as it stands in the source, without capabilities"""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if not issubclass(cls, cls._capabilities):
+            cls._written = cls
+
+    @classmethod
+    def _with(cls, capabilities: Iterable[type]) -> Self:
+        """An unfinished instance of the class as written, with these capabilities."""
+        kind: Any = cls._written
+        made: Self = object.__new__(_subclass(kind, tuple(capabilities)))
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self._written, self.fields())
+
+
+@cache
+def _subclass(written: Any, capabilities: tuple[type, ...]) -> Any:
+    if not capabilities:
+        return written
+    names = {"__module__": written.__module__, "__doc__": written.__doc__}
+    return type(written.__name__, (written, *capabilities), names)
+
+
+def _rebuild(written: Any, fields: dict[str, Any]) -> Any:
+    return written(**fields)
 
 
 def identity(value: object) -> str:

@@ -94,7 +94,8 @@ def _same_image(K: Image, inside: ConvexSet) -> ConvexSet:
     """The same image of another set, but moved by nothing."""
     given = K.fields() | {"K": inside}
     shifts = {name: 0.0 * inside.center for name, value in given.items() if is_array(value)}
-    return K._written(**given | shifts)
+    image: ConvexSet = K._written(**given | shifts)
+    return image
 
 
 def _alike(example: ConvexSet, K: ConvexSet) -> int:

@@ -1,40 +1,31 @@
 """Functions made of others, round by round: what sums and maxima share.
 
 The parts have equal lengths and take points of one shape. What exact solvers may use of the
-whole depends on the parts, and `isinstance` shows it: the class of such a batch is chosen,
-capability by capability, with what it is made of.
+whole depends on the parts, and `isinstance` shows it.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from functools import cache
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from tidewolf.core.arguments import as_items
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
 from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
 from tidewolf.core.types import Shape
+from tidewolf.core.values import Composed
 
-CAPABILITIES = (LinearTotal, PiecewiseLinear)
 
-
-class Combined(Batch):
+class Combined(Composed, Batch):
     """Abstract: a batch made of others of the same rounds.
 
-    A subclass writes the methods of all capabilities, and says which it has in `_able`.
+    A subclass says in `_able` which capabilities it has.
     """
 
     parts: tuple[Batch, ...]
-    _written: ClassVar[type[Combined]]
-    """the class as it stands in the source, without capabilities"""
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        if not issubclass(cls, CAPABILITIES):
-            cls._written = cls
+    _capabilities = (LinearTotal, PiecewiseLinear)
 
     @staticmethod
     @abstractmethod
@@ -42,18 +33,11 @@ class Combined(Batch):
         """The capabilities that a batch of these parts has."""
 
     def __new__(cls, *functions: Batch, parts: Sequence[Batch] = (), **settings: Any) -> Self:
-        return cls._of_parts(checked_parts(functions, parts, cls._written.__name__))
-
-    @classmethod
-    def _of_parts(cls, parts: tuple[Batch, ...]) -> Self:
-        """An unfinished instance with the capabilities that the parts allow."""
-        kind: Any = _subclass(cls._written, tuple(cls._able(parts)))
-        made: Self = object.__new__(kind)
-        return made
+        return cls._with(cls._able(checked_parts(functions, parts, cls._written.__name__)))
 
     @classmethod
     def _unchecked(cls, **fields: Any) -> Self:
-        batch = cls._of_parts(fields["parts"])
+        batch = cls._with(cls._able(fields["parts"]))
         batch.__dict__.update(fields)
         return batch
 
@@ -61,15 +45,15 @@ class Combined(Batch):
     def written_as(cls) -> type[Batch]:
         return cls._written
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self._written, self.fields())
-
     def _parts_with(self, capability: type, what: str) -> Any:
         """The parts, which all have a capability; refused, naming one that has not."""
         for part in self.parts:
             if not isinstance(part, capability):
                 raise NotSupported(f"{self!r} {what}, because its {type(part).__name__} does not.")
         return self.parts
+
+    def _piecewise(self) -> Any:
+        return self._parts_with(PiecewiseLinear, "does not consist of affine pieces")
 
     def __len__(self) -> int:
         return len(self.parts[0])
@@ -100,18 +84,6 @@ class Combined(Batch):
         if any(part is None for part in whole):
             return None
         return cls._unchecked(parts=whole, **own)
-
-
-@cache
-def _subclass(written: type[Combined], capabilities: tuple[type, ...]) -> type[Combined]:
-    if not capabilities:
-        return written
-    names = {"__module__": written.__module__, "__doc__": written.__doc__}
-    return type(written.__name__, (written, *capabilities), names)
-
-
-def _rebuild(written: type[Combined], fields: dict[str, Any]) -> Combined:
-    return written(**fields)
 
 
 def checked_parts(functions: Iterable[Any], parts: Any, who: str) -> tuple[Batch, ...]:

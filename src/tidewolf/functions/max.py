@@ -114,9 +114,6 @@ class Max(Combined):
         """The first largest part of each round."""
         return np.asarray(to_numpy(self._each(x)).argmax(axis=0))
 
-    def _piecewise(self) -> Any:
-        return self._parts_with(PiecewiseLinear, "does not consist of affine pieces")
-
     def halfspaces(self) -> Halfspaces:
         """Those of every part."""
         return _together([part.halfspaces() for part in self._piecewise()])

@@ -117,9 +117,6 @@ class Sum(Combined):
             b = b[mine] + w * one.b[theirs]
         return Halfspaces(A, b, np.zeros(len(b), dtype=np.int64))
 
-    def _piecewise(self) -> Any:
-        return self._parts_with(PiecewiseLinear, "does not consist of affine pieces")
-
     @classmethod
     def examples(cls) -> Sequence[Sum]:
         costs, limits = Linear([[1.0, -2.0], [0.0, 3.0]]), Capacity([[0.5, 0.5], [1.0, 0.0]])

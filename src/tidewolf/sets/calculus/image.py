@@ -22,6 +22,7 @@ from tidewolf.core.arrays import as_point, like, to_numpy
 from tidewolf.core.errors import NotSupported
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Int64s, Shape
+from tidewolf.core.values import Composed
 from tidewolf.core.vertices import Moved, Vertex
 from tidewolf.sets.base import (
     ConvexSet,
@@ -32,20 +33,20 @@ from tidewolf.sets.base import (
     Projectable,
     Relaxable,
 )
-from tidewolf.sets.calculus.composed import CAPABILITIES, Composed, with_capabilities
 
 
-class Image(Composed):
+class Image(Composed, ConvexSet):
     """Abstract: { offset + scale v : v in K }.
 
     A subclass is a frozen dataclass whose first field is K.
     """
 
+    _capabilities = (Projectable, Polyhedral, Relaxable, CostlyMembership)
+
     K: ConvexSet
 
     def __new__(cls, K: ConvexSet, *settings: object, **named: object) -> Self:
-        able = [capability for capability in CAPABILITIES if isinstance(K, capability)]
-        return with_capabilities(cls, able)  # type: ignore[no-any-return]
+        return cls._with(able for able in cls._capabilities if isinstance(K, able))
 
     @property
     @abstractmethod

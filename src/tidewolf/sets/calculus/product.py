@@ -32,6 +32,7 @@ from tidewolf.core.names import all_different
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import checked, names_in_files
 from tidewolf.core.types import Array, Shape
+from tidewolf.core.values import Composed
 from tidewolf.core.vertices import Vertex
 from tidewolf.core.vertices.composed import end_to_end, join_vertices, pieces
 from tidewolf.sets.balls.box import Box
@@ -47,7 +48,6 @@ from tidewolf.sets.base import (
     Projectable,
     Relaxable,
 )
-from tidewolf.sets.calculus.composed import Composed, with_capabilities
 from tidewolf.sets.calculus.translated import Translated
 from tidewolf.sets.simplices.simplex import Simplex
 from tidewolf.sets.simplices.simplex_product import SimplexProduct
@@ -59,7 +59,7 @@ _ENDS = ("lower", "upper")
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Product(Composed):
+class Product(Composed, ConvexSet):
     """One member of each of several sets, flattened and put end to end.
 
     Geometry as exact as that of the parts. `split` takes a point apart into the parts' own shapes,
@@ -81,6 +81,8 @@ class Product(Composed):
     array([ 0.,  1.,  0.,  0., -1.])
     """
 
+    _capabilities = tuple(_NEEDED)
+
     parts: tuple[ConvexSet, ...]
 
     def __new__(cls, *sets: ConvexSet, parts: Sequence[ConvexSet] = ()) -> Self:
@@ -90,7 +92,7 @@ class Product(Composed):
             for capability, enough in _NEEDED.items()
             if enough(isinstance(part, capability) for part in given)
         ]
-        return with_capabilities(cls, able)  # type: ignore[no-any-return]
+        return cls._with(able)
 
     def __init__(
         self,
