@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from tidewolf.core.errors import InvalidInput, WrongType
+from tidewolf.core.errors import InvalidInput, MissingExtra, WrongType
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -71,3 +72,11 @@ def shown(x: object) -> str:
     except Exception:  # a repr that is itself broken
         text = f"a {type(x).__name__}"
     return text if len(text) <= 100 else f"a {type(x).__name__} ({text[:80]}...)"
+
+
+def import_extra(module: str, what: str, extra: str) -> Any:
+    """A module that `what` needs and an extra installs."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise MissingExtra(f'{what} needs {module}: pip install "tidewolf[{extra}]".') from None

@@ -120,7 +120,7 @@ def numbers_of(x: Any, what: str) -> NDArray:
     _require_numbers(library, x.dtype, x, what, called)
     if library == "pandas":
         return _pandas_values(x, [x.dtype])
-    if x.null_count() or not x.dtype.is_numeric() or _is_decimal(x.dtype):
+    if x.null_count() or not x.dtype.is_numeric() or str(x.dtype).startswith("Decimal"):
         x = x.cast(float)
     return np.asarray(x.to_numpy())
 
@@ -275,10 +275,6 @@ def _is_date(dtype: Any) -> bool:
 
 def _is_polars_date(dtype: Any) -> bool:
     return str(dtype).partition("(")[0] in ("Date", "Datetime")
-
-
-def _is_decimal(dtype: Any) -> bool:
-    return str(dtype).startswith("Decimal")
 
 
 def _index_times(index: Any) -> Any:

@@ -13,6 +13,7 @@ from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.functions.base import (
     ArrayBatch,
+    Coefficients,
     Halfspaces,
     LinearTotal,
     PerRound,
@@ -53,14 +54,7 @@ class Affine(ArrayBatch, LinearTotal, PiecewiseLinear):
 
     by_round = ("A", "b")
 
-    A: Annotated[
-        Array,
-        PerRound(
-            "The coefficients, of shape (rounds, *shape of a point); for vectors also a frame of "
-            "pandas or polars, or a sparse array of SciPy, (rounds, n).",
-            sparse=True,
-        ),
-    ]
+    A: Coefficients
     b: Annotated[Array, PerRound("The offsets, one a round.", axes=1)]
 
     def __post_init__(self) -> None:

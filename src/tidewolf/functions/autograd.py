@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from tidewolf.core.arguments import shown
+from tidewolf.core.arguments import import_extra, shown
 from tidewolf.core.arrays import as_array, as_count, is_array, like, namespace, norm, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
@@ -192,11 +192,13 @@ class Autograd(Batch):
 
 
 def resolved(
-    value: object, shape: Shape | int, rounds: object, data: object, who: str
+    value: object, shape: Shape | int, rounds: object, data: object, library: str
 ) -> tuple[str, Shape, Rounds]:
-    """How the callable is called, the shape of a point, and the rounds; refused where they do not
-    fit together.
+    """How the callable is called, the shape of a point, and the rounds; refused if they do not fit
+    together or the library is not installed.
     """
+    who = f"from_{library}"
+    import_extra(library, who, library)
     if not callable(value) or isinstance(value, type):
         raise WrongType(
             f"{who} takes a callable, value(x, *row) with data=, value(t, x) with rounds=, or "

@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
-from typing import Any, ClassVar, Self, cast
+from typing import Annotated, Any, ClassVar, Self, TypeAlias, cast
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from tidewolf.core.types import Array, Floats, Shape
 
 __all__ = [
     "ArrayBatch",
+    "Coefficients",
     "Halfspaces",
     "LinearTotal",
     "PerRound",
@@ -88,6 +89,16 @@ class PerRound(Uncopied):
                 f"{tuple(array.shape)}. For a single round use `.one(...)`."
             )
         return _with_entries(array, what)
+
+
+Coefficients: TypeAlias = Annotated[
+    Array,
+    PerRound(
+        "The coefficients, of shape (rounds, *shape of a point); for vectors also a frame of "
+        "pandas or polars, or a sparse array of SciPy, (rounds, n).",
+        sparse=True,
+    ),
+]
 
 
 def _with_entries(array: Array, what: str) -> Array:

@@ -19,10 +19,10 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arguments import shown
+from tidewolf.core.arguments import import_extra, shown
 from tidewolf.core.arrays import as_array, as_count, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import InvalidInput, MissingExtra, NotConvex, WrongShape, WrongType
+from tidewolf.core.errors import InvalidInput, NotConvex, WrongShape, WrongType
 from tidewolf.core.types import Array, Floats
 from tidewolf.functions.autograd import Autograd, Engine, Rounds
 from tidewolf.functions.cvxpy_kinds import NotBuiltIn, Split
@@ -96,7 +96,7 @@ def from_cvxpy(
     >>> f.values(np.array([1.0, 0.0])).round(4)
     array([1.3133, 0.6931])
     """
-    cp = _require_cvxpy()
+    cp = import_extra("cvxpy", "from_cvxpy", "cvx")
     _require_expression(cp, expression, variable)
     engine = _engine(expression, variable)
     data = _checked(engine.parameters, {} if values is None else values)
@@ -111,14 +111,6 @@ def from_cvxpy(
             return engine.split.batch(data, counts[0])
     own = {"_shape": tuple(variable.shape), "_ts": np.arange(counts[0]), "_data": data}
     return FromCvxpy._unchecked(_engine=engine, **own)
-
-
-def _require_cvxpy() -> Any:
-    try:
-        import cvxpy
-    except ImportError:
-        raise MissingExtra('from_cvxpy needs cvxpy: pip install "tidewolf[cvx]".') from None
-    return cvxpy
 
 
 def _require(holds: bool, kind: Any, setting: str, message: str) -> None:
@@ -280,7 +272,7 @@ class FromCvxpy(Autograd):
 
     @classmethod
     def examples(cls) -> Sequence[Batch]:
-        cp = _require_cvxpy()
+        cp = import_extra("cvxpy", "from_cvxpy", "cvx")
         x, X = cp.Variable(3), cp.Variable((2, 2))
         a, s = cp.Parameter(3), cp.Parameter(nonneg=True)
         rows = np.arange(12.0).reshape(4, 3) / 4.0 - 1.0

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from tidewolf.core.arrays import to_numpy
-from tidewolf.core.errors import MissingExtra, WrongShape
+from tidewolf.core.errors import WrongShape
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.functions.autograd import Autograd, Engine, Rounds, examples_of, resolved
 
@@ -70,16 +70,8 @@ def from_jax(
     >>> losses.subgradient(np.zeros(2), np.array([1.0, 2.0]))
     array([-0.5, -2. ])
     """
-    _require_jax()
-    call, sides, own = resolved(value, shape, rounds, data, "from_jax")
+    call, sides, own = resolved(value, shape, rounds, data, "jax")
     return FromJax._unchecked(_engine=_Jax(value, call), _shape=sides, _ts=own.ts, _data=own.data)
-
-
-def _require_jax() -> None:
-    try:
-        import jax  # noqa: F401
-    except ImportError:
-        raise MissingExtra('from_jax needs jax: pip install "tidewolf[jax]".') from None
 
 
 @final

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from tidewolf.core.arrays import to_numpy
-from tidewolf.core.errors import MissingExtra, WrongShape
+from tidewolf.core.errors import WrongShape
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.functions.autograd import Autograd, Engine, Rounds, examples_of, resolved
 
@@ -66,18 +66,10 @@ def from_torch(
     array([[-0.5, -1. ],
            [ 0. , -0.5]])
     """
-    _require_torch()
-    call, sides, own = resolved(value, shape, rounds, data, "from_torch")
+    call, sides, own = resolved(value, shape, rounds, data, "torch")
     return FromTorch._unchecked(
         _engine=_Torch(value, call), _shape=sides, _ts=own.ts, _data=own.data
     )
-
-
-def _require_torch() -> None:
-    try:
-        import torch  # noqa: F401
-    except ImportError:
-        raise MissingExtra('from_torch needs torch: pip install "tidewolf[torch]".') from None
 
 
 @final

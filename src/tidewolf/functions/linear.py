@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, final
+from typing import final
 
 import numpy as np
 
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.functions.base import (
     ArrayBatch,
+    Coefficients,
     Halfspaces,
     LinearTotal,
-    PerRound,
     PiecewiseLinear,
     each_row,
     host_rows,
@@ -48,14 +48,7 @@ class Linear(ArrayBatch, LinearTotal, PiecewiseLinear):
 
     by_round = ("C",)
 
-    C: Annotated[
-        Array,
-        PerRound(
-            "The coefficients, of shape (rounds, *shape of a point); for vectors also a frame of "
-            "pandas or polars, or a sparse array of SciPy, (rounds, n).",
-            sparse=True,
-        ),
-    ]
+    C: Coefficients
 
     @classmethod
     def one(cls, c: Array) -> Linear:

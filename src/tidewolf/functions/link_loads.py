@@ -18,7 +18,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self, final
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeAlias, final
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from tidewolf.core.errors import InvalidInput, WrongShape
 from tidewolf.core.piecewise import Halfspaces, ManyRows, PiecewiseLinear
 from tidewolf.core.sparse import as_sparse, is_sparse, row_of_each, sparse_row_norms
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
-from tidewolf.functions.base import ArrayBatch, Uncopied
+from tidewolf.functions.base import ArrayBatch, PerRound, Uncopied
 
 MANY = 10**6
 """Stored numbers of all half-spaces together from which on they are made some at a time,"""
@@ -65,6 +65,21 @@ class Columns(Uncopied):
             raise InvalidInput(f"{what} are whole numbers from 0, a column of demands each.")
         whole: Int64s = value.astype(np.int64, copy=False)
         return whole
+
+
+PathIncidence: TypeAlias = Annotated[
+    Any,
+    Matrix(
+        "What a unit on each path puts on each link, of shape (links, paths): 1 where the path "
+        "uses the link. Dense, or a sparse array of SciPy."
+    ),
+]
+PairDemands: TypeAlias = Annotated[
+    Array, PerRound("What each pair sends, of shape (rounds, pairs).")
+]
+PairOfPath: TypeAlias = Annotated[
+    Array, Columns("For each path the pair it serves, a column of `demands`.")
+]
 
 
 class _Loads(NamedTuple):
@@ -248,6 +263,27 @@ class LinkLoads(OverPaths, PiecewiseLinear):
     def _each_offset(self) -> Floats:
         offsets = np.broadcast_to(self._offsets(), (len(self), self._links))
         return offsets.astype(np.float64).reshape(-1)
+
+
+def example_loads() -> tuple[tuple[Any, Any, Any, Any], tuple[Any, Any, Any, Any]]:
+    """Two examples of (incidence, demands, a number for each round and link, pairs)."""
+    from scipy.sparse import csr_array
+
+    shared = [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
+    return (
+        (
+            csr_array(shared),
+            [[4.0, 1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 3.0, 2.0]],
+            [[2.0, 1.0, 0.0], [0.0, -0.5, 0.0], [1.0, 4.0, 1.0]],
+            [0, 0, 1, 2],
+        ),
+        (
+            [[1.0, 0.5, 0.0], [0.0, 0.5, 1.0]],
+            [[2.0, 1.0], [2.0, 1.0]],
+            [[1.0, 0.5], [0.75, 1.0]],
+            [0, 0, 1],
+        ),
+    )
 
 
 @final

@@ -26,7 +26,14 @@ from tidewolf.functions.base import (
     one_round,
     row_norms,
 )
-from tidewolf.functions.link_loads import AT_A_TIME, Columns, Matrix, OverPaths
+from tidewolf.functions.link_loads import (
+    AT_A_TIME,
+    OverPaths,
+    PairDemands,
+    PairOfPath,
+    PathIncidence,
+    example_loads,
+)
 
 
 @final
@@ -59,16 +66,10 @@ class LoadCost(OverPaths, LinearTotal, PiecewiseLinear):
     by_round = ("demands", "costs")
     of_all_rounds = ("_loads", "_per_path")
 
-    incidence: Annotated[
-        Any,
-        Matrix(
-            "What a unit on each path puts on each link, of shape (links, paths): 1 where the path "
-            "uses the link. Dense, or a sparse array of SciPy."
-        ),
-    ]
-    demands: Annotated[Array, PerRound("What each pair sends, of shape (rounds, pairs).")]
+    incidence: PathIncidence
+    demands: PairDemands
     costs: Annotated[Array, PerRound("What a unit costs on each link, of shape (rounds, links).")]
-    pairs: Annotated[Array, Columns("For each path the pair it serves, a column of `demands`.")]
+    pairs: PairOfPath
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -149,21 +150,5 @@ class LoadCost(OverPaths, LinearTotal, PiecewiseLinear):
 
     @classmethod
     def examples(cls) -> Sequence[LoadCost]:
-        from scipy.sparse import csr_array
-
-        shared = [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
-        return (
-            cls(
-                csr_array(shared),
-                [[4.0, 1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 3.0, 2.0]],
-                [[2.0, 1.0, 0.0], [0.0, -0.5, 0.0], [1.0, 4.0, 1.0]],
-                [0, 0, 1, 2],
-            ),
-            cls.one([[1.0]], [2.0], [1.0], [0]),
-            cls(
-                [[1.0, 0.5, 0.0], [0.0, 0.5, 1.0]],
-                [[2.0, 1.0], [2.0, 1.0]],
-                [[1.0, 0.5], [0.75, 1.0]],
-                [0, 0, 1],
-            ),
-        )
+        first, second = example_loads()
+        return cls(*first), cls.one([[1.0]], [2.0], [1.0], [0]), cls(*second)

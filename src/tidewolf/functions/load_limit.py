@@ -20,7 +20,13 @@ from tidewolf.core.piecewise import Halfspaces, ManyRows
 from tidewolf.core.settings import Names
 from tidewolf.core.types import Array, Floats, NDArray
 from tidewolf.functions.base import PerRound, one_round
-from tidewolf.functions.link_loads import Columns, LinkLoads, Matrix
+from tidewolf.functions.link_loads import (
+    LinkLoads,
+    PairDemands,
+    PairOfPath,
+    PathIncidence,
+    example_loads,
+)
 
 
 @final
@@ -54,16 +60,10 @@ class LoadLimit(LinkLoads):
 
     by_round = ("demands", "capacities")
 
-    incidence: Annotated[
-        Any,
-        Matrix(
-            "What a unit on each path puts on each link, of shape (links, paths): 1 where the path "
-            "uses the link. Dense, or a sparse array of SciPy."
-        ),
-    ]
-    demands: Annotated[Array, PerRound("What each pair sends, of shape (rounds, pairs).")]
+    incidence: PathIncidence
+    demands: PairDemands
     capacities: Annotated[Array, PerRound("What each link may carry, of shape (rounds, links).")]
-    pairs: Annotated[Array, Columns("For each path the pair it serves, a column of `demands`.")]
+    pairs: PairOfPath
     names: Annotated[
         tuple[str, ...],
         Names("What the links are called; empty where they have no names."),
@@ -122,22 +122,6 @@ class LoadLimit(LinkLoads):
 
     @classmethod
     def examples(cls) -> Sequence[LoadLimit]:
-        from scipy.sparse import csr_array
-
-        shared = [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
-        return (
-            cls(
-                csr_array(shared),
-                [[4.0, 1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 3.0, 2.0]],
-                [[2.0, 1.0, 0.0], [0.0, -0.5, 0.0], [1.0, 4.0, 1.0]],
-                [0, 0, 1, 2],
-                ("SEA > DEN", "DEN > NYC", "SEA > NYC"),
-            ),
-            cls.one([[1.0]], [2.0], [1.0], [0]),
-            cls(
-                [[1.0, 0.5, 0.0], [0.0, 0.5, 1.0]],
-                [[2.0, 1.0], [2.0, 1.0]],
-                [[1.0, 0.5], [0.75, 1.0]],
-                [0, 0, 1],
-            ),
-        )
+        first, second = example_loads()
+        names = ("SEA > DEN", "DEN > NYC", "SEA > NYC")
+        return cls(*first, names), cls.one([[1.0]], [2.0], [1.0], [0]), cls(*second)

@@ -18,7 +18,13 @@ from tidewolf.core.arrays import as_array, as_number, like, to_numpy
 from tidewolf.core.errors import InvalidInput, WrongShape
 from tidewolf.core.types import Array, Floats, NDArray
 from tidewolf.functions.base import PerRound, Uncopied, one_round
-from tidewolf.functions.link_loads import Columns, LinkLoads, Matrix
+from tidewolf.functions.link_loads import (
+    LinkLoads,
+    PairDemands,
+    PairOfPath,
+    PathIncidence,
+    example_loads,
+)
 
 
 @dataclass(frozen=True)
@@ -68,16 +74,10 @@ class MaxUtilization(LinkLoads):
 
     by_round = ("demands", "limit")
 
-    incidence: Annotated[
-        Any,
-        Matrix(
-            "What a unit on each path puts on each link, of shape (links, paths): 1 where the path "
-            "uses the link. Dense, or a sparse array of SciPy."
-        ),
-    ]
-    demands: Annotated[Array, PerRound("What each pair sends, of shape (rounds, pairs).")]
+    incidence: PathIncidence
+    demands: PairDemands
     capacities: Annotated[Array, Uncopied("The capacity of each link, above 0.")]
-    pairs: Annotated[Array, Columns("For each path the pair it serves, a column of `demands`.")]
+    pairs: PairOfPath
     limit: Annotated[Array, _Limits("What is subtracted: a number, or one a round.", axes=1)] = 0.0
 
     def __post_init__(self) -> None:
@@ -113,19 +113,9 @@ class MaxUtilization(LinkLoads):
 
     @classmethod
     def examples(cls) -> Sequence[MaxUtilization]:
-        from scipy.sparse import csr_array
-
-        shared = [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
+        (incidence, demands, _, pairs), second = example_loads()
         return (
-            cls(
-                csr_array(shared),
-                [[4.0, 1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 3.0, 2.0]],
-                [2.0, 4.0, 0.5],
-                [0, 0, 1, 2],
-                [0.5, 0.25, 1.0],
-            ),
+            cls(incidence, demands, [2.0, 4.0, 0.5], pairs, [0.5, 0.25, 1.0]),
             cls.one([[1.0]], [2.0], [1.0], [0]),
-            cls(
-                [[1.0, 0.5, 0.0], [0.0, 0.5, 1.0]], [[2.0, 1.0], [1.0, 2.0]], [1.0, 1.0], [0, 0, 1]
-            ),
+            cls(second[0], [[2.0, 1.0], [1.0, 2.0]], [1.0, 1.0], second[3]),
         )

@@ -23,6 +23,7 @@ from tidewolf.hindsight.lp import (
     with_free_variables,
 )
 from tidewolf.hindsight.piecewise_task import PiecewiseTask
+from tidewolf.hindsight.rows import row_sizes
 from tidewolf.hindsight.task import HindsightTask, Solution
 from tidewolf.sets.base import LinearDescription, Polyhedral
 
@@ -63,7 +64,7 @@ def solve_epigraph(task: PiecewiseTask, u_of: LinearDescription) -> Solution | N
     A, b = lifted_rows(u_of, task.limits.A, task.limits.b)
     C, d = lifted_rows(u_of, task.pieces.A, task.pieces.b)
     rounds, count = len(task.part), A.shape[1]
-    sizes, unit = power_of_two(abs(A).max(axis=1).toarray().reshape(-1)), description_unit(u_of)
+    sizes, unit = row_sizes(A), description_unit(u_of)
     size = float(power_of_two(max(abs(C).max(), float(np.abs(d).max()) / unit)))
     places = (np.arange(len(d)), task.pieces.rounds)
     ones = csr_array((np.ones(len(d)), places), shape=(len(d), rounds))

@@ -17,6 +17,7 @@ from tidewolf.core.arrays import power_of_two
 from tidewolf.core.piecewise import ManyRows
 from tidewolf.core.types import Floats
 from tidewolf.hindsight.linear_task import LinearTask
+from tidewolf.hindsight.rows import row_sizes
 from tidewolf.hindsight.task import HindsightTask, Solution, positive
 from tidewolf.sets.base import LinearDescription, Polyhedral
 
@@ -51,7 +52,7 @@ def solve_lp(task: LinearTask, u_of: LinearDescription) -> Solution | None:
     Rows, costs and u are scaled to size 1 for it.
     """
     A, b = lifted_rows(u_of, task.A, task.b)
-    sizes = power_of_two(abs(A).max(axis=1).toarray().reshape(-1))
+    sizes = row_sizes(A)
     costs = costs_of(u_of, task.c)
     cost, unit = float(power_of_two(np.abs(costs).max())), description_unit(u_of)
     found = run_linprog(

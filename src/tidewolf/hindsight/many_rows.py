@@ -13,7 +13,7 @@ of R_k show it.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from tidewolf.hindsight.lp import (
     lifted_rows,
     point_of,
 )
-from tidewolf.hindsight.rows import below
+from tidewolf.hindsight.rows import below, row_sizes
 from tidewolf.hindsight.task import HindsightTask, Solution
 from tidewolf.hindsight.warm_model import Basis, Rows, Solved, WarmModel
 from tidewolf.sets.base import LinearDescription, Polyhedral
@@ -64,7 +64,7 @@ class FewOfManyRows:
 def _solve(task: LinearTask, rows: ManyRows, u_of: LinearDescription) -> Solution | None:
     unit, costs = description_unit(u_of), costs_of(u_of, task.c)
     cost, K = float(power_of_two(np.abs(costs).max())), in_units(u_of, unit)
-    sizes = power_of_two(rows.each(_row_sizes))
+    sizes = rows.each(row_sizes)
     model, chosen = _model(K), np.zeros(0, dtype=np.int64)
     known: Rows | None = None
     basis: Basis | None = None
@@ -82,10 +82,6 @@ def _solve(task: LinearTask, rows: ManyRows, u_of: LinearDescription) -> Solutio
         A, b = A.multiply(1 / sizes[new][:, None]).tocsr(), b / sizes[new] / unit
         known = Rows(A, b) if known is None else Rows(below([known.A, A]), np.append(known.b, b))
         chosen, basis = np.append(chosen, new), _with_rows(found, len(new))
-
-
-def _row_sizes(A: Any) -> Floats:
-    return np.asarray(abs(A).max(axis=1).toarray().reshape(-1))
 
 
 def _broken(breach: Floats, rounds: Int64s, chosen: Int64s) -> Int64s:

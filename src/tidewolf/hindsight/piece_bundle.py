@@ -32,6 +32,7 @@ from tidewolf.hindsight.lp import (
     with_free_variables,
 )
 from tidewolf.hindsight.piecewise_task import PiecewiseTask
+from tidewolf.hindsight.rows import row_sizes
 from tidewolf.hindsight.task import HindsightTask, Solution
 from tidewolf.sets.base import LinearDescription, Polyhedral
 
@@ -78,7 +79,7 @@ class _CutBundle:
         self.unit = description_unit(u_of)
         self.K = in_units(u_of, self.unit)
         A, b = lifted_rows(u_of, task.limits.A, task.limits.b)
-        self.sizes = power_of_two(abs(A).max(axis=1).toarray().reshape(-1))
+        self.sizes = row_sizes(A)
         self.A, self.b = A.multiply(1 / self.sizes[:, None]).tocsr(), b / self.sizes / self.unit
         self.C, self.d = lifted_rows(u_of, task.pieces.A, task.pieces.b)
         self.starts = np.searchsorted(task.pieces.rounds, np.arange(len(task.part)))

@@ -26,8 +26,9 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
+from tidewolf.core.arguments import import_extra
 from tidewolf.core.arrays import as_direction, as_point, frozen, like, to_numpy
-from tidewolf.core.errors import MissingExtra, NotAMember, WrongShape, WrongType
+from tidewolf.core.errors import NotAMember, WrongShape, WrongType
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Count, names_in_files
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, Shape
@@ -167,12 +168,7 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, CompiledGeometry):
         MissingExtra
             networkx is not installed.
         """
-        try:
-            import networkx
-        except ImportError:
-            raise MissingExtra(
-                'Reading a networkx graph needs networkx: pip install "tidewolf[graph]".'
-            ) from None
+        networkx = import_extra("networkx", "Reading a networkx graph", "graph")
         if not isinstance(graph, networkx.DiGraph):
             raise WrongType(
                 "A flow needs a directed networkx graph (DiGraph or MultiDiGraph), not "

@@ -334,13 +334,12 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
 
     def _program_in(self, frame: Frame) -> LinearProgram:
         rows = frame.rows(self._rows)
-        lower, upper = (self._pairs.T - frame.origin) / frame.unit
+        pairs = self.bounds
+        if pairs is None:
+            pairs = np.full((*self.shape, 2), (-np.inf, np.inf))
+        lower, upper = (pairs.T - frame.origin) / frame.unit
         G, h = rows.G[: rows.general], rows.h[: rows.general]
         return LinearProgram(G, h, rows.E, rows.f, lower, upper)
-
-    @property
-    def _pairs(self) -> Floats:
-        return np.full((*self.shape, 2), (-np.inf, np.inf)) if self.bounds is None else self.bounds
 
     @cached_property
     def _program(self) -> LinearProgram:
