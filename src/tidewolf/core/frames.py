@@ -249,12 +249,10 @@ def _as_float(number: Any, name: str, what: str, gaps: bool) -> float:
 
 
 def _names(labels: Iterable[Hashable]) -> list[str]:
-    return [_name(label) for label in labels]
-
-
-def _name(label: Hashable) -> str:
-    """A label as text; one of several levels, such as (tail, head), with arrows between them."""
-    return " > ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+    """Labels as text; those of several levels, such as (tail, head), with arrows between them."""
+    return [
+        " > ".join(map(str, label)) if isinstance(label, tuple) else str(label) for label in labels
+    ]
 
 
 def _is_numbered(labels: Any) -> bool:

@@ -234,8 +234,9 @@ def _feed(digest: Any, value: object) -> None:
     if type(value) is np.ndarray:
         _feed_array(digest, value)
     elif isinstance(value, Value):
-        said = _given_settings(value)
-        digest.update(f"{_kind_name(type(value))} {len(said)}:".encode())
+        kind, said = type(value), _given_settings(value)
+        kind_name = kind.__dict__.get("kind_name") or kind.__name__.lstrip("_")
+        digest.update(f"{kind_name} {len(said)}:".encode())
         for name, part in said.items():
             digest.update(f"{name}=".encode())
             _feed(digest, part)
@@ -322,10 +323,6 @@ def _defaults(kind: Any) -> dict[str, Any]:
                 continue
         found[name] = default
     return found
-
-
-def _kind_name(kind: type[Value]) -> str:
-    return kind.__dict__.get("kind_name") or kind.__name__.lstrip("_")
 
 
 @cache

@@ -63,16 +63,16 @@ def is_own(part: Stream) -> bool:
     """
     for limit in _callables(part.constraints):
         raise NotSupported(
-            f"The best point in hindsight is not known under limits that are {_kind(limit)} "
-            "functions: of those only values and subgradients are known, and not where they are "
-            "kept. Limits that are affine, or maxima of affine pieces, make it known for any "
-            "convex losses."
+            "The best point in hindsight is not known under limits that are "
+            f"{type(limit).__name__} functions: of those only values and subgradients are known, "
+            "and not where they are kept. Limits that are affine, or maxima of affine pieces, make "
+            "it known for any convex losses."
         )
     flat = isinstance(part.constraints, PiecewiseLinear)
     for loss in () if flat else _callables(part.losses):
         raise NotSupported(
-            f"The best point in hindsight is not known for {_kind(loss)} losses under curved "
-            "limits; limits that are affine, or maxima of affine pieces, make it known."
+            f"The best point in hindsight is not known for {type(loss).__name__} losses under "
+            "curved limits; limits that are affine, or maxima of affine pieces, make it known."
         )
     own = (one for one in own_functions(part.losses) if not isinstance(one, _TOLD))
     return flat and any(True for _ in own)
@@ -82,8 +82,9 @@ def require_policy(part: Stream) -> None:
     """Refuse, naming them, callables where a policy is asked for."""
     for leaf in (*_callables(part.losses), *_callables(part.constraints)):
         raise NotSupported(
-            f"The best policy in hindsight is not known for {_kind(leaf)} functions: they take a "
-            "point of the set, not a policy. Without a context the best fixed point may be known."
+            f"The best policy in hindsight is not known for {type(leaf).__name__} functions: they "
+            "take a point of the set, not a policy. Without a context the best fixed point may be "
+            "known."
         )
 
 
@@ -93,10 +94,6 @@ _TOLD = (LinearTotal, PiecewiseLinear)
 
 def _callables(batch: Batch) -> tuple[Batch, ...]:
     return tuple(leaf for leaf in leaves(batch) if isinstance(leaf, Custom | Autograd))
-
-
-def _kind(leaf: Any) -> str:
-    return type(leaf).__name__
 
 
 @final

@@ -170,8 +170,9 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
             )
         if (net.lower > net.upper).any():
             e = int(np.argmax(net.lower > net.upper))
+            tail, head = net.nodes[net.tails[e]], net.nodes[net.heads[e]]
             raise EmptySet(
-                f"Arc {e} ({_arc(net, e)}) has the lower bound {net.lower[e]:g} above its upper "
+                f"Arc {e} ({tail} -> {head}) has the lower bound {net.lower[e]:g} above its upper "
                 f"bound {net.upper[e]:g}.",
                 setting="lower",
             )
@@ -447,7 +448,3 @@ def _for_each(bounds: Array, count: int, which: str) -> Floats:
             setting=which,
         )
     return np.array(np.broadcast_to(bounds, count))
-
-
-def _arc(net: FlowNetwork, e: int) -> str:
-    return f"{net.nodes[net.tails[e]]} -> {net.nodes[net.heads[e]]}"
