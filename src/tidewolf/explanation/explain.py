@@ -28,17 +28,8 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.unlimited import Unlimited
+from tidewolf.explanation import record
 from tidewolf.explanation.history import History, Last, RoundFeedback, Stood, last_round
-from tidewolf.explanation.record import (
-    Entry,
-    Explanation,
-    Limit,
-    Outlook,
-    Override,
-    Part,
-    Proved,
-    Route,
-)
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.chain import Chain
 from tidewolf.functions.max import limit_names
@@ -60,7 +51,7 @@ NEARLY_FULL = 0.9
 FULL = 1e-3
 """The room of a constraint that binds, at most: as a share of how much it varies over the set."""
 
-Entries = tuple[Entry, ...]
+Entries = tuple[record.Entry, ...]
 Namer = Callable[[int], str]
 """The name of an entry, by its place in the flat point."""
 
@@ -97,7 +88,7 @@ def named(places: Iterable[int], x: Array, before: Array | None, name: Namer) ->
     """These entries, with what they were before."""
     new, old = flat(x), None if before is None else flat(before)
     return tuple(
-        Entry(name(i), float(new[i]), old if old is None else float(old[i])) for i in places
+        record.Entry(name(i), float(new[i]), old if old is None else float(old[i])) for i in places
     )
 
 
@@ -112,19 +103,18 @@ def moves(x: Array, before: Array, name: Namer, weights: Floats | float = 1.0) -
     return named(largest(np.abs(once(x - before)) * weights, MOST // 2, LITTLE), x, before, name)
 
 
-def routes(K: HasLMO, x: Array, before: Array | None) -> list[Route]:
+def routes(K: HasLMO, x: Array, before: Array | None) -> list[record.Route]:
     """The paths of a flow; those of commodities that moved most first."""
+    found: list[tuple[str | None, Any]] = []
     if isinstance(K, FlowPolytope):
-        return [Route(one.weight, tuple(map(str, one.nodes))) for one in K.paths(x, tolerance=1e-4)]
-    if not isinstance(K, MultiFlow):
-        return []
-    change = np.abs(flat(x if before is None else x - before))
-    order = np.argsort(-np.bincount(K.owner, change, len(K.demands)), kind="stable").tolist()
-    paths = K.paths(x, tolerance=1e-4)
-    ends = [f"{K.nodes[i]} to {K.nodes[j]}" for i, j in zip(K.sources, K.targets, strict=True)]
-    return [
-        Route(one.weight, tuple(map(str, one.nodes)), ends[j]) for j in order for one in paths[j]
-    ]
+        found = [(None, path) for path in K.paths(x, tolerance=1e-4)]
+    elif isinstance(K, MultiFlow):
+        change, paths = flat(x if before is None else x - before), K.paths(x, tolerance=1e-4)
+        moved = np.bincount(K.owner, np.abs(change), len(K.demands))
+        ends = [f"{K.nodes[i]} to {K.nodes[j]}" for i, j in zip(K.sources, K.targets, strict=True)]
+        order = np.argsort(-moved, kind="stable").tolist()
+        found = [(ends[j], path) for j in order for path in paths[j]]
+    return [record.Route(path.weight, tuple(map(str, path.nodes)), who) for who, path in found]
 
 
 class LastRound:
@@ -156,7 +146,7 @@ class LastRound:
             return self.observed
         return _value(self.loss_function, x), _value(self.constraint, x)
 
-    def outlook(self, x: Array, before: Array | None) -> Outlook | None:
+    def outlook(self, x: Array, before: Array | None) -> record.Outlook | None:
         """What is expected at the decision, and at the one before."""
         if self.feedback is None:
             return None
@@ -167,9 +157,9 @@ class LastRound:
                 limit_gain = inner(given.constraint_gradient, before - x)
         now, then, played = map(self.values, (x, before, self.feedback.x))
         losses, limits = ((now[i], then[i], played[i]) for i in (0, 1))
-        return Outlook(self.feedback.round, *losses, *limits, gain, limit_gain)
+        return record.Outlook(self.feedback.round, *losses, *limits, gain, limit_gain)
 
-    def limits(self, x: Array, prices: Floats | None) -> tuple[Limit, ...]:
+    def limits(self, x: Array, prices: Floats | None) -> tuple[record.Limit, ...]:
         """The constraints with the largest values, at the decision or at what was played."""
         batch = self.constraint
         if batch is None or self.feedback is None:
@@ -179,7 +169,7 @@ class LastRound:
         names = limit_names(self.K, batch) if len(now) > 1 else ("the limit",)
         capacity = flat(batch.c) if isinstance(batch, Capacity) else None
         return tuple(
-            Limit(
+            record.Limit(
                 name=names[i] if capacity is None else self.name(i),
                 played=float(then[i]),
                 now=float(now[i]),
@@ -191,22 +181,20 @@ class LastRound:
             for i in np.argsort(-np.maximum(now, then), kind="stable")[: MOST // 2].tolist()
         )
 
-    def changes(self, old: LastRound, x: Array, before: Array | None) -> tuple[Entries, Entries]:
+    def changes(self, old: LastRound, x: Array, before: Array) -> dict[str, Any]:
         """How this round differs from an earlier one: the largest changes of costs of the entries
         that moved, and of capacities of those that are nearly full.
         """
-        costs: Entries = ()
-        capacities: Entries = ()
-        if before is None:
-            return costs, capacities
+        found: dict[str, Any] = {}
         if self.gradients is not None and old.gradients is not None:
             gradients = self.gradients.loss_gradient, old.gradients.loss_gradient
-            costs = moves(*gradients, self.name, np.abs(once(x - before)))
+            found["costs"] = moves(*gradients, self.name, np.abs(once(x - before)))
         if isinstance(self.constraint, Capacity) and isinstance(old.constraint, Capacity):
             now, then = self.constraint.c[0, ...], old.constraint.c[0, ...]
             load, least = np.maximum(flat(x), flat(before)), np.minimum(flat(now), flat(then))
-            capacities = moves(now, then, self.name, (load >= NEARLY_FULL * least).astype(float))
-        return costs, capacities
+            is_full = (load >= NEARLY_FULL * least).astype(np.float64)
+            found["capacities"] = moves(now, then, self.name, is_full)
+        return found
 
 
 def _pieces(batch: Batch, x: Array) -> Floats:
@@ -232,7 +220,7 @@ def explained(
     names: Sequence[str] | None,
     reasons: Mapping[str, str],
     notes: tuple[str, ...],
-) -> Explanation:
+) -> record.Explanation:
     """Explain the decision of the next round of the state `latest`, or of a pending one; `reasons`
     says why advisers were skipped.
     """
@@ -248,27 +236,19 @@ def explained(
     state, x, last = stood.state, stood.x(learner), history.last(stood)
     name, info = namer(learner.hard_set, names), history.info.get(number) or RoundInfo()
     newest = LastRound(learner, stood.feedback, name)
-    earlier = None if last.stood is None else last.stood.feedback
-    costs, capacities = newest.changes(LastRound(learner, earlier, name), x, last.x)
-    experts, held_back, overridden = _experts(learner, stood, last, newest, name)
     whole = next((one for one in learner.experts_of(state) if one.rounds == state.t), None)
     unknown: tuple[str, ...] = ()
     if last.stood is None and number:
         unknown = (f"{history.came}: what moved the decision is not known.",)
-    return Explanation(
+    return record.Explanation(
         round=number,
         learner=type(learner).__name__,
         on=type(learner.hard_set).__name__,
-        **_moved(learner, x, last, info, name),
-        experts=experts,
-        held_back=held_back,
-        overridden=overridden,
+        **_moved(learner, x, last, newest, info),
+        **_experts(learner, stood, last, newest, name),
         short_of=_short_of(learner, stood, x),
         skipped=tuple(map(learner.adviser_in_words, info.skipped or ())),
         slept_because=tuple(reasons.get(one, "") for one in info.skipped or ()),
-        costs=costs,
-        capacities=capacities,
-        feedback_before=None if earlier is None else earlier.round,
         limits=newest.limits(x, learner.limit_prices(state)),
         limit_price=learner.limit_price(state) if state.t else None,
         outlook=newest.outlook(x, last.x),
@@ -283,34 +263,37 @@ def explained(
 
 
 def _moved(
-    learner: Learner[Any], x: Array, last: Last, info: RoundInfo, name: Namer
+    learner: Learner[Any], x: Array, last: Last, newest: LastRound, info: RoundInfo
 ) -> dict[str, Any]:
     """The fields of the decision by name, and of its move."""
-    size, paths = np.abs(once(x)), routes(learner.hard_set, x, last.x)
+    size, name, paths = np.abs(once(x)), newest.name, routes(learner.hard_set, x, last.x)
     shown, closed = largest(size, MOST, SMALL), entries_out(learner.hard_set, info)
     out = named([] if closed is None else np.flatnonzero(closed).tolist(), x, last.x, name)
-    found = {
+    found: dict[str, Any] = {
         "entries": named(shown, x, last.x, name),
         "others": int(np.count_nonzero(size)) - len(shown),
         "routes": tuple(paths[:MOST]),
         "other_routes": len(paths[MOST:]),
-        "max_move": getattr(learner, "max_move", None) if not any(e.before for e in out) else None,
+        "max_move": None if any(one.before for one in out) else getattr(learner, "max_move", None),
         "out": out,
+        "gone": last.gone,
+        "since": last.round,
     }
-    if last.x is None:
-        return found
-    gone = tuple(Entry(one, 0.0, value) for one, value in last.gone)
-    moved = distance_moved(x, last.x) + 0.5 * sum(value for _, value in last.gone)
-    changed = moves(x, last.x, name)
-    return {**found, "since": last.round, "moved": moved, "moves": changed, "gone": gone}
+    if last.x is not None:
+        found["moved"] = distance_moved(x, last.x) + 0.5 * sum(one.before or 0 for one in last.gone)
+        found["moves"] = moves(x, last.x, name)
+    if last.x is not None and last.stood is not None and last.stood.feedback is not None:
+        found["feedback_before"] = last.stood.feedback.round
+        found |= newest.changes(LastRound(learner, last.stood.feedback, name), x, last.x)
+    return found
 
 
-def _overrides(state: Any) -> Override | None:
+def _overrides(state: Any) -> record.Override | None:
     found = getattr(state, "overrides", None)
     if found is None or not found.rounds:
         return None
     more = (found.loss - found.own_loss, found.violation - found.own_violation)
-    return Override(found.rounds, found.price, found.valued, *more)
+    return record.Override(found.rounds, found.price, found.valued, *more)
 
 
 def _short_of(learner: Learner[Any], stood: Stood, x: Array) -> float:
@@ -328,33 +311,31 @@ def _short_of(learner: Learner[Any], stood: Stood, x: Array) -> float:
     return far if far > 1e-9 * learner.hard_set.diameter else 0.0
 
 
-def _proved(learner: Learner[Any], state: Any) -> Proved | None:
+def _proved(learner: Learner[Any], state: Any) -> record.Proved | None:
     """The measured bound, if it needs the state only."""
     if not state.t or learner.on_average:
         return None
-    record = Record.__new__(Record)
-    object.__setattr__(record, "final_state", state)
+    run = Record.__new__(Record)
+    object.__setattr__(run, "final_state", state)
     try:
-        bound = learner.bound(record)
+        bound = learner.bound(run)
     except AttributeError:  # it needs more than the state
         return None
-    return Proved(state.t, bound.regret, bound.violation, bound.reason)
+    return record.Proved(state.t, bound.regret, bound.violation, bound.reason)
 
 
 def _experts(
     learner: Learner[Any], stood: Stood, last: Last, newest: LastRound, name: Namer
-) -> tuple[tuple[Part, ...], float, float]:
-    """Every expert with its part of the move, largest weights first; how far something else moved
-    it, such as `max_move`; and the part of another point that was played.
-    """
+) -> dict[str, Any]:
+    """The fields of experts with their parts of the move, and of what else moved the decision."""
     now = then = learner.proposals(stood.state, stood.round)
     if not now:
-        return (), 0.0, 0.0
+        return {}
     x = x_before = x_last = to_numpy(stood.x(learner))
     if last.stood is not None:
         then = learner.proposals(last.stood.state, last.stood.round)
         x_before, x_last = to_numpy(last.stood.x(learner)), to_numpy(last.x)
-    along, rest, parts = 0.5 * np.sign(x - x_last), x - x_before, list[Part]()
+    along, rest, parts = 0.5 * np.sign(x - x_last), x - x_before, list[record.Part]()
     mix = sum((one.weight * to_numpy(one.point) for one in then if one.point is not None), 0.0 * x)
     for one, old, total in zip(now, then, learner.experts_of(stood.state), strict=True):
         moved = np.zeros((2, *x.shape))
@@ -365,7 +346,7 @@ def _experts(
             moved[1] = (one.weight - old.weight) * (z_old - mix)
         whole, (loss, limit) = once(moved.sum(axis=0)), newest.values(one.point)
         rest = rest - moved.sum(axis=0)
-        part = Part(
+        part = record.Part(
             name=one.who,
             weight=one.weight,
             weight_before=None if last.stood is None else old.weight,
@@ -382,8 +363,11 @@ def _experts(
             present=one.point is not None,
         )
         parts.append(part)
-    held_back, overridden = (float(np.sum(along * one)) for one in (rest, x_before - x_last))
-    return tuple(sorted(parts, key=lambda part: -part.weight)), held_back, overridden
+    return {
+        "experts": tuple(sorted(parts, key=lambda part: -part.weight)),
+        "held_back": float(np.sum(along * rest)),
+        "overridden": float(np.sum(along * (x_before - x_last))),
+    }
 
 
 def _minus(a: float | None, b: float | None) -> float | None:

@@ -19,6 +19,7 @@ from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.core.unlimited import Unlimited
+from tidewolf.explanation.record import Entry
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.methods.base import Learner
@@ -75,11 +76,8 @@ class Last(NamedTuple):
     round: int | None = None
     x: Array | None = None
     """what was played, in the entries of the set"""
-    gone: tuple[tuple[str, float], ...] = ()
-    """entries that were used and that the set no longer has, with their values"""
-
-
-NOTHING = Last()
+    gone: tuple[Entry, ...] = ()
+    """entries that were used and that the set no longer has"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +89,7 @@ class History:
     """the next round after the last observation"""
     came: str = BEGUN
     """why nothing is known of earlier rounds"""
-    carried: Last = NOTHING
+    carried: Last = field(default_factory=Last)
     """what was played last before the learner was replaced"""
     is_whole: bool = False
     """whether all that the file of the session has is here"""
@@ -177,7 +175,7 @@ class History:
         move, flat = Move(self.learner.hard_set, new.hard_set), to_numpy(last.x).reshape(-1)
         lost = np.flatnonzero((move.to < 0) & (flat > 0.0)).tolist()
         name = getattr(move.old, "names", range(len(flat)))
-        gone = tuple((str(name[i]), float(flat[i])) for i in lost)
+        gone = tuple(Entry(str(name[i]), 0.0, float(flat[i])) for i in lost)
         carried = Last(None, last.round, move.scattered(last.x), gone)
         feedback = self.feedback if move.stays else None
         return History(new, number, REPLACED, carried, feedback=feedback)

@@ -351,10 +351,10 @@ def _decision(why: Explanation) -> Iterator[tuple[str, str]]:
 
 def _experts(why: Explanation) -> Iterator[tuple[str, str]]:
     """Which experts, or which step, moved the decision, and the experts with largest weights."""
-    seen, moved = why.outlook, why.moved if why.since is not None else None
+    seen, moved = why.outlook, why.moved or 0.0
     if moved and why.experts:
-        shown = [one for one in _parts(why) if abs(one[0]) >= _SHARE * moved]
-        yield from (("By", f"{size:+.3g} {what}") for size, what in shown[:_MOST])
+        parts = [(size, what) for size, what in _parts(why) if abs(size) >= _SHARE * moved]
+        yield from (("By", f"{size:+.3g} {what}") for size, what in parts[:_MOST])
     elif moved:
         step = "own step; it observes no gradients"
         if seen is not None and seen.gain is not None:
