@@ -91,7 +91,7 @@ def test_changes_keep_the_rest():
     assert changed.with_changes(set=json.loads(asked.canonical)["set"]) == asked
     assert asked.with_changes(learners=["Resolve"]).learner.name == "Resolve"
     assert asked.with_changes() == asked
-    with pytest.raises(InvalidInput, match="3 names were given for points of 4 entries"):
+    with pytest.raises(InvalidInput, match="4 in all; 3 names"):
         asked.with_changes(set={"kind": "Simplex", "n": 4}).build()
     with pytest.raises(InvalidInput, match="learners"):
         asked.with_changes(learners=["Resolve", "Ensemble"])

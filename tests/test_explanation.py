@@ -358,7 +358,7 @@ def test_names_are_one_for_each_entry() -> None:
     session = fed(LEARNERS["ensemble, gradients"], 2)
     why = session.explain(names=["coal", "gas", "sun", "wind", "rain"])
     assert {one.name for one in why.entries} <= {"coal", "gas", "sun", "wind", "rain"}
-    with pytest.raises(InvalidInput, match="2 names were given for points of 5 entries"):
+    with pytest.raises(InvalidInput, match="5 in all; 2 names"):
         session.explain(names=["coal", "gas"])
 
 

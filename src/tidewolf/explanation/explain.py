@@ -58,13 +58,11 @@ Namer = Callable[[int], str]
 
 def namer(K: HasLMO, names: Sequence[str] | None = None) -> Namer:
     """The names of entries: those given here, or those of the set."""
-    size = math.prod(K.shape)
+    names, size = getattr(K, "names", None) if names is None else names, math.prod(K.shape)
     if names is not None and len(names) != size:
         raise InvalidInput(
-            f"{len(names)} names were given for points of {size} entries; give one for each."
+            f"Expected one name per entry, {size} in all; {len(names)} names were given."
         )
-    if names is None:
-        names = getattr(K, "names", None)
     if names is not None:
         return lambda i: str(names[i])
     if len(K.shape) == 1:
@@ -318,10 +316,9 @@ def _proved(learner: Learner[Any], state: Any) -> record.Proved | None:
     run = Record.__new__(Record)
     object.__setattr__(run, "final_state", state)
     try:
-        bound = learner.bound(run)
+        return record.Proved(state.t, *learner.bound(run))
     except AttributeError:  # it needs more than the state
         return None
-    return record.Proved(state.t, bound.regret, bound.violation, bound.reason)
 
 
 def _experts(
@@ -338,20 +335,17 @@ def _experts(
     along, rest, parts = 0.5 * np.sign(x - x_last), x - x_before, list[record.Part]()
     mix = sum((one.weight * to_numpy(one.point) for one in then if one.point is not None), 0.0 * x)
     for one, old, total in zip(now, then, learner.experts_of(stood.state), strict=True):
-        moved = np.zeros((2, *x.shape))
-        if one.point is not None or old.point is not None:
-            z_old = to_numpy(one.point if old.point is None else old.point)
-            z = z_old if one.point is None else to_numpy(one.point)
-            moved[0] = one.weight * (z - z_old)
-            moved[1] = (one.weight - old.weight) * (z_old - mix)
-        whole, (loss, limit) = once(moved.sum(axis=0)), newest.values(one.point)
-        rest = rest - moved.sum(axis=0)
+        z_old = to_numpy(next(z for z in (old.point, one.point, mix) if z is not None))
+        z = z_old if one.point is None else to_numpy(one.point)
+        by_proposal, by_weight = one.weight * (z - z_old), (one.weight - old.weight) * (z_old - mix)
+        whole, (loss, limit) = once(by_proposal + by_weight), newest.values(one.point)
+        rest = rest - (by_proposal + by_weight)
         part = record.Part(
             name=one.who,
             weight=one.weight,
             weight_before=None if last.stood is None else old.weight,
-            by_proposal=float(np.sum(along * moved[0])),
-            by_weight=float(np.sum(along * moved[1])),
+            by_proposal=float(np.sum(along * by_proposal)),
+            by_weight=float(np.sum(along * by_weight)),
             towards=name(int(whole.argmax())) if whole.max() > 0.0 else None,
             away_from=name(int(whole.argmin())) if whole.min() < 0.0 else None,
             loss=loss,
