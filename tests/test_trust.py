@@ -102,9 +102,9 @@ def _page(runs: list[tw.Run]) -> str:
 def test_pages_and_notebooks_show_whom_it_trusted(run):
     page = _page([run])
     assert page == _page([run])
-    assert "Whom Ensemble trusted" in page
+    assert "Expert weights of Ensemble" in page
     notebook = run._repr_html_()
-    assert "Whom it trusted" in notebook
+    assert "Expert weights" in notebook
     for shown in (page, notebook):
         assert "two <b>" not in shown
         for member in run.experts:
@@ -114,7 +114,7 @@ def test_pages_and_notebooks_show_whom_it_trusted(run):
 
 def test_a_plot_has_a_panel_of_trust(run, tmp_path):
     panels = [axes for axes in run.plot().axes if axes.get_title()]
-    assert panels[-1].get_title().startswith("Whom it trusted")
+    assert panels[-1].get_title().startswith("Expert weights")
     assert len(panels) == 5
     labels = [text.get_text() for text in panels[-1].get_legend().get_texts()]
     assert len(labels) == HUES

@@ -80,7 +80,7 @@ def write_figures(
 
 def plot_runs(runs: Sequence[Run]) -> Picture:
     """Regret (where it is known), violation and calls of several runs as they add up; of a single
-    one also whom it trusted, where it mixes members.
+    one also the weights of its experts, if it mixes any.
     """
     if runs[0].rounds == 0:
         raise InvalidInput("A run of no rounds has nothing to plot.")

@@ -31,7 +31,7 @@ _REST = 5
 """The hue of the others: grey."""
 _ROWS = 10
 """How many parts the table under the figure has."""
-_TITLE = "Whom it trusted"
+_TITLE = "Expert weights"
 _ABOUT = "weights in %, round by round; beneath, on average"
 _READ = (
     "The decision is a weighted mean of the members' points. Lost at most: so much the run lost to "
@@ -136,7 +136,9 @@ def trust_context(runs: Sequence[Run]) -> dict[str, Any] | None:
     """A figure and a table for each of the first runs with members; None where none has any."""
     shown = []
     for run, style in zip(runs, run_styles(runs), strict=True):
-        figure = trust_figure(run, title=f"Whom {style.label} trusted") if run.experts else None
+        figure = (
+            trust_figure(run, title=f"Expert weights of {style.label}") if run.experts else None
+        )
         if figure is not None:
             shown.append({"figure": figure, "table": experts_table(run.experts)})
     return {"read": _READ, "runs": shown[:MAX_RUNS]} if shown else None
@@ -150,6 +152,6 @@ def draw_trust(axes: Any, trust: Trust, clock: Clock) -> None:
         f"{style.label}: {weight_text(mean)}"
         for style, mean in zip(trust.styles, trust.means.tolist(), strict=True)
     ]
-    axes.set_title("Whom it trusted: weights in %", fontsize="medium")
+    axes.set_title("Expert weights in %", fontsize="medium")
     below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15), "ncols": 2}
     axes.legend(patches[::-1], labels[::-1], frameon=False, fontsize="small", **below)

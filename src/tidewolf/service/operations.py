@@ -150,7 +150,9 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
         )
     },
     f"{PREFIX}/history": _look("history", m.History, "Rounds that were observed.", m.HistoryQuery),
-    f"{PREFIX}/experts": _look("experts", m.Experts, "Whom the learner trusts."),
+    f"{PREFIX}/experts": _look(
+        "experts", m.Experts, "The experts of the learner, their weights and regret."
+    ),
     f"{PREFIX}/explanation": _look("explanation", m.Answer, "Why it decided as it did."),
     f"{PREFIX}/report": _look("report", "text/html", "The session as a page."),
     f"{PREFIX}/audit": _look("audit", m.Audit, "Who changed the session, and why.", m.AuditQuery),
