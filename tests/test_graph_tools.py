@@ -184,7 +184,7 @@ def test_every_network_of_the_zoo_is_read_alike_from_gml_and_csv(tmp_path):
             >= K.dimension + 1
         )
         for other in nodes - set(distance):
-            with pytest.raises(UnreachableTarget, match=r"The graph is in several parts"):
+            with pytest.raises(UnreachableTarget):
                 table.dag(source, other)
     assert parts == 6  # the others in parts have single nodes, which no link touches
     assert parallel > 50

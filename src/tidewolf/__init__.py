@@ -147,7 +147,7 @@ def _presenter(name: str) -> Presenter:
 
 
 def _maximum(parts: Any) -> Any:
-    return import_module("tidewolf.functions.max").Max(*parts)
+    return import_module("tidewolf.functions.combined").Max(*parts)
 
 
 register_maximum(_maximum)

@@ -31,16 +31,14 @@ from tidewolf.core.settings import Text
 from tidewolf.core.types import Array, Floats
 from tidewolf.evaluation.experts import Experts
 from tidewolf.explanation.record import Proved
-from tidewolf.functions.linear import Linear
-from tidewolf.functions.log_wealth import LogWealth
-from tidewolf.functions.max_affine import MaxAffine
+from tidewolf.functions.linear import Linear, MaxAffine
+from tidewolf.functions.smooth import LogWealth
 from tidewolf.learners.ensemble import Ensemble
 from tidewolf.methods.base import Learner
 from tidewolf.session import Session
 from tidewolf.sets.base import ConvexSet
-from tidewolf.sets.generic.polytope import Polytope
-from tidewolf.sets.simplices.capped_simplex import CappedSimplex
-from tidewolf.sets.simplices.simplex import Simplex
+from tidewolf.sets.polytope import Polytope
+from tidewolf.sets.simplices import CappedSimplex, Simplex
 
 try:
     from sklearn.base import BaseEstimator

@@ -28,8 +28,7 @@ from tidewolf.core.frames import in_order
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Shape
 from tidewolf.core.values import around_arrays, identity, identity_around
-from tidewolf.functions.capacity import Capacity
-from tidewolf.functions.linear import Linear
+from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.functions.support import FIRST, Member, members_of, require_subgradients
 from tidewolf.methods.base import Learner

@@ -31,8 +31,7 @@ from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.core.unlimited import Unlimited
-from tidewolf.functions.capacity import Capacity
-from tidewolf.functions.linear import Linear
+from tidewolf.functions.linear import Capacity, Linear
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _TOKEN = re.compile(r"[!-~]{1,1000}")

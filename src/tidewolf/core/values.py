@@ -300,7 +300,9 @@ def _names(kind: Any) -> tuple[str, ...]:
             f"{kind.__name__} must be a dataclass(frozen=True, eq=False, repr=False): "
             "its fields say what it is."
         )
-    return tuple(f.name for f in dataclasses.fields(kind) if f.init)
+    return tuple(
+        f.name for f in sorted(dataclasses.fields(kind), key=lambda f: bool(f.kw_only)) if f.init
+    )
 
 
 @cache

@@ -51,7 +51,7 @@ from tidewolf.evaluation.formatting import (
 )
 from tidewolf.evaluation.membership import EVERY_POINT
 from tidewolf.functions.base import PiecewiseLinear
-from tidewolf.functions.chain import leaves
+from tidewolf.functions.combined import leaves
 from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE
 from tidewolf.methods.base import Bound, Guard, Learner, ProjectionRecord
 from tidewolf.methods.steps.saddle import HOPELESS

@@ -41,7 +41,7 @@ from tidewolf.evaluation.metrics import (
 )
 from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.evaluation.trajectory_summary import TrajectorySummary
-from tidewolf.functions.max import limit_names
+from tidewolf.functions.combined import limit_names
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.hindsight.least_breach import LeastBreach, least_breach

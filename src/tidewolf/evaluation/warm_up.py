@@ -28,7 +28,7 @@ from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.methods.base import Learner
 from tidewolf.sets import L2Ball, Product
 from tidewolf.sets.base import ConvexSet
-from tidewolf.sets.calculus.image import Image
+from tidewolf.sets.calculus import Image
 
 WARM_UP_ROUNDS = 24
 

@@ -33,8 +33,7 @@ from tidewolf.core.types import Floats, NDArray
 from tidewolf.evaluation.decisions import Decisions, time_texts
 from tidewolf.networks import Network, PathShare, Tunnel
 from tidewolf.problems import Problem
-from tidewolf.sets.flows.flow_polytope import FlowPolytope
-from tidewolf.sets.flows.multi_flow import MultiFlow
+from tidewolf.sets.flows import FlowPolytope, MultiFlow
 
 DECISIONS_FORMAT = 1
 DECISIONS = "decisions"

@@ -40,7 +40,7 @@ from tidewolf.methods.context.season import PeriodSetting
 from tidewolf.networks import Network
 from tidewolf.networks.tunnels import LinkRows
 from tidewolf.sets import ConvexSet
-from tidewolf.sets.graphs.settings import Commodities, Links, Node, Supplies
+from tidewolf.sets.graphs import Commodities, Links, Node, Supplies
 
 Keys = Mapping[str, Setting]
 NETWORK = "Network"

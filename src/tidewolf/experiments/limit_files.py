@@ -27,8 +27,8 @@ from tidewolf.evaluation.decisions import Decisions
 from tidewolf.evaluation.limits import ONLY_LIMIT, is_broken
 from tidewolf.evaluation.run import Run
 from tidewolf.experiments.decision_files import table_key, write_table
-from tidewolf.functions.capacity import Capacity
-from tidewolf.functions.load_limit import LoadLimit
+from tidewolf.functions.linear import Capacity
+from tidewolf.functions.loads import LoadLimit
 from tidewolf.problems import Problem
 
 LIMITS = "limits"

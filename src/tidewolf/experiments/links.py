@@ -34,7 +34,7 @@ from tidewolf.networks.from_files import (
     read_commodities,
 )
 from tidewolf.sets import ConvexSet
-from tidewolf.sets.graphs.settings import Commodities, Links, Node, Supplies
+from tidewolf.sets.graphs import Commodities, Links, Node, Supplies
 
 
 class LinkSet(NamedTuple):

@@ -27,9 +27,8 @@ from tidewolf.experiments.incumbent import Incumbent
 from tidewolf.experiments.limit_files import LIMITS
 from tidewolf.experiments.plan import plan_run
 from tidewolf.experiments.runner import CHECKPOINTS_FOLDER
-from tidewolf.functions.capacity import Capacity
-from tidewolf.functions.linear import Linear
-from tidewolf.functions.load_limit import LoadLimit
+from tidewolf.functions.linear import Capacity, Linear
+from tidewolf.functions.loads import LoadLimit
 from tidewolf.problems import Problem
 
 _SECONDS, _ROUNDS = 0.5, 200

@@ -30,16 +30,14 @@ from tidewolf.core.types import Array, Floats
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.explanation import record
 from tidewolf.explanation.history import History, Last, RoundFeedback, Stood, last_round
-from tidewolf.functions.capacity import Capacity
-from tidewolf.functions.chain import Chain
-from tidewolf.functions.max import limit_names
+from tidewolf.functions.combined import Chain, limit_names
+from tidewolf.functions.linear import Capacity
 from tidewolf.methods.available import entries_out
 from tidewolf.methods.base import Learner, Record
 from tidewolf.methods.events import decision, waiting
 from tidewolf.methods.late import TakesLate, next_round
 from tidewolf.methods.moves import distance_moved
-from tidewolf.sets.flows.flow_polytope import FlowPolytope
-from tidewolf.sets.flows.multi_flow import MultiFlow
+from tidewolf.sets.flows import FlowPolytope, MultiFlow
 
 SMALL = 0.01
 """Entries below this share of the largest are counted, not named."""

@@ -20,8 +20,7 @@ from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.explanation.record import Entry
-from tidewolf.functions.capacity import Capacity
-from tidewolf.functions.linear import Linear
+from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.methods.base import Learner
 from tidewolf.methods.compiled_rounds import KernelState
 from tidewolf.methods.events import Decide, Event, Observe, SetInfo, decision, waiting

@@ -31,25 +31,15 @@ from inspect import isabstract
 
 from tidewolf.core.batch import Batch
 from tidewolf.core.unlimited import Unlimited
-from tidewolf.functions.affine import Affine
+from tidewolf.functions.autograd import from_jax, from_torch
 from tidewolf.functions.base import Halfspaces, LinearTotal, PiecewiseLinear
-from tidewolf.functions.capacity import Capacity
-from tidewolf.functions.chain import Chain
+from tidewolf.functions.combined import Chain, Max, Sum
 from tidewolf.functions.custom import Custom
+from tidewolf.functions.entries import Range, Squared
 from tidewolf.functions.from_cvxpy import from_cvxpy
-from tidewolf.functions.from_jax import from_jax
-from tidewolf.functions.from_torch import from_torch
-from tidewolf.functions.linear import Linear
-from tidewolf.functions.load_cost import LoadCost
-from tidewolf.functions.load_limit import LoadLimit
-from tidewolf.functions.log_wealth import LogWealth
-from tidewolf.functions.max import Max
-from tidewolf.functions.max_affine import MaxAffine
-from tidewolf.functions.max_utilization import MaxUtilization
-from tidewolf.functions.quadratic import Quadratic
-from tidewolf.functions.range import Range
-from tidewolf.functions.squared import Squared
-from tidewolf.functions.sum import Sum
+from tidewolf.functions.linear import Affine, Capacity, Linear, MaxAffine
+from tidewolf.functions.loads import LoadCost, LoadLimit, MaxUtilization
+from tidewolf.functions.smooth import LogWealth, Quadratic
 
 __all__ = [
     "Affine",

@@ -7,15 +7,27 @@ whole depends on the parts, and `isinstance` shows it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache, cached_property
+from itertools import groupby
+from typing import Annotated, Any, Self, final
+
+import numpy as np
 
 from tidewolf.core.arguments import as_items
+from tidewolf.core.arrays import as_number, is_array, like, namespace, taken, to_numpy, zeros
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
-from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
-from tidewolf.core.types import Shape
+from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear, stacked
+from tidewolf.core.settings import Numbers
+from tidewolf.core.sparse import is_sparse, stack_rows
+from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.core.values import Composed
+from tidewolf.functions.base import row_norms, rows
+from tidewolf.functions.linear import Affine, Capacity, Linear
+from tidewolf.functions.loads import LoadLimit
+from tidewolf.functions.smooth import Quadratic
 
 
 class Combined(Composed, Batch):
@@ -107,3 +119,483 @@ def checked_parts(functions: Iterable[Any], parts: Any, who: str) -> tuple[Batch
                 setting="parts",
             )
     return such
+
+
+# Sums of functions, round by round:  f_t(x) = sum_i w_i f_ti(x),  w >= 0.
+#
+# A subgradient is the weighted sum of theirs. Affine parts add up to an affine function; maxima of
+# affine pieces to the maximum over the choices of one piece of each, so that Sum is PiecewiseLinear
+# where all parts are.
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Sum(Combined):
+    """The sum of several functions a round, weighted where weights are given.
+
+    In an experiment's file its parts are tables of their own, [[stream.losses.parts]].
+
+    Parameters
+    ----------
+    functions : Batch
+        The parts: batches of as many rounds, on points of one shape.
+    parts : sequence of Batch, default ()
+        The same as a list; it comes after `functions`.
+    weights : sequence of float, optional
+        What each function is multiplied by, at least 0. None: 1 each.
+
+    Examples
+    --------
+    >>> costs = tw.functions.Linear([[1.0, 2.0], [0.0, 3.0]])
+    >>> fullest = tw.functions.Capacity([[0.5, 1.0], [0.25, 0.5]])
+    >>> tw.functions.Sum(costs, fullest, weights=[1.0, 10.0]).values(np.array([0.5, 0.5]))
+    array([1.5, 4. ])
+    """
+
+    parts: tuple[Batch, ...]
+    weights: tuple[float, ...]
+
+    def __init__(
+        self,
+        *functions: Batch,
+        parts: Sequence[Batch] = (),
+        weights: Annotated[
+            Sequence[float] | None,
+            Numbers("What each function is multiplied by, at least 0. None: 1 each.", axes=1),
+        ] = None,
+    ) -> None:
+        given = checked_parts(functions, parts, "Sum")
+        self.__dict__.update(parts=given, weights=_weights(weights, len(given)))
+
+    @staticmethod
+    def _able(parts: tuple[Batch, ...]) -> Iterable[type]:
+        for capability in (LinearTotal, PiecewiseLinear):
+            if all(isinstance(part, capability) for part in parts):
+                yield capability
+
+    def values(self, x: Array) -> Array:
+        return sum(w * part.values(x) for w, part in self._weighted())
+
+    def values_at(self, points: Array) -> Array:
+        return sum(w * part.values_at(points) for w, part in self._weighted())
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        return sum(w * part.subgradient(x, weights) for w, part in self._weighted())
+
+    def gradients(self, x: Array) -> Array:
+        return sum(w * part.gradients(x) for w, part in self._weighted())
+
+    def slopes(self, x: Array) -> Floats:
+        return row_norms(rows(self.gradients(x)))
+
+    def _weighted(self) -> Iterable[tuple[float, Any]]:
+        return zip(self.weights, self.parts, strict=True)
+
+    def total(self) -> tuple[Floats, float]:
+        """The sum of the parts' totals, which are linear."""
+        self._parts_with(LinearTotal, "does not add up to a linear function")
+        each = [(w, *part.total()) for w, part in self._weighted()]
+        return np.asarray(sum(w * c for w, c, _ in each)), float(sum(w * k for w, _, k in each))
+
+    def halfspaces(self) -> Halfspaces:
+        """A row for each choice of one piece of each part, round by round."""
+        return self._choices() if len(self) == 1 else self.epigraph()
+
+    def epigraph(self) -> Halfspaces:
+        """The same: rows in the order of the rounds."""
+        parts = self._piecewise()
+        each = [self.view(slice(t, t + 1))._choices() for t in range(len(self))]
+        return stacked(each) if each else parts[0].halfspaces()
+
+    def _choices(self) -> Halfspaces:
+        """The rows of a single round."""
+        told = [(w, p.halfspaces()) for w, p in zip(self.weights, self._piecewise(), strict=True)]
+        A, b = _times(told[0][1].A, told[0][0]), told[0][0] * told[0][1].b
+        for w, one in told[1:]:
+            mine = np.repeat(np.arange(len(b)), len(one.b))
+            theirs = np.tile(np.arange(len(one.b)), len(b))
+            A = _plus(A[mine, :], _times(one.A, w)[theirs, :])
+            b = b[mine] + w * one.b[theirs]
+        return Halfspaces(A, b, np.zeros(len(b), dtype=np.int64))
+
+    @classmethod
+    def examples(cls) -> Sequence[Sum]:
+        costs, limits = Linear([[1.0, -2.0], [0.0, 3.0]]), Capacity([[0.5, 0.5], [1.0, 0.0]])
+        return (
+            cls(costs, limits, Capacity([[0.0, 1.0], [-1.0, 1.0]]), weights=[1.0, 0.5, 2.0]),
+            cls(costs, Linear([[1.0, 1.0], [0.0, 0.0]])),
+            cls(Quadratic.examples()[0], limits),
+            cls(Linear([[3.0]]), weights=[0.0]),
+        )
+
+
+def _weights(weights: Any, count: int) -> tuple[float, ...]:
+    if weights is None:
+        return (1.0,) * count
+    given = as_items(weights, "weights of Sum", "[1.0, 10.0]")
+    if len(given) != count:
+        raise WrongShape(
+            f"weights of Sum are one for each of its {count} parts; {len(given)} were given.",
+            setting="weights",
+        )
+    return tuple(as_number(w, "A weight of Sum", least=0.0) for w in given)
+
+
+def _times(A: Any, w: float) -> Any:
+    return w * A.astype(np.float64, copy=False)
+
+
+def _plus(A: Any, B: Any) -> Any:
+    """The sum of two matrices, sparse where one is."""
+    if is_sparse(A) == is_sparse(B):
+        return A + B
+    from scipy.sparse import csr_array
+
+    return csr_array(A) + csr_array(B)
+
+
+# Maxima of functions, round by round:  f_t(x) = max_i f_ti(x).
+#
+# A subgradient is that of the largest part; among several the first. As a constraint: every part is
+# at most 0, and `pieces` has each constraint of each part.
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Max(Combined):
+    """The largest of several functions a round: several constraints as one.
+
+    In an experiment's file its parts are tables of their own, [[stream.losses.parts]].
+
+    Parameters
+    ----------
+    functions : Batch
+        The parts: batches of as many rounds, on points of one shape.
+    parts : sequence of Batch, default ()
+        The same as a list; it comes after `functions`.
+
+    Examples
+    --------
+    >>> links = tw.functions.Capacity([[0.5, 1.0], [0.25, 0.5]])
+    >>> budget = tw.functions.Affine([[1.0, 2.0], [1.0, 2.0]], [1.0, 2.0])
+    >>> g = tw.functions.Max(links, budget)
+    >>> g.values(np.array([0.5, 0.5]))
+    array([0.5 , 0.25])
+    >>> g.pieces(np.array([0.5, 0.5]))  # two links and a budget, in two rounds
+    array([[ 0.  , -0.5 ,  0.5 ],
+           [ 0.25,  0.  , -0.5 ]])
+    """
+
+    parts: tuple[Batch, ...]
+
+    def __init__(self, *functions: Batch, parts: Sequence[Batch] = ()) -> None:
+        self.__dict__["parts"] = checked_parts(functions, parts, "Max")
+
+    @staticmethod
+    def _able(parts: tuple[Batch, ...]) -> Iterable[type]:
+        if all(isinstance(part, PiecewiseLinear) for part in parts):
+            yield PiecewiseLinear
+
+    def values(self, x: Array) -> Array:
+        return namespace(x).max(self._each(x), axis=0)
+
+    def values_at(self, points: Array) -> Array:
+        xp = namespace(points)
+        return xp.max(xp.stack([part.values_at(points) for part in self.parts]), axis=0)
+
+    def pieces(self, x: Array) -> Array:
+        """Each limit of each part, as (rounds, limits)."""
+        each = [(part.pieces(x), part) for part in self.parts]
+        tables = [part.values(x)[:, None] if own is None else own for own, part in each]
+        return namespace(x).concat(tables, axis=1)
+
+    def piece_gradients(self, x: Array, rounds: Int64s, limits: Int64s) -> Array:
+        counts = [1 if own is None else own.shape[1] for own in (p.pieces(x) for p in self.parts)]
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        owners = np.searchsorted(starts, limits, side="right") - 1
+        found, places = [], []
+        for i, part in enumerate(self.parts):
+            mine = np.flatnonzero(owners == i)
+            if len(mine):
+                found.append(part.piece_gradients(x, rounds[mine], limits[mine] - starts[i]))
+                places.append(mine)
+        if not found:
+            return zeros((0, *self.shape), x)
+        return taken(namespace(x).concat(found), np.argsort(np.concatenate(places)))
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        first, total = self._largest(x), 0.0 * x
+        for i, part in enumerate(self.parts):
+            mine = first == i
+            if mine.any():
+                total = total + part.subgradient(x, weights * like(mine, weights))
+        return total
+
+    def gradients(self, x: Array) -> Array:
+        first, axes = self._largest(x), (-1,) + (1,) * len(self.shape)
+        total = 0.0
+        for i, part in enumerate(self.parts):
+            mine = like((first == i).reshape(axes), x)
+            total = total + mine * part.gradients(x)
+        return total
+
+    def slopes(self, x: Array) -> Floats:
+        slopes = np.array([part.slopes(x) for part in self.parts])
+        return np.asarray(slopes[self._largest(x), np.arange(len(self))])
+
+    def _each(self, x: Array) -> Array:
+        return namespace(x).stack([part.values(x) for part in self.parts])
+
+    def _largest(self, x: Array) -> Int64s:
+        """The first largest part of each round."""
+        return np.asarray(to_numpy(self._each(x)).argmax(axis=0))
+
+    def halfspaces(self) -> Halfspaces:
+        """Those of every part."""
+        return _together([part.halfspaces() for part in self._piecewise()])
+
+    def offsets(self) -> Floats:
+        return np.concatenate([part.offsets() for part in self._piecewise()])
+
+    def epigraph(self) -> Halfspaces:
+        """Those of every part, in the order of the rounds."""
+        A, b, rounds = _together([part.epigraph() for part in self._piecewise()])
+        order = np.argsort(rounds, kind="stable")
+        return Halfspaces(A[order, :], b[order], rounds[order])
+
+    @classmethod
+    def examples(cls) -> Sequence[Max]:
+        from scipy.sparse import csr_array
+
+        limits = Capacity([[0.5, 0.5], [1.0, 0.0]])
+        return (
+            cls(Affine([[1.0, -2.0], [0.0, 3.0]], [0.5, 1.0]), limits, limits),
+            cls(Linear(csr_array([[0.0, 1.0], [0.0, 0.0]])), Linear([[1.0, 0.0], [0.0, 0.0]])),
+            cls(Quadratic.examples()[0], limits),
+            cls(Linear([[3.0]])),
+        )
+
+
+def _together(told: Sequence[Halfspaces]) -> Halfspaces:
+    sparse = any(is_sparse(each.A) for each in told)
+    return Halfspaces(
+        (stack_rows if sparse else np.vstack)([each.A for each in told]),
+        np.concatenate([each.b for each in told]),
+        np.concatenate([each.rounds for each in told]),
+    )
+
+
+def limit_names(K: Any, constraints: Batch) -> tuple[str, ...]:
+    """The names of the constraints of a round, in the order of `pieces`: those that the set has for
+    entries, those of links and callables, else numbers from 1. None without a round.
+    """
+    if not len(constraints):
+        return ()
+    found = _names_of(K, constraints.view(slice(0, 1)))
+    return tuple(name or f"limit {i}" for i, name in enumerate(found, 1))
+
+
+def _names_of(K: Any, one: Batch) -> tuple[str | None, ...]:
+    if isinstance(one, Max):
+        return tuple(name for part in one.parts for name in _names_of(K, part))
+    pieces = one.pieces(K.center)
+    count = 1 if pieces is None else int(pieces.shape[1])
+    if pieces is None and isinstance(name := getattr(one, "name", None), str):
+        return (name,)
+    names = getattr(K, "names", None) if isinstance(one, Capacity) else None
+    if isinstance(one, LoadLimit):
+        names = one.names
+    return (None,) * count if names is None or len(names) != count else tuple(names)
+
+
+# Rounds of several kinds, one after another:  f_t is the function of round t of the first part,
+# then of the second, and so on.
+#
+# `chained` makes one batch of many: neighbours of one kind become one part where their arrays fit.
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Chain(Batch):
+    """The rounds of several batches, one after another.
+
+    Other batches are nothing that an experiment's file can write: a chain is made in Python.
+
+    Parameters
+    ----------
+    parts : sequence of Batch
+        The batches in their order, at least one; they take points of one shape.
+
+    Examples
+    --------
+    >>> early = tw.functions.Linear([[1.0, 2.0]])
+    >>> late = tw.functions.Capacity([[0.5, 1.0], [0.25, 0.5]])
+    >>> tw.functions.Chain((early, late)).values(np.array([0.5, 0.5]))
+    array([1.5 , 0.  , 0.25])
+    """
+
+    parts: tuple[Batch, ...]
+
+    def __post_init__(self) -> None:
+        parts = as_items(
+            self.parts, "The parts of a Chain", "[functions.Linear(C), functions.Linear(D)]"
+        )
+        if not parts:
+            raise InvalidInput("A Chain needs at least one part.", setting="parts")
+        for part in parts:
+            if not isinstance(part, Batch):
+                raise WrongType(
+                    "The parts of a Chain are batches of functions such as functions.Linear(C), "
+                    f"not {part!r}.",
+                    setting="parts",
+                )
+            if part.shape != parts[0].shape:
+                raise WrongShape(
+                    f"The parts of a Chain take points of one shape; {parts[0].shape} and "
+                    f"{part.shape} were given.",
+                    setting="parts",
+                )
+        object.__setattr__(self, "parts", parts)
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    @property
+    def shape(self) -> Shape:
+        return self.parts[0].shape
+
+    @property
+    def domain(self) -> str | None:  # type: ignore[override]
+        return next((part.domain for part in self.parts if part.domain is not None), None)
+
+    @property
+    def exp_concavity(self) -> float | None:  # type: ignore[override]
+        declared = [part.exp_concavity for part in self.parts if len(part)]
+        known = [alpha for alpha in declared if alpha is not None]
+        return min(known) if known and len(known) == len(declared) else None
+
+    @cached_property
+    def _starts(self) -> Int64s:
+        return np.cumsum([0, *map(len, self.parts)])
+
+    def view(self, rounds: slice) -> Self:
+        start, stop, _ = rounds.indices(len(self))
+        cut = [
+            part.view(slice(max(0, start - at), max(0, stop - at)))
+            for part, at in zip(self.parts, self._starts, strict=False)
+        ]
+        return self._unchecked(parts=tuple(part for part in cut if len(part)) or (cut[0],))
+
+    def values(self, x: Array) -> Array:
+        return namespace(x).concat([part.values(x) for part in self.parts])
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        return sum(
+            part.subgradient(x, weights[at : at + len(part)])
+            for part, at in zip(self.parts, self._starts, strict=False)
+        )
+
+    def slopes(self, x: Array) -> Floats:
+        return np.concatenate([part.slopes(x) for part in self.parts])
+
+    @classmethod
+    def examples(cls) -> Sequence[Chain]:
+        return (
+            cls(
+                (Linear([[1.0, -2.0]]), Quadratic.examples()[0], Capacity([[0.5, 0.5], [1.0, 0.0]]))
+            ),
+            cls((Linear([[3.0], [0.0]]),)),
+        )
+
+
+def leaves(batch: Batch) -> Iterator[Batch]:
+    """What a batch is made of in the end: itself, or the leaves of its parts."""
+    if not isinstance(batch, Chain | Combined):
+        yield batch
+        return
+    for part in batch.parts:
+        yield from leaves(part)
+
+
+def chained(parts: Sequence[Batch]) -> Batch:
+    """One batch with the rounds of all parts, in as few parts as their arrays allow."""
+    merged = [batch for _, group in groupby(parts, type) for batch in _merged(list(group))]
+    return merged[0] if len(merged) == 1 else Chain(tuple(merged))
+
+
+def _merged(parts: list[Batch]) -> Iterator[Batch]:
+    """Batches of one kind as one where they fit together, else as they are."""
+    whole = type(parts[0]).joined(parts) if len(parts) > 1 else parts[0]
+    if whole is None:
+        yield from parts
+    else:
+        yield whole
+
+
+def mapped(batch: Batch, change: Callable[[Array], Array]) -> Batch:
+    """The same functions with every array changed, unchecked: copied, or moved to another library.
+
+    Those of integers are just copied.
+    """
+    if not is_dataclass(batch):
+        return batch
+    own = {field.name: getattr(batch, field.name) for field in fields(batch)}
+    return batch._unchecked(**{name: _changed(part, change) for name, part in own.items()})
+
+
+def _changed(part: Any, change: Callable[[Array], Array]) -> Any:
+    if is_sparse(part):
+        return part.copy()
+    if isinstance(part, tuple) and all(isinstance(each, Batch) for each in part):
+        return tuple(mapped(each, change) for each in part)
+    if not is_array(part):
+        return part
+    return part.copy() if type(part) is np.ndarray and part.dtype.kind == "i" else change(part)
+
+
+# Batches of functions as names and fields, for states: no pickle, and the same functions back.
+#
+# Parts of a sum, a maximum or a chain are pairs of a name and fields themselves.
+
+_OF_PARTS = (Chain, Combined)
+
+
+def can_be_saved(batch: Batch) -> bool:
+    """Whether it consists of built-in kinds made of arrays alone."""
+    return all(
+        type(leaf).__name__ != "Custom" and _kinds().get(type(leaf).__name__) is type(leaf)
+        for leaf in leaves(batch)
+    )
+
+
+def saved_name(batch: Batch) -> str:
+    """What files call its kind."""
+    return type(batch).written_as().__name__
+
+
+def saved_fields(batch: Batch) -> tuple[Any, ...]:
+    """Its fields in their order."""
+    if isinstance(batch, _OF_PARTS):
+        pairs = tuple((saved_name(part), saved_fields(part)) for part in batch.parts)
+        return tuple({**batch.fields(), "parts": pairs}.values())
+    return tuple(batch.fields().values())
+
+
+def restored(name: str, saved: tuple[Any, ...]) -> Batch:
+    """The batch again, checked as one that is made anew; a field that is younger than the file has
+    its default. A ValueError says what is wrong.
+    """
+    kind = _kinds().get(name)
+    if kind is None or name == "Custom":
+        raise ValueError(f"a {name} is none of the functions that are saved")
+    names = [field.name for field in fields(kind)]
+    named = dict(zip(names[: len(saved)], saved, strict=True))
+    if issubclass(kind, _OF_PARTS):
+        named["parts"] = tuple(restored(*pair) for pair in named["parts"])
+    batch: Batch = kind(**named)
+    return batch
+
+
+@cache
+def _kinds() -> dict[str, Any]:
+    from tidewolf import functions
+
+    return {kind.__name__: kind for kind in functions.every()}

@@ -9,16 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, final
 
 import numpy as np
 
 from tidewolf.core.arguments import as_items, shown
 from tidewolf.core.arrays import as_array, flat, like, namespace, require_no_mask, to_numpy
-from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
-from tidewolf.core.settings import Check, as_shape
-from tidewolf.core.types import Array, Int64s, NDArray, Shape
-from tidewolf.functions.base import ArrayBatch, Uncopied
+from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
+from tidewolf.core.settings import Check, Number, as_shape
+from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
+from tidewolf.functions.base import ArrayBatch, Halfspaces, PiecewiseLinear, Uncopied, row_norms
 
 
 @dataclass(frozen=True)
@@ -194,3 +194,299 @@ def scatter_each_round(places: Int64s, numbers: Array, shape: Shape) -> Array:
         numbers,
         (len(places), *shape),
     )
+
+
+# Squared errors on the entries that were seen:  f_t(x) = 1/2 sum over the e seen in round t of (x_e
+# - m_te)^2.
+#
+# The gradient holds the errors x_e - m_te where an entry was seen, and zeros elsewhere;
+# `sparse_subgradient` leaves those out.
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Squared(EntryBatch):
+    """Squared errors on the entries seen in a round, 1/2 sum_e (x_e - m_te)^2.
+
+    `Squared.of` makes them from indices.
+
+    Parameters
+    ----------
+    targets : array
+        What was seen, of shape (rounds, most entries a round).
+    places : array
+        Where it was seen, as places in the flattened point, of the same shape; -1 where a round
+        has fewer entries than others.
+    sides : tuple of int
+        The shape of a point, such as (users, items).
+    exp_concavity : float, optional
+        A number alpha for which exp(-alpha f) is concave on the set of decisions: 1/E where the
+        squared errors of a round sum to at most E there. None: none is declared.
+
+    Examples
+    --------
+    >>> f = tw.functions.Squared.of([(([0, 1], [1, 0]), [3.0, -1.0])], shape=(2, 2))
+    >>> f.subgradient(np.zeros((2, 2)), np.ones(1))
+    array([[ 0., -3.],
+           [ 1.,  0.]])
+    """
+
+    by_round = ("targets", "places")
+
+    targets: Annotated[Array, EntryTable("What was seen, of shape (rounds, most entries a round).")]
+    places: Annotated[
+        Array,
+        Places(
+            "Where it was seen, as places in the flattened point, of the same shape; -1 where a "
+            "round has fewer entries than others."
+        ),
+    ]
+    sides: Annotated[Shape, PointShape("The shape of a point, such as (users, items).")]
+    exp_concavity: Annotated[
+        float | None,
+        Number(
+            "A number alpha for which exp(-alpha f) is concave on the set of decisions: 1/E where "
+            "the squared errors of a round sum to at most E there. None: none is declared.",
+            above=0.0,
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require_places("targets")
+
+    @classmethod
+    def of(cls, rounds: Sequence[tuple[Any, Any]], shape: Shape) -> Squared:
+        """From indices and what was seen there, round by round.
+
+        Parameters
+        ----------
+        rounds : sequence of tuple
+            For each round (indices, values); the indices of a matrix are (rows, columns), as
+            NumPy takes them.
+        shape : tuple of int
+            The shape of a point.
+
+        Returns
+        -------
+        Squared
+            The functions.
+        """
+        sides = PointShape()(shape, "shape of Squared.of")
+        places, targets = pad_rounds(rounds, sides, "a Squared batch", 1)
+        return cls(targets, places, sides)
+
+    @classmethod
+    def one(cls, indices: Any, values: Any, shape: Shape) -> Squared:
+        """A single round in which these values were seen."""
+        return cls.of([(indices, values)], shape)
+
+    def values(self, x: Array) -> Array:
+        errors = self._errors(gather_entries(x, self.places))
+        return 0.5 * namespace(errors).vecdot(errors, errors)
+
+    def values_at(self, points: Array) -> Array:
+        errors = self._errors(gather_each_round(points, self.places))
+        return 0.5 * namespace(errors).vecdot(errors, errors)
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        return scatter_entries(
+            self.places, self._errors(gather_entries(x, self.places)) * weights[:, None], self.sides
+        )
+
+    def sparse_subgradient(self, x: Array, weights: Array) -> Any:
+        """The same for matrices, as a sparse array of SciPy: a direction that the sets of matrices
+        take.
+        """
+        if len(self.sides) != 2:
+            raise NotSupported(
+                f"A sparse subgradient is one of matrices; these points have shape {self.sides}."
+            )
+        from scipy.sparse import coo_array
+
+        seen = self.places >= 0
+        errors = to_numpy(self._errors(gather_entries(x, self.places)) * weights[:, None])[seen]
+        return coo_array(
+            (errors, np.unravel_index(self.places[seen], self.sides)), shape=self.sides
+        ).tocsr()
+
+    def gradients(self, x: Array) -> Array:
+        return scatter_each_round(
+            self.places, self._errors(gather_entries(x, self.places)), self.sides
+        )
+
+    def slopes(self, x: Array) -> Floats:
+        return row_norms(self._errors(gather_entries(x, self.places)))
+
+    def _errors(self, entries: Array) -> Array:
+        """What entries differ from their targets by, 0 where there is none."""
+        return (entries - self.targets) * like(self.places >= 0, self.targets)
+
+    @classmethod
+    def examples(cls) -> Sequence[Squared]:
+        return (
+            cls.of(
+                [
+                    (([0, 1], [2, 0]), [1.0, -2.0]),
+                    (([], []), []),
+                    (([1, 0, 1], [1, 2, 2]), [0.5, 0.0, 3.0]),
+                ],
+                (2, 3),
+            ),
+            cls.one([[0]], [2.0], (1,)),
+            cls([[1.0, 2.0], [0.0, -1.0]], [[3, 0], [-1, 3]], (2, 2)),
+        )
+
+
+# Entries within bounds:  g_t(x) = max over the e asked for in round t of max(x_e - high_te, low_te
+# - x_e).
+#
+# A subgradient is e of the farthest entry above its bound, or minus that of the farthest below;
+# among several the first, and above before below. As a constraint over many rounds only the
+# smallest high and the largest low of each entry matter.
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Range(EntryBatch, PiecewiseLinear):
+    """By how much the entries asked for in a round are out of their bounds, at the worst.
+
+    `Range.of` makes them from indices.
+
+    Parameters
+    ----------
+    low : array
+        The lower bounds, of shape (rounds, most entries a round).
+    high : array
+        The upper bounds, of the same shape.
+    places : array
+        The entries they are for, as places in the flattened point, of the same shape; -1 where
+        a round has fewer entries than others.
+    sides : tuple of int
+        The shape of a point, such as (users, items).
+
+    Examples
+    --------
+    >>> g = tw.functions.Range.of([(([0, 1], [1, 0]), -0.5, 0.5)], shape=(2, 2))
+    >>> g.values(np.array([[0.0, 0.75], [0.0, 0.0]]))
+    array([0.25])
+    """
+
+    by_round = ("low", "high", "places")
+
+    low: Annotated[Array, EntryTable("The lower bounds, of shape (rounds, most entries a round).")]
+    high: Annotated[Array, EntryTable("The upper bounds, of the same shape.")]
+    places: Annotated[
+        Array,
+        Places(
+            "The entries they are for, as places in the flattened point, of the same shape; -1 "
+            "where a round has fewer entries than others."
+        ),
+    ]
+    sides: Annotated[Shape, PointShape("The shape of a point, such as (users, items).")]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._match("high", tuple(self.low.shape), self.low)
+        self._require_places("low")
+        for t in np.flatnonzero((self.places < 0).all(axis=1))[:1]:
+            raise InvalidInput(
+                f"Round {t} of a Range batch has no entry; it needs at least one.",
+                setting="places",
+            )
+        for t, j in np.argwhere(to_numpy(self.low > self.high) & (self.places >= 0))[:1]:
+            raise InvalidInput(
+                f"The bounds of entry {j} of round {t + 1} of a Range batch leave nothing: "
+                f"{float(self.low[t, j]):g} > {float(self.high[t, j]):g}.",
+                setting="high",
+            )
+
+    @classmethod
+    def of(cls, rounds: Sequence[tuple[Any, Any, Any]], shape: Shape) -> Range:
+        """From indices and bounds on the entries there, round by round.
+
+        Parameters
+        ----------
+        rounds : sequence of tuple
+            For each round (indices, low, high), the bounds one for each entry or one for all; the
+            indices of a matrix are (rows, columns), as NumPy takes them.
+        shape : tuple of int
+            The shape of a point.
+
+        Returns
+        -------
+        Range
+            The functions.
+        """
+        sides = PointShape()(shape, "shape of Range.of")
+        places, low, high = pad_rounds(rounds, sides, "a Range batch", 2)
+        return cls(low, high, places, sides)
+
+    @classmethod
+    def one(cls, indices: Any, low: Any, high: Any, shape: Shape) -> Range:
+        """A single round."""
+        return cls.of([(indices, low, high)], shape)
+
+    def values(self, x: Array) -> Array:
+        return namespace(self.low).max(self._pieces(gather_entries(x, self.places)), axis=1)
+
+    def values_at(self, points: Array) -> Array:
+        return namespace(self.low).max(self._pieces(gather_each_round(points, self.places)), axis=1)
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        place, sign = self._active(x)
+        return scatter_entries(
+            place[:, None], like(sign, weights)[:, None] * weights[:, None], self.sides
+        )
+
+    def gradients(self, x: Array) -> Array:
+        place, sign = self._active(x)
+        return scatter_each_round(place[:, None], like(sign[:, None], self.low), self.sides)
+
+    def slopes(self, x: Array) -> Floats:
+        return np.ones(len(self))
+
+    def _pieces(self, entries: Array) -> Array:
+        """How far entries are above and below their bounds, (rounds, 2 entries), -inf where there
+        is none.
+        """
+        xp = namespace(self.low)
+        none = like(np.where(self.places >= 0, 0.0, -np.inf), self.low)
+        return xp.concat([entries - self.high + none, self.low - entries + none], axis=1)
+
+    def _active(self, x: Array) -> tuple[Int64s, Floats]:
+        """The place of the farthest entry of each round, and 1 where it is above, -1 where it is
+        below.
+        """
+        pieces, width = self._pieces(gather_entries(x, self.places)), self.places.shape[1]
+        j = to_numpy(namespace(pieces).argmax(pieces, axis=1))
+        return self.places[np.arange(len(self)), j % width], np.where(j < width, 1.0, -1.0)
+
+    def halfspaces(self) -> Halfspaces:
+        from scipy.sparse import csr_array
+
+        n, asked = math.prod(self.sides), self.places >= 0
+        rounds = np.broadcast_to(np.arange(len(self))[:, None], asked.shape)[asked]
+        bounds = np.concatenate([to_numpy(self.high)[asked], -to_numpy(self.low)[asked]])
+        bounds, places = bounds.astype(np.float64), self.places[asked]
+        rows = np.concatenate([places, n + places])
+        order = np.lexsort((bounds, rows))  # of each side of each entry the tightest comes first
+        first = order[np.unique(rows[order], return_index=True)[1]]
+        kept, signs = rows[first] % n, np.where(rows[first] < n, 1.0, -1.0)
+        A = csr_array((signs, kept, np.arange(len(first) + 1)), shape=(len(first), n))
+        return Halfspaces(A, bounds[first], np.concatenate([rounds, rounds])[first])
+
+    @classmethod
+    def examples(cls) -> Sequence[Range]:
+        return (
+            cls.of(
+                [
+                    (([0, 1], [2, 0]), -1.0, 1.0),
+                    (([1], [1]), [0.5], [0.5]),
+                    (([1, 0, 1], [1, 2, 2]), -0.5, [0.0, 1.0, 2.0]),
+                ],
+                (2, 3),
+            ),
+            cls.one([[0]], [-1.0], [2.0], (1,)),
+            cls([[0.0, 0.0], [0.0, 5.0]], [[1.0, 1.0], [2.0, 0.0]], [[3, 0], [1, -1]], (2, 2)),
+        )

@@ -1,22 +1,39 @@
-"""Linear functions:  f_t(x) = <C_t, x>."""
+"""Linear and affine functions, maxima of affine pieces, and capacities."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Annotated, Any, Self, final
 
 import numpy as np
 
-from tidewolf.core.types import Array, Floats, Shape
+from tidewolf.core.arrays import (
+    as_number,
+    counting,
+    flat,
+    is_torch,
+    like,
+    namespace,
+    taken,
+    to_numpy,
+    zeros,
+)
+from tidewolf.core.errors import WrongShape
+from tidewolf.core.sparse import as_sparse, cut_rows, is_sparse, same_sparse, stack_rows
+from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.functions.base import (
     ArrayBatch,
     Coefficients,
     Halfspaces,
     LinearTotal,
+    PerRound,
     PiecewiseLinear,
+    beside,
     each_row,
     host_rows,
+    lane_products,
     one_round,
     own_products,
     products,
@@ -26,6 +43,8 @@ from tidewolf.functions.base import (
     total_row,
     weighted,
 )
+
+# Linear functions:  f_t(x) = <C_t, x>.
 
 
 @final
@@ -92,4 +111,402 @@ class Linear(ArrayBatch, LinearTotal, PiecewiseLinear):
             cls([[3.0]]),
             cls(np.arange(12.0).reshape(3, 2, 2)),
             cls(csr_array([[0.0, -2.0, 0.5], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])),
+        )
+
+
+# Affine functions:  f_t(x) = <A_t, x> - b_t.  As a constraint: <A_t, x> <= b_t.
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Affine(ArrayBatch, LinearTotal, PiecewiseLinear):
+    """Affine functions <A_t, x> - b_t: as a constraint, <A_t, x> <= b_t.
+
+    Parameters
+    ----------
+    A : array
+        The coefficients, of shape (rounds, *shape of a point); for vectors also a frame of
+        pandas or polars, or a sparse array of SciPy, (rounds, n).
+    b : array
+        The offsets, one a round.
+
+    Examples
+    --------
+    >>> g = tw.functions.Affine([[1.0, 2.0], [0.0, 3.0]], [1.0, 2.0])  # two rounds
+    >>> g.values(np.array([0.5, 0.5]))
+    array([ 0.5, -0.5])
+    """
+
+    by_round = ("A", "b")
+
+    A: Coefficients
+    b: Annotated[Array, PerRound("The offsets, one a round.", axes=1)]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._match("b", (len(self),), self.A)
+
+    @classmethod
+    def one(cls, a: Array, b: float) -> Affine:
+        """A single round <a, x> - b."""
+        A, offset = one_round(a, "a of Affine.one", sparse=True), as_number(b, "b of Affine.one")
+        return cls._unchecked(A=A, b=like(np.array([offset]), A.data if is_sparse(A) else A))
+
+    @property
+    def shape(self) -> Shape:
+        return tuple(self.A.shape[1:])
+
+    def values(self, x: Array) -> Array:
+        return products(rows(self.A), x) - beside(self.b, self.A, x)
+
+    def values_at(self, points: Array) -> Array:
+        return own_products(rows(self.A), rows(points)) - beside(self.b, self.A, points)
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        return shaped(weighted(rows(self.A), weights), self.shape)
+
+    def gradients(self, x: Array) -> Array:
+        return each_row(self.A, x)
+
+    def slopes(self, x: Array) -> Floats:
+        return row_norms(rows(self.A))
+
+    def total(self) -> tuple[Floats, float]:
+        offsets = float(to_numpy(self.b).sum(dtype=np.float64))
+        return total_row(self.A), -offsets
+
+    def epigraph(self) -> Halfspaces:
+        return self.halfspaces()
+
+    def halfspaces(self) -> Halfspaces:
+        return Halfspaces(
+            host_rows(self.A), to_numpy(self.b).astype(np.float64), np.arange(len(self))
+        )
+
+    @classmethod
+    def examples(cls) -> Sequence[Affine]:
+        from scipy.sparse import csr_array
+
+        return (
+            cls([[1.0, -2.0, 0.5], [0.0, 0.0, 0.0]], [0.3, -1.0]),
+            cls.one([3.0], 3.0),
+            cls(np.arange(12.0).reshape(3, 2, 2), np.ones(3)),
+            cls(csr_array([[0.0, -2.0, 0.5], [0.0, 0.0, 0.0]]), [0.3, -1.0]),
+        )
+
+
+# Maxima of affine pieces:  f_t(x) = max_j <A_tj, x> - b_tj.
+#
+# A subgradient is A_tj of an active piece j; among several the first. As a constraint: every <A_tj,
+# x> <= b_tj.
+#
+# Sparse coefficients are one matrix of SciPy: the pieces of the first round, then those of the
+# second, .., (rounds * pieces, n); or (pieces, n), the same in every round, where only b moves.
+# They are never made dense, and live on the host.
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class MaxAffine(ArrayBatch, PiecewiseLinear):
+    """The largest of several affine pieces, max_j <A_tj, x> - b_tj.
+
+    Parameters
+    ----------
+    A : array
+        The coefficients, of shape (rounds, pieces, *shape of a point); for vectors also a
+        sparse array of SciPy: (rounds * pieces, n), round after round, or (pieces, n), the same
+        in every round.
+    b : array
+        The offsets, of shape (rounds, pieces).
+
+    Examples
+    --------
+    >>> g = tw.functions.MaxAffine([[[1.0, 0.0], [0.0, 1.0]]], [[0.5, 0.25]])  # x <= (1/2, 1/4)
+    >>> g.values(np.array([0.5, 0.5]))
+    array([0.25])
+    >>> from scipy.sparse import eye_array
+    >>> g = tw.functions.MaxAffine(eye_array(2), [[0.5, 0.25], [0.25, 0.125]])  # two rounds
+    >>> g.values(np.array([0.5, 0.5]))
+    array([0.25 , 0.375])
+    """
+
+    A: Annotated[
+        Array,
+        PerRound(
+            "The coefficients, of shape (rounds, pieces, *shape of a point); for vectors also a "
+            "sparse array of SciPy: (rounds * pieces, n), round after round, or (pieces, n), the "
+            "same in every round.",
+            axes=3,
+            sparse=True,
+        ),
+    ]
+    b: Annotated[Array, PerRound("The offsets, of shape (rounds, pieces).")]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not is_sparse(self.A):
+            self._match("b", tuple(self.A.shape[:2]), self.A)
+            return
+        count, shape = self.A.shape[0], tuple(self.b.shape)
+        if len(shape) != 2 or count not in (shape[1], shape[0] * shape[1]):
+            raise WrongShape(
+                "Sparse A of MaxAffine has a row for each entry of b, which has shape (rounds, "
+                f"pieces), or one for each piece; it has {count} rows, and b has shape {shape}.",
+                setting="A",
+            )
+        self._match("b", shape, self.A)
+
+    @classmethod
+    def one(cls, A: Array, b: Array) -> MaxAffine:
+        """A single round; A has shape (pieces, *shape), b has shape (pieces,)."""
+        what, offsets = "A of MaxAffine.one", one_round(b, "b of MaxAffine.one")
+        return cls(as_sparse(A, what) if is_sparse(A) else one_round(A, what, axes=2), offsets)
+
+    @property
+    def by_round(self) -> tuple[str, ...]:
+        return ("b",) if self._shared else ("b", "A")
+
+    @property
+    def _shared(self) -> bool:
+        """Whether all rounds have the same coefficients, which stand there once."""
+        return is_sparse(self.A) and self.A.shape[0] == self.b.shape[1]
+
+    @property
+    def shape(self) -> Shape:
+        return tuple(self.A.shape[1 if is_sparse(self.A) else 2 :])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self | None:
+        if not all(is_sparse(part.A) for part in parts):
+            return super().joined(parts)  # type: ignore[arg-type]
+        first, offsets = parts[0].A, [part.b for part in parts]
+        kinds = {(A.dtype, A.shape[1], b.shape[1]) for A, b in ((p.A, p.b) for p in parts)}
+        if len(kinds) > 1:
+            return None
+        b = np.concatenate(offsets)
+        if all(part._shared and same_sparse(part.A, first) for part in parts):
+            return cls._unchecked(A=first, b=b)
+        return cls._unchecked(A=stack_rows([part._stacked() for part in parts]), b=b)
+
+    def _stacked(self) -> Any:
+        """Sparse coefficients of all rounds, one below the other."""
+        if not self._shared or len(self) == 1:
+            return self.A
+        return stack_rows([self.A] * len(self)) if len(self) else cut_rows(self.A, 0, 0)
+
+    def values(self, x: Array) -> Array:
+        return namespace(x).max(self.pieces(x), axis=1)
+
+    def values_at(self, points: Array) -> Array:
+        return namespace(points).max(self._pieces_at(rows(points)), axis=1)
+
+    def _pieces_at(self, points: Array) -> Array:
+        """The pieces of each round at a point of its own, (rounds, pieces)."""
+        if not is_sparse(self.A):
+            return (self._flat() @ points[:, :, None])[:, :, 0] - self.b
+        if self._shared:
+            host = (self.A @ to_numpy(points).T).T
+            return beside(host, self.A, points) - beside(self.b, self.A, points)
+        found = _as_table(own_products(self.A, points), tuple(self.b.shape))
+        return found - beside(self.b, self.A, points)
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        return shaped(weighted(self._active(x), weights), self.shape)
+
+    def gradients(self, x: Array) -> Array:
+        return shaped(each_row(self._active(x), x), (len(self), *self.shape))
+
+    def slopes(self, x: Array) -> Floats:
+        return row_norms(self._active(x))
+
+    def _flat(self) -> Array:
+        """Dense A with flattened points: (rounds, pieces, entries)."""
+        return shaped(self.A, (*self.b.shape, math.prod(self.shape)))
+
+    def pieces(self, x: Array) -> Array:
+        """<A_tj, x> - b_tj as (rounds, pieces)."""
+        if not is_sparse(self.A):
+            A, x = self._flat(), flat(x)
+            found = lane_products(A[0, ...], x)[None, :] if len(self) == 1 else A @ x
+            return found - self.b
+        found = _as_table(products(self.A, x), (-1, self.b.shape[1]))
+        return found - beside(self.b, self.A, x)
+
+    def piece_gradients(self, x: Array, rounds: Int64s, limits: Int64s) -> Array:
+        if is_sparse(self.A):
+            starts = 0 if self._shared else self.b.shape[1] * rounds
+            return each_row(self.A[limits + starts, :], x)
+        table = namespace(self.A).reshape(self.A, (-1, *self.shape))
+        return taken(table, rounds * self.b.shape[1] + limits)
+
+    def _active(self, x: Array) -> Array:
+        """The first active piece of each round, one flattened row each."""
+        if is_sparse(self.A):
+            return self._active_sparse(to_numpy(self.pieces(x)))
+        A, xp = self._flat(), namespace(self.A)
+        if len(self) == 1:
+            j = int(xp.argmax(self.pieces(x)))
+            return A[0, j : j + 1, :]
+        rounds, pieces = self.b.shape
+        first = xp.argmax(self.pieces(x), axis=1)
+        places = first + pieces * (counting(rounds, first) - 1)
+        return xp.take(xp.reshape(A, (rounds * pieces, A.shape[2])), places, axis=0)
+
+    def _active_sparse(self, pieces: Floats) -> Any:
+        first = pieces.argmax(axis=1)
+        if len(self) == 1:
+            return cut_rows(self.A, int(first[0]), int(first[0]) + 1)
+        starts = 0 if self._shared else pieces.shape[1] * np.arange(len(self))
+        return self.A[first + starts, :]
+
+    def halfspaces(self) -> Halfspaces:
+        if not self._shared:
+            return self.epigraph()
+        b = to_numpy(self.b).astype(np.float64, copy=False)
+        if len(b) == 0:
+            return Halfspaces(self._stacked(), np.zeros(0), np.zeros(0, dtype=np.int64))
+        return Halfspaces(self.A, b.min(axis=0), b.argmin(axis=0))
+
+    def epigraph(self) -> Halfspaces:
+        rounds, pieces = self.b.shape
+        if is_sparse(self.A):
+            A = self._stacked()
+        else:
+            A = to_numpy(self._flat()).reshape(rounds * pieces, math.prod(self.shape))
+        b = to_numpy(flat(self.b)).astype(np.float64)
+        return Halfspaces(A, b, np.repeat(np.arange(rounds), pieces))
+
+    @classmethod
+    def examples(cls) -> Sequence[MaxAffine]:
+        from scipy.sparse import csr_array
+
+        up_and_down = np.array(
+            [[[1.0, 0.0], [-1.0, 0.0], [1.0, 0.0]], [[0.0, 0.0], [0.5, -2.0], [3.0, 1.0]]]
+        )
+        rows = csr_array(up_and_down.reshape(6, 2))
+        return (
+            cls(rows, [[0.0, 0.0, 0.0], [1.0, -0.5, 2.0]]),
+            cls(rows, np.arange(18.0).reshape(3, 6) % 5),
+            cls(up_and_down, [[0.0, 0.0, 0.0], [1.0, -0.5, 2.0]]),
+            cls.one([[2.0]], [1.0]),
+            cls(np.arange(24.0).reshape(3, 2, 2, 2) - 11.5, np.ones((3, 2))),
+        )
+
+
+def _as_table(x: Array, shape: Shape) -> Array:
+    return namespace(x).reshape(x, shape)
+
+
+# Capacities:  g_t(x) = max_i x_i - c_ti,  positive by as much as the fullest entry is over its
+# capacity.
+#
+# A subgradient is e_i of the fullest entry i; among several the first. As a constraint over many
+# rounds only the smallest capacity of each entry matters: x_i <= min_t c_ti.
+
+_FEW = 16
+"""Up to so many rounds on a device entries are written one by one there."""
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Capacity(ArrayBatch, PiecewiseLinear):
+    """By how much the fullest entry is over its capacity, max_i x_i - c_ti.
+
+    Parameters
+    ----------
+    c : array
+        The capacity of every entry, of shape (rounds, *shape of a point); for vectors also a
+        frame of pandas or polars.
+
+    Examples
+    --------
+    >>> g = tw.functions.Capacity([[0.5, 1.0], [0.25, 0.5]])  # two rounds
+    >>> g.values(np.array([0.5, 0.5]))
+    array([0.  , 0.25])
+    """
+
+    by_round = ("c",)
+
+    c: Annotated[
+        Array,
+        PerRound(
+            "The capacity of every entry, of shape (rounds, *shape of a point); for vectors also a "
+            "frame of pandas or polars."
+        ),
+    ]
+
+    @classmethod
+    def one(cls, c: Array) -> Capacity:
+        """A single round with capacities c."""
+        return cls._unchecked(c=one_round(c, "c of Capacity.one"))
+
+    @property
+    def shape(self) -> Shape:
+        return tuple(self.c.shape[1:])
+
+    def values(self, x: Array) -> Array:
+        pieces = self.pieces(x)
+        if type(pieces) is np.ndarray:
+            return np.maximum.reduce(pieces, axis=1)
+        return namespace(self.c).max(pieces, axis=1)
+
+    def pieces(self, x: Array) -> Array:
+        """x_i - c_ti as (rounds, entries)."""
+        return flat(x) - rows(self.c)
+
+    def piece_gradients(self, x: Array, rounds: Int64s, limits: Int64s) -> Array:
+        units = limits[:, None] == np.arange(rows(self.c).shape[1])
+        return shaped(like(units, self.c), (len(limits), *self.shape))
+
+    def values_at(self, points: Array) -> Array:
+        return namespace(self.c).max(rows(points) - rows(self.c), axis=1)
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        c = rows(self.c)
+        if type(c) is not np.ndarray and len(self) <= _FEW and is_torch(c):
+            total = zeros((c.shape[1],), c)
+            if len(self) == 1:
+                total[(flat(x) - c[0, :]).argmax()] = weights[0]
+                return shaped(total, self.shape)
+            for t in range(len(self)):
+                total[(flat(x) - c[t, :]).argmax()] += weights[t]
+            return shaped(total, self.shape)
+        total = np.bincount(self._fullest(x), to_numpy(weights), c.shape[1])
+        return shaped(like(total, c), self.shape)
+
+    def gradients(self, x: Array) -> Array:
+        units = self._fullest(x)[:, None] == np.arange(rows(self.c).shape[1])
+        return like(units.reshape(self.c.shape), self.c)
+
+    def slopes(self, x: Array) -> Floats:
+        return np.ones(len(self))
+
+    def _fullest(self, x: Array) -> Int64s:
+        """The first fullest entry of each round."""
+        c = rows(self.c)
+        return to_numpy(namespace(c).argmax(flat(x) - c, axis=1))
+
+    def halfspaces(self) -> Halfspaces:
+        from scipy.sparse import eye_array
+
+        c = to_numpy(rows(self.c)).astype(np.float64, copy=False)
+        if len(c) == 0:
+            return Halfspaces(np.zeros((0, c.shape[1])), np.zeros(0), np.zeros(0, dtype=np.int64))
+        return Halfspaces(eye_array(c.shape[1], format="csr"), c.min(axis=0), c.argmin(axis=0))
+
+    def epigraph(self) -> Halfspaces:
+        from scipy.sparse import csr_array
+
+        c = to_numpy(rows(self.c)).astype(np.float64, copy=False)
+        rounds, n = c.shape
+        ones = (np.ones(rounds * n), np.tile(np.arange(n), rounds), np.arange(rounds * n + 1))
+        A = csr_array(ones, shape=(rounds * n, n))
+        return Halfspaces(A, c.reshape(-1), np.repeat(np.arange(rounds), n))
+
+    @classmethod
+    def examples(cls) -> Sequence[Capacity]:
+        return (
+            cls([[0.5, 0.2, 1.0], [0.0, 0.0, 0.0], [-1.0, 3.0, 0.1]]),
+            cls.one([0.7]),
+            cls(np.arange(8.0).reshape(2, 2, 2) / 4 - 1),
         )

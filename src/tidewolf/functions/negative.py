@@ -20,9 +20,8 @@ from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NegativeCapacity
 from tidewolf.core.oracle import HasLMO
 from tidewolf.functions.base import rows
-from tidewolf.functions.capacity import Capacity
-from tidewolf.functions.chain import Chain
-from tidewolf.functions.max import Max
+from tidewolf.functions.combined import Chain, Max
+from tidewolf.functions.linear import Capacity
 
 MOST_ASKED = 100
 """Entries whose minimum over the set is asked for, an oracle call each."""

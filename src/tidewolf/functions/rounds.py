@@ -24,8 +24,7 @@ from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
 from tidewolf.core.frames import in_order, is_table
 from tidewolf.core.types import Array
-from tidewolf.functions.capacity import Capacity
-from tidewolf.functions.linear import Linear
+from tidewolf.functions.linear import Capacity, Linear
 
 SUCH = "(loss, constraint), arrays (costs, capacities), or {'costs': .., 'capacities': ..}"
 _LOSS, _LIMIT = ("costs", "loss"), ("capacities", "constraint")

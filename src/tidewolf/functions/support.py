@@ -19,8 +19,7 @@ from tidewolf.core.arrays import eps_of, inner, norm, ones
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NotConvex
 from tidewolf.core.types import Array
-from tidewolf.functions.chain import leaves
-from tidewolf.functions.saving import can_be_saved
+from tidewolf.functions.combined import can_be_saved, leaves
 
 FIRST = 10
 """How many rounds, or updates, are looked at."""

@@ -26,8 +26,7 @@ import numpy as np
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.types import Floats
 from tidewolf.functions.base import Halfspaces
-from tidewolf.functions.range import Range
-from tidewolf.functions.squared import Squared
+from tidewolf.functions.entries import Range, Squared
 from tidewolf.hindsight.curved_task import CurvedTask
 from tidewolf.hindsight.task import HindsightTask, Solution, flattened
 from tidewolf.sets.base import Projectable

@@ -42,8 +42,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import Value
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
-from tidewolf.functions.range import Range
-from tidewolf.functions.squared import Squared
+from tidewolf.functions.entries import Range, Squared
 from tidewolf.hindsight.admm import AlternatingDirections
 from tidewolf.hindsight.bracket import LevelBundle
 from tidewolf.hindsight.curved_task import CurvedTask

@@ -30,8 +30,8 @@ from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
-from tidewolf.functions.capacity import Capacity
-from tidewolf.functions.chain import Chain
+from tidewolf.functions.combined import Chain
+from tidewolf.functions.linear import Capacity
 from tidewolf.hindsight.exact import Described, ExactProjection
 from tidewolf.hindsight.rows import (
     below,

@@ -37,11 +37,9 @@ from tidewolf.core.sparse import is_sparse, stack_rows
 from tidewolf.core.types import Array, Bools, Floats, Int64s, Shape
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.core.values import Value
-from tidewolf.functions.affine import Affine
 from tidewolf.functions.base import PiecewiseLinear
-from tidewolf.functions.capacity import Capacity
-from tidewolf.functions.chain import Chain
-from tidewolf.functions.max import Max
+from tidewolf.functions.combined import Chain, Max
+from tidewolf.functions.linear import Affine, Capacity
 from tidewolf.hindsight.best import Comparator, Infeasibility, best_in_hindsight
 from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE
 

@@ -22,10 +22,7 @@ import numpy as np
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Floats
 from tidewolf.hindsight.task import positive
-from tidewolf.sets.spectra.bounded_psd import BoundedPSD
-from tidewolf.sets.spectra.fantope import Fantope
-from tidewolf.sets.spectra.nuclear_ball import NuclearBall
-from tidewolf.sets.spectra.spectraplex import Spectraplex
+from tidewolf.sets.spectra import BoundedPSD, Fantope, NuclearBall, Spectraplex
 
 _ZERO, _LOST = 1e-11, 1e-6
 """The share of a row that is rounding within a face: of an entry, and of all of it."""

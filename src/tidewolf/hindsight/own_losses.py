@@ -37,7 +37,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.functions.autograd import Autograd
-from tidewolf.functions.chain import leaves
+from tidewolf.functions.combined import leaves
 from tidewolf.functions.custom import Custom
 from tidewolf.functions.support import own_functions
 from tidewolf.hindsight.linear_task import LinearTask

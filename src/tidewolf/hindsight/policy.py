@@ -29,9 +29,9 @@ from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.core.round_info import RoundInfo, checked_features
 from tidewolf.core.sparse import cut_rows
 from tidewolf.core.types import Array, Floats, Int64s, Shape
-from tidewolf.functions.chain import chained
+from tidewolf.functions.combined import chained
 from tidewolf.hindsight.task import with_exact_oracle
-from tidewolf.sets.calculus.product import Product
+from tidewolf.sets.calculus import Product
 
 
 class HasFeatures(Protocol):

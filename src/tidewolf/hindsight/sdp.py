@@ -22,7 +22,7 @@ from typing import NamedTuple, final
 import numpy as np
 
 from tidewolf.core.types import Floats
-from tidewolf.functions.squared import Squared
+from tidewolf.functions.entries import Squared
 from tidewolf.hindsight.admm import entry_totals
 from tidewolf.hindsight.curved_task import CurvedTask
 from tidewolf.hindsight.distinct_rows import DistinctRows, Sides, Span

@@ -22,7 +22,7 @@ from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.types import Array, Floats, Int64s
-from tidewolf.sets.spectra.spectral import Spectral
+from tidewolf.sets.spectra import Spectral
 
 FEASIBILITY_TOLERANCE = 1e-9
 

@@ -32,9 +32,9 @@ from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.steps.adagrad import FactorSums
 from tidewolf.projection.active import factors_of
 from tidewolf.projection.exact_point import ExactPoint
-from tidewolf.sets.balls.box import Box
-from tidewolf.sets.calculus.product import Product
-from tidewolf.sets.simplices.simplex_product import SimplexProduct
+from tidewolf.sets.box import Box
+from tidewolf.sets.calculus import Product
+from tidewolf.sets.simplices import SimplexProduct
 
 
 class Shape(NamedTuple):

@@ -23,10 +23,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.core.vertices import SparseAtoms
-from tidewolf.functions.affine import Affine
-from tidewolf.functions.capacity import Capacity
-from tidewolf.functions.linear import Linear
-from tidewolf.functions.max_affine import MaxAffine
+from tidewolf.functions.linear import Affine, Capacity, Linear, MaxAffine
 from tidewolf.kernels import active_set, corners, evaluate
 from tidewolf.kernels import rounds as names
 from tidewolf.kernels.active_set import BAD_ORACLE, COUNT, USED

@@ -31,11 +31,11 @@ from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, r
 from tidewolf.files.format import PLAIN
 from tidewolf.files.gaps import GAPS, align, require_seen
 from tidewolf.files.graph import GIVEN
-from tidewolf.functions.affine import Affine
-from tidewolf.functions.max import Max
+from tidewolf.functions.combined import Max
+from tidewolf.functions.linear import Affine
 from tidewolf.networks.columns import LinkColumns, find_node
 from tidewolf.networks.network import Network, is_pairs
-from tidewolf.sets.graphs.settings import commodities_of
+from tidewolf.sets.graphs import commodities_of
 
 LENGTH, CAPACITY = "length", "capacity"
 """Columns of an edge list that are read where they are there."""

@@ -50,17 +50,15 @@ from tidewolf.core.settings import Check, Count, Number, Text
 from tidewolf.core.types import Array, Floats, Int64s, Link
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.core.values import Value
-from tidewolf.functions.capacity import Capacity
-from tidewolf.functions.linear import Linear
-from tidewolf.functions.load_limit import LoadLimit
+from tidewolf.functions.linear import Capacity, Linear
+from tidewolf.functions.loads import LoadLimit
 from tidewolf.networks.shortest_path_dag import leading_away, shortest_path_dag
 from tidewolf.networks.tunnels import LinkRow, LinkRows, Tunnels
 from tidewolf.sets.base import ConvexSet
-from tidewolf.sets.calculus.product import Product
-from tidewolf.sets.flows.capacitated_flow import CapacitatedFlow
-from tidewolf.sets.flows.flow_polytope import FlowPolytope
-from tidewolf.sets.flows.multi_flow import MultiFlow
-from tidewolf.sets.graphs.settings import Commodities, Commodity, Node
+from tidewolf.sets.calculus import Product
+from tidewolf.sets.capacitated_flow import CapacitatedFlow
+from tidewolf.sets.flows import FlowPolytope, MultiFlow
+from tidewolf.sets.graphs import Commodities, Commodity, Node
 
 PATHS = ("away", "all", "k-shortest")
 

@@ -26,10 +26,10 @@ from tidewolf.core.names import all_different
 from tidewolf.core.settings import Check, Count
 from tidewolf.core.types import Array, Floats, Int64s, Link
 from tidewolf.core.values import Value
-from tidewolf.functions.max_utilization import MaxUtilization
+from tidewolf.functions.loads import MaxUtilization
 from tidewolf.networks.shortest_paths import PathFinder, Way
-from tidewolf.sets.graphs.nodes import node_number, number_nodes, numbers_of
-from tidewolf.sets.simplices.simplex_product import SimplexProduct
+from tidewolf.sets.graphs import node_number, number_nodes, numbers_of
+from tidewolf.sets.simplices import SimplexProduct
 
 
 class Tunnel(NamedTuple):

@@ -16,12 +16,11 @@ from typing import Annotated
 
 from tidewolf.core.batch import Stream
 from tidewolf.core.settings import Count, Number, Seed, validated
-from tidewolf.functions.capacity import Capacity
-from tidewolf.functions.linear import Linear
+from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.problems.base import Problem
 from tidewolf.problems.data import RECORDS, first_rounds, recorded
 from tidewolf.problems.graphs import loads
-from tidewolf.sets.flows.flow_polytope import FlowPolytope
+from tidewolf.sets.flows import FlowPolytope
 from tidewolf.sets.graph_tools import away
 
 SOURCE, TARGET, DAY = "LOSAng", "WASHng", 24

@@ -38,11 +38,10 @@ from tidewolf.core.oracle import as_set
 from tidewolf.core.randomness import generator
 from tidewolf.core.settings import Count, Text, validated
 from tidewolf.core.types import Array, Bools, Floats
-from tidewolf.functions.affine import Affine
-from tidewolf.functions.linear import Linear
+from tidewolf.functions.linear import Affine, Linear
 from tidewolf.problems.base import Problem, RandomSeed, as_rounds
 from tidewolf.sets.base import ConvexSet
-from tidewolf.sets.simplices.simplex import Simplex
+from tidewolf.sets.simplices import Simplex
 
 KINDS = ("switching", "opposing", "random signs", "moving", "excluding", "deadlock")
 COMMON = KINDS[:4]

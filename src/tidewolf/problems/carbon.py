@@ -18,11 +18,10 @@ import numpy as np
 
 from tidewolf.core.batch import Stream
 from tidewolf.core.settings import Count, Seed, validated
-from tidewolf.functions.affine import Affine
-from tidewolf.functions.linear import Linear
+from tidewolf.functions.linear import Affine, Linear
 from tidewolf.problems.base import Problem
 from tidewolf.problems.data import RECORDS, first_rounds, recorded
-from tidewolf.sets.simplices.capped_simplex import CappedSimplex
+from tidewolf.sets.simplices import CappedSimplex
 
 BUDGET = 171.896  # gCO2/kWh
 CAP, DAY = 0.25, 24

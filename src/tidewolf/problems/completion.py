@@ -25,10 +25,9 @@ import numpy as np
 from tidewolf.core.batch import Stream
 from tidewolf.core.randomness import generator
 from tidewolf.core.settings import Count, validated
-from tidewolf.functions.range import Range
-from tidewolf.functions.squared import Squared
+from tidewolf.functions.entries import Range, Squared
 from tidewolf.problems.base import Problem, RandomSeed, as_rounds
-from tidewolf.sets.spectra.nuclear_ball import NuclearBall
+from tidewolf.sets.spectra import NuclearBall
 
 ROUNDS, USERS, ITEMS = 1000, 20, 12
 RANK, TAU = 2, 12.0  # features of a taste; the nuclear norm that is allowed

@@ -18,11 +18,10 @@ import numpy as np
 
 from tidewolf.core.batch import Stream
 from tidewolf.core.settings import Count, Seed, validated
-from tidewolf.functions.capacity import Capacity
-from tidewolf.functions.linear import Linear
+from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.problems.base import Problem
 from tidewolf.problems.data import RECORDS, first_rounds, recorded
-from tidewolf.sets.flows.flow_polytope import FlowPolytope
+from tidewolf.sets.flows import FlowPolytope
 from tidewolf.sets.graph_tools import away
 
 SOURCE, TARGET, DAY = 187, 169, 288

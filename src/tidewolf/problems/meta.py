@@ -23,10 +23,10 @@ import numpy as np
 from tidewolf.core.batch import Stream
 from tidewolf.core.settings import Count, Seed, validated
 from tidewolf.core.types import NDArray
-from tidewolf.functions.max_utilization import MaxUtilization
+from tidewolf.functions.loads import MaxUtilization
 from tidewolf.problems.base import Problem
 from tidewolf.problems.data import RECORDS, first_rounds, recorded
-from tidewolf.sets.simplices.simplex_product import SimplexProduct
+from tidewolf.sets.simplices import SimplexProduct
 
 PODS, COUNTED = 4, slice(7500, 10_000)
 

@@ -40,8 +40,7 @@ from tidewolf.core.batch import Stream
 from tidewolf.core.randomness import autoregressive_noise, generator
 from tidewolf.core.settings import Count, validated
 from tidewolf.core.types import Floats
-from tidewolf.functions.load_cost import LoadCost
-from tidewolf.functions.max_utilization import MaxUtilization
+from tidewolf.functions.loads import LoadCost, MaxUtilization
 from tidewolf.problems.base import Problem, RandomSeed, as_rounds
 from tidewolf.problems.graphs import spread
 from tidewolf.problems.zoo import (
@@ -53,7 +52,7 @@ from tidewolf.problems.zoo import (
     largest_part,
     link_rows_of,
 )
-from tidewolf.sets.flows.multi_flow import MultiFlow
+from tidewolf.sets.flows import MultiFlow
 from tidewolf.sets.graph_tools import shortest
 
 NETWORK, NODES = "Geant2012", 22

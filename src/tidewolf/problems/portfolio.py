@@ -26,10 +26,9 @@ from tidewolf.core.batch import Stream
 from tidewolf.core.randomness import generator
 from tidewolf.core.settings import Count, validated
 from tidewolf.core.types import Floats
-from tidewolf.functions.log_wealth import LogWealth
-from tidewolf.functions.quadratic import Quadratic
+from tidewolf.functions.smooth import LogWealth, Quadratic
 from tidewolf.problems.base import Problem, RandomSeed, as_rounds
-from tidewolf.sets.simplices.simplex import Simplex
+from tidewolf.sets.simplices import Simplex
 
 ROUNDS, ASSETS, FACTORS = 1000, 10, 3
 # standard deviation of a factor a day; days between its restless times

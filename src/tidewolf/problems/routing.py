@@ -36,11 +36,10 @@ from tidewolf.core.batch import Stream
 from tidewolf.core.randomness import autoregressive_noise
 from tidewolf.core.settings import Count, Flag, validated
 from tidewolf.core.types import Floats
-from tidewolf.functions.capacity import Capacity
-from tidewolf.functions.linear import Linear
+from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.problems.base import Problem, RandomSeed, as_rounds
 from tidewolf.problems.graphs import loads, spread
-from tidewolf.sets.flows.flow_polytope import FlowPolytope
+from tidewolf.sets.flows import FlowPolytope
 from tidewolf.sets.graph_tools import away
 
 SITES = {  # latitude, longitude, hours from UTC in winter, millions of people in the region served

@@ -26,10 +26,9 @@ from tidewolf.core.batch import Stream
 from tidewolf.core.randomness import autoregressive_noise
 from tidewolf.core.settings import Count, validated
 from tidewolf.core.types import Floats
-from tidewolf.functions.linear import Linear
-from tidewolf.functions.max_affine import MaxAffine
+from tidewolf.functions.linear import Linear, MaxAffine
 from tidewolf.problems.base import Problem, RandomSeed, as_rounds
-from tidewolf.sets.simplices.capped_simplex import CappedSimplex
+from tidewolf.sets.simplices import CappedSimplex
 
 ROUNDS, HOURS, YEAR = 1000, 24, 365
 CAP = 1 / 6  # of the day's energy in any hour

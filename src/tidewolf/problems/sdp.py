@@ -27,10 +27,9 @@ from tidewolf.core.batch import Stream
 from tidewolf.core.randomness import autoregressive_noise
 from tidewolf.core.settings import Count, validated
 from tidewolf.core.types import Floats
-from tidewolf.functions.linear import Linear
-from tidewolf.functions.max_affine import MaxAffine
+from tidewolf.functions.linear import Linear, MaxAffine
 from tidewolf.problems.base import Problem, RandomSeed, as_rounds
-from tidewolf.sets.spectra.bounded_psd import BoundedPSD
+from tidewolf.sets.spectra import BoundedPSD
 
 ROUNDS, ANTENNAS, POWER = 1000, 16, 1.0
 USER, WALK, LAP = 35.0, 10.0, 300  # degrees, degrees, rounds of one walk to and fro

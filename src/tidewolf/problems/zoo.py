@@ -41,12 +41,11 @@ from tidewolf.core.errors import InvalidInput
 from tidewolf.core.randomness import autoregressive_noise, generator
 from tidewolf.core.settings import Count, Text, validated
 from tidewolf.core.types import Floats, Link
-from tidewolf.functions.capacity import Capacity
-from tidewolf.functions.linear import Linear
+from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.problems.base import Problem, RandomSeed, as_rounds
 from tidewolf.problems.data import RECORDS, VARIABLE, record
 from tidewolf.problems.graphs import gravity, path_counts, spread
-from tidewolf.sets.flows.flow_polytope import FlowPolytope
+from tidewolf.sets.flows import FlowPolytope
 from tidewolf.sets.graph_tools import away, shortest
 
 ROUNDS, HOUR = 2000, 4  # the usual number of rounds; rounds in an hour

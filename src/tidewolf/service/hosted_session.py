@@ -36,8 +36,8 @@ from tidewolf.core.errors import (
 )
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Floats
-from tidewolf.functions.capacity import Capacity
-from tidewolf.functions.max import limit_names
+from tidewolf.functions.combined import limit_names
+from tidewolf.functions.linear import Capacity
 from tidewolf.live.entries import given_demands
 from tidewolf.methods.available import entries_out
 from tidewolf.methods.events import takes_late

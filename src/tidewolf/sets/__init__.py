@@ -8,15 +8,16 @@ from inspect import isabstract
 
 from tidewolf.core.matrices import SparsePlusLowRank
 from tidewolf.sets import graph_tools
-from tidewolf.sets.balls.box import Box
-from tidewolf.sets.balls.ellipsoid import Ellipsoid
-from tidewolf.sets.balls.group_ball import GroupBall
-from tidewolf.sets.balls.k_norm_ball import KNormBall
-from tidewolf.sets.balls.k_sparse import KSparse
-from tidewolf.sets.balls.l1_ball import L1Ball
-from tidewolf.sets.balls.l2_ball import L2Ball
-from tidewolf.sets.balls.lp_ball import LpBall
-from tidewolf.sets.balls.ordered_weighted_ball import OrderedWeightedBall
+from tidewolf.sets.balls import (
+    Ellipsoid,
+    GroupBall,
+    KNormBall,
+    KSparse,
+    L1Ball,
+    L2Ball,
+    LpBall,
+    OrderedWeightedBall,
+)
 from tidewolf.sets.base import (
     Compiled,
     ConvexSet,
@@ -26,29 +27,17 @@ from tidewolf.sets.base import (
     Projectable,
     Relaxable,
 )
-from tidewolf.sets.calculus.product import Product
-from tidewolf.sets.calculus.scaled import Scaled
-from tidewolf.sets.calculus.shrunk import Shrunk
-from tidewolf.sets.calculus.translated import Translated
-from tidewolf.sets.flows.capacitated_flow import CapacitatedFlow
-from tidewolf.sets.flows.flow_polytope import FlowPolytope
-from tidewolf.sets.flows.multi_flow import MultiFlow
-from tidewolf.sets.generic.polytope import Polytope
-from tidewolf.sets.generic.vertex_hull import VertexHull
-from tidewolf.sets.graphs.settings import Commodity
-from tidewolf.sets.orders.birkhoff import Birkhoff
-from tidewolf.sets.orders.matching import Matching
-from tidewolf.sets.orders.permutahedron import Permutahedron
-from tidewolf.sets.orders.spanning_trees import SpanningTrees
-from tidewolf.sets.orders.transportation import Transportation
-from tidewolf.sets.simplices.capped_simplex import CappedSimplex
-from tidewolf.sets.simplices.knapsack import Knapsack
-from tidewolf.sets.simplices.simplex import Simplex
-from tidewolf.sets.simplices.simplex_product import SimplexProduct
-from tidewolf.sets.spectra.bounded_psd import BoundedPSD
-from tidewolf.sets.spectra.fantope import Fantope
-from tidewolf.sets.spectra.nuclear_ball import NuclearBall
-from tidewolf.sets.spectra.spectraplex import Spectraplex
+from tidewolf.sets.box import Box
+from tidewolf.sets.calculus import Product, Scaled, Shrunk, Translated
+from tidewolf.sets.capacitated_flow import CapacitatedFlow
+from tidewolf.sets.flows import FlowPolytope, MultiFlow
+from tidewolf.sets.graphs import Commodity
+from tidewolf.sets.matchings import Matching, SpanningTrees
+from tidewolf.sets.orders import Birkhoff, Permutahedron, Transportation
+from tidewolf.sets.polytope import Polytope
+from tidewolf.sets.simplices import CappedSimplex, Knapsack, Simplex, SimplexProduct
+from tidewolf.sets.spectra import BoundedPSD, Fantope, NuclearBall, Spectraplex
+from tidewolf.sets.vertex_hull import VertexHull
 
 __all__ = [
     "Birkhoff",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
@@ -53,15 +53,6 @@ def _check_direction(method: Any) -> Any:
     return checked
 
 
-def _silence_warnings(method: Any) -> Any:
-    @wraps(method)
-    def checked(self: ConvexSet, direction: Array) -> Array:
-        with SILENCE:
-            return method(self, direction)
-
-    return checked
-
-
 def require_numbers(direction: Array) -> None:
     """Refuse a NaN or an infinite entry, on which kernels might never end; where squares add up to
     a number there is none.
@@ -70,11 +61,11 @@ def require_numbers(direction: Array) -> None:
         require_finite(direction, "The direction")
 
 
-def _check_point(method: Any) -> Any:
+def _check_array(accept: Any, what: str, method: Any) -> Any:
     @wraps(method)
     def checked(self: ConvexSet, x: Array) -> Any:
         with SILENCE:
-            return method(self, as_direction(x, self.shape, "The point"))
+            return method(self, accept(x, self.shape, what))
 
     return checked
 
@@ -93,13 +84,17 @@ def _check_vertex(method: Any) -> Any:
     return checked
 
 
-_WRAPPERS = {
+_WRAPPERS: dict[str, Callable[[Any], Any]] = {
     "answer": _check_direction,
-    "atom": _check_point,
-    "norm": _check_point,
-    "tangent": _silence_warnings,
+    "atom": partial(_check_array, as_direction, "The point"),
+    "infeasibility": partial(_check_array, as_point, "The point"),
+    "norm": partial(_check_array, as_direction, "The point"),
+    "project": partial(_check_array, as_point, "The point to project"),
+    "relax": partial(_check_array, as_point, "The point to relax"),
+    "tangent": partial(_check_array, as_direction, "The direction"),
     "vertex_infeasibility": _check_vertex,
 }
+"""What checks the arguments of each method of a set, so that its class need not."""
 
 
 class Factors(NamedTuple):
@@ -251,7 +246,7 @@ class ConvexSet(Value, ABC):
 
     def tangent(self, direction: Array) -> Array:
         """Orthogonal projection of `direction` on the direction space of the affine hull."""
-        return as_direction(direction, self.shape)
+        return direction
 
     @abstractmethod
     def infeasibility(self, x: Array) -> float:
@@ -321,12 +316,59 @@ class ConvexSet(Value, ABC):
         moved = type(self)(
             **{name: _moved(value, reference) for name, value in self.fields().items()}
         )
-        for name in ("radius", "diameter", "inner_radius", "dimension", "center"):
+        for name in ("radius", "diameter", "inner_radius", "dimension", "_sizes", "center"):
             # derived here once; there it may be out of reach of NumPy
-            if isinstance(getattr(type(self), name), cached_property):
+            if isinstance(getattr(type(self), name, None), cached_property):
                 value = getattr(self, name)
                 moved.__dict__[name] = frozen(like(value, reference)) if name == "center" else value
         return moved
+
+
+class Sizes(NamedTuple):
+    """The sizes of a set, as its properties of these names say them."""
+
+    dimension: int
+    radius: float
+    diameter: float
+    inner_radius: float
+
+
+class ClosedForm(ConvexSet):
+    """Abstract: a set whose sizes have formulas, which `_sizes` computes together."""
+
+    @property
+    @abstractmethod
+    def _sizes(self) -> Sizes:
+        """All four."""
+
+    @abstractmethod
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer: ...
+
+    @property
+    def dimension(self) -> int:
+        return self._sizes.dimension
+
+    @property
+    def radius(self) -> float:
+        return self._sizes.radius
+
+    @property
+    def diameter(self) -> float:
+        return self._sizes.diameter
+
+    @property
+    def inner_radius(self) -> float | None:
+        return self._sizes.inner_radius
+
+
+class SparseSet(ConvexSet):
+    """Abstract: a set that answers with `Sparse` vertices."""
+
+    @abstractmethod
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer: ...
+
+    def atom(self, point: Array) -> Vertex:
+        return Sparse.of(point)
 
 
 class InnerSet(Check):
@@ -558,9 +600,8 @@ def shape_of(n: int | Shape) -> Shape:
     return n if isinstance(n, tuple) else (n,)
 
 
-def clipped(y: Array, shape: Shape, lower: Any, upper: Any) -> Array:
+def clipped(y: Array, lower: Any, upper: Any) -> Array:
     """The projection of y on a box whose bounds are numbers or arrays."""
-    y = as_point(y, shape, "The point to relax")
     lower, upper = (like(bound, y) if is_array(bound) else bound for bound in (lower, upper))
     return namespace(y).clip(y, lower, upper)
 

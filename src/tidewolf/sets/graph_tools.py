@@ -20,9 +20,15 @@ from typing import Annotated
 from tidewolf.core.errors import UnreachableTarget, WrongShape
 from tidewolf.core.settings import validated
 from tidewolf.core.types import Lengths, Link
-from tidewolf.sets.graphs.dag import build_dag
-from tidewolf.sets.graphs.nodes import node_number, number_nodes, numbers_of
-from tidewolf.sets.graphs.settings import GraphLinks, Node, PositiveLengths
+from tidewolf.sets.graphs import (
+    GraphLinks,
+    Node,
+    PositiveLengths,
+    build_dag,
+    node_number,
+    number_nodes,
+    numbers_of,
+)
 
 __all__ = ["away", "count_paths", "leading_away", "shortest", "useful"]
 

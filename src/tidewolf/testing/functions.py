@@ -28,7 +28,7 @@ from tidewolf.core.errors import CheckFailed, InvalidInput, NotSupported, WrongT
 from tidewolf.core.randomness import generator
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
-from tidewolf.functions.chain import chained
+from tidewolf.functions.combined import chained
 from tidewolf.testing.checks import (
     Checks,
     OnPass,

@@ -21,8 +21,15 @@ from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array
 from tidewolf.core.values import same
 from tidewolf.functions.base import ArrayBatch
-from tidewolf.functions.chain import Chain, chained, mapped
-from tidewolf.functions.saving import can_be_saved, restored, saved_fields, saved_name
+from tidewolf.functions.combined import (
+    Chain,
+    can_be_saved,
+    chained,
+    mapped,
+    restored,
+    saved_fields,
+    saved_name,
+)
 
 
 class SeenRound(NamedTuple):

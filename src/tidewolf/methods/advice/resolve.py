@@ -41,9 +41,9 @@ from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.settings import Check, Count, Flag
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.core.vertices import Vertex
-from tidewolf.functions.affine import Affine
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
-from tidewolf.functions.chain import Chain, chained
+from tidewolf.functions.combined import Chain, chained
+from tidewolf.functions.linear import Affine
 from tidewolf.hindsight.best_point import (
     COLD,
     Bases,

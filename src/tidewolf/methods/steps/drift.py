@@ -48,7 +48,7 @@ from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NotFinite
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
-from tidewolf.functions.chain import mapped
+from tidewolf.functions.combined import mapped
 from tidewolf.methods.base import Bound
 from tidewolf.methods.steps.penalty import PenaltyTask, solve_penalty
 

@@ -14,8 +14,15 @@ from tidewolf.core.batch import Batch
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import NotSupported
 from tidewolf.core.types import Array
-from tidewolf.functions.chain import Chain, chained, mapped
-from tidewolf.functions.saving import can_be_saved, restored, saved_fields, saved_name
+from tidewolf.functions.combined import (
+    Chain,
+    can_be_saved,
+    chained,
+    mapped,
+    restored,
+    saved_fields,
+    saved_name,
+)
 
 
 @final

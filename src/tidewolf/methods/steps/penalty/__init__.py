@@ -8,9 +8,7 @@ import numpy as np
 
 from tidewolf.core.batch import Batch
 from tidewolf.core.sparse import is_sparse
-from tidewolf.functions.affine import Affine
-from tidewolf.functions.capacity import Capacity
-from tidewolf.functions.max_affine import MaxAffine
+from tidewolf.functions.linear import Affine, Capacity, MaxAffine
 from tidewolf.methods.steps.penalty import capacities, proximal_bundle
 from tidewolf.methods.steps.penalty.task import PenaltySolution, PenaltyTask
 

@@ -44,7 +44,7 @@ import numpy as np
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.types import Bools, Floats, Int64s
 from tidewolf.functions.base import rows
-from tidewolf.functions.capacity import Capacity
+from tidewolf.functions.linear import Capacity
 from tidewolf.kernels.penalty import ascend_multipliers, share_multipliers
 from tidewolf.methods.steps.adagrad import into_ball
 from tidewolf.methods.steps.penalty.hull import COLUMNS, AffineHull

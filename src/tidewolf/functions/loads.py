@@ -1,0 +1,653 @@
+"""What links carry when demands are split over paths: the machinery of functions of it.
+
+    pieces_tl(x) = sum_p incidence[l, p] demands[t, pairs[p]] x_p scale_l  -  offset_tl
+    f_t(x)       = max_l pieces_tl(x)
+
+with x_p the share of the demand of pair pairs[p] that takes path p. A subgradient is the row of the
+fullest link; among several the first.
+
+Rounds, links and paths never stand in one table: with M(x)[l, k] the load that a unit of demand of
+pair k puts on link l, stored as sparsely as the incidence, the loads of all rounds are
+demands M(x)', and a weighted sum of subgradients takes the demands added up by the link they fill
+most. Half-spaces are made on demand, for the rounds or rows that are used.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeAlias, final
+
+import numpy as np
+
+from tidewolf.core.arrays import MOST_ENTRIES, as_array, as_number, like, namespace, to_numpy
+from tidewolf.core.errors import InvalidInput, WrongShape
+from tidewolf.core.piecewise import ManyRows
+from tidewolf.core.settings import Names
+from tidewolf.core.sparse import as_sparse, is_sparse, row_of_each, sparse_row_norms
+from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
+from tidewolf.functions.base import (
+    ArrayBatch,
+    Halfspaces,
+    LinearTotal,
+    PerRound,
+    PiecewiseLinear,
+    Uncopied,
+    one_round,
+    row_norms,
+)
+
+MANY = 10**6
+"""Stored numbers of all half-spaces together from which on they are made some at a time,"""
+FEW = 20_000
+"""Stored numbers of the incidence up to which making a sparse array of a round takes longer than
+adding them up.
+"""
+AT_A_TIME = 2**16
+"""and about how many then stand in one table."""
+
+
+@dataclass(frozen=True)
+class Matrix(Uncopied):
+    """A matrix, sparse or dense."""
+
+    def __call__(self, value: Any, what: str) -> Any:
+        matrix = as_sparse(value, what) if is_sparse(value) else as_array(value, what)
+        if matrix.ndim != 2 or 0 in matrix.shape:
+            raise WrongShape(
+                f"{what} is a matrix with at least one row and one column, not of shape "
+                f"{tuple(matrix.shape)}."
+            )
+        return matrix
+
+
+@dataclass(frozen=True)
+class Columns(Uncopied):
+    """A whole number from 0 for each path."""
+
+    def __call__(self, value: Any, what: str) -> Int64s:
+        if type(value) is not np.ndarray or value.dtype.kind != "i":
+            value = to_numpy(as_array(value, what))
+        whole_numbers = value.ndim == 1 and bool((value == np.round(value)).all())
+        if not whole_numbers or value.min(initial=0) < 0 or value.max(initial=0) >= MOST_ENTRIES:
+            raise InvalidInput(f"{what} are whole numbers from 0, a column of demands each.")
+        whole: Int64s = value.astype(np.int64, copy=False)
+        return whole
+
+
+PathIncidence: TypeAlias = Annotated[
+    Any,
+    Matrix(
+        "What a unit on each path puts on each link, of shape (links, paths): 1 where the path "
+        "uses the link. Dense, or a sparse array of SciPy."
+    ),
+]
+PairDemands: TypeAlias = Annotated[
+    Array, PerRound("What each pair sends, of shape (rounds, pairs).")
+]
+PairOfPath: TypeAlias = Annotated[
+    Array, Columns("For each path the pair it serves, a column of `demands`.")
+]
+
+
+class _Loads(NamedTuple):
+    """What a unit of each pair's demand puts on links, one stored number after the other."""
+
+    link: NDArray
+    path: NDArray
+    pair: NDArray
+    load: Floats
+    """of a unit of demand, in units of the link"""
+    starts: NDArray
+    """where the numbers of each link start"""
+
+
+class OverPaths(ArrayBatch):
+    """Demands that are split over paths, and what they put on links."""
+
+    of_all_rounds: ClassVar[tuple[str, ...]] = ("_loads",)
+
+    incidence: Any
+    demands: Array
+    pairs: Array
+
+    @abstractmethod
+    def _scaled(self, load: Floats, link: NDArray) -> Floats:
+        """Loads in the unit of the link that each is on."""
+
+    @property
+    def _links(self) -> int:
+        return int(self.incidence.shape[0])
+
+    def _require_demands(self) -> None:
+        if self.demands.ndim != 2:
+            raise WrongShape(
+                f"demands of {type(self).__name__} has shape (rounds, pairs), not "
+                f"{tuple(self.demands.shape)}.",
+                setting="demands",
+            )
+        self._require_pairs(int(self.incidence.shape[1]))
+
+    def _require_pairs(self, paths: int) -> None:
+        if self.pairs.shape != (paths,):
+            raise WrongShape(
+                f"pairs of {type(self).__name__} needs shape ({paths},), a pair for each path; it "
+                f"has shape {self.pairs.shape}.",
+                setting="pairs",
+            )
+        columns = int(self.demands.shape[1])
+        for path in np.flatnonzero(self.pairs >= columns)[:1]:
+            raise InvalidInput(
+                f"pairs of {type(self).__name__} are columns of demands, which has {columns}; path "
+                f"{path} names column {self.pairs[path]}.",
+                setting="pairs",
+            )
+
+    @property
+    def shape(self) -> Shape:
+        return (int(self.incidence.shape[1]),)
+
+    def view(self, rounds: slice) -> Self:
+        _ = self._loads  # made once, for all views
+        return super().view(rounds)
+
+    @cached_property
+    def _loads(self) -> _Loads:
+        from scipy.sparse import csr_array
+
+        A = self.incidence if is_sparse(self.incidence) else csr_array(to_numpy(self.incidence))
+        link, path = row_of_each(A), A.indices
+        load = self._scaled(A.data, link).astype(np.float64, copy=False)
+        return _Loads(link, path, self.pairs[path], load, A.indptr)
+
+    def _carried(self, x: Array) -> Floats:
+        """What each link carries, in its unit, as (rounds, links)."""
+        from scipy.sparse import csr_array
+
+        on, demands = self._loads, self._host("demands")
+        x = to_numpy(x).astype(np.float64, copy=False)
+        if len(self) == 1 and len(on.load) <= FEW:
+            loads = on.load * demands[0, on.pair] * x[on.path]
+            return np.bincount(on.link, loads, self._links).astype(np.float64)[None, :]
+        if len(self) == 1:
+            return np.asarray(self._round @ x)[None, :]
+        shape = (self._links, demands.shape[1])
+        unit = csr_array((on.load * x[on.path], on.pair, on.starts), shape=shape)
+        carried, step = np.empty((len(self), self._links)), max(1, AT_A_TIME // demands.shape[1])
+        for start in range(0, len(self), step):  # a product copies what it is given
+            carried[start : start + step] = (unit @ demands[start : start + step].T).T
+        return carried
+
+    @cached_property
+    def _round(self) -> Any:
+        """What a unit on each path puts on each link in the only round, sparse."""
+        from scipy.sparse import csr_array
+
+        on, shape = self._loads, (self._links, self.shape[0])
+        return csr_array((on.load * self._host("demands")[0, on.pair], on.path, on.starts), shape)
+
+    def _host(self, name: str) -> NDArray:
+        return to_numpy(self.__dict__[name])
+
+
+class LinkLoads(OverPaths, PiecewiseLinear):
+    """The fullest link, less offsets, of demands that are split over paths."""
+
+    @abstractmethod
+    def _offsets(self) -> Floats:
+        """What is subtracted, (rounds, links) or (rounds, 1)."""
+
+    def values(self, x: Array) -> Array:
+        return namespace(x).max(self.pieces(x), axis=1)
+
+    def pieces(self, x: Array) -> Array:
+        """What each link carries, less its offset, as (rounds, links)."""
+        return like(self._carried(x) - self._offsets(), x)
+
+    def piece_gradients(self, x: Array, rounds: Int64s, limits: Int64s) -> Array:
+        return like(self._rows(rounds, limits).toarray(), x)
+
+    def values_at(self, points: Array) -> Array:
+        on, demands, x = self._loads, self._host("demands"), to_numpy(points)
+        offsets = np.broadcast_to(self._offsets(), (len(self), self._links))
+        full = np.full(len(self), -np.inf)
+        for link in range(self._links):  # rounds x stored numbers would be a large table
+            some = slice(on.starts[link], on.starts[link + 1])
+            loads = (x[:, on.path[some]] * demands[:, on.pair[some]]) @ on.load[some]
+            full = np.maximum(full, loads - offsets[:, link])
+        return like(full, points)
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        on, demands, w = self._loads, self._host("demands"), to_numpy(weights)
+        fullest = self._fullest(x)
+        if len(self) == 1:
+            some = slice(on.starts[fullest[0]], on.starts[fullest[0] + 1])
+            gradient = np.zeros(self.shape)
+            gradient[on.path[some]] = w[0] * on.load[some] * demands[0, on.pair[some]]
+            return like(gradient, x)
+        # the demands of the rounds whose fullest link it is, weighted
+        links, which = np.unique(fullest, return_inverse=True)
+        filling = np.zeros((len(links), demands.shape[1]))
+        np.add.at(filling, which, w[:, None] * demands)
+        there = np.isin(on.link, links)
+        loads = on.load[there] * filling[np.searchsorted(links, on.link[there]), on.pair[there]]
+        return like(np.bincount(on.path[there], loads, self.shape[0]), x)
+
+    def gradients(self, x: Array) -> Array:
+        return like(self._rows(np.arange(len(self)), self._fullest(x)).toarray(), x)
+
+    def slopes(self, x: Array) -> Floats:
+        return sparse_row_norms(self._rows(np.arange(len(self)), self._fullest(x)))
+
+    def _fullest(self, x: Array) -> Int64s:
+        """The first fullest link of each round."""
+        return np.asarray((self._carried(x) - self._offsets()).argmax(axis=1))
+
+    def _rows(self, rounds: Int64s, links: Int64s) -> Any:
+        """What a unit on each path puts on a link in a round, sparse, one pair of them a row."""
+        from scipy.sparse import csr_array
+
+        on, demands = self._loads, self._host("demands")
+        counts = np.diff(on.starts)[links]
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        number = np.arange(starts[-1]) + np.repeat(on.starts[links] - starts[:-1], counts)
+        data = on.load[number] * demands[np.repeat(rounds, counts), on.pair[number]]
+        return csr_array((data, on.path[number], starts), shape=(len(links), self.shape[0]))
+
+    def halfspaces(self) -> Halfspaces:
+        return self.epigraph()
+
+    def epigraph(self) -> Halfspaces:
+        rounds = np.repeat(np.arange(len(self)), self._links)
+        A = self._rows(rounds, np.tile(np.arange(self._links), len(self)))
+        return Halfspaces(A, self._each_offset(), rounds)
+
+    def offsets(self) -> Floats:
+        return self._each_offset()
+
+    def many_rows(self) -> ManyRows | None:
+        return LoadRows(self) if len(self) * len(self._loads.load) > MANY else None
+
+    def _each_offset(self) -> Floats:
+        offsets = np.broadcast_to(self._offsets(), (len(self), self._links))
+        return offsets.astype(np.float64).reshape(-1)
+
+
+def example_loads() -> tuple[tuple[Any, Any, Any, Any], tuple[Any, Any, Any, Any]]:
+    """Two examples of (incidence, demands, a number for each round and link, pairs)."""
+    from scipy.sparse import csr_array
+
+    shared = [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
+    return (
+        (
+            csr_array(shared),
+            [[4.0, 1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 3.0, 2.0]],
+            [[2.0, 1.0, 0.0], [0.0, -0.5, 0.0], [1.0, 4.0, 1.0]],
+            [0, 0, 1, 2],
+        ),
+        (
+            [[1.0, 0.5, 0.0], [0.0, 0.5, 1.0]],
+            [[2.0, 1.0], [2.0, 1.0]],
+            [[1.0, 0.5], [0.75, 1.0]],
+            [0, 0, 1],
+        ),
+    )
+
+
+@final
+class LoadRows(ManyRows):
+    """The pieces of every round: the links of the first, then of the second, .."""
+
+    def __init__(self, loads: LinkLoads) -> None:
+        self._loads, self._links = loads, loads._links
+        self.shape = (len(loads) * self._links, loads.shape[0])
+
+    def __getitem__(self, rows: Int64s) -> Any:
+        return self._loads._rows(*np.divmod(rows, self._links))
+
+    def __matmul__(self, x: Floats) -> Floats:
+        return self._loads._carried(x).reshape(-1)
+
+    def parts(self) -> Iterator[Any]:
+        stored = len(self._loads._loads.load)
+        step = self._links * max(1, AT_A_TIME // max(1, stored))
+        for start in range(0, self.shape[0], step):
+            yield self[np.arange(start, min(start + step, self.shape[0]))]
+
+
+# What links cost for the loads they carry, when demands are split over paths:
+#
+#     f_t(x) = sum_l costs[t, l] sum_p incidence[l, p] demands[t, pairs[p]] x_p
+#
+# with x_p the share of the demand of pair pairs[p] that takes path p: linear, with the coefficients
+# demands[t, pairs[p]] sum_l incidence[l, p] costs[t, l]. These are made on demand, for the rounds
+# that are used: a table of rounds by paths would be many times what is given.
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class LoadCost(OverPaths, LinearTotal, PiecewiseLinear):
+    """What the loads of links cost, when demands are split over paths.
+
+    Parameters
+    ----------
+    incidence : array
+        What a unit on each path puts on each link, of shape (links, paths): 1 where the path
+        uses the link. Dense, or a sparse array of SciPy.
+    demands : array
+        What each pair sends, of shape (rounds, pairs).
+    costs : array
+        What a unit costs on each link, of shape (rounds, links).
+    pairs : array
+        For each path the pair it serves, a column of `demands`.
+
+    Examples
+    --------
+    >>> incidence = [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]  # two links, three paths
+    >>> f = tw.functions.LoadCost(incidence, [[4.0, 1.0]], [[1.0, 2.0]], pairs=[0, 0, 1])
+    >>> f.values(np.array([0.5, 0.5, 1.0]))  # 4 * 0.5 + 1 on the first, 4 * 0.5 on the other
+    array([7.])
+    >>> f.subgradient(np.array([0.5, 0.5, 1.0]), np.ones(1))
+    array([4., 8., 1.])
+    """
+
+    by_round = ("demands", "costs")
+    of_all_rounds = ("_loads", "_per_path")
+
+    incidence: PathIncidence
+    demands: PairDemands
+    costs: Annotated[Array, PerRound("What a unit costs on each link, of shape (rounds, links).")]
+    pairs: PairOfPath
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require_demands()
+        self._match("costs", (len(self), self._links), self.demands)
+
+    @classmethod
+    def one(cls, incidence: Any, demands: Array, costs: Array, pairs: Array) -> LoadCost:
+        """A single round with these demands, one of each pair, and costs, one of each link."""
+        demands = one_round(demands, "demands of LoadCost.one")
+        return cls(incidence, demands, one_round(costs, "costs of LoadCost.one"), pairs)
+
+    def _scaled(self, load: Floats, link: NDArray) -> Floats:
+        return load
+
+    def values(self, x: Array) -> Array:
+        return like(np.vecdot(self._carried(x), self._host("costs")), x)
+
+    def values_at(self, points: Array) -> Array:
+        x = to_numpy(points)
+        parts = [np.vecdot(self._coefficients(some), x[some]) for some in self._parts()]
+        return like(np.concatenate(parts), points)
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        return like(self._weighted(to_numpy(weights).astype(np.float64, copy=False)), x)
+
+    def gradients(self, x: Array) -> Array:
+        return like(self._coefficients(slice(None)), x)
+
+    def slopes(self, x: Array) -> Floats:
+        return np.concatenate([row_norms(self._coefficients(some)) for some in self._parts()])
+
+    def total(self) -> tuple[Floats, float]:
+        return self._weighted(np.ones(len(self))), 0.0
+
+    def epigraph(self) -> Halfspaces:
+        return self.halfspaces()
+
+    def halfspaces(self) -> Halfspaces:
+        rounds = np.arange(len(self))
+        return Halfspaces(self._coefficients(slice(None)), self.offsets(), rounds)
+
+    def offsets(self) -> Floats:
+        return np.zeros(len(self))
+
+    def _coefficients(self, rounds: slice) -> Floats:
+        """Those of some rounds, (rounds, paths)."""
+        demands, costs = self._host("demands")[rounds], self._host("costs")[rounds]
+        per_path = (self._per_path @ costs.T.astype(np.float64, copy=False)).T
+        return np.asarray(demands[:, self.pairs] * per_path)
+
+    @cached_property
+    def _per_path(self) -> Any:
+        """The incidence, paths by links."""
+        from scipy.sparse import csr_array
+
+        on, shape = self._loads, (self._links, self.shape[0])
+        return csr_array((on.load, on.path, on.starts), shape=shape).T.tocsr()
+
+    def view(self, rounds: slice) -> Self:
+        _ = self._per_path  # made once, for all views
+        return super().view(rounds)
+
+    def _weighted(self, weights: Floats) -> Floats:
+        """The coefficients of all rounds, weighted and added up: those of demands times costs."""
+        on, demands, costs = self._loads, self._host("demands"), self._host("costs")
+        if len(self) == 1:
+            return np.asarray(weights[0] * self._coefficients(slice(None))[0])
+        together = (weights[:, None] * demands).T @ costs
+        loads: Floats = on.load * together[on.pair, on.link]
+        return np.asarray(np.bincount(on.path, loads, self.shape[0]), dtype=np.float64)
+
+    def _parts(self) -> Iterator[slice]:
+        """Some rounds after the others, whose coefficients make a small table; at least one."""
+        step = max(1, AT_A_TIME // self.shape[0])
+        for start in range(0, max(1, len(self)), step):
+            yield slice(start, start + step)
+
+    @classmethod
+    def examples(cls) -> Sequence[LoadCost]:
+        first, second = example_loads()
+        return cls(*first), cls.one([[1.0]], [2.0], [1.0], [0]), cls(*second)
+
+
+# Capacities of links that demands share, which are split over paths:
+#
+#     g_t(x) = max_l  sum_p incidence[l, p] demands[t, pairs[p]] x_p  -  capacities[t, l]
+#
+# with x_p the share of the demand of pair pairs[p] that takes path p: positive by as much as the
+# most overloaded link is over its capacity, in the unit of demands and capacities. Where every
+# round has the same demands, only the smallest capacity of each link matters over many rounds.
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class LoadLimit(LinkLoads):
+    """By how much the most overloaded link is over its capacity, when demands are split over paths.
+
+    Parameters
+    ----------
+    incidence : array
+        What a unit on each path puts on each link, of shape (links, paths): 1 where the path
+        uses the link. Dense, or a sparse array of SciPy.
+    demands : array
+        What each pair sends, of shape (rounds, pairs).
+    capacities : array
+        What each link may carry, of shape (rounds, links).
+    pairs : array
+        For each path the pair it serves, a column of `demands`.
+    names : tuple of str, default ()
+        What the links are called; empty where they have no names.
+
+    Examples
+    --------
+    >>> incidence = [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]  # two links, three paths
+    >>> g = tw.functions.LoadLimit(incidence, [[4.0, 1.0]], [[2.0, 4.0]], pairs=[0, 0, 1])
+    >>> g.values(np.array([0.5, 0.5, 1.0]))  # 4 * 0.5 + 1 on the first, which may carry 2
+    array([1.])
+    >>> g.subgradient(np.array([0.5, 0.5, 1.0]), np.ones(1))
+    array([4., 0., 1.])
+    """
+
+    by_round = ("demands", "capacities")
+
+    incidence: PathIncidence
+    demands: PairDemands
+    capacities: Annotated[Array, PerRound("What each link may carry, of shape (rounds, links).")]
+    pairs: PairOfPath
+    names: Annotated[
+        tuple[str, ...],
+        Names("What the links are called; empty where they have no names."),
+    ] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require_demands()
+        self._match("capacities", (len(self), self._links), self.demands)
+        if self.names and len(self.names) != self._links:
+            raise WrongShape(
+                f"names of LoadLimit are one for each of the {self._links} links, not "
+                f"{len(self.names)}.",
+                setting="names",
+            )
+
+    @classmethod
+    def one(
+        cls,
+        incidence: Any,
+        demands: Array,
+        capacities: Array,
+        pairs: Array,
+        names: Sequence[str] = (),
+    ) -> LoadLimit:
+        """A single round with these demands, one of each pair, and capacities, one of each link."""
+        demands = one_round(demands, "demands of LoadLimit.one")
+        capacities = one_round(capacities, "capacities of LoadLimit.one")
+        return cls(incidence, demands, capacities, pairs, tuple(names))
+
+    def _offsets(self) -> Floats:
+        return np.asarray(self._host("capacities"))
+
+    def _scaled(self, load: Floats, link: NDArray) -> Floats:
+        return load
+
+    def halfspaces(self) -> Halfspaces:
+        if not self._same_demands():
+            return self.epigraph()
+        capacities, links = self._host("capacities").astype(np.float64), np.arange(self._links)
+        tightest = capacities.argmin(axis=0)
+        return Halfspaces(self._rows(tightest, links), capacities.min(axis=0), tightest)
+
+    def offsets(self) -> Floats:
+        if not self._same_demands():
+            return super().offsets()
+        return np.asarray(self._host("capacities").astype(np.float64).min(axis=0))
+
+    def many_rows(self) -> ManyRows | None:
+        return None if self._same_demands() else super().many_rows()
+
+    def _same_demands(self) -> bool:
+        """Whether there are several rounds, and all have the demands of the first."""
+        demands = self._host("demands")
+        return len(self) > 1 and bool((demands == demands[0]).all())
+
+    @classmethod
+    def examples(cls) -> Sequence[LoadLimit]:
+        first, second = example_loads()
+        names = ("SEA > DEN", "DEN > NYC", "SEA > NYC")
+        return cls(*first, names), cls.one([[1.0]], [2.0], [1.0], [0]), cls(*second)
+
+
+# The fullest link when demands are split over paths:
+#
+#     f_t(x) = max_l  sum_p incidence[l, p] demands[t, pairs[p]] x_p / capacities[l]  -  limit_t
+#
+# with x_p the share of the demand of pair pairs[p] that takes path p. As a constraint: no link is
+# fuller than limit_t.
+
+
+@dataclass(frozen=True)
+class _Limits(PerRound):
+    """A number, or one a round."""
+
+    def __call__(self, value: Any, what: str) -> Array:
+        array = as_array(value, what)
+        if array.ndim > 1:
+            raise WrongShape(
+                f"{what} is a number, or one a round; it has shape {tuple(array.shape)}."
+            )
+        return array
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class MaxUtilization(LinkLoads):
+    """How full the fullest link is when demands are split over paths, less a limit.
+
+    Of a demand that is divided by the round's own best utilisation, 1 is perfect; with `limit` it
+    is a constraint, kept where no link is fuller.
+
+    Parameters
+    ----------
+    incidence : array
+        What a unit on each path puts on each link, of shape (links, paths): 1 where the path
+        uses the link. Dense, or a sparse array of SciPy.
+    demands : array
+        What each pair sends, of shape (rounds, pairs).
+    capacities : array
+        The capacity of each link, above 0.
+    pairs : array
+        For each path the pair it serves, a column of `demands`.
+    limit : array, default 0.0
+        What is subtracted: a number, or one a round.
+
+    Examples
+    --------
+    >>> incidence = [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]  # two links, three paths
+    >>> f = tw.functions.MaxUtilization(incidence, [[4.0, 1.0]], [2.0, 4.0], pairs=[0, 0, 1])
+    >>> f.values(np.array([0.5, 0.5, 1.0]))  # (4 * 0.5 + 1)/2 on the first, 4 * 0.5/4 on the other
+    array([1.5])
+    >>> f.subgradient(np.array([0.5, 0.5, 1.0]), np.ones(1))
+    array([2. , 0. , 0.5])
+    """
+
+    by_round = ("demands", "limit")
+
+    incidence: PathIncidence
+    demands: PairDemands
+    capacities: Annotated[Array, Uncopied("The capacity of each link, above 0.")]
+    pairs: PairOfPath
+    limit: Annotated[Array, _Limits("What is subtracted: a number, or one a round.", axes=1)] = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require_demands()
+        if self.limit.ndim == 0:
+            spread = np.full(len(self), float(self.limit))
+            object.__setattr__(self, "limit", like(spread, self.demands))
+        self._match("limit", (len(self),), self.demands)
+        self._match("capacities", (self._links,), self.demands)
+        capacities = to_numpy(self.capacities)
+        for link in np.flatnonzero(capacities <= 0)[:1]:
+            raise InvalidInput(
+                f"capacities of MaxUtilization are above 0; that of link {link} is "
+                f"{capacities[link]:g}.",
+                setting="capacities",
+            )
+
+    @classmethod
+    def one(
+        cls, incidence: Any, demands: Array, capacities: Array, pairs: Array, limit: float = 0.0
+    ) -> MaxUtilization:
+        """A single round with these demands, one of each pair."""
+        limit = as_number(limit, "limit of MaxUtilization.one")
+        demands = one_round(demands, "demands of MaxUtilization.one")
+        return cls(incidence, demands, capacities, pairs, limit)
+
+    def _offsets(self) -> Floats:
+        return np.asarray(self._host("limit")[:, None])
+
+    def _scaled(self, load: Floats, link: NDArray) -> Floats:
+        return load / to_numpy(self.capacities).astype(np.float64)[link]
+
+    @classmethod
+    def examples(cls) -> Sequence[MaxUtilization]:
+        (incidence, demands, _, pairs), second = example_loads()
+        return (
+            cls(incidence, demands, [2.0, 4.0, 0.5], pairs, [0.5, 0.25, 1.0]),
+            cls.one([[1.0]], [2.0], [1.0], [0]),
+            cls(second[0], [[2.0, 1.0], [1.0, 2.0]], [1.0, 1.0], second[3]),
+        )

@@ -1,0 +1,246 @@
+"""Quadratics, and the loss of growing wealth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, final
+
+import numpy as np
+
+from tidewolf.core.arrays import as_number, eps_of, flat, like, namespace, to_numpy
+from tidewolf.core.errors import InvalidInput, NotConvex, WrongShape
+from tidewolf.core.settings import Number
+from tidewolf.core.types import Array, Floats, NDArray, Shape
+from tidewolf.functions.base import (
+    ArrayBatch,
+    PerRound,
+    Uncopied,
+    one_round,
+    row_norms,
+    rows,
+    shaped,
+)
+
+# Convex quadratics of vectors:  f_t(x) = 1/2 <x, P_t x> + <q_t, x> + r_t,  P_t symmetric and
+# positive semidefinite.
+#
+# The gradient is P_t x + q_t. P is one matrix for all rounds, or one a round.
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Quadratic(ArrayBatch):
+    """Convex quadratics of vectors, 1/2 <x, P_t x> + <q_t, x> + r_t.
+
+    Parameters
+    ----------
+    P : array
+        The matrices, symmetric and positive semidefinite: of shape (rounds, n, n), or (n, n)
+        where one serves all rounds.
+    q : array
+        The linear parts, of shape (rounds, n).
+    r : array, optional
+        The constants, one a round. None: zeros.
+    exp_concavity : float, optional
+        A number alpha for which exp(-alpha f) is concave on the set of decisions. None: none is
+        declared.
+
+    Examples
+    --------
+    >>> f = tw.functions.Quadratic(np.eye(2), [[0.0, 0.0], [-1.0, -1.0]])  # one P for both rounds
+    >>> f.values(np.array([1.0, 1.0]))
+    array([ 1., -1.])
+    """
+
+    P: Annotated[
+        Array,
+        Uncopied(
+            "The matrices, symmetric and positive semidefinite: of shape (rounds, n, n), or (n, n) "
+            "where one serves all rounds."
+        ),
+    ]
+    q: Annotated[Array, PerRound("The linear parts, of shape (rounds, n).")]
+    r: Annotated[Array, PerRound("The constants, one a round. None: zeros.", axes=1)] = None
+    exp_concavity: Annotated[
+        float | None,
+        Number(
+            "A number alpha for which exp(-alpha f) is concave on the set of decisions. None: none "
+            "is declared.",
+            above=0.0,
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.q.ndim != 2:
+            raise WrongShape(
+                "A Quadratic batch takes vectors, so q has shape (rounds, n); it has shape "
+                f"{tuple(self.q.shape)}.",
+                setting="q",
+            )
+        rounds, n = self.q.shape
+        if self.r is None:
+            object.__setattr__(self, "r", np.zeros(rounds))
+        self._match("P", (n, n) if self.P.ndim == 2 else (rounds, n, n), self.q)
+        self._match("r", (rounds,), self.q)
+        _require_convex(to_numpy(self.P), eps_of(self.P))
+
+    @classmethod
+    def one(cls, P: Array, q: Array, r: float = 0.0) -> Quadratic:
+        """A single round 1/2 <x, P x> + <q, x> + r."""
+        q = one_round(q, "q of Quadratic.one")
+        return cls(P, q, like(np.array([as_number(r, "r of Quadratic.one")]), q))
+
+    @property
+    def by_round(self) -> tuple[str, ...]:
+        return ("q", "r") if self.P.ndim == 2 else ("q", "r", "P")
+
+    @property
+    def shape(self) -> Shape:
+        return (int(self.q.shape[1]),)
+
+    def values(self, x: Array) -> Array:
+        return (0.5 * (self.P @ x) + self.q) @ x + self.r
+
+    def values_at(self, points: Array) -> Array:
+        curved = points @ self.P if self.P.ndim == 2 else (self.P @ points[:, :, None])[:, :, 0]
+        return namespace(points).vecdot(0.5 * curved + self.q, points) + self.r
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        return weights @ self.gradients(x)
+
+    def gradients(self, x: Array) -> Array:
+        return self.P @ x + self.q
+
+    def slopes(self, x: Array) -> Floats:
+        return row_norms(self.gradients(x))
+
+    @classmethod
+    def examples(cls) -> Sequence[Quadratic]:
+        flat_in_one_direction = np.array([[1.0, 1.0], [1.0, 1.0]])
+        return (
+            cls(flat_in_one_direction, [[0.0, 0.0], [1.0, -2.0]], [1.0, -3.0]),
+            cls(
+                [np.eye(3), np.zeros((3, 3)), np.diag([4.0, 0.0, 0.5])],
+                [[1.0, 2.0, 3.0], [0.0, 0.0, 0.0], [-1.0, 0.0, 1.0]],
+            ),
+            cls.one([[2.0]], [-1.0], 0.5),
+        )
+
+
+def _require_convex(P: NDArray, eps: float) -> None:
+    """Refuse matrices that are not symmetric positive semidefinite, up to rounding in their
+    dtype.
+    """
+    stack = P[None] if P.ndim == 2 else P
+    size = np.max(np.abs(stack), axis=(1, 2))
+    slack = 100 * eps * stack.shape[1] * size
+    skew = np.max(np.abs(stack - np.swapaxes(stack, 1, 2)), axis=(1, 2))
+    least = np.linalg.eigvalsh(stack)[:, 0]
+    for t in np.flatnonzero(skew > slack)[:1]:
+        raise InvalidInput(
+            f"{_name(P, t)} is not symmetric: two mirrored entries differ by {skew[t]:.3g}. Give "
+            "(P + P') / 2 instead.",
+            setting="P",
+        )
+    for t in np.flatnonzero(least < -slack)[:1]:
+        raise NotConvex(
+            f"{_name(P, t)} has eigenvalue {least[t]:.3g}; a convex quadratic needs every "
+            "eigenvalue to be at least 0.",
+            setting="P",
+        )
+
+
+def _name(P: NDArray, t: int) -> str:
+    return "The matrix P" if P.ndim == 2 else f"The matrix P of round {t + 1}"
+
+
+# The loss of growing wealth:  f_t(x) = -log <r_t, x>,  with r_t what a unit put into each asset is
+# worth after round t.
+#
+# Summed over the rounds it is minus the logarithm of what a unit has become. The gradient is -r_t /
+# <r_t, x>. It is defined where <r_t, x> > 0 in every round: on all of a simplex, when every r_t is
+# positive.
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class LogWealth(ArrayBatch):
+    """Minus the logarithm of growth, -log <r_t, x>, where every <r_t, x> is positive.
+
+    Parameters
+    ----------
+    returns : array
+        What a unit put into each asset is worth after the round, of shape (rounds, *shape of a
+        point); for vectors also a frame of pandas or polars.
+
+    Examples
+    --------
+    >>> f = tw.functions.LogWealth([[1.0, 2.0], [1.0, 0.5]])  # two days, two assets
+    >>> wealth = np.exp(-f.values(np.array([0.5, 0.5])).sum())
+    >>> float(wealth.round(6))
+    1.125
+    """
+
+    exp_concavity = 1.0  # exp(-f_t) is <r_t, x>
+    domain = "points with <r, x> > 0 for the returns r of every round"
+    by_round = ("returns",)
+
+    returns: Annotated[
+        Array,
+        PerRound(
+            "What a unit put into each asset is worth after the round, of shape (rounds, *shape of "
+            "a point); for vectors also a frame of pandas or polars."
+        ),
+    ]
+
+    @classmethod
+    def one(cls, returns: Array) -> LogWealth:
+        """A single round with these returns."""
+        return cls._unchecked(returns=one_round(returns, "returns of LogWealth.one"))
+
+    @property
+    def shape(self) -> Shape:
+        return tuple(self.returns.shape[1:])
+
+    def values(self, x: Array) -> Array:
+        return -namespace(self.returns).log(self._growth(x))
+
+    def values_at(self, points: Array) -> Array:
+        return -namespace(points).log(
+            _positive(namespace(points).vecdot(rows(self.returns), rows(points)))
+        )
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        return shaped(-((weights / self._growth(x)) @ rows(self.returns)), self.shape)
+
+    def gradients(self, x: Array) -> Array:
+        xp, growth = namespace(self.returns), self._growth(x)
+        return -self.returns / xp.reshape(growth, (len(self),) + (1,) * len(self.shape))
+
+    def slopes(self, x: Array) -> Floats:
+        return np.asarray(row_norms(rows(self.returns)) / to_numpy(self._growth(x)))
+
+    def _growth(self, x: Array) -> Array:
+        return _positive(rows(self.returns) @ flat(x))
+
+    @classmethod
+    def examples(cls) -> Sequence[LogWealth]:
+        return (
+            cls([[1.1, 0.9, 1.0], [0.5, 2.0, 1.0]]),
+            cls.one([3.0]),
+            cls(np.arange(1.0, 9.0).reshape(2, 2, 2)),
+        )
+
+
+def _positive(growth: Array) -> Array:
+    """Growth to take the logarithm of."""
+    xp = namespace(growth)
+    if growth.shape[0] and not bool(xp.all(growth > 0)):
+        t = int(np.argmin(to_numpy(growth) > 0))
+        raise InvalidInput(
+            f"LogWealth is defined on {LogWealth.domain}; at this point <r, x> is "
+            f"{float(growth[t]):g} in round {t + 1} of it."
+        )
+    return growth

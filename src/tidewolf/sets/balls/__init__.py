@@ -1,1 +1,0 @@
-"""Balls of norms, boxes and ellipsoids."""

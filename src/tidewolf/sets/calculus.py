@@ -1,0 +1,650 @@
+"""Sets made of other sets: moved, scaled, shrunk, and products."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Annotated, Any, Self
+
+import numpy as np
+
+from tidewolf.core.arguments import as_items
+from tidewolf.core.arrays import as_point, flat, frozen, length, like, to_numpy
+from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported, WrongShape
+from tidewolf.core.names import all_different
+from tidewolf.core.oracle import Answer
+from tidewolf.core.settings import Number, Numbers, checked, names_in_files
+from tidewolf.core.types import Array, Int64s, Shape
+from tidewolf.core.values import Composed
+from tidewolf.core.vertices import Moved, Vertex
+from tidewolf.core.vertices.composed import end_to_end, join_vertices, pieces
+from tidewolf.sets.balls import L2Ball
+from tidewolf.sets.base import (
+    ConvexSet,
+    CostlyMembership,
+    Factors,
+    InnerSet,
+    InnerSets,
+    LinearDescription,
+    Polyhedral,
+    Projectable,
+    Relaxable,
+    require_shape,
+)
+from tidewolf.sets.box import Box
+from tidewolf.sets.simplices import CappedSimplex, Simplex, SimplexProduct
+from tidewolf.sets.spectra import BoundedPSD
+from tidewolf.sets.vertex_hull import VertexHull
+
+# What translated, scaled and shrunk sets share: the image of a set K under v -> offset + scale v,
+# scale > 0.
+#
+#     lmo(d)     = offset + scale lmo_K(d)
+#     infeasibility(x)  = scale infeasibility_K((x - offset)/scale)
+#
+# Sizes are those of K times scale, those of its factors too; tangent and dimension are those of K.
+# The image has the capabilities of K: it is Projectable, Polyhedral, Relaxable or of
+# CostlyMembership exactly when K is.
+
+
+class Image(Composed, ConvexSet):
+    """Abstract: { offset + scale v : v in K }.
+
+    A subclass is a frozen dataclass whose first field is K.
+    """
+
+    _capabilities = (Projectable, Polyhedral, Relaxable, CostlyMembership)
+
+    K: ConvexSet
+
+    def __new__(cls, K: ConvexSet, *settings: object, **named: object) -> Self:
+        return cls._with(able for able in cls._capabilities if isinstance(K, able))
+
+    @property
+    @abstractmethod
+    def scale(self) -> float: ...
+
+    @property
+    @abstractmethod
+    def offset(self) -> Array: ...
+
+    @cached_property
+    def center(self) -> Array:
+        return frozen(self.offset + self.scale * self.K.center)
+
+    @property
+    def shape(self) -> Shape:
+        return self.K.shape
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        return self.K.names
+
+    @cached_property
+    def places(self) -> Mapping[str, Int64s]:
+        return self.K.places
+
+    @property
+    def radius(self) -> float:
+        return self.scale * self.K.radius
+
+    @property
+    def diameter(self) -> float:
+        return self.scale * self.K.diameter
+
+    @property
+    def inner_radius(self) -> float | None:
+        inside = self.K.inner_radius
+        return None if inside is None else self.scale * inside
+
+    @property
+    def dimension(self) -> int:
+        return self.K.dimension
+
+    @cached_property
+    def factors(self) -> Factors | None:
+        inside = self.K.factors
+        return None if inside is None else inside.scaled(self.scale)
+
+    def tangent(self, direction: Array) -> Array:
+        return self.K.tangent(direction)
+
+    def infeasibility(self, x: Array) -> float:
+        """The excess over K, in the image's units."""
+        return self.scale * self.K.infeasibility(self._preimage(x))
+
+    def as_direction(self, direction: Array) -> Array:
+        return self.K.as_direction(direction)
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        vertex, error, warm = self.K.answer(direction, warm)
+        return Answer(
+            Moved(vertex, self.scale, like(self.offset, direction)), self.scale * error, warm
+        )
+
+    def atom(self, point: Array) -> Vertex:
+        return Moved(self.K.atom(self._preimage(point)), self.scale, like(self.offset, point))
+
+    def project(self, y: Array) -> Array:
+        """The image of K's own projection."""
+        if not isinstance(self.K, Projectable):
+            raise lacking(self, self.K, "exact projection")
+        return like(self.offset, y) + self.scale * self.K.project(self._preimage(y))
+
+    def relax(self, y: Array) -> Array:
+        """The image of K's own superset."""
+        if not isinstance(self.K, Relaxable):
+            raise lacking(self, self.K, "cheap superset")
+        return like(self.offset, y) + self.scale * self.K.relax(self._preimage(y))
+
+    def vertex_infeasibility(self, vertex: Vertex) -> float:
+        """That of K's own vertex, in the image's units."""
+        point = vertex.dense(self.center)
+        if not isinstance(self.K, CostlyMembership):
+            return self.infeasibility(point)
+        inside = self.K.atom(self._preimage(point))
+        if isinstance(vertex, Moved) and vertex.scale == self.scale:
+            same = np.array_equal(to_numpy(vertex.shift), to_numpy(self.offset))
+            inside = vertex.vertex if same else inside  # rounding makes no vertex of a vertex
+        return self.scale * self.K.vertex_infeasibility(inside)
+
+    def description(self) -> LinearDescription:
+        if not isinstance(self.K, Polyhedral):
+            raise lacking(self, self.K, "linear description")
+        inside = self.K.description()
+        offset = to_numpy(self.offset).astype(np.float64).reshape(-1)
+        shift = offset if inside.shift is None else offset + self.scale * inside.shift
+        lift = inside.lift
+        if lift is not None or self.scale != 1.0:
+            lift = self.scale * (eye_of(len(offset)) if lift is None else lift)
+        return inside._replace(shift=shift, lift=lift)
+
+    def _preimage(self, x: Array) -> Array:
+        return (x - like(self.offset, x)) / self.scale
+
+
+def lacking(whole: ConvexSet, part: ConvexSet, what: str) -> NotSupported:
+    """The refusal of a capability that a part has not."""
+    return NotSupported(f"{whole!r} has no {what}, because its {type(part).__name__} has none.")
+
+
+def eye_of(n: int) -> Any:
+    """The identity, sparse."""
+    from scipy.sparse import eye_array
+
+    return eye_array(n, format="csr")
+
+
+# A set moved elsewhere: K + shift = { v + shift : v in K }.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Translated(Image):
+    """Every member of K moved by `shift`. Geometry as exact as that of K.
+
+    Parameters
+    ----------
+    K : ConvexSet
+        The set that is moved.
+    shift : array
+        What is added to every member, in the shape of a point.
+
+    Examples
+    --------
+    >>> K = tw.sets.Translated(tw.sets.L2Ball(2), [10.0, 0.0])
+    >>> K.lmo(np.array([1.0, 0.0]))
+    array([9., 0.])
+    """
+
+    K: Annotated[ConvexSet, InnerSet("The set that is moved.")]
+    shift: Annotated[Array, Numbers("What is added to every member, in the shape of a point.")]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_shape(self, "shift", self.shape)
+        object.__setattr__(self, "shift", frozen(like(self.shift, self.K.center)))
+
+    @property
+    def scale(self) -> float:
+        return 1.0
+
+    @property
+    def offset(self) -> Array:
+        return self.shift
+
+    @classmethod
+    def examples(cls) -> Sequence[Translated]:
+        return (
+            cls(Simplex(3), [1.0, 0.0, -2.0]),
+            cls(L2Ball(2), [0.0, 4.0]),
+            cls(VertexHull([[1.0, 2.0], [1.0, 2.0]]), [-1.0, -2.0]),
+            cls(cls(Box([0.0], [2.0]), [1.0]), [1.0]),
+        )
+
+
+# A set made larger or smaller around the origin: factor K = { factor v : v in K }.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scaled(Image):
+    """Every member of K times `factor`. Geometry as exact as that of K.
+
+    Parameters
+    ----------
+    K : ConvexSet
+        The set that is made larger or smaller.
+    factor : float
+        What every member is multiplied by.
+
+    Examples
+    --------
+    >>> K = tw.sets.Scaled(tw.sets.Simplex(3), 5.0)
+    >>> K.lmo(np.array([2.0, -1.0, 0.5]))
+    array([0., 5., 0.])
+    """
+
+    K: Annotated[ConvexSet, InnerSet("The set that is made larger or smaller.")]
+    factor: Annotated[float, Number("What every member is multiplied by.", above=0.0)]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not math.isfinite(self.factor * (self.K.diameter + length(self.K.center))):
+            raise InvalidInput(
+                f"factor of Scaled = {self.factor:g} makes the set larger than numbers are.",
+                setting="factor",
+            )
+
+    @property
+    def scale(self) -> float:
+        return self.factor
+
+    @cached_property
+    def offset(self) -> Array:
+        return frozen(0.0 * self.K.center)
+
+    @classmethod
+    def examples(cls) -> Sequence[Scaled]:
+        return (cls(Translated(Simplex(3), [0.0, 4.0, 1.0]), 2.0), cls(L2Ball(2), 0.1))
+
+
+# A set drawn towards its center c: { c + factor (v - c) : v in K } = (1 - factor) c + factor K.
+#
+# A ball of radius (1 - factor) r around any of its members, within the affine hull, is in K (r the
+# inner radius of K): room to explore.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Shrunk(Image):
+    """K shrunk towards its center by `factor`. Geometry as exact as that of K.
+
+    Parameters
+    ----------
+    K : ConvexSet
+        The set that is drawn towards its center.
+    factor : float
+        How much of the distance to the center is left: at most 1.
+
+    Examples
+    --------
+    >>> K = tw.sets.Shrunk(tw.sets.Simplex(2), 0.5)
+    >>> K.lmo(np.array([2.0, -1.0]))
+    array([0.25, 0.75])
+    """
+
+    K: Annotated[ConvexSet, InnerSet("The set that is drawn towards its center.")]
+    factor: Annotated[
+        float,
+        Number("How much of the distance to the center is left: at most 1.", above=0.0, most=1.0),
+    ]
+
+    @property
+    def scale(self) -> float:
+        return self.factor
+
+    @cached_property
+    def offset(self) -> Array:
+        return frozen((1.0 - self.factor) * self.K.center)
+
+    @property
+    def center(self) -> Array:
+        return self.K.center
+
+    @classmethod
+    def examples(cls) -> Sequence[Shrunk]:
+        return (
+            cls(Simplex(4), 0.5),
+            cls(L2Ball(3, center=[1.0, 1.0, 1.0]), 0.01),
+            cls(CappedSimplex(5, 0.5), 1.0),
+            cls(VertexHull([[0.0, 1.0], [2.0, 1.0]]), 0.9),
+            cls(Translated(Box([-1.0, 3.0], [1.0, 3.0]), [5.0, 0.0]), 0.3),
+        )
+
+
+# Several sets at once: one member of each, flattened and put end to end.
+#
+#     K_1 x ... x K_m = { (x_1, ..., x_m) : x_p in K_p }   points of shape (n,), n = n_1 + ... + n_m
+#
+# Every question falls apart into one for each part:
+#
+#     lmo, tangent, project, relax, center     end to end
+#     radius^2, diameter^2, dimension, error   sums
+#     inner radius                             the least, parts that are single points aside
+#     excess                                   the largest
+#
+# The factors are the parts, or theirs where a part is a product itself. A part's warm start is its
+# own. Where all parts have a projection or a description, so has the product; where any can be
+# relaxed, so can it. Where all parts are simplices of shares, or all are boxes, their passes over
+# the whole vector answer, not a loop over parts.
+
+_NEEDED = {Projectable: all, Polyhedral: all, Relaxable: any, CostlyMembership: any}
+"""Whether all parts need a capability for the product to have it, or any."""
+_ENDS = ("lower", "upper")
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Product(Composed, ConvexSet):
+    """One member of each of several sets, flattened and put end to end.
+
+    Geometry as exact as that of the parts. `split` takes a point apart into the parts' own shapes,
+    `join` puts it together.
+
+    Parameters
+    ----------
+    sets : ConvexSet
+        The parts, one after the other.
+    parts : sequence of ConvexSet, default ()
+        The same as a list; it comes after `sets`.
+
+    Examples
+    --------
+    >>> K = tw.sets.Product(tw.sets.Simplex(3), tw.sets.L2Ball(2))
+    >>> K.shape
+    (5,)
+    >>> K.lmo(np.array([2.0, -1.0, 0.5, 0.0, 4.0])) + 0.0
+    array([ 0.,  1.,  0.,  0., -1.])
+    """
+
+    _capabilities = tuple(_NEEDED)
+
+    parts: tuple[ConvexSet, ...]
+
+    def __new__(cls, *sets: ConvexSet, parts: Sequence[ConvexSet] = ()) -> Self:
+        given = _checked(sets, parts)
+        able = [
+            capability
+            for capability, enough in _NEEDED.items()
+            if enough(isinstance(part, capability) for part in given)
+        ]
+        return cls._with(able)
+
+    def __init__(
+        self,
+        *sets: Annotated[ConvexSet, InnerSet("The parts, one after the other.")],
+        parts: Annotated[
+            Sequence[ConvexSet], InnerSets("The same as a list; it comes after `sets`.")
+        ] = (),
+    ) -> None:
+        object.__setattr__(self, "parts", _checked(sets, parts))
+
+    @classmethod
+    @names_in_files
+    def from_parts(
+        cls, parts: Annotated[Sequence[ConvexSet], InnerSets("The parts, at least one.")]
+    ) -> Product:
+        """The product of the sets of a list.
+
+        Parameters
+        ----------
+        parts : sequence of ConvexSet
+            The parts, at least one.
+
+        Returns
+        -------
+        Product
+            The same as `Product(*parts)`.
+
+        Examples
+        --------
+        >>> tw.sets.Product.from_parts([tw.sets.Simplex(2), tw.sets.Simplex(3)]).shape
+        (5,)
+        """
+        return cls(parts=parts)
+
+    @cached_property
+    def shape(self) -> Shape:
+        return (sum(map(math.prod, self._shapes)),)
+
+    @cached_property
+    def names(self) -> tuple[str, ...] | None:
+        """Those of the parts, end to end, where all have some."""
+        parts = [part.names for part in self.parts]
+        return None if None in parts else all_different(chain.from_iterable(filter(None, parts)))
+
+    @cached_property
+    def dimension(self) -> int:
+        return sum(part.dimension for part in self.parts)
+
+    @cached_property
+    def center(self) -> Array:
+        first = self.parts[0].center
+        return frozen(end_to_end([like(part.center, first) for part in self.parts]))
+
+    @cached_property
+    def radius(self) -> float:
+        return math.hypot(*(part.radius for part in self.parts))
+
+    @cached_property
+    def diameter(self) -> float:
+        return math.hypot(*(part.diameter for part in self.parts))
+
+    @cached_property
+    def inner_radius(self) -> float | None:
+        inside = [part.inner_radius for part in self.parts if part.dimension]
+        known = [size for size in inside if size is not None]
+        return None if len(known) < len(inside) else min(known, default=0.0)
+
+    @cached_property
+    def factors(self) -> Factors:
+        parts = [part.factors or _one(part) for part in self.parts]
+        begins = np.cumsum([0, *map(math.prod, self._shapes)])
+        moved = [begin + part.starts for begin, part in zip(begins, parts, strict=False)]
+        return Factors(
+            frozen(np.concatenate(moved)),
+            frozen(np.concatenate([part.radii for part in parts])),
+            frozen(np.concatenate([part.diameters for part in parts])),
+            all(part.exact for part in parts),
+        )
+
+    def split(self, x: Array) -> tuple[Array, ...]:
+        """The parts of a point, each in its own shape.
+
+        Parameters
+        ----------
+        x : array
+            A point of the product, or a direction.
+
+        Returns
+        -------
+        tuple of array
+            One array for each part.
+
+        Examples
+        --------
+        >>> K = tw.sets.Product(tw.sets.Simplex(2), tw.sets.L2Ball((1, 2)))
+        >>> K.split(np.array([0.5, 0.5, 1.0, 0.0]))
+        (array([0.5, 0.5]), array([[1., 0.]]))
+        """
+        return tuple(pieces(as_point(x, self.shape, "The point"), self._shapes))
+
+    def join(self, *points: Array) -> Array:
+        """A point from one of each part.
+
+        Parameters
+        ----------
+        *points : array
+            One array for each part, in its shape.
+
+        Returns
+        -------
+        array
+            All entries, end to end.
+
+        Raises
+        ------
+        WrongShape
+            Where there are more or fewer arrays than parts, or one has another shape.
+        """
+        if len(points) != len(self.parts):
+            raise WrongShape(
+                f"A point of this product is joined from {len(self.parts)} parts, not from "
+                f"{len(points)}."
+            )
+        arrays = [
+            as_point(x, part.shape, f"Part {p}")
+            for p, (x, part) in enumerate(zip(points, self.parts, strict=True))
+        ]
+        return end_to_end([like(x, arrays[0]) for x in arrays])
+
+    @cached_property
+    def whole(self) -> SimplexProduct | Box | None:
+        """The same set where all parts are simplices of shares, or boxes of NumPy's."""
+        parts = self.parts
+        if all(type(part) is Simplex and part.total == 1.0 and not part.at_most for part in parts):
+            return SimplexProduct([math.prod(shape) for shape in self._shapes])
+        if all(type(part) is Box and type(part.lower) is np.ndarray for part in parts):
+            lower, upper = ([flat(getattr(part, end)) for part in parts] for end in _ENDS)
+            return Box(np.concatenate(lower), np.concatenate(upper))
+        return None
+
+    def tangent(self, direction: Array) -> Array:
+        if self.whole is not None:
+            return self.whole.tangent(direction)
+        return end_to_end([part.tangent(d) for part, d in self._along(direction)])
+
+    def infeasibility(self, x: Array) -> float:
+        """The largest infeasibility of a part."""
+        if self.whole is not None:
+            return self.whole.infeasibility(x)
+        return max(part.infeasibility(piece) for part, piece in self._along(x))
+
+    def answer(self, direction: Array, warm: Any = None) -> Answer:
+        if isinstance(self.whole, SimplexProduct):
+            return self.whole.answer(direction)
+        starts = warm or (None,) * len(self.parts)
+        answers = [
+            part.answer(d, start)
+            for (part, d), start in zip(self._along(direction), starts, strict=True)
+        ]
+        after = tuple(answer.warm for answer in answers)
+        kept = None if all(start is None for start in after) else after
+        return Answer(
+            join_vertices([answer.vertex for answer in answers]),
+            sum(answer.error for answer in answers),
+            kept,
+        )
+
+    def atom(self, point: Array) -> Vertex:
+        if isinstance(self.whole, SimplexProduct):
+            return self.whole.atom(point)
+        return join_vertices([part.atom(piece) for part, piece in self._along(point)])
+
+    def project(self, y: Array) -> Array:
+        """Every part projected on its own set."""
+        parts: Any = self._parts_with(Projectable, "exact projection")
+        if self.whole is not None:
+            return self.whole.project(y)
+        each = zip(parts, pieces(y, self._shapes), strict=True)
+        return end_to_end([part.project(piece) for part, piece in each])
+
+    def relax(self, y: Array) -> Array:
+        """Every part on its own superset; parts that have none stay as they are."""
+        if not isinstance(self, Relaxable):
+            raise NotSupported(
+                f"{self!r} has no cheap superset, because none of its parts has one."
+            )
+        along = self._along(y)
+        return end_to_end(
+            [part.relax(piece) if isinstance(part, Relaxable) else piece for part, piece in along]
+        )
+
+    def vertex_infeasibility(self, vertex: Vertex) -> float:
+        """The largest of a part, cheap where the part's is."""
+        along = list(self._along(vertex.dense(self.center)))
+        found = [
+            part.infeasibility(x) for part, x in along if not isinstance(part, CostlyMembership)
+        ]
+        for part, x in along:
+            if isinstance(part, CostlyMembership):
+                found.append(part.vertex_infeasibility(part.atom(x)))
+        return max(found)
+
+    def description(self) -> LinearDescription:
+        """The parts' descriptions as blocks of one."""
+        parts: Any = self._parts_with(Polyhedral, "linear description")
+        return _blocks([part.description() for part in parts], list(map(math.prod, self._shapes)))
+
+    @classmethod
+    def examples(cls) -> Sequence[Product]:
+        return (
+            cls(Simplex(3), Box([0.0, 1.0], [2.0, 1.0])),
+            cls(
+                Simplex(2, at_most=True),
+                Translated(Simplex(3), [1.0, 0.0, 0.0]),
+                L2Ball((1, 2), radius=0.5),
+            ),
+            cls(BoundedPSD(2, tolerance=1e-9, dense=0), Simplex(1), cls(L2Ball(1))),
+        )
+
+    @cached_property
+    def _shapes(self) -> list[Shape]:
+        return [part.shape for part in self.parts]
+
+    def _along(self, x: Array) -> Iterator[tuple[ConvexSet, Array]]:
+        return zip(self.parts, pieces(x, self._shapes), strict=True)
+
+    def _parts_with(self, capability: type, what: str) -> tuple[ConvexSet, ...]:
+        for part in self.parts:
+            if not isinstance(part, capability):
+                raise lacking(self, part, what)
+        return self.parts
+
+
+def _checked(sets: tuple[ConvexSet, ...], parts: Sequence[ConvexSet]) -> tuple[ConvexSet, ...]:
+    more = as_items(parts, "parts of Product", "[sets.Simplex(2), sets.L2Ball(3)]")
+    given: tuple[ConvexSet, ...] = checked(InnerSets(), (*sets, *more), "parts", "Product")
+    if not given:
+        raise EmptySet(
+            "parts of Product must be at least one set: of no sets there are no points.",
+            setting="parts",
+        )
+    return given
+
+
+def _one(part: ConvexSet) -> Factors:
+    """A part that is no product, as the only factor of itself."""
+    return Factors(np.zeros(1, dtype=np.int64), np.array([part.radius]), np.array([part.diameter]))
+
+
+def _blocks(told: list[LinearDescription], sizes: list[int]) -> LinearDescription:
+    """Descriptions of several sets as one of their product."""
+    from scipy.sparse import block_diag, csr_array, eye_array
+
+    def joined(name: str, missing: list[Any]) -> Any:
+        """A part of all descriptions as one; None where none has it."""
+        given = [getattr(d, name) for d in told]
+        if all(part is None for part in given):
+            return None
+        filled = [m if part is None else part for part, m in zip(given, missing, strict=True)]
+        if np.ndim(missing[0]) == 1:
+            return np.concatenate(filled)
+        return block_diag(list(map(csr_array, filled)), format="csr")
+
+    no_rows = [csr_array((0, len(d.lower))) for d in told]
+    missing = dict.fromkeys(("lower", "upper", "b_eq", "b_ub"), [np.zeros(0)] * len(told))
+    missing |= {"A_eq": no_rows, "A_ub": no_rows, "lift": list(map(eye_array, sizes))}
+    missing["shift"] = list(map(np.zeros, sizes))
+    return LinearDescription(**{name: joined(name, missing[name]) for name in missing})

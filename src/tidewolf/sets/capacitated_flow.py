@@ -1,0 +1,478 @@
+"""A flow on any graph as weighted paths: from a node that supplies along arcs that carry something
+to a node that draws.
+
+Each walk either closes a cycle, whose least flow is taken off all its arcs, or arrives, and takes
+the least of what its arcs carry, its first node supplies and its last one draws: an arc or a node
+is used up every time, so there are at most as many steps as arcs and nodes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, final
+
+import numpy as np
+
+from tidewolf.core.arguments import shown
+from tidewolf.core.arrays import frozen, to_numpy
+from tidewolf.core.errors import (
+    EmptyGraph,
+    EmptySet,
+    NotAMember,
+    SolverFailed,
+    WrongShape,
+    WrongType,
+)
+from tidewolf.core.names import listed
+from tidewolf.core.oracle import Answer
+from tidewolf.core.settings import Text, names_in_files
+from tidewolf.core.types import Array, Floats, Int32s, Int64s, Shape
+from tidewolf.core.vertices import Sparse
+from tidewolf.kernels.network_simplex import ROUNDING
+from tidewolf.sets.base import LinearDescription, clipped
+from tidewolf.sets.flows import Flows, Path, path_of
+from tidewolf.sets.graphs import (
+    ArcBounds,
+    GraphLinks,
+    Supplies,
+    incidence_matrix,
+    link_names,
+    node_number,
+    number_nodes,
+    numbers_of,
+)
+from tidewolf.sets.laplacian import HullProjection
+from tidewolf.sets.min_cost_flow import (
+    FlowNetwork,
+    bridges,
+    connected_parts,
+    cut_capacity,
+    cut_sentence,
+    loose_arcs,
+    one_node_of_each,
+    violated_cut,
+)
+
+
+def split_flow(
+    tails: Int32s, heads: Int32s, supply: Floats, flow: Floats, tolerance: float
+) -> list[tuple[float, tuple[int, ...]]]:
+    """Weights and arcs of the paths, heaviest first; paths over the same arcs are one."""
+    left, owed = np.where(flow > tolerance, flow, 0.0), supply.astype(np.float64).copy()
+    leaving: list[list[int]] = [[] for _ in range(len(owed))]
+    for arc in np.argsort(left, kind="stable").tolist():  # the widest is tried first
+        leaving[int(tails[arc])].append(arc)
+    found: dict[tuple[int, ...], float] = {}
+    for source in np.flatnonzero(supply > 0).tolist():
+        while owed[source] > tolerance and (walk := _walk(source, leaving, heads, left, owed)):
+            arcs, arrived = walk
+            weight = float(left[list(arcs)].min())
+            if arrived:
+                end = int(heads[arcs[-1]])
+                weight = min(weight, float(owed[source]), -float(owed[end]))
+                owed[source] -= weight
+                owed[end] += weight
+                found[arcs] = found.get(arcs, 0.0) + weight
+            left[list(arcs)] -= weight
+            left[left <= tolerance] = 0.0
+    return sorted(((weight, arcs) for arcs, weight in found.items()), key=lambda each: -each[0])
+
+
+def _walk(
+    node: int, leaving: list[list[int]], heads: Int32s, left: Floats, owed: Floats
+) -> tuple[tuple[int, ...], bool] | None:
+    """The arcs of a way that arrives, or of a cycle; None where nothing leaves."""
+    arcs, seen = list[int](), {node: 0}
+    while True:
+        while leaving[node] and left[leaving[node][-1]] == 0.0:
+            leaving[node].pop()
+        if not leaving[node]:
+            return None
+        arcs.append(leaving[node][-1])
+        node = int(heads[arcs[-1]])
+        if node in seen:
+            return tuple(arcs[seen[node] :]), False
+        seen[node] = len(arcs)
+        if owed[node] < 0.0:
+            return tuple(arcs), True
+
+
+# Flows within bounds on every arc, between nodes that supply and nodes that draw; the graph may
+# have cycles.
+#
+#     K = { lower <= x <= upper : what leaves a node less what enters it is its supply }
+#
+# Oracle: the cheapest flow, by the network simplex (kernels/network_simplex.py), on large networks
+# from the basis of cost scaling (`scaled_basis`); `warm` is its basis, `error` the gap its
+# potentials prove.
+#
+# An arc is free when flows differ on it (`loose_arcs` finds them from one flow). A mean of
+# flows, each moving some free arc off its bound, keeps all their bounds strictly; so the hull is {
+# A x = supply, other arcs as they are }, its directions circulations on free arcs:
+#
+#     dimension    = arcs - nodes + parts of the free graph            exact
+#     tangent      = projection on these circulations                  exact as laplacian.py says
+#     center       a flow whose least distance s from the bounds of free arcs is largest: over
+#                  cuts S, s = (upper out of S - lower into S - supply of S) / free arcs across;
+#                  Newton's method cut by cut
+#     inner_radius = min over free e of min(c_e - lower_e, upper_e - c_e) / |P e_e|
+#         exact on small graphs, else |P e_e| <= 1
+#     radius^2    <= max over K of sum_e (low_e - c_e)^2 + (x_e - low_e) (low_e + high_e - 2 c_e)
+#         the chord of a square lies above it
+#     diameter^2  <= min(4 R^2, |w|^2, 2 max <w, x - low>, 2 max <w, high - x>),   w = high - low
+#
+# with [low_e, high_e] what arc e can carry, found by two oracle calls an arc up to `RANGED` free
+# arcs, and its bounds beyond. The bounds of radius and diameter are attained where arcs run empty
+# or full.
+
+RANGED = 1000
+"""Up to how many free arcs what each can carry is worked out."""
+
+
+_Before = Text("What is sent, before the names of arcs, as in a product; empty: nothing is.")
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class CapacitatedFlow(Flows):
+    """Flows with bounds on arcs and supplies at nodes; point[i] is the flow on arc i.
+
+    Make one with `from_edges`. Dimension exact; radius and diameter upper bounds; inner radius
+    exact up to 600 nodes, else a lower bound.
+
+    Parameters
+    ----------
+    network : FlowNetwork
+        The arcs, their bounds and the supplies of nodes; `from_edges` makes it.
+    commodity : str, default ''
+        What is sent, before the names of arcs, as in a product; empty: nothing is.
+
+    Examples
+    --------
+    >>> K = tw.sets.CapacitatedFlow.from_edges(
+    ...     [("s", "t"), ("s", "t")], supplies={"s": 3.0, "t": -3.0}, upper=2.0
+    ... )
+    >>> K.lmo(np.array([1.0, 5.0]))
+    array([2., 1.])
+    """
+
+    network: FlowNetwork
+    commodity: Annotated[str, _Before] = ""
+
+    @classmethod
+    @names_in_files
+    def from_edges(
+        cls,
+        edges: GraphLinks,
+        *,
+        supplies: Annotated[
+            Mapping[Hashable, float],
+            Supplies(
+                "What nodes send; negative, what they draw. A node that is left out does neither."
+            ),
+        ],
+        upper: Annotated[
+            float | Sequence[float] | Array,
+            ArcBounds("The most that arcs carry: one number for all, or one for each."),
+        ],
+        lower: Annotated[
+            float | Sequence[float] | Array,
+            ArcBounds("The least that arcs carry: one number for all, or one for each."),
+        ] = 0.0,
+        commodity: Annotated[str, _Before] = "",
+    ) -> CapacitatedFlow:
+        """Flows over arcs between named nodes; point[i] is the flow on arc i.
+
+        Parameters
+        ----------
+        edges : iterable of tuple of Hashable
+            The links of the graph, pairs (tail, head) of any hashable names; parallel links are
+            separate. Or a networkx graph, whose undirected edges are a link each way, or a frame of
+            pandas or polars with columns tail and head.
+        supplies : mapping of Hashable or float
+            What nodes send; negative, what they draw. A node that is left out does neither.
+        upper : float or sequence of float or array
+            The most that arcs carry: one number for all, or one for each.
+        lower : float or sequence of float or array, default 0.0
+            The least that arcs carry: one number for all, or one for each.
+        commodity : str, default ''
+            What is sent, before the names of arcs, as in a product; empty: nothing is.
+
+        Examples
+        --------
+        >>> K = tw.sets.CapacitatedFlow.from_edges(
+        ...     [("s", "t"), ("s", "t")], supplies={"s": 3.0, "t": -3.0}, upper=2.0
+        ... )
+        >>> K.lmo(np.array([1.0, 5.0]))
+        array([2., 1.])
+        """
+        nodes, tails, heads = number_nodes(edges)
+        if not nodes:
+            raise EmptyGraph("The graph has no edges; a flow needs at least one.", setting="edges")
+        supply, numbers = np.zeros(len(nodes)), numbers_of(nodes)
+        for node, amount in supplies.items():
+            supply[node_number(node, numbers, "The supplied node", "supplies")] = amount
+        bounds = (_for_each(lower, len(tails), "lower"), _for_each(upper, len(tails), "upper"))
+        return cls(FlowNetwork(tails, heads, *bounds, supply, nodes), commodity)
+
+    def __post_init__(self) -> None:
+        net = self.network
+        if not isinstance(net, FlowNetwork):
+            raise WrongType(
+                "CapacitatedFlow is made by CapacitatedFlow.from_edges(edges, supplies=..., "
+                f"upper=...), not of {shown(net)}."
+            )
+        if (net.lower > net.upper).any():
+            e = int(np.argmax(net.lower > net.upper))
+            raise EmptySet(
+                f"The lower bound {net.lower[e]:g} of arc {e} is above its upper bound "
+                f"{net.upper[e]:g}.",
+                setting="lower",
+            )
+        if abs(net.supply.sum()) > ROUNDING * np.abs(net.supply).sum():
+            sent, drawn = net.supply[net.supply > 0].sum(), -net.supply[net.supply < 0].sum()
+            raise EmptySet(
+                f"The nodes supply {sent:g} and draw {drawn:g} in all; a flow needs the two equal.",
+                setting="supplies",
+            )
+        if (cut := violated_cut(net)) is not None:
+            raise EmptySet(cut_sentence(net, cut), setting="supplies")
+
+    def __repr__(self) -> str:
+        net = self.network
+        sent = net.supply[net.supply > 0].sum()
+        return (
+            f"CapacitatedFlow({len(net.tails)} arcs, {len(net.nodes)} nodes, {sent:g} supplied, "
+            f"dimension {self.dimension})"
+        )
+
+    @property
+    def shape(self) -> Shape:
+        return (len(self.network.tails),)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The arcs, such as "SEA > DEN", behind the commodity where there is one."""
+        arcs = link_names(self.network.tails, self.network.heads, self.network.nodes)
+        return tuple(f"{self.commodity}: {arc}" for arc in arcs) if self.commodity else arcs
+
+    def _out_of_reach(self, entries: Int64s) -> str | None:
+        net = self.network
+        lower, upper = net.lower.copy(), net.upper.copy()
+        if len(busy := entries[(lower[entries] > 0.0) | (upper[entries] < 0.0)]):
+            e = int(busy[0])
+            return f"{self.names[e]} carries less than it must, {lower[e]:g} to {upper[e]:g}"
+        lower[entries] = upper[entries] = 0.0
+        less = FlowNetwork(net.tails, net.heads, lower, upper, net.supply, net.nodes)
+        cut = violated_cut(less)
+        if cut is None:
+            return None
+        sent, most = float(net.supply[cut].sum()), cut_capacity(less, cut)
+        nodes = listed(str(net.nodes[v]) for v in np.flatnonzero(cut))
+        return f"{nodes} can send at most {most:g} of {sent:g} in all"
+
+    @cached_property
+    def dimension(self) -> int:
+        return len(self._loose) - self._hull.nodes + len(self._grounded)
+
+    @cached_property
+    def _loose(self) -> Int32s:
+        return loose_arcs(self.network)
+
+    @cached_property
+    def _grounded(self) -> Int32s:
+        """A node of each part of the graph of loose arcs, nodes alone included."""
+        net, loose = self.network, self._loose
+        return one_node_of_each(connected_parts(net.tails[loose], net.heads[loose], len(net.nodes)))
+
+    @cached_property
+    def _free(self) -> Int32s:
+        """The arcs on which flows differ: those within strong components that are no bridges."""
+        net, loose = self.network, self._loose
+        free: Int32s = loose[~bridges(net.tails[loose], net.heads[loose], len(net.nodes))]
+        return free
+
+    @cached_property
+    def _hull(self) -> HullProjection:
+        net, loose = self.network, self._loose
+        ends = net.tails[loose], net.heads[loose]
+        return HullProjection(loose, *ends, len(net.nodes), self._grounded)
+
+    @cached_property
+    def center(self) -> Array:
+        net, free = self.network, self._free
+        if len(free) == 0:
+            return frozen(net.cheapest(np.zeros(self.shape)).x)
+        inset = float(net.room[free].min()) / 2
+        while (cut := violated_cut(inside := self._inset(inset))) is not None:
+            across = int((cut[net.tails[free]] != cut[net.heads[free]]).sum())
+            nearer = (cut_capacity(net, cut) - float(net.supply[cut].sum())) / max(1, across)
+            if nearer <= 0:
+                raise SolverFailed(
+                    "No center was found: the bounds leave no more room than rounding."
+                )
+            inset = min(nearer, inset * (1 - ROUNDING))
+        return frozen(inside.cheapest(np.zeros(self.shape)).x)
+
+    def _inset(self, inset: float) -> FlowNetwork:
+        """The same with the bounds of free arcs moved inwards."""
+        net, free = self.network, self._free
+        lower, upper = net.lower.copy(), net.upper.copy()
+        lower[free] += inset
+        upper[free] = np.maximum(upper[free] - inset, lower[free])
+        return FlowNetwork(net.tails, net.heads, lower, upper, net.supply, net.nodes)
+
+    @cached_property
+    def _center(self) -> Floats:
+        return np.asarray(to_numpy(self.center), dtype=np.float64)
+
+    @cached_property
+    def _ranges(self) -> tuple[Floats, Floats]:
+        """What each arc can carry, at least and at most; its bounds where there are many free
+        arcs.
+        """
+        net, warm = self.network, None
+        low, high = self._center.copy(), self._center.copy()
+        low[self._free], high[self._free] = net.lower[self._free], net.upper[self._free]
+        if len(self._free) <= RANGED:
+            for e in self._free:
+                for sign, bound in ((1.0, low), (-1.0, high)):
+                    unit = np.zeros(self.shape)
+                    unit[e] = sign
+                    found, gap, warm = net.cheapest(unit, warm)
+                    bound[e] = np.clip(found[e] - sign * gap, net.lower[e], net.upper[e])
+        return low, high
+
+    @cached_property
+    def _unit(self) -> float:
+        """How far flows differ on an arc at most: squares of what is measured by it neither vanish
+        nor overflow.
+        """
+        low, high = self._ranges
+        return float((high - low).max()) or 1.0
+
+    @cached_property
+    def radius(self) -> float:
+        if self.dimension == 0:
+            return 0.0
+        (low, high), c, unit = self._ranges, self._center, self._unit
+        slopes = (low - c) / unit + (high - c) / unit
+        start = float((((low - c) / unit) ** 2).sum())
+        return unit * math.sqrt(max(0.0, start + self._most(slopes, low) / unit))
+
+    @cached_property
+    def diameter(self) -> float:
+        if self.dimension == 0:
+            return 0.0
+        low, high = self._ranges
+        unit = self._unit
+        w = (high - low) / unit
+        most = min(self._most(w, low) / unit, self._most(-w, high) / unit)
+        squared = min(float(w @ w), 2.0 * most)
+        return min(2.0 * self.radius, unit * math.sqrt(max(0.0, squared)))
+
+    def _most(self, d: Floats, start: Floats) -> float:
+        """An upper bound on <d, x - start> over K."""
+        found = self.network.cheapest(-d)
+        return float(d @ (found.x - start)) + found.gap
+
+    @cached_property
+    def inner_radius(self) -> float:
+        if self.dimension == 0:
+            return 0.0
+        net, c = self.network, self._center
+        slack = np.minimum(c - net.lower, net.upper - c)
+        norms = self._hull.unit_norms()
+        if norms is None:
+            return float(slack[self._free].min())
+        free = np.isin(self._loose, self._free)
+        return float((slack[self._loose][free] / norms[free]).min())
+
+    def infeasibility(self, x: Array) -> float:
+        """The largest breach of a bound, or difference between what a node sends and its supply."""
+        net, x = self.network, to_numpy(x).astype(np.float64, copy=False)
+        breach = max(float((net.lower - x).max()), float((x - net.upper).max()))
+        return max(0.0, breach, float(np.abs(net.balance(x) - net.supply).max()))
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        d = to_numpy(direction).astype(np.float64, copy=False)
+        x, gap, basis = self.network.cheapest(d, None if warm is None else to_numpy(warm))
+        return Answer(Sparse.of(x), gap, basis)
+
+    def paths(self, x: Array, *, tolerance: float = 1e-9) -> list[Path]:
+        """A flow as weighted paths from nodes that supply to nodes that draw, heaviest first; what
+        goes round in circles is left out.
+
+        Parameters
+        ----------
+        x : array
+            A flow without negative arcs.
+        tolerance : float, default 1e-9
+            Paths with less are left out.
+
+        Returns
+        -------
+        list of Path
+            Weight, arcs and nodes of each path; the weights sum to what is supplied.
+
+        Raises
+        ------
+        NotAMember
+            x is no such flow.
+
+        Examples
+        --------
+        >>> K = tw.sets.CapacitatedFlow.from_edges(
+        ...     [("s", "a"), ("a", "s"), ("a", "t")], supplies={"s": 1.0, "t": -1.0}, upper=2.0
+        ... )
+        >>> K.paths(np.array([1.5, 0.5, 1.0]))
+        [Path(weight=1.0, arcs=(0, 2), nodes=('s', 'a', 't'))]
+        """
+        net = self.network
+        flow, tolerance = self._as_flow(x, tolerance, max(1.0, self._unit))
+        if flow.min() < -1e-6:
+            raise NotAMember(f"A flow with an arc of {flow.min():.3g} does not split into paths.")
+        found = split_flow(net.tails, net.heads, net.supply, flow, tolerance)
+        return [path_of(*each, net) for each in found]
+
+    def relax(self, y: Array) -> Array:
+        """The projection on the bounds alone."""
+        return clipped(y, self.network.lower, self.network.upper)
+
+    def description(self) -> LinearDescription:
+        """Bounds and balances; of every connected part of the graph one node's balance follows from
+        the others'.
+        """
+        net, m, count = self.network, len(self.network.tails), len(self.network.nodes)
+        parts = one_node_of_each(connected_parts(net.tails, net.heads, count))
+        kept = np.delete(np.arange(count), parts)
+        arcs = np.arange(m, dtype=np.int32)
+        balance = incidence_matrix(arcs, net.tails, net.heads, count, m)[kept].tocsc()
+        bounds = net.lower.copy(), net.upper.copy()
+        return LinearDescription(*bounds, A_eq=balance, b_eq=net.supply[kept])
+
+    @classmethod
+    def examples(cls) -> Sequence[CapacitatedFlow]:
+        cycle = [("s", "a"), ("a", "b"), ("b", "a"), ("a", "t"), ("b", "t"), ("s", "b")]
+        two = [(0, 1), (1, 0), (0, 1), (2, 3), (3, 2), (3, 3)]
+        sent: dict[Hashable, float] = {"s": 2.0, "t": -2.0}
+        upper = [1.0, 1.0, 3.0, 0.5, 0.75, 0.25]
+        return (
+            cls.from_edges(cycle, supplies=sent, upper=[1.5, 1.0, 1.0, 2.0, 1.5, 1.5]),
+            cls.from_edges(two, supplies={}, lower=-0.5, upper=upper),
+            cls.from_edges([("s", "t"), ("s", "t")], supplies=sent, upper=1.0),
+        )
+
+
+def _for_each(bounds: Array, count: int, which: str) -> Floats:
+    """The bound of each arc."""
+    if bounds.shape not in ((), (count,)):
+        raise WrongShape(
+            f"{which} must be one number, or one for each of {count} arcs, not of shape "
+            f"{bounds.shape}.",
+            setting=which,
+        )
+    return np.array(np.broadcast_to(bounds, count))

@@ -1,0 +1,941 @@
+"""Flows over graphs without cycles, of one commodity or of many."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, NamedTuple, final
+
+import numpy as np
+
+from tidewolf.core.arguments import import_extra, shown
+from tidewolf.core.arrays import as_number, as_point, frozen, like, to_numpy
+from tidewolf.core.errors import CyclicGraph, InvalidInput, NotAMember, WrongShape, WrongType
+from tidewolf.core.names import all_different, listed
+from tidewolf.core.oracle import Answer
+from tidewolf.core.settings import Count, names_in_files
+from tidewolf.core.types import Array, Floats, Int32s, Int64s, Lengths, Link, NDArray, Shape
+from tidewolf.core.vertices import Sparse
+from tidewolf.kernels.dag import flow_infeasibility, shortest_path, shortest_paths
+from tidewolf.kernels.laplacian import circulations, unit_flow_infeasibility
+from tidewolf.sets.base import (
+    CompiledGeometry,
+    Factors,
+    LinearDescription,
+    Polyhedral,
+    Relaxable,
+    SparseSet,
+    clipped,
+)
+from tidewolf.sets.graph_tools import leading_away, lengths_of
+from tidewolf.sets.graphs import (
+    ON_EVERY_PATH,
+    Commodities,
+    Commodity,
+    Dag,
+    Demands,
+    GraphLinks,
+    Indices,
+    LinkLengths,
+    Node,
+    NumberedNames,
+    build_dag,
+    incidence_matrix,
+    is_reached_without,
+    link_names,
+    number_nodes,
+    require_places,
+    weighted_paths,
+)
+from tidewolf.sets.laplacian import HullProjection
+
+# Unit flows of a directed acyclic graph from a source to a target: the convex hull of its paths.
+#
+#     K = { x >= 0 : a unit leaves the source; what enters a node but the target leaves it }
+#
+# Oracle: a shortest path, one linear pass over arcs sorted by head; weights may be negative. With A
+# the node-arc incidence of the useful arcs (those on a way from source to target; all others carry
+# nothing), N nodes and m arcs:
+#
+#     dimension  = m - N + 1       (some flow is positive on all useful arcs: the hull is Ax = b)
+#     tangent(d) = d - A' (A A')^+ A d
+#     center     = covering flow / its value     (positive everywhere; two sweeps, kernels/dag.py)
+#     radius^2   = |c|^2 + max over paths of sum_e (1 - 2 c_e)          exact: one oracle call
+#     diameter   <= min(2R, sqrt(2L))
+#         two paths differ in at most 2L arcs, L the longest path, arcs on every path not counted
+#     inner_radius = min_e c_e / |P e_e| >= min_e c_e
+#         the facets are x_e = 0; exact on small graphs, the lower bound on large ones
+
+
+class Path(NamedTuple):
+    """A share of a flow and the way it takes: what a router installs."""
+
+    weight: float
+    arcs: tuple[int, ...]
+    nodes: tuple[Hashable, ...]
+
+
+class Flows(SparseSet, Polyhedral, Relaxable):
+    """Abstract: flows over a graph, whose directions are circulations."""
+
+    @property
+    @abstractmethod
+    def _hull(self) -> HullProjection: ...
+
+    def tangent(self, direction: Array) -> Array:
+        """Exact on graphs whose Laplacian factorises small, else to `laplacian.CG_TOLERANCE`
+        relative.
+        """
+        projected = self._hull(to_numpy(direction))
+        return projected if type(direction) is np.ndarray else like(projected, direction)
+
+    def _as_flow(self, x: Array, tolerance: object, size: float) -> tuple[Floats, float]:
+        """A flow that can be split into paths, and the share below which paths are left out."""
+        share = as_number(tolerance, "tolerance of paths", least=0.0)
+        flow = to_numpy(as_point(x, self.shape, "The flow")).astype(np.float64)
+        if (infeasibility := self.infeasibility(flow)) > max(1e-6, share) * size:
+            raise NotAMember(
+                f"Only a member splits into paths; this point is infeasible by {infeasibility:.3g}."
+            )
+        return flow, share
+
+
+def path_of(weight: float, arcs: tuple[int, ...], graph: Any) -> Path:
+    """The path along these arcs of a graph with tails, heads and nodes."""
+    ends = graph.tails[arcs[0]], *graph.heads[list(arcs)]
+    return Path(weight, arcs, tuple(graph.nodes[end] for end in ends))
+
+
+class DagFlows(Flows):
+    """Abstract: flows over graphs without cycles, from positions that supply to those that draw."""
+
+    tails: Int32s
+    heads: Int32s
+    nodes: tuple[Hashable, ...]
+
+    @property
+    @abstractmethod
+    def _upper(self) -> Floats:
+        """The most that fits on each entry of a point."""
+
+    @property
+    @abstractmethod
+    def _supply(self) -> Floats:
+        """What each position supplies; the last of each commodity draws it."""
+
+    @property
+    @abstractmethod
+    def _arcs(self) -> tuple[Int32s, Int32s, Int32s]:
+        """Entries of a point, and the positions of their tails and heads."""
+
+    @cached_property
+    def _link_names(self) -> tuple[str, ...]:
+        return link_names(self.tails, self.heads, self.nodes)
+
+    def relax(self, y: Array) -> Array:
+        """The projection on the box from no flow to the whole demand on every useful arc."""
+        return clipped(y, 0.0, self._upper)
+
+    def _described(self, targets: Any) -> LinearDescription:
+        """Bounds and balances; that of each target follows from the others of its commodity."""
+        n, count = self.shape[0], len(self._supply)
+        kept = np.delete(np.arange(count), targets)
+        balance = incidence_matrix(*self._arcs, count, n)[kept].tocsc()
+        bounds = np.zeros(n), self._upper.copy()
+        return LinearDescription(*bounds, A_eq=balance, b_eq=self._supply[kept])
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class FlowPolytope(DagFlows, CompiledGeometry):
+    """Unit flows of a directed acyclic graph; point[i] is the flow on arc i.
+
+    Make one with `from_edges` or `from_networkx`. Radius and dimension exact; diameter an upper
+    bound; inner radius exact up to 600 nodes, else a lower bound.
+
+    Parameters
+    ----------
+    tails : array
+        The number of the node where each arc begins.
+    heads : array
+        The number of the node where each arc ends.
+    source : int
+        The number of the node where the flow starts.
+    target : int
+        The number of the node where the flow ends.
+    nodes : tuple of Hashable
+        What the nodes are called, by their numbers.
+
+    Examples
+    --------
+    >>> links = [("s", "a"), ("a", "t"), ("s", "t")]
+    >>> K = tw.sets.FlowPolytope.from_edges(links, source="s", target="t")
+    >>> K.lmo(np.array([1.0, 1.0, 3.0]))
+    array([1., 1., 0.])
+    """
+
+    tails: Annotated[Int32s, Indices("The number of the node where each arc begins.")]
+    heads: Annotated[Int32s, Indices("The number of the node where each arc ends.")]
+    source: Annotated[int, Count("The number of the node where the flow starts.", least=0)]
+    target: Annotated[int, Count("The number of the node where the flow ends.", least=0)]
+    nodes: NumberedNames = field(metadata={"label": True})
+
+    oracle: ClassVar = shortest_path
+    tangents: ClassVar = circulations
+    point_infeasibility: ClassVar = unit_flow_infeasibility
+
+    @classmethod
+    @names_in_files
+    def from_edges(
+        cls,
+        edges: GraphLinks,
+        *,
+        source: Annotated[Hashable, Node("The node where the flow starts.")],
+        target: Annotated[Hashable, Node("The node where the flow ends.")],
+    ) -> FlowPolytope:
+        """Unit flows over links between named nodes; point[i] is the flow on link i.
+
+        Parameters
+        ----------
+        edges : iterable of tuple of Hashable
+            The links of the graph, pairs (tail, head) of any hashable names; parallel links are
+            separate. Or a networkx graph, whose undirected edges are a link each way, or a frame of
+            pandas or polars with columns tail and head.
+        source : Hashable
+            The node where the flow starts.
+        target : Hashable
+            The node where the flow ends.
+
+        Examples
+        --------
+        >>> links = [("s", "a"), ("a", "t"), ("s", "t")]
+        >>> K = tw.sets.FlowPolytope.from_edges(links, source="s", target="t")
+        >>> K.lmo(np.array([1.0, 1.0, 3.0]))
+        array([1., 1., 0.])
+        """
+        nodes, tails, heads = number_nodes(edges)
+        dag = build_dag(tails, heads, nodes, source, target)
+        flows = cls(tails, heads, nodes.index(source), nodes.index(target), nodes)
+        flows.__dict__["dag"] = dag
+        return flows
+
+    @classmethod
+    def from_networkx(cls, graph: Any, *, source: Hashable, target: Hashable) -> FlowPolytope:
+        """Unit flows over the arcs of a networkx graph, in the order of `graph.edges()`.
+
+        Parameters
+        ----------
+        graph : networkx.DiGraph or networkx.MultiDiGraph
+            A directed graph without cycles.
+        source : hashable
+            The node where the flow starts.
+        target : hashable
+            The node where the flow ends.
+
+        Returns
+        -------
+        FlowPolytope
+            The flows.
+
+        Raises
+        ------
+        MissingExtra
+            networkx is not installed.
+        """
+        networkx = import_extra("networkx", "Reading a networkx graph", "graph")
+        if not isinstance(graph, networkx.DiGraph):
+            raise WrongType(
+                "A flow needs a directed networkx graph (DiGraph or MultiDiGraph), not "
+                f"{type(graph).__name__}."
+            )
+        return cls.from_edges(
+            ((tail, head) for tail, head in graph.edges()), source=source, target=target
+        )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.tails) != len(self.heads):
+            raise WrongShape("tails and heads must be one for each arc.", setting="heads")
+        for name in ("tails", "heads", "source", "target"):
+            require_places(np.atleast_1d(getattr(self, name)), len(self.nodes), name)
+
+    def __repr__(self) -> str:
+        ends = f"{self.nodes[self.source]!r} -> {self.nodes[self.target]!r}"
+        return (
+            f"FlowPolytope({ends}, {len(self.tails)} arcs, {len(self.nodes)} nodes, dimension "
+            f"{self.dimension})"
+        )
+
+    @cached_property
+    def dag(self) -> Dag:
+        """The useful part of the graph in topological order."""
+        return build_dag(
+            self.tails, self.heads, self.nodes, self.nodes[self.source], self.nodes[self.target]
+        )
+
+    @property
+    def shape(self) -> Shape:
+        return (len(self.tails),)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The arcs, such as "SEA > DEN"."""
+        return self._link_names
+
+    def _out_of_reach(self, entries: Int64s) -> str | None:
+        return f"no path leads from {self.nodes[self.source]} to {self.nodes[self.target]}"
+
+    @cached_property
+    def dimension(self) -> int:
+        return len(self.dag.arcs) - len(self.dag.order) + 1
+
+    @cached_property
+    def center(self) -> Array:
+        point = np.zeros(self.shape)
+        point[self.dag.arcs] = self.dag.covering_flow()
+        return frozen(point)
+
+    @cached_property
+    def radius(self) -> float:
+        c = self.center
+        gains = 1.0 - 2.0 * c
+        longest = float(gains[self.minimiser(-gains).indices].sum())
+        return math.sqrt(max(0.0, float(c @ c) + longest))
+
+    @cached_property
+    def diameter(self) -> float:
+        optional = (self.center < ON_EVERY_PATH).astype(float)
+        longest = float(optional[self.minimiser(-optional).indices].sum())
+        return min(2.0 * self.radius, math.sqrt(2.0 * longest))
+
+    @cached_property
+    def inner_radius(self) -> float:
+        if self.dimension == 0:
+            return 0.0
+        c = self.center[self.dag.arcs]
+        free = c < ON_EVERY_PATH
+        reach = self._hull.unit_norms()
+        return float(np.min(c[free] if reach is None else c[free] / reach[free]))
+
+    @cached_property
+    def _hull(self) -> HullProjection:
+        return HullProjection(self.dag.arcs, self.dag.tails, self.dag.heads, len(self.dag.order))
+
+    @property
+    def tangent_method(self) -> str:
+        """How `tangent` solves: "dense inverse", "sparse factor" or "conjugate gradients"."""
+        return self._hull.method
+
+    def infeasibility(self, x: Array) -> float:
+        """The largest negative flow, unbalanced node, or flow on an arc that leads nowhere."""
+        x = to_numpy(x)[:]
+        x.flags.writeable = False  # one signature for all points
+        worst = float(flow_infeasibility(x, *self._arcs, self._supply.copy()))
+        return max(worst, float(np.abs(x[self._idle]).max(initial=0.0)))
+
+    @cached_property
+    def _idle(self) -> Int64s:
+        return np.flatnonzero(self._upper == 0.0)
+
+    @property
+    def _arcs(self) -> tuple[Int32s, Int32s, Int32s]:
+        return self.dag.arcs, self.dag.tails, self.dag.heads
+
+    @cached_property
+    def _supply(self) -> Floats:
+        supply = np.zeros(len(self.dag.order))
+        supply[0], supply[-1] = 1.0, -1.0
+        return supply
+
+    @cached_property
+    def _upper(self) -> Floats:
+        """The most that fits on each arc: nothing on those that lead nowhere."""
+        upper = np.zeros(self.shape)
+        upper[self.dag.arcs] = 1.0
+        return upper
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        return Answer(self.minimiser(to_numpy(direction)))
+
+    @cached_property
+    def kernel_data(self) -> Int32s:
+        return self.dag.packed()
+
+    @property
+    def geometry(self) -> tuple[Floats, Int32s] | None:
+        return self._hull.packed
+
+    @cached_property
+    def max_nonzeros(self) -> int:
+        return len(self.dag.order) - 1
+
+    def paths(self, x: Array, *, tolerance: float = 1e-9) -> list[Path]:
+        """A flow as weighted paths, heaviest first.
+
+        Parameters
+        ----------
+        x : array
+            A flow.
+        tolerance : float, default 1e-9
+            Shares below it are left out and the rest rescaled to sum to 1.
+
+        Returns
+        -------
+        list of Path
+            Weight, arcs and nodes of each path.
+
+        Raises
+        ------
+        NotAMember
+            x is no unit flow.
+
+        Examples
+        --------
+        >>> links = [("s", "a"), ("a", "t"), ("s", "t")]
+        >>> K = tw.sets.FlowPolytope.from_edges(links, source="s", target="t")
+        >>> for path in K.paths(np.array([0.75, 0.75, 0.25])):
+        ...     print(path.weight, path.nodes)
+        0.75 ('s', 'a', 't')
+        0.25 ('s', 't')
+        """
+        flow, tolerance = self._as_flow(x, tolerance, 1.0)
+        return [path_of(*each, self) for each in weighted_paths(self.dag, flow, tolerance)]
+
+    def description(self) -> LinearDescription:
+        return self._described(-1)
+
+    @classmethod
+    def examples(cls) -> Sequence[FlowPolytope]:
+        diamond = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t")]
+        dead_ends = [("s", "t"), ("s", "x"), ("y", "t"), ("s", "m"), ("m", "t"), ("x", "z")]
+        line = [("s", "a"), ("a", "t")]
+        funnel = [("s", "m"), ("m", "a"), ("m", "b"), ("a", "n"), ("b", "n"), ("n", "t")]
+        named = [cls.from_edges(e, source="s", target="t") for e in (diamond, dead_ends)]
+        parallel = cls.from_edges([(0, 1), (0, 1), (1, 2), (1, 2), (0, 2)], source=0, target=2)
+        rest = [cls.from_edges(e, source="s", target="t") for e in (line, funnel)]
+        return *named, parallel, *rest
+
+
+# What must go from where to where, and on which links of a network.
+#
+# A commodity may use the links it names, or all of them; with lengths on links, of these only the
+# ones that lead away from its source. What it then uses are those on a way to its target.
+
+
+def links_used(
+    commodities: Sequence[Commodity],
+    tails: Int32s,
+    heads: Int32s,
+    nodes: Sequence[Hashable],
+    lengths: Lengths | None,
+) -> list[Int32s]:
+    """For each commodity the links on a way from its source to its target, among those it may use;
+    they must be free of cycles.
+    """
+    pairs = [(nodes[tail], nodes[head]) for tail, head in zip(tails, heads, strict=True)]
+    lengths = None if lengths is None else lengths_of(pairs, lengths)
+    used, away_from = list[Int32s](), dict[Hashable, Sequence[int]]()
+    for i, asked in enumerate(commodities):
+        commodity = _require_links(i, asked, len(tails))
+        ends = commodity.source, commodity.target
+        try:
+            allowed = np.array(_allowed(pairs, commodity, lengths, away_from), dtype=np.int32)
+            dag = build_dag(tails[allowed], heads[allowed], nodes, *ends)
+        except CyclicGraph as error:
+            message = f"{commodity.called(i)}: {error} Or give `lengths`."
+            raise CyclicGraph(message, error.cycle, setting="commodities") from None
+        except InvalidInput as error:
+            raise type(error)(f"{commodity.called(i)}: {error}", setting="commodities") from None
+        used.append(np.sort(allowed[dag.arcs]))
+    return used
+
+
+def _require_links(i: int, commodity: Commodity, count: int) -> Commodity:
+    """The commodity with the links that it names in order, once each; they must be there."""
+    if commodity.links is None:
+        return commodity
+    try:
+        chosen = tuple(commodity.links)
+    except TypeError:
+        chosen = (-1,)
+    if not all(isinstance(e, int | np.integer) and 0 <= e < count for e in chosen):
+        raise InvalidInput(
+            f"{commodity.called(i)}: links must be places from 0 to {count - 1}, not "
+            f"{shown(commodity.links)}.",
+            setting="commodities",
+        )
+    return commodity._replace(links=sorted(set(chosen)))
+
+
+def _allowed(
+    pairs: Sequence[Link],
+    commodity: Commodity,
+    lengths: Lengths | None,
+    away_from: dict[Hashable, Sequence[int]],
+) -> Sequence[int]:
+    """The links a commodity may use; `away_from` holds what leads away from sources met before."""
+    source, links = commodity.source, commodity.links
+    if lengths is None:
+        return range(len(pairs)) if links is None else links
+    if links is not None:
+        some, their_lengths = [pairs[e] for e in links], [lengths[e] for e in links]
+        return [links[i] for i in leading_away(some, source=source, lengths=their_lengths)]
+    if source not in away_from:
+        away_from[source] = leading_away(pairs, source=source, lengths=lengths)
+    return away_from[source]
+
+
+# Flows of many commodities over one network, each with its own source, target and demand: a product
+# of scaled flow polytopes.
+#
+#     K = { x = (x_1, .., x_k) :
+#         x_j / demand_j is a unit flow from source_j to target_j on the links that j may use }
+#
+# A point has one entry for each pair (commodity, link it can use), commodity after commodity, links
+# in their given order; a link on no way from source_j to target_j has no entry for j. What a link
+# carries in all is `loads(x) = incidence @ x`, so a cost w on links is the direction `per_link(w) =
+# incidence' w`, and "no link above c" is `functions.MaxAffine.one(incidence.toarray(), c)`.
+#
+# Oracle: a shortest path for each commodity, all in one pass. With c_j, R_j, L_j, r_j of commodity
+# j's unit flows as above,
+#
+#     center       = (demand_j c_j)
+#     tangent        commodity by commodity
+#     dimension    = sum of those with a demand
+#     radius^2     = sum_j demand_j^2 R_j^2                            exact
+#     diameter^2  <= sum_j demand_j^2 min(4 R_j^2, 2 L_j)
+#     inner_radius = min_j demand_j r_j, over those with a choice      exact as r_j is
+#     factors        the commodities
+
+
+class Stack(NamedTuple):
+    """The graphs of all commodities end to end: positions and arcs of one, then of the next."""
+
+    begins: Int32s
+    """commodity j has positions begins[j] (its source) .. begins[j + 1] - 1 (its target)"""
+    arcs: Int32s
+    """entries of a point, commodity by commodity, sorted by head position"""
+    tails: Int32s
+    heads: Int32s
+    first: Int32s
+    """arcs into position v are first[v] .. first[v + 1]"""
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class MultiFlow(DagFlows):
+    """Flows of many commodities; point[i] is what commodity `owner[i]` sends over link `links[i]`.
+
+    Make one with `from_edges`. Geometry as that of each commodity's flows: radius and dimension
+    exact, diameter an upper bound, inner radius exact up to 600 nodes.
+
+    Parameters
+    ----------
+    tails : array
+        The number of the node where each link begins.
+    heads : array
+        The number of the node where each link ends.
+    sources : array
+        The number of the node where each commodity starts.
+    targets : array
+        The number of the node where each commodity is wanted.
+    demands : tuple of float
+        How much of each commodity must go.
+    starts : array
+        The entries of commodity j are those from starts[j] to starts[j + 1] - 1.
+    links : array
+        The link of each entry of a point.
+    nodes : tuple of Hashable
+        What the nodes are called, by their numbers.
+
+    Examples
+    --------
+    >>> links = [("s", "a"), ("a", "t"), ("s", "t")]
+    >>> K = tw.sets.MultiFlow.from_edges(links, [("s", "t", 2.0), ("s", "a", 1.0)])
+    >>> K.loads(K.lmo(K.per_link(np.array([1.0, 1.0, 3.0]))))
+    array([3., 2., 0.])
+    """
+
+    tails: Annotated[Int32s, Indices("The number of the node where each link begins.")]
+    heads: Annotated[Int32s, Indices("The number of the node where each link ends.")]
+    sources: Annotated[Int32s, Indices("The number of the node where each commodity starts.")]
+    targets: Annotated[Int32s, Indices("The number of the node where each commodity is wanted.")]
+    demands: Annotated[tuple[float, ...], Demands("How much of each commodity must go.")]
+    starts: Annotated[
+        Int32s,
+        Indices("The entries of commodity j are those from starts[j] to starts[j + 1] - 1."),
+    ]
+    links: Annotated[Int32s, Indices("The link of each entry of a point.")]
+    nodes: NumberedNames = field(metadata={"label": True})
+
+    @classmethod
+    @names_in_files
+    def from_edges(
+        cls,
+        edges: GraphLinks,
+        commodities: Annotated[
+            Iterable[Commodity | tuple[Any, ...]],
+            Commodities(
+                "What must go from where to where, each a Commodity or (source, target, demand); "
+                "or a frame with such columns."
+            ),
+        ],
+        *,
+        lengths: Annotated[
+            Lengths | None,
+            LinkLengths(
+                "How long each link is, above 0: a commodity uses the links that lead away from "
+                "its source by length, so that the network may have cycles and commodities take a "
+                "cable in opposite ways. None: what a commodity may use must be free of cycles."
+            ),
+        ] = None,
+    ) -> MultiFlow:
+        """Flows of many commodities over links between named nodes.
+
+        Parameters
+        ----------
+        edges : iterable of tuple of Hashable
+            The links of the graph, pairs (tail, head) of any hashable names; parallel links are
+            separate. Or a networkx graph, whose undirected edges are a link each way, or a frame of
+            pandas or polars with columns tail and head.
+        commodities : iterable of Commodity or tuple
+            What must go from where to where, each a Commodity or (source, target, demand); or a
+            frame with such columns.
+        lengths : sequence of float or array, optional
+            How long each link is, above 0: a commodity uses the links that lead away from its
+            source by length, so that the network may have cycles and commodities take a cable in
+            opposite ways. None: what a commodity may use must be free of cycles.
+
+        Examples
+        --------
+        >>> links = [("s", "a"), ("a", "t"), ("s", "t")]
+        >>> K = tw.sets.MultiFlow.from_edges(links, [("s", "t", 2.0), ("s", "a", 1.0)])
+        >>> K.loads(K.lmo(K.per_link(np.array([1.0, 1.0, 3.0]))))
+        array([3., 2., 0.])
+        """
+        asked: Sequence[Any] = tuple(commodities)
+        nodes, tails, heads = number_nodes(edges)
+        used = links_used(asked, tails, heads, nodes, lengths)
+        return cls(
+            tails,
+            heads,
+            np.array([nodes.index(commodity.source) for commodity in asked], dtype=np.int32),
+            np.array([nodes.index(commodity.target) for commodity in asked], dtype=np.int32),
+            tuple(commodity.demand for commodity in asked),
+            np.cumsum([0, *map(len, used)]).astype(np.int32),
+            np.concatenate(used),
+            nodes,
+        )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("tails", "heads", "sources", "targets"):
+            require_places(getattr(self, name), len(self.nodes), name)
+        require_places(self.links, len(self.tails), "links")
+        starts, count = self.starts, len(self.demands)
+        each = len(self.sources) == len(self.targets) == count == len(starts) - 1 > 0
+        if len(self.tails) != len(self.heads) or not each:
+            raise WrongShape(
+                "A MultiFlow needs a tail and a head for each link, a source, target, demand and "
+                "start for each commodity."
+            )
+        if starts[0] != 0 or starts[-1] != len(self.links) or (np.diff(starts) < 1).any():
+            raise InvalidInput(
+                f"starts of MultiFlow must rise from 0 to {len(self.links)}, not {starts}.",
+                setting="starts",
+            )
+
+    def __repr__(self) -> str:
+        return (
+            f"MultiFlow({len(self.demands):,} commodities, {len(self.tails):,} links, "
+            f"{len(self.links):,} entries, dimension {self.dimension:,})"
+        )
+
+    @property
+    def shape(self) -> Shape:
+        return (len(self.links),)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Commodity and link of each entry, such as "SEA > NYC: SEA > DEN"."""
+        links, sent = self._link_names, link_names(self.sources, self.targets, self.nodes)
+        entries = zip(self.owner.tolist(), self.links.tolist(), strict=True)
+        return all_different(f"{sent[j]}: {links[link]}" for j, link in entries)
+
+    @cached_property
+    def places(self) -> Mapping[str, Int64s]:
+        """Also of links, such as "SEA > DEN": the entries of every commodity on it."""
+        order = np.argsort(self.links, kind="stable")
+        ends = np.searchsorted(self.links[order], np.arange(1, len(self.tails)))
+        links = dict(zip(self._link_names, np.split(order, ends), strict=True))
+        return links | {name: np.array([i]) for i, name in enumerate(self.names)}
+
+    def _out_of_reach(self, entries: Int64s) -> str | None:
+        cut = []
+        for j, (source, target) in enumerate(zip(self.sources, self.targets, strict=True)):
+            part = slice(self.starts[j], self.starts[j + 1])
+            mine = entries[self.owner[entries] == j] - self.starts[j]
+            links, ends = self.links[part], (int(source), int(target))
+            if self.demands[j] > 0.0 and not is_reached_without(
+                self.tails[links], self.heads[links], len(self.nodes), ends, mine
+            ):
+                cut.append(f"from {self.nodes[source]} to {self.nodes[target]}")
+        return f"no path leads {listed(cut)}" if cut else None
+
+    @cached_property
+    def owner(self) -> Int32s:
+        """The commodity of each entry of a point."""
+        commodities = np.arange(len(self.demands), dtype=np.int32)
+        return frozen(np.repeat(commodities, np.diff(self.starts)))
+
+    @cached_property
+    def dags(self) -> tuple[Dag, ...]:
+        """The graph of each commodity in topological order; its arcs count from `starts`."""
+        parts = np.split(self.links, self.starts[1:-1])
+        ends = zip(self.sources, self.targets, parts, strict=True)
+        return tuple(
+            build_dag(self.tails[part], self.heads[part], self.nodes, self.nodes[s], self.nodes[t])
+            for s, t, part in ends
+        )
+
+    @cached_property
+    def stack(self) -> Stack:
+        """All of `dags` end to end, as the oracle reads them."""
+        for j, (dag, count) in enumerate(zip(self.dags, np.diff(self.starts), strict=True)):
+            if len(dag.arcs) != count:  # the kernels trust that every entry is on a way
+                raise InvalidInput(f"Commodity {j} has links on no way to its target.")
+        begins = np.cumsum([0, *(len(dag.order) for dag in self.dags)]).astype(np.int32)
+        moved = list(zip(self.dags, begins, self.starts, strict=False))
+        first = [dag.first[:-1] + start for dag, _, start in moved]
+        return Stack(
+            begins,
+            np.concatenate([dag.arcs + start for dag, _, start in moved]),
+            np.concatenate([dag.tails + begin for dag, begin, _ in moved]),
+            np.concatenate([dag.heads + begin for dag, begin, _ in moved]),
+            np.concatenate([*first, self.starts[-1:]]),
+        )
+
+    @property
+    def _arcs(self) -> tuple[Int32s, Int32s, Int32s]:
+        return self.stack.arcs, self.stack.tails, self.stack.heads
+
+    @cached_property
+    def _demands(self) -> Floats:
+        return np.array(self.demands)
+
+    @cached_property
+    def _unit(self) -> float:
+        """The largest demand: squares of what is measured by it neither vanish nor overflow."""
+        return max(self.demands) or 1.0
+
+    @cached_property
+    def _upper(self) -> Floats:
+        """The demand behind each entry."""
+        return self._demands[self.owner]
+
+    @cached_property
+    def _dimensions(self) -> Int32s:
+        """Of each commodity's flows."""
+        free = np.diff(self.starts) - np.diff(self.stack.begins) + 1
+        return np.where(self._demands > 0, free, 0)
+
+    @cached_property
+    def dimension(self) -> int:
+        return int(self._dimensions.sum())
+
+    @cached_property
+    def center(self) -> Array:
+        point = np.empty(self.shape)
+        for dag, start, demand in zip(self.dags, self.starts, self.demands, strict=False):
+            point[start + dag.arcs] = demand * dag.covering_flow()
+        return frozen(point)
+
+    @cached_property
+    def _center(self) -> Floats:
+        return np.asarray(to_numpy(self.center), dtype=np.float64)
+
+    @cached_property
+    def _radii2(self) -> Floats:
+        """The squared radius of each commodity's flows, measured in `_unit`."""
+        c = self._center / self._unit
+        gains = self._upper / self._unit - 2.0 * c
+        v = self._vertex(-gains)
+        gained = v.values / self._unit * gains[v.indices]
+        squares = np.add.reduceat(c * c, self.starts[:-1])
+        squares += np.bincount(self.owner[v.indices], gained, len(self.demands))
+        return np.where(self._dimensions > 0, np.maximum(0.0, squares), 0.0)
+
+    @cached_property
+    def radius(self) -> float:
+        return self._unit * math.sqrt(float(self._radii2.sum()))
+
+    @cached_property
+    def _diameters2(self) -> Floats:
+        """A bound on the squared diameter of each commodity's flows, measured in `_unit`."""
+        optional = (self._center < ON_EVERY_PATH * self._upper).astype(float)
+        v = self._vertex(-optional)
+        lengths = (v.values / self._unit) ** 2 * optional[v.indices]
+        longest = np.bincount(self.owner[v.indices], lengths, len(self.demands))
+        return np.asarray(np.minimum(4.0 * self._radii2, 2.0 * longest))
+
+    @cached_property
+    def diameter(self) -> float:
+        return self._unit * math.sqrt(float(self._diameters2.sum()))
+
+    @cached_property
+    def factors(self) -> Factors:
+        radii, diameters = np.sqrt(self._radii2), np.sqrt(self._diameters2)
+        starts = self.starts[:-1].astype(np.int64)
+        return Factors(frozen(starts), frozen(self._unit * radii), frozen(self._unit * diameters))
+
+    @cached_property
+    def inner_radius(self) -> float:
+        reaches = []
+        for dag, start, demand, free in zip(
+            self.dags, self.starts, self.demands, self._dimensions, strict=False
+        ):
+            if free > 0:
+                c = self._center[start + dag.arcs]
+                norms = HullProjection(dag.arcs, dag.tails, dag.heads, len(dag.order)).unit_norms()
+                optional = c < ON_EVERY_PATH * demand
+                reaches.append(
+                    float(np.min(c[optional] if norms is None else c[optional] / norms[optional]))
+                )
+        return min(reaches, default=0.0)
+
+    @cached_property
+    def _hull(self) -> HullProjection:
+        sending = (self._upper > 0)[self.stack.arcs]
+        arcs, tails, heads = (part[sending] for part in self._arcs)
+        return HullProjection(arcs, tails, heads, int(self.stack.begins[-1]), self._grounded)
+
+    @cached_property
+    def _grounded(self) -> Int32s:
+        """Every target, and every position of a commodity without a demand, which has no arcs
+        there.
+        """
+        silent = np.repeat(self._demands == 0, np.diff(self.stack.begins))
+        silent[self.stack.begins[1:] - 1] = True
+        return np.flatnonzero(silent).astype(np.int32)
+
+    def infeasibility(self, x: Array) -> float:
+        """The largest negative flow or unbalanced node of a commodity; without cycles, balanced
+        flows of no demand are 0.
+        """
+        return float(flow_infeasibility(to_numpy(x), *self._arcs, self._supply.copy()))
+
+    @cached_property
+    def _supply(self) -> Floats:
+        """What each position supplies."""
+        supply = np.zeros(self.stack.begins[-1])
+        supply[self.stack.begins[:-1]] = self._demands
+        supply[self.stack.begins[1:] - 1] = -self._demands
+        return supply
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        return Answer(self._vertex(to_numpy(direction)))
+
+    def _vertex(self, weights: NDArray) -> Sparse:
+        stack, positions = self.stack, int(self.stack.begins[-1])
+        chosen, values = np.empty(positions, dtype=np.int32), np.empty(positions)
+        graph = (stack.arcs, stack.tails, stack.first)
+        count = shortest_paths(weights, graph, stack.begins, self._demands, chosen, values)
+        return Sparse(self.shape, chosen[:count].copy(), values[:count].copy())
+
+    @cached_property
+    def incidence(self) -> Any:
+        """The sparse matrix (links, entries) of ones that adds up what a link carries of all
+        commodities.
+        """
+        from scipy.sparse import csr_array
+
+        return csr_array(
+            (np.ones(len(self.links)), (self.links, np.arange(len(self.links)))),
+            shape=(len(self.tails), len(self.links)),
+        )
+
+    def loads(self, x: Array) -> Array:
+        """What every link carries: incidence @ x.
+
+        Parameters
+        ----------
+        x : array
+            A flow.
+
+        Returns
+        -------
+        array
+            An amount for each link.
+        """
+        x = as_point(x, self.shape, "The flow")
+        return like(np.bincount(self.links, to_numpy(x), len(self.tails)), x)
+
+    def per_link(self, w: Array) -> Array:
+        """Numbers on links as a direction: <per_link(w), x> = <w, loads(x)>.
+
+        Parameters
+        ----------
+        w : array
+            A number for each link, such as a cost.
+
+        Returns
+        -------
+        array
+            A number for each entry of a point.
+        """
+        w = as_point(w, self.tails.shape, "The numbers on links")
+        return like(to_numpy(w)[self.links], w)
+
+    def paths(self, x: Array, *, tolerance: float = 1e-9) -> list[list[Path]]:
+        """What each commodity sends along which paths, heaviest first.
+
+        Parameters
+        ----------
+        x : array
+            A flow.
+        tolerance : float, default 1e-9
+            Shares of a demand below it are left out and the rest rescaled.
+
+        Returns
+        -------
+        list of list of Path
+            For each commodity its paths, arcs told by their places among the links; weights sum to
+            the demand. A commodity without a demand has none.
+
+        Raises
+        ------
+        NotAMember
+            x does not meet the demands.
+        """
+        flow, tolerance = self._as_flow(x, tolerance, max(self.demands))
+        found = list[list[Path]]()
+        for j, demand in enumerate(self.demands):
+            part = slice(self.starts[j], self.starts[j + 1])
+            links, shares = self.links[part], flow[part] / (demand or 1.0)
+            ways = weighted_paths(self.dags[j], shares, tolerance) if demand > 0 else []
+            routes = [(demand * share, tuple(links[list(arcs)].tolist())) for share, arcs in ways]
+            found.append([path_of(*route, self) for route in routes])
+        return found
+
+    def description(self) -> LinearDescription:
+        return self._described(self.stack.begins[1:] - 1)
+
+    @classmethod
+    def examples(cls) -> Sequence[MultiFlow]:
+        diamond = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t"), ("s", "x")]
+        ring = [(i, (i + step) % 5) for step in (1, 4) for i in range(5)]
+        return (
+            cls.from_edges(
+                diamond,
+                [("s", "t", 2.0), ("a", "t", 0.5), ("s", "b", 0.0), ("s", "t", 1.0, (0, 3))],
+            ),
+            cls.from_edges(
+                ring,
+                [(0, 2, 0.5), (1, 3, 1.0), (4, 2, 1.5), (2, 0, 1.0)],
+                lengths=np.arange(1.0, 11.0),
+            ),
+            cls.from_edges([("s", "t")], [("s", "t", 0.0)]),
+        )

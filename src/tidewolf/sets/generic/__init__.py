@@ -1,1 +1,0 @@
-"""Sets given by their points or by their half-spaces."""

@@ -1,0 +1,610 @@
+"""Graphs by name and by number: nodes, settings that describe them, graphs without cycles."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias
+
+import numpy as np
+
+from tidewolf.core.arguments import as_items, shown
+from tidewolf.core.arrays import as_array, as_number, frozen, is_array, to_numpy
+from tidewolf.core.edges import ENDS, edges_of
+from tidewolf.core.errors import (
+    CyclicGraph,
+    EmptyGraph,
+    InvalidInput,
+    NotFinite,
+    UnknownNode,
+    UnreachableTarget,
+    WrongShape,
+    WrongType,
+)
+from tidewolf.core.frames import is_frame
+from tidewolf.core.names import all_different, listed
+from tidewolf.core.settings import Check, Number, Numbers
+from tidewolf.core.types import Bools, Floats, Int32s, Lengths, Link, NDArray
+from tidewolf.kernels.dag import covering_flow, widest_path
+
+# Nodes by name and by number: what users call them, and what arrays count.
+
+
+def as_links(links: object, what: str = "The edges", *, both_ways: bool = True) -> list[Link]:
+    """Links as a list of pairs of names, also those of a graph of networkx or of an edge list in a
+    frame; anything else is refused. An edge without a direction is a link each way, or, unless
+    `both_ways`, one.
+    """
+    if (graph := edges_of(links, what)) is not None:
+        links = graph.links(both_ways=both_ways)
+    if isinstance(links, np.ndarray):
+        links = links.tolist()
+    if not isinstance(links, Iterable) or isinstance(links, str):
+        raise WrongType(f"{what} must be an iterable of pairs (tail, head), not {shown(links)}.")
+    pairs: list[Link] = []
+    for i, link in enumerate(links):
+        pair = _as_pair(link)
+        if pair is None:
+            raise WrongType(
+                f"Edge {i} is {shown(link)}; an edge is a pair (tail, head) of hashable names."
+            )
+        pairs.append(pair)
+    return pairs
+
+
+def _as_pair(link: Any) -> Link | None:
+    """The two ends of a link; None where it is no pair, as a word of two letters is none."""
+    try:
+        tail, head = link
+        hash((tail, head))
+    except (TypeError, ValueError):
+        return None
+    return None if isinstance(link, str) else (tail, head)
+
+
+def number_nodes(links: Iterable[Link]) -> tuple[tuple[Hashable, ...], Int32s, Int32s]:
+    """Node names in order of appearance, and the tail and head of every link as numbers."""
+    numbers: dict[Hashable, int] = {}
+    ends = [numbers.setdefault(node, len(numbers)) for link in links for node in link]
+    pairs = np.array(ends, dtype=np.int32).reshape(-1, 2)
+    return tuple(numbers), np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
+
+
+def numbers_of(nodes: Iterable[Hashable]) -> dict[Hashable, int]:
+    """The number of each node by its name."""
+    return {node: number for number, node in enumerate(nodes)}
+
+
+def node_number(node: Hashable, numbers: Mapping[Hashable, int], what: str, setting: str) -> int:
+    """The number of a node; what is no node of the graph is refused, `what` says what it was to
+    be.
+    """
+    if node not in numbers:
+        known = first_names(tuple(numbers))
+        raise UnknownNode(
+            f"{what} {shown(node)} is not a node of the graph, whose nodes are {known}.",
+            setting=setting,
+        )
+    return numbers[node]
+
+
+def require_places(places: Int32s, count: int, setting: str) -> None:
+    """Refuse places that are not in an array of so many entries."""
+    if len(places) and places.max() >= count:
+        raise InvalidInput(
+            f"{setting} must be whole numbers from 0 to {count - 1}, not {places.max()}.",
+            setting=setting,
+        )
+
+
+def first_names(names: Sequence[Hashable]) -> str:
+    """The first six names, and how many more there are."""
+    listed = ", ".join(repr(name) for name in names[:6])
+    return listed if len(names) <= 6 else f"{listed} and {len(names) - 6} more"
+
+
+def link_names(tails: Int32s, heads: Int32s, nodes: Sequence[Hashable]) -> tuple[str, ...]:
+    """What links are called, such as "SEA > DEN"; of parallel ones the second has (2) behind it."""
+    ends = zip(tails.tolist(), heads.tolist(), strict=True)
+    return all_different(f"{nodes[tail]} > {nodes[head]}" for tail, head in ends)
+
+
+# Settings that describe graphs: links, nodes, commodities, supplies, bounds.
+#
+# A file names a graph's file or a table where Python code gives pairs or arrays; who reads the file
+# puts the one in place of the other (`read` keeps such a name as text) before a set is made.
+
+
+class Commodity(NamedTuple):
+    """What must go from a source to a target.
+
+    Parameters
+    ----------
+    source : hashable
+        The node where it starts.
+    target : hashable
+        The node where it is wanted.
+    demand : float, default 1.0
+        How much must go.
+    links : sequence of int, optional
+        The links it may use, by their places in the network. None: all of them.
+
+    Examples
+    --------
+    >>> network = [("s", "a"), ("a", "t"), ("s", "t")]
+    >>> K = tw.sets.MultiFlow.from_edges(network, [tw.sets.Commodity("s", "t", 2.0)])
+    >>> K.lmo(np.array([1.0, 1.0, 5.0]))
+    array([2., 2., 0.])
+    """
+
+    source: Hashable
+    target: Hashable
+    demand: float = 1.0
+    links: Sequence[int] | None = None
+
+    def called(self, i: int) -> str:
+        """How sentences speak of it: its place and its ends."""
+        return f"Commodity {i} ({shown(self.source)} to {shown(self.target)})"
+
+
+@dataclass(frozen=True)
+class Links(Check):
+    """The links of a graph: pairs (tail, head) of hashable names, a graph of networkx, or an edge
+    list in a frame.
+    """
+
+    directed: bool = field(default=True, kw_only=True)
+    """whether an edge of a graph that is not directed is a link each way"""
+
+    words: ClassVar[str] = "the name of a graph's file, or a list of [tail, head] pairs"
+    key: ClassVar[str] = "graph"
+
+    def __call__(self, value: Any, what: str) -> list[Link]:
+        return as_links(value, what, both_ways=self.directed)
+
+    def read(self, value: Any) -> str | tuple[Link, ...] | None:
+        if isinstance(value, str):
+            return value or None
+        listed = isinstance(value, list) and all(
+            isinstance(link, list) and len(link) == 2 and all(map(_is_name, link)) for link in value
+        )
+        return tuple((tail, head) for tail, head in value) if listed else None
+
+
+@dataclass(frozen=True)
+class Node(Check):
+    """A node of a graph: any hashable name."""
+
+    words: ClassVar[str] = "the name of a node: text or a whole number"
+
+    def __call__(self, value: Any, what: str) -> Hashable:
+        return _as_name(value, what)
+
+    def read(self, value: Any) -> str | int | None:
+        return value if _is_name(value) else None
+
+
+@dataclass(frozen=True)
+class NodeNames(Check):
+    """Names of nodes, each hashable."""
+
+    words: ClassVar[str] = "a list of names: text or whole numbers"
+
+    def __call__(self, value: Any, what: str) -> tuple[Hashable, ...]:
+        return tuple(
+            _as_name(name, f"Each of the {what}") for name in as_items(value, what, "['s', 't']")
+        )
+
+    def read(self, value: Any) -> tuple[str | int, ...] | None:
+        return tuple(value) if isinstance(value, list) and all(map(_is_name, value)) else None
+
+
+@dataclass(frozen=True)
+class Commodities(Check):
+    """What must go from where to where: triples (source, target, demand)."""
+
+    words: ClassVar[str] = "the name of a table, or a list of [source, target, demand]"
+    key: ClassVar[str] = "commodities"
+
+    def __call__(self, value: Any, what: str) -> tuple[Commodity, ...]:
+        if is_frame(value):
+            value = commodities_of(value, what)
+        if not isinstance(value, Iterable) or isinstance(value, str):
+            raise WrongType(
+                f"{what} must be an iterable of (source, target, demand), not {shown(value)}."
+            )
+        listed = as_items(value, what, "[(source, target, demand)]")
+        if not listed:
+            raise InvalidInput(f"{what} must be at least one (source, target, demand).")
+        return tuple(_as_commodity(i, commodity) for i, commodity in enumerate(listed))
+
+    def read(self, value: Any) -> str | tuple[tuple[Any, ...], ...] | None:
+        if isinstance(value, str):
+            return value or None
+        listed = isinstance(value, list) and value and all(map(_is_commodity, value))
+        return tuple(map(tuple, value)) if listed else None
+
+
+def commodities_of(frame: Any, what: str) -> list[tuple[Any, ...]]:
+    """(source, target, demand) of each row of a frame; without a column demand, or where it is
+    empty, the demand is 1.
+    """
+    found = edges_of(frame, what)
+    assert found is not None
+    assert found.columns is not None
+    others = [name for name in found.columns if name.lower() not in {"demand", *sum(ENDS, ())}]
+    if "demand" not in map(str.lower, found.columns) and others:
+        raise InvalidInput(
+            f"{what}: how much each commodity sends is read from a column called demand, and there "
+            f"are {listed(others)}; call it so, or leave others out, and each sends 1."
+        )
+    demands = [edge.get("demand") for edge in found.edges]
+    return [
+        (edge.tail, edge.head, 1.0 if demand is None else demand)
+        for edge, demand in zip(found.edges, demands, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class Demands(Check):
+    """How much of each commodity must go, at least 0 each."""
+
+    words: ClassVar[str] = "a list of numbers"
+
+    def __call__(self, value: Any, what: str) -> tuple[float, ...]:
+        listed = as_items(value, what, "[1.0, 2.0]")
+        return tuple(as_number(demand, f"Each of the {what}", least=0.0) for demand in listed)
+
+    def read(self, value: Any) -> Any:
+        return Numbers(axes=1).read(value)
+
+
+@dataclass(frozen=True)
+class Supplies(Check):
+    """What nodes send, or draw where it is negative: {name: amount}."""
+
+    words: ClassVar[str] = "the name of a table, or amounts by node such as { s = 1.0, t = -1.0 }"
+
+    def __call__(self, value: Any, what: str) -> dict[Hashable, float]:
+        try:
+            amounts = dict(value)
+        except (TypeError, ValueError):
+            such = "{'s': 1.0, 't': -1.0}"
+            raise WrongType(
+                f"{what} must be a mapping such as {such}, not {shown(value)}."
+            ) from None
+        return {
+            node: as_number(amount, f"The supply of {shown(node)}")
+            for node, amount in amounts.items()
+        }
+
+    def read(self, value: Any) -> str | tuple[tuple[str | int, float], ...] | None:
+        """A table's name, or pairs (node, amount); pairs let whole numbers be nodes."""
+        if isinstance(value, str):
+            return value or None
+        pairs = list(map(list, value.items())) if isinstance(value, Mapping) else value
+        if not isinstance(pairs, list) or not all(map(_is_supply, pairs)):
+            return None
+        return tuple((node, float(amount)) for node, amount in pairs)
+
+
+@dataclass(frozen=True)
+class ArcBounds(Numbers):
+    """Bounds of what arcs carry: one number for all, or one for each."""
+
+    words: ClassVar[str] = "a number, a list of numbers, or a column of the graph's file"
+
+    def __call__(self, value: Any, what: str) -> Floats:
+        try:
+            bounds = to_numpy(as_array(value, what)).astype(np.float64)
+        except NotFinite:
+            raise NotFinite(
+                f"{what} must be finite, so that the set is bounded; the total supply is room "
+                "enough on a path."
+            ) from None
+        if bounds.ndim > 1:
+            raise WrongShape(f"{what} must be one number, or one for each arc, not a table.")
+        return bounds
+
+
+@dataclass(frozen=True)
+class LinkLengths(Numbers):
+    """Positive lengths, one for each link."""
+
+    words: ClassVar[str] = "the name of a column of the graph's file, or a list of numbers"
+
+    def __call__(self, value: Any, what: str) -> Floats:
+        lengths = to_numpy(as_array(value, what)).astype(np.float64)
+        if lengths.ndim != 1:
+            raise WrongShape(f"{what} must be a list, one for each link, not {shown(value)}.")
+        if not (positive := lengths > 0).all():
+            first = int(np.argmin(positive))
+            raise InvalidInput(
+                f"{what} must be positive; that of link {first} is {lengths[first]:g}."
+            )
+        return lengths
+
+
+@dataclass(frozen=True)
+class Indices(Check):
+    """A vector of places in another array, counted from 0, kept as a read-only copy."""
+
+    words: ClassVar[str] = "a list of whole numbers"
+
+    def __call__(self, value: Any, what: str) -> Int32s:
+        try:
+            given = np.array(to_numpy(value) if is_array(value) else value)
+        except (TypeError, ValueError):
+            given = np.empty(0)
+        if given.ndim != 1 or given.dtype.kind not in "iu" or (given.size and given.min() < 0):
+            raise WrongType(f"{what} must be a vector of whole numbers from 0, not {shown(value)}.")
+        if given.size and given.max() > np.iinfo(np.int32).max:
+            raise WrongType(f"{what} must be a vector of places in an array, not {shown(value)}.")
+        return frozen(given.astype(np.int32))
+
+    def read(self, value: Any) -> tuple[int, ...] | None:
+        whole = isinstance(value, list) and all(type(place) is int for place in value)
+        return tuple(value) if whole else None
+
+
+GraphLinks: TypeAlias = Annotated[
+    Iterable[Link],
+    Links(
+        "The links of the graph, pairs (tail, head) of any hashable names; parallel links are "
+        "separate. Or a networkx graph, whose undirected edges are a link each way, or a frame of "
+        "pandas or polars with columns tail and head."
+    ),
+]
+"""The links of a directed graph."""
+NumberedNames: TypeAlias = Annotated[
+    tuple[Hashable, ...], NodeNames("What the nodes are called, by their numbers.")
+]
+"""The names of nodes that other settings count."""
+PositiveLengths: TypeAlias = Annotated[
+    Lengths | None, LinkLengths("How long each link is, above 0. None: each is 1 long.")
+]
+"""Lengths of links that default to 1."""
+
+
+def _as_name(value: Any, what: str) -> Hashable:
+    try:
+        hash(value)
+    except TypeError:
+        raise WrongType(
+            f"{what} must be a name that can be hashed, such as text or a number, not "
+            f"{shown(value)}."
+        ) from None
+    name: Hashable = value
+    return name
+
+
+def _as_commodity(i: int, commodity: Any) -> Commodity:
+    try:
+        asked = Commodity(*(commodity if not isinstance(commodity, str) else ()))
+        hash(asked[:2])
+    except TypeError:
+        what = "a commodity is (source, target, demand), and perhaps the links it may use"
+        raise WrongType(f"Commodity {i} is {shown(commodity)}; {what}.") from None
+    demand = as_number(asked.demand, f"{asked.called(i)}: its demand", least=0.0)
+    return asked._replace(demand=demand)
+
+
+def _is_name(value: Any) -> bool:
+    return type(value) in (str, int)
+
+
+def _is_supply(pair: Any) -> bool:
+    return (
+        isinstance(pair, list)
+        and len(pair) == 2
+        and _is_name(pair[0])
+        and Number().read(pair[1]) is not None
+    )
+
+
+def _is_commodity(item: Any) -> bool:
+    return (
+        isinstance(item, list)
+        and len(item) in (2, 3)
+        and all(map(_is_name, item[:2]))
+        and all(Number().read(demand) is not None for demand in item[2:])
+    )
+
+
+# Directed acyclic graphs between a source and a target, put in order once.
+#
+# Nodes on a way from source to target get positions 0 (source) .. N-1 (target) in a topological
+# order; the arcs between them ("useful") are sorted by the position of their head, so that one pass
+# over them is a shortest-path computation:
+#
+#     dist[v] = min over arcs (u, v) of dist[u] + weight
+
+ON_EVERY_PATH = 1.0 - 1e-9
+"""A covering flow over its value this close to 1 on an arc means that every path takes it:
+elsewhere it is at most 1 - 1/value.
+"""
+
+
+class Dag(NamedTuple):
+    """The useful part of a graph, in order."""
+
+    order: Int32s
+    """node of each position"""
+    arcs: Int32s
+    """useful arcs, sorted by head position"""
+    tails: Int32s
+    """position of the tail of each useful arc"""
+    heads: Int32s
+    """position of its head"""
+    first: Int32s
+    """arcs into position v are first[v] .. first[v + 1]"""
+    by_tail: Int32s
+    """the useful arcs' ranks again, sorted by tail position"""
+    first_out: Int32s
+    """ranks of arcs out of position u are by_tail[first_out[u] .. first_out[u + 1]]"""
+
+    def covering_flow(self) -> Floats:
+        """A unit flow that is positive on every useful arc, by rank."""
+        flow = np.empty(len(self.arcs))
+        value: float = covering_flow(self.first, self.by_tail, self.first_out, flow)
+        return flow / value
+
+    def packed(self) -> Int32s:
+        """What `shortest_path` reads, end to end: the number of nodes, `first`, `tails`, `arcs`."""
+        return np.concatenate([[len(self.order)], self.first, self.tails, self.arcs]).astype(
+            np.int32
+        )
+
+
+def build_dag(
+    tails: Int32s, heads: Int32s, names: Sequence[Hashable], source: Hashable, target: Hashable
+) -> Dag:
+    """The useful part of the graph in topological order; a cycle, an unreachable target and unknown
+    nodes get their sentence.
+    """
+    if len(tails) == 0:
+        raise EmptyGraph(
+            "The graph has no edges; a flow needs at least one from the source to the target."
+        )
+    numbers = numbers_of(names)
+    start = node_number(source, numbers, "The source", "source")
+    end = node_number(target, numbers, "The target", "target")
+    if source == target:
+        raise InvalidInput(
+            f"Source and target are the same node {source!r}; a flow leads from one node to "
+            "another.",
+            setting="target",
+        )
+    order = _topological(tails, heads, names)
+    useful_node = _reached(order, tails, heads, start) & _reached(order[::-1], heads, tails, end)
+    if not useful_node[start]:
+        raise UnreachableTarget(
+            f"No path leads from {source!r} to {target!r}: the target cannot be reached along the "
+            "edges.",
+            setting="target",
+        )
+    order = order[useful_node[order]]
+    position = np.full(len(names), -1, dtype=np.int32)
+    position[order] = np.arange(len(order), dtype=np.int32)
+    useful = np.flatnonzero(useful_node[tails] & useful_node[heads])
+    arcs = useful[np.argsort(position[heads[useful]], kind="stable")].astype(np.int32)
+    tail_positions, head_positions = position[tails[arcs]], position[heads[arcs]]
+    by_tail = np.argsort(tail_positions, kind="stable").astype(np.int32)
+    counting = np.arange(len(order) + 1)
+    return Dag(
+        order=order,
+        arcs=arcs,
+        tails=tail_positions,
+        heads=head_positions,
+        first=np.searchsorted(head_positions, counting).astype(np.int32),
+        by_tail=by_tail,
+        first_out=np.searchsorted(tail_positions[by_tail], counting).astype(np.int32),
+    )
+
+
+def is_reached_without(
+    tails: Int32s, heads: Int32s, nodes: int, ends: tuple[int, int], out: NDArray
+) -> bool:
+    """Whether a path leads from the first of two nodes to the second over arcs that are not out."""
+    kept = np.ones(len(tails), dtype=bool)
+    kept[out] = False
+    reached: Bools = np.zeros(nodes, dtype=bool)
+    reached[ends[0]], count = True, 0
+    while count < (count := int(np.count_nonzero(reached))):
+        reached[heads[kept & reached[tails]]] = True
+    return bool(reached[ends[1]])
+
+
+def _topological(tails: Int32s, heads: Int32s, names: Sequence[Hashable]) -> Int32s:
+    """Kahn's order of all nodes, first come first served."""
+    leaving: list[list[int]] = [[] for _ in names]
+    waiting = [0] * len(names)
+    for tail, head in zip(tails.tolist(), heads.tolist(), strict=True):
+        leaving[tail].append(head)
+        waiting[head] += 1
+    ready = deque(node for node, count in enumerate(waiting) if count == 0)
+    order = []
+    while ready:
+        node = ready.popleft()
+        order.append(node)
+        for head in leaving[node]:
+            waiting[head] -= 1
+            if waiting[head] == 0:
+                ready.append(head)
+    if len(order) < len(names):
+        cycle = _cycle(leaving, {node for node, count in enumerate(waiting) if count > 0})
+        named = tuple(names[node] for node in cycle)
+        raise CyclicGraph(
+            f"The graph has a cycle, {' -> '.join(map(str, named))}; paths need a graph without "
+            "one. Keep only the links that lead away from the source, with "
+            "sets.graph_tools.away.",
+            named,
+            setting="edges",
+        )
+    return np.array(order, dtype=np.int32)
+
+
+def _cycle(leaving: list[list[int]], left: set[int]) -> list[int]:
+    """A closed walk among the nodes Kahn's order could not place; each of them has a predecessor
+    there.
+    """
+    before = {head: node for node in left for head in leaving[node] if head in left}
+    node, seen = next(iter(left)), dict[int, None]()
+    while node not in seen:
+        seen[node] = None
+        node = before[node]
+    walk = list(seen)
+    return [node, *reversed(walk[walk.index(node) :])]
+
+
+def _reached(order: Int32s, tails: Int32s, heads: Int32s, start: int) -> Bools:
+    """Which nodes a walk from `start` reaches; `order` is topological for arcs tail -> head."""
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    by_rank = np.argsort(rank[tails], kind="stable")
+    reached = [False] * len(order)
+    reached[start] = True
+    for tail, head in zip(tails[by_rank].tolist(), heads[by_rank].tolist(), strict=True):
+        if reached[tail]:
+            reached[head] = True
+    return np.array(reached)
+
+
+def weighted_paths(
+    dag: Dag, flow: NDArray, tolerance: float
+) -> list[tuple[float, tuple[int, ...]]]:
+    """A unit flow as weighted paths, widest first; once none carries more than `tolerance`, the
+    weights are rescaled to sum to 1.
+
+    Each path is the widest in what the ones before it left, and empties an arc: what is left out is
+    at most `tolerance` an arc.
+    """
+    left, found = flow.astype(np.float64), list[tuple[float, tuple[int, ...]]]()
+    path = np.empty(len(dag.order) - 1, dtype=np.int32)
+    while True:
+        arcs = path[widest_path(left, (dag.arcs, dag.tails, dag.first), path) :]
+        weight = float(left[arcs].min())
+        if weight <= tolerance:
+            break
+        left[arcs] -= weight
+        found.append((weight, tuple(arcs.tolist())))
+    if not found:
+        raise InvalidInput(
+            f"No path carries more than the tolerance {tolerance:g}; choose a smaller one."
+        )
+    total = sum(weight for weight, _ in found)
+    return [(weight / total, arcs) for weight, arcs in found]
+
+
+def incidence_matrix(arcs: Int32s, tails: Int32s, heads: Int32s, nodes: int, entries: int) -> Any:
+    """The sparse matrix (nodes, entries) of what leaves every node less what enters it; arcs are
+    entries of a point.
+    """
+    from scipy.sparse import csr_array
+
+    signs = np.repeat([1.0, -1.0], len(arcs))
+    return csr_array(
+        (signs, (np.concatenate([tails, heads]), np.concatenate([arcs, arcs]))),
+        shape=(nodes, entries),
+    )

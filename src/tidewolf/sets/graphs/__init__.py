@@ -1,1 +1,0 @@
-"""What sets over graphs share: order, blocks, residual graphs, circulations."""

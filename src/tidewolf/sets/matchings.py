@@ -1,0 +1,712 @@
+"""Edges of a graph: matchings of a bipartite graph, spanning trees of a connected one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, Any, NamedTuple, final
+
+import numpy as np
+
+from tidewolf.core.arrays import frozen, like, to_numpy
+from tidewolf.core.errors import EmptyGraph, EmptySet, GraphError, SolverFailed, WrongShape
+from tidewolf.core.names import all_different
+from tidewolf.core.oracle import Answer
+from tidewolf.core.settings import Flag, validated
+from tidewolf.core.types import Array, Int32s, Link, NDArray, Shape
+from tidewolf.core.vertices import Sparse, Vertex
+from tidewolf.kernels.blocks import label_blocks
+from tidewolf.kernels.boruvka import closes_no_cycle, lightest_tree, subset_infeasibility
+from tidewolf.sets.base import (
+    CostlyMembership,
+    LinearDescription,
+    Polyhedral,
+    Relaxable,
+    SparseSet,
+    clipped,
+    membership_tolerance,
+)
+from tidewolf.sets.graphs import Links, NodeNames, first_names, number_nodes
+from tidewolf.sets.laplacian import HullProjection
+from tidewolf.sets.min_cost_flow import connected_parts, one_node_of_each
+
+
+class _EdgeSet(SparseSet, Polyhedral, Relaxable):
+    """Abstract: some edges of a graph; point[i] says how much of edge i is taken."""
+
+    edges: Int32s
+
+    @cached_property
+    def _loops(self) -> Int32s:
+        return np.zeros(0, dtype=np.int32)
+
+    @property
+    def shape(self) -> Shape:
+        return (len(self.edges),)
+
+    def relax(self, y: Array) -> Array:
+        """The nearest point with entries between 0 and 1, loops at 0."""
+        upper = np.ones(self.shape)
+        upper[self._loops] = 0.0
+        return clipped(y, 0.0, upper)
+
+    def _farthest(self, chosen: Int32s) -> float:
+        """The distance from the center to a vertex with these edges."""
+        c = to_numpy(self.center)
+        return math.sqrt(max(0.0, float(c @ c) + float((1.0 - 2.0 * c)[chosen].sum())))
+
+
+def _require_names(names: Sequence[Hashable], count: int, setting: str) -> None:
+    if len(names) != count:
+        raise WrongShape(
+            f"{setting} must be one name for each of {count} nodes; {len(names)} were given.",
+            setting=setting,
+        )
+
+
+# Matchings of a bipartite graph: edges no two of which share a node, or that together touch every
+# node once (`perfect`).
+#
+#     { x >= 0 : the edges at every node sum to at most 1 }        perfect: to 1
+#
+# the hull of the matchings (Birkhoff 1946, for any bipartite graph). Oracle: an assignment of least
+# cost in the table of left and right nodes. At most: a cell costs min(d_e, 0) of its cheapest edge
+# e, or 0 without one, and cells that cost less than 0 are the matching: every matching completes to
+# an assignment of the same cost. Perfect: a cell without an edge is closed.
+#
+# At most: nothing is fixed, dimension m. Center: t everywhere, with g the most edges at a node and
+# t = 1/(g + sqrt g), as far from x_e = 0 as from the inequality of that node; a node of k edges is
+# at (1 - k t)/sqrt k, never less: inner_radius = t, exact.
+#
+# Perfect: edges in no perfect matching are 0. The center is the mean of matchings, each with as
+# many edges not met before as possible, until there are none; those never met are in none. With m
+# edges, N nodes and k connected parts left: dimension = m - N + k, `tangent` is the projection on
+# circulations (left to right) of those edges, inner_radius = min_e c_e / |P e_e|, exact up to 600
+# nodes, else min_e c_e.
+#
+#     radius^2   = |c|^2 + max over matchings of sum_e (1 - 2 c_e)          exact: one oracle call
+#     diameter^2 = the most edges in one of two matchings but not in both   exact: a linear program
+#
+# of which p says which edges are in one or both, q which are in both: max sum(p) - sum(q) with p, q
+# in [0, 1] and p + q summing to 2 (or to at most 2) at every node. Its vertices are whole, and a
+# bipartite graph with degrees of at most 2 is the sum of two matchings (König 1916).
+
+
+@final
+@dataclass(init=False, frozen=True, eq=False, repr=False)
+class Matching(_EdgeSet):
+    """Matchings of a bipartite graph; point[i] says how much of edge i is taken.
+
+    A name on the left and the same name on the right are two nodes. Geometry exact, but for the
+    inner radius of perfect matchings on more than 600 nodes, a lower bound. The oracle's table has
+    a cell for every left and right node.
+
+    Parameters
+    ----------
+    edges : iterable of tuple of Hashable
+        The edges of a bipartite graph, pairs (left, right) of any hashable names; parallel
+        edges are separate entries of a point. Or a networkx graph whose edges go from left to
+        right, or a frame with columns tail and head.
+    perfect : bool, default False
+        Whether a matching must touch every node, not at most once but once.
+    lefts : sequence of Hashable, default ()
+        What the left nodes are called. None given: as the edges call them.
+    rights : sequence of Hashable, default ()
+        What the right nodes are called. None given: as the edges call them.
+
+    Examples
+    --------
+    >>> K = tw.sets.Matching([("a", 1), ("a", 2), ("b", 1)])
+    >>> K.lmo(np.array([-3.0, -2.0, -2.0]))
+    array([0., 1., 1.])
+    """
+
+    edges: Int32s
+    perfect: bool = False
+    lefts: tuple[Hashable, ...] = field(default=(), metadata={"label": True})
+    rights: tuple[Hashable, ...] = field(default=(), metadata={"label": True})
+
+    @validated
+    def __init__(
+        self,
+        edges: Annotated[
+            Iterable[Link],
+            Links(
+                "The edges of a bipartite graph, pairs (left, right) of any hashable names; "
+                "parallel edges are separate entries of a point. Or a networkx graph whose edges "
+                "go from left to right, or a frame with columns tail and head.",
+                directed=False,
+            ),
+        ],
+        perfect: Annotated[
+            bool, Flag("Whether a matching must touch every node, not at most once but once.")
+        ] = False,
+        lefts: Annotated[
+            Sequence[Hashable],
+            NodeNames("What the left nodes are called. None given: as the edges call them."),
+        ] = (),
+        rights: Annotated[
+            Sequence[Hashable],
+            NodeNames("What the right nodes are called. None given: as the edges call them."),
+        ] = (),
+    ) -> None:
+        names, tails, heads = number_nodes(edges)
+        if len(tails) == 0:
+            raise EmptyGraph("A matching needs a graph with an edge.", setting="edges")
+        columns = []
+        for side, numbers, given in (("lefts", tails, lefts), ("rights", heads, rights)):
+            met, place = dict.fromkeys(numbers.tolist()), np.zeros(len(names), dtype=np.int32)
+            place[list(met)] = np.arange(len(met))
+            columns.append(place[numbers])
+            called = given or tuple(names[i] for i in met)
+            _require_names(called, len(met), side)
+            object.__setattr__(self, side, called)
+        object.__setattr__(self, "edges", frozen(np.stack(columns, axis=1)))
+        object.__setattr__(self, "perfect", perfect)
+        if perfect:
+            self._require_a_perfect_one()
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The edges, such as "a - 1"."""
+        return all_different(f"{self.lefts[a]} - {self.rights[b]}" for a, b in self.edges.tolist())
+
+    def __repr__(self) -> str:
+        kind, nodes = "perfect, " if self.perfect else "", (len(self.lefts), len(self.rights))
+        return (
+            f"Matching({kind}{len(self.edges)} edges, {nodes[0]} and {nodes[1]} nodes, dimension "
+            f"{self.dimension})"
+        )
+
+    @cached_property
+    def dimension(self) -> int:
+        if not self.perfect:
+            return len(self.edges)
+        return len(self._open) - self._hull.nodes + len(self._grounded)
+
+    @cached_property
+    def center(self) -> Array:
+        if self.perfect:
+            return frozen(self._edge_counts / (self._edge_counts.sum() / len(self.lefts)))
+        most = int(np.bincount(self._touched).max())
+        return frozen(np.full(self.shape, 1.0 / (most + math.sqrt(most))))
+
+    @cached_property
+    def radius(self) -> float:
+        return self._farthest(self._best(2.0 * to_numpy(self.center) - 1.0))
+
+    @cached_property
+    def diameter(self) -> float:
+        from scipy.optimize import linprog
+        from scipy.sparse import hstack
+
+        sums = self._sums()[:, self._open]
+        both, m = hstack([sums, sums]), len(self._open)
+        twos = np.full(sums.shape[0], 2.0)
+        rows = {"A_eq": both, "b_eq": twos} if self.perfect else {"A_ub": both, "b_ub": twos}
+        found = linprog(np.repeat([-1.0, 1.0], m), **rows, bounds=(0.0, 1.0), method="highs")
+        if found.status != 0:
+            raise SolverFailed(f"The diameter of a Matching was not found: {found.message}")
+        return math.sqrt(max(0, round(-found.fun)))
+
+    @cached_property
+    def inner_radius(self) -> float:
+        c = to_numpy(self.center)
+        if not self.perfect:
+            return float(c[0])
+        free = c[self._open] < 1.0
+        if not free.any():
+            return 0.0
+        reach = self._hull.unit_norms()
+        c = c[self._open][free]
+        return float(np.min(c if reach is None else c / reach[free]))
+
+    def tangent(self, direction: Array) -> Array:
+        return like(self._hull(to_numpy(direction)), direction) if self.perfect else direction
+
+    def infeasibility(self, x: Array) -> float:
+        """The largest negative entry, node whose edges sum to too much (perfect: or too little), or
+        entry of an edge no matching has.
+        """
+        x = to_numpy(x).astype(np.float64)
+        over = np.bincount(self._touched, np.concatenate([x, x])) - 1.0
+        closed = np.max(np.delete(x, self._open), initial=0.0)
+        worst = float(np.max(np.abs(over) if self.perfect else over))
+        return max(0.0, -float(x.min()), worst, float(closed))
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        chosen = self._best(to_numpy(direction))
+        return Answer(Sparse(self.shape, chosen, np.ones(len(chosen))))
+
+    def description(self) -> LinearDescription:
+        upper = np.zeros(self.shape)
+        upper[self._open] = 1.0
+        bounds, sums = (np.zeros(self.shape), upper), self._sums()
+        ones = np.ones(sums.shape[0])
+        if self.perfect:  # the last sum follows from the others
+            return LinearDescription(*bounds, A_eq=sums[:-1], b_eq=ones[:-1])
+        return LinearDescription(*bounds, A_ub=sums, b_ub=ones)
+
+    @classmethod
+    def examples(cls) -> Sequence[Matching]:
+        ladder = [("a", 1), ("a", 2), ("b", 2), ("b", 3), ("c", 3), ("c", 1), ("d", 4)]
+        return (
+            cls([("a", "a")]),
+            cls([("a", 1)], perfect=True),
+            cls([("a", 1), ("a", 1), ("b", 1), ("b", 2), ("b", 2)]),
+            cls(ladder),
+            cls([*ladder, ("d", 1), ("a", 1)], perfect=True),
+            cls([(i, j) for i in range(3) for j in range(3)], perfect=True),
+            cls([(0, 1), (0, 2), (1, 1), (1, 2), (2, 3), (2, 4), (3, 3), (3, 4)], perfect=True),
+        )
+
+    def _best(self, d: NDArray) -> Int32s:
+        """The edges of a matching of least cost, in order."""
+        from scipy.optimize import linear_sum_assignment
+
+        if not self.perfect:
+            d = np.minimum(d, 0.0)
+        edge_at, size = self._edge_at, (len(self.lefts), len(self.rights))
+        # parallel edges: the cheapest comes last and stays, the earlier of equals
+        if edge_at is None:
+            order = np.argsort(d, kind="stable")[::-1]
+            edge_at = np.full(size, -1, dtype=np.int32)
+            edge_at[tuple(self.edges[order].T)] = order
+        costs = np.full(size, np.inf if self.perfect else 0.0)
+        costs[tuple(self.edges.T)] = d[edge_at[tuple(self.edges.T)]]
+        cells = linear_sum_assignment(costs)
+        chosen: Int32s = edge_at[cells] if self.perfect else edge_at[cells][costs[cells] < 0.0]
+        chosen.sort()
+        return chosen
+
+    @cached_property
+    def _edge_at(self) -> Int32s | None:
+        """The edge of every cell, -1 where there is none; None where some cell has several."""
+        table = np.full((len(self.lefts), len(self.rights)), -1, dtype=np.int32)
+        table[tuple(self.edges.T)] = np.arange(len(self.edges))
+        return table if np.count_nonzero(table >= 0) == len(self.edges) else None
+
+    @cached_property
+    def _touched(self) -> NDArray:
+        """The left node of every edge and then the right node of every edge, numbered together."""
+        return np.concatenate([self.edges[:, 0], len(self.lefts) + self.edges[:, 1]])
+
+    def _sums(self) -> Any:
+        """The sparse matrix that sums the edges at every node."""
+        from scipy.sparse import csc_array
+
+        m = len(self.edges)
+        return csc_array(
+            (np.ones(2 * m), (self._touched, np.tile(np.arange(m), 2))),
+            shape=(len(self.lefts) + len(self.rights), m),
+        )
+
+    @cached_property
+    def _edge_counts(self) -> NDArray:
+        """How often perfect matchings that together hold every possible edge hold each."""
+        met = np.zeros(self.shape)
+        while True:
+            chosen = self._best(np.where(met > 0, 0.0, -1.0))
+            if met[chosen].all():
+                return met
+            met[chosen] += 1.0
+
+    @cached_property
+    def _open(self) -> Int32s:
+        """The edges that some matching holds."""
+        counts = self._edge_counts if self.perfect else np.ones(self.shape)
+        return np.flatnonzero(counts).astype(np.int32)
+
+    @cached_property
+    def _hull(self) -> HullProjection:
+        nodes = len(self.lefts) + len(self.rights)
+        return HullProjection(self._open, *self._ends, nodes, self._grounded)
+
+    @cached_property
+    def _ends(self) -> tuple[Int32s, Int32s]:
+        """The left and the right node of every open edge, numbered together."""
+        left, right = np.ascontiguousarray(self.edges[self._open].T)
+        return left, (len(self.lefts) + right).astype(np.int32)
+
+    @cached_property
+    def _grounded(self) -> Int32s:
+        """A node of each connected part."""
+        return one_node_of_each(connected_parts(*self._ends, len(self.lefts) + len(self.rights)))
+
+    def _require_a_perfect_one(self) -> None:
+        from scipy.sparse import csr_array
+        from scipy.sparse.csgraph import maximum_bipartite_matching
+
+        size = (len(self.lefts), len(self.rights))
+        graph = csr_array((np.ones(len(self.edges)), tuple(self.edges.T)), shape=size)
+        partner = maximum_bipartite_matching(graph, perm_type="column")
+        if size[0] == size[1] and (partner >= 0).all():
+            return
+        alone = first_names([self.lefts[left] for left in np.flatnonzero(partner < 0)])
+        raise EmptySet(
+            f"A perfect matching needs a partner for each of {size[0]} left and {size[1]} right "
+            f"nodes; a largest matching leaves {alone or 'right nodes'} without one.",
+            setting="perfect",
+        )
+
+
+# The spanning tree polytope of a connected graph with n nodes: the hull of its spanning trees
+# (Edmonds 1971).
+#
+#     { x >= 0 : x(E) = n - 1,  x(E[S]) <= |S| - 1 for every set S of nodes },
+#     E[S] the edges within S
+#
+# Oracle: Borůvka's, for weights of any sign: no sort, a few passes over ever fewer edges; ties go
+# to the earlier edge. A tree of the graph is a tree of each of its two-connected blocks B, with r_B
+# + 1 nodes and m_B edges, so that the affine hull has one equation a block (a bridge is 1, a loop
+# is 0):
+#
+#     x(B) = r_B        dimension = m - blocks        tangent(d) = d - mean of d over the block
+#
+# Center c: how often an edge is in a random tree, its effective resistance (Kirchhoff 1847).
+#
+#     radius^2   = |c|^2 + max over trees of sum_e (1 - 2 c_e)  exact: one oracle call
+#     diameter^2 <= min(4 radius^2, 2 sum_B min(r_B, m_B - r_B))
+#         two trees of a block differ in as many edges at most
+#
+# Inner radius: x_e = 0 is at c_e / sqrt(1 - 1/m_B), the inequality of S at (|S| - 1 - c(E[S])) / |P
+# 1_E[S]| from c, with |P 1_F|^2 = |F| - |F|^2 / m_B <= m_B / 4. Blocks of up to 12 nodes try every
+# S: exact. For larger ones, with degrees up to g, a lower bound:
+#
+#     |S| - 1 - c(E[S])  >=  1 / (1 + g r_B).
+#
+# Proof. Let S be connected (else the inequality follows from its parts'). Resistances of the edges
+# within S sum to |S| - 1 in G[S] (Foster 1949) and to c(E[S]) in G. A way outside S between two of
+# its nodes, of L <= r_B edges, is in G; adding it alone takes R/(R + L) off the sum, R >= 1/g the
+# resistance between its ends within S, and adding the rest of G takes off more (Rayleigh).
+#
+# Excess: x(E[S]) <= |S| - 1 for every S that holds the node s means that every edge can hand its
+# x_e to its two ends so that s gets nothing and others at most 1 (Hakimi 1965; Cunningham 1985).
+# For one s after the other, what a node has too much is pushed on along shortest ways. What cannot
+# be placed is the largest violation. That is dear: seconds for 1,000 nodes.
+#
+# Two kinds of members are cheap to recognise. A tree is given by its edges. Of the center it is
+# known what its edges hand to their ends: in a random tree, all directed to the root s, node u
+# leaves by the edge e to v with probability
+#
+#     H_uu - H_uv - H_us + H_vs,      H the inverse of the Laplacian without one node, 0 there
+#
+# (Burton & Pemantle 1993), both directions of e together with c_e. What nodes get too much by these
+# shares, and how far the shares miss c, bounds the center's excess.
+
+_FEW_NODES = 12
+_DUST = 1e-15
+"""Of the largest entry: amounts that are not worth moving."""
+
+
+class Blocks(NamedTuple):
+    """The block of every edge and the connected part of every node, numbered from 0."""
+
+    of_edge: Int32s
+    part_of_node: Int32s
+    number: int
+
+
+class Incidence(NamedTuple):
+    """Edges at node v are edges[first[v]] .. edges[first[v + 1]]; a loop is there twice."""
+
+    first: Int32s
+    edges: Int32s
+
+
+def incidence(ends: Int32s, nodes: int) -> Incidence:
+    """The edges at every node."""
+    touched = ends.T.reshape(-1)
+    by_node = np.argsort(touched, kind="stable")
+    first = np.searchsorted(touched[by_node], np.arange(nodes + 1)).astype(np.int32)
+    return Incidence(first, (by_node % len(ends)).astype(np.int32))
+
+
+def blocks(ends: Int32s, nodes: int) -> Blocks:
+    """The two-connected blocks and the parts of a graph whose edges are the rows of `ends`
+    (Hopcroft and Tarjan 1973): edges on a common cycle share a block.
+
+    A depth-first walk numbers the nodes; `low` is the smallest number that a node's part of the
+    walk reaches by one edge back. If a child's low is not below its parent's number, the edges
+    walked since the child was reached are a block. A bridge is a block of one edge, parallel edges
+    are a cycle, and a loop is a block by itself.
+    """
+    near = incidence(ends, nodes)
+    of_edge, part = np.full(len(ends), -1, dtype=np.int32), np.full(nodes, -1, dtype=np.int32)
+    count = int(label_blocks(ends, near.first, near.edges, of_edge, part))
+    loops = np.flatnonzero(of_edge < 0)
+    of_edge[loops] = np.arange(count, count + len(loops))
+    return Blocks(of_edge, part, count + len(loops))
+
+
+class TreeBlock(NamedTuple):
+    """A block with a choice: its edges, and their ends as numbers 0 .. nodes - 1."""
+
+    edges: Int32s
+    ends: Int32s
+    nodes: int
+
+
+@final
+@dataclass(init=False, frozen=True, eq=False, repr=False)
+class SpanningTrees(_EdgeSet, CostlyMembership):
+    """Spanning trees of a connected graph; point[i] says how much of edge i is taken.
+
+    Radius and dimension exact; inner radius exact where blocks have up to 12 nodes, else a lower
+    bound; diameter an upper bound. `center` costs the cube of the nodes in the largest block.
+
+    Parameters
+    ----------
+    edges : iterable of tuple of Hashable
+        The edges of a connected graph, pairs of hashable names; loops stay at 0. Or a networkx
+        graph, or a frame with columns tail and head.
+    nodes : sequence of Hashable, default ()
+        What the nodes are called. None given: as the edges call them.
+
+    Examples
+    --------
+    >>> K = tw.sets.SpanningTrees([("a", "b"), ("b", "c"), ("c", "a")])
+    >>> K.lmo(np.array([1.0, 3.0, 2.0]))
+    array([1., 0., 1.])
+    """
+
+    edges: Int32s
+    nodes: tuple[Hashable, ...] = field(default=(), metadata={"label": True})
+
+    @validated
+    def __init__(
+        self,
+        edges: Annotated[
+            Iterable[Link],
+            Links(
+                "The edges of a connected graph, pairs of hashable names; loops stay at 0. Or a "
+                "networkx graph, or a frame with columns tail and head.",
+                directed=False,
+            ),
+        ],
+        nodes: Annotated[
+            Sequence[Hashable],
+            NodeNames("What the nodes are called. None given: as the edges call them."),
+        ] = (),
+    ) -> None:
+        names, tails, heads = number_nodes(edges)
+        if len(tails) == 0:
+            raise EmptyGraph("A spanning tree needs a graph with an edge.", setting="edges")
+        object.__setattr__(self, "edges", frozen(np.stack([tails, heads], axis=1)))
+        called = nodes or names
+        _require_names(called, len(names), "nodes")
+        object.__setattr__(self, "nodes", called)
+        parts = self._blocks.part_of_node
+        if parts.max() > 0:
+            apart = first_names([self.nodes[v] for v in np.flatnonzero(parts > 0)])
+            raise GraphError(
+                f"A spanning tree needs a connected graph; this one has {parts.max() + 1} parts, "
+                f"and {apart} are not connected with {self.nodes[0]!r}.",
+                setting="edges",
+            )
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The edges, such as "a - b"."""
+        return all_different(f"{self.nodes[a]} - {self.nodes[b]}" for a, b in self.edges.tolist())
+
+    def __repr__(self) -> str:
+        return (
+            f"SpanningTrees({len(self.edges)} edges, {len(self.nodes)} nodes, dimension "
+            f"{self.dimension})"
+        )
+
+    @property
+    def dimension(self) -> int:
+        return len(self.edges) - self._blocks.number
+
+    @cached_property
+    def center(self) -> Array:
+        return self._centered[0]
+
+    @cached_property
+    def _centered(self) -> tuple[Array, float]:
+        """The center, and what its excess is at most."""
+        c, infeasibility = np.ones(self.shape), 0.0
+        c[self._loops] = 0.0
+        for edges, ends, nodes in self._blocks_with_choice():
+            laplacian = np.zeros((nodes, nodes))
+            a, b = ends.T
+            np.add.at(laplacian, (np.concatenate([a, b]), np.concatenate([a, b])), 1.0)
+            np.add.at(laplacian, (np.concatenate([a, b]), np.concatenate([b, a])), -1.0)
+            inverse = np.zeros((nodes, nodes))
+            inverse[:-1, :-1] = np.linalg.inv(laplacian[:-1, :-1])
+            resistance = inverse[a, a] - 2.0 * inverse[a, b] + inverse[b, b]
+            c[edges] = resistance * ((nodes - 1) / resistance.sum())
+            infeasibility += float(np.abs(c[edges] - resistance).sum()) + _handed_beyond(
+                inverse, a, b
+            )
+        off = abs(float(c.sum()) - (len(self.nodes) - 1))
+        return frozen(c), max(infeasibility, off, -float(c.min()))
+
+    @cached_property
+    def radius(self) -> float:
+        return self._farthest(self._tree(to_numpy(self.center)))
+
+    @cached_property
+    def diameter(self) -> float:
+        several = self._blocks_with_choice()
+        differ = sum(min(nodes - 1, len(edges) - nodes + 1) for edges, _, nodes in several)
+        return min(2.0 * self.radius, math.sqrt(2.0 * differ))
+
+    @cached_property
+    def inner_radius(self) -> float:
+        c, several = to_numpy(self.center), self._blocks_with_choice()
+        return min((_block_inner_radius(one, c[one.edges]) for one in several), default=0.0)
+
+    def tangent(self, direction: Array) -> Array:
+        d, label = to_numpy(direction), self._blocks.of_edge
+        means = np.bincount(label, d) / np.bincount(label)
+        return like(d - means[label], direction)
+
+    def infeasibility(self, x: Array) -> float:
+        """The largest negative entry, error of the sum, entry of a loop, or violated inequality of
+        a set of nodes.
+        """
+        x = to_numpy(x).astype(np.float64)
+        off = abs(float(x.sum()) - (len(self.nodes) - 1))
+        looped = float(np.max(x[self._loops], initial=0.0))
+        amounts = np.maximum(x, 0.0)
+        amounts[self._loops] = 0.0
+        dust = _DUST * max(1.0, float(amounts.max()))
+        beyond = subset_infeasibility(amounts, self.edges, *self._incidence, dust)
+        return max(0.0, -float(x.min()), off, looped, float(beyond))
+
+    def vertex_infeasibility(self, vertex: Vertex) -> float:
+        """0 for a tree, a bound known beforehand for the center up to rounding, else
+        `infeasibility`.
+        """
+        if isinstance(vertex, Sparse) and self._is_tree(vertex.indices, vertex.values):
+            return 0.0
+        point, (center, bound) = vertex.dense(np.empty(0)), self._centered
+        near = bound + float(np.abs(point - center).sum())
+        sure = near <= membership_tolerance(point, self.radius)
+        return near if sure else self.infeasibility(point)
+
+    def _is_tree(self, edges: Int32s, values: NDArray) -> bool:
+        if len(edges) != len(self.nodes) - 1 or not bool((values == 1.0).all()):
+            return False
+        known = edges.min(initial=0) >= 0 and edges.max(initial=0) < len(self.edges)
+        return bool(known and closes_no_cycle(edges, self.edges, len(self.nodes)))
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        tree = self._tree(to_numpy(direction))
+        return Answer(Sparse(self.shape, tree, np.ones(len(tree))))
+
+    def description(self) -> LinearDescription:
+        """Every edge hands its x_e to its ends, once for every node s of its block that gets
+        nothing while the others get 1 (Martin 1991).
+
+        Variables beside x say what the first end gets, of edges that do not touch s: about r_B m_B
+        for each block B.
+        """
+        from scipy.sparse import coo_array, eye_array
+
+        m = len(self.edges)
+        equal, most = list[Any](), list[Any]()  # rows, columns, factors
+        b, width = list[float](), m
+        for edges, ends, nodes in self._blocks_with_choice():
+            equal.append((np.full(len(edges), len(b)), edges, np.ones(len(edges))))
+            b.append(nodes - 1.0)
+            for s in range(nodes):
+                touching = (ends == s).any(axis=1)
+                inner, outer = edges[~touching], edges[touching]
+                (first, second), beyond = ends[~touching].T, ends[touching].sum(axis=1) - s
+                share, one = np.arange(width, width + len(inner)), np.ones(len(inner))
+                end = np.concatenate([first, second, second, beyond])
+                column = np.concatenate([share, inner, share, outer])
+                factor = np.concatenate([one, one, -one, np.ones(len(outer))])
+                row = end - (end > s)
+                used = row < nodes - 2  # the last node gets 1 if the others do
+                equal.append((len(b) + row[used], column[used], factor[used]))
+                pairs = np.concatenate([share, inner]), np.concatenate([one, -one])
+                most.append((np.tile(share - m, 2), *pairs))
+                b += [1.0] * (nodes - 2)
+                width += len(inner)
+        chosen = [self._loops, *(edges for edges, _, _ in self._blocks_with_choice())]
+        lower, upper = np.zeros(width), np.ones(width)
+        lower[np.delete(np.arange(m), np.concatenate(chosen))] = 1.0  # bridges
+        upper[self._loops] = 0.0
+
+        def matrix(parts: list[Any], height: int) -> Any:
+            rows, columns, factors = (np.concatenate(part) for part in zip(*parts, strict=True))
+            return coo_array((factors, (rows, columns)), shape=(height, width)).tocsc()
+
+        if not b:
+            return LinearDescription(lower, upper)
+        A_eq, A_ub = matrix(equal, len(b)), matrix(most, width - m)
+        lift, zero = eye_array(m, width, format="csr"), np.zeros(width - m)
+        return LinearDescription(lower, upper, A_eq, np.array(b), A_ub, zero, lift)
+
+    @classmethod
+    def examples(cls) -> Sequence[SpanningTrees]:
+        return (
+            cls([("a", "b")]),
+            cls([(0, 0), (0, 0)]),
+            cls([("a", "b"), ("a", "b"), ("b", "a")]),
+            cls([(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (5, 3), (3, 3), (4, 3)]),
+            cls([(i, j) for i in range(5) for j in range(i)]),
+        )
+
+    def _tree(self, weights: NDArray) -> Int32s:
+        tree = np.empty(len(self.nodes) - 1, dtype=np.int32)
+        lightest_tree(frozen(weights.astype(np.float64, copy=False).view()), self.edges, tree)
+        tree.sort()
+        return tree
+
+    @cached_property
+    def _blocks(self) -> Blocks:
+        return blocks(self.edges, len(self.nodes))
+
+    @cached_property
+    def _incidence(self) -> Incidence:
+        return incidence(self.edges, len(self.nodes))
+
+    @cached_property
+    def _loops(self) -> Int32s:
+        return np.flatnonzero(self.edges[:, 0] == self.edges[:, 1]).astype(np.int32)
+
+    def _blocks_with_choice(self) -> Iterator[TreeBlock]:
+        """The blocks of more than one edge."""
+        by_block = np.argsort(self._blocks.of_edge, kind="stable").astype(np.int32)
+        for edges in np.split(by_block, np.cumsum(np.bincount(self._blocks.of_edge))[:-1]):
+            if len(edges) > 1:
+                nodes, ends = np.unique(self.edges[edges], return_inverse=True)
+                yield TreeBlock(edges, ends.reshape(-1, 2).astype(np.int32), len(nodes))
+
+
+def _handed_beyond(inverse: NDArray, a: Int32s, b: Int32s) -> float:
+    """What nodes get beyond 1, or the root beyond 0, by the shares of random trees; worst root."""
+    ends, across, worst = np.concatenate([a, b]), inverse[a, b], 0.0
+    to_a, to_b = inverse[a, a] - across, inverse[b, b] - across
+    for root, row in enumerate(inverse):
+        along = row[a] - row[b]
+        given = np.bincount(ends, np.maximum(np.concatenate([to_a - along, to_b + along]), 0.0))
+        given[root] += 1.0
+        worst = max(worst, float(np.maximum(given - 1.0, 0.0).sum()))
+    return worst
+
+
+def _block_inner_radius(block: TreeBlock, c: NDArray) -> float:
+    """The radius of a ball around c within a block's polytope: exact for few nodes, else a lower
+    bound.
+    """
+    m = len(block.edges)
+    above_zero = float(c.min()) / math.sqrt(1.0 - 1.0 / m)
+    if block.nodes > _FEW_NODES:
+        degree = int(np.bincount(block.ends.reshape(-1)).max())
+        return min(above_zero, 2.0 / math.sqrt(m) / (1.0 + degree * (block.nodes - 1)))
+    S = np.arange(1, 2**block.nodes - 1)
+    a, b = block.ends.T
+    inside = ((S[:, None] >> a) & (S[:, None] >> b) & 1).astype(np.float64)
+    some = inside.any(axis=1)
+    size, count = np.bitwise_count(S[some]), inside[some].sum(axis=1)
+    rooms = (size - 1 - inside[some] @ c) / np.sqrt(count - count**2 / m)
+    return min(above_zero, float(np.min(rooms, initial=math.inf)))

@@ -1,0 +1,517 @@
+"""Orders and assignments: the permutahedron, doubly stochastic matrices, transportation."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, NamedTuple, final
+
+import numpy as np
+
+from tidewolf.core.arrays import (
+    MOST_SIDE,
+    eps_of,
+    frozen,
+    inner,
+    length,
+    like,
+    namespace,
+    to_numpy,
+    total,
+)
+from tidewolf.core.errors import EmptySet, InvalidInput, SolverFailed
+from tidewolf.core.oracle import Answer
+from tidewolf.core.settings import Count, Numbers
+from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
+from tidewolf.core.vertices import Dense, Sparse
+from tidewolf.kernels.isotonic import pool_adjacent_violators
+from tidewolf.kernels.transport_simplex import exchange_cells, first_basis, root_basis
+from tidewolf.sets.base import (
+    ClosedForm,
+    LinearDescription,
+    Polyhedral,
+    Projectable,
+    Relaxable,
+    Sizes,
+    SparseSet,
+    clipped,
+)
+
+# The permutahedron: the hull of all orderings of a vector w.
+#
+#     { x : sum x = sum w,  the k largest entries of x sum to at most W_k, k < n }      (Rado 1952)
+#
+# with W_k the sum of the k largest w.
+#
+# Oracle: a sort, the largest weight to the smallest entry of the direction; ties go to the earlier
+# entry. Center c: the mean of w everywhere. All vertices are alike, and no reordering is farther
+# from w than the reverse one (rearrangement inequality):
+#
+#     radius    = ||w - c||
+#     diameter  = ||sorted w - reversed||
+#     dimension = n - 1, or 0 where all weights are equal
+#
+# The inequality of k entries S is at (W_k - k c) / ||P 1_S|| from c within the hull, with ||P
+# 1_S||^2 = k (n - k)/n; inner_radius is the least.
+#
+# Projection of y (Lim and Wright 2016): with y and w sorted downwards, x = y - v, v the
+# nonincreasing vector nearest to y - w, which pooling adjacent violators finds. Within a pool of
+# entries B, x_i = mean_B(w) + (y_i - mean_B(y)): written so, a far y loses no digits.
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Permutahedron(ClosedForm, Projectable, Polyhedral, Relaxable):
+    """Everything between the orderings of a vector. Geometry exact.
+
+    Parameters
+    ----------
+    weights : array
+        The entries that are ordered; they are kept largest first.
+
+    Examples
+    --------
+    >>> K = tw.sets.Permutahedron([3.0, 2.0, 1.0])
+    >>> K.lmo(np.array([0.5, -1.0, 0.0]))
+    array([1., 3., 2.])
+    """
+
+    weights: Annotated[
+        Array, Numbers("The entries that are ordered; they are kept largest first.", axes=1)
+    ]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        xp = namespace(self.weights)
+        object.__setattr__(self, "weights", frozen(xp.flip(xp.sort(self.weights))))
+
+    @property
+    def shape(self) -> Shape:
+        return tuple(self.weights.shape)
+
+    @cached_property
+    def center(self) -> Array:
+        return frozen(like(np.full(self.shape, self._mean), self.weights))
+
+    @cached_property
+    def _sizes(self) -> Sizes:
+        w, n = self._w, len(self._w)
+        if w[0] == w[-1]:
+            return Sizes(0, 0.0, 0.0, 0.0)
+        k, away = np.arange(1, n), w - self._mean
+        inside = float(np.min(np.cumsum(away)[:-1] / np.sqrt(k * (n - k) / n)))
+        return Sizes(n - 1, length(away), length(w - w[::-1]), inside)
+
+    def tangent(self, direction: Array) -> Array:
+        return direction - total(direction) / len(self._w) if self.dimension else 0 * direction
+
+    def infeasibility(self, x: Array) -> float:
+        """The most by which the largest k entries, for some k, exceed what they may sum to, or the
+        error of the whole sum.
+        """
+        x = to_numpy(x).astype(np.float64, copy=False)
+        above = np.cumsum(np.sort(x)[::-1] - self._w)
+        return max(0.0, float(above.max()), -float(above[-1]))
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        vertex = np.empty(self.shape)
+        vertex[np.argsort(to_numpy(direction), kind="stable")] = self._w
+        return Answer(Dense(like(vertex, direction)))
+
+    def project(self, y: Array) -> Array:
+        """Sort, pool adjacent violators, put back."""
+        entries = to_numpy(y).astype(np.float64)
+        order = np.argsort(-entries, kind="stable")
+        x, sorted_x = np.empty(self.shape), np.empty(self.shape)
+        pool_adjacent_violators(entries[order], self._w, sorted_x)
+        x[order] = sorted_x
+        return like(x, y)
+
+    def relax(self, y: Array) -> Array:
+        """The nearest point with entries between the smallest and the largest weight."""
+        return clipped(y, float(self._w[-1]), float(self._w[0]))
+
+    def description(self) -> LinearDescription:
+        """x = w_n + sum_k (w_k - w_{k+1}) z_k with z_k in [0, 1]^n of sum k: n variables for every
+        two neighbours that differ.
+        """
+        from scipy.sparse import eye_array, kron
+
+        n, gaps = len(self._w), -np.diff(self._w)
+        k = np.flatnonzero(gaps)
+        if not len(k):
+            return LinearDescription(self._w, self._w)
+        sums = kron(eye_array(len(k)), np.ones((1, n)), format="csc"), (k + 1).astype(np.float64)
+        lift, shift = kron(gaps[None, k], eye_array(n), format="csr"), np.full(n, self._w[-1])
+        bounds = np.zeros(n * len(k)), np.ones(n * len(k))
+        return LinearDescription(*bounds, *sums, lift=lift, shift=shift)
+
+    @classmethod
+    def examples(cls) -> Sequence[Permutahedron]:
+        few = cls([2.0]), cls([0.5, 0.5, 0.5]), cls([1.0, 3.0]), cls([1.0, 2.0, 3.0, 4.0])
+        return *few, cls([0.0, 0.0, 7.0, -1.0, 0.0]), cls([1.0, 1.0, 0.0, 1.0, 0.0, 1e-3])
+
+    @cached_property
+    def _w(self) -> Floats:
+        return frozen(to_numpy(self.weights).astype(np.float64))
+
+    @cached_property
+    def _mean(self) -> float:
+        return math.fsum(self._w) / len(self._w)
+
+
+class Plans(SparseSet, Polyhedral, Relaxable):
+    """Abstract: nonnegative matrices whose rows sum to `_a` and columns to `_b`."""
+
+    @property
+    @abstractmethod
+    def _a(self) -> Floats: ...
+
+    @property
+    @abstractmethod
+    def _b(self) -> Floats: ...
+
+    @cached_property
+    def _caps(self) -> Floats:
+        return np.minimum(self._a[:, None], self._b[None, :])
+
+    def infeasibility(self, x: Array) -> float:
+        """The largest negative entry or error of the sum of a row or column."""
+        xp = namespace(x)
+        off = (xp.sum(x, axis=1) - like(self._a, x), xp.sum(x, axis=0) - like(self._b, x))
+        return max(0.0, -float(xp.min(x)), *(float(xp.max(xp.abs(errors))) for errors in off))
+
+    def relax(self, y: Array) -> Array:
+        """The nearest matrix with entries between 0 and what row and column allow."""
+        return clipped(y, 0.0, self._caps)
+
+    def description(self) -> LinearDescription:
+        """The last column's sum follows from the others."""
+        from scipy.sparse import eye_array, kron, vstack
+
+        (m, n), bounds = self.shape, (np.zeros(self._caps.size), self._caps.reshape(-1))
+        sums = kron(eye_array(m), np.ones((1, n))), kron(np.ones((1, m)), eye_array(n))
+        A_eq = vstack(sums, format="csr")[:-1]
+        return LinearDescription(*bounds, A_eq=A_eq, b_eq=np.concatenate([self._a, self._b[:-1]]))
+
+
+# The Birkhoff polytope: doubly stochastic matrices, the hull of the permutation matrices (Birkhoff
+# 1946).
+#
+#     { X >= 0 : every row and every column sums to 1 },  n x n
+#
+# Oracle: an assignment of least cost. Center c: 1/n everywhere. With n > 1, all permutations are
+# sqrt(n - 1) from c and two that agree nowhere are sqrt(2 n) apart. Directions have rows and
+# columns that sum to 0,
+#
+#     tangent(D) = D - row means - column means + mean        dimension = (n - 1)^2
+#
+# and the facets X_ij = 0 are at (1/n) / |P E_ij| = 1/(n - 1) from c,  |P E_ij| = 1 - 1/n.
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Birkhoff(ClosedForm, Plans):
+    """Nonnegative n x n matrices whose rows and columns sum to 1. Geometry exact.
+
+    Parameters
+    ----------
+    n : int
+        How many rows, and columns, a point has.
+
+    Examples
+    --------
+    >>> K = tw.sets.Birkhoff(2)
+    >>> K.lmo(np.array([[3.0, 1.0], [1.0, 2.0]]))
+    array([[0., 1.],
+           [1., 0.]])
+    """
+
+    n: Annotated[int, Count("How many rows, and columns, a point has.", most=MOST_SIDE)]
+
+    @property
+    def shape(self) -> Shape:
+        return (self.n, self.n)
+
+    @cached_property
+    def center(self) -> Array:
+        return frozen(np.full(self.shape, 1.0 / self.n))
+
+    @property
+    def _sizes(self) -> Sizes:
+        n = self.n
+        if n == 1:
+            return Sizes(0, 0.0, 0.0, 0.0)
+        return Sizes((n - 1) ** 2, math.sqrt(n - 1), math.sqrt(2 * n), 1.0 / (n - 1))
+
+    def tangent(self, direction: Array) -> Array:
+        return centered(direction)
+
+    @cached_property
+    def _a(self) -> Floats:
+        return np.ones(self.n)
+
+    @property
+    def _b(self) -> Floats:
+        return self._a
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        from scipy.optimize import linear_sum_assignment
+
+        rows, columns = linear_sum_assignment(to_numpy(direction))
+        return Answer(
+            Sparse(self.shape, (rows * self.n + columns).astype(np.int32), np.ones(self.n))
+        )
+
+    @classmethod
+    def examples(cls) -> Sequence[Birkhoff]:
+        return (cls(1), cls(2), cls(3), cls(5))
+
+
+def centered(D: Array) -> Array:
+    """D less the means of its rows and columns, plus its mean: its part whose rows and columns sum
+    to 0.
+    """
+    xp = namespace(D)
+    D = D - xp.mean(D, axis=1, keepdims=True)
+    return D - xp.mean(D, axis=0, keepdims=True)
+
+
+# Plans of least cost with given row and column sums: amounts as whole numbers, a basis to start
+# from, and the simplex method on trees (kernels/transport_simplex.py).
+
+_BITS = 60
+_EXCHANGES = 1000
+"""Allowed for each row and column, many times what was ever seen."""
+
+
+class WholeAmounts(NamedTuple):
+    """Row sums, and column sums with a minus, as whole numbers, perturbed; `unit` is what 1 stood
+    for before.
+    """
+
+    net: Int64s
+    rows: int
+    unit: float
+
+
+class TransportPlan(NamedTuple):
+    """The cells of a vertex with what they carry, and the basis: all cells of its tree."""
+
+    cells: Int64s
+    values: Floats
+    basis: Int32s
+
+
+def whole_amounts(rows: Floats, columns: Floats) -> WholeAmounts:
+    """Positive sums as whole numbers of about 60 bits; what rounding leaves goes to the largest."""
+    parts = len(rows) + 1
+    scale = 2.0 ** (_BITS - int(np.frexp(rows.sum())[1]) - parts.bit_length())
+    a, b = (np.maximum(1, np.rint(sums * scale)).astype(np.int64) for sums in (rows, columns))
+    off = int(a.sum() - b.sum())
+    (b if off > 0 else a)[np.argmax(b if off > 0 else a)] += abs(off)
+    a, b = parts * a + 1, parts * b
+    b[-1] += len(rows)
+    return WholeAmounts(np.concatenate([a, -b]), len(rows), 1.0 / scale)
+
+
+def cheapest_plan(c: Floats, given: WholeAmounts, warm: Any = None) -> TransportPlan:
+    """A plan of least cost, from the basis `warm` where that is one."""
+    m, n = c.shape
+    nodes = m + n
+    paths, siblings = (tuple(np.empty((3, nodes), dtype=np.int64)) for _ in range(2))
+    flow, prices = np.empty(nodes, dtype=np.int64), np.empty(nodes)
+    tree = (paths, siblings, flow, prices)
+    c = frozen(c.view())  # so that kernels always see the same kind
+    basis = np.empty(nodes - 1, dtype=np.int32)
+    warms = warm is not None and np.shape(warm) == basis.shape
+    if warms:
+        basis[:] = warm
+    if not warms or not root_basis(basis, c, given.net, *tree):
+        first_basis(c, given.net.copy(), basis)
+        root_basis(basis, c, given.net, *tree)
+    tolerance = 4.0 * np.finfo(np.float64).eps * nodes * float(np.max(np.abs(c)))
+    if exchange_cells(c, tolerance, _EXCHANGES * nodes, *tree) < 0:
+        raise SolverFailed(
+            f"A transportation problem of {m} rows and {n} columns needed more than "
+            f"{_EXCHANGES * nodes} exchanges."
+        )
+    v = np.arange(nodes - 1)
+    up = paths[0][:-1]
+    cells = np.where(v < m, v * n + up - m, up * n + v - m)
+    # a row's subtree holds perturbations to send up, a column's to take off: round down, and up
+    values = np.where(v < m, flow[:-1] // (m + 1), -(-flow[:-1] // (m + 1)))
+    by_cell = np.argsort(cells)
+    cells, values = cells[by_cell], values[by_cell]
+    used = values > 0
+    return TransportPlan(cells[used], values[used] * given.unit, cells.astype(np.int32))
+
+
+# The transportation polytope: how much goes from each of m places to each of n others.
+#
+#     { X >= 0 : row i sums to a_i, column j to b_j },        sum a = sum b = t
+#
+# Oracle: the simplex method on trees, from the last basis where one is given (`cheapest_plan`).
+# Center c = a b'/t. Rows and columns that sum to 0 carry nothing; with p and q the numbers of
+# others,
+#
+#     dimension    = (p - 1)(q - 1)
+#     tangent        rows and columns of the others made to sum to 0, as for the Birkhoff polytope
+#     inner_radius = min_ij c_ij / |P E_ij|,  |P E_ij|^2 = (1 - 1/p)(1 - 1/q)      exact
+#
+# where the facets are X_ij = 0.
+#
+# An entry is at most u_ij = min(a_i, b_j), hence X_ij^2 <= u_ij X_ij, and one oracle call bounds
+# how far a convex function can reach:
+#
+#     radius^2   <= |c|^2 + max_X <u - 2c, X>   equal if a farthest vertex has entries 0 or u_ij
+#     diameter^2 <= min(4 radius^2, 2 max_X <u, X>)
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Transportation(Plans):
+    """Nonnegative matrices with given sums of rows and columns.
+
+    Inner radius and dimension exact; radius and diameter upper bounds.
+
+    Parameters
+    ----------
+    rows : array
+        What each row sums to, at least 0.
+    columns : array
+        What each column sums to, at least 0; in all, as much as the rows.
+
+    Examples
+    --------
+    >>> K = tw.sets.Transportation(rows=[2.0, 3.0], columns=[4.0, 1.0])
+    >>> K.lmo(np.array([[1.0, 0.0], [1.0, 3.0]]))
+    array([[1., 1.],
+           [3., 0.]])
+    """
+
+    rows: Annotated[Array, Numbers("What each row sums to, at least 0.", axes=1)]
+    columns: Annotated[
+        Array, Numbers("What each column sums to, at least 0; in all, as much as the rows.", axes=1)
+    ]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("rows", "columns"):
+            if (least := float(to_numpy(getattr(self, name)).min())) < 0.0:
+                raise EmptySet(
+                    f"{name} of Transportation must be at least 0, not {least:g}.", setting=name
+                )
+        a, b = (float(to_numpy(sums).sum(dtype=np.float64)) for sums in (self.rows, self.columns))
+        if abs(a - b) > 100 * max(eps_of(self.rows), eps_of(self.columns)) * max(a, b):
+            raise EmptySet(
+                f"The rows sum to {a:.10g} and the columns to {b:.10g}; what is sent must arrive: "
+                "scale one to the other's total.",
+                setting="columns",
+            )
+        if max(a, b) == 0.0:
+            raise InvalidInput(
+                "All rows and columns sum to 0, so that nothing can be sent: give a positive "
+                "total.",
+                setting="rows",
+            )
+
+    @property
+    def shape(self) -> Shape:
+        return (len(self._a), len(self._b))
+
+    @cached_property
+    def dimension(self) -> int:
+        return (int(np.count_nonzero(self._a)) - 1) * (int(np.count_nonzero(self._b)) - 1)
+
+    @cached_property
+    def center(self) -> Array:
+        return frozen(like(np.outer(self._a, self._b / self._b.sum()), self.rows))
+
+    @cached_property
+    def radius(self) -> float:
+        if not self.dimension:
+            return 0.0
+        unit = self._unit
+        c = np.outer(self._a / unit, self._b / self._b.sum())
+        return unit * math.sqrt(
+            max(0.0, inner(c, c) + self._most(self._caps / unit - 2.0 * c) / unit)
+        )
+
+    @cached_property
+    def diameter(self) -> float:
+        unit = self._unit
+        return min(
+            2.0 * self.radius, unit * math.sqrt(2.0 * (self._most(self._caps / unit) / unit))
+        )
+
+    @cached_property
+    def inner_radius(self) -> float:
+        if not self.dimension:
+            return 0.0
+        a, b = (sums[sums > 0] for sums in (self._a, self._b))
+        return float(a.min() * (b.min() / b.sum()) / math.sqrt((1 - 1 / len(a)) * (1 - 1 / len(b))))
+
+    def tangent(self, direction: Array) -> Array:
+        if self._places is None:
+            return centered(direction)
+        projected = np.zeros(self.shape)
+        projected[self._places] = centered(to_numpy(direction)[self._places])
+        return like(projected, direction)
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        plan = self._plan(to_numpy(direction), warm)
+        cells = plan.cells
+        if self._places is not None:
+            rows, columns = (places.reshape(-1) for places in self._places)
+            cells = rows[cells // len(columns)] * len(self._b) + columns[cells % len(columns)]
+        return Answer(
+            Sparse(self.shape, cells.astype(np.int32), plan.values), warm=frozen(plan.basis)
+        )
+
+    @classmethod
+    def examples(cls) -> Sequence[Transportation]:
+        return (
+            cls([1.0], [1.0]),
+            cls([2.0, 3.0], [5.0]),
+            cls([1.0, 1.0, 1.0], [1.0, 1.0, 1.0]),
+            cls([0.3, 0.7], [0.25, 0.25, 0.5]),
+            cls([5.0, 0.0, 1e-3, 2.0], [0.0, 4.0, 3.001]),
+            cls([1.0, 3.0, 2.0], [1.0, 2.0, 3.0]),
+        )
+
+    def _plan(self, direction: NDArray, warm: Array | None = None) -> TransportPlan:
+        costs = direction if self._places is None else direction[self._places]
+        return cheapest_plan(np.ascontiguousarray(costs, dtype=np.float64), self._amounts, warm)
+
+    def _most(self, gains: NDArray) -> float:
+        """max_X <gains, X>."""
+        return self.answer(-gains).vertex.inner(gains)
+
+    @cached_property
+    def _a(self) -> Floats:
+        return frozen(to_numpy(self.rows).astype(np.float64))
+
+    @cached_property
+    def _b(self) -> Floats:
+        """The columns' sums, which rounding may have kept from adding up to the rows'."""
+        columns = to_numpy(self.columns).astype(np.float64)
+        return frozen(columns * (self._a.sum() / columns.sum()))
+
+    @cached_property
+    def _unit(self) -> float:
+        """The largest sum: squares of what is measured by it neither vanish nor overflow."""
+        return float(self._a.max())
+
+    @cached_property
+    def _places(self) -> tuple[NDArray, ...] | None:
+        """Where rows and columns that carry something cross; None where all do."""
+        carry = np.flatnonzero(self._a), np.flatnonzero(self._b)
+        return None if (len(carry[0]), len(carry[1])) == self.shape else np.ix_(*carry)
+
+    @cached_property
+    def _amounts(self) -> WholeAmounts:
+        return whole_amounts(self._a[self._a > 0], self._b[self._b > 0])

@@ -1,1 +1,0 @@
-"""Orders, matchings and trees."""

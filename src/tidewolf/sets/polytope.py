@@ -1,0 +1,690 @@
+"""Polytopes given by inequalities, equations and bounds."""
+
+from __future__ import annotations
+
+import copy
+import math
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, final
+
+import numpy as np
+
+from tidewolf.core.arguments import shown
+from tidewolf.core.arrays import (
+    frozen,
+    like,
+    norm,
+    require_no_mask,
+    to_numpy,
+)
+from tidewolf.core.errors import (
+    EmptySet,
+    InvalidInput,
+    NotFinite,
+    SolverFailed,
+    WrongShape,
+    WrongType,
+)
+from tidewolf.core.oracle import Answer
+from tidewolf.core.settings import Check, Numbers
+from tidewolf.core.types import Array, Floats, Shape
+from tidewolf.core.vertices import Dense
+from tidewolf.sets.base import (
+    ConvexSet,
+    LinearDescription,
+    Polyhedral,
+    Relaxable,
+    clipped,
+    require_floating,
+)
+
+# A linear program that is asked again and again with other costs:  min <c, x>,  A_ub x <= b_ub,
+# A_eq x = b_eq,  lower <= x <= upper.
+#
+# HiGHS through highspy keeps the program and starts from the basis it is given, so that nearby
+# costs take few exchanges; where highspy is not installed, SciPy's HiGHS starts afresh each time.
+# The answer depends on costs and basis alone: what the solver remembers is cleared. A basis is one
+# small number a variable and row.
+
+TOLERANCE = 1e-10
+"""Of feasibility and optimality, the tightest HiGHS takes; variables and rows are best of size
+about 1.
+"""
+
+
+class LinearSolution(NamedTuple):
+    """A minimiser, the multipliers of the rows (never above 0 for inequalities), and the basis."""
+
+    x: Floats
+    multipliers: Floats
+    basis: np.ndarray[Any, np.dtype[np.int8]] | None
+
+
+@dataclass(frozen=True, eq=False)
+class LinearProgram:
+    """A program that is solved again and again; its rows are A_ub and then A_eq, and bounds may be
+    infinite.
+    """
+
+    A_ub: Floats
+    b_ub: Floats
+    A_eq: Floats
+    b_eq: Floats
+    lower: Floats
+    upper: Floats
+    _solving: Any = field(init=False, repr=False, default_factory=threading.Lock)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # a copy sets its own solver up
+        rows = self.A_ub, self.b_ub, self.A_eq, self.b_eq
+        return LinearProgram, (*rows, self.lower, self.upper)
+
+    def __call__(self, costs: Floats, basis: Any = None) -> LinearSolution | None:
+        """A minimiser for these costs; None where the program has none."""
+        if self._solver is None:
+            return self.solve_cold(costs)
+        with self._solving:
+            return self._warm(costs, basis)
+
+    def _warm(self, costs: Floats, basis: Any) -> LinearSolution | None:
+        import highspy
+
+        solver, n = self._solver, len(costs)
+        solver.clearSolver()
+        solver.changeColsCost(n, np.arange(n, dtype=np.int32), costs)
+        statuses = None if basis is None else np.asarray(basis).reshape(-1).tolist()
+        if (
+            statuses is not None
+            and len(statuses) == n + len(self.b_ub) + len(self.b_eq)
+            and set(statuses) <= set(_STATUSES)
+        ):
+            start = highspy.HighsBasis()
+            known = [highspy.HighsBasisStatus(status) for status in _STATUSES]
+            start.col_status = [known[s] for s in statuses[:n]]
+            start.row_status = [known[s] for s in statuses[n:]]
+            start.valid = True
+            solver.setBasis(start)
+        solver.run()
+        status, end = solver.getModelStatus(), highspy.HighsModelStatus
+        if status != end.kOptimal:
+            none = status in (end.kInfeasible, end.kUnbounded)
+            return None if none else self.solve_cold(costs)
+        solution, last = solver.getSolution(), solver.getBasis()
+        chosen = np.array(list(map(int, (*last.col_status, *last.row_status))), dtype=np.int8)
+        return LinearSolution(np.array(solution.col_value), np.array(solution.row_dual), chosen)
+
+    def solve_cold(self, costs: Floats) -> LinearSolution | None:
+        from scipy.optimize import linprog
+
+        tolerances = dict.fromkeys(_TOLERANCES, TOLERANCE)
+        bounds = np.stack([self.lower, self.upper], axis=1)
+        rows = self.A_ub, self.b_ub, self.A_eq, self.b_eq
+        found = linprog(costs, *rows, bounds, method="highs", options=tolerances)
+        if found.status == 0:
+            multipliers = np.concatenate([found.ineqlin.marginals, found.eqlin.marginals])
+            return LinearSolution(found.x, multipliers, None)
+        if found.status in (2, 3):
+            return None
+        raise SolverFailed(
+            f"HiGHS gave up on a linear program of {len(costs)} variables: {found.message}"
+        )
+
+    @cached_property
+    def _solver(self) -> Any:
+        """HiGHS with the program in it, or None without highspy."""
+        try:
+            import highspy
+        except ImportError:
+            return None
+        from scipy.sparse import csc_array, vstack
+
+        rows = vstack([csc_array(self.A_ub), csc_array(self.A_eq)], format="csc")
+        program = highspy.HighsLp()
+        program.num_row_, program.num_col_ = rows.shape
+        program.col_cost_ = np.zeros(len(self.lower))
+        program.col_lower_, program.col_upper_ = self.lower, self.upper
+        program.row_lower_ = np.concatenate([np.full(len(self.b_ub), -np.inf), self.b_eq])
+        program.row_upper_ = np.concatenate([self.b_ub, self.b_eq])
+        program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        program.a_matrix_.start_, program.a_matrix_.index_ = rows.indptr, rows.indices
+        program.a_matrix_.value_ = rows.data
+        solver = highspy.Highs()
+        solver.setOptionValue("output_flag", False)
+        for name in _TOLERANCES:
+            solver.setOptionValue(name, TOLERANCE)
+        solver.passModel(program)
+        return solver
+
+
+_TOLERANCES = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
+_STATUSES = range(5)
+"""HiGHS's: at the lower bound, basic, at the upper bound, free at zero, nonbasic."""
+
+
+# The half-spaces of a polytope: rows, right-hand sides and bounds, scaled to length 1, and refused
+# if the polytope would be empty or unbounded.
+#
+#     G x <= h,  E x = f,        bounds among the inequalities
+#
+# Empty: the least s with G x <= h + s and |E x - f| <= s is above 0, and rows with positive
+# multipliers cannot all hold (Farkas). Unbounded: there is a ray r, G r <= 0 and E r = 0. One
+# program finds one that leaves some inequality, max sum t with G r + t <= 0, 0 <= t <= 1; rays that
+# leave none are directions across all rows.
+
+FLAT = 1e-9
+"""Of the set's size: what is thinner has no inside."""
+
+
+class HalfSpaces(NamedTuple):
+    """G x <= h and E x = f, rows of length 1; the first `general` of G are no bounds."""
+
+    G: Floats
+    h: Floats
+    E: Floats
+    f: Floats
+    general: int
+
+
+@dataclass(frozen=True)
+class DoubleNumbers(Numbers):
+    """An array of finite numbers, or a sparse matrix of them, kept dense in double precision."""
+
+    def __call__(self, value: Any, what: str) -> Floats:
+        from scipy.sparse import issparse
+
+        given = super().__call__(value.toarray() if issparse(value) else value, what)
+        return frozen(to_numpy(given).astype(np.float64))
+
+
+@dataclass(frozen=True)
+class BoundPairs(Check):
+    """Pairs (lower, upper) for all entries or for each, infinite where there is no bound."""
+
+    words: ClassVar[str] = "a pair [lower, upper], a list of such pairs, or the name of a table"
+
+    def __call__(self, value: Any, what: str) -> Floats:
+        require_no_mask(value, what)
+        try:
+            given = np.array(value, dtype=object)
+            pairs = given.astype(np.float64)  # None becomes NaN
+        except (TypeError, ValueError, OverflowError):
+            raise WrongType(
+                f"{what} must be pairs (lower, upper) of numbers, with None for no bound, not "
+                f"{shown(value)}."
+            ) from None
+        missing = np.isnan(pairs)
+        if any(bound is not None for bound in given[missing]):
+            raise NotFinite(f"{what} hold a NaN; a bound is a number, or None for no bound.")
+        if pairs.ndim not in (1, 2) or pairs.shape[-1] != 2 or len(pairs) == 0:
+            raise WrongShape(f"{what} must be pairs (lower, upper), not of shape {pairs.shape}.")
+        pairs[missing] = np.broadcast_to([-np.inf, np.inf], pairs.shape)[missing]
+        return pairs
+
+    def read(self, value: Any) -> Any:
+        return Numbers().read(value) if isinstance(value, str | list) else None
+
+
+def require_pairs(A: Any, b: Any, name: str) -> None:
+    """Refuse a matrix without its right-hand side, or one of another height."""
+    if A is None and b is None:
+        return
+    fits = A is not None and b is not None and A.ndim == 2 and A.shape[1] > 0
+    if not fits or np.shape(b) != np.shape(A)[:1]:
+        raise WrongShape(
+            f"A_{name} has shape {np.shape(A)} and b_{name} {np.shape(b)}; they must be (p, n) and "
+            "(p,), both or neither.",
+            setting=f"b_{name}" if A is None else f"A_{name}",
+        )
+
+
+def bounds_of_each(pairs: Floats, n: int | None) -> Floats:
+    """A pair for each of n entries; n None is as many as are given."""
+    if pairs.shape == (2,) and n is not None:
+        pairs = np.tile(pairs, (n, 1))
+    if pairs.ndim != 2:
+        raise WrongShape(
+            "bounds of Polytope must be a pair (lower, upper) for each entry, or one pair for all "
+            "beside rows.",
+            setting="bounds",
+        )
+    lower, upper = pairs.T
+    for j in np.flatnonzero((lower > upper) | (lower == np.inf) | (upper == -np.inf))[:1]:
+        raise EmptySet(
+            f"The polytope is empty: entry {j} has the lower bound {lower[j]:g} and the upper "
+            f"bound {upper[j]:g}.",
+            setting="bounds",
+        )
+    return frozen(pairs)
+
+
+def half_spaces_of(
+    A_ub: Floats | None,
+    b_ub: Floats | None,
+    A_eq: Floats | None,
+    b_eq: Floats | None,
+    bounds: Floats | None,
+) -> HalfSpaces:
+    """All of them as rows of length 1; rows of zeros are left out where they are true, else
+    refused.
+    """
+    widths = {A.shape[1] for A in (A_ub, A_eq) if A is not None}
+    widths |= set() if bounds is None else {len(bounds)}
+    if len(widths) != 1:
+        raise WrongShape(
+            "A polytope needs inequalities (A_ub, b_ub), equations (A_eq, b_eq) or bounds, all of "
+            f"the same number of entries; {sorted(widths) or 'none'} were given."
+        )
+    n = widths.pop()
+    (G, h), (E, f) = _normed(A_ub, b_ub, n, "A_ub"), _normed(A_eq, b_eq, n, "A_eq")
+    general = len(h)
+    for sign, ends in zip((-1.0, 1.0), () if bounds is None else bounds.T, strict=False):
+        there = np.flatnonzero(np.isfinite(ends))
+        G = np.vstack([G, sign * np.eye(n)[there]])
+        h = np.concatenate([h, sign * ends[there]])
+    return HalfSpaces(G, h, E, f, general)
+
+
+def _normed(A: Floats | None, b: Floats | None, n: int, name: str) -> tuple[Floats, Floats]:
+    if A is None or b is None:
+        return np.zeros((0, n)), np.zeros(0)
+    largest = np.max(np.abs(A), axis=1, initial=0.0)
+    sizes = largest * np.linalg.norm(A / np.where(largest > 0, largest, 1.0)[:, None], axis=1)
+    for i in np.flatnonzero((sizes == 0.0) & ((b < 0.0) | ((name == "A_eq") & (b != 0.0))))[:1]:
+        raise EmptySet(f"The polytope is empty: row {i} of {name} is all zeros beside {b[i]:g}.")
+    kept = np.flatnonzero(sizes)
+    with np.errstate(over="ignore"):
+        rows, sides = A[kept] / sizes[kept, None], b[kept] / sizes[kept]
+    for i in kept[~np.isfinite(sides)][:1]:
+        raise InvalidInput(
+            f"Row {i} of {name} is {sizes[i]:g} long beside a right side of {b[i]:g}: rescale it."
+        )
+    return rows, sides
+
+
+def require_nonempty(rows: HalfSpaces, unit: float) -> None:
+    """Refuse rows without a common point, of size `unit`."""
+    n = rows.G.shape[1]
+    A = np.vstack([rows.G, rows.E, -rows.E])
+    b, free = np.concatenate([rows.h, rows.f, -rows.f]) / unit, np.full(n + 1, np.inf)
+    A, none = np.column_stack([A, -np.ones(len(A))]), np.zeros((0, n + 1))
+    apart = LinearProgram(A, b, none, np.zeros(0), -free, free)
+    found = apart.solve_cold(np.append(np.zeros(n), 1.0))
+    if found is not None and found.x[n] > 0.0:
+        raise EmptySet(
+            "The polytope is empty: its rows and bounds cannot all hold; every point violates one "
+            f"of them by {unit * found.x[n]:.3g} or more."
+        )
+
+
+def require_bounded(rows: HalfSpaces) -> None:
+    """Refuse rows with a common ray, naming an entry that moves along it."""
+    G, E, (p, n) = rows.G, rows.E, rows.G.shape
+    ends = np.repeat([np.inf, 0.0], [n, p]), np.repeat([np.inf, 1.0], [n, p])
+    A_ub, A_eq = np.column_stack([G, np.eye(p)]), np.column_stack([E, np.zeros((len(E), p))])
+    leaving = LinearProgram(A_ub, np.zeros(p), A_eq, np.zeros(len(E)), -ends[0], ends[1])
+    found = leaving.solve_cold(np.repeat([0.0, -1.0], [n, p]))
+    assert found is not None
+    ray = found.x[:n]
+    if found.x[n:].sum() <= FLAT:
+        N = row_space(np.vstack([G, E]))
+        if len(N) == n:
+            return
+        ray = np.linalg.svd(N)[2][-1] if len(N) else np.ones(n)
+    at = int(np.argmax(np.abs(ray)))
+    raise InvalidInput(
+        f"The polytope is unbounded: entry {at} can {'grow' if ray[at] > 0 else 'fall'} without "
+        "end; give it a bound."
+    )
+
+
+def row_space(rows: Floats) -> Floats:
+    """Orthonormal rows that span the same directions."""
+    _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
+    return directions[sizes > FLAT * np.max(sizes, initial=0.0)]  # type: ignore[no-any-return]
+
+
+# A polytope given by inequalities, equations and bounds.
+#
+#     { x : A_ub x <= b_ub,  A_eq x = b_eq,  lower <= x <= upper }
+#
+# Oracle: HiGHS, from the last basis where one is given (`LinearProgram`). What it answers is not
+# believed: the point is put on the affine hull and, where it still breaches an inequality, drawn to
+# the center until it does not; and with the solver's multipliers y (y <= 0 for inequalities, r = d
+# - A'y, [lo, hi] a box around the set)
+#
+#     <d, x>  >=  <y, b> + sum_j min(r_j lo_j, r_j hi_j)        for every member x,
+#
+# so that the difference to the answer's <d, v> is the error it states.
+#
+# All inequalities, bounds included, are rows g_i x <= h_i with |g_i| = 1. Center: that of a largest
+# ball within the affine hull,
+#
+#     max rho :  g_i x + rho |P g_i| <= h_i,        P the projection on directions of the hull.
+#
+# Where the largest rho is 0, rows with positive multipliers hold with equality at every member
+# (their slacks, weighted, sum to 0): they join the equations, and the program is solved again.
+# Hence dimension and tangent; rows flatter than 1e-9 of the set's size count as equations.
+#
+#     inner_radius = min_i (h_i - g_i c) / |P g_i|         exact, for this center
+#     radius^2    <= sum_j max(hi_j - c_j, c_j - lo_j)^2   diameter <= min(2 radius, |hi - lo|)
+#
+# The box is the tightest, by two programs an entry, up to 256 entries, else that of the bounds
+# where they are finite.
+
+_FEW = 256
+_ROUNDING = 1e-13
+_FAR = 1e3
+"""Times its size: how far from 0 a set may be and still be seen from there, where bounds are met to
+the bit.
+"""
+_COUNTS = 1e-6
+"""Of the largest multiplier: smaller ones do not make a row an equation."""
+_ALLOWED = 1e-6
+"""A stated error, relative to costs and size, above which the solver is taken to have failed."""
+
+
+class Frame(NamedTuple):
+    """x = origin + unit u: the u of a set that is of size about 1 and not far from 0."""
+
+    origin: Floats
+    unit: float
+
+    def rows(self, rows: HalfSpaces) -> HalfSpaces:
+        """The same rows for u."""
+        with np.errstate(over="ignore"):  # a side that is beyond all numbers is no bound
+            return rows._replace(
+                h=(rows.h - rows.G @ self.origin) / self.unit,
+                f=(rows.f - rows.E @ self.origin) / self.unit,
+            )
+
+    def point(self, u: Floats) -> Floats:
+        """x."""
+        return self.origin + self.unit * u
+
+
+class PolytopeInside(NamedTuple):
+    """A point c in the inside, orthonormal normals N of the affine hull, and of every row its slack
+    at c and |P g|; 0 if it is implied.
+    """
+
+    c: Floats
+    N: Floats
+    slack: Floats
+    reach: Floats
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Polytope(ConvexSet, Polyhedral, Relaxable):
+    """The points that keep inequalities, equations and bounds; it must be bounded.
+
+    Dimension and inner radius exact, radius and diameter upper bounds.
+
+    Parameters
+    ----------
+    A_ub : array, optional
+        The matrix of A_ub x <= b_ub. None: no such rows.
+    b_ub : array, optional
+        The right-hand side of A_ub x <= b_ub.
+    A_eq : array, optional
+        The matrix of A_eq x = b_eq. None: no such rows.
+    b_eq : array, optional
+        The right-hand side of A_eq x = b_eq.
+    bounds : array, optional
+        A pair (lower, upper) for all entries, or one for each; None in a pair is no bound.
+        None: no bounds at all.
+
+    Examples
+    --------
+    >>> K = tw.sets.Polytope([[1.0, 2.0]], [4.0], bounds=(0.0, 3.0))
+    >>> K.lmo(np.array([0.0, -1.0]))
+    array([0., 2.])
+    """
+
+    A_ub: Annotated[Array, DoubleNumbers("The matrix of A_ub x <= b_ub. None: no such rows.")] = (
+        None
+    )
+    b_ub: Annotated[Array, DoubleNumbers("The right-hand side of A_ub x <= b_ub.")] = None
+    A_eq: Annotated[Array, DoubleNumbers("The matrix of A_eq x = b_eq. None: no such rows.")] = None
+    b_eq: Annotated[Array, DoubleNumbers("The right-hand side of A_eq x = b_eq.")] = None
+    bounds: Annotated[
+        Array,
+        BoundPairs(
+            "A pair (lower, upper) for all entries, or one for each; None in a pair is no bound. "
+            "None: no bounds at all."
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_pairs(self.A_ub, self.b_ub, "ub")
+        require_pairs(self.A_eq, self.b_eq, "eq")
+        if self.bounds is not None:
+            table = self.A_ub if self.A_ub is not None else self.A_eq
+            entries = None if table is None else table.shape[1]
+            object.__setattr__(self, "bounds", bounds_of_each(self.bounds, entries))
+        if self._program_in(self._given)(np.zeros(self.shape)) is None:
+            require_nonempty(self._rows, self._given.unit)
+        if self.bounds is None or not np.isfinite(self.bounds).all():
+            require_bounded(self._rows)
+
+    @property
+    def shape(self) -> Shape:
+        return (self._rows.G.shape[1],)
+
+    @property
+    def dimension(self) -> int:
+        return self.shape[0] - len(self._hull.N)
+
+    @cached_property
+    def center(self) -> Array:
+        return frozen(self._frame.point(self._hull.c))
+
+    @cached_property
+    def radius(self) -> float:
+        (lo, hi), c = self._box, self._hull.c
+        return self._frame.unit * norm(np.maximum(hi - c, c - lo)) if self.dimension else 0.0
+
+    @cached_property
+    def diameter(self) -> float:
+        lo, hi = self._box
+        return min(2.0 * self.radius, self._frame.unit * norm(hi - lo))
+
+    @cached_property
+    def inner_radius(self) -> float:
+        open_rows = self._hull.reach > 0
+        distances = self._hull.slack[open_rows] / self._hull.reach[open_rows]
+        return self._frame.unit * float(np.min(distances)) if self.dimension else 0.0
+
+    def tangent(self, direction: Array) -> Array:
+        N = like(self._hull.N, direction)
+        return direction - (N @ direction) @ N
+
+    def infeasibility(self, x: Array) -> float:
+        """The largest breach of an inequality, equation or bound, rows brought to length 1: the
+        distance to its half-space or plane.
+        """
+        x = to_numpy(x).astype(np.float64)
+        rows = self._rows
+        over, off = rows.G @ x - rows.h, np.abs(rows.E @ x - rows.f)
+        return max(0.0, float(np.max(over, initial=0.0)), float(np.max(off, initial=0.0)))
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        d = to_numpy(direction).astype(np.float64)
+        size = float(np.max(np.abs(d))) or 1.0
+        x, error, basis = self._certified(d / size, warm)
+        return Answer(
+            Dense(like(self._frame.point(x), direction)),
+            self._frame.unit * size * error,
+            None if basis is None else frozen(basis),
+        )
+
+    def relax(self, y: Array) -> Array:
+        """The nearest point of the box around the set."""
+        return clipped(y, *map(self._frame.point, self._box))
+
+    def description(self) -> LinearDescription:
+        """In units of the set's size: the box, the equations of the affine hull, and the
+        inequalities that cut something off the box.
+        """
+        from scipy.sparse import eye_array
+
+        G, h, *_ = self._scaled
+        (lo, hi), (c, N, _, reach), (origin, unit) = self._box, self._hull, self._frame
+        cut = (reach > 0) & (np.maximum(G * lo, G * hi).sum(axis=1) > h)
+        lift = None if unit == 1.0 else unit * eye_array(len(c), format="csr")
+        return LinearDescription(lo, hi, N, N @ c, G[cut], h[cut], lift, origin)
+
+    def to(self, reference: Array) -> Self:
+        """The center in the library, dtype and device of `reference`; the description stays
+        in double precision.
+        """
+        require_floating(reference)
+        moved = copy.copy(self)
+        moved.__dict__["center"] = frozen(like(self.center, reference))
+        return moved
+
+    @classmethod
+    def examples(cls) -> Sequence[Polytope]:
+        return (
+            cls(bounds=[(0.0, 1.0)]),
+            cls([[1.0, 1.0, 1.0]], [1.5], bounds=(0.0, 1.0)),
+            cls([[-1.0, 0.0], [0.0, -1.0], [3.0, 4.0], [100.0, 0.0]], [0.0, 0.0, 12.0, 1e9]),
+            cls(
+                [[1.0, 1.0, 0.0], [-1.0, -1.0, 0.0]],
+                [2.0, -2.0],
+                [[0.0, 1.0, 1.0]],
+                [1.0],
+                bounds=[(0.0, None)] * 3,
+            ),
+            cls(A_eq=[[1.0, 1.0], [1.0, -1.0]], b_eq=[2.0, 0.0]),
+            cls([[1e-3, 2e-3]], [2e-9], bounds=(-1e-6, 1e-6)),
+            cls([[1.0, 1.0]], [2e6 + 1.5], bounds=(1e6, 1e6 + 1.0)),
+        )
+
+    def _certified(self, costs: Floats, warm: Array | None) -> tuple[Floats, float, Any]:
+        """A member, how much worse than the best it is at most, and the solver's basis; costs and x
+        of size 1.
+        """
+        for basis in (warm, None):
+            found = self._program(costs, basis)
+            if found is None:
+                raise SolverFailed("HiGHS called a polytope empty or unbounded; rescale its rows.")
+            x = self._member(found.x)
+            error = float(costs @ x) - self._bound(costs, found)
+            size = float(np.abs(costs) @ np.maximum(*np.abs(self._box)))
+            # size is next to nothing if costs are large where the set is flat; rounding is not
+            if error <= max(_ALLOWED * size, _ROUNDING):
+                return x, error if error > _ROUNDING * size else 0.0, found.basis
+        raise SolverFailed(
+            f"HiGHS left an error of {error:.3g} at size {size:.3g}; rescale the polytope's rows."
+        )
+
+    def _member(self, x: Floats) -> Floats:
+        """The solver's point, put on the affine hull and drawn to the center as far as it breaches
+        something.
+        """
+        G, h, *_ = self._scaled
+        c, N, slack = self._hull[:3]
+        off = N @ (x - c)
+        if np.max(np.abs(off), initial=0.0) > _ROUNDING:
+            x = x - off @ N
+        breach = np.where(self._hull.reach > 0, G @ x - h, 0.0)
+        if np.max(breach, initial=0.0) > _ROUNDING:
+            broken = breach > 0
+            x = x + float(np.max(breach[broken] / (breach[broken] + slack[broken]))) * (c - x)
+        return x
+
+    def _bound(self, costs: Floats, found: LinearSolution) -> float:
+        """What no member stays below."""
+        data, y = self._program, found.multipliers.copy()
+        p = len(data.b_ub)
+        y[:p] = np.minimum(0.0, y[:p])
+        r = costs - y[:p] @ data.A_ub - y[p:] @ data.A_eq
+        lo, hi = self._box
+        return float(y[:p] @ data.b_ub + y[p:] @ data.b_eq + np.sum(np.minimum(r * lo, r * hi)))
+
+    @cached_property
+    def _rows(self) -> HalfSpaces:
+        """In the units given."""
+        return half_spaces_of(self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.bounds)
+
+    @cached_property
+    def _given(self) -> Frame:
+        size = float(np.max(np.abs(np.concatenate([self._rows.h, self._rows.f])), initial=0.0))
+        return Frame(np.zeros(self.shape), size or 1.0)
+
+    @cached_property
+    def _frame(self) -> Frame:
+        """Where and how large the set is, by its entries at two opposite ends."""
+        d, program = np.cos(np.arange(1.0, 1.0 + self.shape[0])), self._program_in(self._given)
+        ends = self._given.unit * np.array(
+            [found.x for found in (program(d), program(-d)) if found is not None]
+        )
+        middle, size = ends.mean(axis=0), float(np.max(np.abs(ends - ends[0])))
+        if np.max(np.abs(middle)) <= _FAR * size or size == 0.0:
+            middle, size = np.zeros(self.shape), float(np.max(np.abs(ends)))
+        return Frame(middle, 2.0 ** round(math.log2(size)) if size > 0.0 else self._given.unit)
+
+    def _program_in(self, frame: Frame) -> LinearProgram:
+        rows, pairs = frame.rows(self._rows), self.bounds
+        if pairs is None:
+            pairs = np.full((*self.shape, 2), (-np.inf, np.inf))
+        lower, upper = (pairs.T - frame.origin) / frame.unit
+        G, h = rows.G[: rows.general], rows.h[: rows.general]
+        return LinearProgram(G, h, rows.E, rows.f, lower, upper)
+
+    @cached_property
+    def _program(self) -> LinearProgram:
+        return self._program_in(self._frame)
+
+    @cached_property
+    def _scaled(self) -> HalfSpaces:
+        return self._frame.rows(self._rows)
+
+    @cached_property
+    def _box(self) -> Floats:
+        """lo and hi, in units of the set's size."""
+        lower, upper = self._program.lower, self._program.upper
+        box, basis = np.stack([lower, upper]), None
+        if not self.dimension:
+            return np.stack([self._hull.c, self._hull.c])
+        for j, unit in enumerate(np.eye(len(lower))):
+            for side, sign in ((0, 1.0), (1, -1.0)):
+                if len(lower) <= _FEW or not math.isfinite(box[side, j]):
+                    found = self._program(sign * unit, basis)
+                    assert found is not None
+                    end, basis = float(found.x[j]) - sign * FLAT, found.basis
+                    box[side, j] = max(end, box[0, j]) if side == 0 else min(end, box[1, j])
+        return box
+
+    @cached_property
+    def _hull(self) -> PolytopeInside:
+        G, h, n = self._scaled.G, self._scaled.h, self.shape[0]
+        equal = np.column_stack([self._scaled.E, self._scaled.f])
+        least = np.zeros(len(h), dtype=bool)
+        while True:
+            N = row_space(equal[:, :n])
+            base: Floats = np.linalg.pinv(equal[:, :n], rcond=FLAT) @ equal[:, n]
+            reach = np.linalg.norm(G - (G @ N.T) @ N, axis=1)
+            least |= reach <= FLAT
+            if len(N) == n:
+                break
+            rows, free = np.flatnonzero(~least), np.full(n + 1, np.inf)
+            A_ub = np.column_stack([G[rows], reach[rows]])
+            A_eq = np.column_stack([N, np.zeros(len(N))])
+            program = LinearProgram(A_ub, h[rows], A_eq, N @ base, -free, free)
+            ball = program.solve_cold(np.append(np.zeros(n), -1.0))
+            if ball is None:
+                raise SolverFailed("The inside of a polytope was not found; rescale its rows.")
+            base = ball.x[:n] - (N @ (ball.x[:n] - base)) @ N
+            if ball.x[n] > FLAT:
+                break
+            weights = -ball.multipliers[: len(rows)]
+            tight = rows[weights > _COUNTS * weights.max()]
+            least[tight] = True  # whatever rounding makes of the equations, the loop ends
+            equal = np.vstack([equal, np.column_stack([G[tight], h[tight]])])
+        slack, reach = np.where(least, 0.0, h - G @ base), np.where(least, 0.0, reach)
+        return PolytopeInside(base, N, slack, reach)

@@ -1,0 +1,769 @@
+"""Simplices: shares of a total, capped, in groups, or weighted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, final
+
+import numpy as np
+
+from tidewolf.core.arguments import as_items
+from tidewolf.core.arrays import (
+    MOST_ENTRIES,
+    as_count,
+    counting,
+    eps_of,
+    frozen,
+    inner,
+    length,
+    like,
+    mean_there,
+    namespace,
+    to_numpy,
+    total,
+)
+from tidewolf.core.errors import EmptySet, InvalidInput
+from tidewolf.core.oracle import Answer
+from tidewolf.core.settings import Check, Count, Flag, Names, Number, Numbers
+from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
+from tidewolf.core.vertices import Sparse
+from tidewolf.kernels.columns import LONGEST, onto_small_simplices
+from tidewolf.kernels.simplices import (
+    cheapest_entries,
+    cheapest_entry,
+    cheapest_of_each,
+    onto_simplices,
+    simplices_infeasibility,
+    sum_infeasibility,
+    within_groups,
+    within_sum,
+)
+from tidewolf.sets.base import (
+    ClosedForm,
+    Compiled,
+    CompiledGeometry,
+    Factors,
+    LinearDescription,
+    Polyhedral,
+    Projectable,
+    Relaxable,
+    Sizes,
+    SparseSet,
+    clipped,
+    require_shape,
+)
+
+
+class _SumSet(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, CompiledGeometry):
+    """Abstract: vectors of n entries at least 0 whose sum is bounded."""
+
+    tangents: ClassVar = within_sum
+    point_infeasibility: ClassVar = sum_infeasibility
+
+    n: int
+
+    @property
+    def shape(self) -> Shape:
+        return (self.n,)
+
+
+def _weighted_sum(w: Floats, total: float, upper: Floats, at_most: bool) -> LinearDescription:
+    """{ 0 <= x <= upper : <w, x> = total }, or <= total."""
+    rows, sides = ("A_ub", "b_ub") if at_most else ("A_eq", "b_eq")
+    bounds = np.zeros(len(w)), upper
+    return LinearDescription(*bounds, **{rows: w[None, :], sides: np.array([total])})
+
+
+# The simplex: shares of a total.
+#
+#     { x >= 0, sum x = total }        at_most:  { x >= 0, sum x <= total }
+#
+# Oracle: the cheapest coordinate gets everything (`at_most`: or none gets anything). Center c =
+# total/n (at_most: total/(n+1)) everywhere. The farthest members are the vertices total e_i:
+# radius^2 = total^2 - 2 total c_i + n c_i^2. Facets: x_i = 0, at distance c_i / ||P e_i|| = c_i /
+# sqrt(1 - 1/n) from c within the hull; with at_most the hull is everything, and sum x = total is at
+# (total - n c_i)/sqrt(n).
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Simplex(_SumSet):
+    """Nonnegative vectors of n entries that sum to `total`, or to at most `total`. Geometry exact.
+
+    Parameters
+    ----------
+    n : int
+        How many entries a point has.
+    total : float, default 1.0
+        What the entries sum to.
+    at_most : bool, default False
+        Whether the entries may sum to less than `total`, too.
+
+    Examples
+    --------
+    >>> K = tw.sets.Simplex(3)
+    >>> K.lmo(np.array([2.0, -1.0, 0.5]))
+    array([0., 1., 0.])
+    """
+
+    oracle: ClassVar = cheapest_entry
+
+    n: Annotated[int, Count("How many entries a point has.", most=MOST_ENTRIES)]
+    total: Annotated[float, Number("What the entries sum to.", above=0.0)] = 1.0
+    at_most: Annotated[bool, Flag("Whether the entries may sum to less than `total`, too.")] = False
+
+    @cached_property
+    def center(self) -> Array:
+        return frozen(np.full(self.n, self.total / (self.n + 1 if self.at_most else self.n)))
+
+    @cached_property
+    def _sizes(self) -> Sizes:
+        n, total, c = self.n, self.total, float(self.center[0])
+        unit = 1.0 / (n + 1 if self.at_most else n)  # c in units of the total
+        corner = math.sqrt(max(0.0, 1.0 - 2.0 * unit + n * unit**2))
+        apart = math.sqrt(2.0) * total if n > 1 else 0.0
+        if not self.at_most:
+            inside = c / math.sqrt(1 - 1 / n) if n > 1 else 0.0
+            return Sizes(n - 1, total * corner, apart, inside)
+        inside = min(c, (total - n * c) / math.sqrt(n))
+        return Sizes(n, total * max(corner, unit * math.sqrt(n)), apart or total, inside)
+
+    def tangent(self, direction: Array) -> Array:
+        return direction if self.at_most else direction - mean_there(direction)
+
+    def infeasibility(self, x: Array) -> float:
+        """The largest negative entry or error of the sum."""
+        xp = namespace(x)
+        off = float(xp.sum(x)) - self.total
+        return max(0.0, -float(xp.min(x)), off if self.at_most else abs(off))
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        cheapest = int(namespace(direction).argmin(direction))
+        if self.at_most and float(direction[cheapest]) >= 0:
+            return Answer(Sparse.zero(self.shape))
+        return Answer(
+            Sparse(self.shape, np.array([cheapest], dtype=np.int32), np.array([self.total]))
+        )
+
+    @cached_property
+    def kernel_data(self) -> NDArray:
+        return np.array([self.total, 0.0 if self.at_most else math.inf])
+
+    @cached_property
+    def geometry(self) -> tuple[Floats, Int32s]:
+        flag = int(self.at_most)
+        return np.array([self.total, math.inf]), np.array([flag, flag], dtype=np.int32)
+
+    @property
+    def corner(self) -> float | None:
+        return None if self.at_most else self.total
+
+    @property
+    def max_nonzeros(self) -> int:
+        return 1
+
+    def project(self, y: Array) -> Array:
+        """Sort and threshold: x = max(y - tau, 0) with the tau that meets the total.
+
+        z is y measured from its largest entry.
+        """
+        xp = namespace(y)
+        positive = xp.where(y > 0, y, 0 * y)
+        if self.at_most and float(xp.sum(positive)) <= self.total:
+            return positive
+        z = y - xp.max(y)  # tau is measured from the top, or a far y would swallow the total
+        down = xp.flip(xp.sort(z))
+        taus = (xp.cumulative_sum(down) - self.total) / counting(self.n, z)
+        last = int(xp.sum(xp.astype(down > taus, xp.int64))) - 1
+        return xp.where(z > taus[last], z - taus[last], 0 * z)
+
+    def relax(self, y: Array) -> Array:
+        """The box [0, total]^n around it."""
+        return clipped(y, 0.0, self.total)
+
+    def description(self) -> LinearDescription:
+        upper = np.full(self.n, self.total)
+        return _weighted_sum(np.ones(self.n), self.total, upper, self.at_most)
+
+    @classmethod
+    def examples(cls) -> Sequence[Simplex]:
+        several = (cls(1), cls(2), cls(5), cls(4, total=3.0))
+        return (*several, cls(1, at_most=True), cls(3, total=0.5, at_most=True))
+
+
+# The capped simplex: shares of a total, none above a cap.
+#
+#     { 0 <= x <= cap, sum x = total }            the hypersimplex is cap = 1, total = k
+#
+# With u = min(cap, total), every vertex is a permutation of one vector s: as many entries u as fit,
+# one remainder, zeros. Oracle: the cheapest coordinates get u, the next one the remainder; ties go
+# to the earlier coordinate. Center c = total/n.
+#
+#     radius = ||s - c||        diameter = ||s - reversed(s)||
+#
+# (by the rearrangement inequality no permutation is farther). Facets x_i = 0 and x_i = u are at c /
+# ||P e_i|| and (u - c) / ||P e_i|| from c within the hull, ||P e_i|| = sqrt(1 - 1/n).
+
+_ROUNDING = 4 * float(np.finfo(np.float64).eps)
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class CappedSimplex(_SumSet):
+    """Vectors of n entries between 0 and `cap` that sum to `total`. Geometry exact.
+
+    Parameters
+    ----------
+    n : int
+        How many entries a point has.
+    cap : float
+        What an entry is at most.
+    total : float, default 1.0
+        What the entries sum to.
+
+    Examples
+    --------
+    >>> K = tw.sets.CappedSimplex(4, cap=0.75)
+    >>> K.lmo(np.array([3.0, -1.0, 0.5, 2.0]))
+    array([0.  , 0.75, 0.25, 0.  ])
+    """
+
+    oracle: ClassVar = cheapest_entries
+
+    n: Annotated[int, Count("How many entries a point has.", most=MOST_ENTRIES)]
+    cap: Annotated[float, Number("What an entry is at most.", above=0.0)]
+    total: Annotated[float, Number("What the entries sum to.", above=0.0)] = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.n * self.cap < self.total * (1 - _ROUNDING):
+            raise EmptySet(
+                f"A capped simplex of {self.n} entries of at most {self.cap:g} each cannot reach "
+                f"the total {self.total:g}: raise the cap to at least {self.total / self.n:g}.",
+                setting="cap",
+            )
+
+    @cached_property
+    def center(self) -> Array:
+        return frozen(np.full(self.n, self.total / self.n))
+
+    @cached_property
+    def dimension(self) -> int:
+        return self.n - 1 if self.n * self._top > self.total * (1 + _ROUNDING) else 0
+
+    @cached_property
+    def _sizes(self) -> Sizes:
+        if not self.dimension:
+            return Sizes(0, 0.0, 0.0, 0.0)
+        c, shares = self.total / self.n, self._shares
+        s = np.concatenate([shares, np.zeros(self.n - len(shares))])  # a vertex
+        inside = min(c, self._top - c) / math.sqrt(1 - 1 / self.n)
+        return Sizes(self.n - 1, length(s - c), length(s - s[::-1]), inside)
+
+    def tangent(self, direction: Array) -> Array:
+        return direction - total(direction) / self.n if self.dimension else 0 * direction
+
+    def infeasibility(self, x: Array) -> float:
+        """The largest negative entry, entry above the cap, or error of the sum."""
+        xp = namespace(x)
+        return max(
+            0.0, -float(xp.min(x)), float(xp.max(x)) - self.cap, abs(float(xp.sum(x)) - self.total)
+        )
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        d, shares = to_numpy(direction), self._shares
+        dearest = np.partition(d, len(shares) - 1)[len(shares) - 1]
+        below = np.flatnonzero(d < dearest)
+        ties = np.flatnonzero(d == dearest)[: len(shares) - len(below)]
+        chosen = np.concatenate([below, ties]).astype(np.int32)
+        order = np.argsort(chosen)
+        return Answer(Sparse(self.shape, chosen[order], shares[order]))
+
+    @cached_property
+    def kernel_data(self) -> NDArray:
+        return self._shares
+
+    @cached_property
+    def geometry(self) -> tuple[Floats, Int32s]:
+        kind = 0 if self.dimension else 2
+        return np.array([self.total, self.cap]), np.array([kind, 0], dtype=np.int32)
+
+    @cached_property
+    def max_nonzeros(self) -> int:
+        return len(self._shares)
+
+    def project(self, y: Array) -> Array:
+        """x = clip(y - tau, 0, u) with the tau that meets the total, found by bisection over the
+        kinks y_i and y_i - u.
+
+        With m entries in a vertex, tau lies within u below the m-th largest y_i: in z, which is y
+        measured from there, farther entries may be clipped.
+        """
+        if not self.dimension:
+            return like(self.center, y)
+        xp, u = namespace(y), self._top
+        z = xp.clip(y - xp.sort(y)[self.n - len(self._shares)], -u, u)
+        kinks = xp.sort(xp.concat([z, z - u]))
+        low, high = 0, 2 * self.n - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            enough = float(xp.sum(xp.clip(z - kinks[middle], 0.0, u))) >= self.total
+            low, high = (middle, high) if enough else (low, middle)
+        full = z - u > kinks[low]
+        partial = (z > kinks[low]) & ~full
+        count, filled = int(xp.count_nonzero(partial)), u * int(xp.count_nonzero(full))
+        spare = float(xp.sum(xp.where(partial, z, 0 * z))) + filled - self.total
+        return xp.clip(z - (spare / count if count else kinks[low]), 0.0, u)
+
+    def relax(self, y: Array) -> Array:
+        """The box [0, u]^n around it."""
+        return clipped(y, 0.0, self._top)
+
+    def description(self) -> LinearDescription:
+        return _weighted_sum(np.ones(self.n), self.total, np.full(self.n, self.cap), at_most=False)
+
+    @classmethod
+    def examples(cls) -> Sequence[CappedSimplex]:
+        few = (cls(1, 2.0), cls(2, 0.5), cls(2, 0.75), cls(3, 5.0), cls(5, 1.0, 2.0))
+        return (*few, cls(6, 0.4), cls(49, 1 / 49), cls(4, 0.3, 1.15))
+
+    @property
+    def _top(self) -> float:
+        return min(self.cap, self.total)
+
+    @cached_property
+    def _shares(self) -> Floats:
+        """The nonzero entries of a vertex, largest first."""
+        if not self.dimension:
+            return np.full(self.n, self.total / self.n)
+        full = int(self.total / self._top)
+        rest = self.total - full * self._top
+        return np.array([self._top] * full + [rest] * (rest > 0))
+
+
+# Many simplices at once: shares of 1 in every group of a vector.
+#
+#     { x >= 0, the entries of each group sum to 1 }      groups of sizes n_1, ..., n_q, end to end
+#
+# Oracle: the cheapest entry of each group gets everything; ties go to the earlier one. Center 1/n_b
+# in group b. Each group is a factor, a `Simplex` of its own, with
+#
+#     R_b^2 = 1 - 1/n_b        D_b^2 = 2 (0 where n_b = 1)        r_b = (1/n_b) / sqrt(1 - 1/n_b)
+#
+# so radius^2 = sum R_b^2, diameter^2 = sum D_b^2, and the inner radius is the least r_b of groups
+# with a choice. All passes are over the vector as it lies, in double precision.
+
+
+class GroupSizes(Check):
+    """How many entries each of one or more groups has."""
+
+    words: ClassVar[str] = "a list of whole numbers such as [3, 3, 2]"
+
+    def __call__(self, value: Any, what: str) -> tuple[int, ...]:
+        given = as_items(value, what, "[3, 3, 2]")
+        sizes = tuple(as_count(size, f"Each of {what}", most=MOST_ENTRIES) for size in given)
+        if not sizes:
+            raise EmptySet(f"{what} must be at least one: of no groups there are no points.")
+        if sum(sizes) > MOST_ENTRIES:
+            raise InvalidInput(
+                f"{what} make {sum(sizes)} entries; a point has at most {MOST_ENTRIES}."
+            )
+        return sizes
+
+    def read(self, value: Any) -> tuple[int, ...] | None:
+        whole = isinstance(value, list) and value and all(type(size) is int for size in value)
+        return tuple(value) if whole else None
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, Compiled):
+    """Nonnegative vectors whose entries sum to 1 in every group. Geometry exact.
+
+    Parameters
+    ----------
+    sizes : sequence of int
+        How many entries each group has; groups follow one another.
+    labels : sequence of str, default ()
+        What the entries are called, no two alike; empty where they have no names.
+
+    Examples
+    --------
+    >>> K = tw.sets.SimplexProduct([3, 2])  # the splits of two demands, over three paths and two
+    >>> K.lmo(np.array([2.0, -1.0, 0.5, 4.0, 3.0]))
+    array([0., 1., 0., 0., 1.])
+    """
+
+    oracle: ClassVar = cheapest_of_each
+
+    sizes: Annotated[
+        Sequence[int], GroupSizes("How many entries each group has; groups follow one another.")
+    ]
+    labels: Annotated[
+        Sequence[str],
+        Names("What the entries are called, no two alike; empty where they have no names."),
+    ] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.labels and (len(set(self.labels)), len(self.labels)) != (sum(self.sizes),) * 2:
+            raise InvalidInput(
+                f"labels of SimplexProduct are {sum(self.sizes)} different names, one an entry; "
+                f"{len(set(self.labels))} were given.",
+                setting="labels",
+            )
+
+    def __repr__(self) -> str:
+        equal = len(self.sizes) > 4 and len(set(self.sizes)) == 1
+        sizes = f"{len(self.sizes)} x {self.sizes[0]}" if equal else f"{tuple(self.sizes)}"
+        return f"SimplexProduct(sizes={sizes})"
+
+    @cached_property
+    def shape(self) -> Shape:
+        return (sum(self.sizes),)
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Those of `labels`, where there are some."""
+        return tuple(self.labels) or None
+
+    @cached_property
+    def starts(self) -> Int64s:
+        """Group b has the entries from starts[b] to starts[b + 1] - 1."""
+        return frozen(np.cumsum([0, *self.sizes], dtype=np.int64))
+
+    @cached_property
+    def owner(self) -> Int64s:
+        """The group of each entry."""
+        return frozen(np.repeat(np.arange(len(self.sizes)), self.sizes))
+
+    @cached_property
+    def center(self) -> Array:
+        return frozen((1.0 / self._counts)[self.owner])
+
+    @cached_property
+    def _sizes(self) -> Sizes:
+        radius = math.sqrt(float((1.0 - 1.0 / self._counts).sum()))
+        diameter = math.sqrt(2.0 * int(np.count_nonzero(self._counts > 1)))
+        inside = 1.0 / math.sqrt(n * (n - 1.0)) if (n := max(self.sizes)) > 1 else 0.0
+        return Sizes(self.shape[0] - len(self.sizes), radius, diameter, inside)
+
+    @cached_property
+    def factors(self) -> Factors:
+        return Factors(
+            self.starts[:-1],
+            frozen(np.sqrt(1.0 - 1.0 / self._counts)),
+            frozen(np.where(self._counts > 1, math.sqrt(2.0), 0.0)),
+            exact=True,
+        )
+
+    def tangent(self, direction: Array) -> Array:
+        along = np.empty(self.shape)
+        within_groups(_doubles(direction), self.starts, along)
+        return like(along, direction)
+
+    def infeasibility(self, x: Array) -> float:
+        """The largest negative entry or error of a group's sum."""
+        return float(simplices_infeasibility(_doubles(x), self.starts))
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        return Answer(self.minimiser(to_numpy(direction)))
+
+    @property
+    def kernel_data(self) -> Int64s:
+        return self.starts
+
+    @property
+    def max_nonzeros(self) -> int:
+        return len(self.sizes)
+
+    def project(self, y: Array) -> Array:
+        """Group by group: x = max(y - tau, 0) with the tau that meets the sum."""
+        x, largest = np.empty(self.shape), max(self.sizes)
+        if largest <= LONGEST:
+            onto_small_simplices(_doubles(y), self.factors.starts, largest, x)
+        else:
+            onto_simplices(_doubles(y), self.starts, x)
+        return like(x, y)
+
+    def relax(self, y: Array) -> Array:
+        """The box [0, 1]^n around it."""
+        return clipped(y, 0.0, 1.0)
+
+    def description(self) -> LinearDescription:
+        from scipy.sparse import csr_array
+
+        n = self.shape[0]
+        rows = csr_array((np.ones(n), np.arange(n), self.starts), shape=(len(self.sizes), n))
+        return LinearDescription(np.zeros(n), np.ones(n), A_eq=rows, b_eq=np.ones(len(self.sizes)))
+
+    @classmethod
+    def examples(cls) -> Sequence[SimplexProduct]:
+        return cls([3, 3, 3]), cls([2, 1, 4]), cls([1, 1])
+
+    @cached_property
+    def _counts(self) -> Floats:
+        return np.array(self.sizes, dtype=np.float64)
+
+
+def _doubles(x: Array) -> Floats:
+    """What kernels are compiled for."""
+    found = np.ascontiguousarray(to_numpy(x), dtype=np.float64)
+    return frozen(found.view()) if found.flags.writeable else found
+
+
+# The fractional knapsack: amounts between 0 and their bounds, of a total weight at most, or
+# exactly, given.
+#
+#     { 0 <= x <= upper, <w, x> <= total }       at_most=False:  { 0 <= x <= upper, <w, x> = total }
+#
+# with w > 0. With u_i = min(upper_i, total/w_i), the largest amount of one thing, nothing changes.
+# Oracle: fill up in the order of d_i/w_i, the cheapest first and the earlier among equals, the last
+# one in part; with at_most only as long as d_i < 0.
+#
+# Center c = theta u. For an exact total theta = total/<w, u>. With at_most theta <= 1/2 has most
+# room: the nearest facets x_i = 0 are at theta min u, the facet <w, x> = total at (total - theta
+# <w, u>)/|w|, equal for theta = total/(<w, u> + |w| min u). Those are also the inner radius; for an
+# exact total the facets x_i = 0 and x_i = u_i are at min(c_i, u_i - c_i)/sqrt(1 - w_i^2/|w|^2)
+# within the hull. Exact.
+#
+# The largest distance between members is hard to find in general. Two upper bounds, each one pass
+# of the oracle: since (x_i - c_i)^2 lies below its chord over [0, u_i],
+#
+#     radius^2    <=  theta^2 |u|^2 + (1 - 2 theta) (max <u, x>, min where theta > 1/2)
+#     diameter^2  <=  max { <u, t> : 0 <= t <= u, <w, t> <= 2 total },   t_i = |x_i - y_i|,
+#                     t_i^2 <= u_i t_i,  t_i <= x_i + y_i,
+#
+# with 2 min(total, <w, u> - total) for an exact total, where t_i <= 2 u_i - x_i - y_i too. The
+# radius is exact where the pass fills nothing in part, and both are for simplices and boxes.
+
+_FEW = 256
+"""Up to how many entries sorting is faster than halving."""
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Knapsack(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable):
+    """Amounts between 0 and `upper` whose weight, the sum of `weights` times amounts, is at most
+    `total`; or exactly, with at_most=False.
+
+    Inner radius exact; radius and diameter upper bounds.
+
+    Parameters
+    ----------
+    weights : array
+        What one unit of each thing weighs, above 0.
+    total : float
+        The weight that is carried.
+    upper : array, default 1.0
+        The largest amount, above 0: one number for all things, or one for each.
+    at_most : bool, default True
+        Whether the weight may be less than `total`, too.
+
+    Examples
+    --------
+    >>> K = tw.sets.Knapsack([1.0, 2.0, 4.0], total=4.0)
+    >>> K.lmo(np.array([-1.0, -4.0, -4.0]))  # the second is best by weight, then the first
+    array([1.  , 1.  , 0.25])
+    """
+
+    weights: Annotated[Array, Numbers("What one unit of each thing weighs, above 0.", axes=1)]
+    total: Annotated[float, Number("The weight that is carried.", above=0.0)]
+    upper: Annotated[
+        Array,
+        Numbers("The largest amount, above 0: one number for all things, or one for each."),
+    ] = 1.0
+    at_most: Annotated[bool, Flag("Whether the weight may be less than `total`, too.")] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if tuple(self.upper.shape) != ():
+            require_shape(self, "upper", self.shape)
+        upper = like(np.array(np.broadcast_to(to_numpy(self.upper), self.shape)), self.weights)
+        for name, array in (("weights", self.weights), ("upper", upper)):
+            if (least := float(to_numpy(array).min())) <= 0:
+                raise InvalidInput(
+                    f"{name} of Knapsack must be above 0, not {least:g}; what weighs nothing "
+                    "belongs in a Box, and both in a Product.",
+                    setting=name,
+                )
+        object.__setattr__(self, "upper", frozen(upper))
+        with np.errstate(over="ignore"):
+            most = float(self._w @ to_numpy(upper).astype(np.float64))
+        if not math.isfinite(most) or not self._u.min() > np.finfo(np.float64).tiny:
+            raise InvalidInput(
+                "weights and upper of Knapsack differ in size by more than numbers do: measure in "
+                "other units.",
+                setting="upper",
+            )
+        if not self.at_most and self.total > most * (1 + self._rounding):
+            raise EmptySet(
+                f"A knapsack whose weight is at most {most:g} in all cannot weigh exactly "
+                f"{self.total:g}: lower the total.",
+                setting="total",
+            )
+
+    @property
+    def shape(self) -> Shape:
+        return tuple(self.weights.shape)
+
+    @cached_property
+    def dimension(self) -> int:
+        n = len(self._w)
+        return n if self.at_most else n - 1 if self.total < self._most * (1 - self._rounding) else 0
+
+    @cached_property
+    def center(self) -> Array:
+        return frozen(like(self._share * self._u, self.weights))
+
+    @cached_property
+    def _sizes(self) -> Sizes:
+        if not self.dimension:
+            return Sizes(0, 0.0, 0.0, 0.0)
+        unit, share, w = float(np.max(self._u)), self._share, self._w
+        # squares of what is measured by the largest amount neither vanish nor overflow
+        u = self._u / unit
+        sign = 1.0 if share <= 0.5 else -1.0
+        best = abs(1 - 2 * share) * (self._greedy_value(sign * u, self.total, self.at_most) / unit)
+        radius = unit * math.sqrt(max(0.0, share**2 * inner(u, u) + best))
+        budget = 2.0 * (self.total if self.at_most else min(self.total, self._most - self.total))
+        diameter = unit * math.sqrt(self._greedy_value(u, budget, True) / unit)
+        if self.at_most:
+            above, below = share * float(np.min(self._u)), self.total - share * self._most
+            return Sizes(self.dimension, radius, diameter, min(above, below / length(w)))
+        along = np.sqrt(np.maximum(1 - (w / length(w)) ** 2, self._rounding))
+        inside = min(share, 1 - share) * float(np.min(self._u / along))
+        return Sizes(self.dimension, radius, diameter, inside)
+
+    def tangent(self, direction: Array) -> Array:
+        if self.at_most or not self.dimension:
+            return direction if self.at_most else 0 * direction
+        normal = like(self._w / length(self._w), direction)
+        return direction - inner(normal, direction) * normal
+
+    def infeasibility(self, x: Array) -> float:
+        """The largest breach of a bound, or the distance to the half-space or plane of the
+        total.
+        """
+        entries = to_numpy(x).astype(np.float64)
+        off = (float(self._w @ entries) - self.total) / length(self._w)
+        bounds = max(float(np.max(-entries)), float(np.max(entries - to_numpy(self.upper))))
+        return max(0.0, bounds, off if self.at_most else abs(off))
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        gains = -to_numpy(direction).astype(np.float64)
+        chosen, amounts = self._fill_greedily(gains, self.total, self.at_most)
+        return Answer(Sparse(self.shape, chosen.astype(np.int32), amounts))
+
+    def project(self, y: Array) -> Array:
+        """x = clip(y - t w, 0, u) with the t that meets the total, found by bisection over the
+        kinks of its weight.
+
+        In the order of y/w, t lies below the ratio at which full amounts reach the total, by max
+        u/w at most: measured from there, ratios farther off may be clipped.
+        """
+        w, u, entries = self._w, self._u, to_numpy(y).astype(np.float64)
+        inside = np.clip(entries, 0.0, u)
+        if self.at_most and w @ inside <= self.total:
+            return like(inside, y)
+        ratios, widths = entries / w, u / w
+        order = np.argsort(-ratios)
+        reached = int(np.searchsorted(np.cumsum((w * u)[order]), self.total * (1 - self._rounding)))
+        far = float(np.max(widths))
+        ratios = np.clip(ratios - ratios[order[min(reached, len(w) - 1)]], -far, far)
+        kinks = np.sort(np.concatenate([ratios, ratios - widths]))
+        low, high = 0, len(kinks) - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            enough = float(w**2 @ np.clip(ratios - kinks[middle], 0.0, widths)) >= self.total
+            low, high = (middle, high) if enough else (low, middle)
+        full = ratios - widths > kinks[low]
+        partial = (ratios > kinks[low]) & ~full
+        spare = float((w**2 * ratios)[partial].sum()) + float((w * u)[full].sum()) - self.total
+        t = spare / float((w[partial] ** 2).sum()) if partial.any() else kinks[low]
+        return like(w * np.clip(ratios - t, 0.0, widths), y)
+
+    def relax(self, y: Array) -> Array:
+        """The box [0, u] around it."""
+        return clipped(y, 0.0, self._u)
+
+    def description(self) -> LinearDescription:
+        return _weighted_sum(self._w, self.total, self._u, self.at_most)
+
+    @classmethod
+    def examples(cls) -> Sequence[Knapsack]:
+        return (
+            cls([2.0], 1.0),
+            cls([1.0, 2.0, 3.0, 4.0], 5.0, [1.0, 2.0, 0.5, 9.0]),
+            cls([0.5, 1.0, 2.0], 2.0, at_most=False),
+            cls([0.1, 0.2, 0.3], 0.6, at_most=False),
+        )
+
+    def _fill_greedily(self, value: Floats, budget: float, at_most: bool) -> tuple[Int64s, Floats]:
+        """The entries and amounts that have most value, for weights in sum at most, or exactly,
+        `budget`.
+        """
+        ratios, loads = -value / self._w, self._w * self._u
+        worth = np.flatnonzero(value > 0) if at_most else np.arange(len(value))
+        last = _threshold(ratios[worth], loads[worth], budget)
+        ties = worth[ratios[worth] == last]
+        before = worth[ratios[worth] < last]
+        fits = np.cumsum(loads[ties]) <= budget - float(np.sum(loads[before]))
+        full = np.append(before, ties[fits])
+        rest = ties[len(full) - len(before) :][:1]
+        amounts, spare = self._u.copy(), budget - float(np.sum(loads[np.sort(full)]))
+        amounts[rest] = np.clip(spare / self._w[rest], 0.0, self._u[rest])
+        chosen = np.sort(np.append(full, rest))
+        chosen = chosen[amounts[chosen] > 0]
+        return chosen, amounts[chosen]
+
+    def _greedy_value(self, value: Floats, budget: float, at_most: bool) -> float:
+        chosen, amounts = self._fill_greedily(value, budget, at_most)
+        return float(value[chosen] @ amounts)
+
+    @cached_property
+    def _w(self) -> Floats:
+        return to_numpy(self.weights).astype(np.float64)
+
+    @cached_property
+    def _u(self) -> Floats:
+        """The largest amount of each."""
+        with np.errstate(over="ignore"):  # what weighs next to nothing is held by its own bound
+            return np.asarray(
+                np.minimum(to_numpy(self.upper).astype(np.float64), self.total / self._w)
+            )
+
+    @cached_property
+    def _most(self) -> float:
+        return float(self._w @ self._u)
+
+    @property
+    def _rounding(self) -> float:
+        return 4 * eps_of(self.weights)
+
+    @cached_property
+    def _share(self) -> float:
+        """The center is this share of the largest amounts."""
+        if not self.at_most:
+            return min(1.0, self.total / self._most)
+        return min(0.5, self.total / (self._most + length(self._w) * float(np.min(self._u))))
+
+
+def _threshold(keys: Floats, loads: Floats, budget: float) -> float:
+    """The key at which loads, in the order of keys, pass the budget; the last where they do not.
+
+    By halving, as quickselect does.
+    """
+    while len(keys) > _FEW:
+        half = len(keys) // 2
+        order = np.argpartition(keys, half)
+        first = order[:half]
+        spent = float(np.sum(loads[first]))
+        kept = first if spent > budget else order[half:]
+        keys, loads, budget = keys[kept], loads[kept], budget if spent > budget else budget - spent
+    order = np.argsort(keys)
+    past = int(np.searchsorted(np.cumsum(loads[order]), budget, side="right"))
+    return float(keys[order[min(past, len(keys) - 1)]]) if len(keys) else math.inf

@@ -1,1 +1,0 @@
-"""Simplices, cut and capped."""

@@ -1,0 +1,867 @@
+"""Symmetric matrices that are asked for products alone, made of a direction D:
+
+    SymmetricPart   -(D + D') / (2 size)
+    Gram            D'D / unit^2,  or D D' / unit^2 where D has fewer rows than columns
+    Deflated        P A P,  P the projection off some orthonormal rows v_i
+    Lowered         A - sum_i drop_i v_i v_i'
+
+A direction that is symmetric needs one product with an array where others need two; whether it is
+costs as much as some eight, so that is looked at after `_FEW`. Making the symmetric part costs as
+much as many, so that is put off until it pays. A direction of extreme size is divided by that
+first, so that products neither overflow nor vanish.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Self, TypeAlias, final
+
+import numpy as np
+
+from tidewolf.core.arguments import shown
+from tidewolf.core.arrays import (
+    MOST_SIDE,
+    as_point,
+    frozen,
+    identity,
+    is_array,
+    is_torch,
+    like,
+    namespace,
+    norm,
+    to_numpy,
+    with_diagonal,
+    zeros,
+)
+from tidewolf.core.errors import InvalidInput, WrongShape
+from tidewolf.core.matrices import (
+    Matrix,
+    SparsePlusLowRank,
+    as_dense,
+    as_matrix,
+    example_array,
+    frobenius_norm,
+    largest_entry,
+)
+from tidewolf.core.oracle import Answer
+from tidewolf.core.randomness import generator
+from tidewolf.core.settings import REQUIRED, Count, Flag, Number, Seed, Size, as_shape
+from tidewolf.core.types import Array, NDArray, Shape
+from tidewolf.core.vertices import LowRank, Outer, Vertex
+from tidewolf.kernels.lanczos import Found, above, converged, probable, proved, start
+from tidewolf.sets.base import ClosedForm, Projectable, Sizes, require_floating
+from tidewolf.sets.simplices import CappedSimplex, Simplex
+
+_FEW, _MANY, _MANY_HERE = 3, 12, 32
+"""Products before the symmetric part is made on a device, where that is quicker beside a product,
+and here.
+"""
+_TILE = 256
+_EXTREME = 1e15
+
+
+@final
+class SymmetricPart:
+    """-(D + D') / (2 size), `size` that of the largest entry of D; its largest eigenvalue belongs
+    to the smallest of D.
+    """
+
+    def __init__(self, D: Matrix, size: float) -> None:
+        self.D, unit = (D / size, 1.0) if _is_extreme(size) else (D, size)
+        self._twice, self.n = -2.0 * unit, int(D.shape[0])
+        self._products = 0
+        self._made: Array = None
+        self._half: float | None = None
+        """-size, where D is symmetric as it is"""
+
+    def __matmul__(self, v: Array) -> Array:
+        self._products += 1
+        if self._products > _FEW and not isinstance(self.D, SparsePlusLowRank):
+            self._look()
+        if self._half is not None:
+            return (self.D @ v) / self._half
+        if self._made is not None:
+            return self._made @ v
+        if is_torch(v):  # in two passes
+            part = 1.0 / self._twice
+            return (self.D @ v).addmv_(self.D.T, v, beta=part, alpha=part)
+        return (self.D @ v + v @ self.D) / self._twice
+
+    def _look(self) -> None:
+        """Whether there is a quicker way from here on."""
+        here = type(self.D) is np.ndarray
+        if here and self._products == _FEW + 1 and is_symmetric(self.D):
+            self._half = 0.5 * self._twice
+        if self._half is None and self._products == (_MANY_HERE if here else _MANY):
+            self._made = self.dense()
+
+    def dense(self) -> Array:
+        """As an array."""
+        D = as_dense(self.D) / self._twice
+        return D + D.T
+
+
+def is_symmetric(D: NDArray) -> bool:
+    """Whether D = D' to the last bit; tile by tile, since columns are far apart."""
+    n = len(D)
+    if not np.array_equal(D[0], D[:, 0]):
+        return False
+    corners = range(0, n, _TILE)
+    return all(
+        np.array_equal(D[i : i + _TILE, j : j + _TILE], D[j : j + _TILE, i : i + _TILE].T)
+        for i in corners
+        for j in corners
+        if j >= i
+    )
+
+
+@final
+class Gram:
+    """D'D / unit^2 of trace n (or less, for a D known by its parts); D D' / unit^2 where D has
+    fewer rows: n x n either way.
+    """
+
+    def __init__(self, D: Matrix, size: float) -> None:
+        self.D, scale = (D / size, size) if _is_extreme(size) else (D, 1.0)
+        self.tall, self.n = D.shape[0] >= D.shape[1], int(min(D.shape))
+        self._unit = frobenius_norm(self.D) / math.sqrt(self.n)
+        self.unit = scale * self._unit
+
+    def across(self, v: Array) -> Array:
+        """D v / unit, or D'v / unit: from the shorter side to the longer."""
+        return (self.D @ v if self.tall else v @ self.D) / self._unit
+
+    def __matmul__(self, v: Array) -> Array:
+        u = self.across(v)
+        return (u @ self.D if self.tall else self.D @ u) / self._unit
+
+    def dense(self) -> Array:
+        """As an array; in float64, since squares take twice the digits."""
+        D = as_dense(self.D)
+        xp = namespace(D)
+        D = xp.astype(D, xp.float64, copy=False) / self._unit
+        return D.T @ D if self.tall else D @ D.T
+
+    @property
+    def rounding(self) -> float:
+        """What the largest eigenvalue of `dense` is off by at most, by rounding."""
+        return float(max(self.D.shape)) * self.n * sys.float_info.epsilon
+
+
+@final
+class Deflated:
+    """P A P with P = I - V'V for orthonormal rows V."""
+
+    def __init__(self, A: SymmetricPart, V: Array) -> None:
+        self.A, self.V = A, V
+
+    def off(self, v: Array) -> Array:
+        """P v."""
+        return v - (self.V @ v) @ self.V
+
+    def __matmul__(self, v: Array) -> Array:
+        return self.off(self.A @ v)
+
+
+@final
+class Lowered:
+    """A - sum_i drop_i v_i v_i' for rows v_i of V."""
+
+    def __init__(self, A: SymmetricPart, V: Array, drop: Array) -> None:
+        self.A, self.V, self.drop = A, V, drop
+
+    def __matmul__(self, v: Array) -> Array:
+        return self.A @ v - (self.drop * (self.V @ v)) @ self.V
+
+    def dense(self) -> Array:
+        """As an array."""
+        return self.A.dense() - (self.V.T * self.drop) @ self.V
+
+
+def _is_extreme(size: float) -> bool:
+    return not 1.0 / _EXTREME < size < _EXTREME
+
+
+# What the sets of matrices share: how a leading eigenvector is found, and which directions are
+# taken.
+#
+# Up to `dense` rows a dense eigensolver answers, exactly. Beyond, Lanczos (lanczos.py) starts from
+# the caller's last eigenvector with a random part that depends on `seed` and on how many calls
+# there were, until the gap is within `tolerance` of the largest eigenvalue in size as seen, and one
+# of three tests confirms it:
+#
+#     failure < 1    the measure of the start: wrong with a chance of at most `failure` per call,
+#                    for directions chosen without looking at the numbers of `seed`. Of the order of
+#                    log(n/failure)/sqrt(tolerance) products, warm or not
+#     certified      a Cholesky factor of the shifted matrix, n^3/3: a proof. Few products from a
+#                    warm start
+#     failure = 1    the residual alone: no promise. Few products from a warm start
+#
+# Where the first two fail, the dense eigensolver answers. Directions are arrays, sparse matrices of
+# SciPy, or `SparsePlusLowRank`.
+
+Side: TypeAlias = Annotated[int, Count("How many rows, and columns, a matrix has.", most=MOST_SIDE)]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Spectral(ClosedForm, Projectable):
+    """Abstract: a set of matrices whose oracle is a leading eigenvector."""
+
+    tolerance: Annotated[
+        float,
+        Number(
+            "How far an iterative answer may be above the minimum, as a share of the spectral norm "
+            "of the direction times the sum of the eigenvalues (of the singular values) of a "
+            "vertex.",
+            above=0.0,
+        ),
+    ] = 1e-2
+    failure: Annotated[
+        float,
+        Number(
+            "The chance that an iterative answer which is not certified is worse than its error "
+            "says. 1 promises nothing, and is quick.",
+            above=0.0,
+            most=1.0,
+        ),
+    ] = 1e-6
+    certified: Annotated[
+        bool, Flag("Whether the error of an iterative answer is proved by a Cholesky factor.")
+    ] = False
+    dense: Annotated[
+        int,
+        Count(
+            "Up to this many rows, or columns where there are fewer, a dense eigensolver answers, "
+            "exactly.",
+            least=0,
+        ),
+    ] = 300
+    seed: Annotated[
+        int, Seed("The seed of the random vectors that iterative answers start from.")
+    ] = 0
+
+    def as_direction(self, direction: Matrix) -> Matrix:
+        return as_matrix(direction, self.shape)
+
+    def lmo(self, direction: Matrix) -> Array:
+        if is_array(direction):
+            direction = as_point(direction, self.shape, "The direction")
+        direction = as_matrix(direction, self.shape)
+        return self.answer(direction).vertex.dense(example_array(direction))
+
+    @abstractmethod
+    def _center_in(self, reference: Array) -> Array:
+        """The center, made where `reference` lives, in its dtype."""
+
+    @cached_property
+    def center(self) -> Array:
+        return frozen(self._center_in(np.zeros(0)))
+
+    def to(self, reference: Array) -> Self:
+        """The set with its center in another library or on another device, where it is made.
+
+        Parameters
+        ----------
+        reference : array
+            A floating-point array in the library, dtype and device to move to.
+
+        Returns
+        -------
+        ConvexSet
+            The same set there.
+        """
+        require_floating(reference)
+        moved = type(self)(**self.fields())
+        moved.__dict__["center"] = frozen(self._center_in(reference))
+        return moved
+
+    def exactly(self) -> Self:
+        """The same set, always answered for by the dense eigensolver."""
+        return type(self)(**{**self.fields(), "dense": max(self.shape)})
+
+    def _begun(
+        self, n: int, drawn: int, kept: int, warm: Array | None, reference: Array
+    ) -> tuple[int, Array, Array | None]:
+        """The number of calls so far, `drawn` random vectors for this one, and the `kept` ones of
+        the last, if there was one.
+        """
+        calls = 0 if warm is None else int(warm[kept * n])
+        noise = generator(self.seed, "leading eigenvector", calls).standard_normal((drawn, n))
+        last = None if warm is None else namespace(warm).reshape(warm[: kept * n], (kept, n))
+        return calls, like(noise, reference), None if last is None else like(last, reference)
+
+    def _leading(
+        self, A: Any, warm: Array | None, reference: Array, tolerance: float, floor: float
+    ) -> tuple[Found, Array | None]:
+        """The leading eigenvector of an operator, and what the next call starts from: the vector
+        and the number of calls.
+        """
+        if A.n <= self.dense:
+            return leading_by_dense(A), None
+        calls, noise, last = self._begun(A.n, 1, 1, warm, reference)
+        begin = start(noise[0, :], None if last is None else last[0, :], self.failure)
+        if self.certified:
+            found = proved(A, begin, tolerance, floor)
+        elif self.failure < 1.0:
+            found = probable(A, begin, tolerance, floor)
+        else:
+            found = converged(A, begin, tolerance, ahead=True)
+        found = leading_by_dense(A) if found is None else found
+        return found, warm_start(found.vector, calls)
+
+
+class SymmetricSpectral(Spectral):
+    """A set of symmetric n x n matrices: those whose eigenvalues are in a set of vectors."""
+
+    n: int
+
+    @property
+    def shape(self) -> Shape:
+        return (self.n, self.n)
+
+    @property
+    @abstractmethod
+    def ridge(self) -> float:
+        """The center is this times the identity."""
+
+    def _center_in(self, reference: Array) -> Array:
+        return identity(self.n, self.ridge, reference)
+
+    @property
+    @abstractmethod
+    def spectrum(self) -> Projectable:
+        """The set of the eigenvalues."""
+
+    def atom(self, point: Array) -> Vertex:
+        """The center is known in closed form; any other member by its eigenvectors."""
+        if point is self.center:
+            return LowRank.ridged(self.n, self.ridge, point)
+        return LowRank.of(point)
+
+    def project(self, y: Array) -> Array:
+        """Exact: the eigenvalues of the symmetric part are projected on `spectrum`."""
+        xp = namespace(y)
+        values, vectors = xp.linalg.eigh(0.5 * (y + y.T))
+        rows = vectors * xp.sqrt(self.spectrum.project(values))
+        return rows @ rows.T
+
+
+class TraceBound(SymmetricSpectral):
+    """Abstract: positive semidefinite matrices of trace tau, or at most tau."""
+
+    at_most: ClassVar[bool]
+    tau: float
+
+    def infeasibility(self, x: Array) -> float:
+        """The largest of: minus the smallest eigenvalue, the error of the trace, the difference
+        between mirrored entries.
+        """
+        over = float(namespace(x).linalg.trace(x)) - self.tau
+        return max(0.0, -eigenvalues(x)[0], over if self.at_most else abs(over), asymmetry(x))
+
+    def answer(self, direction: Matrix, warm: Array | None = None) -> Answer:
+        D, root = as_matrix(direction, self.shape), math.sqrt(self.tau)
+        size, reference = largest_entry(D), example_array(D)
+        zero = LowRank.ridged(self.n, 0.0, reference)
+        if size == 0.0:
+            first = LowRank(like(root * np.eye(1, self.n), reference))
+            return Answer(zero if self.at_most else first, warm=warm)
+        A, floor = SymmetricPart(D, size), 0.0 if self.at_most else -math.inf
+        found, next_warm = self._leading(A, warm, reference, self.tolerance, floor)
+        gap = max(0.0, found.gap + min(0.0, found.value)) if self.at_most else found.gap
+        best = (
+            zero if self.at_most and found.value <= 0.0 else LowRank(root * found.vector[None, :])
+        )
+        return Answer(best, self.tau * size * gap, next_warm)
+
+    @property
+    def spectrum(self) -> Simplex:
+        """{ w >= 0, sum w = tau }, or <= tau."""
+        return Simplex(self.n, self.tau, self.at_most)
+
+    @classmethod
+    def examples(cls) -> Sequence[Self]:
+        make: Any = cls
+        iterative = make(4, 0.5, tolerance=1e-3, dense=0), make(5, 20.0, certified=True, dense=0)
+        return make(1, 3.0), make(2), *iterative
+
+
+def warm_start(vectors: Array, calls: int) -> Array:
+    """What the next call starts from."""
+    xp = namespace(vectors)
+    return frozen(xp.concat([xp.reshape(vectors, (-1,)), like(np.array([calls + 1.0]), vectors)]))
+
+
+def leading_by_dense(A: Any) -> Found:
+    """The leading eigenvector by a dense eigensolver."""
+    values, vectors = leading_eigenvectors(A.dense(), 1)
+    return Found(vectors[:, 0], float(values[0]), 0.0, 0)
+
+
+def leading_eigenvectors(A: Array, k: int) -> tuple[Array, Array]:
+    """The k largest eigenvalues, the largest first, and their eigenvectors as columns."""
+    if type(A) is np.ndarray:
+        from scipy.linalg import eigh
+
+        n = len(A)
+        values, vectors = eigh(A, subset_by_index=[n - k, n - 1], check_finite=False)
+        # LAPACK sometimes finds too few where the largest eigenvalue is repeated
+        if len(values) < k:
+            values, vectors = eigh(A, driver="evd", check_finite=False)
+    else:
+        values, vectors = namespace(A).linalg.eigh(A)
+    xp = namespace(values)
+    return xp.flip(values)[:k], xp.flip(vectors, axis=1)[:, :k]
+
+
+def eigenvalues(x: Array) -> tuple[float, float]:
+    """The smallest and the largest eigenvalue of the symmetric part."""
+    values = namespace(x).linalg.eigvalsh(0.5 * x + 0.5 * x.T)
+    return float(values[0]), float(values[-1])
+
+
+def asymmetry(x: Array) -> float:
+    """The largest difference between two entries that should be equal."""
+    xp = namespace(x)
+    return float(xp.max(xp.abs(x - x.T)))
+
+
+def traceless(direction: Array) -> Array:
+    """The symmetric part less its mean on the diagonal."""
+    mean = float(namespace(direction).linalg.trace(direction)) / direction.shape[0]
+    return with_diagonal(symmetric(direction), -mean)
+
+
+def symmetric(direction: Array) -> Array:
+    """The symmetric part."""
+    half = 0.5 * direction
+    return half + half.T
+
+
+# Positive semidefinite matrices of given trace: the simplex of matrices (density matrices, for tau
+# = 1).
+#
+#     { X = X' : X psd, tr X = tau }                 n x n;  vertices: tau v v', |v| = 1
+#
+# Oracle: tau v v' with v a unit eigenvector of the smallest eigenvalue lambda of (D + D')/2; the
+# minimum is tau lambda, and error <= tolerance tau |(D + D')/2|_2 (`Spectral` says how, and how
+# surely).
+#
+# Affine hull: the symmetric matrices of trace tau, dimension n(n + 1)/2 - 1. Center (tau/n) I,
+# radius |tau v v' - (tau/n) I| = tau sqrt(1 - 1/n), the least possible. Diameter: |X - Y|^2 is
+# convex, so largest between vertices, and |v v' - w w'|^2 = 2 - 2 <v, w>^2: sqrt(2) tau; 0 for n =
+# 1. Inner radius: a U = U' with tr U = 0, |U| = 1 has an eigenvalue of -sqrt((n - 1)/n) at the
+# least, where the others are equal, so (tau/n) I + r U is psd for all of them up to r = tau/sqrt(n
+# (n - 1)).
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Spectraplex(TraceBound):
+    """Positive semidefinite n x n matrices of trace `tau`. Geometry exact.
+
+    Parameters
+    ----------
+    n : int
+        How many rows, and columns, a matrix has.
+    tau : float, default 1.0
+        What the trace is.
+    tolerance : float, default 0.01
+        How far an iterative answer may be above the minimum, as a share of the spectral norm of
+        the direction times the sum of the eigenvalues (of the singular values) of a vertex.
+    failure : float, default 1e-06
+        The chance that an iterative answer which is not certified is worse than its error says.
+        1 promises nothing, and is quick.
+    certified : bool, default False
+        Whether the error of an iterative answer is proved by a Cholesky factor.
+    dense : int, default 300
+        Up to this many rows, or columns where there are fewer, a dense eigensolver answers,
+        exactly.
+    seed : int, default 0
+        The seed of the random vectors that iterative answers start from.
+
+    Examples
+    --------
+    >>> K = tw.sets.Spectraplex(2)
+    >>> K.lmo(np.array([[1.0, 0.0], [0.0, 3.0]])) + 0.0
+    array([[1., 0.],
+           [0., 0.]])
+    """
+
+    n: Side
+    tau: Annotated[float, Number("What the trace is.", above=0.0)] = 1.0
+
+    at_most: ClassVar[bool] = False
+
+    @property
+    def ridge(self) -> float:
+        return self.tau / self.n
+
+    @property
+    def _sizes(self) -> Sizes:
+        n, tau = self.n, self.tau
+        if n == 1:
+            return Sizes(0, 0.0, 0.0, 0.0)
+        radius, inside = tau * math.sqrt(1.0 - 1.0 / n), tau / math.sqrt(n * (n - 1))
+        return Sizes(n * (n + 1) // 2 - 1, radius, math.sqrt(2.0) * tau, inside)
+
+    def tangent(self, direction: Array) -> Array:
+        return traceless(direction)
+
+
+# Positive semidefinite matrices of bounded trace.
+#
+#     { X = X' : X psd, tr X <= tau }                n x n;  vertices: 0 and tau v v', |v| = 1
+#
+# Oracle: with lambda the smallest eigenvalue of (D + D')/2 and v its unit eigenvector, tau v v' if
+# lambda < 0, else 0; the minimum is tau min(lambda, 0), and error <= tolerance tau |(D + D')/2|_2
+# (`Spectral` says how, and how surely).
+#
+# Affine hull: the symmetric matrices, dimension n(n + 1)/2. Center c I, where the two kinds of
+# facets are equally far, X psd at c and tr X <= tau at (tau - n c)/sqrt(n):  c = tau/(n + sqrt n) =
+# inner_radius, the largest ball inside. The farthest members are the tau v v':
+#
+#     radius^2 = (tau - c)^2 + (n - 1) c^2 = tau^2 - 2 tau c + n c^2  >=  n c^2 = |0 - c I|^2
+#
+# since c <= tau/2 (the least possible radius is tau sqrt(1 - 1/n) for n > 1, at c = tau/n, on the
+# boundary). Diameter: |X - Y|^2 is convex, so largest between vertices: sqrt(2) tau between tau v
+# v' and tau w w' for v, w orthogonal; tau, from 0 to tau, for n = 1.
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class BoundedPSD(TraceBound):
+    """Positive semidefinite n x n matrices of trace at most `tau`. Geometry exact.
+
+    Parameters
+    ----------
+    n : int
+        How many rows, and columns, a matrix has.
+    tau : float, default 1.0
+        What the trace is at most.
+    tolerance : float, default 0.01
+        How far an iterative answer may be above the minimum, as a share of the spectral norm of
+        the direction times the sum of the eigenvalues (of the singular values) of a vertex.
+    failure : float, default 1e-06
+        The chance that an iterative answer which is not certified is worse than its error says.
+        1 promises nothing, and is quick.
+    certified : bool, default False
+        Whether the error of an iterative answer is proved by a Cholesky factor.
+    dense : int, default 300
+        Up to this many rows, or columns where there are fewer, a dense eigensolver answers,
+        exactly.
+    seed : int, default 0
+        The seed of the random vectors that iterative answers start from.
+
+    Examples
+    --------
+    >>> K = tw.sets.BoundedPSD(2)
+    >>> K.lmo(np.array([[1.0, 0.0], [0.0, -2.0]])) + 0.0
+    array([[0., 0.],
+           [0., 1.]])
+    >>> K.lmo(np.eye(2))  # no eigenvalue is negative: zero is best
+    array([[0., 0.],
+           [0., 0.]])
+    """
+
+    n: Side
+    tau: Annotated[float, Number("What the trace is at most.", above=0.0)] = 1.0
+
+    at_most: ClassVar[bool] = True
+
+    @property
+    def ridge(self) -> float:
+        return self._sizes.inner_radius
+
+    @property
+    def _sizes(self) -> Sizes:
+        n, tau = self.n, self.tau
+        c = tau / (n + math.sqrt(n))
+        radius = math.hypot(tau - c, math.sqrt(n - 1) * c)
+        return Sizes(n * (n + 1) // 2, radius, tau if n == 1 else math.sqrt(2.0) * tau, c)
+
+    def tangent(self, direction: Array) -> Array:
+        return symmetric(direction)
+
+
+# The hull of the projections of rank k: which k-dimensional subspace, relaxed (principal
+# components; Overton & Womersley 1992).
+#
+#     { X = X' : 0 <= X <= I, tr X = k }
+#         n x n, 1 <= k <= n;  vertices: sum of v_i v_i' over k orthonormal v_i
+#
+# Oracle: the eigenvectors of the k smallest eigenvalues of (D + D')/2 (Fan 1949); the minimum is
+# their sum, and error <= tolerance k |(D + D')/2|_2. Their rows v_i are sought one after another,
+# each within the complement of those before, as leading vectors of A = -(D + D')/2, so that
+# repeated eigenvalues do no harm. Then they are tested together: for any z and any Z psd with z I +
+# Z >= A the k largest eigenvalues of A add up to at most k z + tr Z. With theta_i the eigenvalues
+# of A within the span of the v_i, which are turned to fit, s the error allowed for each, z = min_i
+# theta_i + s and Z = sum_i (theta_i + s - z) v_i v_i', that is sum_i theta_i + k s; and z I + Z >=
+# A if no eigenvalue of A - sum_i (theta_i - min theta) v_i v_i' is above z: one test of a largest
+# eigenvalue, by Lanczos from fresh random numbers or by a Cholesky factor (`Spectral` says how
+# sure each is).
+#
+# Affine hull: the symmetric matrices of trace k, dimension n(n + 1)/2 - 1; for k = n the set is
+# {I}. Center (k/n) I, radius^2 = k (1 - k/n)^2 + (n - k)(k/n)^2 = k (n - k)/n. Diameter: |P - Q|^2
+# = 2k - 2 <P, Q>, and <P, Q> >= max(0, 2k - n): sqrt(2 min(k, n - k)). Inner radius: a U = U' with
+# tr U = 0, |U| = 1 has eigenvalues of size at most sqrt((n - 1)/n), so (k/n) I + r U stays between
+# 0 and I for all of them up to r = min(k, n - k)/sqrt(n (n - 1)).
+
+_FINER, _TEST = 0.25, 0.1
+"""Vectors that are to be tested are sought to this share of the error: what they leave over,
+squared, has to fit into it too; and the share of the error that is left to the test.
+"""
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Fantope(SymmetricSpectral):
+    """Symmetric n x n matrices with eigenvalues between 0 and 1 that add up to k. Geometry exact.
+
+    Parameters
+    ----------
+    n : int
+        How many rows, and columns, a matrix has.
+    k : int, default 1
+        What the eigenvalues add up to: the rank of a vertex.
+    tolerance : float, default 0.01
+        How far an iterative answer may be above the minimum, as a share of the spectral norm of
+        the direction times the sum of the eigenvalues (of the singular values) of a vertex.
+    failure : float, default 1e-06
+        The chance that an iterative answer which is not certified is worse than its error says.
+        1 promises nothing, and is quick.
+    certified : bool, default False
+        Whether the error of an iterative answer is proved by a Cholesky factor.
+    dense : int, default 300
+        Up to this many rows, or columns where there are fewer, a dense eigensolver answers,
+        exactly.
+    seed : int, default 0
+        The seed of the random vectors that iterative answers start from.
+
+    Examples
+    --------
+    >>> K = tw.sets.Fantope(3, k=2)
+    >>> K.lmo(np.diag([5.0, -1.0, 2.0])) + 0.0  # the two eigenvectors of least eigenvalues
+    array([[0., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.]])
+    """
+
+    n: Side
+    k: Annotated[int, Count("What the eigenvalues add up to: the rank of a vertex.")] = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.k > self.n:
+            raise InvalidInput(
+                f"k of Fantope must be at most n = {self.n}, not {self.k}.", setting="k"
+            )
+
+    @property
+    def ridge(self) -> float:
+        return self.k / self.n
+
+    @property
+    def _sizes(self) -> Sizes:
+        n, k, least = self.n, self.k, min(self.k, self.n - self.k)
+        if k == n:
+            return Sizes(0, 0.0, 0.0, 0.0)
+        radius, inside = math.sqrt(k * (n - k) / n), least / math.sqrt(n * (n - 1))
+        return Sizes(n * (n + 1) // 2 - 1, radius, math.sqrt(2.0 * least), inside)
+
+    def tangent(self, direction: Array) -> Array:
+        return 0.0 * direction if self.k == self.n else traceless(direction)
+
+    def infeasibility(self, x: Array) -> float:
+        """The largest of: how far an eigenvalue is below 0 or above 1, the error of the trace, the
+        difference between mirrored entries.
+        """
+        low, high = eigenvalues(x)
+        off = abs(float(namespace(x).linalg.trace(x)) - self.k)
+        return max(0.0, -low, high - 1.0, off, asymmetry(x))
+
+    def answer(self, direction: Matrix, warm: Array | None = None) -> Answer:
+        D = as_matrix(direction, self.shape)
+        size, reference = largest_entry(D), example_array(D)
+        if self.k == self.n:
+            return Answer(LowRank.ridged(self.n, 1.0, reference))
+        if size == 0.0:
+            return Answer(LowRank(like(np.eye(self.k, self.n), reference)), warm=warm)
+        A = SymmetricPart(D, size)
+        if self.n <= self.dense:
+            return Answer(LowRank(_exact(A, self.k)))
+        calls, noise, last = self._begun(self.n, self.k + 1, self.k, warm, reference)
+        V, gap = self._iterated(A, noise, last)
+        return Answer(LowRank(V), size * gap, warm_start(V, calls))
+
+    def _iterated(self, A: SymmetricPart, noise: Array, last: Array | None) -> tuple[Array, float]:
+        """The k rows, the leading one first, and what the k largest eigenvalues add up to beyond
+        theirs.
+        """
+        xp, V, s = namespace(noise), noise[:0, :], 0.0
+        guarantees = self.certified or self.failure < 1.0
+        finer = _FINER if guarantees else 1.0
+        for i in range(self.k):
+            rest = Deflated(A, V)
+            before = None if last is None else rest.off(last[i, :])
+            begin = start(rest.off(noise[i, :]), before, 1.0)
+            found = converged(rest, begin, finer * self.tolerance)
+            v = rest.off(rest.off(found.vector))
+            if norm(v) < 0.5:  # rounding has led it back to the rows before
+                return _exact(A, self.k), 0.0
+            V, s = xp.concat([V, (v / norm(v))[None, :]]), max(s, found.gap / finer)
+        if not guarantees:
+            return V, self.k * s
+        return self._tested(A, V, (1.0 - _TEST) * s, noise[self.k, :])
+
+    def _tested(self, A: SymmetricPart, V: Array, s: float, noise: Array) -> tuple[Array, float]:
+        """The rows, turned, if they pass the test with an error of s each, else the exact ones; and
+        the error of all.
+        """
+        xp = namespace(V)
+        within = xp.stack([A @ V[i, :] for i in range(self.k)]) @ V.T
+        theta, turn = np.linalg.eigh(to_numpy(within))  # small: quicker here than on a device
+        V, z = like(turn, V).T @ V, float(theta[0]) + s
+        lowered = Lowered(A, V, like(theta - theta[0], V))
+        if self.certified:
+            slack = above(z, lowered.dense())
+        else:  # what the largest eigenvalue exceeds z by at most, for what is found of it
+            begin = start(noise, None, self.failure)
+            found = probable(lowered, begin, _TEST * self.tolerance, z)
+            slack = None if found is None else max(0.0, found.value + found.gap - z)
+        if slack is None or slack > _TEST * s:
+            return _exact(A, self.k), 0.0
+        return xp.flip(V, axis=0), self.k * (s + slack)
+
+    @property
+    def spectrum(self) -> CappedSimplex:
+        """{ 0 <= w <= 1, sum w = k }."""
+        return CappedSimplex(self.n, 1.0, self.k)
+
+    @classmethod
+    def examples(cls) -> Sequence[Fantope]:
+        certified = cls(4, 2, tolerance=1e-5, certified=True, dense=0)
+        return cls(1), cls(3, 3), cls(4), cls(5, 3), cls(3, 2, tolerance=1e-3, dense=0), certified
+
+
+def _exact(A: SymmetricPart, k: int) -> Array:
+    return leading_eigenvectors(A.dense(), k)[1].T
+
+
+# Matrices of bounded nuclear norm: few patterns explain many entries (completion, recommendation).
+#
+#     { X : |X|_* = sum of singular values <= tau }          m x n;  vertices: tau u v', |u| = |v|
+#         = 1
+#
+# Oracle: -tau u v' with u, v a leading pair of singular vectors of D; the minimum is -tau sigma,
+# sigma = |D|_2. Golub & Kahan's (1965) bidiagonalisation in its one-sided form: Lanczos for D'D or
+# D D', whichever is smaller, at the cost of a product with D and one with D' a step. It finds theta
+# <= sigma^2 <= theta + gap, v, and u along D v of length sqrt(theta), so that
+#
+#     error = tau (sqrt(theta + gap) - sqrt(theta))  <=  tolerance tau |D|_2
+#
+# (`Spectral` says how, and how surely).
+#
+# Affine hull: all m x n matrices. Center 0. |X|_F <= |X|_* <= sqrt(min(m, n)) |X|_F, with equality
+# for rank 1, and for equal singular values: radius tau, diameter 2 tau, inner radius
+# tau/sqrt(min(m, n)).
+
+
+class MatrixShape(Size):
+    """The shape of a matrix."""
+
+    words: ClassVar[str] = "a list of two whole numbers"
+
+    def __call__(self, value: Any, what: str) -> Shape:
+        if not isinstance(value, tuple | list) or len(value) != 2:
+            raise WrongShape(f"{what} must be (rows, columns), not {shown(value)}.")
+        return as_shape(value, what)
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class NuclearBall(Spectral):
+    """Matrices of this shape whose singular values add up to at most `tau`. Geometry exact.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        How many rows and columns a matrix has.
+    tau : float, default 1.0
+        What the singular values add up to at most.
+    tolerance : float, default 0.01
+        How far an iterative answer may be above the minimum, as a share of the spectral norm of
+        the direction times the sum of the eigenvalues (of the singular values) of a vertex.
+    failure : float, default 1e-06
+        The chance that an iterative answer which is not certified is worse than its error says.
+        1 promises nothing, and is quick.
+    certified : bool, default False
+        Whether the error of an iterative answer is proved by a Cholesky factor.
+    dense : int, default 300
+        Up to this many rows, or columns where there are fewer, a dense eigensolver answers,
+        exactly.
+    seed : int, default 0
+        The seed of the random vectors that iterative answers start from.
+
+    Examples
+    --------
+    >>> K = tw.sets.NuclearBall((2, 3), tau=4.0)
+    >>> K.lmo(np.array([[0.0, 0.0, -1.0], [0.0, 0.0, 0.0]])) + 0.0
+    array([[0., 0., 4.],
+           [0., 0., 0.]])
+    """
+
+    shape: Annotated[Shape, MatrixShape("How many rows and columns a matrix has.")] = REQUIRED
+    tau: Annotated[float, Number("What the singular values add up to at most.", above=0.0)] = 1.0
+
+    def _center_in(self, reference: Array) -> Array:
+        return zeros(self.shape, reference)
+
+    @property
+    def _sizes(self) -> Sizes:
+        inside = self.tau / math.sqrt(min(self.shape))
+        return Sizes(math.prod(self.shape), self.tau, 2.0 * self.tau, inside)
+
+    def infeasibility(self, x: Array) -> float:
+        """The nuclear norm beyond tau."""
+        return max(0.0, float(namespace(x).sum(namespace(x).linalg.svdvals(x))) - self.tau)
+
+    def answer(self, direction: Matrix, warm: Array | None = None) -> Answer:
+        D = as_matrix(direction, self.shape)
+        size, reference = largest_entry(D), example_array(D)
+        if size == 0.0:
+            return Answer(self._zero(reference), warm=warm)
+        A = Gram(D, size)
+        found, next_warm = self._leading(A, warm, reference, 2.0 * self.tolerance, floor=0.0)
+        v = like(found.vector, reference)
+        u = A.across(v)
+        root = norm(u)
+        gap = found.gap + A.rounding if found.gap else 0.0
+        error = self.tau * A.unit * (math.sqrt(root * root + gap) - root)
+        if root == 0.0:
+            return Answer(self._zero(reference), error, next_warm)
+        scaled = u * (-self.tau / root)
+        left, right = (scaled, v) if A.tall else (v, scaled)
+        return Answer(Outer(left[None, :], right[None, :]), error, next_warm)
+
+    def _zero(self, reference: Array) -> Outer:
+        return Outer(*(zeros((0, side), reference) for side in self.shape))
+
+    def atom(self, point: Array) -> Vertex:
+        """The center is known in closed form; any other member by its singular vectors."""
+        return self._zero(point) if point is self.center else Outer.of(point)
+
+    def project(self, y: Array) -> Array:
+        """Exact: the singular values are projected on { w >= 0, sum w <= tau }."""
+        left, values, right = namespace(y).linalg.svd(y, full_matrices=False)
+        return (left * Simplex(min(self.shape), self.tau, at_most=True).project(values)) @ right
+
+    @classmethod
+    def examples(cls) -> Sequence[NuclearBall]:
+        iterative = cls((4, 6), tolerance=1e-3, dense=0), cls((5, 3), 20.0, certified=True, dense=0)
+        return cls((1, 1), 3.0), cls((1, 4)), cls((3, 2), 0.5), *iterative

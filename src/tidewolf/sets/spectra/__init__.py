@@ -1,1 +1,0 @@
-"""Matrices with limits on their eigenvalues or singular values."""
