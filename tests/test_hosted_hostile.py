@@ -83,7 +83,7 @@ def test_a_session_that_another_process_deleted_is_not_there(door):
         db.execute("DELETE FROM head")
     db.close()
     with pytest.raises(UnknownSession, match="it was deleted"):
-        store.commits.submit(lambda db: store._backing.claim(db, number, "")).result(30)
+        store.commits.submit(lambda db: store._backing.claim(db, number)).result(30)
     with pytest.raises(UnknownSession):
         door.decide("a", None, ME)
 

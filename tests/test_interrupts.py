@@ -139,7 +139,7 @@ def test_an_interrupt_of_the_check_after_an_interrupt_closes_the_session(tmp_pat
     def interrupt(self):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(File, "undo", interrupt)
+    monkeypatch.setattr(File, "reread", interrupt)
     session = opened(path, 1000)
     for t in count():
         was_interrupted = interrupted(t, WHERE_IT_CHANGES, observe, session, t)

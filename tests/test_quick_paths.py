@@ -17,8 +17,8 @@ from tidewolf.core.values import _defaults, _given_settings, _labels, identity, 
 from tidewolf.functions import Capacity, Linear, Unlimited
 from tidewolf.functions.negative import _limits, negative_capacities
 from tidewolf.observation import content, point, require_functions
-from tidewolf.storage.feedback import How, decode, decode_checked, encode, encode_played, stored
-from tidewolf.storage.records import Row, digest
+from tidewolf.storage.feedback import How, decode, encode, encode_played, stored
+from tidewolf.storage.tables import Row, digest
 
 NUMBERS = st.floats(allow_nan=False)
 DOUBLES = arrays(np.float64, array_shapes(max_dims=3, max_side=4), elements=NUMBERS)
@@ -69,7 +69,7 @@ def test_what_is_kept_at_once_is_what_is_written_and_read(seen):
 @given(DOUBLES.filter(lambda x: bool(np.isfinite(x).all())), st.floats(0, 1e300))
 def test_what_is_kept_at_once_is_read_again_with_every_check(x, value):
     data, told = stored(FirstOrder(x, value, -x, 1.0, 2.0, 1), np.zeros(1))
-    assert bits(told) == bits(decode_checked(data, np.zeros(1)))
+    assert bits(told) == bits(decode(data, np.zeros(1), checked=True))
 
 
 def test_what_is_kept_is_nobodys_to_change():

@@ -34,7 +34,7 @@ from tidewolf.core.errors import (
 from tidewolf.core.feedback import FirstOrder, first_order
 from tidewolf.methods.events import Decide, Expire, SetInfo, deciding
 from tidewolf.methods.late import next_round
-from tidewolf.storage import File
+from tidewolf.storage.database import InPlace
 from tidewolf.storage.feedback import How, decode_played, encode_played
 
 K = tw.sets.Simplex(5)
@@ -589,7 +589,7 @@ def test_rounds_that_were_observed_together_are_one_moment(tmp_path):
 
 @pytest.mark.parametrize("after", [True, False])
 def test_an_interrupt_goes_back_or_not_at_all(after, tmp_path, monkeypatch):
-    require, calls = File.require_in_place, []
+    require, calls = InPlace.require, []
 
     def interrupted(self):
         calls.append(0)
@@ -602,7 +602,7 @@ def test_an_interrupt_goes_back_or_not_at_all(after, tmp_path, monkeypatch):
         met(session, t)
     before = saved(session)
     with monkeypatch.context() as patch:
-        patch.setattr(File, "require_in_place", interrupted)
+        patch.setattr(InPlace, "require", interrupted)
         with pytest.raises(KeyboardInterrupt):
             session.rollback(2)
     assert session.rounds == (2 if after else 5)
@@ -687,7 +687,7 @@ def test_a_reader_sees_rounds_that_wait_and_decides_none(tmp_path):
             assert reader.pending == (0, 1, 2)
             assert reader.play().tobytes() == x.tobytes()
             for do in (lambda: reader.play(round=3), lambda: reader.rollback(0)):
-                with pytest.raises(CheckpointError, match="was opened to look"):
+                with pytest.raises(CheckpointError, match="read_only=True"):
                     do()
 
 

@@ -260,7 +260,7 @@ def test_files_that_are_none_of_ours(tmp_path):
     db = sqlite3.connect(tmp_path / "other" / "tidewolf.db")
     db.execute("CREATE TABLE notes (text)")
     db.close()
-    with pytest.raises(BrokenFile, match="not one that a service keeps"):
+    with pytest.raises(BrokenFile, match="not one of a service"):
         SessionStore.open(tmp_path / "other")
     SessionStore.open(tmp_path / "newer").close()
     db = sqlite3.connect(tmp_path / "newer" / "tidewolf.db")
@@ -270,7 +270,7 @@ def test_files_that_are_none_of_ours(tmp_path):
     with pytest.raises(NewerFormat, match="format 99"):
         SessionStore.open(tmp_path / "newer")
     (tmp_path / "file").write_text("")
-    with pytest.raises(CheckpointError, match="Give a folder"):
+    with pytest.raises(CheckpointError, match="folder where files can be made"):
         SessionStore.open(tmp_path / "file")
 
 
@@ -427,7 +427,7 @@ def test_a_disk_that_keeps_nothing_acknowledges_nothing_and_recovers(tmp_path):
     assert "full" in (commits.trouble or "")
     note(10).result()
     assert commits.trouble is None
-    assert db.execute("SELECT count(*) FROM notes").fetchone() == (2,)
+    assert db.rows("SELECT count(*) FROM notes") == [(2,)]
     commits.close()
     with pytest.raises(CheckpointError, match="closed"):
         note(10)

@@ -5,7 +5,6 @@ databases, other versions, other hands.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sqlite3
 import subprocess
@@ -154,13 +153,7 @@ def test_a_database_deleted_under_an_open_session_is_noticed(gone, place):
     point, state = session.play(), session.state
     gone(path)
     for _ in range(2):
-        with pytest.raises(
-            CheckpointError,
-            match=(
-                r"session\.db, or its log, was deleted or replaced .* the observation was not "
-                r"kept\."
-            ),
-        ):
+        with pytest.raises(CheckpointError, match="was deleted or replaced"):
             observe(session, 7)
         assert session.rounds == 7
         assert session.state is state
@@ -170,70 +163,7 @@ def test_a_database_deleted_under_an_open_session_is_noticed(gone, place):
     assert tw.Session.load(place / "rescued", LEARNER).rounds == 7
 
 
-def test_one_that_is_put_back_goes_on(place):
-    path = place / "session.db"
-    session = observed(path, 3)
-    moved(path)
-    with pytest.raises(CheckpointError, match="was deleted or replaced"):
-        observe(session, 3)
-    (place / "elsewhere.db").rename(path)
-    observe(session, 3)
-    session.close()
-    with tw.Session.open(path, LEARNER) as again:
-        assert again.rounds == 4
-
-
-def test_a_database_deleted_before_the_first_observation_is_noticed(place):
-    session = tw.Session.open(place / "session.db", LEARNER)
-    (place / "session.db").unlink()
-    with pytest.raises(CheckpointError, match="was deleted or replaced"):
-        observe(session, 0)
-    session.close()
-
-
 # --- other versions -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["python", "numba", "tidewolf", "cpu", "blas"])
-def test_a_state_of_other_versions_says_so_when_it_is_opened(name, place, monkeypatch):
-    here = checkpoint.writer()
-    monkeypatch.setattr(checkpoint, "writer", lambda: {**here, name: "0.9.1"})
-    observed(place / "session.db", 4).close()
-    session = tw.Session(LEARNER)
-    observe(session, 0)
-    session.save(place / "state")
-    data = LEARNER.save(session.state)
-    monkeypatch.undo()
-    sentence = rf"was written with {name} 0\.9\.1 \(here {re.escape(here[name])}\)"
-    with pytest.warns(OtherVersions, match=f"session.db {sentence}") as said:
-        again = tw.Session.open(place / "session.db", LEARNER)
-    assert len(said) == 1
-    assert again.rounds == 4
-    observe(again, 4)
-    again.close()
-    with pytest.warns(OtherVersions, match=f"state {sentence}") as said:
-        assert tw.Session.load(place / "state", LEARNER).rounds == 1
-    assert len(said) == 1
-    with pytest.warns(OtherVersions, match=f"The saved state {sentence}"):
-        LEARNER.load(data)
-
-
-def test_several_versions_are_one_sentence(monkeypatch):
-    here = checkpoint.writer()
-    monkeypatch.setattr(
-        checkpoint,
-        "writer",
-        lambda: {**here, "python": "2.7", "numpy": "1.0", "threads": "999", "machine": "z80"},
-    )
-    data = LEARNER.save(LEARNER.start())
-    monkeypatch.undo()
-    expected = rf"python 2\.7 \(here {here['python']}\) and numpy 1\.0 \(here {here['numpy']}\)"
-    with pytest.warns(OtherVersions, match=expected):
-        LEARNER.load(data)
-
-
-def test_the_same_versions_say_nothing():
-    LEARNER.load(LEARNER.save(LEARNER.start()))  # warnings are errors here
 
 
 # --- other hands, right checksums -----------------------------------------------------------------
@@ -278,13 +208,35 @@ def sums(**changes: Any) -> bytes:
     return told("FirstOrder", **{name: part for name, part in seen.items() if part is not GONE})
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
+def test_tables_and_notes_of_a_later_tidewolf_are_left_alone(place):
+    path = unclosed(place)
+    db = sqlite3.connect(path)
+    with db:
+        db.execute("CREATE TABLE audit (who TEXT)")
+        db.execute("INSERT INTO audit VALUES ('me')")
+        db.execute("INSERT INTO meta VALUES (1, 'mode', 'shadow')")
+    db.close()
+    with tw.Session.open(path, LEARNER) as session:
+        observe(session, 3)
+    db = sqlite3.connect(path)
+    assert db.execute("SELECT who FROM audit").fetchall() == [("me",)]
+    assert dict(db.execute("SELECT name, value FROM meta"))["mode"] == "shadow"
+    db.close()
+
+
+def function(name: str, **parts: Any) -> tuple[str, SavedRecord]:
+    return name, SavedRecord.of(parts)
+
+
+def functions(loss: Any) -> bytes:
+    return told("FullInformation", losses=loss, constraints=function("Capacity", c=np.ones((1, 5))))
+
+
+VERTEX = np.eye(5)[0]
+HAND_MADE = {
+    "feedback": [
         b"",
         b"null\n",
-        b"[]\n",
-        b"{\n",
         b"[" * 100_000,
         b"\xff\xfe",
         told("FirstOrder"),
@@ -302,170 +254,109 @@ def sums(**changes: Any) -> bytes:
         b'[["FirstOrder"], [["<f8", [1000000000000]]]]\n' + bytes(8),
         b'[["FirstOrder"], [["<f8", [-1]]]]\n' + bytes(8),
         b'[["FirstOrder"], [["|O", [1]]]]\n' + bytes(8),
+        functions(function("Linear", C=np.full((1, 5), np.nan))),
+        functions(function("Linear", C=np.ones((1, 4)))),
+        functions(function("Linear", C="text")),
+        functions(function("Linear")),
+        functions(function("Chain")),
+        functions(("Linear", (np.ones((1, 5)),))),
     ],
-)
-def test_a_hand_made_observation_is_refused(data, place):
-    path = unclosed(place)
-    rewritten(path, feedback=data)
-    for read_only in (True, False):
-        with pytest.raises(
-            BrokenFile,
-            match=r"killed\.db has right checksums and holds what no LyapunovDescent observes: ",
-        ):
-            tw.Session.open(path, LEARNER, read_only=read_only)
-
-
-def function(name: str, **parts: Any) -> tuple[str, SavedRecord]:
-    return name, SavedRecord.of(parts)
-
-
-def knowledge(**parts):
-    return checkpoint.packed(("RoundInfo", checkpoint.SavedRecord.of(parts)))
-
-
-@pytest.mark.parametrize(
-    "known",
-    [
-        b"a forecast",
+    "info": [
         b"",
         checkpoint.packed(("RoundInfo", 3)),
-        checkpoint.packed(("FirstOrder", checkpoint.SavedRecord.of({}))),
-        knowledge(time="noon"),
-        knowledge(time=float("nan")),
-        knowledge(advice=3),
-        knowledge(advice=(("a", "text"),)),
-        knowledge(forecast=(1, 2)),
-        knowledge(context=((1.0,), (2.0, 3.0))),
+        told("FirstOrder"),
+        told("RoundInfo", time="noon"),
+        told("RoundInfo", time=float("nan")),
+        told("RoundInfo", advice=3),
+        told("RoundInfo", advice=(("a", "text"),)),
+        told("RoundInfo", forecast=(1, 2)),
+        told("RoundInfo", context=((1.0,), (2.0, 3.0))),
     ],
-)
-def test_hand_made_knowledge_is_refused(known, place):
-    path = unclosed(place)
-    rewritten(path, info=known)
-    with pytest.raises(BrokenFile, match="holds what no LyapunovDescent observes"):
-        tw.Session.open(path, LEARNER, read_only=True)
+    "round": [2, 9],
+    "rounds": [0, 2],
+    "played": [
+        b"",
+        told("RoundInfo", after=1),
+        checkpoint.packed(("Played", 3)),
+        told("Played", after=1),
+        told("Played", after=-1),
+        told("Played", after="soon"),
+        told("Played", point=np.full(5, 0.3)),
+        told("Played", point=np.full(4, 0.25)),
+        told("Played", point="text"),
+        told("Played", point=VERTEX, instead=(1.0, 2.0)),
+        told("Played", point=VERTEX, instead="text"),
+        told("Played", point=VERTEX, instead=(1.0, 2.0, 3.0, np.nan)),
+    ],
+}
+NEWER = {
+    "info": [told("RoundInfo", weather=1)],
+    "played": [told("Played", canary=0.1)],
+    "feedback": [sums(per_constraint=1)],
+}
 
 
 @pytest.mark.parametrize(
-    "loss",
-    [
-        function("Linear", C=np.full((1, 5), np.nan)),
-        function("Linear", C=np.ones((1, 4))),
-        function("Linear", C=np.ones(5)),
-        function("Linear", C="text"),
-        function("Linear"),
-        function("Chain"),
-        ("Linear", (np.ones((1, 5)),)),
-    ],
+    ("given", "error"), [(HAND_MADE, BrokenFile), (NEWER, NewerFormat)], ids=["broken", "newer"]
 )
-def test_hand_made_functions_are_refused(loss, place):
-    path = unclosed(place, "DriftPlusPenalty")
-    capacity = function("Capacity", c=np.ones((1, 5)))
-    rewritten(path, feedback=told("FullInformation", losses=loss, constraints=capacity))
-    with pytest.raises(BrokenFile, match="holds what no DriftPlusPenalty observes"):
-        tw.Session.open(path, LEARNERS["DriftPlusPenalty"], read_only=True)
+def test_what_no_session_wrote_is_refused_though_checksums_fit(given, error, place):
+    """What a later tidewolf may write is refused as newer."""
+    for name in ("LyapunovDescent", "DriftPlusPenalty"):
+        (place / name).mkdir()
+        path = unclosed(place / name, name)
+        whole = {end: Path(f"{path}{end}").read_bytes() for end in ("", "-wal")}
+        for column, values in given.items():
+            for value in values:
+                for end, content in whole.items():
+                    Path(f"{path}{end}").write_bytes(content)
+                rewritten(path, **{column: value})
+                for read_only in (True, False):
+                    with pytest.raises(error, match=r"killed\.db") as caught:
+                        tw.Session.open(path, LEARNERS[name], read_only=read_only)
+                    assert caught.type is error
+        for end, content in whole.items():
+            Path(f"{path}{end}").write_bytes(content)
+        rewritten(path)
+        with tw.Session.open(path, LEARNERS[name], read_only=True) as session:
+            assert session.rounds == 3
 
 
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
-        ({"info": knowledge(weather=1)}, "'weather'"),
-        ({"played": told("Played", canary=0.1)}, "'canary'"),
-        (
-            {"feedback": sums(per_constraint=1)},
-            "A FirstOrder with 'per_constraint' was observed, which this",
-        ),
-    ],
-)
-def test_what_a_later_tidewolf_may_write_is_refused_until_it_is_known(changes, sentence, place):
-    path = unclosed(place)
-    rewritten(path, **changes)
-    for read_only in (True, False):
-        with pytest.raises(NewerFormat, match=rf"killed\.db.*{sentence}.*Install a newer tidewolf"):
-            tw.Session.open(path, LEARNER, read_only=read_only)
+@pytest.mark.parametrize("name", ["python", "cpu"])
+def test_a_state_of_other_versions_says_so_when_it_is_opened(name, place, monkeypatch):
+    here = checkpoint.writer()
+    monkeypatch.setattr(checkpoint, "writer", lambda: {**here, name: "0.9.1", "threads": "999"})
+    observed(place / "session.db", 4).close()
+    session = tw.Session(LEARNER)
+    observe(session, 0)
+    session.save(place / "state")
+    monkeypatch.undo()
+    for path, load in (("session.db", tw.Session.open), ("state", tw.Session.load)):
+        with pytest.warns(OtherVersions, match=rf"{path} .*{name} 0\.9\.1 \(here") as warned:
+            load(place / path, LEARNER).close()
+        assert len(warned) == 1
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"round": 2},
-        {"round": 9},
-        {"rounds": 0},
-        {"rounds": 2},
-        {"played": b""},
-        {"played": told("RoundInfo", after=1)},
-        {"played": checkpoint.packed(("Played", 3))},
-        {"played": told("Played", after=1)},
-        {"played": told("Played", after=-1)},
-        {"played": told("Played", after="soon")},
-        {"played": told("Played", point=np.full(5, 0.3))},
-        {"played": told("Played", point=np.full(4, 0.25))},
-        {"played": told("Played", point="text")},
-        {"played": told("Played", point=np.eye(5)[0], instead=(1.0, 2.0))},
-        {"played": told("Played", point=np.eye(5)[0], instead="text")},
-        {"played": told("Played", point=np.eye(5)[0], instead=(1.0, 2.0, 3.0, np.nan))},
-    ],
-)
-def test_hand_made_rounds_are_refused(changes, place):
-    path = unclosed(place)
-    rewritten(path, **changes)
-    with pytest.raises(BrokenFile, match=r"killed\.db has right checksums and holds what no"):
-        tw.Session.open(path, LEARNER, read_only=True)
-
-
-def test_a_pending_round_of_another_hand_is_refused(place):
-    path = unclosed(place)
-    db = sqlite3.connect(path)
-    with db:
-        db.execute("INSERT INTO pending VALUES (4, NULL, NULL)")
-    db.close()
-    with pytest.raises(BrokenFile, match=r"killed\.db was changed: what was known or decided"):
-        tw.Session.open(path, LEARNER)
-
-
-def test_tables_and_notes_of_a_later_tidewolf_are_left_alone(place):
-    path = unclosed(place)
-    db = sqlite3.connect(path)
-    with db:
-        db.execute("CREATE TABLE audit (who TEXT)")
-        db.execute("INSERT INTO audit VALUES ('me')")
-        db.execute("INSERT INTO meta VALUES ('mode', 'shadow')")
-    db.close()
-    with tw.Session.open(path, LEARNER) as session:
-        observe(session, 3)
-    db = sqlite3.connect(path)
-    assert db.execute("SELECT who FROM audit").fetchall() == [("me",)]
-    assert dict(db.execute("SELECT name, value FROM meta"))["mode"] == "shadow"
-    db.close()
-
-
-def test_rounds_in_a_file_count_from_1_and_epochs_of_writers_go_up(place):
-    for rounds in (2, 3, 3, 5):
-        observed(place / "session.db", rounds).close()
-    db = sqlite3.connect(place / "session.db")
-    rows = db.execute("SELECT arrived, round, rounds, epoch FROM observations").fetchall()
-    assert rows == [(1, 1, 1, 1), (2, 2, 1, 1), (3, 3, 1, 2), (4, 4, 1, 3), (5, 5, 1, 3)]
-    db.close()
-
-
-def test_a_writer_that_was_overtaken_commits_no_more(place):
-    """As where the lock did not hold: another writer has a later epoch."""
-    session = observed(place / "session.db", 2)
-    os.remove(place / "session.db-lock")
-    other = observed(place / "session.db", 3)
-    with pytest.raises(CheckpointError, match="was changed while this session had it open"):
-        observe(session, 2)
-    observe(other, 3)
+def test_a_database_that_is_put_back_goes_on_and_epochs_of_writers_go_up(place):
+    path = place / "session.db"
+    session = tw.Session.open(path, LEARNER)
+    moved(path)
+    with pytest.raises(CheckpointError, match="was deleted or replaced"):
+        observe(session, 0)
+    (place / "elsewhere.db").rename(path)
+    observe(session, 0)
     session.close()
-    other.close()
-    with tw.Session.open(place / "session.db", LEARNER) as again:
-        assert again.rounds == 4
-
-
-def test_what_is_rewritten_as_it_was_is_read(place):
-    path = unclosed(place)
-    rewritten(path)
-    with tw.Session.open(path, LEARNER, read_only=True) as session:
-        assert session.rounds == 3
+    observed(path, 2).close()
+    first = observed(path, 3)
+    os.remove(place / "session.db-lock")  # as if the lock did not hold
+    second = observed(path, 4)
+    with pytest.raises(CheckpointError, match="was changed while this session had it open"):
+        observe(first, 3)
+    first.close()
+    second.close()
+    db = sqlite3.connect(path)
+    rows = db.execute("SELECT arrived, round, rounds, epoch FROM observations").fetchall()
+    assert rows == [(1, 1, 1, 1), (2, 2, 1, 2), (3, 3, 1, 3), (4, 4, 1, 4)]
+    db.close()
 
 
 @pytest.mark.parametrize(
@@ -475,26 +366,15 @@ def test_what_is_rewritten_as_it_was_is_read(place):
         "CREATE INDEX i ON observations (round)",
         "ALTER TABLE observations ADD COLUMN more",
         "CREATE TRIGGER t AFTER INSERT ON observations BEGIN DELETE FROM observations; END",
+        "INSERT INTO pending VALUES (1, 4, NULL, NULL)",
+        "DROP TABLE observations; CREATE VIEW observations AS WITH RECURSIVE n(arrived) AS "
+        "(SELECT 1 UNION ALL SELECT arrived + 1 FROM n) SELECT arrived FROM n",
     ],
 )
 def test_tables_of_another_hand_are_refused(statement, place):
     observed(place / "session.db", 2).close()
     db = sqlite3.connect(place / "session.db")
-    db.execute(statement)
+    db.executescript(statement)
     db.close()
-    with pytest.raises(BrokenFile, match="its tables are not those of a session"):
+    with pytest.raises(BrokenFile):
         tw.Session.open(place / "session.db", LEARNER)
-
-
-def test_a_view_in_place_of_a_table_is_not_asked(place):
-    observed(place / "session.db", 2).close()
-    db = sqlite3.connect(place / "session.db")
-    with db:
-        db.execute("ALTER TABLE observations RENAME TO kept")
-        db.execute(
-            "CREATE VIEW observations AS WITH RECURSIVE n(arrived) AS (SELECT 1 UNION ALL "
-            "SELECT arrived + 1 FROM n) SELECT arrived, zeroblob(1000000) AS feedback FROM n"
-        )
-    db.close()
-    with pytest.raises(BrokenFile, match="its tables are not those of a session"):
-        tw.Session.open(place / "session.db", LEARNER, read_only=True)

@@ -29,22 +29,22 @@ meanwhile, so the reader sees all that was acknowledged before it opened. A file
 replaced under its writer is noticed before the next observation, which is then refused: there is
 nowhere to keep it.
 
-    journal     what one session leaves behind, kept as it happens
-    event_log   the same, done to a state, and done again
-    file        the file of one session, locked by its one writer
-    session_store   many sessions in one database, a folder's or PostgreSQL's
-    folder      the file of SQLite in a folder, and its one server
-    cluster     a database of PostgreSQL, and its many: who holds which session
-    postgres    a connection to it; address: where it is; heartbeat: which servers are there
-    commits     what they write, in groups that share a sync
-    tables      what stands in it (docs/reference/formats.md), and how it is checked
-    records     observations, rounds that wait, the head, and their seals
-    feedback    an observation, what is known before a round, and how it was met, as bytes
+    database, postgres  connections to SQLite and PostgreSQL, with one set of statements
+    schema              the tables, the same in both (docs/reference/formats.md)
+    tables              the rows of one session, and how they are checked
+    feedback            observations, side information and decisions as bytes
+    event_log           events applied to a state, and applied again
+    journal             what one session leaves behind, kept as it happens
+    file                the file of one session, locked by its one writer
+    session_store       many sessions in one database
+    folder, cluster     that database in a folder, or in PostgreSQL with many servers: which server
+                        holds which session
+    commits             what they write, in groups that share a sync
+    copies              backup and restore
 """
 
-from tidewolf.storage.backends import backend
 from tidewolf.storage.file import File
 from tidewolf.storage.journal import Journal
-from tidewolf.storage.session_store import SessionStore
+from tidewolf.storage.session_store import SessionStore, backend
 
 __all__ = ["File", "Journal", "SessionStore", "backend"]

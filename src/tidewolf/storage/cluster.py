@@ -1,29 +1,58 @@
 """A database of PostgreSQL that many sessions are kept in, for any number of servers.
 
-    servers     one row for each that is there: its number (presence.py), its name, since when
+    servers     one row for each that is there: its number, its name, since when
 
-A session is held by one server at a time. Another takes it when that one is gone, and then the old
-one, should it wake up, finds at its next commit that it has lost it. What is answered without a
-commit is answered under a lease: one that lost its connection, and with it perhaps its sessions,
-has another lease when it is back, and opens them again.
+A server holds an advisory lock on a number of its name,
+
+    number = the first 64 bits of sha256("tidewolf " | name),
+
+for as long as its connection lives, so that a killed one is gone at once, one whose machine went
+dark after KEEPALIVE seconds, and a live one never. It asks each second whether it still has the
+lock, and believes it for FRESH < KEEPALIVE seconds: it stops answering before another can begin.
+A server that took its lock again has a new lease, may have lost sessions meanwhile, and opens them
+again.
+
+A session is held by one server at a time. Another takes it when that one is gone, and its epoch is
+one higher each time. Every commit carries the epoch of its writer and fails if it is no longer that
+of the session: clocks decide which server may answer, never what is kept.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import secrets
+import select
+import socket
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import final
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, final
 
-from tidewolf.core.errors import CheckpointError, HeldElsewhere, UnknownSession
+from tidewolf.core.errors import CheckpointError, HeldElsewhere, InUse, UnknownSession
 from tidewolf.storage.database import Database
-from tidewolf.storage.heartbeat import Heartbeat, is_gone, own_name
-from tidewolf.storage.postgres import Postgres
-from tidewolf.storage.session_store_schema import make, require_format
+from tidewolf.storage.postgres import KEEPALIVE, Postgres, connected, driver, without_password
+from tidewolf.storage.schema import make_store, require_store
 
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+BEAT, FRESH = 1.0, 6.0
+"""How often a server asks whether it has its lock, and how long it believes the answer. Unit:
+seconds.
+"""
+assert FRESH < KEEPALIVE
+_PATIENCE = 2.0
+"""How long a server waits for a lock of its own name: a killed one may just be going. Unit:
+seconds.
+"""
 _SERVERS = (
-    "CREATE TABLE IF NOT EXISTS servers (id BIGINT PRIMARY KEY, holder TEXT NOT NULL, "
+    "CREATE TABLE servers (id BIGINT PRIMARY KEY, holder TEXT NOT NULL, "
     "since DOUBLE PRECISION NOT NULL)"
 )
+_SWEEP = "DELETE FROM servers WHERE id <> $1 AND pg_try_advisory_xact_lock_shared(id)"
+"""Without the rows of those who were killed."""
 _MAKING = int.from_bytes(b"tidewolf", signed=True)
 """The advisory lock of those who make tables."""
 _BRIEF, _LOCKED = 250, "55P03"
@@ -61,35 +90,17 @@ class Cluster:
                 ) from None
             raise
 
-    def claim(self, db: Database, number: int, holder: str) -> None:
+    def claim(self, db: Database, number: int) -> None:
         """Hold a session, within a transaction: its epoch is one more. Refused while another server
         that holds it is there.
         """
-        sql = "SELECT name, holder FROM sessions WHERE number = ?"
-        self._require_free(db, db.execute(sql, (number,)).fetchone(), holder)
-        with self._briefly(db):
-            row = db.execute(f"{sql}{db.locking}", (number,)).fetchone()
-            db.execute(f"SELECT 1 FROM head WHERE session = ?{db.locking}", (number,))
-        self._require_free(db, row, holder)
-        db.execute("UPDATE head SET epoch = epoch + 1 WHERE session = ?", (number,))
-        db.execute("UPDATE sessions SET holder = ? WHERE number = ?", (holder, number))
-
-    def _require_free(self, db: Database, row: tuple[str, str] | None, holder: str) -> None:
-        if row is None:
-            raise _gone()
-        name, other = row
-        if other not in ("", holder) and not is_gone(db, other):
-            raise _held_elsewhere(name, other)
-
-    @contextmanager
-    def _briefly(self, db: Database) -> Iterator[None]:
-        """Wait for rows no longer than it takes a connection that was lost to end: all that is
-        written waits meanwhile.
-        """
-        (before,) = db.execute("SHOW lock_timeout").fetchone()
+        self._require_free(db, number)
+        ((before,),) = db.rows("SHOW lock_timeout")
+        # all that is written waits meanwhile: no longer than a lost connection takes to end
         db.execute(f"SET LOCAL lock_timeout = {_BRIEF}")
         try:
-            yield
+            db.rows(f"SELECT 1 FROM sessions WHERE number = ?{db.locking}", (number,))
+            db.rows(f"SELECT 1 FROM head WHERE session = ?{db.locking}", (number,))
         except db.errors as error:
             if getattr(error, "sqlstate", "") != _LOCKED:
                 raise
@@ -97,25 +108,29 @@ class Cluster:
                 "The last commit of the session is still under way: try again in a moment."
             ) from None
         db.execute(f"SET LOCAL lock_timeout = '{before}'")
+        self._require_free(db, number)
+        db.execute("UPDATE head SET epoch = epoch + 1 WHERE session = ?", (number,))
+        db.execute("UPDATE sessions SET holder = ? WHERE number = ?", (self.holder, number))
 
-    def require_held(self, db: Database, number: int, holder: str) -> None:
-        """Refuse to write, within a transaction, where another server has the session by now."""
-        sql = f"SELECT name, holder FROM sessions WHERE number = ?{db.locking}"
-        row = db.execute(sql, (number,)).fetchone()
-        if row is None:
-            raise _gone()
-        if not row[1]:
-            raise CheckpointError(f"The session {row[0]} was restored: open it again.")
-        if row[1] != holder:
-            raise _held_elsewhere(*row)
+    def _require_free(self, db: Database, number: int) -> None:
+        name, other = _holder(db, number)
+        if other not in ("", self.holder) and not is_gone(db, other):
+            raise _held_elsewhere(name, other)
+
+    def require_held(self, db: Database, number: int) -> None:
+        """Refuse to write, within a transaction, if another server has the session by now."""
+        name, holder = _holder(db, number, db.locking)
+        if not holder:
+            raise CheckpointError(f"The session {name} was restored: open it again.")
+        if holder != self.holder:
+            raise _held_elsewhere(name, holder)
 
     def lease(self) -> int:
         """Another number after what was held may have been lost; refused while it may be."""
         return self._heartbeat.lease()
 
-    def require_there(self) -> None:
-        """Refuse to write where another server may have what is written to."""
-        self._heartbeat.lease()
+    require_there = lease
+    """Refuse to write if another server may have what is written to."""
 
     @contextmanager
     def reading(self) -> Iterator[Database]:
@@ -127,27 +142,32 @@ class Cluster:
             raise self._opener.unreadable(error) from None
 
     def close(self) -> None:
-        """Be gone: what this server held is anybody's."""
+        """Be gone: what this server held is free."""
         self._heartbeat.close()
         for connection in (self.writer, self.reader, self._opener):
             connection.close()
 
 
 def prepare(db: Postgres) -> None:
-    """The tables, made where there are none; servers that start together do so one after another.
-    Refused where they are of another format.
+    """The tables, made if there are none; servers that start together do so one after another.
+    Refused if they are of another format.
     """
     if not db.has_table("servers"):
         with db.transaction():
-            db.execute("SELECT pg_advisory_xact_lock(?)", (_MAKING,))
+            db.rows("SELECT pg_advisory_xact_lock(?)", (_MAKING,))
             if not db.has_table("servers"):
-                make(db)
+                make_store(db)
                 db.execute(_SERVERS)
-    require_format(db, db.where)
+    require_store(db, db.where)
 
 
-def _gone() -> UnknownSession:
-    return UnknownSession("There is no such session any more: another server deleted it.")
+def _holder(db: Database, number: int, locking: str = "") -> tuple[str, str]:
+    """The name of a session, and the server that holds it."""
+    found = db.rows(f"SELECT name, holder FROM sessions WHERE number = ?{locking}", (number,))
+    if not found:
+        raise UnknownSession("There is no such session any more: another server deleted it.")
+    name, holder = found[0]
+    return name, holder
 
 
 def _held_elsewhere(name: str, holder: str) -> HeldElsewhere:
@@ -157,3 +177,143 @@ def _held_elsewhere(name: str, holder: str) -> HeldElsewhere:
         "gone.",
         holder=holder,
     )
+
+
+# --- which servers are there ----------------------------------------------------------------------
+
+
+def own_name(shown: str = "") -> str:
+    """A name that no other server has: what it is called, or its machine and process, and #...
+
+    >>> own_name("http://db.example:8000").partition("#")[0]
+    'http://db.example:8000'
+    """
+    return f"{shown or f'{socket.gethostname()}-{os.getpid()}'}#{secrets.token_hex(4)}"
+
+
+def number_of(name: str) -> int:
+    """The number of a server's name among PostgreSQL's advisory locks.
+
+    >>> number_of("a") == number_of("a") != number_of("b")
+    True
+    """
+    return int.from_bytes(hashlib.sha256(f"tidewolf {name}".encode()).digest()[:8], signed=True)
+
+
+def is_gone(db: Database, name: str) -> bool:
+    """Whether no server of this name is there. Inside a transaction: none comes before it ends."""
+    sql = "SELECT pg_try_advisory_xact_lock_shared(?)"
+    return bool(db.rows(sql, (number_of(name),))[0][0])
+
+
+@final
+class Heartbeat:
+    """A server that serves from a database, for as long as it lives.
+
+    Parameters
+    ----------
+    url : str
+        The address of the database.
+    name : str
+        Of the server; no two have the same.
+    """
+
+    def __init__(self, url: str, name: str) -> None:
+        self._driver = driver()
+        self._url, self.where, self.name = url, without_password(url), name
+        self._mutex, self._wake, self._over = threading.Lock(), threading.Event(), False
+        self._now: Connection[Any] | None = None
+        self._lease, self._seen = 0, 0.0
+        self._arrive()
+        threading.Thread(target=self._stay, name="tidewolf-heartbeat", daemon=True).start()
+
+    def __repr__(self) -> str:
+        return f"Heartbeat({self.where!r}, {self.name!r})"
+
+    def lease(self) -> int:
+        """How often this server has come back: what it held under an earlier lease another server
+        may have. Refused while it is not there.
+        """
+        if self._mutex.acquire(timeout=BEAT):
+            try:
+                if self._now is not None and _has_news(self._now):
+                    self._beat(self._now)
+                if self._now is not None and _clock() - self._seen < FRESH:
+                    return self._lease
+            finally:
+                self._mutex.release()
+        raise CheckpointError(
+            f"The server {self.name} has lost its connection to {self.where}: another may have "
+            "taken its sessions. It answers again when the connection is back."
+        )
+
+    def close(self) -> None:
+        """Be gone. Twice does no harm."""
+        with self._mutex:
+            self._over = True
+            self._wake.set()
+            if self._now is not None:
+                with suppress(self._driver.Error):
+                    self._now.execute("DELETE FROM servers WHERE id = $1", (number_of(self.name),))
+                    self._now.execute("SELECT pg_advisory_unlock_all()")
+                self._now.close()
+                self._now = None
+
+    def _stay(self) -> None:
+        while not self._over:
+            self._wake.wait(BEAT)
+            self._wake.clear()
+            with self._mutex, suppress(self._driver.Error, CheckpointError):
+                if self._now is not None:
+                    self._beat(self._now)
+                elif not self._over:
+                    self._arrive()
+
+    def _beat(self, connection: Connection[Any]) -> None:
+        """Ask whether the connection, and with it the lock, is still there."""
+        began, row = _clock(), None
+        with suppress(self._driver.Error):
+            row = connection.execute("SELECT pg_backend_pid()").fetchone()
+        if row == (connection.info.backend_pid,):  # and no other that a pooler chose
+            self._seen = began
+        else:
+            connection.close()
+            self._now = None
+            self._wake.set()
+
+    def _arrive(self) -> None:
+        """Take the lock of this name, on a connection of its own."""
+        began, connection, number = _clock(), connected(self._url), number_of(self.name)
+        try:
+            connection.execute(f"SET lock_timeout = {round(1000 * _PATIENCE)}")
+            connection.execute("SELECT pg_advisory_lock($1)", (number,))
+            connection.execute(
+                "INSERT INTO servers VALUES ($1, $2, $3) ON CONFLICT (id) DO UPDATE SET "
+                "holder = excluded.holder, since = excluded.since",
+                (number, self.name, time.time()),
+            )
+            connection.execute(_SWEEP, (number,))
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, self._driver.errors.LockNotAvailable):
+                raise InUse(
+                    f"Another server of the name {self.name} serves from {self.where}: give this "
+                    "one another name."
+                ) from None
+            raise
+        self._now, self._seen, self._lease = connection, began, self._lease + 1
+
+
+def _has_news(connection: Connection[Any]) -> bool:
+    """Whether something came that was not asked for: the end, most likely."""
+    try:
+        poll = select.poll()
+        poll.register(connection.fileno(), select.POLLIN)
+        return bool(poll.poll(0))
+    except Exception:  # closed meanwhile
+        return True
+
+
+def _clock() -> float:
+    """Seconds that count on while the machine sleeps, if the system counts them."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

@@ -3,7 +3,7 @@
     backup    one reading transaction: every session as its last commit left it, at one moment
     restore   one writing transaction: all of the sessions, or none
 
-A copy is a file of SQLite with the tables of a folder (session_store_schema.py), in which no
+A copy is a file of SQLite with the tables of a folder (schema.py), in which no
 process holds a session, and the part of the audit about its sessions. A session that is restored
 has an epoch that it never had: the server that served it finds that it lost it, and opens what was
 restored. The audit of the target is extended, never replaced; if empty, it gets that of the copy.
@@ -16,29 +16,25 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import (
     AlreadyThere,
-    BrokenFile,
     CheckpointError,
     InvalidInput,
     UnknownSession,
 )
-from tidewolf.storage.address import is_address, without_password
-from tidewolf.storage.database import Database, SQLite
+from tidewolf.storage.database import Database, SQLite, explained
 from tidewolf.storage.folder import NAME, opened
-from tidewolf.storage.session_store_schema import (
-    APPLICATION,
+from tidewolf.storage.postgres import Postgres, is_address, without_password
+from tidewolf.storage.schema import (
     OF_A_SESSION,
-    make,
+    STORE_FILE,
+    make_store,
     next_number,
-    require_format,
+    require_store,
 )
-
-if TYPE_CHECKING:
-    from tidewolf.storage.postgres import Postgres
 
 _AT_ONCE = 256
 """Rows that are copied at a time."""
@@ -102,15 +98,18 @@ def backup(
     1
     >>> store.close()
     """
-    path = Path(file).resolve()
-    with _sentences(f"The copy {file}"), _source(where) as source, _new_file(path) as copy:
-        infos = _infos(source, names, without_password(str(where)))
-        for done, info in enumerate(infos, 1):
-            copy.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, '')", info)
-            _copy_rows(source, copy, info[0], info[0])
-            if progress is not None:
-                progress(done, len(infos))
-        _copy_audit(source, copy, None if names is None else [info[1] for info in infos])
+    kept_in = where if is_address(where) else Path(where) / NAME
+    try:
+        with _reading(kept_in) as source, _new_file(Path(file).resolve()) as copy:
+            infos = _infos(source, names, without_password(str(where)))
+            for done, info in enumerate(infos, 1):
+                copy.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, '')", info)
+                _copy_rows(source, copy, info[0], info[0])
+                if progress is not None:
+                    progress(done, len(infos))
+            _copy_audit(source, copy, names)
+    except (sqlite3.Error, OSError) as error:
+        raise explained(error, f"The copy {file}", "Give another file.") from None
     return len(infos)
 
 
@@ -152,24 +151,26 @@ def restore(
     CheckpointError
         Where nothing can be written.
     """
-    with _sentences(str(file)), _reading(Path(file).resolve()) as source, _target(where) as target:
-        infos = _infos(source, names, str(file))
-        is_new = target.execute("SELECT number FROM audit LIMIT 1").fetchone() is None
-        if is_new:
-            _copy_audit(source, target, None if names is None else [info[1] for info in infos])
-        for done, info in enumerate(infos, 1):
-            _put_back(source, target, info, replace, Path(file).name)
-            if progress is not None:
-                progress(done, len(infos))
+    try:
+        with _reading(Path(file)) as source, _target(where) as target:
+            infos = _infos(source, names, str(file))
+            if not target.rows("SELECT number FROM audit LIMIT 1"):
+                _copy_audit(source, target, names)
+            for done, info in enumerate(infos, 1):
+                _put_back(source, target, info, replace, Path(file).name)
+                if progress is not None:
+                    progress(done, len(infos))
+    except (sqlite3.Error, OSError) as error:
+        raise explained(error, str(file), "Check the copy and the folder.") from None
     return len(infos)
 
 
 def _put_back(source: Database, target: Database, info: Any, replace: bool, file: str) -> None:
-    """One session, in place of one of the same name where that gives way."""
+    """One session, in place of one of the same name if that gives way."""
     old, name, *what = info
     sql = f"SELECT number FROM sessions WHERE name = ?{target.locking}"
-    there, epoch = target.execute(sql, (name,)).fetchone(), 0
-    if there is None:
+    there, epoch = target.rows(sql, (name,)), 0
+    if not there:
         number = next_number(target, "sessions")
         target.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, '')", (number, name, *what))
     else:
@@ -178,9 +179,9 @@ def _put_back(source: Database, target: Database, info: Any, replace: bool, file
                 f"There is a session called {name!r} already: --replace puts the copy in its "
                 "place, and what it observed since is gone."
             )
-        (number,) = there
+        ((number,),) = there
         sql = f"SELECT epoch FROM head WHERE session = ?{target.locking}"
-        epoch = (target.execute(sql, (number,)).fetchone() or (0,))[0]
+        ((epoch,),) = target.rows(sql, (number,)) or [(0,)]
         for table in OF_A_SESSION:
             target.execute(f"DELETE FROM {table} WHERE session = ?", (number,))
         sql = "UPDATE sessions SET description = ?, settings = ?, created = ?, holder = '' WHERE "
@@ -197,74 +198,60 @@ def _infos(db: Database, names: Sequence[str] | None, where: str) -> list[Any]:
     """Number, name, description, settings and date of these sessions."""
     sql = "SELECT number, name, description, settings, created FROM sessions"
     if names is None:
-        return db.execute(f"{sql} ORDER BY name").fetchall()
+        return db.rows(f"{sql} ORDER BY name")
     found = []
     for name in dict.fromkeys(names):
-        row = db.execute(f"{sql} WHERE name = ?", (name,)).fetchone()
-        if row is None:
+        rows = db.rows(f"{sql} WHERE name = ?", (name,))
+        if not rows:
             raise UnknownSession(f"There is no session called {name!r} in {where}.")
-        found.append(row)
+        found += rows
     return found
 
 
 def _copy_rows(source: Database, target: Database, old: int, new: int) -> None:
     """All that belongs to a session, a few rows at a time."""
     for table in OF_A_SESSION:
-        for rows in _pages(source, table, _KEYS.get(table, "round"), old):
-            sql = f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})"
-            target.executemany(sql, [(new, *row[1:]) for row in rows])
-
-
-def _pages(db: Database, table: str, key: str, session: int) -> Iterator[list[Any]]:
-    sql, end = f"SELECT * FROM {table} WHERE session = ?", f"ORDER BY {key} LIMIT {_AT_ONCE}"
-    rows = db.execute(f"{sql} {end}", (session,)).fetchall()
-    while rows:
-        yield rows
-        if len(rows) < _AT_ONCE:
-            return
-        last = rows[-1][0 if key == "session" else 1]
-        rows = db.execute(f"{sql} AND {key} > ? {end}", (session, last)).fetchall()
+        key = _KEYS.get(table, "round")
+        sql, last = f"SELECT * FROM {table} WHERE session = ?", tuple[Any, ...]()
+        while rows := source.rows(
+            f"{sql}{f' AND {key} > ?' * len(last)} ORDER BY {key} LIMIT {_AT_ONCE}", (old, *last)
+        ):
+            insert = f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})"
+            target.executemany(insert, [(new, *row[1:]) for row in rows])
+            last = (rows[-1][0 if key == "session" else 1],)
 
 
 def _copy_audit(source: Database, target: Database, names: Sequence[str] | None) -> None:
     """The audit, or the part of it that speaks of these sessions."""
     last = 0
     sql = f"SELECT * FROM audit WHERE number > ? ORDER BY number LIMIT {_AT_ONCE}"
-    while rows := source.execute(sql, (last,)).fetchall():
+    while rows := source.rows(sql, (last,)):
         last = rows[-1][0]
-        kept = [tuple(row) for row in rows if names is None or row[3] in names]
-        target.executemany("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?)", kept)
+        chosen = [row for row in rows if names is None or row[3] in names]
+        target.executemany("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?)", chosen)
 
 
 # --- databases ------------------------------------------------------------------------------------
 
 
 @contextmanager
-def _source(where: str | Path) -> Iterator[Database]:
-    """What is kept there, as it was at one moment."""
+def _reading(where: str | Path) -> Iterator[Database]:
+    """What is kept in a PostgreSQL or in a file, as it was at one moment."""
     if is_address(where):
         with _remote(str(where)) as remote:
             if not remote.has_table("store"):
                 raise InvalidInput(f"{remote.where} keeps no sessions.")
-            require_format(remote, remote.where)
+            require_store(remote, remote.where)
             with remote.snapshot():
                 yield remote
         return
-    with _reading(Path(where).resolve() / NAME) as db:
-        yield db
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[Database]:
-    """A file of ours, as it was at one moment."""
+    path = Path(where).resolve()
     if not path.is_file():
         raise InvalidInput(f"There is no file {path}.")
     db = SQLite(path, "ro", _PATIENCE)
     try:
         db.execute("BEGIN")
-        if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
-            raise BrokenFile(f"{path} is a file, but not one that sessions are kept in.")
-        require_format(db, str(path))
+        require_store(db, path)
         yield db
     finally:
         db.close()
@@ -282,10 +269,9 @@ def _new_file(path: Path) -> Iterator[Database]:
     try:
         db = SQLite(path, "rwc")
         try:
-            for pragma in ("synchronous = FULL", f"application_id = {APPLICATION}"):
-                db.execute(f"PRAGMA {pragma}")
+            db.pragmas("synchronous = FULL", f"application_id = {STORE_FILE}")
             with db.transaction():
-                make(db)
+                make_store(db)
                 yield db
         finally:
             db.close()
@@ -309,9 +295,9 @@ def _target(where: str | Path) -> Iterator[Database]:
         return
     folder = Path(where).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    db = opened(folder / NAME, create=True)
+    db = opened(folder / NAME)
     try:
-        db.execute(f"PRAGMA busy_timeout = {int(1000 * _PATIENCE)}")
+        db.pragmas(f"busy_timeout = {int(1000 * _PATIENCE)}")
         with db.transaction():
             yield db
     finally:
@@ -321,8 +307,6 @@ def _target(where: str | Path) -> Iterator[Database]:
 @contextmanager
 def _remote(url: str) -> Iterator[Postgres]:
     """A database of PostgreSQL, whose errors are ours."""
-    from tidewolf.storage.postgres import Postgres
-
     db = Postgres(url)
     try:
         yield db
@@ -330,19 +314,3 @@ def _remote(url: str) -> Iterator[Postgres]:
         raise CheckpointError(f"{db.where} cannot be used: {db.sentence(error)}.") from None
     finally:
         db.close()
-
-
-@contextmanager
-def _sentences(what: str) -> Iterator[None]:
-    """Errors of SQLite, and of files, as ours."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF in (
-            sqlite3.SQLITE_CORRUPT,
-            sqlite3.SQLITE_NOTADB,
-        ):
-            raise BrokenFile(f"{what} is truncated or was changed: {error}.") from None
-        raise CheckpointError(f"{what} cannot be used: {error}.") from None
-    except OSError as error:
-        raise CheckpointError(f"{what} cannot be used: {error.strerror}.") from None

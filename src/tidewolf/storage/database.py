@@ -1,7 +1,8 @@
-"""A database that sessions are kept in, as the tables see it: statements, transactions, rows.
+"""Databases that sessions are kept in: statements, transactions, rows; here those of SQLite.
 
-Statements are standard SQL with `?` for values, the same for SQLite and PostgreSQL: whole numbers
-are BIGINT, bytes are of the type `blob`, and what may be there already is written with ON CONFLICT.
+Statements are standard SQL with `?` for values, the same for SQLite and PostgreSQL (postgres.py):
+`execute` changes rows and counts them, `rows` reads. A connection names what differs: its types of
+bytes (`blob`) and names, what stands after a table (`keyed`), and how rows are locked (`locking`).
 A transaction that was left without an error survives the machine.
 """
 
@@ -15,10 +16,23 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
-from tidewolf.core.errors import CheckpointError, InUse
+from tidewolf.core.errors import BrokenFile, CheckpointError, InUse
 
 if TYPE_CHECKING:
     from tidewolf.storage.postgres import Postgres
+
+DURABLE = ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON")
+"""Settings under which a commit is on disk when it returns, and readers see the file meanwhile."""
+_OF_THE_PLACE = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+}
+"""Errors that say nothing about what is in a file."""
 
 
 class FateUnknown(CheckpointError):
@@ -30,29 +44,8 @@ Database: TypeAlias = "SQLite | Postgres"
 
 
 @final
-class _Fetched:
-    """Rows of a statement that is over."""
-
-    def __init__(self, cursor: sqlite3.Cursor) -> None:
-        self._left, self.rowcount = iter(cursor.fetchall()), cursor.rowcount
-
-    def fetchone(self) -> Any:
-        return next(self._left, None)
-
-    def fetchall(self) -> list[Any]:
-        return list(self._left)
-
-    def __iter__(self) -> Iterator[Any]:
-        return self._left
-
-
-@final
 class SQLite:
-    """A connection to a file of SQLite.
-
-    One that is `shared` is read from by threads, and each statement is over before the next begins:
-    one that was still read from would show the file to all of them as it was when it began.
-    """
+    """A connection to a file of SQLite, which threads may share: one statement at a time."""
 
     errors: tuple[type[Exception], ...] = (sqlite3.Error,)
     blob = "BLOB"
@@ -60,10 +53,8 @@ class SQLite:
     keyed = " WITHOUT ROWID"
     locking = ""
 
-    def __init__(
-        self, path: Path, mode: str, timeout: float = 5.0, *, shared: bool = False
-    ) -> None:
-        self._turn = threading.Lock() if shared else None
+    def __init__(self, path: Path, mode: str, timeout: float = 5.0) -> None:
+        self._turn = threading.Lock()
         self.connection = sqlite3.connect(
             f"{path.as_uri()}?mode={mode}",
             timeout,
@@ -72,14 +63,24 @@ class SQLite:
             check_same_thread=False,
         )
 
-    def execute(self, sql: str, values: Sequence[Any] = ()) -> sqlite3.Cursor | _Fetched:
-        if self._turn is None:
-            return self.connection.execute(sql, values)
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement; how many rows it changed."""
         with self._turn:
-            return _Fetched(self.connection.execute(sql, values))
+            return self.connection.execute(sql, values).rowcount
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        """All rows of a statement: one that was still read from would keep its connection in the
+        past.
+        """
+        with self._turn:
+            return self.connection.execute(sql, values).fetchall()
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         self.connection.executemany(sql, rows)
+
+    def pragmas(self, *settings: str) -> None:
+        for setting in settings:
+            self.rows(f"PRAGMA {setting}")
 
     def close(self) -> None:
         self.connection.close()
@@ -88,12 +89,9 @@ class SQLite:
         """With the file locked for writing from its beginning."""
         return _Transaction(self)
 
-    def undo(self) -> None:
-        """End a transaction that an interrupt left open."""
-        self.connection.rollback()
-
     @contextmanager
     def savepoint(self) -> Iterator[None]:
+        """Part of a transaction, undone if an error leaves it."""
         self.execute("SAVEPOINT part")
         try:
             yield
@@ -106,14 +104,16 @@ class SQLite:
                 self.execute("RELEASE part")
 
     def append_only(self, table: str) -> Iterable[str]:
+        """Statements after which no row of a table can be changed or removed."""
         for act in ("UPDATE", "DELETE"):
             yield (
                 f"CREATE TRIGGER IF NOT EXISTS {table}_{act.lower()} BEFORE {act} ON {table} BEGIN "
                 f"SELECT RAISE(ABORT, 'rows of {table} are never changed'); END"
             )
 
-    def changes(self) -> int | None:
-        return int(self.execute("PRAGMA data_version").fetchone()[0])
+    def changes(self) -> int:
+        """Another number after another process wrote."""
+        return int(self.rows("PRAGMA data_version")[0][0])
 
 
 @final
@@ -140,12 +140,7 @@ def locked(path: Path, in_use: str) -> SQLite:
     """
     lock = SQLite(path, "rwc", timeout=0.0)
     try:
-        for statement in (
-            "PRAGMA locking_mode = EXCLUSIVE",
-            "PRAGMA journal_mode = MEMORY",
-            "PRAGMA synchronous = OFF",
-        ):
-            lock.execute(statement)
+        lock.pragmas("locking_mode = EXCLUSIVE", "journal_mode = MEMORY", "synchronous = OFF")
         lock.execute("BEGIN EXCLUSIVE")
         lock.execute("COMMIT")
     except sqlite3.DatabaseError as error:
@@ -159,12 +154,41 @@ def locked(path: Path, in_use: str) -> SQLite:
     return lock
 
 
-def inode(path: Path) -> tuple[int, int] | None:
-    """The device and the number of a file, which another in its place has not; None where there is
-    none.
+@final
+class InPlace:
+    """Whether a database and its log are the files that were opened: one that is deleted or
+    replaced under its writer would keep nothing.
     """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._log, self._inodes = str(path), f"{path}-wal", dict[str, Any]()
+
+    def holds(self) -> bool:
+        return {path: _inode(path) for path in self._inodes} == self._inodes
+
+    def require(self) -> None:
+        if not self.holds():
+            raise CheckpointError(
+                f"{self._path}, or its log, was deleted or replaced while it was open, so nothing "
+                "more is kept there. Put it back from a copy, or save(path) what the session "
+                "knows, and open it again."
+            )
+        if len(self._inodes) < 2:  # the log is made by the first commit
+            found = {path: _inode(path) for path in (self._path, self._log)}
+            self._inodes = {path: inode for path, inode in found.items() if inode is not None}
+
+
+def _inode(path: str) -> tuple[int, int] | None:
+    """The device and the number of a file; None if there is none."""
     try:
         status = os.stat(path)
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+def explained(error: Exception, where: str, fix: str) -> CheckpointError:
+    """An error of SQLite, or of a file, as ours."""
+    if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CANTOPEN) & 0xFF in _OF_THE_PLACE:
+        return CheckpointError(f"{where} cannot be used: {error}. {fix}")
+    return BrokenFile(f"{where} is truncated or was changed: {error}. Go back to an earlier copy.")

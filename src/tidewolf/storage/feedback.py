@@ -29,7 +29,7 @@ from tidewolf.core.errors import NewerFormat, NotSupported
 from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, Instead, Limits
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.round_info import RoundInfo
-from tidewolf.core.types import Array, NDArray
+from tidewolf.core.types import Array
 
 _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (FirstOrder, Bandit, FullInformation)}
 _OF_PARTS = (functions.Chain, functions.Max, functions.Sum)
@@ -57,24 +57,18 @@ def encode(feedback: Feedback) -> bytes:
 
 
 def stored(feedback: Feedback, center: Array) -> tuple[bytes, Feedback]:
-    """An observation as bytes, and as `decode` reads them again: at once where it is numbers and
-    two arrays of doubles, which are written and read as every other is.
+    """An observation as bytes, and as `decode` reads them again: at once if it is numbers and two
+    arrays of doubles, which are written and read as every other is.
     """
-    if type(feedback) is FirstOrder and _is_plain(feedback):
-        f, g = frozen(feedback.loss_gradient.copy()), frozen(feedback.constraint_gradient.copy())
-        exact = FirstOrder(
-            f,
-            feedback.violation,
-            g,
-            feedback.loss_slope,
-            feedback.constraint_slope,
-            feedback.rounds,
-        )
-        numbers = (exact.violation.hex(), exact.loss_slope.hex(), exact.constraint_slope.hex())
-        line = _LINE % (*numbers, exact.rounds, _shape(f), _shape(g))
-        return b"".join((line.encode(), f.tobytes(), g.tobytes())), exact
-    data = encode(feedback)
-    return data, decode(data, center)
+    if type(feedback) is not FirstOrder or not _is_plain(feedback):
+        data = encode(feedback)
+        return data, decode(data, center)
+    f, g = frozen(feedback.loss_gradient.copy()), frozen(feedback.constraint_gradient.copy())
+    _, violation, _, steep, steep_limit, rounds, *_ = feedback
+    numbers = (violation.hex(), steep.hex(), steep_limit.hex(), rounds)
+    line = _LINE % (*numbers, ",".join(map(str, f.shape)), ",".join(map(str, g.shape)))
+    again = FirstOrder(f, violation, g, steep, steep_limit, rounds)
+    return b"".join((line.encode(), f.tobytes(), g.tobytes())), again
 
 
 def _is_plain(feedback: FirstOrder) -> bool:
@@ -90,30 +84,14 @@ def _is_plain(feedback: FirstOrder) -> bool:
     )
 
 
-def _shape(array: NDArray) -> str:
-    return ",".join(map(str, array.shape))
-
-
-def decode(data: bytes, center: Array) -> Feedback:
-    """An observation again, unchecked: this process made the bytes, and checked them then. Arrays
-    return to where `center` lives.
-    """
-    name, record = checkpoint.unpacked(data, center)
-    return _feedback(name, record.fields(), checked=False)
-
-
-def decode_checked(data: bytes, center: Array) -> Feedback:
-    """The same, where another hand may have written it: functions are made anew, with all their
-    checks, and numbers are finite.
+def decode(data: bytes, center: Array, *, checked: bool = False) -> Feedback:
+    """An observation again, its arrays where `center` lives. `checked`: another hand may have
+    written it, so functions are made anew, with all their checks, and numbers are finite.
     """
     name, record = checkpoint.unpacked(data, center)
     if not isinstance(record, SavedRecord):
         raise ValueError("its parts have no names")
-    return _finite(_feedback(name, record.fields(), checked=True))
-
-
-def _feedback(name: str, parts: Mapping[str, Any], *, checked: bool) -> Feedback:
-    kind = _KINDS[name]
+    kind, parts = _KINDS[name], record.fields()
     _require_known(parts, kind._fields, name)
     if kind is FullInformation:
         parts = {key: decode_function(part, checked=checked) for key, part in parts.items()}
@@ -121,11 +99,7 @@ def _feedback(name: str, parts: Mapping[str, Any], *, checked: bool) -> Feedback
         _require_known(limits.fields(), Limits._fields, "Limits")
         parts = {**parts, "limits": Limits(**limits.fields())}
     feedback: Feedback = kind(**parts)
-    return feedback
-
-
-def _finite(feedback: Feedback) -> Feedback:
-    for part in feedback:
+    for part in feedback if checked else ():
         if is_array(part):
             require_finite(part, "An observation")
     return feedback
@@ -150,7 +124,10 @@ def encode_function(batch: Batch) -> tuple[str, SavedRecord]:
 def decode_function(encoded: Sequence[Any], *, checked: bool) -> Batch:
     """A batch again; `checked`: made anew, with all its checks."""
     name, record = encoded
-    kind, own = _function_kind(name), record.fields()
+    kind: Any = _functions().get(name)
+    own = record.fields()
+    if kind is None:
+        raise _newer(f"function of the kind {name}")
     _require_known(own, tuple(field.name for field in fields(kind)), name)
     if kind in _OF_PARTS:
         own["parts"] = tuple(decode_function(part, checked=checked) for part in own["parts"])
@@ -158,22 +135,15 @@ def decode_function(encoded: Sequence[Any], *, checked: bool) -> Batch:
     return batch
 
 
-def _function_kind(name: str) -> Any:
-    kind = _functions().get(name)
-    if kind is None:
-        raise NewerFormat(
-            f"A function of the kind {name} was observed, which this tidewolf does not know. "
-            "Install a newer tidewolf."
-        )
-    return kind
-
-
 def _require_known(parts: Mapping[str, Any], known: Sequence[str], name: str) -> None:
     if unknown := [key for key in parts if key not in known]:
-        raise NewerFormat(
-            f"A {name} with {unknown[0]!r} was observed, which this tidewolf does not know. "
-            "Install a newer tidewolf."
-        )
+        raise _newer(f"{name} with {unknown[0]!r}")
+
+
+def _newer(what: str) -> NewerFormat:
+    return NewerFormat(
+        f"A {what} was observed, which this tidewolf does not know. Install a newer tidewolf."
+    )
 
 
 def _parts(data: bytes, center: Array, kind: str, known: Sequence[str]) -> dict[str, Any]:

@@ -16,28 +16,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, final
 
-from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_flag, as_path
 from tidewolf.core.errors import BrokenFile, CheckpointError
 from tidewolf.core.values import identity
 from tidewolf.methods.base import Learner
-from tidewolf.storage.database import SQLite, inode, locked
-from tidewolf.storage.file_schema import make, require_format
-from tidewolf.storage.records import Content, Head
-from tidewolf.storage.tables import Tables
+from tidewolf.storage.database import DURABLE, InPlace, SQLite, explained, locked
+from tidewolf.storage.schema import make_file, require_file
+from tidewolf.storage.tables import Content, Tables, digest
 
 _ATTEMPTS = 20
 """How often files are copied again that a writer changed meanwhile."""
-_NOT_OF_THE_FILE = {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_NOMEM,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_READONLY,
-}
-"""Errors that say nothing about what is in the file."""
 
 
 @final
@@ -49,39 +37,39 @@ class File:
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
         self.path = as_path(path, "The path of a session").resolve()
         self.where = self.store = str(self.path)
-        self._log = Path(f"{self.path}-wal")
         self._read_only = as_flag(read_only, "read_only")
         self._process = os.getpid()
         self._db: SQLite | None = None
         self._tables: Tables | None = None
         self._lock: SQLite | None = None
         self._copy: tempfile.TemporaryDirectory[str] | None = None
-        self._files: dict[Path, tuple[int, int]] = {}
-        """the device and inode of the file and of its log, as this session has them open"""
+        self._in_place = InPlace(self.path)
+        self._acknowledged = 0
 
-    def open(self, learner: Learner[Any]) -> Content:
-        """All there is, checked; made where there is no file."""
+    def open(self, learner: Learner[Any]) -> tuple[Content, int]:
+        """All there is, checked, and the epoch of this writer, one more than that of the writer
+        before; made if there is no file.
+        """
         try:
-            db = self._opened(learner)
+            db = self._db = self._look() if self._read_only else self._opened(learner)
             self._tables = Tables(db)
-            return self._content(db)
+            with db.connection:
+                db.execute("BEGIN")
+                require_file(db, self.path)
+                if db.rows("PRAGMA quick_check(1)") != [("ok",)]:
+                    raise BrokenFile(
+                        f"{self.path} is truncated or was changed: its pages do not fit together. "
+                        "Go back to an earlier copy."
+                    )
+                content = self._tables.read_content(self.where)
+            if self._lock is not None:
+                self._require_acknowledged(self._lock, content.head.last)
+                db.pragmas(*DURABLE)
+                self._in_place.require()
+            return content, content.head.epoch + 1
         except (sqlite3.Error, OSError) as error:
-            raise self._sentence(error) from None
-
-    def epoch_after(self, head: Head) -> int:
-        """What this writer's commits carry: one more than those of the writer before."""
-        return head.epoch + 1
-
-    def begin(self) -> None:
-        """From here on it is written to."""
-        if self._lock is None or self._db is None:
-            return
-        try:
-            for pragma in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON"):
-                self._db.execute(f"PRAGMA {pragma}")
-        except sqlite3.Error as error:
-            raise self._sentence(error) from None
-        self.require_in_place()
+            fix = "Give a path in a folder where files can be made."
+            raise explained(error, self.where, fix) from None
 
     @property
     def is_written(self) -> bool:
@@ -90,7 +78,7 @@ class File:
 
     @property
     def tables(self) -> Tables:
-        """To be read; refused where it is closed."""
+        """To be read; refused if it is closed."""
         if self._tables is None:
             raise CheckpointError(
                 f"The session in {self.where} is closed: open it again with Session.open."
@@ -98,32 +86,37 @@ class File:
         return self._tables
 
     def require_writable(self) -> None:
-        """Refuse to write where it is closed, opened to look, forked, or gone."""
+        """Refuse to write if it is closed, opened to look, forked, or gone."""
         assert self.tables
-        if self._read_only:
-            raise CheckpointError(
-                f"The session in {self.where} was opened to look, with read_only=True: it observes "
-                "nothing."
-            )
-        if self._process != os.getpid():
-            raise CheckpointError(
-                f"The session in {self.where} belongs to the process that opened it, and this is a "
-                "fork of that."
-            )
-        self.require_in_place()
+        if self._read_only or self._process != os.getpid():
+            how = "with read_only=True" if self._read_only else "by the process before a fork"
+            raise CheckpointError(f"The session in {self.where} was opened {how}: it only reads.")
+        self._in_place.require()
 
-    def write(self, do: Callable[[Tables], None]) -> None:
-        """One transaction, on disk when this returns."""
+    def write(self, do: Callable[[Tables], None], last: int) -> None:
+        """One transaction, on disk when this returns; `last` is the number of the last observation
+        then, which is noted beside the file: the note is not flushed, and never too high.
+        """
         assert self._db is not None
-        assert self._tables is not None
+        if last < self._acknowledged:
+            self._acknowledge(last)
         with self._db.transaction():
-            do(self._tables)
-        self.require_in_place()
+            do(self.tables)
+        self._in_place.require()
+        if last != self._acknowledged:
+            self._acknowledge(last)
 
-    def undo(self) -> None:
-        """End a transaction that an interrupt left open."""
+    def _acknowledge(self, count: int) -> None:
+        if self._lock is not None:
+            with suppress(sqlite3.Error):
+                self._lock.execute(f"PRAGMA user_version = {count}")
+        self._acknowledged = count
+
+    def reread(self) -> Tables | None:
+        """What the file holds after an interrupt; None if that is not known."""
         assert self._db is not None
-        self._db.undo()
+        self._db.connection.rollback()  # else rows would be read that are not committed
+        return self.tables if self._in_place.holds() else None
 
     def close(self) -> None:
         """Let go of the file; twice does no harm."""
@@ -135,46 +128,20 @@ class File:
             self._copy.cleanup()
             self._copy = None
 
-    def acknowledge(self, count: int) -> None:
-        """Note beside the file how many observations it holds, at no cost worth naming: the note is
-        not flushed, and never too high.
-        """
-        if self._lock is not None:
-            with suppress(sqlite3.Error):
-                self._lock.execute(f"PRAGMA user_version = {count}")
-
     def _opened(self, learner: Learner[Any]) -> SQLite:
-        """The file, looked at, then locked, and made where there is none."""
-        if self._read_only:
-            return self._look()
+        """The file, looked at, then locked, and made if there is none."""
         if self.path.exists():
             self._db = SQLite(self.path, "rw")
-            require_format(self._db, self.path)
+            require_file(self._db, self.path)
         self._lock = locked(
             Path(f"{self.path}-lock"),
             f"Another session, of this process or of another, writes to {self.path}: close it "
             "first, or look with read_only=True.",
         )
         if not self.path.exists():
-            self.acknowledge(0)
+            self._acknowledge(0)
             self._create(learner)
-        if self._db is None:
-            self._db = SQLite(self.path, "rw")
-        return self._db
-
-    def _content(self, db: SQLite) -> Content:
-        """What the file holds, after all of it was checked."""
-        with db.connection:
-            db.execute("BEGIN")
-            require_format(db, self.path)
-            if db.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-                raise BrokenFile(
-                    f"{self.path} is truncated or was changed: its checksums do not match. Go back "
-                    "to an earlier copy."
-                )
-            content = Tables(db).read_content(self.where)
-            self._require_acknowledged(content.head)
-            return content
+        return self._db or SQLite(self.path, "rw")
 
     def _look(self) -> SQLite:
         """The file to be read; a copy if SQLite cannot read it in place, because it may write
@@ -182,7 +149,7 @@ class File:
         """
         self._db = SQLite(self.path, "ro")
         try:
-            require_format(self._db, self.path)
+            require_file(self._db, self.path)
             return self._db
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF not in (
@@ -192,67 +159,33 @@ class File:
                 raise
         self._db.close()
         self._copy = tempfile.TemporaryDirectory(prefix="tidewolf-")
-        self._db = SQLite(_copied(self.path, Path(self._copy.name)), "rw")
-        return self._db
+        return SQLite(_copied(self.path, Path(self._copy.name)), "rw")
 
     def _create(self, learner: Learner[Any]) -> None:
         """The file before the first observation, whole or not at all."""
         state = learner.save(learner.begin())
         fresh = Path(f"{self.path}-new")
-        for stale in (
-            fresh,
-            Path(f"{fresh}-journal"),
-            self._log,
-            Path(f"{self.path}-shm"),
-        ):
-            stale.unlink(missing_ok=True)
+        for stale in (fresh, f"{fresh}-journal", f"{self.path}-wal", f"{self.path}-shm"):
+            Path(stale).unlink(missing_ok=True)
         db = SQLite(fresh, "rwc")
         try:
             with db.transaction():
-                make(db, identity(learner), state, checkpoint.writer()["tidewolf"])
+                make_file(db)
+                db.execute("INSERT INTO head VALUES (1, 0, x'', 0, x'', 0, 0, 0)")
+                Tables(db).begin(digest(identity(learner).encode()), state)
         finally:
             db.close()
         os.replace(fresh, self.path)
 
-    def is_in_place(self) -> bool:
-        """Whether the file and its log are still those that this session has open."""
-        return {path: inode(path) for path in self._files} == self._files
-
-    def require_in_place(self) -> None:
-        if not self.is_in_place():
-            raise CheckpointError(
-                f"{self.path}, or its log, was deleted or replaced while this session had it open, "
-                "so the observation was not kept. Put it back from a copy, or save(path) what "
-                "this session knows, and open a session again."
-            )
-        for path in (self.path, self._log):  # the log is made by the first commit
-            if path not in self._files and (found := inode(path)) is not None:
-                self._files[path] = found
-
-    def _require_acknowledged(self, head: Head) -> None:
-        """Refuse a file that holds less than its writer was told it does."""
-        if self._lock is None:
-            return
-        (acknowledged,) = self._lock.execute("PRAGMA user_version").fetchone()
-        if acknowledged > head.last:
+    def _require_acknowledged(self, lock: SQLite, last: int) -> None:
+        """Refuse a file that holds fewer observations than were acknowledged."""
+        ((self._acknowledged,),) = lock.rows("PRAGMA user_version")
+        if self._acknowledged > last:
             raise BrokenFile(
-                f"{self.path} holds {head.last} observations where {acknowledged} were "
+                f"{self.path} holds {last} observations, and {self._acknowledged} were "
                 f"acknowledged: {self.path.name}-wal is missing or was cut short. Put it back, or "
-                f"remove {self.path.name}-lock to go on without them."
+                f"remove {self.path.name}-lock to resume without them."
             )
-
-    def _sentence(self, error: sqlite3.Error | OSError) -> CheckpointError:
-        """What kept the file from being opened."""
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CANTOPEN) & 0xFF
-        if code in _NOT_OF_THE_FILE:
-            return CheckpointError(
-                f"No session can be opened at {self.path}: {error}. Give a path in a folder where "
-                "files can be made."
-            )
-        return BrokenFile(
-            f"{self.path} is no durable session, is truncated, or was changed: {error}. Go back to "
-            "an earlier copy."
-        )
 
 
 def _copied(path: Path, folder: Path) -> Path:
@@ -276,7 +209,7 @@ def _copied(path: Path, folder: Path) -> Path:
 
 
 def _changed(path: Path) -> tuple[int, int, int] | None:
-    """What differs after a file was written to; None where there is none."""
+    """What differs after a file was written to; None if there is none."""
     try:
         status = path.stat()
     except FileNotFoundError:

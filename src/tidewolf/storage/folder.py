@@ -12,17 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import final
 
-from tidewolf.core.errors import BrokenFile, CheckpointError, UnknownSession
-from tidewolf.storage.database import Database, SQLite, inode, locked
-from tidewolf.storage.session_store_schema import APPLICATION, make, require_format
+from tidewolf.core.errors import UnknownSession
+from tidewolf.storage.database import DURABLE, Database, InPlace, SQLite, explained, locked
+from tidewolf.storage.schema import STORE_FILE, make_store, require_store
 
 NAME = "tidewolf.db"
-_PRAGMAS = (
-    "journal_mode = WAL",
-    "synchronous = FULL",
-    "fullfsync = ON",
-    "wal_autocheckpoint = 4000",  # pages: each time takes syncs beside those of commits
-)
 
 
 @final
@@ -32,12 +26,15 @@ class Folder:
     Parameters
     ----------
     path : path
-        The folder; made where it is not there.
+        The folder; made if it is not there.
     """
+
+    holder = ""
 
     def __init__(self, path: Path) -> None:
         self.path = path.resolve() / NAME
         self.where = str(self.path)
+        self._lock: SQLite | None = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._lock = locked(
@@ -45,31 +42,33 @@ class Folder:
                 f"Another process serves the sessions in {self.path.parent}: stop it first, or "
                 "give another folder.",
             )
-        except (OSError, sqlite3.Error) as error:
-            raise self._sentence(error) from None
-        try:
-            self.writer = opened(self.path, create=True)
-            self.reader = SQLite(self.path, "rw", shared=True)
-            self._files = {path: inode(path) for path in self._beside()}
+            self.writer = opened(self.path)
+            self.reader = SQLite(self.path, "rw")
         except BaseException as error:
-            self._lock.close()
+            if self._lock is not None:
+                self._lock.close()
             if isinstance(error, OSError | sqlite3.Error):
-                raise self._sentence(error) from None
+                fix = "Give a folder where files can be made."
+                raise explained(error, self.where, fix) from None
             raise
+        self._in_place = InPlace(self.path)
+        self._in_place.require()
 
-    def claim(self, db: Database, number: int, holder: str) -> None:
+    def claim(self, db: Database, number: int) -> None:
         """Hold a session, within a transaction: its epoch is one more."""
-        sql = "UPDATE sessions SET holder = ? WHERE number = ?"
-        if db.execute(sql, (holder, number)).rowcount != 1:
+        if not db.execute("UPDATE head SET epoch = epoch + 1 WHERE session = ?", (number,)):
             raise UnknownSession("There is no such session any more: it was deleted.")
-        db.execute("UPDATE head SET epoch = epoch + 1 WHERE session = ?", (number,))
 
-    def require_held(self, db: Database, number: int, holder: str) -> None:
+    def require_held(self, db: Database, number: int) -> None:
         """No other process writes to the file."""
 
     def lease(self) -> int:
-        """What is held stays held."""
+        """What is held stays held, unless the file was deleted or replaced."""
         return 0
+
+    def require_there(self) -> None:
+        """Refuse to write if the file was deleted or replaced."""
+        self._in_place.require()
 
     @contextmanager
     def reading(self) -> Iterator[Database]:
@@ -81,54 +80,27 @@ class Folder:
         finally:
             db.close()
 
-    def require_there(self) -> None:
-        """Refuse to go on where the file was deleted or replaced."""
-        if any(inode(path) != was for path, was in self._files.items()):
-            raise CheckpointError(
-                f"{self.where}, or its log, was deleted or replaced while it was served: put it "
-                "back from a backup, and start again."
-            )
-
     def close(self) -> None:
         """Let go of it."""
         for connection in (self.reader, self.writer, self._lock):
-            connection.close()
-
-    def _beside(self) -> list[Path]:
-        return [path for path in (self.path, Path(f"{self.path}-wal")) if path.exists()]
-
-    def _sentence(self, error: Exception) -> CheckpointError:
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CANTOPEN) & 0xFF
-        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            return BrokenFile(f"{self.where} is truncated or was changed: {error}. Restore a copy.")
-        return CheckpointError(
-            f"No sessions can be kept in {self.path.parent}: {error}. Give a folder where files "
-            "can be made."
-        )
+            if connection is not None:
+                connection.close()
 
 
-def opened(path: Path, *, create: bool = False) -> SQLite:
-    """A connection whose commits are on disk when they return; to tables that are made, where that
-    is asked for.
+def opened(path: Path) -> SQLite:
+    """A connection whose commits are on disk when they return; tables are made if there are
+    none.
     """
-    db = SQLite(path, "rwc" if create else "rw")
+    db = SQLite(path, "rwc")
     try:
-        (kind,), (tables,) = (
-            db.execute(query).fetchone()
-            for query in ("PRAGMA application_id", "SELECT count(*) FROM sqlite_master")
-        )
-        if tables and kind != APPLICATION:
-            raise BrokenFile(f"{path} is a file, but not one that a service keeps sessions in.")
-        for pragma in _PRAGMAS:
-            db.execute(f"PRAGMA {pragma}")
-        if not tables:
-            with db.transaction():
-                db.execute(f"PRAGMA application_id = {APPLICATION}")
-                make(db)
-        require_format(db, str(path))
-        db.execute("BEGIN IMMEDIATE")
-        db.execute("UPDATE store SET value = value")  # fails now if the file cannot be written
-        db.execute("ROLLBACK")
+        with db.transaction():
+            if db.rows("SELECT count(*) FROM sqlite_master") == [(0,)]:
+                db.pragmas(f"application_id = {STORE_FILE}")
+                make_store(db)
+            require_store(db, path)
+            db.execute("UPDATE store SET value = value")  # fails now if the file cannot be written
+        # pages: each checkpoint of the log takes syncs beside those of commits
+        db.pragmas(*DURABLE, "wal_autocheckpoint = 4000")
     except BaseException:
         db.close()
         raise

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_flag
@@ -22,28 +22,22 @@ from tidewolf.core.feedback import Feedback
 from tidewolf.core.values import identity
 from tidewolf.memory import EXPIRED, REMEMBERED
 from tidewolf.methods.base import Learner, Progress
-from tidewolf.methods.events import Decide, Event, Observe
+from tidewolf.methods.events import Event, SetInfo
 from tidewolf.methods.late import next_round
 from tidewolf.storage.event_log import EventLog, Place, Step
-from tidewolf.storage.feedback import decode
-from tidewolf.storage.records import Content, Head, Row, digest
-from tidewolf.storage.tables import Tables
+from tidewolf.storage.feedback import decode, decode_info
+from tidewolf.storage.tables import Content, Head, Row, Tables, digest
 
 if TYPE_CHECKING:
-    from tidewolf.storage.file import File
-    from tidewolf.storage.session_store import ReadHandle, SessionHandle
+    from tidewolf.storage.session_store import Backend
 
 S = TypeVar("S", bound=Progress)
 
 
-Backend: TypeAlias = "File | SessionHandle | ReadHandle"
-"""Where a session is kept: a file of its own, or a place among others."""
-
-
 @final
 class Journal(Generic[S]):
-    """A session as it is kept; `state` is the one to play from, `info_ids` the identities of what
-    is known of rounds that wait and of the coming one, by their numbers from 0.
+    """A session as it is kept; `state` is the one to play from, `info_ids` the identities of the
+    side information of rounds that wait and of the next one, by their numbers from 0.
     """
 
     numbered: bool
@@ -51,7 +45,7 @@ class Journal(Generic[S]):
     _place: Place
     _head: Head
     _epoch: int
-    """what this writer's commits carry: one more than that of the writer before"""
+    """what this writer's commits carry"""
 
     def __init__(
         self, backend: Backend, learner: Learner[S], *, snapshot_every: int, keep_history: bool
@@ -63,11 +57,32 @@ class Journal(Generic[S]):
         self._is_unsure = False
         """whether something was written of which it is not known whether it was kept"""
         try:
-            self._resume(backend.open(learner))
-            backend.begin()
+            content, self._epoch = backend.open(learner)
+            self._resume(content)
+            self.numbered = bool(backend.tables.last_contents(1))
         except BaseException:
             backend.close()
             raise
+
+    def _resume(self, content: Content) -> None:
+        """Load the last state, and apply again what came after it."""
+        self._head, rows, pending = content.head, content.left, content.pending
+        try:
+            state = self.learner.load(content.state, source=self._backend.store)
+            rounds = self._event_log.waited(rows, pending)
+            place = self._event_log.begin(state, self._head.snapshot, content.link, rounds)
+            for step in self._event_log.again(place, rows, rounds):
+                place = step.place
+            self._place = self._event_log.with_pending_info(place, pending)
+        except CheckpointError as error:
+            raise type(error)(f"{self._backend.where}: {error}") from None
+        except Warning:
+            raise
+        except Exception as error:  # hand-made content breaks in every way
+            raise BrokenFile(
+                f"{self._backend.where} has right checksums and holds what no "
+                f"{type(self.learner).__name__} observes: {checkpoint.half_sentence(error)}."
+            ) from None
 
     @property
     def state(self) -> S:
@@ -80,73 +95,49 @@ class Journal(Generic[S]):
 
     @property
     def contents(self) -> Mapping[int, str | None]:
-        """What was observed of the last rounds, by its identity."""
+        """The identities of what was observed of the last rounds."""
         with self._mutex:
             return self._backend.tables.last_contents(REMEMBERED)
 
     def content_of(self, number: int) -> str | None:
-        """The identity of what was observed of a round; None where it is not known."""
+        """The identity of what was observed of a round; None if it is not known."""
         with self._mutex:
             return self._backend.tables.content_of(number + 1)
 
     def commit_next(self) -> None:
-        """The coming round, where it is not."""
+        """Commit the next round, if it is not."""
         with self._mutex:
             self._place = self._event_log.committed(self._place)
 
     def take(
         self, events: Sequence[Event], content: str | None = None, *, commit_next: bool = True
     ) -> None:
-        """Keep these turns, all or none, and go on to the state after them; whatever is refused is
-        not kept and changes nothing. `content` and `commit_next` are those of `Memory.take`.
+        """Keep these events, all or none, and move to the state after them; what is refused is not
+        kept and changes nothing. `content` and `commit_next` are those of `Memory.take`.
         """
         with self._mutex:
             self._require_writable()
-            before = self._head
-            place, rows = self._event_log.taken(self._place, events, self._epoch)
+            head, event_log = self._head, self._event_log
+            place, rows = event_log.taken(self._place, events, self._epoch)
             if commit_next:
-                place = self._event_log.committed(place)
-            head = before
+                place = event_log.committed(place)
+            contents = {}
             if rows:
-                head = before._replace(last=place.last, link=place.link, epoch=self._epoch)
-            if head.last - head.snapshot >= self._every:
-                head = self._with_snapshot(head)
-            over = {row.round: content or None if row.rounds else EXPIRED for row in rows}
-            numbered = self.numbered or content is not None or EXPIRED in over.values()
-            self._keep(
-                lambda: self._commit(head, place, rows, over if numbered else {}),
-                (head, place, numbered),
-                lambda error: self._not_kept(events, error),
-            )
-            if rows:
-                self._backend.acknowledge(head.last)
+                head = head._replace(last=place.last, link=place.link, epoch=self._epoch)
+                if head.last - head.snapshot >= self._every:
+                    head = self._with_snapshot(head)
+                contents = {row.round: content or None if row.rounds else EXPIRED for row in rows}
+                if not (self.numbered or content is not None or EXPIRED in contents.values()):
+                    contents = {}
+            self._commit(head, place, rows, contents)
 
-    def _keep(
-        self,
-        write: Callable[[], None],
-        after: tuple[Head, Place, bool],
-        refused: Callable[[Exception], CheckpointError],
-    ) -> None:
-        """Write to where it is kept, then stand there; if that is interrupted, stand where the file
-        does. Signals are handled after calls, so assignments in a row are all done or none.
-        """
-        self._is_unsure = True
-        try:
-            write()
-        except self._backend.errors as error:
-            self._is_unsure = False
-            raise refused(error) from error
-        except BaseException as error:
-            is_kept = self._holds(*after[:2])
-            if is_kept:
-                self._head, self._place, self.numbered = after
-            self._is_unsure = is_kept is None and not isinstance(error, Exception)
-            raise
-        self._head, self._place, self.numbered = after
-        self._is_unsure = False
+    def _with_snapshot(self, head: Head) -> Head:
+        """With the state after the last observation, and without history if none is wanted."""
+        head = head._replace(snapshot=head.last)
+        return head if self._keep_history else head._replace(first=head.last, base=head.link)
 
     def _require_writable(self) -> None:
-        """Refuse to write if nothing could be kept, or if the last write was interrupted so that
+        """Refuse to write if nothing could be kept, or if the last change was interrupted so that
         this session may be behind the file.
         """
         self._backend.require_writable()
@@ -156,50 +147,94 @@ class Journal(Generic[S]):
                 "close this session and open it again, and rounds counts what was observed."
             )
 
-    def _not_kept(self, events: Sequence[Event], error: Exception) -> CheckpointError:
-        if isinstance(events[-1], Observe):
-            return CheckpointError(
-                f"The observation was not kept in {self._backend.where}: {error}. All before it is "
-                "there; mend that and observe it again."
+    def _commit(
+        self,
+        head: Head,
+        place: Place,
+        rows: Sequence[Row] = (),
+        contents: Mapping[int, str | None] | None = None,
+        note: tuple[str, str] | None = None,
+        learner: Learner[Any] | None = None,
+    ) -> None:
+        """One transaction from the head as it is to the next, and the place of this session with
+        it: observations, rounds that wait, a snapshot. It fails if another writer, of a later
+        epoch, has been here meanwhile. With a `note` what came after the place is removed.
+
+        If it is interrupted, the session stands where the file does. Signals are handled after
+        calls, so assignments in a row are all done or none.
+        """
+        before, was, saves = self._head, self._place.pending, learner or self.learner
+
+        def write(tables: Tables) -> None:
+            unchanged = (
+                tables.read_head(locked=True) == before
+                if head == before
+                else tables.move_head(before, head)
             )
-        number = next_round(self.state) + sum(isinstance(event, Decide) for event in events)
-        return CheckpointError(
-            f"What is known and decided before round {number} was not kept in "
-            f"{self._backend.where}: "
-            f"{error}. Nothing was decided on it; mend that and play again."
-        )
+            if not unchanged:
+                raise CheckpointError(
+                    f"{self._backend.where} was changed while this session had it open: close it "
+                    "and open it again."
+                )
+            if note is not None:
+                tables.cut(head.last, next_round(place.state) + 1, place.pending)
+                tables.note(*note)
+            for row in rows:
+                tables.add(row)
+            if was is not place.pending:
+                tables.write_pending(was, place.pending, head.link)
+            if contents:
+                tables.write_contents(contents)
+            if head.snapshot != before.snapshot or note is not None:
+                tables.add_snapshot(head, saves.save(place.observed), self._every)
+            if head.first != before.first:
+                tables.forget(head.first)
+                if not self._keep_history:
+                    tables.forget_contents(next_round(place.state) - REMEMBERED)
+
+        after = head, place, self.numbered or bool(contents)
+        self._is_unsure = True
+        try:
+            self._backend.write(write, head.last)
+        except self._backend.errors as error:
+            self._is_unsure = False
+            raise CheckpointError(
+                f"Nothing was kept in {self._backend.where}: {error}. All that was acknowledged "
+                "is there; mend that and try again."
+            ) from error
+        except BaseException as error:
+            is_kept = self._holds(head, place)
+            if is_kept:
+                self._head, self._place, self.numbered = after
+            self._is_unsure = is_kept is None and not isinstance(error, Exception)
+            raise
+        self._head, self._place, self.numbered = after
+        self._is_unsure = False
 
     def _holds(self, head: Head, place: Place) -> bool | None:
         """Whether what is kept stands at this place; None if that cannot be read."""
-        self._backend.undo()  # else rows would be read that are not committed
-        if not self._backend.is_in_place():
+        tables = self._backend.reread()
+        if tables is None:
             return None
         rounds = [one.columns(head.link) for one in place.pending.values()]
-        tables = self._backend.tables
         return tables.read_head() == head and tables.read_pending() == rounds
 
     def rollback(self, number: int) -> None:
-        """To the moment when this round became the coming one, and for good: what came later is
+        """To the moment when this round became the next one, and for good: what came later is
         removed, in one transaction.
         """
         with self._mutex:
             self._require_writable()
             upcoming, place = next_round(self.state), self._back_to(number)
-            self._replace(
-                place,
-                self._head._replace(last=place.last, link=place.link, snapshot=place.last),
-                ("rolled back", f"from round {upcoming + 1} to round {number + 1}"),
-            )
+            last, link = place.last, place.link
+            head = self._head._replace(last=last, link=link, snapshot=last, epoch=self._epoch)
+            note = _note(f"from round {upcoming + 1} to round {number + 1}")
+            self._commit(head, place, note=("rolled back", note))
 
     def _back_to(self, number: int) -> Place:
-        """Where it stood when this round became the coming one: done again from the last state
-        before that.
-        """
-        head, event_log, tables = self._head, self._event_log, self._backend.tables
-        state, last, link = self._before(number)
-        rounds = event_log.waited(tables.late_rows(), self._place.pending.values())
-        place = event_log.begin(state, last, link, rounds)
-        for step in event_log.again(place, tables.rows_after(last, head.last), rounds):
+        """Where it stood when this round became the next one."""
+        place, steps = self._replay(number)
+        for step in steps:
             is_expiry = step.row is not None and step.row.rounds == 0
             if next_round(place.state) == number and not is_expiry:
                 break
@@ -211,10 +246,18 @@ class Journal(Generic[S]):
             )
         return place
 
-    def _before(self, number: int, *, nearest: bool = False) -> tuple[S, int, bytes]:
-        """A state to come to this round from, with the number and the link of its observation.
-        `nearest`: the first there is, where the history begins later.
+    def _replay(self, number: int, *, nearest: bool = False) -> tuple[Place, Iterator[Step]]:
+        """The place of the last state before this round, and all steps after it. `nearest`: the
+        first there is, if the history begins later.
         """
+        head, event_log, tables = self._head, self._event_log, self._backend.tables
+        rounds = event_log.waited(tables.late_rows(), self._place.pending.values())
+        state, last, link = self._before(number, nearest)
+        place = event_log.begin(state, last, link, rounds)
+        return place, event_log.again(place, tables.rows_after(last, head.last), rounds)
+
+    def _before(self, number: int, nearest: bool) -> tuple[S, int, bytes]:
+        """A state to come to this round from, with the number and the link of its observation."""
         head = self._head
         for last, link, data in self._backend.tables.snapshots(head):
             state = self.learner.load(data, source=self._backend.store)
@@ -230,8 +273,8 @@ class Journal(Generic[S]):
         return self.learner.begin(), 0, head.base
 
     def migrate(self, learner: Learner[Any], state: Any) -> None:
-        """Go on with another learner, from a state of its own in which the same rounds wait; what
-        was known of the coming round is to be told again. The history before it is dropped.
+        """Resume with another learner, from a state of its own in which the same rounds wait; the
+        side information of the next round is to be given again. The history before it is dropped.
         """
         if not isinstance(state, learner.state_type):
             raise WrongType(
@@ -251,68 +294,28 @@ class Journal(Generic[S]):
             gone.pop(next_round(state) + 1, None)
             try:
                 self._epoch += 1
-                self._replace(
-                    place,
-                    Head(last, link, last, link, last, self._epoch),
-                    ("migrated", f"before round {next_round(state) + 1}"),
-                    gone,
-                    learner.save(place.observed),
-                )
+                head = Head(last, link, last, link, last, self._epoch)
+                note = "migrated", _note(f"before round {next_round(state) + 1}")
+                self._commit(head, place, contents=gone, note=note, learner=learner)
             finally:
                 if self._place is place:
                     self._event_log, self.learner = event_log, learner
 
-    def _replace(
-        self,
-        place: Place,
-        head: Head,
-        said: tuple[str, str],
-        contents: Mapping[int, str] | None = None,
-        state: bytes | None = None,
-    ) -> None:
-        """One transaction to another place, with a snapshot there and without what came later."""
-        head, before, was = head._replace(epoch=self._epoch), self._head, self._place.pending
-        if head.last < before.last:
-            self._backend.acknowledge(head.last)  # first: the note is never too high
-        upcoming = next_round(place.state) + 1
-        snapshot = self.learner.save(place.observed) if state is None else state
-        note = f"{datetime.now(UTC).isoformat(timespec='seconds')} {said[1]}"
-
-        def write(tables: Tables) -> None:
-            self._require_unchanged(tables.move_head(before, head))
-            tables.cut(head.last, upcoming, place.pending)
-            tables.forget(head.first)
-            if contents:
-                tables.write_contents(contents)
-            tables.write_pending(was, place.pending, head.link)
-            tables.add_snapshot(head, snapshot, self._every)
-            tables.note(said[0], note)
-
-        self._keep(
-            lambda: self._backend.write(write),
-            (head, place, self.numbered),
-            lambda error: CheckpointError(
-                f"Nothing was changed in {self._backend.where}: {error}. Mend that and try again."
-            ),
-        )
-        self._backend.acknowledge(head.last)
-
     def way(self) -> list[Step]:
-        """The last steps to where it stands, done again: from before the oldest round that waits,
-        and from before the last that was observed, as far as the history reaches.
+        """The last steps to where it stands, applied again: from before the oldest round that
+        waits, and from before the last that was observed, as far as the history reaches.
         """
         with self._mutex:
-            head, event_log, tables = self._head, self._event_log, self._backend.tables
-            rounds = event_log.waited(tables.late_rows(), self._place.pending.values())
             least = min([next_round(self.state), *self._place.pending]) - 2
-            state, last, link = self._before(max(0, least), nearest=True)
-            place = event_log.begin(state, last, link, rounds)
-            rows = tables.rows_after(last, head.last)
-            steps = list(event_log.again(place, rows, rounds))
-            return [*steps, *event_log.with_next_info(self._place)]
+            steps = list(self._replay(max(0, least), nearest=True)[1])
+            own = self._place.pending.get(next_round(self.state) + 1)
+            if own is not None and own.info is not None:
+                event = SetInfo(decode_info(own.info, self.learner.hard_set.center))
+                steps.append(Step(self._place, None, self.state, (event,)))
+            return steps
 
     def history(self) -> Iterator[Feedback]:
-        """What was observed, oldest first, as the learner was told it."""
+        """What was observed, oldest first, as the learner received it."""
         number, last = 0, self._head.last
         while True:
             with self._mutex:
@@ -331,89 +334,13 @@ class Journal(Generic[S]):
         with self._mutex:
             try:
                 if self._backend.is_written and self._head.snapshot < self._head.last:
-                    head = self._with_snapshot(self._head._replace(epoch=self._epoch))
-                    with suppress(
-                        *self._backend.errors, TidewolfError
-                    ):  # no observation depends on it
-                        self._backend.require_writable()
+                    with suppress(TidewolfError):  # no observation depends on it
+                        self._require_writable()
+                        head = self._with_snapshot(self._head._replace(epoch=self._epoch))
                         self._commit(head, self._place)
             finally:
                 self._backend.close()
 
-    # --- where it is kept ------------------------------------------------------------------------
 
-    def _resume(self, content: Content) -> None:
-        """Load the last state, and do again what came after it."""
-        head, rows, pending = content.head, content.left, content.pending
-        try:
-            state = self.learner.load(content.state, source=self._backend.store)
-        except CheckpointError as error:
-            raise type(error)(f"{self._backend.where}: {error}") from None
-        with self._reading("observes"):
-            rounds = self._event_log.waited(rows, pending)
-            place = self._event_log.begin(state, head.snapshot, content.link, rounds)
-            for step in self._event_log.again(place, rows, rounds):
-                place = step.place
-        with self._reading("knows"):
-            self._place = self._event_log.with_pending_info(place, pending)
-        self._head, self._epoch = head, self._backend.epoch_after(head)
-        self.numbered = self._backend.tables.has_contents
-
-    @contextmanager
-    def _reading(self, does: str) -> Iterator[None]:
-        """Where what the file holds is handed to the learner."""
-        try:
-            yield
-        except CheckpointError as error:
-            raise type(error)(f"{self._backend.where}: {error}") from None
-        except Exception as error:  # hand-made content breaks in every way
-            who, wrong = type(self.learner).__name__, checkpoint.half_sentence(error)
-            raise BrokenFile(
-                f"{self._backend.where} has right checksums and holds what no {who} {does}: "
-                f"{wrong}."
-            ) from None
-
-    def _commit(
-        self,
-        head: Head,
-        place: Place,
-        rows: Sequence[Row] = (),
-        contents: Mapping[int, str | None] | None = None,
-    ) -> None:
-        """One transaction from the head as it is to the next: observations, rounds that wait, a
-        snapshot. It fails where another writer, of a later epoch, has been here meanwhile.
-        """
-        before, was, learner = self._head, self._place.pending, self.learner
-        has_snapshot = head.snapshot == head.last != before.snapshot
-
-        def write(tables: Tables) -> None:
-            if head == before:
-                self._require_unchanged(tables.held_head() == before)
-            else:
-                self._require_unchanged(tables.move_head(before, head))
-            for row in rows:
-                tables.add(row)
-            if was is not place.pending:
-                tables.write_pending(was, place.pending, head.link)
-            if contents:
-                tables.write_contents(contents)
-            if has_snapshot:
-                tables.add_snapshot(head, learner.save(place.observed), self._every)
-            if head.first != before.first:
-                tables.forget(head.first)
-                tables.forget_contents(next_round(place.state) - REMEMBERED)
-
-        self._backend.write(write)
-
-    def _require_unchanged(self, unchanged: bool) -> None:
-        """Refuse to write where another writer has been here meanwhile."""
-        if not unchanged:
-            raise CheckpointError(
-                f"{self._backend.where} was changed while this session had it open: close it and "
-                "open it again."
-            )
-
-    def _with_snapshot(self, head: Head) -> Head:
-        """With the state after the last observation, and without history where none is wanted."""
-        head = head._replace(snapshot=head.last)
-        return head if self._keep_history else head._replace(first=head.last, base=head.link)
+def _note(what: str) -> str:
+    return f"{datetime.now(UTC).isoformat(timespec='seconds')} {what}"

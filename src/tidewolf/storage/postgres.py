@@ -1,25 +1,28 @@
 """Sessions in PostgreSQL: a connection whose commits are durable or reported as lost.
 
 What left `transaction()` without an error is on the disk of the database, and of its synchronous
-replicas where it has any (synchronous_commit = on). A connection that is lost is made again at the
+replicas if it has any (synchronous_commit = on). A connection that is lost is made again at the
 next use, never inside a transaction: what was under way is undone, with an error. One that
 is lost at COMMIT leaves open whether it was kept. The error says that too, and what is there is
 seen when the session is opened again: that waits, at the row of the session's head, until the lost
-transaction is over.
+transaction is over. Behind a pooler, take one that gives each connection a session of its own.
 
-Behind a pooler, take one that gives each connection a session of its own.
+The address is postgresql://USER:PASSWORD@HOST:PORT/NAME. Its password is never shown, also not in
+what the driver reports. An address that can be read in two ways is refused: of a password with an @
+or a / in it the driver would show the rest as the name of a host.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, final
+from urllib.parse import unquote
 
-from tidewolf.core.errors import CheckpointError, MissingExtra
-from tidewolf.storage.address import check_address, hide_password, unreadable, without_password
+from tidewolf.core.errors import CheckpointError, InvalidInput, MissingExtra
 from tidewolf.storage.database import FateUnknown
 
 if TYPE_CHECKING:
@@ -51,6 +54,49 @@ _SETTINGS = {
 """Settings for PostgreSQL, which the address cannot override."""
 # a limit on COMMIT would cut short its wait for replicas, and PostgreSQL would call that success
 _COMMIT = "SET LOCAL statement_timeout = 0; COMMIT"
+_PASSWORD = re.compile(r"(?s)^(\w+://[^:@/?#]*):(.*)@")
+_PARAMETER = re.compile(r"(?s)([?&](?:ssl)?password=)([^&]*)")
+
+
+def is_address(where: object) -> bool:
+    """Whether this is the address of a PostgreSQL, and no path.
+
+    >>> is_address("postgresql://db.example/sessions"), is_address("sessions.db")
+    (True, False)
+    """
+    return isinstance(where, str) and where.startswith(("postgresql://", "postgres://"))
+
+
+def without_password(url: str) -> str:
+    """An address that can be shown.
+
+    >>> without_password("postgresql://ada:secret@db.example/sessions")
+    'postgresql://ada:***@db.example/sessions'
+    """
+    return _PARAMETER.sub(r"\1***", _PASSWORD.sub(r"\1:***@", url))
+
+
+def hide_password(url: str, text: str) -> str:
+    """A text about this address, without its password.
+
+    >>> hide_password("postgresql://ada:secret@db.example/sessions", "is it secret?")
+    'is it ***?'
+    """
+    for _, word in (*_PASSWORD.findall(url), *_PARAMETER.findall(url)):
+        for written in filter(None, (word, unquote(word))):
+            text = text.replace(written, "***")
+    return text
+
+
+def driver() -> Any:
+    """psycopg, if it is installed."""
+    try:
+        import psycopg
+    except ImportError:
+        raise MissingExtra(
+            'Sessions in PostgreSQL need psycopg: pip install "tidewolf[serve]".'
+        ) from None
+    return psycopg
 
 
 @final
@@ -72,7 +118,19 @@ class Postgres:
 
     def __init__(self, url: str, *, lazy: bool = False) -> None:
         self._driver = driver()
-        self._url, self.where = _checked(url), without_password(url)
+        self.where = without_password(url)
+        host = re.split("[/?#]", url.partition("://")[2], maxsplit=1)[0]
+        try:
+            if url.count("@") > 1 or ("@" in url and "@" not in host) or not url.isprintable():
+                raise self._driver.Error
+            self._driver.conninfo.conninfo_to_dict(url)
+        except self._driver.Error:
+            raise InvalidInput(
+                f"{self.where} cannot be read: give postgresql://USER:PASSWORD@HOST/DATABASE, and "
+                "write what is no letter and no digit in a name or password as % and two digits, "
+                "@ as %40 and / as %2F."
+            ) from None
+        self._url = url
         self.errors: tuple[type[Exception], ...] = (self._driver.Error,)
         self._lock, self._depth, self._closed = threading.RLock(), 0, False
         self._now: Connection[Any] | None = None
@@ -82,23 +140,28 @@ class Postgres:
     def __repr__(self) -> str:
         return f"Postgres({self.where!r})"
 
-    def execute(self, sql: str, values: Sequence[Any] = ()) -> Any:
-        """The cursor of one statement; outside a transaction it is one of its own."""
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement; how many rows it changed."""
         with self._lock:
-            if self._depth or not sql.startswith("SELECT"):
-                return self._executed(sql, values)
+            return self._executed(sql, values).rowcount
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        """All rows of a statement; outside a transaction a lost connection is made again."""
+        with self._lock:
+            if self._depth:
+                return self._executed(sql, values).fetchall()
             try:
                 try:
-                    return self._executed(sql, values)
+                    return self._executed(sql, values).fetchall()
                 except self._driver.OperationalError:
-                    if not self._is_lost():
+                    if self._now is not None and not self._now.closed:
                         raise
-                    return self._executed(sql, values)  # to read twice does no harm
+                    return self._executed(sql, values).fetchall()  # to read twice does no harm
             except self._driver.Error as error:
                 raise self.unreadable(error) from None
 
     def unreadable(self, error: Exception) -> CheckpointError:
-        """What a failure to read is answered with."""
+        """The error of a failure to read."""
         return CheckpointError(f"{self.where} cannot be read: {self.sentence(error)}.")
 
     def _executed(self, sql: str, values: Sequence[Any]) -> Cursor[Any]:
@@ -123,7 +186,15 @@ class Postgres:
         what stands after BEGIN.
         """
         with self._lock:
-            connection = self._begun(how)
+            assert not self._depth, "a transaction has parts, but no transactions"
+            connection = self._connection()
+            try:
+                connection.execute(f"BEGIN {how}")
+            except self._driver.OperationalError:
+                if not connection.closed:
+                    raise
+                connection = self._connection()  # nothing was under way
+                connection.execute(f"BEGIN {how}")
             self._depth += 1
             try:
                 yield
@@ -136,7 +207,7 @@ class Postgres:
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """Part of a transaction, undone where an error leaves it."""
+        """Part of a transaction, undone if an error leaves it."""
         connection = self._connection()
         connection.execute("SAVEPOINT part")
         try:
@@ -147,6 +218,13 @@ class Postgres:
             raise
         connection.execute("RELEASE SAVEPOINT part")
 
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """A transaction that reads all as it was at one moment, and takes as long as it takes."""
+        with self.transaction("ISOLATION LEVEL REPEATABLE READ, READ ONLY"):
+            self.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            yield
+
     def close(self) -> None:
         """Twice does no harm."""
         with self._lock:
@@ -156,18 +234,16 @@ class Postgres:
 
     def sentence(self, error: Exception) -> str:
         """What happened, for the middle of a sentence."""
-        if isinstance(error, self._driver.Error):
-            said = error.diag.message_primary or str(error)
-        else:
-            said = str(error)
-        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        own = isinstance(error, self._driver.Error)
+        text = (error.diag.message_primary if own else None) or str(error)  # type: ignore[attr-defined]
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
         return hide_password(self._url, lines[0] if lines else type(error).__name__).rstrip(".")
 
     def has_table(self, table: str) -> bool:
         """Whether there is one of this name, where new ones are made."""
         # not to_regclass: inside a transaction it remembers what was not there before
         sql = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = ?"
-        return self.execute(sql, (table,)).fetchone() is not None
+        return bool(self.rows(sql, (table,)))
 
     def append_only(self, table: str) -> Iterable[str]:
         """Statements after which no row of a table can be changed or removed."""
@@ -175,60 +251,29 @@ class Postgres:
             "CREATE OR REPLACE FUNCTION tidewolf_never() RETURNS trigger LANGUAGE plpgsql AS "
             "'BEGIN RAISE EXCEPTION ''rows of % are never changed'', TG_TABLE_NAME; END'"
         )
-        yield f"DROP TRIGGER IF EXISTS {table}_never ON {table}"
         yield (
             f"CREATE TRIGGER {table}_never BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} "
             "FOR EACH STATEMENT EXECUTE FUNCTION tidewolf_never()"
         )
 
     def changes(self) -> int:
-        """How often sessions were restored, by whomever."""
-        row = self.execute("SELECT value FROM store WHERE name = 'restored'").fetchone()
-        return 0 if row is None else int(row[0])
-
-    @contextmanager
-    def snapshot(self) -> Iterator[None]:
-        """A transaction that reads all as it was at one moment, and takes as long as it takes."""
-        with self.transaction("ISOLATION LEVEL REPEATABLE READ, READ ONLY"):
-            self.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-            yield
-
-    # --- the connection ---------------------------------------------------------------------------
-
-    def _is_lost(self) -> bool:
-        return self._now is None or self._now.closed
+        """How often sessions were restored, by any process."""
+        found = self.rows("SELECT value FROM store WHERE name = 'restored'")
+        return int(found[0][0]) if found else 0
 
     def _connection(self) -> Connection[Any]:
-        """The connection; made again where it was lost, unless a transaction was lost with it."""
+        """The connection; made again if it was lost, unless a transaction was lost with it."""
         if self._closed:
             raise CheckpointError(f"The connection to {self.where} is closed: open it again.")
         if self._now is None or (self._now.closed and not self._depth):
             self._now = connected(self._url)
         return self._now
 
-    def _begun(self, how: str) -> Connection[Any]:
-        """With a transaction that has just begun."""
-        assert not self._depth, "a transaction has parts, but no transactions"
-        connection = self._connection()
-        try:
-            connection.execute(f"BEGIN {how}")
-        except self._driver.OperationalError:
-            if not connection.closed:
-                raise
-            connection = self._connection()  # nothing was under way
-            connection.execute(f"BEGIN {how}")
-        return connection
-
     def _commit(self, connection: Connection[Any]) -> None:
-        status = self._driver.pq.TransactionStatus
-        if connection.closed:
-            raise self._driver.OperationalError(
-                "the connection was lost before the commit, and nothing was kept"
-            )
-        if connection.info.transaction_status != status.INTRANS:
-            raise self._driver.OperationalError(
-                "a statement failed before the commit, and nothing was kept"
-            )
+        status, is_lost = self._driver.pq.TransactionStatus, connection.closed
+        if is_lost or connection.info.transaction_status != status.INTRANS:
+            what = "the connection was lost" if is_lost else "a statement failed"
+            raise self._driver.OperationalError(f"{what} before the commit, and nothing was kept")
         try:
             connection.execute(_COMMIT)
         except self._driver.Error as error:
@@ -252,7 +297,7 @@ class Postgres:
 
 
 def connected(url: str) -> Connection[Any]:
-    """A new connection; CheckpointError, without the password, where there is none."""
+    """A new connection; CheckpointError, without the password, if there is none."""
     psycopg = driver()
     settings = _CONNECTION | psycopg.conninfo.conninfo_to_dict(url)
     try:
@@ -265,22 +310,11 @@ def connected(url: str) -> Connection[Any]:
             connection.close()
             raise
     except psycopg.Error as error:
-        said = hide_password(url, " ".join(str(error).split())).rstrip(".")
+        text = hide_password(url, " ".join(str(error).split())).rstrip(".")
         raise CheckpointError(
-            f"{without_password(url)} does not answer: {said}. Check the address, and that it runs."
+            f"{without_password(url)} does not answer: {text}. Check the address, and that it runs."
         ) from None
     return connection
-
-
-def driver() -> Any:
-    """psycopg, where it is installed."""
-    try:
-        import psycopg
-    except ImportError:
-        raise MissingExtra(
-            'Sessions in PostgreSQL need psycopg: pip install "tidewolf[serve]".'
-        ) from None
-    return psycopg
 
 
 @lru_cache(maxsize=512)
@@ -288,13 +322,3 @@ def _numbered(sql: str) -> str:
     """With $1, $2, ... for the question marks."""
     first, *others = sql.split("?")
     return first + "".join(f"${i}{part}" for i, part in enumerate(others, 1))
-
-
-def _checked(url: str) -> str:
-    """An address that the driver reads too."""
-    psycopg = driver()
-    try:
-        psycopg.conninfo.conninfo_to_dict(check_address(url))
-    except psycopg.Error:
-        raise unreadable(url) from None
-    return url

@@ -1,16 +1,16 @@
 """Many named sessions in one database: in a folder (SQLite), or in PostgreSQL.
 
-Each is kept as a session in a file of its own is (storage/__init__.py), in tables where every row
-has the number of its session; beside it stand what it was made of, what a service keeps of its
-rounds, and who did what. All that is written goes through one thread, in groups (commits.py):
+Each is kept as a session in a file of its own is, in the same tables; beside it stand what it was
+made of, what a service keeps of its rounds, and who did what. All writes are made by one thread, in
+groups (commits.py):
 
-    with shelf.transaction(name) as bundle:          one item: all of it is kept, or nothing
+    with store.transaction(name) as transaction:        one item: all of it is kept, or nothing
         session.observe(...)
-        shelf.note(name, Round(...))
-    bundle.future.result()                      it is on disk
+        store.note(name, Round(...))
+    transaction.future.result()                         it is on disk
 
-Until then a session is ahead of the disk: nothing that depends on it may leave the process. Where
-the future fails, `let_go(name)`, and the session is opened again as it is on disk.
+Until then a session is ahead of the disk: nothing that depends on it may leave the process. If the
+future fails, `let_go(name)`, and the session is opened again as it is on disk.
 
 A session has one holder at a time. Its epoch is one more for each, and every commit finds the head
 as its session left it, under the epoch of its holder, or fails.
@@ -23,28 +23,36 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, final
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
 
+from tidewolf.core.arguments import as_text
 from tidewolf.core.arrays import as_number
-from tidewolf.core.errors import AlreadyThere, CheckpointError, TidewolfError, UnknownSession
+from tidewolf.core.errors import (
+    AlreadyThere,
+    CheckpointError,
+    NotSupported,
+    UnknownSession,
+)
 from tidewolf.core.values import identity
-from tidewolf.methods.base import Learner, Progress
-from tidewolf.storage.address import is_address
+from tidewolf.methods.base import Learner
 from tidewolf.storage.commits import Commits, Write
 from tidewolf.storage.database import Database
-from tidewolf.storage.records import Content, Head, digest
-from tidewolf.storage.session_store_schema import OF_A_SESSION, next_number
-from tidewolf.storage.tables import Tables
+from tidewolf.storage.file import File
+from tidewolf.storage.folder import Folder
+from tidewolf.storage.postgres import is_address
+from tidewolf.storage.schema import OF_A_SESSION, next_number
+from tidewolf.storage.tables import Content, Tables, digest
 
 if TYPE_CHECKING:
     from tidewolf.storage.cluster import Cluster
-    from tidewolf.storage.folder import Folder
 
-S = TypeVar("S", bound=Progress)
-_INFO = "name, description, settings, created, observed, holder"
-_IN_LIST = _INFO.replace("description", "''")
-"""The same without what may be long."""
+_INFO = (
+    "SELECT name, description, settings, created, observed, holder FROM sessions JOIN head ON "
+    "head.session = number WHERE"
+)
+_ROUND = "SELECT round, at, cost, violation, note FROM rounds WHERE session = ? AND"
 
 
 class SessionInfo(NamedTuple):
@@ -84,7 +92,7 @@ class Round(NamedTuple):
     at : float
         When that was. Unit: seconds since 1970.
     cost, violation : float, optional
-        What was played cost, and by how much it broke its limits, once that is known.
+        What was played cost, and its violation, once that is known.
     note : bytes
         The rest, as the service has it.
     """
@@ -106,10 +114,6 @@ class Entry(NamedTuple):
     what: str
     why: str
     version: str
-
-
-Backing: TypeAlias = "Folder | Cluster"
-"""The database that sessions are kept in."""
 
 
 class Transaction:
@@ -154,13 +158,11 @@ class SessionStore:
 
     Parameters
     ----------
-    backing : Backing
+    backing : Folder or Cluster
         The database, opened for its one writer.
     commit_within : float, default 0.01
         How long what is to be kept may wait for others, to share their sync; 0: every one has its
         own. Unit: seconds.
-    holder : str, default ""
-        What this server is called among those that share the database.
 
     Examples
     --------
@@ -175,20 +177,16 @@ class SessionStore:
     >>> store.close()
     """
 
-    def __init__(self, backing: Backing, *, commit_within: float = 0.01, holder: str = "") -> None:
-        self._backing, self.where, self.holder = backing, backing.where, holder
+    def __init__(self, backing: Folder | Cluster, *, commit_within: float = 0.01) -> None:
+        self._backing, self.where, self.holder = backing, backing.where, backing.holder
         self.closed = False
         self._numbers: dict[str, int] = {}
         self._handles: dict[str, SessionHandle] = {}
         self._last: dict[str, Future[None]] = {}
         self._local, self._mutex = threading.local(), threading.Lock()
         self._changes: int | None = None
-        self.commits = Commits(
-            backing.writer,
-            as_number(commit_within, "commit_within", least=0.0),
-            self.where,
-            self._look,
-        )
+        within = as_number(commit_within, "commit_within", least=0.0)
+        self.commits = Commits(backing.writer, within, self.where, self._look)
 
     @classmethod
     def open(
@@ -199,11 +197,12 @@ class SessionStore:
         Parameters
         ----------
         where : str or path
-            A folder, made where it is not there; or postgresql://USER:PASSWORD@HOST/DATABASE.
+            A folder, made if it is not there; or postgresql://USER:PASSWORD@HOST/DATABASE.
         commit_within : float, default 0.01
             How long what is to be kept may wait for others. Unit: seconds.
         holder : str, default ""
-            What this server is called. Empty: the name of the machine and the process.
+            What this server is called among those that share a PostgreSQL. Empty: the name of the
+            machine and the process.
 
         Returns
         -------
@@ -213,16 +212,16 @@ class SessionStore:
         Raises
         ------
         InUse
-            Where another process serves the same folder.
+            If another process serves the same folder.
         """
         if is_address(where):
             from tidewolf.storage.cluster import Cluster
 
-            cluster = Cluster(str(where), holder)
-            return cls(cluster, commit_within=commit_within, holder=cluster.holder)
-        from tidewolf.storage.folder import Folder
+            return cls(Cluster(str(where), holder), commit_within=commit_within)
+        return cls(Folder(Path(where)), commit_within=commit_within)
 
-        return cls(Folder(Path(where)), commit_within=commit_within, holder=holder)
+    def _rows(self, sql: str, *values: Any) -> list[Any]:
+        return self._backing.reader.rows(sql, values)
 
     # --- names ------------------------------------------------------------------------------------
 
@@ -230,37 +229,35 @@ class SessionStore:
         """Those whose names begin so, in the order of their names; without their descriptions,
         each of which may be long.
         """
-        sql = (
-            f"SELECT {_IN_LIST} FROM sessions JOIN head ON head.session = number WHERE name > ? "
-            "AND name >= ? AND name < ? ORDER BY name LIMIT ?"
-        )
+        info = _INFO.replace("description", "''")
+        sql = f"{info} name > ? AND name >= ? AND name < ? ORDER BY name LIMIT ?"
         values = (after, prefix, f"{prefix}\U0010ffff", most)
-        return [SessionInfo(*row) for row in self._backing.reader.execute(sql, values).fetchall()]
+        return [SessionInfo(*row) for row in self._rows(sql, *values)]
 
     def info(self, name: str) -> SessionInfo | None:
-        """What is known of a session without opening it; None where there is none."""
-        sql = f"SELECT {_INFO} FROM sessions JOIN head ON head.session = number WHERE name = ?"
-        row = self._backing.reader.execute(sql, (name,)).fetchone()
-        return None if row is None else SessionInfo(*row)
+        """What is known of a session without opening it; None if there is none."""
+        found = self._rows(f"{_INFO} name = ?", name)
+        return SessionInfo(*found[0]) if found else None
 
     def count(self) -> int:
         """How many there are."""
-        return int(self._backing.reader.execute("SELECT count(*) FROM sessions").fetchone()[0])
+        return int(self._rows("SELECT count(*) FROM sessions")[0][0])
 
     def create(self, name: str, description: str, settings: str = "{}") -> Future[None]:
         """A session that has no learner yet; its first `session` gives it one."""
-        if self.info(name) is not None:
-            raise _taken(name)
+
+        def require_free(db: Database) -> None:
+            if db.rows("SELECT 1 FROM sessions WHERE name = ?", (name,)):
+                raise AlreadyThere(f"There is a session called {name!r} already.")
 
         def write(db: Database) -> None:
             number = next_number(db, "sessions")
-            if db.execute("SELECT 1 FROM sessions WHERE name = ?", (name,)).fetchone():
-                raise _taken(name)
+            require_free(db)
             values = (number, name, description, settings, time.time(), "")
             db.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?)", values)
-            sql = "INSERT INTO head VALUES (?, 0, ?, 0, ?, 0, 0, 0)"
-            db.execute(sql, (number, b"", b""))
+            db.execute("INSERT INTO head VALUES (?, 0, ?, 0, ?, 0, 0, 0)", (number, b"", b""))
 
+        require_free(self._backing.reader)
         return self._queue(name, write)
 
     def delete(self, name: str) -> Future[None]:
@@ -270,32 +267,29 @@ class SessionStore:
         self._numbers.pop(name, None)
 
         def write(db: Database) -> None:
-            self._backing.claim(db, number, self.holder)
+            self._backing.claim(db, number)
             for table in OF_A_SESSION:
                 db.execute(f"DELETE FROM {table} WHERE session = ?", (number,))
             db.execute("DELETE FROM sessions WHERE number = ?", (number,))
 
         return self._queue(name, write)
 
-    def _number(self, name: str) -> int:
-        """Its number, if this process has it open."""
-        if name not in self._numbers:
-            self._numbers[name] = self._number_now(name)
+    def _number(self, name: str, *, now: bool = False) -> int:
+        """Its number; `now`: in the database, where it may have been deleted and created again."""
+        if now or name not in self._numbers:
+            found = self._rows("SELECT number FROM sessions WHERE name = ?", name)
+            if not found:
+                raise UnknownSession(f"There is no session called {name!r}.")
+            if now:
+                return int(found[0][0])
+            self._numbers[name] = int(found[0][0])
         return self._numbers[name]
-
-    def _number_now(self, name: str) -> int:
-        """Its number in the database: it may have been deleted, and created again."""
-        sql = "SELECT number FROM sessions WHERE name = ?"
-        row = self._backing.reader.execute(sql, (name,)).fetchone()
-        if row is None:
-            raise UnknownSession(f"There is no session called {name!r}.")
-        return int(row[0])
 
     # --- sessions ---------------------------------------------------------------------------------
 
     def handle(self, name: str, *, alone: bool = False) -> SessionHandle:
         """Where a session is kept, for its journal; `alone`: each write returns when it is on disk,
-        and the shelf is closed with it.
+        and the store is closed with it.
         """
         self.let_go(name)
         self._numbers.pop(name, None)  # another server may have made it anew
@@ -303,10 +297,6 @@ class SessionStore:
         with self._mutex:
             self._handles[name] = handle
         return handle
-
-    def read_handle(self, name: str) -> ReadHandle:
-        """Where a session is kept, to be looked at."""
-        return ReadHandle(self, name, self._number(name))
 
     def let_go(self, name: str) -> None:
         """Forget what is open of a session; what it had queued is still kept."""
@@ -324,44 +314,38 @@ class SessionStore:
 
     # --- what stands beside a session -------------------------------------------------------------
 
-    def note(self, name: str, round: Round, observed: int | None = None) -> None:
-        """Keep this of a round, in place of what was kept; and how many were observed by now."""
+    def _change(self, name: str, *statements: tuple[str, tuple[Any, ...]]) -> None:
+        """Queue statements whose last value is the number of the session."""
         number = self._number(name)
 
         def write(db: Database) -> None:
-            db.execute(
-                "INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (session, round) DO "
-                "UPDATE SET at = excluded.at, cost = excluded.cost, violation = "
-                "excluded.violation, note = excluded.note",
-                (number, *round),
-            )
-            if observed is not None:
-                sql = "UPDATE head SET observed = ? WHERE session = ?"
-                db.execute(sql, (observed, number))
+            for sql, values in statements:
+                db.execute(sql, (*values, number))
 
         self._queue(name, write)
+
+    def note(self, name: str, round: Round, observed: int | None = None) -> None:
+        """Keep this of a round, in place of what was kept; and how many were observed by now."""
+        sql = (
+            "INSERT INTO rounds (round, at, cost, violation, note, session) VALUES (?, ?, ?, ?, ?, "
+            "?) ON CONFLICT (session, round) DO UPDATE SET at = excluded.at, cost = excluded.cost, "
+            "violation = excluded.violation, note = excluded.note"
+        )
+        count = [] if observed is None else [_observed(observed)]
+        self._change(name, (sql, tuple(round)), *count)
 
     def forget_rounds(self, name: str, first: int, observed: int) -> None:
         """Without what was kept of this round and of later ones."""
-        number = self._number(name)
-
-        def write(db: Database) -> None:
-            db.execute("DELETE FROM rounds WHERE session = ? AND round >= ?", (number, first))
-            db.execute("UPDATE head SET observed = ? WHERE session = ?", (observed, number))
-
-        self._queue(name, write)
+        sql = "DELETE FROM rounds WHERE round >= ? AND session = ?"
+        self._change(name, (sql, (first,)), _observed(observed))
 
     def set(self, name: str, settings: str) -> None:
         """How it is operated from now on."""
-        self._update(name, "settings", settings)
+        self._change(name, ("UPDATE sessions SET settings = ? WHERE number = ?", (settings,)))
 
     def describe(self, name: str, description: str) -> None:
         """What it is made of from now on."""
-        self._update(name, "description", description)
-
-    def _update(self, name: str, column: str, value: str) -> None:
-        number, sql = self._number(name), f"UPDATE sessions SET {column} = ? WHERE number = ?"
-        self._queue(name, lambda db: _discard(db.execute(sql, (value, number))))
+        self._change(name, ("UPDATE sessions SET description = ? WHERE number = ?", (description,)))
 
     def audit(self, who: str, session: str, what: str, why: str = "") -> None:
         """Add to the record of who did what."""
@@ -377,35 +361,25 @@ class SessionStore:
 
     def rounds_of(self, name: str, first: int, last: int) -> list[Round]:
         """What was kept of these rounds, in order."""
-        sql = (
-            "SELECT round, at, cost, violation, note FROM rounds WHERE session = ? AND round >= ? "
-            "AND round <= ? ORDER BY round"
-        )
-        return self._rounds(sql, self._number_now(name), first, last)
+        sql = f"{_ROUND} round >= ? AND round <= ? ORDER BY round"
+        return [Round(*row) for row in self._rows(sql, self._number(name, now=True), first, last)]
 
     def last_rounds(self, name: str, most: int) -> list[Round]:
         """The same of the last ones that were observed, in order."""
-        sql = (
-            "SELECT round, at, cost, violation, note FROM rounds WHERE session = ? AND (cost IS "
-            "NOT NULL OR violation IS NOT NULL) ORDER BY round DESC LIMIT ?"
-        )
-        return self._rounds(sql, self._number_now(name), most)[::-1]
-
-    def _rounds(self, sql: str, *values: int) -> list[Round]:
-        return [Round(*row) for row in self._backing.reader.execute(sql, values).fetchall()]
+        sql = f"{_ROUND} (cost IS NOT NULL OR violation IS NOT NULL) ORDER BY round DESC LIMIT ?"
+        found = self._rows(sql, self._number(name, now=True), most)
+        return [Round(*row) for row in found[::-1]]
 
     def entries(self, session: str | None = None, after: int = 0, most: int = 100) -> list[Entry]:
         """Who did what, oldest first."""
         where, values = ("AND session = ? ", (session,)) if session is not None else ("", ())
         sql = f"SELECT * FROM audit WHERE number > ? {where}ORDER BY number LIMIT ?"
-        found = self._backing.reader.execute(sql, (after, *values, most)).fetchall()
-        return [Entry(*row) for row in found]
+        return [Entry(*row) for row in self._rows(sql, after, *values, most)]
 
     def last_entries(self, session: str, most: int) -> list[Entry]:
         """The same of one session, newest first."""
         sql = "SELECT * FROM audit WHERE session = ? ORDER BY number DESC LIMIT ?"
-        found = self._backing.reader.execute(sql, (session, most)).fetchall()
-        return [Entry(*row) for row in found]
+        return [Entry(*row) for row in self._rows(sql, session, most)]
 
     # --- writing ----------------------------------------------------------------------------------
 
@@ -448,7 +422,7 @@ class SessionStore:
         """Release sessions that another process wrote to, such as `restore`."""
         self._backing.require_there()
         changes = self._backing.writer.changes()
-        if changes is None or changes == self._changes:
+        if changes == self._changes:
             return
         self._changes = changes
         with self._mutex:
@@ -457,10 +431,12 @@ class SessionStore:
             handle.look(self._backing.writer)
 
 
+def _observed(count: int) -> tuple[str, tuple[int]]:
+    return "UPDATE head SET observed = ? WHERE session = ?", (count,)
+
+
 class _Handle:
-    """A session among many, as its journal sees it: nothing is noted beside the database, and an
-    interrupt reaches no transaction, because one thread writes.
-    """
+    """A session among many, as its journal sees it."""
 
     errors: tuple[type[Exception], ...] = ()
 
@@ -468,22 +444,8 @@ class _Handle:
         self._store, self._name, self._number = store, name, number
         self.where, self.store = f"the session {name} in {store.where}", store.where
 
-    def epoch_after(self, head: Head) -> int:
-        """The epoch of this writer's commits."""
-        return head.epoch
-
-    def begin(self) -> None:
-        """A session is written to from the moment it is held."""
-
-    def undo(self) -> None:
-        """There is nothing to undo."""
-
-    def is_in_place(self) -> bool:
-        """What was interrupted is read again from the database."""
-        return False
-
-    def acknowledge(self, count: int) -> None:
-        """What is acknowledged is in the database."""
+    def reread(self) -> None:
+        """What an interrupt left is not known: another thread writes."""
 
 
 @final
@@ -498,33 +460,29 @@ class SessionHandle(_Handle):
         self._lease, self._process = 0, os.getpid()
         self._lost: CheckpointError | None = None
 
-    def open(self, learner: Learner[Any]) -> Content:
-        """All there is, checked, and held by this server from now on."""
-        store, number = self._store, self._number
-        self._lease = store._backing.lease()
+    def open(self, learner: Learner[Any]) -> tuple[Content, int]:
+        """All there is, checked, and held by this server from now on, under this epoch."""
+        backing, number = self._store._backing, self._number
+        self._lease = backing.lease()
         begun: tuple[bytes, bytes] | None = None
-        sql = "SELECT base FROM head WHERE session = ?"
-        if store._backing.reader.execute(sql, (number,)).fetchone() == (b"",):
+        if self._store._rows("SELECT base FROM head WHERE session = ?", number) == [(b"",)]:
             begun = digest(identity(learner).encode()), learner.save(learner.begin())
 
         def claim(db: Database) -> None:
-            store._backing.claim(db, number, store.holder)
+            backing.claim(db, number)
             tables = Tables(db, number)
-            head = tables.read_head()
-            if begun is not None and not head.base:
-                head = head._replace(base=begun[0], link=begun[0])
-                tables.write_head(head)
-                tables.add_snapshot(head, begun[1], 1)
+            if begun is not None and not tables.read_head().base:
+                tables.begin(*begun)
 
-        store._submit(self._name, claim).result()
-        with store._backing.reading() as db:
+        self._store._submit(self._name, claim).result()
+        with backing.reading() as db:
             content = Tables(db, number).read_content(self.where)
         self._epoch = content.head.epoch
-        return content
+        return content, self._epoch
 
     @property
     def is_written(self) -> bool:
-        """Whether the session is this server's, as far as anybody can know."""
+        """Whether the session is this server's, as far as that can be known."""
         try:
             return self._lost is None and self._lease == self._store._backing.lease()
         except CheckpointError:
@@ -539,9 +497,7 @@ class SessionHandle(_Handle):
     def require_writable(self) -> None:
         """Whether the database is still there is looked at before every group."""
         if self._process != os.getpid():
-            raise CheckpointError(
-                f"{self.where} belongs to the process that opened it, and this is a fork of that."
-            )
+            raise CheckpointError(f"{self.where} was opened by the process before a fork.")
         self._require_held()
 
     def _require_held(self) -> None:
@@ -554,15 +510,16 @@ class SessionHandle(_Handle):
         """The same, unless another server has the session by then."""
         if self._epoch is None:  # not yet
             return write
-        backing, number, holder = self._store._backing, self._number, self._store.holder
+        backing, number = self._store._backing, self._number
 
         def checked(db: Database) -> None:
-            backing.require_held(db, number, holder)
+            backing.require_held(db, number)
             write(db)
 
         return checked
 
-    def write(self, do: Callable[[Tables], None]) -> None:
+    def write(self, do: Callable[[Tables], None], last: int) -> None:
+        """One transaction, in which `last` becomes the last observation."""
         future = self._store._queue(self._name, lambda _: do(self._tables))
         if self._alone:
             future.result()
@@ -580,10 +537,9 @@ class SessionHandle(_Handle):
             self.lose(error if isinstance(error, CheckpointError) else str(error))
 
     def look(self, db: Database) -> None:
-        """Let go where another has it by now."""
-        sql = "SELECT epoch FROM head WHERE session = ?"
-        row = db.execute(sql, (self._number,)).fetchone()
-        if self._epoch is not None and (row is None or row[0] != self._epoch):
+        """Let go if another has it by now."""
+        found = db.rows("SELECT epoch FROM head WHERE session = ?", (self._number,))
+        if self._epoch is not None and found != [(self._epoch,)]:
             self.lose(f"{self.where} was restored, or taken by another server: open it again.")
 
     def lose(self, why: str | CheckpointError) -> None:
@@ -597,37 +553,60 @@ class ReadHandle(_Handle):
 
     is_written = False
 
-    def open(self, learner: Learner[Any]) -> Content:
+    def open(self, learner: Learner[Any]) -> tuple[Content, int]:
         """All there is, checked; also from a file that was deleted and is still open."""
         backing = self._store._backing
         self._store.flushed(self._name).exception()  # waits
         try:
             with backing.reading() as db:
-                return Tables(db, self._number).read_content(self.where)
+                content = Tables(db, self._number).read_content(self.where)
         except backing.reader.errors:
-            return self.tables.read_content(self.where)
+            content = self.tables.read_content(self.where)
+        return content, content.head.epoch
 
     @property
     def tables(self) -> Tables:
         return Tables(self._store._backing.reader, self._number)
 
     def require_writable(self) -> None:
-        raise CheckpointError(f"{self.where} was opened to look: it observes nothing.")
+        raise CheckpointError(f"{self.where} was opened with read_only=True: it only reads.")
 
-    def write(self, do: Callable[[Tables], None]) -> None:
+    def write(self, do: Callable[[Tables], None], last: int) -> None:
         self.require_writable()
 
     def close(self) -> None:
         """There is nothing to close."""
 
 
-def _taken(name: str) -> TidewolfError:
-    return AlreadyThere(f"There is a session called {name!r} already.")
-
-
-def _discard(_: object) -> None:
-    """Nothing."""
-
-
 _DONE: Future[None] = Future()
 _DONE.set_result(None)
+
+Backend: TypeAlias = File | SessionHandle | ReadHandle
+"""Where a session is kept: a file of its own, or a place among others."""
+
+
+def backend(
+    where: str | os.PathLike[str] | SessionStore, name: str, *, read_only: bool = False
+) -> Backend:
+    """Where the session of this name is kept; in PostgreSQL it is made if there is none."""
+    if isinstance(where, SessionStore):
+        name = as_text(name, "The name of a session")
+        if read_only:
+            return ReadHandle(where, name, where._number(name))
+        return where.handle(name)
+    if not is_address(where):
+        return File(where, read_only=read_only)
+    if read_only:
+        raise NotSupported(
+            "A session in PostgreSQL is held by the one that opened it: read_only=True looks at "
+            "files."
+        )
+    store = SessionStore.open(str(where), commit_within=0.0)
+    try:
+        if store.info(as_text(name, "The name of a session")) is None:
+            with suppress(AlreadyThere):  # by another process, just now
+                store.create(name, "").result()
+        return store.handle(name, alone=True)
+    except BaseException:
+        store.close()
+        raise
