@@ -28,7 +28,7 @@ from tidewolf.experiments.quick_rows import MOST_LAYOUTS
 from tidewolf.experiments.round_reader import RoundReader
 from tidewolf.experiments.sizes import MOST_ENTRIES, entries_of
 from tidewolf.experiments.toml import Place
-from tidewolf.live.learner import live_learner
+from tidewolf.live import live_learner
 from tidewolf.service.description import DEEPEST, Description
 
 SIMPLEX = {"kind": "Simplex", "n": 3}
@@ -98,7 +98,7 @@ def test_a_network_of_a_request_is_that_of_its_files(given, tmp_path):
     assert reader.K == of_files.K
     assert reader.names == of_files.names
     assert reader.network.link_names == of_files.network.link_names
-    learner = live_learner(experiment, of_files.K, of_files.network, of_files.names)
+    learner = live_learner(of_files)
     assert built.learner == learner
     row = {"costs": [float(i + 1) for i in range(len(reader.network.links))]}
     assert reader.functions(row) == of_files.functions(row)

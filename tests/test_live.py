@@ -27,7 +27,7 @@ from tidewolf.cli import main
 from tidewolf.core.errors import CheckpointError, InvalidInput, OtherSettings
 from tidewolf.experiments.round_reader import RoundReader
 from tidewolf.live import Follower, LiveRunner, lines, live_learner, parse
-from tidewolf.live.lines import Time, expected, time_of
+from tidewolf.live.lines import expected, time_of
 
 LINKS = [
     ("SEA", "DEN"),
@@ -102,9 +102,7 @@ def network(tmp_path: Path) -> Path:
 def runner(network: Path, database: str = "routing.db", **more: Any) -> LiveRunner:
     experiment = tw.experiments.load(network)
     reader = RoundReader(experiment)
-    return LiveRunner(
-        reader, live_learner(experiment, reader.K), network.with_name(database), **more
-    )
+    return LiveRunner(reader, live_learner(reader), network.with_name(database), **more)
 
 
 def answers(network: Path, *rows: dict[str, Any], database: str = "whole.db") -> list[str]:
@@ -323,34 +321,17 @@ def test_growing_tables_are_followed_and_stopped_by_a_signal(
 def test_once_prints_the_next_decision_and_writes_nothing(
     network: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["live", str(network), "--db", str(network.with_name("routing.db")), "--once"]
-    assert main(asked) == 0
+    assert command(network, "--once") == 0
     first = capsys.readouterr().out
     assert not network.with_name("routing.db").exists()
     expected = answers(network, *map(row, range(3)), database="routing.db")
     assert first.rstrip() == expected[0]
-    assert main(asked) == 0
+    assert command(network, "--once") == 0
     assert capsys.readouterr().out.rstrip() == expected[3]
     with runner(network) as busy:  # while another process takes rows
-        assert main(asked) == 0
+        assert command(network, "--once") == 0
         assert capsys.readouterr().out.rstrip() == expected[3]
         assert busy.rounds == 3
-
-
-def test_follow_once_takes_what_is_there(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["live", str(network), "--db", str(network.with_name("routing.db")), "--follow"]
-    expected = answers(network, *map(row, range(2)))
-    assert main([*asked, "--once"]) == 0
-    assert capsys.readouterr().out.rstrip() == expected[1]
-    for name, values in (("costs", COSTS), ("capacities", CAPACITIES)):
-        with network.with_name(f"{name}.csv").open("a") as grown:
-            grown.write(table_line(1, values))
-    assert main([*asked, "--once"]) == 0
-    assert capsys.readouterr().out.rstrip() == expected[2]
-    table = network.with_name("costs.csv")
-    table.write_text(table.read_text().replace(repr(COSTS[1, 3].item()), "1.0"))
-    assert main([*asked, "--once"]) == 2
-    assert capsys.readouterr().err.startswith(f"{table}, line 3: ")
 
 
 def test_a_terminal_is_shown_text_and_a_term_ends_with_the_row(
@@ -400,7 +381,7 @@ def test_whatever_is_refused_changes_nothing(network: Path) -> None:
             ({**row(2), "unavailable": ["SEA > DEN"]}, "Round 3"),
             ({**row(3), "time": early}, early),
             ({**row(3), "round": 9}, "round 9"),
-            ({**row(3), "round": 2}, "2026-03-01T01:00"),
+            ({**row(3), "round": 2}, "round 2"),
             ({**row(2), "round": 4}, "round 4"),
             ({"costs": [1.0] * 7}, "neither a time nor a round"),
             ({**row(3), "costs": {"SEA > DNE": 1.0}}, "SEA > DNE"),
@@ -468,15 +449,6 @@ def test_what_is_out_is_out_in_the_coming_round_and_kept(network: Path) -> None:
     assert again["decision"] == dict(zip(NAMES, x.tolist(), strict=True))
 
 
-def test_what_was_played_is_what_cost(network: Path) -> None:
-    with runner(network) as one:
-        played = {"SEA > DEN": 1.0, "DEN > NYC": 1.0}
-        answer = taken(one, row(0, played=played))
-        assert answer["cost"] == pytest.approx(COSTS[0, 0] + COSTS[0, 4])
-        assert answer["violation"] == pytest.approx(1.0 - CAPACITIES[0, [0, 4]].min())
-        assert one.session.overrides.rounds == 1
-
-
 @pytest.mark.parametrize("stop", ["_decide", "observe", "_next_decision"])
 def test_stopped_at_each_step_of_a_row_it_goes_on_alike(
     network: Path, monkeypatch: pytest.MonkeyPatch, stop: str
@@ -520,27 +492,6 @@ def test_a_session_in_memory_decides_alike(network: Path) -> None:
                 assert found[t + 1]["cost"] == pytest.approx(cost)
 
 
-def test_other_settings_are_refused(network: Path) -> None:
-    runner(network).close()
-    network.write_text(NETWORK.replace('"1d"', '"12h"'))
-    with pytest.raises(OtherSettings):
-        runner(network)
-    network.write_text(NETWORK)
-    with pytest.raises(InvalidInput, match="read-only"), runner(network, read_only=True) as one:
-        one.take(parse(text(row(0))))
-
-
-def test_rounds_that_others_observed_are_not_known_here(network: Path) -> None:
-    one = runner(network)
-    one.close()
-    with tw.Session.open(network.with_name("routing.db"), one.learner) as session:
-        session.observe(costs=COSTS[0], capacities=CAPACITIES[0])
-    with runner(network) as one:
-        with pytest.raises(InvalidInput, match="Round 1"):
-            one.take(parse(text({**row(0), "round": 1})))
-        assert taken(one, row(1))["round"] == 3
-
-
 def test_rows_that_were_rolled_back_are_forgotten(network: Path) -> None:
     with runner(network) as one:
         for t in range(4):
@@ -564,75 +515,10 @@ def test_a_database_that_cannot_be_noted_in_says_so(network: Path) -> None:
         assert (one.rounds, one.answer()) == (0, before)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "",
-        "[1]",
-        "{}",
-        '{"time": null}',
-        '{"costs": [NaN]}',
-        '{"costs": [1], "costs": [2]}',
-        '{"round": 0, "costs": [1]}',
-        '{"round": true, "costs": [1]}',
-        '{"time": "noon", "costs": [1]}',
-        "[" * 100_000,
-        '{"time": ' + "9" * 5000 + "}",
-        b'{"time": "\xff"}',
-    ],
-)
-def test_lines_that_are_not_rows(line: str | bytes) -> None:
-    with pytest.raises(InvalidInput):
-        parse(line)
-
-
-@pytest.mark.parametrize(
-    ("given", "upcoming"),
-    [
-        (["2026-03-01T00:00", "2026-03-01T01:00"], "2026-03-01T02:00"),
-        (["2026-03-01 00:00:30", "2026-03-01 00:01:00"], "2026-03-01 00:01:30"),
-        (["2026-03-01", "2026-03-02"], "2026-03-03"),
-        (["2026-03-01T00:00Z", "2026-03-01T01:00Z"], "2026-03-01T02:00Z"),
-        (["2026-03-01T00:00+01:00", "2026-03-01T01:00+01:00"], "2026-03-01T02:00+01:00"),
-        ([10, 20, 50, 60], 70),  # one that is missing shifts nothing
-        ([0.5, 1.0], 1.5),
-        ([5], None),
-    ],
-)
-def test_the_next_time_is_expected(given: list[Any], upcoming: Any) -> None:
-    found = expected([time_of(one) for one in given])
-    assert (None if found is None else found.given) == upcoming
-
-
-def test_times_are_compared_as_moments() -> None:
-    assert time_of("2026-03-01T01:00+01:00").stamp == time_of("2026-03-01T00:00Z").stamp
-    assert time_of(2**60 + 1) == Time(2**60 + 1, 2**60 + 1)
-    assert time_of(2.0).stamp == time_of(2).stamp
-
-
-def test_a_line_that_is_too_long_is_refused_and_the_next_one_counts(
-    network: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(lines, "LONGEST", 2000)
-    rows = network.with_name("rows.jsonl")
-    rows.write_text("9" * 5000 + "\n" + text(row(0)))
-    with rows.open() as stdin:
-        monkeypatch.setattr(sys, "stdin", stdin)
-        assert main(["live", str(network), "--db", str(network.with_name("a.db"))]) == 0
-    refused, answer = map(json.loads, capsys.readouterr().out.splitlines())
-    assert (refused["line"], answer["round"]) == (1, 2)
-
-
 def follower(tmp_path: Path, **tables: str) -> Follower:
     for name, content in tables.items():
         (tmp_path / f"{name}.csv").write_text(content)
     return Follower({name: tmp_path / f"{name}.csv" for name in tables})
-
-
-def test_tables_with_other_times_are_refused(tmp_path: Path) -> None:
-    one = follower(tmp_path, costs="time,a\n1,5\n2,6\n", capacities="time,a\n1,5\n3,6\n")
-    with pytest.raises(InvalidInput, match=r"capacities\.csv"):
-        one.poll()
 
 
 def test_a_table_that_is_shorter_is_waited_for_and_then_refused(tmp_path: Path) -> None:
@@ -652,18 +538,6 @@ def test_a_table_that_is_shorter_is_waited_for_and_then_refused(tmp_path: Path) 
     path.unlink()
     with pytest.raises(InvalidInput, match=r"costs\.csv"):
         one.poll()
-
-
-def test_a_cell_that_is_no_number_is_named_by_its_line(tmp_path: Path) -> None:
-    one = follower(tmp_path, costs="time,a\n1,5\n")
-    assert len(one.poll()) == 1
-    with (tmp_path / "costs.csv").open("a") as grown:
-        grown.write("2,5\n3,x\n")
-    for _ in range(3):
-        assert one.poll() == []
-    with pytest.raises(InvalidInput) as refused:
-        one.poll()
-    assert str(refused.value).startswith(f"{tmp_path / 'costs.csv'}, line 4")
 
 
 def test_other_kinds_of_tables_grow_too(tmp_path: Path) -> None:
@@ -717,18 +591,17 @@ def test_many_commodities_whose_demands_move(commodities: Path) -> None:
 
 
 def test_who_decides_is_the_first_that_is_named_or_ensemble(network: Path) -> None:
-    experiment = tw.experiments.load(network)
-    K = RoundReader(experiment).K
-    assert live_learner(experiment, K) == tw.Ensemble(
-        K, experts=[tw.experts.Season("1d"), tw.experts.Resolve()]
-    )
-    network.write_text(NETWORK.partition("[[learners]]")[0])
-    assert live_learner(tw.experiments.load(network), K) == tw.Ensemble(
-        K, experts=[tw.experts.Resolve()]
-    )
-    caution = "caution = 3.0\n" + NETWORK.partition("[[learners]]")[0]
-    network.write_text(caution + '[[learners]]\nname = "LyapunovDescent"\n')
-    assert live_learner(tw.experiments.load(network), K) == tw.LyapunovDescent(K, caution=3.0)
+    def learner(text: str) -> Any:
+        network.write_text(text)
+        return live_learner(RoundReader(tw.experiments.load(network)))
+
+    unnamed = NETWORK.partition("[[learners]]")[0]
+    found = learner(NETWORK)
+    K = found.K
+    assert found == tw.Ensemble(K, experts=[tw.experts.Season("1d"), tw.experts.Resolve()])
+    assert learner(unnamed) == tw.Ensemble(K, experts=[tw.experts.Resolve()])
+    named = f'caution = 3.0\n{unnamed}[[learners]]\nname = "LyapunovDescent"\n'
+    assert learner(named) == tw.LyapunovDescent(K, caution=3.0)
 
 
 def test_gaps_have_the_last_number_or_are_not_learned_from(tmp_path: Path) -> None:
@@ -753,41 +626,6 @@ def test_gaps_have_the_last_number_or_are_not_learned_from(tmp_path: Path) -> No
     costs.write_text("time,a,b\n0,5,6\n1,5,6\n")
     with pytest.raises(InvalidInput, match=r"capacities.csv"):
         Follower(tables, gaps="last").poll()
-
-
-def test_a_gap_in_a_followed_table_is_reported(
-    network: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    network.write_text(NETWORK.replace("[stream]", '[stream]\ngaps = "unseen"'))
-    with network.with_name("costs.csv").open("a") as grown:
-        grown.write(f"{TIMES[1]}{',' * 7}\n")
-    with network.with_name("capacities.csv").open("a") as grown:
-        grown.write(table_line(1, CAPACITIES))
-    asked = ["live", str(network), "--db", str(network.with_name("a.db")), "--follow", "--once"]
-    assert main(asked) == 0
-    said = capsys.readouterr()
-    assert json.loads(said.out)["round"] == 2
-    assert "costs.csv, line 3" in said.err
-
-
-def test_semicolons_and_decimal_commas_are_followed(tmp_path: Path) -> None:
-    path = tmp_path / "costs.csv"
-    path.write_bytes(b"time;a;b\n31/01/2026 06:00;1,5;2\n")
-    one = Follower(
-        {"costs": path}, tw.problems.FileFormat(decimal=",", date_format="%d/%m/%Y %H:%M")
-    )
-    path.write_bytes(path.read_bytes() + b"31/01/2026 07:00;2,5;3\n01/02/2026 0")
-    found = [*one.poll()]
-    for line in (b"6:00;3,5;4\n", b"02/02/2026 06:00;4,5;4\n"):
-        path.write_bytes(path.read_bytes() + line)
-        found += one.poll()
-    assert [grown.line.numbers["costs"]["a"] for grown in found] == [1.5, 2.5, 3.5, 4.5]
-    assert [grown.line.time.given for grown in found if grown.line.time] == [
-        "2026-01-31T06:00",
-        "2026-01-31T07:00",
-        "2026-02-01T06:00",
-        "2026-02-02T06:00",
-    ]
 
 
 def test_columns_are_known_while_the_first_row_is_half_written(tmp_path: Path) -> None:
@@ -820,29 +658,108 @@ def test_advice_and_context_are_of_the_decision_that_follows(tmp_path: Path) -> 
             assert list(answer["decision"].values()) == x.tolist()
 
 
-@pytest.mark.parametrize("every", ["0", "nan"])
+def command(network: Path, *more: str) -> int:
+    return main(["live", str(network), "--db", str(network.with_name("routing.db")), *more])
+
+
+def test_follow_once_takes_what_is_there(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A row with a gap is reported; a past line that changed is refused by its number."""
+    network.write_text(NETWORK.replace("[stream]", '[stream]\ngaps = "unseen"'))
+    expected = answers(network, row(0), row(2))
+    assert command(network, "--follow", "--once") == 0
+    assert capsys.readouterr().out.rstrip() == expected[1]
+    table = network.with_name("costs.csv")
+    with table.open("a") as grown:
+        grown.write(f"{TIMES[1]}{',' * 7}\n{table_line(2, COSTS)}")
+    with network.with_name("capacities.csv").open("a") as grown:
+        grown.write(table_line(1, CAPACITIES) + table_line(2, CAPACITIES))
+    assert command(network, "--follow", "--once") == 0
+    found = capsys.readouterr()
+    assert found.out.rstrip() == expected[2]
+    assert "costs.csv, line 3" in found.err
+    table.write_text(table.read_text().replace(repr(COSTS[2, 3].item()), "1.0"))
+    assert command(network, "--follow", "--once") == 2
+    assert f"{table}, line 4: " in capsys.readouterr().err
+
+
 def test_what_the_command_refuses(
-    network: Path, capsys: pytest.CaptureFixture[str], every: str
+    network: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["--db", str(network.with_name("a.db")), "--every", every]
-    assert main(["live", str(network), *arguments]) == 2
-    assert capsys.readouterr().err.startswith("--every is")
-
-
-def test_a_context_is_not_followed(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for every in ("0", "nan"):
+        assert command(network, "--every", every) == 2
+        assert "--every" in capsys.readouterr().err
+    monkeypatch.setattr(lines, "LONGEST", 2000)
+    rows = network.with_name("rows.jsonl")
+    rows.write_text("9" * 5000 + "\n" + text(row(0)))
+    with rows.open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert command(network) == 0
+    refused, answer = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (refused["line"], answer["round"]) == (1, 2)
     network.write_text(NETWORK.replace("[stream]", '[stream]\ncontext = "costs.csv"'))
-    asked = ["live", str(network), "--db", str(network.with_name("a.db")), "--follow"]
-    assert main(asked) == 2
+    assert command(network, "--follow") == 2
     assert "context" in capsys.readouterr().err
 
 
-def test_another_demand_is_refused_for_what_was_learned_is_measured_by_it(network: Path) -> None:
+def test_other_settings_and_rounds_of_others_are_refused(network: Path) -> None:
+    """Also another demand: what was learned is measured by it."""
+    one = runner(network)
+    one.close()
+    for change in (("[stream]", "demand = 90\n[stream]"), ('"1d"', '"12h"')):
+        network.write_text(NETWORK.replace(*change, 1))
+        with pytest.raises(OtherSettings):
+            runner(network)
+    network.write_text(NETWORK)
+    with tw.Session.open(network.with_name("routing.db"), one.learner) as session:
+        session.observe(costs=COSTS[0], capacities=CAPACITIES[0])
     with runner(network) as one:
-        one.answer()
-    text = network.read_text()
-    network.write_text(text.replace("[stream]", "demand = 90\n[stream]", 1))
-    with pytest.raises(tw.core.errors.OtherSettings, match="90"):
-        runner(network)
-    network.write_text(text)
-    with runner(network) as one:
-        assert one.rounds == 0
+        with pytest.raises(InvalidInput, match="Round 1"):
+            one.take(parse(text({**row(0), "round": 1})))
+        played = {"SEA > DEN": 1.0, "DEN > NYC": 1.0}
+        answer = taken(one, row(1, played=played))
+        assert answer["round"] == 3
+        assert answer["cost"] == pytest.approx(COSTS[1, 0] + COSTS[1, 4])
+        assert answer["violation"] == pytest.approx(1.0 - CAPACITIES[1, [0, 4]].min())
+        assert one.session.overrides.rounds == 1
+    with pytest.raises(InvalidInput, match="read-only"), runner(network, read_only=True) as one:
+        one.take(parse(text(row(2))))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "[1]",
+        "{}",
+        '{"time": null}',
+        '{"costs": [NaN]}',
+        '{"costs": [1], "costs": [2]}',
+        '{"round": 0, "costs": [1]}',
+        '{"round": true, "costs": [1]}',
+        '{"time": "noon", "costs": [1]}',
+        "[" * 100_000,
+        '{"time": ' + "9" * 5000 + "}",
+        b'{"time": "\xff"}',
+    ],
+)
+def test_lines_that_are_not_rows(line: str | bytes) -> None:
+    with pytest.raises(InvalidInput):
+        parse(line)
+
+
+@pytest.mark.parametrize(
+    ("given", "upcoming"),
+    [
+        (["2026-03-01T00:00", "2026-03-01T01:00"], "2026-03-01T02:00"),
+        (["2026-03-01 00:00:30", "2026-03-01 00:01:00"], "2026-03-01 00:01:30"),
+        (["2026-03-01", "2026-03-02"], "2026-03-03"),
+        (["2026-03-01T00:00Z", "2026-03-01T02:00+01:00", "2026-03-01T02:00Z"], "2026-03-01T03:00Z"),
+        ([10, 20, 50, 60], 70),  # one that is missing shifts nothing
+        ([0.5, 1.0], 1.5),
+        ([2**60, 2**60 + 1], 2**60 + 2),
+        ([5], None),
+    ],
+)
+def test_the_next_time_is_expected(given: list[Any], upcoming: Any) -> None:
+    found = expected([time_of(one) for one in given])
+    assert (None if found is None else found.given) == upcoming

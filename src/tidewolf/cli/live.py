@@ -12,7 +12,6 @@ import signal
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -98,7 +97,7 @@ def live_command(
 def _opened(reader: RoundReader, db: Path, read_only: bool) -> LiveRunner:
     from tidewolf.live import LiveRunner, live_learner
 
-    learner = live_learner(reader.experiment, reader.K, reader.network, reader.names)
+    learner = live_learner(reader)
     if read_only and db.exists():  # unless another process writes, or no process can
         with suppress(InUse, CheckpointError):
             return LiveRunner(reader, learner, db)
@@ -175,7 +174,7 @@ class _Screen:
         self._as_text = sys.stdout.isatty() and not as_json
 
     def decision(self, text: str) -> None:
-        self._write("\n".join(_in_words(json.loads(text))) if self._as_text else text)
+        self._write(_in_words(json.loads(text)) if self._as_text else text)
 
     def refusal(self, sentence: str, line: int) -> None:
         sys.stderr.write(f"Line {line}: {sentence}\n")
@@ -187,25 +186,26 @@ class _Screen:
         sys.stdout.flush()
 
 
-def _in_words(answer: dict[str, Any]) -> Iterator[str]:
+def _in_words(answer: dict[str, Any]) -> str:
     """An answer for a terminal."""
-    at = f", {answer['time']}" if "time" in answer else ""
-    before = ""
+    first = f"Round {answer['round']:,}"
+    if "time" in answer:
+        first += f", {answer['time']}"
     if answer["cost"] is not None:
         cost, violation = answer["cost"], answer["violation"]
-        before = f"; the round before cost {cost:.4g}, violation {violation:.3g}"
-    yield f"Round {answer['round']:,}{at}{before}"
-    shares = [(share, name) for name, share in answer["decision"].items() if share != 0.0]
-    shares.sort(key=lambda one: -abs(one[0]))
+        first += f"; the round before cost {cost:.4g}, violation {violation:.3g}"
     if "paths" in answer:
         shares = [
             (one["share"], one["path"] + (f" ({one['commodity']})" if "commodity" in one else ""))
             for one in answer["paths"]
         ]
+    else:
+        shares = [(share, name) for name, share in answer["decision"].items() if share != 0.0]
+        shares.sort(key=lambda one: -abs(one[0]))
     listed = [one for one in shares if abs(one[0]) >= _LEAST_SHOWN][:_MOST_SHOWN]
-    for share, name in listed:
-        yield f"  {share:9.4f}  {name}"
+    lines = [first, *(f"  {share:9.4f}  {name}" for share, name in listed)]
     if len(shares) > len(listed):
-        yield f"             and {len(shares) - len(listed)} more"
+        lines.append(f"             and {len(shares) - len(listed)} more")
     why = f"  {answer['why'][0].upper()}{answer['why'][1:]}."
-    yield from textwrap.wrap(why, 100, subsequent_indent="  ", break_on_hyphens=False)
+    wrapped = textwrap.wrap(why, 100, subsequent_indent="  ", break_on_hyphens=False)
+    return "\n".join([*lines, *wrapped])

@@ -44,8 +44,13 @@ class Entries:
         return dict(zip(self.names, (to_numpy(x).reshape(-1) + 0.0).tolist(), strict=True))
 
     def point(self, given: Any, what: str) -> Array:
-        """A point by name, 0 where a name is not given, or as a list of all entries."""
-        values = self._by_name(given, what) if isinstance(given, Mapping) else given
+        """A point by name, 0 if a name is not given, or as a list of all entries."""
+        values = given
+        if isinstance(given, Mapping):
+            for name in given.keys() - self.place.keys():
+                near = nearest_names(str(name), self.names)
+                raise InvalidInput(f"{what} has no entry called {name!r}: {near or 'none is'}.")
+            values = [given.get(name, 0.0) for name in self.names]
         if isinstance(values, list) and len(values) == len(self.names) and are_numbers(values):
             try:
                 found = np.array(values, dtype=np.float64)
@@ -58,26 +63,14 @@ class Entries:
             f"{shown(given)}."
         )
 
-    def _by_name(self, given: Mapping[Any, Any], what: str) -> list[Any]:
-        values: list[Any] = [0.0] * len(self.names)
-        for name, value in given.items():
-            place = self.place.get(name)
-            if place is None:
-                near = nearest_names(str(name), self.names)
-                raise InvalidInput(f"{what} has no entry called {name!r}: {near or 'none is'}.")
-            values[place] = value
-        return values
-
     def unavailable(self, given: Any) -> list[str | int]:
         """Entries by the set's own names, or by their places."""
-        own = self.K.places
         items = [given] if isinstance(given, str) else given
         if not isinstance(items, list):
             raise InvalidInput(f"What is unavailable is a list of names, not {shown(given)}.")
+        own = self.K.places
         return [
-            self.place[one]
-            if isinstance(one, str) and one in self.place and one not in own
-            else one
+            self.place.get(one, one) if isinstance(one, str) and one not in own else one
             for one in items
         ]
 
@@ -127,8 +120,8 @@ def given_demands(
 def paths_of(
     reader: RoundReader, x: Array, demands: Sequence[float] | None
 ) -> list[dict[str, Any]] | None:
-    """The paths of a flow, heaviest first, with volumes of these demands; None where the decision
-    is none.
+    """The paths of a flow, heaviest first, with volumes of these demands; None if the decision is
+    none.
     """
     K, network = reader.K, reader.network
     if network is not None:
@@ -138,26 +131,22 @@ def paths_of(
             _path(one.name, one.commodity if several else None, one.share, one.volume)
             for one in network.path_shares(x, sent)
         ]
+    flows: list[tuple[str | None, float, Any]]
     if isinstance(K, FlowPolytope):
-        found = K.paths(x, tolerance=SMALLEST_SHARE)
-        return [_path(_name(path), None, path.weight, path.weight) for path in found]
-    if isinstance(K, MultiFlow):
-        return [
-            _path(_name(path), _commodity(K, j), path.weight / K.demands[j], path.weight)
-            for j, paths in enumerate(K.paths(x, tolerance=SMALLEST_SHARE))
-            for path in paths
-        ]
-    return None
+        flows = [(None, 1.0, K.paths(x, tolerance=SMALLEST_SHARE))]
+    elif isinstance(K, MultiFlow):
+        ends = zip(K.sources, K.targets, strict=True)
+        names = [f"{K.nodes[source]} > {K.nodes[target]}" for source, target in ends]
+        flows = list(zip(names, K.demands, K.paths(x, tolerance=SMALLEST_SHARE), strict=True))
+    else:
+        return None
+    return [
+        _path(" > ".join(map(str, path.nodes)), name, path.weight / demand, path.weight)
+        for name, demand, paths in flows
+        for path in paths
+    ]
 
 
 def _path(name: str, commodity: str | None, share: float, volume: float) -> dict[str, Any]:
     called = {} if commodity is None else {"commodity": commodity}
     return {"path": name, **called, "share": share, "volume": volume}
-
-
-def _name(path: Any) -> str:
-    return " > ".join(map(str, path.nodes))
-
-
-def _commodity(K: MultiFlow, j: int) -> str:
-    return f"{K.nodes[K.sources[j]]} > {K.nodes[K.targets[j]]}"

@@ -124,13 +124,12 @@ class Follower:
         is_text = path.name.lower().endswith((".csv", ".tsv"))
         if not is_text or not "\n".encode(self._format.encoding).endswith(b"\n"):
             return read_table(path, gaps=True, format=self._format)
-        text = path.read_bytes()
-        text = text[: text.rfind(b"\n") + 1]
-        if not text.partition(b"\n")[2].strip():
+        lines, end, _ = path.read_bytes().rpartition(b"\n")
+        if not lines.partition(b"\n")[2].strip():
             return None
         with tempfile.TemporaryDirectory(prefix="tidewolf-") as folder:
             copy = Path(folder, path.name)
-            copy.write_bytes(text)
+            copy.write_bytes(lines + end)
             try:
                 table = read_table(copy, gaps=True, format=self._format)
             except TidewolfError as error:
@@ -147,7 +146,11 @@ class Follower:
         else:
             lengths = [min(len(table.values) for table in tables.values())] * len(tables)
         cut = {
-            name: _first_rows(table, length)
+            name: table._replace(
+                times=None if table.times is None else table.times[:length],
+                values=table.values[:length],
+                places=table.places[:length],
+            )
             for (name, table), length in zip(tables.items(), lengths, strict=True)
         }
         aligned, found = align(cut, self._gaps), list[Grown]()
@@ -166,11 +169,6 @@ class Follower:
             seen = aligned.seen is None or bool(aligned.seen[i])
             found.append(Grown(line, first.places[i], not seen))
         return found
-
-
-def _first_rows(table: Table, length: int) -> Table:
-    times = None if table.times is None else table.times[:length]
-    return table._replace(times=times, values=table.values[:length], places=table.places[:length])
 
 
 def _require_unchanged(before: Table, now: Table | None) -> None:

@@ -135,16 +135,22 @@ def parse(text: str | bytes) -> Line:
     >>> parse('{"unavailable": ["DEN > NYC"]}').info
     {'unavailable': ['DEN > NYC']}
     """
-    found = _read(text)
+    if len(text) > LONGEST:
+        raise InvalidInput(f"A row has at most {LONGEST:,} bytes; this line has more.")
+    try:
+        if isinstance(text, bytes):
+            text = text.decode("utf-8-sig")
+        found = json.loads(text, parse_constant=_refuse, object_pairs_hook=_unique)
+        if not isinstance(found, dict) or all(value is None for value in found.values()):
+            raise ValueError("it is no object, or empty")
+    except (ValueError, RecursionError) as error:  # of json, of UTF-8, of too many digits
+        raise InvalidInput(f"Expected a row such as {_EXAMPLE}, not this line: {error}.") from None
     if "budget" in found:
         found.setdefault("budgets", found.pop("budget"))
-    for key in found:
-        if key not in KEYS:
-            near = nearest_names(key, KEYS) or f"a row has {', '.join(KEYS)}"
-            raise InvalidInput(f"A row has no {key!r}: {near}.")
+    for key in found.keys() - {*KEYS}:
+        near = nearest_names(key, KEYS) or f"a row has {', '.join(KEYS)}"
+        raise InvalidInput(f"A row has no {key!r}: {near}.")
     given = {key: value for key, value in found.items() if value is not None}
-    if not given:
-        raise InvalidInput(f"Expected a row such as {_EXAMPLE}, received an empty line.")
     number = given.get("round")
     if number is not None and (type(number) is not int or number < 1):
         raise InvalidInput(f"The round of a row is its number, from 1, not {shown(number)}.")
@@ -157,21 +163,6 @@ def parse(text: str | bytes) -> Line:
     )
 
 
-def _read(text: str | bytes) -> dict[str, Any]:
-    """The object in a line of JSON."""
-    if len(text) > LONGEST:
-        raise InvalidInput(f"A row has at most {LONGEST:,} bytes; this line has more.")
-    try:
-        if isinstance(text, bytes):
-            text = text.decode("utf-8-sig")
-        found = json.loads(text, parse_constant=_refuse, object_pairs_hook=_unique)
-    except (ValueError, RecursionError) as error:  # of json, of UTF-8, of too many digits
-        raise InvalidInput(f"Expected a row such as {_EXAMPLE}, not this line: {error}.") from None
-    if not isinstance(found, dict):
-        raise InvalidInput(f"Expected a row such as {_EXAMPLE}, received {shown(found)}.")
-    return found
-
-
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not a finite number")
 
@@ -179,6 +170,5 @@ def _refuse(constant: str) -> NoReturn:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"it has {next(key for key in keys if keys.count(key) > 1)!r} twice")
+        raise ValueError("it has a key twice")
     return found

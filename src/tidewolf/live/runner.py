@@ -26,16 +26,19 @@ import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
 from tidewolf.core.arguments import as_path, shown
-from tidewolf.core.batch import Batch
-from tidewolf.core.errors import CheckpointError, InvalidInput, OtherSettings, TidewolfError
+from tidewolf.core.errors import InvalidInput, OtherSettings, TidewolfError
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.values import identity
+from tidewolf.experiments import Choice
+from tidewolf.experiments.building import read_point
+from tidewolf.experiments.experiment import DEFAULT_LEARNERS, USUAL, make_learner
 from tidewolf.experiments.round_reader import RoundReader
 from tidewolf.live.entries import (
     Entries,
@@ -48,6 +51,42 @@ from tidewolf.live.entries import (
 from tidewolf.live.lines import WINDOW, Line, Time, expected
 from tidewolf.methods.base import Learner
 from tidewolf.session import Session
+from tidewolf.storage.database import SQLite, explained
+
+
+def live_learner(reader: RoundReader) -> Learner[Any]:
+    """The learner of a live session: it has no horizon, unless it sets one itself.
+
+    Parameters
+    ----------
+    reader : RoundReader
+        The experiment, and its set.
+
+    Returns
+    -------
+    Learner
+        The first that the experiment names, at its first value of caution; else Ensemble, which
+        re-solves with the last round, too.
+
+    Examples
+    --------
+    >>> from tidewolf.experiments.round_reader import RoundReader
+    >>> from tidewolf.live import live_learner
+    >>> tables = tw.experiments.Tables("costs.csv")
+    >>> simplex = tw.experiments.Choice.of("Simplex", {"n": 2})
+    >>> reader = RoundReader(tw.experiments.Experiment("two", tables, simplex))
+    >>> live_learner(reader).advisers[0].data
+    'last'
+    """
+    experiment = reader.experiment
+    names_none = experiment.learners == tuple(map(Choice, DEFAULT_LEARNERS))
+    entrant = USUAL if names_none else experiment.entrants()[0]
+    defaults: dict[str, Any] = {"seed": experiment.seeds[0]}
+    if names_none and experiment.cautions:
+        defaults["caution"] = experiment.cautions[0]
+    place = experiment.place(*(() if names_none else ("learners", 0)))
+    read = partial(read_point, reader.names)
+    return make_learner(entrant, reader.K, reader.network, place, read, defaults)
 
 
 class Row(NamedTuple):
@@ -99,9 +138,8 @@ class LiveRunner:
     >>> _ = (folder / "two.toml").write_text(
     ...     '[set]\\nkind = "Simplex"\\nn = 2\\n[stream]\\ncosts = "costs.csv"\\n'
     ... )
-    >>> experiment = tw.experiments.load(folder / "two.toml")
-    >>> reader = RoundReader(experiment)
-    >>> with LiveRunner(reader, live_learner(experiment, reader.K), folder / "two.db") as runner:
+    >>> reader = RoundReader(tw.experiments.load(folder / "two.toml"))
+    >>> with LiveRunner(reader, live_learner(reader), folder / "two.db") as runner:
     ...     json.loads(runner.answer())["decision"]
     ...     answer = json.loads(runner.take(parse('{"costs": [1.0, 0.0]}')))
     {'entry 0': 0.5, 'entry 1': 0.5}
@@ -119,13 +157,15 @@ class LiveRunner:
     ) -> None:
         self.reader, self.learner, self._read_only = reader, learner, read_only
         self._entries, self._by_clock = Entries(reader), follows_clock(learner)
-        path = as_path(database, "The database")
+        path = as_path(database, "The database").resolve()
+        self._log: RowLog | None = None
         if read_only and not path.exists():
             self.session: Session[Any] = Session(learner)
         else:
             self.session = Session.open(path, learner, read_only=read_only)
         try:
-            self._log = RowLog(path, self.rounds, read_only)
+            if path.exists():
+                self._log = RowLog(path, self.rounds, read_only)
             self._resume(path)
         except BaseException:
             self.close()
@@ -135,18 +175,18 @@ class LiveRunner:
         """The next round, as it was decided, or was about to be."""
         network = self.reader.network
         volumes = None if network is None else [float(one) for one in network.volumes]
-        first = self._log.read(0)
-        if first is None and not self._read_only:
-            self._log.write(Row(0, demands=volumes))
-        elif first is not None and first.demands != volumes:
+        rows = {} if self._log is None else self._log.read(0, self.rounds)
+        if 0 in rows and rows[0].demands != volumes:
             raise OtherSettings(
-                f"{path} was begun with the demands {first.demands}, and the file has {volumes}: "
+                f"{path} was begun with the demands {rows[0].demands}, and the file has {volumes}: "
                 "learned costs and limits are measured by them. Put them back, or begin another "
                 "database."
             )
-        self._times = self._log.last_times()
+        if not rows and self._log is not None and not self._read_only:
+            self._log.write(Row(0, demands=volumes))
+        self._times = [] if self._log is None else self._log.last_times()
         self._text: str | None = None
-        self._last = self._log.read(self.rounds) or Row(self.rounds, demands=volumes)
+        self._last = rows.get(self.rounds) or Row(self.rounds, demands=volumes)
         if self._last.info and not self._read_only:  # a reader finds the decision in the file
             try:
                 self._decide(self._last.info)
@@ -174,6 +214,21 @@ class LiveRunner:
             self._text = json.dumps(self._next_decision(), ensure_ascii=False, allow_nan=False)
         return self._text
 
+    def _next_decision(self) -> dict[str, Any]:
+        x, row = self.session.play(), self._last
+        why = self.session.explain(names=self._entries.names)
+        time = row.announced or expected(self._times)
+        answer: dict[str, Any] = {"round": self.session.round + 1}
+        if time is not None:
+            answer["time"] = time.given
+        if self._times:
+            answer["after"] = self._times[-1].given
+        answer["decision"] = self._entries.named(x)
+        if (paths := paths_of(self.reader, x, row.demands)) is not None:
+            answer["paths"] = paths
+        answer |= {"moved": why.moved, "why": why.in_short()}
+        return answer | {"cost": row.cost, "violation": row.violation}
+
     def take(self, line: Line) -> str:
         """Take a row, or information about the next round.
 
@@ -196,18 +251,25 @@ class LiveRunner:
         CheckpointError
             If it could not be kept.
         """
-        if self._read_only:
+        if self._read_only or self._log is None:
             raise InvalidInput("The database was opened read-only: it takes no rows.")
         if not line.is_row:
-            return self._announce(line)
-        number, (losses, limits) = self._number(line), self._functions(line)
+            return self._announce(line, self._log)
+        number = self._number(line, self._log)
+        losses, limits = self.reader.functions(line.numbers, "The row")
         played = line.played
         if played is not None:
             played = self._entries.point(played, "What was played")
         info = self._checked(line.info)
         content = identity((losses, limits, played, json.dumps(info, sort_keys=True)))
         if number <= self.rounds:
-            return self._answer_again(number, content)
+            found = self._log.read(number).get(number)
+            if found is None or found.content != content:
+                raise InvalidInput(
+                    f"Round {number} was observed already, with other values or by another "
+                    "program: nothing was learned."
+                )
+            return self.answer() if number == self.rounds or not found.answer else found.answer
         if self._by_clock and line.time is None:
             raise InvalidInput(
                 "The row has no time, and the learner follows the clock (a season, or advice, of a "
@@ -215,17 +277,13 @@ class LiveRunner:
             )
         x = self.session.play() if played is None else played
         times = [*self._times, *([] if line.time is None else [line.time])][-WINDOW - 1 :]
-        row = Row(
-            number,
-            line.time,
-            content,
-            value_at(losses, x),
-            violation_at(limits, x),
-            given_demands(self.reader, line.numbers, self._last.demands),
-            self._with_time(info, expected(times)),
-        )
+        cost, violation = value_at(losses, x), violation_at(limits, x)
+        demands = given_demands(self.reader, line.numbers, self._last.demands)
+        info = self._with_time(info, expected(times))
+        row = Row(number, line.time, content, cost, violation, demands, info)
         self._log.write(self._last._replace(answer=self.answer()), row)
         self.session.observe(loss=losses, constraint=limits, played=played)
+        self._log.taken(row)
         self._times, self._last, self._text = times, row, None
         if row.info:
             self._decide(row.info)
@@ -233,7 +291,7 @@ class LiveRunner:
 
     def close(self) -> None:
         """Close the file; a second call does nothing."""
-        if hasattr(self, "_log"):
+        if self._log is not None:
             self._log.close()
         self.session.close()
 
@@ -243,76 +301,51 @@ class LiveRunner:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _number(self, line: Line) -> int:
+    def _number(self, line: Line, log: RowLog) -> int:
         """The number of the round of a row, from 1: the next one, or one that was taken."""
         upcoming, last = self.rounds + 1, self._times[-1] if self._times else None
         number, time = line.round, line.time
-        if number is None:
-            if time is None and last is not None:
-                raise InvalidInput(
-                    f"The row has neither a time nor a round, and the rows before it have times, "
-                    f"the last one {last.given}: give one of them."
-                )
+        if number is None and (time is None) == (last is None):
             if time is None or last is None or time.stamp > last.stamp:
                 return upcoming
-            if (number := self._log.round_at(time)) is None:
-                raise InvalidInput(
-                    f"The time {time.given} does not come after that of the last row, "
-                    f"{last.given}: rows are taken in the order of their times."
-                )
-            return number
-        if number > upcoming:
-            raise InvalidInput(f"The row is of round {number}, and round {upcoming} is the next.")
-        found = self._log.read(number) if number < upcoming else None
-        was = last if number == upcoming else None if found is None else found.time
-        if time is not None and was is not None:
-            agrees = time.stamp > was.stamp if number == upcoming else time.stamp == was.stamp
-            if not agrees:
-                raise InvalidInput(
-                    f"The row is of round {number} at {time.given}, which contradicts the time "
-                    f"{was.given} of a row that was taken."
-                )
-        return number
-
-    def _functions(self, line: Line) -> tuple[Batch, Batch]:
-        try:
-            return self.reader.functions(line.numbers, "The row")
-        except InvalidInput as error:  # it reads a row as it does a table, which has lines
-            raise type(error)(str(error).replace(", line 1:", ":")) from None
-
-    def _answer_again(self, number: int, content: str) -> str:
-        """The answer to a row that was taken before."""
-        found = self._log.read(number)
-        if found is None or found.content != content:
-            raise InvalidInput(
-                f"Round {number} was observed already, with other values or by another program: "
-                "nothing was learned."
-            )
-        return self.answer() if number == self.rounds or not found.answer else found.answer
+            number = log.rounds.get(time.stamp)
+        elif number is None and time is not None:
+            return upcoming
+        if number is not None and number <= upcoming:
+            found = log.read(number).get(number) if number < upcoming else None
+            was = last if number == upcoming else None if found is None else found.time
+            if time is None or was is None:
+                return number
+            if time.stamp > was.stamp if number == upcoming else time.stamp == was.stamp:
+                return number
+        at = "neither a time nor a round" if time is None else f"the time {time.given}"
+        at = at if line.round is None else f"round {line.round} and {at}"
+        after = "" if last is None else f", after the time {last.given}"
+        raise InvalidInput(
+            f"The row has {at}, and round {upcoming} is the next{after}: rows are taken in order."
+        )
 
     # --- information about the next round ---------------------------------------------------------
 
-    def _announce(self, line: Line) -> str:
+    def _announce(self, line: Line, log: RowLog) -> str:
         """Decide the next round again, with what is known now."""
         upcoming, last = self.rounds + 1, self._times[-1] if self._times else None
-        if line.round not in (None, upcoming):
+        is_early = line.time is not None and last is not None and line.time.stamp <= last.stamp
+        if line.round not in (None, upcoming) or is_early:
+            at = f"round {line.round}" if line.time is None else f"the time {line.time.given}"
             raise InvalidInput(
-                f"The line is about round {line.round}, and round {upcoming} is the next."
-            )
-        if line.time is not None and last is not None and line.time.stamp <= last.stamp:
-            raise InvalidInput(
-                f"The line has no costs, so it is about the next round, but its time "
-                f"{line.time.given} does not come after that of the last row, {last.given}."
+                f"The line has no costs, so it is about the next round, {upcoming}; received {at}, "
+                "which was taken before or comes later."
             )
         before, time = self._last, line.time or self._last.announced
         info = self._with_time(self._checked(line.info), time or expected(self._times))
         row = before._replace(info=info, announced=time)
-        self._log.write(row)
+        log.write(row)
         if info != before.info:
             try:
                 self._decide(info)
             except TidewolfError:
-                self._log.write(before)
+                log.write(before)
                 self._decide(before.info)
                 raise
         self._last, self._text = row, None
@@ -330,13 +363,9 @@ class LiveRunner:
         self.session.play(**self._play_arguments(info))
 
     def _play_arguments(self, info: Mapping[str, Any]) -> dict[str, Any]:
-        arguments = dict(info)
-        if "advice" in arguments:
-            arguments["advice"] = {
-                name: np.array(point).reshape(self.reader.K.shape)
-                for name, point in arguments["advice"].items()
-            }
-        return arguments
+        shape, advice = self.reader.K.shape, info.get("advice", {})
+        points = {name: np.array(point).reshape(shape) for name, point in advice.items()}
+        return {**info, "advice": points} if points else dict(info)
 
     def _with_time(self, info: dict[str, Any], time: Time | None) -> dict[str, Any]:
         if not self._by_clock or time is None:
@@ -363,79 +392,68 @@ class LiveRunner:
             self.learner.act(self.session.state, RoundInfo(**self._play_arguments(info)))
         return info
 
-    def _next_decision(self) -> dict[str, Any]:
-        x, row = self.session.play(), self._last
-        why = self.session.explain(names=self._entries.names)
-        time = row.announced or expected(self._times)
-        answer: dict[str, Any] = {"round": self.session.round + 1}
-        if time is not None:
-            answer["time"] = time.given
-        if self._times:
-            answer["after"] = self._times[-1].given
-        answer["decision"] = self._entries.named(x)
-        if (paths := paths_of(self.reader, x, row.demands)) is not None:
-            answer["paths"] = paths
-        said = {"moved": why.moved, "why": why.in_short()}
-        return answer | said | {"cost": row.cost, "violation": row.violation}
 
-
+@final
 class RowLog:
     """The rows in the database of a session with so many rounds observed."""
 
     def __init__(self, path: Path, rounds: int, read_only: bool) -> None:
-        self.path = path
-        self._db: sqlite3.Connection | None = None
-        self._rounds_at: dict[Any, int] | None = None
-        """the rounds of rows by their times, once a row was looked up by its time"""
-        if read_only and not path.exists():
-            return
-        uri = f"{path.resolve().as_uri()}?mode={'ro' if read_only else 'rw'}"
-        self._db = sqlite3.connect(uri, uri=True, isolation_level=None)
-        if read_only:
+        self._path = str(path)
+        self._db: SQLite | None = SQLite(path, "ro" if read_only else "rw")
+        times = list[tuple[float, int]]()
+        with self._errors():
+            if not read_only:
+                # a commit is flushed by the session's next one, a checkpoint of the log by itself
+                self._db.pragmas("synchronous = NORMAL")
+                with self._db.transaction():
+                    columns = "round INTEGER PRIMARY KEY, time, row BLOB NOT NULL"
+                    self._db.execute(f"CREATE TABLE IF NOT EXISTS live_rows ({columns})")
+                    self._db.execute("DELETE FROM live_rows WHERE round > ?", (rounds,))
             try:
-                self._db.execute("SELECT count(*) FROM live_rows")
+                times = self._db.rows("SELECT time, round FROM live_rows WHERE time IS NOT NULL")
             except sqlite3.Error:  # no row was taken, or it cannot be read in place
                 self.close()
-            return
-        # a commit is flushed by the session's next one, a checkpoint of the log by itself
-        self._db.execute("PRAGMA synchronous = NORMAL")
-        try:
-            with self._transaction() as db:
-                columns = "round INTEGER PRIMARY KEY, time, row BLOB NOT NULL"
-                db.execute(f"CREATE TABLE IF NOT EXISTS live_rows ({columns})")
-                db.execute("DELETE FROM live_rows WHERE round > ?", (rounds,))
-        except BaseException:
-            self.close()
-            raise
+                if not read_only:
+                    raise
+        self.rounds = dict(times)
+        """the rounds of rows by their times"""
 
     def write(self, *rows: Row) -> None:
         """These rows, in one transaction."""
-        with self._transaction() as db:
+        assert self._db is not None
+        with self._errors(), self._db.transaction():
             for row in rows:
                 packed = zlib.compress(json.dumps(row, allow_nan=False).encode(), 1)
                 values = (row.round, row.time and row.time.stamp, packed)
-                db.execute("INSERT OR REPLACE INTO live_rows VALUES (?, ?, ?)", values)
-                if self._rounds_at is not None and row.time is not None:
-                    self._rounds_at[row.time.stamp] = row.round
+                self._db.execute("INSERT OR REPLACE INTO live_rows VALUES (?, ?, ?)", values)
 
-    def read(self, round: int) -> Row | None:
-        """The row of a round; None if there is none."""
-        found = self._rows("WHERE round = ?", round)
-        return found[0] if found else None
+    def taken(self, row: Row) -> None:
+        """This row was observed."""
+        if row.time is not None:
+            self.rounds[row.time.stamp] = row.round
 
-    def round_at(self, time: Time) -> int | None:
-        """The round of the row of this time; None if there is none."""
-        if self._rounds_at is None:
-            self._rounds_at = dict(self._read("time, round", "WHERE time IS NOT NULL"))
-        number = self._rounds_at.get(time.stamp)
-        found = None if number is None else self.read(number)
-        is_it = found is not None and found.time is not None and found.time.stamp == time.stamp
-        return number if is_it else None
+    def read(self, *rounds: int) -> dict[int, Row]:
+        """The rows of these rounds, as far as there are any."""
+        places = ", ".join("?" * len(rounds))
+        return {row.round: row for row in self._rows(f"WHERE round IN ({places})", *rounds)}
 
     def last_times(self) -> list[Time]:
         """The last times, in order, as many as the next one is expected from."""
         found = self._rows("WHERE time IS NOT NULL ORDER BY round DESC LIMIT ?", WINDOW + 1)
         return [row.time for row in reversed(found) if row.time is not None]
+
+    def _rows(self, which: str, *values: int) -> list[Row]:
+        if self._db is None:
+            return []
+        with self._errors():
+            packed = self._db.rows(f"SELECT row FROM live_rows {which}", values)
+        found = [Row(*json.loads(zlib.decompress(row))) for (row,) in packed]
+        return [
+            row._replace(
+                time=row.time and Time(*row.time), announced=row.announced and Time(*row.announced)
+            )
+            for row in found
+        ]
 
     def close(self) -> None:
         """Close the file; a second call does nothing."""
@@ -443,39 +461,10 @@ class RowLog:
             self._db.close()
         self._db = None
 
-    def _rows(self, where: str, value: int) -> list[Row]:
-        found = [
-            Row(*json.loads(zlib.decompress(row))) for (row,) in self._read("row", where, value)
-        ]
-        return [
-            row._replace(
-                time=None if row.time is None else Time(*row.time),
-                announced=None if row.announced is None else Time(*row.announced),
-            )
-            for row in found
-        ]
-
-    def _read(self, columns: str, where: str, *values: Any) -> list[Any]:
-        if self._db is None:
-            return []
-        with self._refusing():
-            sql = f"SELECT {columns} FROM live_rows {where}"
-            return self._db.execute(sql, values).fetchall()
-
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        assert self._db is not None
-        with self._refusing(), self._db:
-            self._db.execute("BEGIN IMMEDIATE")
-            yield self._db
-
-    @contextmanager
-    def _refusing(self) -> Iterator[None]:
+    def _errors(self) -> Iterator[None]:
         """Errors of SQLite as ours."""
         try:
             yield
         except sqlite3.Error as error:
-            raise CheckpointError(
-                f"The rows in {self.path} cannot be read or written: {error}. Fix that and send "
-                "the row again."
-            ) from None
+            raise explained(error, self._path, "Fix that and send the row again.") from None
