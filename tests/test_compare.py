@@ -46,8 +46,6 @@ from tidewolf.functions import Capacity, Linear
 from tidewolf.learners import BanditPrimalDual, LyapunovDescent, LyapunovFrankWolfe, PrimalDual
 from tidewolf.problems import adversarial, routing
 from tidewolf.report import comparison as report
-from tidewolf.report.charts import BROAD, Curve, frontier_drawing, round_numbers
-from tidewolf.report.pictures import plot_frontiers, png
 from tidewolf.sets import ConvexSet, Simplex
 
 ROUNDS = 60
@@ -547,42 +545,6 @@ def test_nothing_given_becomes_markup():
     assert text.count("<script>") == 1
     assert "<i>" not in text
     assert "refused on &lt;script&gt;, 1 run: SinhaVaze needs a set" in text
-
-
-@pytest.mark.parametrize(
-    "violations", [[0.0, 0.0], [1e-9, 0.3, 0.0], [0.02, 0.021], [0.5], [1e-12, 1e12], []]
-)
-def test_frontiers_are_drawn_at_any_scale(violations):
-    drawn = [Curve("a", violations, [float(i) for i in range(len(violations))]), Curve("b", [], [])]
-    assert png(plot_frontiers({"title": drawn})).startswith(b"\x89PNG")
-    made = frontier_drawing(drawn, "spoken", BROAD, "mean regret a round")
-    wide, high = BROAD
-    assert len(made.tooltip["dots"]) == len(violations)
-    assert all(0 <= x <= wide and 0 <= y <= high for x, y, _, _ in made.tooltip["dots"])
-
-
-def test_a_frontier_has_its_knob_at_the_points_and_the_default_ringed():
-    notes = [f"caution {caution}" for caution in (1, 10, 100)]
-    made = frontier_drawing(
-        [Curve("ours", [0.3, 0.1, 0.0], [1.0, 2.0, 3.0], notes, 2, default=1)],
-        "spoken",
-        BROAD,
-        "mean regret a round",
-    )
-    assert {label.text for label in made.labels} == {"caution 1", "caution 10 (default)", "100"}
-    assert [label.text for label in made.labels if label.strong] == ["caution 10 (default)"]
-    assert made.rings == [(*made.tooltip["dots"][1][:2], 2)]
-    assert "caution 10 (default): regret 2, violation 0.1" in made.tooltip["dots"][1][3]
-    assert ">0</text>" in made.inside, "the axis of violation begins at 0"
-
-
-@given(st.floats(-12.0, 12.0), st.floats(0.0, 12.0))
-def test_ticks_are_few_and_inside(low, decades):
-    low, high = 10.0**low, 10.0 ** (low + decades)
-    ticks = round_numbers(low, high)
-    assert 1 <= len(ticks) <= 6
-    assert ticks == sorted(set(ticks))
-    assert len(ticks) == 1 or (0.98 * low <= ticks[0] and ticks[-1] <= 1.02 * high)
 
 
 @pytest.fixture

@@ -142,7 +142,8 @@ def __dir__() -> list[str]:
 
 
 def _presenter(name: str) -> Presenter:
-    presenter: Presenter = import_module("tidewolf.report.notebook").PRESENTERS[name]
+    module = {"Run": "page", "Comparison": "comparison"}[name]
+    presenter: Presenter = import_module(f"tidewolf.report.{module}").PRESENTER
     return presenter
 
 

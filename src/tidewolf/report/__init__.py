@@ -1,6 +1,5 @@
 """Reports: runs in, one self-contained HTML page out, or pictures."""
 
-from tidewolf.report.page import page, rewrite, write
-from tidewolf.report.pictures import write_figures
+from tidewolf.report.page import page, rewrite, write, write_figures
 
 __all__ = ["page", "rewrite", "write", "write_figures"]

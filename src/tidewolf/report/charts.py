@@ -1,350 +1,563 @@
-"""The figures of a page: what adds up over the rounds of several runs (loss, regret, violation,
-oracle calls), and frontiers, mean regret or loss against mean violation as a knob moves, with the
-knob written at every point and the default marked.
+"""Charts: lines and areas over rounds, heat maps, frontiers, networks, each drawn by one function
+on matplotlib axes, for pages (inline SVG) and for pictures (PNG, SVG, notebooks).
 
-The axis of violation begins at 0: with v0 the least violation above 0, v stands at asinh(v/v0),
-which is a logarithm if v is large and no break anywhere.
+A page draws with stand-in colours that become CSS: the ink is `currentColor`, line i is
+`var(--line-i)`, so light, dark and print are the page's business. No pyplot, no global state, and
+the same bytes for the same data. What a chart draws is made of paths and texts alone: markers and
+clips would need names, which several charts of a page cannot share.
 """
 
 from __future__ import annotations
 
+import io
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+import re
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.evaluation import metrics
-from tidewolf.evaluation.formatting import interval, number
-from tidewolf.report.clock import Clock, clock_of
-from tidewolf.report.figures import (
-    INK,
-    STAND_INS,
-    Drawing,
-    Figure,
-    LegendEntry,
-    PlotLine,
-    PointLabel,
-    canvas,
-    drawing,
-    dress,
-    in_reach,
-    pixels,
-    saved,
+from tidewolf.core.errors import MissingExtra
+from tidewolf.core.types import Floats, Int64s
+from tidewolf.evaluation.formatting import number, tick
+from tidewolf.report.clock import Clock
+from tidewolf.report.tables import HUES, RunStyle, Table
+
+_POINTS, _TOOLTIP_POINTS = 600, 200  # of a line, and those that have a tooltip
+_FONT = "DejaVu Sans"
+_SETTINGS = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "tidewolf",
+    "font.family": _FONT,
+    "font.size": 13,
+    "path.simplify": False,
+}
+_FAR = 0.6
+"""A bound is drawn if it is at most this share of the lines' span beyond them."""
+_HEAD, _LINE = 30, 18
+"""Pixels of the title of a picture, and of a line of its legend."""
+LEVELS = 10
+"""How many strengths a heat map has, and how many colours of links there are up to a full one."""
+
+
+class Palette(NamedTuple):
+    """The colours of a chart."""
+
+    ink: str
+    paper: str
+    negative: str
+    line: Sequence[str]
+    use: Sequence[str]
+    """of links, by how full they are; the last one of those that are overfull"""
+
+
+PAGE = Palette(
+    "#010203",
+    "#040700",
+    "#040800",
+    [f"#0405{hue:02x}" for hue in range(HUES)],
+    [f"#0406{level:02x}" for level in range(LEVELS + 1)],
 )
-from tidewolf.report.labels import Box, place, text_width
-from tidewolf.report.styles import Cell, RunStyle, Table, run_styles, table
+"""Stand-ins, which `inline` replaces."""
+PLAIN = Palette(
+    "#1a2230",
+    "#ffffff",
+    "#6b7480",
+    ["#0072b2", "#d55e00", "#00805d", "#aa4499", "#a87300", "#555c66", "#4433aa", "#882255"],
+    [
+        "#8fa3b8",
+        "#6f9bc4",
+        "#4b93c9",
+        "#2f8f9d",
+        "#2f9468",
+        "#6f9a2a",
+        "#b08a00",
+        "#d07a00",
+        "#dc5a1e",
+        "#cf2f2f",
+        "#8f0a5c",
+    ],
+)
+"""The light colours of the page, for pictures."""
 
-if TYPE_CHECKING:
-    from tidewolf.evaluation.run import Run
 
-BROAD, SLIM = (1180, 460), (360, 400)
-"""Sizes of the two drawings of a frontier."""
-_TICKS = 6
-_FONT = 12.0
-_LINE = 15.0
+class LegendEntry(NamedTuple):
+    """A line of a legend."""
+
+    style: RunStyle
+    value: str = ""
+    note: str = ""
 
 
-@dataclass(frozen=True)
-class Curve:
+class Chart(NamedTuple):
+    """A chart before it is drawn."""
+
+    name: str
+    """of its file"""
+    title: str
+    about: str
+    description: str
+    """read out if it cannot be seen"""
+    draw: Callable[[Any, Palette], dict[str, Any]]
+    """draws on axes; returns the data of the tooltip"""
+    legend: Sequence[LegendEntry] = ()
+    table: Table | None = None
+    size: tuple[float, float] = (400, 270)
+    """in CSS pixels; about the width of a phone, so text keeps its size there"""
+    edges: tuple[float, float, float, float] = (52, 49, 16, 8)
+    """pixels to the left, beneath, to the right of and above the axes"""
+    wide: bool = False
+
+
+def figure(chart: Chart, *, tables: bool = True) -> dict[str, Any]:
+    """A chart as plain data for the templates: an <svg> element and the data of its tooltip."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    (wide, high), (left, bottom, right, top) = chart.size, chart.edges
+    with matplotlib.rc_context(_SETTINGS):
+        drawn = Figure(figsize=(wide / 72, high / 72), dpi=72)
+        box = (left / wide, bottom / high, 1 - (left + right) / wide, 1 - (bottom + top) / high)
+        tooltip = chart.draw(drawn.add_axes(box), PAGE)
+        buffer = io.StringIO()
+        drawn.savefig(buffer, format="svg", transparent=True, metadata=_NO_METADATA)
+    kept = ("title", "about", "description", "legend", "wide")
+    return {
+        **{name: getattr(chart, name) for name in kept},
+        "table": chart.table if tables else None,
+        "svg": inline(buffer.getvalue()),
+        "size": (round(wide), round(high)),
+        "tooltip": tooltip,
+        "row": not any(entry.value for entry in chart.legend) or chart.wide,
+    }
+
+
+_NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
+
+
+def inline(document: str) -> str:
+    """The inside of the <svg> of a document without what several charts of a page cannot share:
+    names, clips (nothing leaves the axes), style sheets.
+    """
+    inside = re.split(r"<svg[^>]*>", document)[1]
+    inside = re.sub(r"<(metadata|defs)>.*?</\1>", "", inside, flags=re.DOTALL)
+    inside = re.sub(r' (id|clip-path)="[^"]*"', "", inside)
+    inside = re.sub(
+        r' (?:d|x|y|transform)="[^"]*"',
+        lambda part: re.sub(r"\d+\.\d{2,}", lambda n: f"{float(n[0]):.1f}", part[0]),
+        inside,
+    )
+    inside = inside.replace(PAGE.ink, "currentColor").replace(f"'{_FONT}'", "inherit")
+    inside = inside.replace(PAGE.paper, "var(--card)").replace(PAGE.negative, "var(--neg)")
+    for family, colors in (("line", PAGE.line), ("use", PAGE.use)):
+        for hue, color in enumerate(colors):
+            inside = inside.replace(color, f"var(--{family}-{hue})")
+    return inside.strip().removesuffix("</svg>")
+
+
+def picture(charts: Sequence[Chart]) -> Any:
+    """A matplotlib Figure of charts, three in a row at most, with titles and legends; a notebook
+    shows it as a PNG.
+    """
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+        from matplotlib.lines import Line2D
+    except ImportError:
+        raise MissingExtra(
+            'Pictures need matplotlib, not installed here; type: pip install "tidewolf[app]"'
+        ) from None
+
+    class Picture(Figure):
+        """A Figure that a notebook shows without pyplot."""
+
+        def _repr_png_(self) -> bytes:
+            return saved(self, "png")
+
+    columns = 2 if len(charts) == 4 else min(3, len(charts))
+    wide = max(chart.size[0] for chart in charts)
+    heights = [chart.size[1] + _HEAD + _LINE * (len(chart.legend) + 1) for chart in charts]
+    high, rows = max(heights), math.ceil(len(charts) / columns)
+    with matplotlib.rc_context(_SETTINGS):
+        made = Picture(figsize=(columns * wide / 72, rows * high / 72), dpi=72)
+        for k, chart in enumerate(charts):
+            row, column = divmod(k, columns)
+            left, bottom, right, top = chart.edges
+            width, height = chart.size[0] - left - right, chart.size[1] - bottom - top
+            low = (rows - row) * high - _HEAD - top - height
+            corner = ((column * wide + left) / (columns * wide), low / (rows * high))
+            axes = made.add_axes((*corner, width / (columns * wide), height / (rows * high)))
+            chart.draw(axes, PLAIN)
+            axes.set_title(chart.title, fontsize="medium")
+            lines = [Line2D([], [], **_look(entry.style, PLAIN)) for entry in chart.legend]
+            words = [
+                f"{entry.style.label}: {entry.value}" if entry.value else entry.style.label
+                for entry in chart.legend
+            ]
+            if lines:
+                below = {"loc": "upper left", "bbox_to_anchor": (0.0, -bottom / height)}
+                axes.legend(lines, words, frameon=False, fontsize="small", **below)
+    return made
+
+
+def saved(figure: Any, ending: str) -> bytes:
+    """A figure as the bytes of a PNG or of an SVG, its text as text."""
+    import matplotlib
+
+    buffer = io.BytesIO()
+    metadata = {"Software": None} if ending == "png" else {"Date": None, "Creator": None}
+    with matplotlib.rc_context(_SETTINGS):
+        figure.savefig(buffer, format=ending, dpi=144 if ending == "png" else 72, metadata=metadata)
+    return buffer.getvalue()
+
+
+# --- axes -----------------------------------------------------------------------------------------
+
+
+def _look(style: RunStyle, palette: Palette) -> dict[str, Any]:
+    """How matplotlib draws the line of a run."""
+    color = (palette.line if style.family == "line" else palette.use)[style.hue]
+    dashes = (0, [d / 1.9 for d in style.dashes]) if style.dashes else "solid"
+    return {"color": color, "alpha": style.strength, "linewidth": 1.9, "linestyle": dashes}
+
+
+def _dress(axes: Any, palette: Palette, clock: Clock | None = None) -> None:
+    """Axes without a frame, with lines to read heights by."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    low, high = axes.get_ylim()
+    if low < 0 < high:
+        axes.axhline(0, color=palette.ink, alpha=0.45, linewidth=0.8, zorder=1)
+    axes.spines[:].set_visible(False)
+    axes.grid(axis="y", color=palette.ink, alpha=0.13, linewidth=0.8)
+    axes.tick_params(length=0, labelcolor=palette.ink, pad=5)
+    axes.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda x, _: tick(round(x, 12))))
+    if clock is not None:
+        _time_axis(axes, palette, clock)
+
+
+def _time_axis(axes: Any, palette: Palette, clock: Clock) -> None:
+    ticks = clock.ticks()
+    axes.set_xticks(ticks.places, ticks.labels)
+    axes.tick_params(axis="x", length=0, pad=9, labelcolor=palette.ink)
+    axes.set_xlabel(ticks.title, color=palette.ink, labelpad=3)
+
+
+def _frame(axes: Any) -> dict[str, Any]:
+    """How the numbers of axes become pixels."""
+    box, high = axes.get_window_extent(), axes.figure.bbox.height
+    ends = np.round((box.x0, box.x1, high - box.y0, high - box.y1), 1).tolist()
+    return {"x": [*axes.get_xlim(), *ends[:2]], "y": [*axes.get_ylim(), *ends[2:]]}
+
+
+def pixels(axes: Any, points: Any) -> Floats:
+    """Where points given in numbers of the axes are, in pixels, y downwards."""
+    found: Floats = axes.transData.transform(np.asarray(points, dtype=np.float64).reshape(-1, 2))
+    return np.stack([found[:, 0], axes.figure.bbox.height - found[:, 1]], axis=1).round(1)
+
+
+def _rounded(lines: Iterable[Floats], digits: int = 5) -> list[list[float]]:
+    return [[float(f"{value:.{digits}g}") for value in line] for line in lines]
+
+
+def _shown(rounds: int, most: int) -> Int64s:
+    """So many rounds at most, evenly spread, with both ends."""
+    return np.unique(np.linspace(0, rounds - 1, min(rounds, most)).round().astype(np.int64))
+
+
+# --- lines and areas over rounds ------------------------------------------------------------------
+
+
+class PlotLine(NamedTuple):
+    """One series: a value after each round, two numbers that the last one truly lies between, and
+    its measured bound.
+    """
+
+    values: Floats
+    bracket: tuple[float, float] | None = None
+    bound: float | None = None
+    style: RunStyle = RunStyle()
+
+
+def draw_lines(
+    axes: Any, palette: Palette, lines: Sequence[PlotLine], clock: Clock, *, from_zero: bool = False
+) -> dict[str, Any]:
+    """Series over rounds; a bound that is in reach is dotted."""
+    for i, line in enumerate(lines):
+        rounds, look = len(line.values), _look(line.style, palette)
+        shown = _shown(rounds, _POINTS)
+        # dashes over what is solid: lines that coincide are both seen
+        axes.plot(shown + 1, line.values[shown], **look, zorder=3 + i)
+        if line.bracket is not None:
+            beside = rounds * (1.015 + 0.015 * i)
+            thick = {"color": look["color"], "linewidth": 3.5, "solid_capstyle": "butt"}
+            axes.plot([beside, beside], line.bracket, **thick)
+        if line.bound is not None and in_reach(lines, line.bound):
+            look |= {"linewidth": 1.3, "linestyle": (0, (1, 2.5)), "zorder": 2}
+            axes.axhline(line.bound, **look)
+    if from_zero:
+        above = any(line.values.any() for line in lines) and axes.get_ylim()[1] > 0.0
+        axes.set_ylim(bottom=0.0, top=None if above else 1.0)
+    axes.margins(x=0.015)
+    _dress(axes, palette, clock)
+    at = _shown(len(lines[0].values), _TOOLTIP_POINTS)
+    values = {"lines": _rounded(line.values[at] for line in lines)}
+    return _over_rounds(axes, at, clock, [line.style.hue for line in lines]) | values
+
+
+def draw_areas(
+    axes: Any, palette: Palette, edges: Int64s, shares: Floats, hues: Sequence[int], clock: Clock
+) -> dict[str, Any]:
+    """Areas on top of each other that add up to 100, (areas, parts), level between the edges."""
+    across = np.repeat(edges, 2)[1:-1]
+    tops, low = np.cumsum(shares, axis=0), np.zeros(len(across))
+    for high, hue in zip(np.repeat(tops, 2, axis=1), hues, strict=True):
+        outline = np.concatenate([across, across[::-1]]), np.concatenate([high, low[::-1]])
+        axes.fill(*outline, facecolor=palette.line[hue], alpha=0.85, linewidth=0)
+        low = high
+    axes.set_ylim(0.0, 100.0)
+    axes.set_xlim(0.0, float(edges[-1]))
+    _dress(axes, palette, clock)
+    values = {"lines": _rounded(shares[::-1]), "tops": _rounded(tops[::-1])}
+    return _over_rounds(axes, edges[1:] - 1, clock, list(hues)[::-1]) | values
+
+
+def _over_rounds(axes: Any, at: Int64s, clock: Clock, hues: list[int]) -> dict[str, Any]:
+    """The rounds that have a tooltip, and when they were if that is known."""
+    found = {**_frame(axes), "at": (at + 1).tolist(), "hues": hues}
+    dated = clock.times is not None
+    return found | ({"when": [clock.moment(i) for i in at.tolist()]} if dated else {})
+
+
+def in_reach(lines: Sequence[PlotLine], bound: float) -> bool:
+    """Whether a bound is drawn without flattening the lines."""
+    low = min(0.0, *(float(line.values.min()) for line in lines))
+    high = max(0.0, *(float(line.values.max()) for line in lines))
+    return low <= bound <= high + _FAR * (high - low)
+
+
+# --- heat maps ------------------------------------------------------------------------------------
+
+
+class HeatMap(NamedTuple):
+    """Entries of a decision over parts of the rounds."""
+
+    entries: Sequence[str]
+    values: Floats
+    """(entries, parts)"""
+    edges: Int64s
+    """parts lie between them, in rounds done"""
+
+
+def draw_heat(
+    axes: Any, palette: Palette, shown: HeatMap, hue: int, scale: float, clock: Clock
+) -> dict[str, Any]:
+    """A row for each entry. Size is the strength of the colour, in LEVELS steps up to `scale`; what
+    is negative has a colour of its own.
+    """
+    rows, parts = shown.values.shape
+    levels = np.rint(LEVELS * shown.values / scale)
+    high = axes.get_window_extent().height / rows * 72.0 / axes.figure.dpi
+    for level in np.unique(levels[levels != 0.0]):
+        marks = np.zeros((rows, parts + 2))
+        marks[:, 1:-1] = levels == level
+        row, at = np.nonzero(np.diff(marks, axis=1))  # begins and ends, in turns
+        gaps = np.full(len(row) // 2, np.nan)
+        across = np.column_stack([shown.edges[at].reshape(-1, 2), gaps]).ravel()
+        down = np.column_stack([row.reshape(-1, 2) + 0.5, gaps]).ravel()
+        color = palette.line[hue] if level > 0.0 else palette.negative
+        look = {"linewidth": 0.94 * high, "solid_capstyle": "butt"}
+        axes.plot(across, down, color=color, alpha=min(1.0, abs(level) / LEVELS), **look)
+    axes.set_xlim(float(shown.edges[0]), float(shown.edges[-1]))
+    axes.set_ylim(rows, 0)
+    axes.spines[:].set_visible(False)
+    names = [shortened(name) for name in shown.entries]
+    axes.set_yticks(np.arange(rows) + 0.5, names, fontsize=11)
+    axes.tick_params(axis="y", length=0, labelcolor=palette.ink)
+    _time_axis(axes, palette, clock)
+    return {
+        **_frame(axes),
+        "names": list(shown.entries),
+        "cells": _rounded(shown.values, 3),
+        "when": [clock.named_span(*ends) for ends in pairwise(shown.edges.tolist())],
+    }
+
+
+def shortened(name: str, most: int = 26) -> str:
+    """A name, shortened if it is very long."""
+    return name if len(name) <= most else f"{name[: most - 1]}\u2026"
+
+
+# --- frontiers ------------------------------------------------------------------------------------
+
+
+class Curve(NamedTuple):
     """A learner's mean violations and mean regrets as its knob moves, in the order of drawing."""
 
     label: str
     violations: Sequence[float]
     regrets: Sequence[float]
     notes: Sequence[str] = ()
-    """the setting of each point, in words, where it has one: "caution 10"
+    """the setting of each point, in words, if it has one: "caution 10"
     """
     hue: int = 0
     default: int | None = None
-    """which point has the setting that is used unless another is asked for"""
+    """which point has the default setting"""
 
     def note(self, i: int) -> str:
         """What is written at a point."""
-        said = self.notes[i] if self.notes else ""
-        return f"{said} (default)".strip() if i == self.default else said
+        note = self.notes[i] if self.notes else ""
+        return f"{note} (default)".strip() if i == self.default else note
 
 
-def frontier_figure(
-    title: str,
-    about: str,
-    curves: Sequence[Curve],
-    *,
-    upward: str = "mean regret a round",
-    sentences: Sequence[str] = (),
-) -> Figure:
-    """Frontiers with a legend and a table of their points, for broad and for narrow pages."""
-    description = f"{title}: {about}. " + ", ".join(map(_alt_text, curves))
-    rows = [
-        (
-            Cell(curve.label, (curve.note(i),) if curve.note(i) else ()),
-            number(curve.regrets[i]),
-            number(curve.violations[i]),
-        )
-        for curve in curves
-        for i in range(len(curve.regrets))
-    ]
-    return Figure(
-        title,
-        about,
-        [frontier_drawing(curves, description, size, upward) for size in (BROAD, SLIM)],
-        [LegendEntry(RunStyle(curve.label, curve.hue), _points(curve)) for curve in curves],
-        table(title, ("learner", upward, "mean violation a round"), rows) if rows else None,
-        sentences,
-        wide=True,
-    )
+def draw_frontiers(
+    axes: Any, palette: Palette, curves: Sequence[Curve], upward: str
+) -> dict[str, Any]:
+    """Regret over violation, the knob written at every point, the default ringed.
 
-
-def _points(curve: Curve) -> str:
-    count = len(curve.regrets)
-    return f"{count} setting{'s' * (count != 1)}" if count else "nothing to draw"
-
-
-def frontier_drawing(
-    curves: Sequence[Curve], description: str, size: tuple[int, int], upward: str
-) -> Drawing:
-    """The frontiers in a picture of this size."""
-    with canvas(size, (62, 46, 14, 14)) as (figure, axes):
-        draw_frontiers(axes, curves, STAND_INS)
-        axes.set_ylabel(upward, color=INK, labelpad=4)
-        inside = saved(figure)
-        spots = [
-            [pixels(axes, axes.transLimits.transform(point).tolist(), size) for point in points]
-            for points in ([*zip(*places(curves, curve), strict=True)] for curve in curves)
-        ]
-        (x0, y0), (x1, y1) = pixels(axes, (0.0, 1.0), size), pixels(axes, (1.0, 0.0), size)
-        labels = _labels(curves, spots, Box(x0, y0 - 10.0, x1 + 12.0, y1))
-    dots = [
-        [*spot, curve.hue, _words(curve, i, upward)]
-        for curve, of_curve in zip(curves, spots, strict=True)
-        for i, spot in enumerate(of_curve)
-    ]
-    rings = [
-        (*of_curve[curve.default], curve.hue)
-        for curve, of_curve in zip(curves, spots, strict=True)
-        if curve.default is not None
-    ]
-    return Drawing(inside, *size, description, {"dots": dots}, labels, rings)
-
-
-def _words(curve: Curve, i: int, upward: str) -> str:
-    named = f"{curve.label}, {curve.note(i)}" if curve.note(i) else curve.label
-    what = upward.removeprefix("mean ").removesuffix(" a round")
-    return f"{named}: {what} {number(curve.regrets[i])}, violation {number(curve.violations[i])}"
-
-
-def _labels(
-    curves: Sequence[Curve], spots: Sequence[Sequence[tuple[float, float]]], room: Box
-) -> list[PointLabel]:
-    """The knob at every point where it has room: the default and the ends first."""
-    lines = [[*one, *two] for of_curve in spots for one, two in pairwise(of_curve)]
-    segments = np.array(lines, dtype=np.float64).reshape(-1, 4)
-    wanted = [
-        (c, i) for c, curve in enumerate(curves) for i in range(len(curve.regrets)) if curve.note(i)
-    ]
-    ends = {(c, i) for c, i in wanted if i in (0, len(curves[c].regrets) - 1)}
-    wanted.sort(key=lambda at: (at[1] != curves[at[0]].default, at not in ends))
-    shown: list[tuple[int, int]] = []
-    boxes: list[Box] = []
-    every = [spot for of_curve in spots for spot in of_curve]
-    for at in wanted:
-        trial = [*shown, at]
-        points = [spots[c][i] for c, i in trial]
-        words = [_short(curves[c], i) for c, i in trial]
-        sizes = [(text_width(word, _FONT) * 1.06, _LINE) for word in words]  # some are bold
-        others = [spot for spot in every if spot not in points]
-        found = place(points, sizes, segments, room, radius=6.5, clearance=1.0, others=others)
-        if found.free:
-            shown, boxes = trial, found.boxes
-    return [
-        PointLabel(
-            (box.left + box.right) / 2,
-            (box.top + box.bottom) / 2 + 0.36 * _FONT,
-            _short(curves[c], i),
-            curves[c].hue,
-            i == curves[c].default,
-        )
-        for (c, i), box in zip(shown, boxes, strict=True)
-    ]
-
-
-def _short(curve: Curve, i: int) -> str:
-    """The value of the knob, with its name at the default and at the first point."""
-    note = curve.note(i)
-    return note if i == curve.default or i == 0 else note.split()[-1]
-
-
-def draw_frontiers(axes: Any, curves: Sequence[Curve], colors: Sequence[str]) -> None:
-    """Regret over violation.
-
-    Dots are round ends of very short lines: markers would need names, which a page of several
-    figures cannot share.
+    The axis of violation begins at 0: with v0 the least violation above 0, v is drawn at
+    asinh(v/v0), which is a logarithm if v is large and no break anywhere.
     """
-    for i, curve in enumerate(curves):
-        color, (across, regrets) = colors[curve.hue], places(curves, curve)
-        axes.plot(across, regrets, color=color, linewidth=1.2, alpha=0.6, zorder=3 + i)
-        for at, regret in zip(across, regrets, strict=True):
-            look = {"color": color, "linewidth": 6, "solid_capstyle": "round", "zorder": 3 + i}
-            axes.plot([at, at + 1e-6], [regret, regret], **look)
-    dress(axes)
+    every = [violation for curve in curves for violation in curve.violations]
+    least = min((violation for violation in every if violation > 0.0), default=1.0)
+    places = [
+        np.column_stack([np.arcsinh(np.array(curve.violations) / least), curve.regrets])
+        for curve in curves
+    ]
+    for i, (curve, points) in enumerate(zip(curves, places, strict=True)):
+        color = palette.line[curve.hue]
+        axes.plot(*points.T, color=color, linewidth=1.2, alpha=0.6, zorder=3 + i)
+        for k, place in enumerate(points):
+            rings = ((13, color), (9.5, palette.paper)) if k == curve.default else ()
+            for width, shade in (*rings, (6, color)):
+                draw_dot(axes, place, width, shade, 3 + i)
     axes.margins(x=0.06, y=0.12)
+    _dress(axes, palette)
     right = axes.get_xlim()[1]
     axes.set_xlim(-0.03 * right, right)
-    least = _least(curves)
-    most = max((violation for curve in curves for violation in curve.violations), default=1.0)
-    ticks = [0.0, *round_numbers(least, most)]
+    ticks = [0.0, *round_numbers(least, max(every, default=1.0))]
     axes.set_xticks([math.asinh(tick / least) for tick in ticks], [f"{tick:g}" for tick in ticks])
-    axes.set_xlabel("mean violation a round", color=INK, labelpad=3)
+    axes.set_xlabel("mean violation a round", color=palette.ink, labelpad=3)
+    axes.set_ylabel(upward, color=palette.ink, labelpad=4)
+    _write_knobs(axes, palette, curves, places)
+    what = upward.removeprefix("mean ").removesuffix(" a round")
+    dots = []
+    for curve, points in zip(curves, places, strict=True):
+        for i, (x, y) in enumerate(pixels(axes, points).tolist()):
+            named = f"{curve.label}, {curve.note(i)}" if curve.note(i) else curve.label
+            ends = f"{number(curve.regrets[i])}, violation {number(curve.violations[i])}"
+            dots.append([x, y, f"line-{curve.hue}", f"{named}: {what} {ends}"])
+    return {"dots": dots}
 
 
-def _least(curves: Sequence[Curve]) -> float:
-    """The least positive violation."""
-    return min((v for curve in curves for v in curve.violations if v > 0.0), default=1.0)
+def draw_dot(axes: Any, place: Floats, width: float, color: str, zorder: float) -> None:
+    """A dot: the round ends of a very short line."""
+    x, y = place
+    look = {"linewidth": width, "solid_capstyle": "round", "zorder": zorder}
+    axes.plot([x, x + 1e-5 * max(1.0, abs(x))], [y, y], color=color, **look)
 
 
-def places(curves: Sequence[Curve], curve: Curve) -> tuple[list[float], list[float]]:
-    """Where the points of a curve are drawn."""
-    least = _least(curves)
-    return [math.asinh(violation / least) for violation in curve.violations], list(curve.regrets)
+def _write_knobs(
+    axes: Any, palette: Palette, curves: Sequence[Curve], places: Sequence[Floats]
+) -> None:
+    """The value of the knob at the points: the defaults and the ends first, with its name at the
+    default and at the first point.
+    """
+    wanted = [(c, i) for c, curve in enumerate(curves) for i in range(len(curve.notes))]
+    last = [len(curve.notes) - 1 for curve in curves]
+    wanted.sort(key=lambda at: (at[1] != curves[at[0]].default, at[1] not in (0, last[at[0]])))
+    labels = []
+    for c, i in wanted:
+        note = curves[c].note(i)
+        text = note if i in (0, curves[c].default) else note.split()[-1]
+        weight = "bold" if i == curves[c].default else "normal"
+        labels.append(PointLabel(places[c][i], text, palette.line[curves[c].hue], weight))
+    lines = [np.hstack([points[:-1], points[1:]]) for points in places if len(points)]
+    dots = np.concatenate([*places, np.zeros((0, 2))])
+    write_labels(axes, labels, np.concatenate([*lines, np.zeros((0, 4))]), dots)
 
 
 def round_numbers(low: float, high: float) -> list[float]:
-    """Round numbers from `low` to `high`, about evenly spread over their logarithms; the nearest
-    power of ten where there is none.
+    """At most six round numbers from `low` to `high`, about evenly spread over their logarithms;
+    the nearest power of ten if there is none.
     """
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(max(high, low))) + 1)
     for digits in ((1, 2, 5), (1, 3), (1,)):
         ticks = [float(f"{digit}e{decade}") for decade in decades for digit in digits]
         inside = [tick for tick in ticks if 0.99 * low <= tick <= 1.01 * high]
-        if len(inside) <= _TICKS:
+        if len(inside) <= 6:
             return inside or [10.0 ** round(math.log10(low))]
-    return inside[:: math.ceil(len(inside) / _TICKS)]
+    return inside[:: math.ceil(len(inside) / 6)]
 
 
-def _alt_text(curve: Curve) -> str:
-    if not curve.regrets:
-        return f"{curve.label}: nothing to draw"
-    ends = [(curve.regrets[i], curve.violations[i]) for i in (0, -1)]
-    return f"{curve.label}: " + " to ".join(
-        f"{number(regret)} at violation {number(violation)}" for regret, violation in ends
-    )
+# --- labels ---------------------------------------------------------------------------------------
 
 
-# --- what adds up over the rounds of runs ---------------------------------------------------------
+class PointLabel(NamedTuple):
+    """What is written beside a point, which is given in numbers of the axes."""
 
-_FEW = 4
-"""Of more runs a legend says only the measured bounds that are drawn; the headline says all."""
-_ROWS = 10
-"""How many rounds the table under a figure names."""
-
-
-class Series(NamedTuple):
-    """A figure's worth of lines, one for each run."""
-
-    name: str
-    title: str
-    about: str
-    lines: list[PlotLine]
-    ends: list[str]
-    """the last values in words"""
-    from_zero: bool = False
-    """whether it is never below 0, so that its axis begins there"""
+    point: Floats
+    text: str
+    color: str
+    weight: str = "normal"
 
 
-def all_series(runs: Sequence[Run]) -> list[Series]:
-    """What adds up over rounds, where it is known of every run; none without a round."""
-    if runs[0].rounds == 0:
-        return []
-    found = []
-    for metric in metrics.TOTALS:
-        lines = [
-            PlotLine(totals, metric.bracket(run), metric.bound(run), style)
-            for run, style in zip(runs, run_styles(runs), strict=True)
-            if (totals := metric.totals(run)) is not None
-        ]
-        if len(lines) == len(runs):
-            ends = [_last(line) for line in lines]
-            zero = (
-                all(float(line.values.min()) >= 0.0 for line in lines) and metric.name != "regret"
-            )
-            found.append(Series(metric.name, metric.title, metric.about, lines, ends, zero))
-    return found
-
-
-def _last(line: PlotLine) -> str:
-    """The last value in words."""
-    return number(float(line.values[-1])) if line.bracket is None else interval(line.bracket)
-
-
-def frontiers(runs: Sequence[Run]) -> list[Curve]:
-    """Mean regret against mean violation of every learner that was run at several cautions; runs
-    without a finite regret are left out.
+def write_labels(
+    axes: Any, labels: Sequence[PointLabel], lines: Floats, dots: Floats, *, crossing: bool = False
+) -> int:
+    """Write labels beside their points, over no dot and no other label, each in the nearest free
+    place; those that have none are left out. `lines`, (count, 4), stay free, too, unless that
+    leaves no place and they may be crossed. Returns how many were written.
     """
-    swept: dict[tuple[type, int], dict[float, tuple[float, float]]] = {}
-    for run, style in zip(runs, run_styles(runs), strict=True):
-        caution, regret = run.learner.fields().get("caution"), run.regret
-        if not isinstance(caution, int | float) or not run.rounds:
+    unit = axes.figure.dpi / 72.0
+    ends = pixels(axes, lines.reshape(-1, 2)).reshape(-1, 4) / unit
+    spots, dots = (
+        pixels(axes, [label.point for label in labels]) / unit,
+        pixels(axes, dots) / unit,
+    )
+    size = np.array(axes.figure.bbox.size) / unit
+    taken = np.zeros((0, 4))
+    turns = np.pi / 8.0 * np.array([0, 8, 4, 12, 2, 6, 10, 14, *range(1, 16, 2)])
+    ways = np.stack([np.cos(turns), np.sin(turns)], axis=1)
+    offsets = np.concatenate([ways * far for far in (10.0, 15.0, 22.0, 30.0)])
+    for label, spot in zip(labels, spots, strict=True):
+        half = np.array([text_width(label.text) / 2.0 + 1.0, 7.5])
+        middles = spot + offsets + np.tile(ways, (4, 1)) * half
+        boxes = np.hstack([middles - half, middles + half])
+        free = ((boxes[:, :2] >= 0.0) & (boxes[:, 2:] <= size)).all(axis=1)
+        free &= ~_touched(boxes, np.hstack([dots - 5.0, dots + 5.0])) & ~_touched(boxes, taken)
+        clear = free & ~_crossed(boxes, ends)
+        places = np.flatnonzero(clear) if clear.any() or not crossing else np.flatnonzero(free)
+        if not len(places):
             continue
-        if regret is not None and np.isfinite(regret[1]):
-            means = float(run.violations.mean()), regret[1] / run.rounds
-            swept.setdefault((type(run.learner), style.hue), {})[float(caution)] = means
-    curves = []
-    for (kind, hue), those in swept.items():
-        cautions = sorted(those)
-        usual = next((each.default for each in fields(kind) if each.name == "caution"), None)
-        default = cautions.index(usual) if usual in cautions else None
-        violations, regrets = zip(*(those[caution] for caution in cautions), strict=True)
-        notes = [f"caution {caution:g}" for caution in cautions]
-        if len(cautions) > 1:
-            curves.append(Curve(kind.__name__, violations, regrets, notes, hue, default))
-    return curves
+        taken = np.vstack([taken, boxes[places[0]]])
+        x, y = middles[places[0]] - spot
+        look = {"ha": "center", "va": "center", "fontsize": 12, "weight": label.weight}
+        offset = {"xytext": (x, -y), "textcoords": "offset points", "zorder": 20}
+        axes.annotate(label.text, label.point, color=label.color, **look, **offset)
+    return len(taken)
 
 
-def figures(runs: Sequence[Run], *, tables: bool = True) -> list[Figure]:
-    """A figure for each series, and one of the frontiers where there are some."""
-    if not runs[0].rounds:
-        return []
-    clock = clock_of(runs[0].stream, runs[0].rounds)
-    drawn = [figure(each, clock, tables=tables) for each in all_series(runs)]
-    if curves := frontiers(runs):
-        about = "mean regret against mean violation a round, as caution moves"
-        drawn.append(frontier_figure("Frontier", about, curves))
-    return drawn
+def text_width(text: str) -> float:
+    """About how wide a text of 12 pixels is at most, whatever the font."""
+    wide, narrow = frozenset("MWmw@%"), frozenset("iljtfrI .,:;'|!()[]1-")
+    return 12.0 * sum(0.98 if c in wide else 0.42 if c in narrow else 0.68 for c in text)
 
 
-def figure(series: Series, clock: Clock, *, tables: bool) -> Figure:
-    """Title, drawing, legend with the last values and measured bounds, and a table of values."""
-    ends = ", ".join(
-        f"{line.style.label} {end}" for line, end in zip(series.lines, series.ends, strict=True)
-    )
-    spoken = f"{series.title} after each round. At the end: {ends}"
-    made = drawing(series.lines, spoken, clock, from_zero=series.from_zero)
-    legend = [
-        LegendEntry(line.style, end, _bound(series.lines, line))
-        for end, line in zip(series.ends, series.lines, strict=True)
-    ]
-    shown = _series_table(series, clock) if tables else None
-    return Figure(series.title, series.about, [made], legend, shown)
+def _touched(boxes: Floats, taken: Floats) -> Any:
+    """Which boxes overlap one that is taken."""
+    apart = (boxes[:, None, 2:] <= taken[:, :2]) | (taken[:, 2:] <= boxes[:, None, :2])
+    return np.any(~apart.any(axis=2), axis=1)
 
 
-def _bound(lines: Sequence[PlotLine], line: PlotLine) -> str:
-    if line.bound is None or (len(lines) > _FEW and not in_reach(lines, line.bound)):
-        return ""
-    where = "dotted" if in_reach(lines, line.bound) else "beyond the picture"
-    return f"measured bound {number(line.bound)}, {where}"
-
-
-def _series_table(series: Series, clock: Clock) -> Table:
-    rounds = len(series.lines[0].values)
-    at = np.unique(np.linspace(0, rounds, min(rounds, _ROWS) + 1).round().astype(int))[1:]
-    first = "round" if clock.times is None else "time"
-    return table(
-        series.title,
-        (first, *(line.style.label for line in series.lines)),
-        (
-            (clock.moment(t - 1), *(number(float(line.values[t - 1])) for line in series.lines))
-            for t in at.tolist()
-        ),
-    )
+def _crossed(boxes: Floats, lines: Floats) -> Any:
+    """Which boxes a line passes."""
+    low, high = boxes[:, None, :2], boxes[:, None, 2:]
+    begin, step = lines[None, :, :2], lines[None, :, 2:] - lines[None, :, :2]
+    step = np.where(step == 0.0, 1e-9, step)
+    one, two = (low - begin) / step, (high - begin) / step
+    first = np.minimum(one, two).max(axis=2).clip(0.0)
+    last = np.maximum(one, two).min(axis=2).clip(max=1.0)
+    return np.any(first <= last, axis=1)

@@ -7,7 +7,6 @@ comes, and are called by it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -113,11 +112,3 @@ def _form(times: Floats) -> str:
         if not np.mod(times, step).any():
             return form
     return "%Y-%m-%d %H:%M:%S"
-
-
-def positions(ticks: Ticks, rounds: int) -> Sequence[tuple[float, str]]:
-    """Ticks as shares of an axis that has a column for each round."""
-    return [
-        (round((place - 0.5) / rounds, 5), label)
-        for place, label in zip(ticks.places, ticks.labels, strict=True)
-    ]

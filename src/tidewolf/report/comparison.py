@@ -7,9 +7,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import datetime
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from tidewolf.core import checkpoint
+from tidewolf.core.registry import Presenter
 from tidewolf.evaluation.comparison import (
     RANKING_COLUMNS,
     RANKING_ROUND_COLUMNS,
@@ -18,46 +20,35 @@ from tidewolf.evaluation.comparison import (
     ranking_cells,
     ranking_name,
 )
-from tidewolf.report.charts import Curve, frontier_figure
-from tidewolf.report.page import written
-from tidewolf.report.pictures import plot_frontiers, png
-from tidewolf.report.rendering import document, require_extras
-from tidewolf.report.styles import HUES, Cell, RunStyle, Table, table, title_of
+from tidewolf.report.charts import Chart, Curve, figure, picture, saved
+from tidewolf.report.rendering import (
+    document,
+    installed,
+    notebook_style,
+    render,
+    require_extras,
+    written,
+)
+from tidewolf.report.sections import frontier_chart
+from tidewolf.report.tables import HUES, Cell, RunStyle, Table, table, title_of
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison, Ranking
 
-_WORDS = (
-    (
-        "a point",
-        "A learner at one setting, the mean over seeds. Every number is a round's; a cell with two "
-        "numbers has the least and the largest over the settings.",
-    ),
-    (
-        "gap",
-        "How far its regret is above the best that {baseline} has at up to 1.1 times its "
-        "violation, in"
-        " % of {share}. Up to 0.5 it is as good.",
-    ),
-    (
-        "shortfall",
-        "How far the point of {baseline} that it matches worst is out of its reach, in the same "
-        "unit; "
-        "it is never as careful where none of its settings breaks limits as little.",
-    ),
-    (
-        "less violation",
-        "How many times less than that of {baseline} at equal regret: the median over the regrets "
-        "that both reach. In equal time: against points of {baseline} that took no longer a round, "
-        "where there are some.",
-    ),
-    ("broken", "The share of rounds in which a limit was broken."),
-    (
-        "churn",
-        "How far the decision moved from one round to the next: half of what its entries changed "
-        "by, all together. 99 % of the rounds are at most p99; the worst is that of any seed.",
-    ),
-)
+_WORDS = {
+    "a point": "A learner at one setting, the mean over seeds. Every number is per round; a cell "
+    "with two numbers has the least and the largest over the settings.",
+    "gap": "How far its regret is above the best that {baseline} has at up to 1.1 times its "
+    "violation, in % of {share}. Up to 0.5 it is as good.",
+    "shortfall": "How far the point of {baseline} that it matches worst is out of its reach, in "
+    "the same unit; never as careful: none of its settings breaks limits as little.",
+    "less violation": "How many times less than that of {baseline} at equal regret: the median "
+    "over the regrets that both reach. In equal time: against points of {baseline} that took no "
+    "longer per round, if there are some.",
+    "broken": "The share of rounds in which a limit was broken.",
+    "churn": "How far the decision moved from one round to the next: half of what its entries "
+    "changed by, all together. 99 % of the rounds are at most p99; the worst is that of any seed.",
+}
 
 
 def write_comparison_page(
@@ -71,23 +62,20 @@ def comparison_page(comparison: Comparison, *, date: datetime) -> str:
     """The whole page of a comparison."""
     require_extras()
     only, share = len(comparison.streams) == 1, comparison.share_of()
-    title = f"Comparison on {title_of(comparison.streams[0])}" if only else "Comparison"
     context = {
-        "title": title,
+        "title": f"Comparison on {title_of(comparison.streams[0])}" if only else "Comparison",
         "about": (
-            "What each learner's knob costs and buys: every point is a setting, and the one that "
-            f"is used unless another is asked for is ringed. Tables compare with "
-            f"{comparison.baseline}"
-            "."
+            "What each learner's knob costs and buys: every point is a setting, and the default is "
+            f"ringed. Tables compare with {comparison.baseline}."
         ),
         "streams": [stream_context(comparison, stream) for stream in comparison.streams],
         "read": [
             (term, words.format(baseline=comparison.baseline, share=share))
-            for term, words in _WORDS
+            for term, words in _WORDS.items()
         ],
         "written": written(date),
     }
-    return document("comparison", title, context)
+    return document("comparison", context)
 
 
 def stream_context(comparison: Comparison, stream: str, *, drawn: bool = True) -> dict[str, Any]:
@@ -101,23 +89,15 @@ def stream_context(comparison: Comparison, stream: str, *, drawn: bool = True) -
         cell._replace(lines=sees.get(each.learner, ()))
         for cell, each in zip(plain, rankings, strict=True)
     ]
-    measure = comparison.measure(stream)
-    about = f"mean {measure} against mean violation a round; down and to the left is better"
-    curves, upward = ranking_curves(rankings), f"mean {measure} a round"
-    title = "What the knob costs and buys"
-    steps, beside = comparison.steps(stream), comparison.against_resolving(stream)
+    beside = comparison.against_resolving(stream)
     return {
         "title": title_of(stream),
         "about": comparison.about(stream),
-        "figure": frontier_figure(title, about, curves, upward=upward) if drawn else None,
-        "steps": {
-            "learner": comparison.chooser(stream),
-            "steps": steps,
-            "choice": " ".join(comparison.choice(stream)),
-            "beside": [*beside, *comparison.knob_words(stream)] if beside else [],
-        }
-        if steps or beside
-        else None,
+        "figure": figure(stream_chart(comparison, stream)) if drawn else None,
+        "learner": comparison.chooser(stream),
+        "steps": comparison.steps(stream),
+        "choice": " ".join(comparison.choice(stream)),
+        "beside": [*beside, *comparison.knob_words(stream)] if beside else [],
         "tables": [
             _table(f"Standings on {stream}", "learner", RANKING_COLUMNS, names, rankings),
             _table(f"Rounds on {stream}", "a round", RANKING_ROUND_COLUMNS, plain, rankings),
@@ -126,9 +106,11 @@ def stream_context(comparison: Comparison, stream: str, *, drawn: bool = True) -
     }
 
 
-def ranking_curves(rankings: Sequence[Ranking]) -> list[Curve]:
-    """Those of one stream, as lines to draw; a learner without points keeps its place."""
-    return [
+def stream_chart(comparison: Comparison, stream: str, title: str = "") -> Chart:
+    """The frontiers on a stream; a learner without points keeps its colour."""
+    measure = comparison.measure(stream)
+    rankings = [each for each in comparison.rankings() if each.stream == stream]
+    curves = [
         Curve(
             name,
             [point.violation for point in each.points],
@@ -139,6 +121,9 @@ def ranking_curves(rankings: Sequence[Ranking]) -> list[Curve]:
         )
         for i, (name, each) in enumerate(zip(ranking_names(rankings), rankings, strict=True))
     ]
+    about = f"mean {measure} against mean violation a round; down and to the left is better"
+    title = title or "What the knob costs and buys"
+    return frontier_chart("frontier", title, about, curves, f"mean {measure} a round")
 
 
 def ranking_names(rankings: Sequence[Ranking]) -> list[str]:
@@ -149,11 +134,11 @@ def ranking_names(rankings: Sequence[Ranking]) -> list[str]:
 
 
 def write_pictures(folder: str | os.PathLike[str], comparison: Comparison) -> None:
-    """The frontiers of each stream as a PNG, under the names that `pictures` says."""
+    """The frontiers of each stream as a PNG, under the names of `pictures`."""
     for stream, name in pictures(comparison.streams).items():
-        drawn = ranking_curves([each for each in comparison.rankings() if each.stream == stream])
         title = f"{title_of(stream)}: mean {comparison.measure(stream)} against mean violation"
-        checkpoint.write(os.path.join(folder, name), png(plot_frontiers({title: drawn})))
+        drawn = picture([stream_chart(comparison, stream, title)])
+        checkpoint.write(os.path.join(folder, name), saved(drawn, "png"))
 
 
 def pictures(streams: Sequence[str]) -> dict[str, str]:
@@ -181,3 +166,23 @@ def _cell(words: str) -> Cell:
     """The ends of ranges under each other."""
     least, _, most = words.partition(" to ")
     return Cell(least, (f"to {most}",)) if most else Cell(least)
+
+
+def plot_comparison(comparison: Comparison) -> Any:
+    """The frontiers of every stream."""
+    return picture([stream_chart(comparison, stream, stream) for stream in comparison.streams])
+
+
+def comparison_html(comparison: Comparison) -> str:
+    """What a notebook shows: the standings on each stream, and the frontiers if matplotlib is
+    installed; what it prints if jinja2 is not installed.
+    """
+    if not installed("jinja2"):
+        return f"<pre>{escape(repr(comparison))}</pre>"
+    drawn = installed("matplotlib")
+    streams = [stream_context(comparison, stream, drawn=drawn) for stream in comparison.streams]
+    return render("notebook_comparison", style=notebook_style(), streams=streams)
+
+
+PRESENTER = Presenter(plot_comparison, comparison_html)
+"""How a comparison shows itself."""

@@ -10,7 +10,7 @@
   };
   const row = (color, name, value) => {
     const line = document.createElement("div"), dot = document.createElement("i");
-    dot.style.background = `var(--line-${color})`;
+    dot.style.background = `var(--${color})`;
     line.append(dot, name, Object.assign(document.createElement("b"), { textContent: value }));
     return line;
   };
@@ -54,6 +54,17 @@
       });
       continue;
     }
+    const share = ([, , low, high], at) => Math.max(0, Math.min(.9999, (at - low) / (high - low)));
+    if (tooltip.cells) {
+      listen(svg, (event) => {
+        const [x, y] = inside(svg, event);
+        const line = Math.floor(tooltip.names.length * (1 - share(tooltip.y, y)) - 1e-9), column = Math.floor(tooltip.when.length * share(tooltip.x, x));
+        const words = document.createElement("div");
+        words.append(`${tooltip.names[line]} `, Object.assign(document.createElement("b"), { textContent: say(tooltip.cells[line][column]) }));
+        show(event.clientX, event.clientY, head(tooltip.when[column]), words);
+      });
+      continue;
+    }
     const names = [...plot.closest("figure").querySelectorAll(".legend span")].map((each) => each.textContent);
     const place = ([from, to, low, high], value) => low + ((value - from) / (to - from)) * (high - low);
     const guide = mark(svg, "path", { class: "guide", d: "" });
@@ -64,7 +75,7 @@
       const x = place(tooltip.x, tooltip.at[chosen]);
       guide.setAttribute("d", `M${x} ${tooltip.y[3]}V${tooltip.y[2]}`);
       dots.forEach((dot, i) => { dot.setAttribute("cx", x); dot.setAttribute("cy", place(tooltip.y, (tooltip.tops || tooltip.lines)[i][chosen])); });
-      const lines = tooltip.lines.map((values, i) => row(tooltip.hues[i], names[i], say(values[chosen])));
+      const lines = tooltip.lines.map((values, i) => row(`line-${tooltip.hues[i]}`, names[i], say(values[chosen])));
       show(clientX, clientY, head(moment(tooltip, chosen)), ...lines);
     };
     listen(svg, (event) => {
@@ -82,26 +93,5 @@
       const box = svg.getBoundingClientRect();
       tell(box.left + (place(tooltip.x, tooltip.at[chosen]) / svg.viewBox.baseVal.width) * box.width, box.top + box.height / 3);
     });
-  }
-
-  for (const map of document.querySelectorAll("[data-heat]")) {
-    const svg = map.querySelector("svg"), tooltip = JSON.parse(map.dataset.heat);
-    const names = [...map.querySelectorAll("li")].map((each) => each.textContent);
-    const bytes = Uint8Array.from(atob(tooltip.values), (letter) => letter.charCodeAt(0));
-    const values = new DataView(bytes.buffer);
-    listen(svg, (event) => {
-      const [x, y] = inside(svg, event), parts = tooltip.when.length;
-      const column = Math.max(0, Math.min(parts - 1, Math.floor(x))), line = Math.max(0, Math.min(tooltip.rows - 1, Math.floor(y)));
-      const value = (values.getInt16(2 * (line * parts + column), true) / 32767) * tooltip.scale;
-      const words = document.createElement("div");
-      words.append(`${names[line]} `, Object.assign(document.createElement("b"), { textContent: String(Number(value.toPrecision(3))) }));
-      show(event.clientX, event.clientY, head(tooltip.when[column]), words);
-    });
-  }
-
-  for (const title of document.querySelectorAll(".network title")) {
-    const part = title.parentNode, words = title.textContent;
-    title.remove();
-    listen(part, (event) => show(event.clientX, event.clientY, words));
   }
 })();

@@ -1,9 +1,9 @@
-"""The report of an experiment: what was run, what came of it, pictures, and how to run it again.
+"""The report of an experiment: what was run, its results, charts, and how to run it again.
 
-One HTML page that needs nothing else, no network either. Sections are functions that make plain
-data from runs, the record of the page; templates/ makes the markup. Its script only says at a
-pointer what tables and captions say without it. Light and dark, a phone and paper are the style
-sheet's business. The same runs give the same page, apart from the date and the seconds.
+One HTML page that needs nothing else, no network either. sections.py makes plain data from runs,
+the record of the page; templates/ makes the markup. Its script only says at a pointer what tables
+say without it. Light and dark, a phone and paper are the style sheet's business. The same runs give
+the same page, apart from the date and the seconds.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from html import escape
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -22,17 +23,35 @@ import numpy as np
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
 from tidewolf.core.feedback import SEES
+from tidewolf.core.registry import Presenter
 from tidewolf.evaluation.hindsight_words import hindsight_sentences
 from tidewolf.evaluation.metrics import table_metrics
-from tidewolf.report.charts import figures
-from tidewolf.report.clock import Clock, clock_of
-from tidewolf.report.heat import maps_context
-from tidewolf.report.network import networks_context
-from tidewolf.report.rendering import PAGE_FORMAT, document, require_extras
-from tidewolf.report.sections import intervals_context, limits_context, quick_intervals
-from tidewolf.report.styles import Cell, Table, run_styles, table, title_of
-from tidewolf.report.styles import learner_labels as learner_labels
-from tidewolf.report.trust import trust_context
+from tidewolf.report.charts import figure, picture, saved
+from tidewolf.report.clock import clock_of
+from tidewolf.report.network import network_chart, networks_context, networks_of
+from tidewolf.report.rendering import (
+    PAGE_FORMAT,
+    document,
+    installed,
+    notebook_style,
+    render,
+    require_extras,
+    written,
+)
+from tidewolf.report.sections import (
+    experts_table,
+    heat_charts,
+    intervals_context,
+    limits_context,
+    maps_context,
+    quick_intervals,
+    shown_runs,
+    totals_charts,
+    trust_chart,
+    trust_context,
+)
+from tidewolf.report.tables import Cell, Table, run_styles, table, title_of
+from tidewolf.report.tables import learner_labels as learner_labels
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.intervals import Intervals
@@ -44,86 +63,69 @@ DECISION_FILES = tuple(
     for name in ("decisions", "paths", "limits")
     for ending in ("csv", "parquet")
 )
-"""What a page links to where it lies beside it."""
-_WORDS = (
-    (
-        "regret",
-        "The total loss minus that of the best fixed point that keeps every limit in every round; "
-        "where that point is known only between two bounds, so is the regret.",
-    ),
-    (
-        "regret, kept rounds",
-        "The total loss minus that of the best fixed point which keeps every limit in those rounds "
-        "that can be kept at the least breach; no point keeps every limit in every round.",
-    ),
-    (
-        "violation",
-        "By how much the limits were broken, added up; a round with room to spare never pays for a "
-        "breach.",
-    ),
-    ("measured bound", "The most that theory allows this very run, given what it measured."),
-    (
-        "churn",
-        "How far the decision moved from one round to the next: half of what its entries changed "
-        "by, all together.",
-    ),
-    ("p99", "99 % of the rounds are at most that."),
-    ("largest infeasibility", "The farthest that a played point ever was outside the hard set."),
-    (
-        "certificate",
-        "It holds when every played point is a member of the set, every projection and oracle call "
-        "is accounted for, and both totals are within what theory allows.",
-    ),
-)
+"""Files beside a page that it links to."""
+_WORDS = {
+    "regret": "The total loss minus that of the best fixed point that satisfies every limit in "
+    "every round; if that point is known only between two bounds, so is the regret.",
+    "regret, kept rounds": "The total loss minus that of the best fixed point that satisfies every "
+    "limit in those rounds that can be kept at the least breach; no point satisfies every limit in "
+    "every round.",
+    "violation": "By how much the limits were broken, added up; a round with room to spare never "
+    "pays for a breach.",
+    "measured bound": "The most that theory allows this very run, given what it measured.",
+    "churn": "How far the decision moved from one round to the next: half of what its entries "
+    "changed by, all together.",
+    "p99": "99 % of the rounds are at most that.",
+    "largest infeasibility": "The farthest that a played point ever was outside the hard set.",
+    "certificate": "It holds if every played point is a member of the set, every projection and "
+    "oracle call is accounted for, and both totals are within what theory allows.",
+    "guaranteed": "What was promised was known before the first round.",
+}
 hindsight_warnings = hindsight_sentences
-_GUARANTEED = ("guaranteed", "What was promised was known before the first round.")
+
+
+# --- the page of runs -----------------------------------------------------------------------------
 
 
 def write(path: str | os.PathLike[str], runs: Sequence[Run], **about: Any) -> None:
     """The page at `path`, and its record beside it (report.json for report.html), from which
     `rewrite` makes the page again; each is written whole or not at all. Without `decisions` the
-    page links to those that lie beside it.
+    page links to the decision files beside it.
     """
     folder = Path(path).parent
     beside = [file.name for form in DECISION_FILES for file in sorted(folder.glob(form))]
     about.setdefault("decisions", beside)
     record = _record(runs, **about)
     checkpoint.write(Path(path).with_suffix(".json"), json.dumps(record, allow_nan=False).encode())
-    checkpoint.write(path, document("run", record["title"], record).encode())
+    checkpoint.write(path, document("run", record).encode())
 
 
 def rewrite(path: str | os.PathLike[str], date: datetime) -> None:
     """The page at `path` again, from the record beside it alone: neither data nor learners are
-    needed, so it can be done on any machine.
+    needed, so any machine can do it.
     """
     file = Path(path).with_suffix(".json")
+    again = f"`tidewolf resume {file.parent}` writes it again."
     try:
         record = json.loads(file.read_bytes())
         if record["format"] != PAGE_FORMAT:
             raise OtherSettings(
                 f"{file} has format {record['format']}; this tidewolf reads format {PAGE_FORMAT}. "
-                f"`tidewolf resume {file.parent}` writes it again."
+                f"{again}"
             )
-        text = document("run", record["title"], {**record, "written": written(date)})
+        text = document("run", {**record, "written": written(date)})
     except FileNotFoundError:
-        raise InvalidInput(
-            f"{file} is missing, from which the page is made. `tidewolf resume {file.parent}` "
-            "writes it again."
-        ) from None
+        raise InvalidInput(f"{file}, from which the page is made, is missing. {again}") from None
     except TidewolfError:
         raise
     except Exception as error:  # a changed record breaks the templates in every way
-        raise BrokenFile(
-            f"{file} was changed and cannot be read ({error}). `tidewolf resume {file.parent}` "
-            "writes it again."
-        ) from None
+        raise BrokenFile(f"{file} was changed and cannot be read ({error}). {again}") from None
     checkpoint.write(path, text.encode())
 
 
 def page(runs: Sequence[Run], **about: Any) -> str:
     """The whole page for runs of several learners on one stream; `about` as of `_record`."""
-    record = _record(runs, **about)
-    return document("run", record["title"], record)
+    return document("run", _record(runs, **about))
 
 
 def _record(
@@ -150,29 +152,40 @@ def _record(
     the page that hold them.
     """
     require_extras()
-    seen, clock = run_styles(runs), clock_of(runs[0].stream, runs[0].rounds)
-    labels = [style.label for style in seen]
+    styles, clock = run_styles(runs), clock_of(runs[0].stream, runs[0].rounds)
+    labels, shown = [style.label for style in styles], shown_runs(runs, entries)
+    when = [clock.span(0, clock.rounds)] if clock.times is not None else []
+    beside = () if network is None else network.notes  # these stand beside the network
+    found = quick_intervals(runs) if worst is None else worst
     context = {
         "format": PAGE_FORMAT,
         "versions": checkpoint.writer(),
         "title": title_of(name),
         "about": about,
-        "facts": _facts(runs, seed, clock),
+        "facts": [f"{runs[0].rounds:,} rounds", *when, f"seed {seed}"],
         "files": _files(decisions, network),
         "results": results_table(runs),
         "read": _read(runs),
         "warnings": hindsight_warnings(runs),
-        "figures": figures(runs),
+        "figures": [figure(chart) for chart in totals_charts(runs)],
         "trust": trust_context(runs),
         "limits": limits_context(runs, network),
-        "networks": networks_context(runs, entries, network),
-        "maps": maps_context(runs, entries),
-        "intervals": intervals_context(
-            quick_intervals(runs) if worst is None else worst, seen, clock
-        ),
-        "notes": [*_problem_notes(notes, network), *learner_notes(runs, labels, left_out)],
+        "networks": networks_context(shown, clock, network),
+        "maps": maps_context(runs, shown, clock),
+        "intervals": intervals_context(found, styles, clock),
+        "notes": [
+            *(("", note) for note in notes if note not in beside),
+            *learner_notes(runs, labels, left_out),
+        ],
         "experiment": experiment.strip(),
-        "settings": _settings(runs, labels, name, seed),
+        "settings": [
+            ("experiment", f"{name}, {runs[0].rounds:,} rounds"),
+            ("seed", f"{seed}"),
+            ("set", repr(runs[0].learner.hard_set)),
+            ("losses", repr(runs[0].stream.losses)),
+            ("constraints", repr(runs[0].stream.constraints)),
+            *((label, repr(run.learner)) for run, label in zip(runs, labels, strict=True)),
+        ],
         "written": written(date),
     }
     return {key: _plain(part) for key, part in context.items()}
@@ -189,22 +202,6 @@ def _plain(part: Any) -> Any:
     return part.item() if isinstance(part, np.generic) else part
 
 
-def written(date: datetime) -> str:
-    """When a page was written, in words."""
-    return date.strftime("%Y-%m-%d %H:%M %Z").strip()
-
-
-def _facts(runs: Sequence[Run], seed: int, clock: Clock) -> list[str]:
-    when = [clock.span(0, clock.rounds)] if clock.times is not None else []
-    return [f"{runs[0].rounds:,} rounds", *when, f"seed {seed}"]
-
-
-def _problem_notes(notes: Sequence[str], network: Network | None) -> list[tuple[str, str]]:
-    """What to know of the problem, without what stands beside the network."""
-    said = set() if network is None else set(network.notes)
-    return [("", note) for note in notes if note not in said]
-
-
 def _files(names: Sequence[str], network: Network | None) -> list[dict[str, Any]]:
     """Files by what is in them, each with its address."""
     kinds = {
@@ -216,13 +213,13 @@ def _files(names: Sequence[str], network: Network | None) -> list[dict[str, Any]
     }
     found = []
     for kind, about in kinds.items():
-        files = [{"name": n, "address": quote(n)} for n in names if n.startswith(kind)]
-        found += [{"about": about, "files": files}] if files else []
+        linked = [{"name": n, "address": quote(n)} for n in names if n.startswith(kind)]
+        found += [{"about": about, "files": linked}] if linked else []
     return found
 
 
 def results_table(runs: Sequence[Run]) -> Table:
-    """The headline: what each run came to."""
+    """The headline: the totals of each run."""
     shown, rows = table_metrics(runs), []
     words = {True: "holds", False: "fails", None: "undecided"}
     for run, style in zip(runs, run_styles(runs), strict=True):
@@ -235,16 +232,13 @@ def results_table(runs: Sequence[Run]) -> Table:
 
 
 def _read(runs: Sequence[Run]) -> list[tuple[str, str]]:
-    """What the words of the headline mean; of promises and regret only where there are some."""
-    totals = [
-        total for run in runs for total in (run.certificate.regret, run.certificate.violation)
-    ]
-    shown = {metric.title for metric in table_metrics(runs)}
-    if any(most is not None for run in runs for most in (run.bound.regret, run.bound.violation)):
-        shown.add("measured bound")
-    sometimes = ("regret", "regret, kept rounds", "measured bound")
-    words = [each for each in _WORDS if each[0] not in sometimes or each[0] in shown]
-    return [*words, _GUARANTEED] if any(total.guarantee is not None for total in totals) else words
+    """What the words of the headline mean, of those that it has."""
+    titles = {metric.title for metric in table_metrics(runs)}
+    totals = [each for run in runs for each in (run.certificate.regret, run.certificate.violation)]
+    left = {name for name in ("regret", "regret, kept rounds") if name not in titles}
+    left |= {"measured bound"} if all(total.bound is None for total in totals) else set()
+    left |= {"guaranteed"} if all(total.guarantee is None for total in totals) else set()
+    return [(name, words) for name, words in _WORDS.items() if name not in left]
 
 
 def learner_notes(
@@ -263,15 +257,70 @@ def learner_notes(
     return [*((", ".join(who), note) for note, who in concerned.items()), *missing]
 
 
-def _settings(
-    runs: Sequence[Run], labels: Sequence[str], name: str, seed: int
-) -> list[tuple[str, Any]]:
-    stream = runs[0].stream
-    return [
-        ("experiment", f"{name}, {runs[0].rounds:,} rounds"),
-        ("seed", f"{seed}"),
-        ("set", repr(runs[0].learner.hard_set)),
-        ("losses", repr(stream.losses)),
-        ("constraints", repr(stream.constraints)),
-        *((label, repr(run.learner)) for run, label in zip(runs, labels, strict=True)),
+# --- pictures and notebooks -----------------------------------------------------------------------
+
+
+def write_figures(
+    folder: str | os.PathLike[str],
+    runs: Sequence[Run],
+    *,
+    entries: Sequence[str] = (),
+    network: Network | None = None,
+) -> list[Path]:
+    """Every chart of the runs as a PNG and an SVG in a folder; `entries` names the entries of a
+    point, `network` is what the set was made from. Returns the files.
+    """
+    folder, clock = Path(folder), clock_of(runs[0].stream, runs[0].rounds)
+    shown = shown_runs(runs, entries)
+    trusted = (
+        trust_chart(run, style.label) for run, style in zip(runs, run_styles(runs), strict=True)
+    )
+    charts = [
+        *totals_charts(runs),
+        *(chart for chart in trusted if chart is not None),
+        *heat_charts(shown, clock),
+        *(network_chart(drawn, each.style) for each, drawn in networks_of(shown, clock, network)),
     ]
+    folder.mkdir(parents=True, exist_ok=True)
+    written_files = []
+    for chart in charts:
+        name = "-".join("".join(c if c.isalnum() else " " for c in chart.name).split())
+        for ending in ("png", "svg"):
+            written_files.append(folder / f"{name}.{ending}")
+            checkpoint.write(written_files[-1], saved(picture([chart]), ending))
+    return written_files
+
+
+def plot_run(run: Run) -> Any:
+    """Loss, regret (if it is known), violation and calls of a run as they add up, and the weights
+    of its experts if it mixes any.
+    """
+    if run.rounds == 0:
+        raise InvalidInput("A run of no rounds has nothing to plot.")
+    trusted = trust_chart(run)
+    return picture([*totals_charts([run]), *([trusted] if trusted else [])])
+
+
+def run_html(run: Run) -> str:
+    """What a notebook shows of a run: the table, charts if matplotlib is installed, and notes; what
+    it prints if jinja2 is not installed.
+    """
+    if not installed("jinja2"):
+        return f"<pre>{escape(str(run))}</pre>"
+    charts = []
+    if installed("matplotlib"):
+        charts = [*totals_charts([run]), *filter(None, [trust_chart(run)])]
+    notes = learner_notes([run], learner_labels([run]))
+    return render(
+        "notebook_run",
+        style=notebook_style(),
+        results=results_table([run]),
+        figures=[figure(chart, tables=False) for chart in charts],
+        experts=experts_table(run.experts) if run.experts else None,
+        limits=limits_context([run]),
+        said=[*hindsight_warnings([run]), *(note for _, note in notes)],
+    )
+
+
+PRESENTER = Presenter(plot_run, run_html)
+"""How a run shows itself."""

@@ -1,10 +1,12 @@
-"""Render Jinja2 templates, with escaping by default, so that no input becomes markup. Only
-drawings, which this package makes itself, are marked as safe.
+"""Render Jinja2 templates, with escaping by default, so that no input becomes markup. Only charts,
+which this package makes itself, are marked as safe.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
@@ -13,12 +15,17 @@ from typing import Any
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import MissingExtra
 
-PAGE_FORMAT = 3
+PAGE_FORMAT = 4
+
+
+def installed(name: str) -> bool:
+    """Whether there is such a package."""
+    return find_spec(name) is not None
 
 
 def require_extras() -> None:
-    """Refuse to begin a page where what draws or writes it is not installed."""
-    missing = [name for name in ("jinja2", "matplotlib", "networkx") if find_spec(name) is None]
+    """Refuse to begin a page if a package that draws or writes it is not installed."""
+    missing = [name for name in ("jinja2", "matplotlib", "networkx") if not installed(name)]
     if missing:
         raise MissingExtra(
             f"Pages need {' and '.join(missing)}, not installed here; type: pip install "
@@ -26,15 +33,11 @@ def require_extras() -> None:
         )
 
 
-def document(template: str, name: str, context: dict[str, Any]) -> str:
+def document(template: str, context: Mapping[str, Any]) -> str:
     """A page that needs nothing else."""
-    return render(
-        template,
-        page_title=name,
-        style=asset("colors.css") + asset("style.css"),
-        script=asset("hover.js"),
-        **{"format": PAGE_FORMAT, "versions": checkpoint.writer(), **context},
-    )
+    style, script = asset("colors.css") + asset("style.css"), asset("hover.js")
+    about = {"format": PAGE_FORMAT, "versions": checkpoint.writer(), **context}
+    return render(template, style=style, script=script, **about)
 
 
 def render(template: str, **context: Any) -> str:
@@ -44,7 +47,7 @@ def render(template: str, **context: Any) -> str:
 
 
 def asset(name: str) -> str:
-    """A style sheet or script that lies beside this file."""
+    """A style sheet or script beside this file."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
@@ -59,10 +62,15 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["data"] = _data
+    made.filters["data"] = lambda value: json.dumps(value, separators=(",", ":"), allow_nan=False)
     return made
 
 
-def _data(value: Any) -> str:
-    """Plain data as the text of an attribute, which is escaped like any other."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+def written(date: datetime) -> str:
+    """When a page was written, in words."""
+    return date.strftime("%Y-%m-%d %H:%M %Z").strip()
+
+
+def notebook_style() -> str:
+    """The style sheet of what notebooks show."""
+    return asset("colors.css").replace(":root", ".tidewolf") + asset("notebook.css")

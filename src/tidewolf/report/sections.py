@@ -1,52 +1,381 @@
-"""Two sections of the page of runs: which limits were broken, by how much and when; and the worst
-stretches, for every length of a family of intervals, by regret and by violation.
+"""The charts and tables of runs: what adds up over the rounds, frontiers, weights of experts, the
+decision over time, limits that were broken, and the worst intervals.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from tidewolf.core.types import Floats, Int64s
+from tidewolf.evaluation import metrics
+from tidewolf.evaluation.experts import weight_text
 from tidewolf.evaluation.formatting import interval, number, percent
-from tidewolf.evaluation.limits import BrokenLimit, broken_limits
+from tidewolf.evaluation.limits import broken_limits
+from tidewolf.report.charts import (
+    Chart,
+    Curve,
+    HeatMap,
+    LegendEntry,
+    PlotLine,
+    draw_areas,
+    draw_frontiers,
+    draw_heat,
+    draw_lines,
+    figure,
+    in_reach,
+    shortened,
+    text_width,
+)
 from tidewolf.report.clock import Clock, clock_of
-from tidewolf.report.styles import Bar, Cell, Rows, RunStyle, Table, cells, run_styles
+from tidewolf.report.tables import HUES, Cell, Rows, RunStyle, Table, cells, run_styles, table
 
 if TYPE_CHECKING:
+    from tidewolf.evaluation.experts import Experts
     from tidewolf.evaluation.intervals import Interval, Intervals
     from tidewolf.evaluation.run import Run
     from tidewolf.networks.network import Network
 
+MAX_RUNS = 6
+"""Of more runs, only the first have weights, networks and decisions over time."""
+_TABLE_ROWS = 10
+"""How many rounds the table under a chart has."""
+_FEW = 4
+"""With more runs a legend has only the measured bounds that are drawn; the headline has all."""
+
+
+# --- what adds up over the rounds -----------------------------------------------------------------
+
+
+def totals_charts(runs: Sequence[Run]) -> list[Chart]:
+    """What adds up over rounds and is known of every run, and the frontier if caution moves; none
+    without a round.
+    """
+    if not runs[0].rounds:
+        return []
+    clock, found = clock_of(runs[0].stream, runs[0].rounds), []
+    for metric in metrics.TOTALS:
+        lines = [
+            PlotLine(totals, metric.bracket(run), metric.bound(run), style)
+            for run, style in zip(runs, run_styles(runs), strict=True)
+            if (totals := metric.totals(run)) is not None
+        ]
+        if len(lines) == len(runs):
+            found.append(_totals_chart(metric, lines, clock))
+    if curves := _frontiers(runs):
+        about = "mean regret against mean violation a round, as caution moves"
+        found.append(frontier_chart("frontier", "Frontier", about, curves))
+    return found
+
+
+def _totals_chart(metric: metrics.TotalMetric, lines: list[PlotLine], clock: Clock) -> Chart:
+    zero = metric.name != "regret" and all(float(line.values.min()) >= 0.0 for line in lines)
+    legend = [
+        LegendEntry(
+            line.style,
+            number(float(line.values[-1])) if line.bracket is None else interval(line.bracket),
+            _bound_note(lines, line.bound),
+        )
+        for line in lines
+    ]
+    ends = ", ".join(f"{entry.style.label} {entry.value}" for entry in legend)
+    rounds = len(lines[0].values)
+    at = np.unique(np.linspace(0, rounds, min(rounds, _TABLE_ROWS) + 1).round().astype(int))[1:]
+    rows = [
+        (clock.moment(t - 1), *(number(float(line.values[t - 1])) for line in lines))
+        for t in at.tolist()
+    ]
+    titles = ("round" if clock.times is None else "time", *(line.style.label for line in lines))
+    return Chart(
+        metric.name,
+        metric.title,
+        metric.about,
+        f"{metric.title} after each round. At the end: {ends}",
+        partial(draw_lines, lines=lines, clock=clock, from_zero=zero),
+        legend,
+        table(metric.title, titles, rows),
+    )
+
+
+def _bound_note(lines: Sequence[PlotLine], bound: float | None) -> str:
+    if bound is None or (len(lines) > _FEW and not in_reach(lines, bound)):
+        return ""
+    where = "dotted" if in_reach(lines, bound) else "beyond the picture"
+    return f"measured bound {number(bound)}, {where}"
+
+
+def _frontiers(runs: Sequence[Run]) -> list[Curve]:
+    """Mean regret against mean violation of every learner that was run at several cautions; runs
+    without a finite regret are left out.
+    """
+    swept: dict[tuple[type, int], dict[float, tuple[float, float]]] = {}
+    for run, style in zip(runs, run_styles(runs), strict=True):
+        caution, regret = run.learner.fields().get("caution"), run.regret
+        if isinstance(caution, int | float) and regret is not None and np.isfinite(regret[1]):
+            means = float(run.violations.mean()), regret[1] / run.rounds
+            swept.setdefault((type(run.learner), style.hue), {})[float(caution)] = means
+    curves = []
+    for (kind, hue), those in swept.items():
+        cautions = sorted(those)
+        usual = next((each.default for each in fields(kind) if each.name == "caution"), None)
+        default = cautions.index(usual) if usual in cautions else None
+        violations, regrets = zip(*(those[caution] for caution in cautions), strict=True)
+        notes = [f"caution {caution:g}" for caution in cautions]
+        if len(cautions) > 1:
+            curves.append(Curve(kind.__name__, violations, regrets, notes, hue, default))
+    return curves
+
+
+def frontier_chart(
+    name: str, title: str, about: str, curves: Sequence[Curve], upward: str = "mean regret a round"
+) -> Chart:
+    """Frontiers with a legend and a table of their points."""
+    rows: list[tuple[Cell | str, ...]] = [
+        (
+            Cell(curve.label, (curve.note(i),) if curve.note(i) else ()),
+            number(curve.regrets[i]),
+            number(curve.violations[i]),
+        )
+        for curve in curves
+        for i in range(len(curve.regrets))
+    ]
+    counts = [len(curve.regrets) for curve in curves]
+    legend = [
+        LegendEntry(RunStyle(curve.label, curve.hue), f"{count} setting{'s' * (count != 1)}")
+        for curve, count in zip(curves, counts, strict=True)
+    ]
+    spoken = ", ".join(f"{entry.style.label}: {entry.value}" for entry in legend)
+    titles = ("learner", upward, "mean violation a round")
+    return Chart(
+        name,
+        title,
+        about,
+        f"{title}: {about}. {spoken}",
+        partial(draw_frontiers, curves=curves, upward=upward),
+        legend,
+        table(title, titles, rows) if rows else None,
+        (860, 430),
+        (62, 46, 14, 14),
+        wide=True,
+    )
+
+
+# --- weights of experts ---------------------------------------------------------------------------
+
+PARTS = 160
+"""At most so many parts of the rounds."""
+_REST = 5
+"""The hue of the others: grey."""
+TRUST_READ = (
+    "The decision is a weighted mean of the experts' points. Lost at most: so much the run lost to "
+    "this expert at most, loss and violations together, in units of the loss; if negative, the run "
+    "was surely better. Loss and violation are what the expert alone would have had, per round."
+)
+
+
+class Trust(NamedTuple):
+    """The weights of a run as areas, from the bottom to the top: means over parts of the rounds."""
+
+    styles: tuple[RunStyle, ...]
+    means: Floats
+    """over all rounds, one per area"""
+    edges: Int64s
+    """parts lie between them, in rounds done"""
+    shares: Floats
+    """(areas, parts)"""
+
+
+def trust_of(run: Run) -> Trust | None:
+    """The areas of a run whose learner mixes experts; None if it does not. A round without feedback
+    counts with the next one that has some. With more experts than hues, those of the smallest mean
+    weight are one area.
+    """
+    experts, weights = run.experts, run.measures
+    if not experts or not len(run.ends) or weights.shape[1] != len(experts):
+        return None
+    at = np.concatenate([[0], run.ends])
+    means = np.average(weights, axis=0, weights=np.diff(at))
+    named = np.sort(np.argsort(-means, kind="stable")[: HUES if len(means) <= HUES else HUES - 1])
+    rest = np.setdiff1d(np.arange(len(means)), named)
+    hues = [hue for hue in range(HUES) if hue != _REST] + [_REST]
+    styles = [RunStyle(experts[i].name, hues[k]) for k, i in enumerate(named)]
+    areas = weights[:, named].T
+    if len(rest):
+        styles.append(RunStyle(f"{len(rest)} others", _REST))
+        areas = np.concatenate([areas, weights[:, rest].sum(axis=1)[None, :]])
+    parts = min(PARTS, int(run.ends[-1]))
+    edges = np.arange(parts + 1) * int(run.ends[-1]) // parts
+    sums = np.cumsum(areas * np.diff(at), axis=1)
+    reached = np.array([np.interp(edges, at, [0.0, *row]) for row in sums])
+    average = np.average(areas, axis=1, weights=np.diff(at))
+    return Trust(tuple(styles), average, edges, np.diff(reached, axis=1) / np.diff(edges))
+
+
+def trust_chart(run: Run, label: str = "") -> Chart | None:
+    """The weights of a run's experts, round by round; None if it has none."""
+    trust = trust_of(run)
+    if trust is None:
+        return None
+    clock, title = clock_of(run.stream, run.rounds), "Expert weights"
+    legend = [
+        LegendEntry(style, weight_text(mean))
+        for style, mean in zip(trust.styles, trust.means.tolist(), strict=True)
+    ]
+    spoken = ", ".join(f"{entry.style.label} {entry.value}" for entry in legend)
+    parts = trust.shares.shape[1]
+    ends = np.unique(np.linspace(0, parts, min(parts, _TABLE_ROWS) + 1).round().astype(int))
+    rows = []
+    for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        lengths = np.diff(trust.edges)[begin:end]
+        means = np.average(trust.shares[:, begin:end], axis=1, weights=lengths)
+        when = clock.span(int(trust.edges[begin]), int(trust.edges[end]))
+        rows.append((when, *(weight_text(float(mean)) for mean in means)))
+    first = "rounds" if clock.times is None else "time"
+    hues = [style.hue for style in trust.styles]
+    return Chart(
+        f"trust of {label}",
+        f"{title} of {label}" if label else title,
+        "weights in %, round by round; beneath, on average",
+        f"{title}: weights of the experts, round by round. On average: {spoken}",
+        partial(draw_areas, edges=trust.edges, shares=100.0 * trust.shares, hues=hues, clock=clock),
+        legend[::-1],  # the top area first, as it is drawn
+        table(title, (first, *(style.label for style in trust.styles)), rows),
+    )
+
+
+def experts_table(experts: Experts) -> Table:
+    """Every expert, the largest mean weight first."""
+    columns = experts.columns()
+    rows = [(each.name, *(column.cell(each) for column in columns)) for each in experts.by_trust]
+    return table("Experts", ("expert", *(column.title for column in columns)), rows)
+
+
+def trust_context(runs: Sequence[Run]) -> dict[str, Any] | None:
+    """A chart and a table for each of the first runs with experts; None if none has any."""
+    charts = [
+        (trust_chart(run, style.label), run)
+        for run, style in zip(runs, run_styles(runs), strict=True)
+        if run.experts
+    ]
+    shown = [
+        {"figure": figure(chart), "table": experts_table(run.experts)}
+        for chart, run in charts
+        if chart is not None
+    ]
+    return {"read": TRUST_READ, "runs": shown[:MAX_RUNS]} if shown else None
+
+
+# --- the decision over time -----------------------------------------------------------------------
+
+ROWS = 40
+"""At most so many entries are shown."""
+
+
+class ShownRun(NamedTuple):
+    """A run whose points were kept, and its entries over time."""
+
+    style: RunStyle
+    run: Run
+    map: HeatMap
+
+
+def shown_runs(runs: Sequence[Run], entries: Sequence[str] = ()) -> list[ShownRun]:
+    """The first of the runs whose points were kept, all with the same entries: of many, those that
+    are largest on average under any of them, in their own order.
+    """
+    kept = [
+        (style, run, run.trajectory)
+        for run, style in zip(runs[:MAX_RUNS], run_styles(runs), strict=False)
+        if run.trajectory is not None and run.rounds and run.trajectory.means.size
+    ]
+    if not kept:
+        return []
+    means = [each.means.reshape(len(each.means), -1).T for _, _, each in kept]
+    sizes = np.max([np.abs(each).mean(axis=1) for each in means], axis=0)
+    largest = np.sort(np.argsort(-sizes, kind="stable")[:ROWS])
+    if len(entries) == len(sizes):
+        names = [entries[i] for i in largest]
+    else:
+        places = np.transpose(np.unravel_index(largest, kept[0][2].means.shape[1:]))
+        names = [f"entry {', '.join(map(str, place))}" for place in places.tolist()]
+    return [
+        ShownRun(style, run, HeatMap(names, mean[largest], np.array([0, *each.ends])))
+        for (style, run, each), mean in zip(kept, means, strict=True)
+    ]
+
+
+def heat_charts(shown: Sequence[ShownRun], clock: Clock) -> list[Chart]:
+    """The decision of each run over time; the full colour is the largest entry of all, or 1 if
+    entries are shares.
+    """
+    most = max((float(np.abs(each.map.values).max()) for each in shown), default=0.0) or 1.0
+    scale = 1.0 if 0.5 < most <= 1.0 + 1e-9 else most
+    found = []
+    for style, _, heat in shown:
+        aside = max(text_width(shortened(name)) for name in heat.entries) * 11.0 / 12.0 + 10.0
+        legend = [
+            LegendEntry(RunStyle(number(share * scale), style.hue, strength=max(share, 0.05)))
+            for share in (0.0, 0.5, 1.0)
+        ]
+        rows = [
+            (entry, *(number(float(x)) for x in (row.mean(), row.min(), row.max(), row[-1])))
+            for entry, row in zip(heat.entries, heat.values, strict=True)
+        ]
+        found.append(
+            Chart(
+                f"points of {style.label}",
+                f"The decision of {style.label}",
+                "what is negative is grey" if (heat.values < 0.0).any() else "",
+                f"{len(rows)} entries of the decision of {style.label} over time",
+                partial(draw_heat, shown=heat, hue=style.hue, scale=scale, clock=clock),
+                legend,
+                table(style.label, ("entry", "mean", "least", "largest", "last"), rows),
+                (420.0 + aside, 60.0 + 16.0 * len(rows)),
+                (aside, 49.0, 12.0, 8.0),
+            )
+        )
+    return found
+
+
+def maps_context(runs: Sequence[Run], shown: Sequence[ShownRun], clock: Clock) -> Any:
+    """The section of the page; None if no points were kept."""
+    if not shown:
+        return None
+    trajectory, entries = shown[0].run.trajectory, len(shown[0].map.entries)
+    every = math.prod(trajectory.means.shape[1:]) if trajectory is not None else entries
+    kept = "every entry"
+    if every > entries:
+        kept = f"the {entries} largest of {every:,} entries, the same for every learner"
+    left = f" The first {MAX_RUNS} of {len(runs)} runs are shown." if len(runs) > MAX_RUNS else ""
+    return {
+        "about": f"A row for each entry ({kept}), time from left to right.{left}",
+        "figures": [figure(chart) for chart in heat_charts(shown, clock)],
+    }
+
+
+# --- limits that were broken ----------------------------------------------------------------------
+
 LIMITS = 10
 """Of more limits that were broken, those broken most are shown."""
-_SHARES = 8
-"""The shortest intervals are about such a part of the run."""
-_QUICK = 2_000_000
-"""Up to so many numbers, rounds times entries, intervals are worked out for a page that was given
-none.
-"""
 _LIMITS = (
     "By how much each limit was broken, added up over the rounds, in the unit of the limits; in how"
-    " many rounds; and the round in which it was broken most. A round that keeps a limit never "
+    " many rounds; and the round in which it was broken most. A round that satisfies a limit never "
     "makes up for one that breaks it."
 )
 _MOST_ALONE = (
     "The violation in the headline counts only the limit that was broken most in each round, so "
     "this table may add up to more."
 )
-_VOLUMES = (
-    "Limits are measured in shares of all that is sent; behind each number stands the volume, in "
-    "the unit of the capacities."
-)
-_STRETCHES = (
-    "Stretches of rounds, each against the best fixed point for these rounds alone, in a family "
-    "whose lengths double. The bars show where in the run the worst ones are."
-)
+_VOLUMES = "Limits are measured in shares of all that is sent; the unit of the volumes is yours."
 
 
 def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[str, Any] | None:
-    """A table of what was broken, run by run, and sentences about those that broke nothing; None
+    """A table of what was broken, run by run, and sentences about runs that broke nothing; None
     if there are no limits.
     """
     from tidewolf.core.unlimited import Unlimited
@@ -57,111 +386,106 @@ def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[
     found = [
         (style, broken_limits(run), run) for run, style in zip(runs, run_styles(runs), strict=True)
     ]
-    unit = None if network is None else network.unit
     bounded = any(one.bound is not None for _, broken, _ in found for one in broken)
+
+    def over(size: float) -> Cell:
+        """A share, with its volume on networks."""
+        volume = () if network is None else (f"volume {number(size * network.unit)}",)
+        return Cell(number(size), volume)
+
+    groups = []
+    for style, broken, run in found:
+        count = 1 if run.each_violation is None else len(run.each_violation)
+        more = f", the {LIMITS} broken most are shown" if len(broken) > LIMITS else ""
+        lines = (f"{len(broken)} of {count:,} limits broken{more}",) if count > 1 else ()
+        rows = [
+            cells(
+                [
+                    one.name,
+                    over(one.total),
+                    Cell(f"{one.breach.rounds:,}", (percent(one.breach.rounds / clock.rounds),)),
+                    over(one.breach.worst),
+                    clock.when(one.breach.worst_round),
+                    clock.span(one.breach.first, one.breach.last + 1),
+                    *([number(one.bound)] if bounded else []),
+                ]
+            )
+            for one in broken[:LIMITS]
+        ]
+        groups += [Rows(rows, Cell(style.label, lines, style))] if rows else []
+    titles = (
+        *("limit", "broken by, in all", "rounds", "at worst", "when it was worst", "first, last"),
+        *(("theory allows",) if bounded else ()),
+    )
     kept = [style.label for style, broken, _ in found if not broken]
     said = {
         _VOLUMES: network is not None,
         f"{', '.join(kept)}: no limit was broken.": bool(kept),
         _MOST_ALONE: any(len(broken) > 1 for _, broken, _ in found),
     }
-    groups = [
-        Rows(
-            [_row(one, clock, unit, bounded) for one in broken[:LIMITS]], _head(style, broken, run)
-        )
-        for style, broken, run in found
-        if broken
-    ]
-    titles = (
-        *("limit", "broken by, in all", "rounds", "at worst", "when it was worst", "first, last"),
-        *(("theory allows",) if bounded else ()),
-    )
-    shown = Table("Limits that were broken", titles, groups, kind="limits") if groups else None
-    sentences = [sentence for sentence, applies in said.items() if applies]
-    return {"read": _LIMITS, "sentences": sentences, "table": shown}
+    return {
+        "read": _LIMITS,
+        "sentences": [sentence for sentence, applies in said.items() if applies],
+        "table": Table("Limits that were broken", titles, groups, kind="limits")
+        if groups
+        else None,
+    }
 
 
-def _head(style: RunStyle, broken: Sequence[BrokenLimit], run: Run) -> Cell:
-    count = 1 if run.each_violation is None else len(run.each_violation)
-    left = len(broken) - LIMITS
-    said = f"{len(broken)} of {count:,} limits broken" if count > 1 else ""
-    more = f", those broken most are shown ({left} more)" if left > 0 else ""
-    return Cell(style.label, (said + more,) if said else (), style)
+# --- worst intervals ------------------------------------------------------------------------------
 
-
-def _row(one: BrokenLimit, clock: Clock, unit: float | None, bounded: bool) -> list[Cell]:
-    def over(size: float) -> Cell:
-        """A share, with the volume that it is."""
-        return Cell(number(size), () if unit is None else (f"volume {number(size * unit)}",))
-
-    when, allowed = one.breach, "unknown" if one.bound is None else number(one.bound)
-    return cells(
-        [
-            one.name,
-            over(one.total),
-            Cell(f"{when.rounds:,}", (percent(when.rounds / max(1, clock.rounds)),)),
-            over(when.worst),
-            clock.when(when.worst_round),
-            clock.span(when.first, when.last + 1),
-            *([allowed] if bounded else []),
-        ]
-    )
+_SHARES = 8
+"""The shortest intervals are about such a part of the run."""
+_QUICK = 2_000_000
+"""Up to so many numbers, rounds times entries, intervals are computed for a page without them."""
+_INTERVALS = (
+    "Intervals of rounds, each against the best fixed point for these rounds alone, in a family "
+    "whose lengths double. The bars show the place of the worst ones in the run."
+)
 
 
 def quick_intervals(runs: Sequence[Run]) -> list[Intervals]:
-    """The intervals of each run where each is a linear program of moderate size, else none at
-    all.
-    """
+    """The intervals of each run if each is a linear program of moderate size, else none."""
     from tidewolf.evaluation.intervals import shared_intervals
-
-    if not all(map(_quick, runs)):
-        return []
-    return shared_intervals(runs, max(1, runs[0].rounds // _SHARES))
-
-
-def _quick(run: Run) -> bool:
     from tidewolf.functions.base import LinearTotal, PiecewiseLinear
     from tidewolf.sets.base import Polyhedral
 
-    linear = isinstance(run.stream.losses, LinearTotal) and isinstance(
-        run.stream.constraints, PiecewiseLinear
-    )
-    size = run.rounds * math.prod(run.learner.hard_set.shape)
-    return linear and isinstance(run.learner.hard_set, Polyhedral) and 0 < size <= _QUICK
+    for run in runs:
+        K, stream = run.learner.hard_set, run.stream
+        linear = isinstance(stream.losses, LinearTotal) and isinstance(K, Polyhedral)
+        quick = 0 < run.rounds * math.prod(K.shape) <= _QUICK
+        if not (linear and quick and isinstance(stream.constraints, PiecewiseLinear)):
+            return []
+    return shared_intervals(runs, max(1, runs[0].rounds // _SHARES))
 
 
 def intervals_context(
-    found: Sequence[Intervals], seen: Sequence[RunStyle], clock: Clock
+    found: Sequence[Intervals], styles: Sequence[RunStyle], clock: Clock
 ) -> dict[str, Any] | None:
-    """A table of each run's intervals; None where there are none."""
+    """A table of each run's intervals; None if there are none."""
+    from tidewolf.evaluation.intervals import worst_regret
+
     if not found:
         return None
     regrets = any(each.regret is not None for one in found for each in one.every)
+    groups = []
+    for run, style in zip(found, styles, strict=True):
+        rounds, rows = run.every[-1].stop, []
+
+        def where(each: Interval | None, hue: int = style.hue, rounds: int = rounds) -> Cell:
+            if each is None:
+                return Cell("")
+            bar = (each.start / rounds, each.stop / rounds, hue)
+            return Cell(clock.span(each.start, each.stop), bar=bar)
+
+        for length in sorted({each.length for each in run.every}):
+            these = [each for each in run.every if each.length == length]
+            regret, violation = worst_regret(these), max(these, key=lambda each: each.violation)
+            most = regret and regret.regret
+            said = Cell(interval(most) if most else "no feasible point")
+            broken = [Cell(number(violation.violation)), where(violation)]
+            rows.append([Cell(f"{length:,}"), *([said, where(regret)] if regrets else []), *broken])
+        groups.append(Rows(rows, Cell(style.label, style=style)))
     titles = ("rounds", "worst regret", "where", "worst violation", "where")
-    groups = [
-        Rows(_rows(style.hue, each, clock, regrets), Cell(style.label, style=style))
-        for each, style in zip(found, seen, strict=True)
-    ]
     shown = titles if regrets else (titles[0], *titles[3:])
-    return {"read": _STRETCHES, "table": Table("Worst stretches", shown, groups, kind="worst")}
-
-
-def _rows(hue: int, found: Intervals, clock: Clock, regrets: bool) -> list[list[Cell]]:
-    from tidewolf.evaluation.intervals import worst_regret
-
-    rows, rounds = [], found.every[-1].stop
-
-    def where(each: Interval | None) -> Cell:
-        if each is None:
-            return Cell("")
-        bar = Bar(each.start / rounds, each.stop / rounds, hue)
-        return Cell(clock.span(each.start, each.stop), bar=bar)
-
-    for length in sorted({each.length for each in found.every}):
-        these = [each for each in found.every if each.length == length]
-        regret, violation = worst_regret(these), max(these, key=lambda each: each.violation)
-        most = regret and regret.regret
-        said = Cell(interval(most) if most else "no point keeps every limit")
-        broken = [Cell(number(violation.violation)), where(violation)]
-        rows.append([Cell(f"{length:,}"), *([said, where(regret)] if regrets else []), *broken])
-    return rows
+    return {"read": _INTERVALS, "table": Table("Worst stretches", shown, groups, kind="worst")}

@@ -13,11 +13,10 @@ from tidewolf.core import checkpoint
 from tidewolf.evaluation.formatting import format_setting
 from tidewolf.experiments.keys import learner_keys
 from tidewolf.experiments.sweep import line_columns
-from tidewolf.report.charts import Curve, frontier_figure
-from tidewolf.report.figures import Figure
-from tidewolf.report.page import written
-from tidewolf.report.rendering import document
-from tidewolf.report.styles import HUES, Cell, RunStyle, Table, table, title_of
+from tidewolf.report.charts import Curve, figure
+from tidewolf.report.rendering import document, written
+from tidewolf.report.sections import frontier_chart
+from tidewolf.report.tables import HUES, Cell, RunStyle, Table, table, title_of
 
 if TYPE_CHECKING:
     from tidewolf.experiments.sweep import Sweep, SweepGroup, SweepLine
@@ -39,10 +38,9 @@ def sweep_page(found: Sweep, *, date: datetime) -> str:
     """The whole page of a sweep."""
     groups = found.groups()
     names = dict.fromkeys(title_of(group.experiment) for group in groups)
-    title = f"Sweep of {', '.join(names)}"
     count = len(found.rows)
     context = {
-        "title": title,
+        "title": f"Sweep of {', '.join(names)}",
         "about": (
             f"{count:,} run{'s' * (count != 1)}: every learner at every horizon, seed and value of "
             "the knobs it has."
@@ -52,7 +50,7 @@ def sweep_page(found: Sweep, *, date: datetime) -> str:
         "read": _READ,
         "written": written(date),
     }
-    return document("sweep", title, context)
+    return document("sweep", context)
 
 
 def _group(group: SweepGroup, several: bool) -> dict[str, Any]:
@@ -63,7 +61,7 @@ def _group(group: SweepGroup, several: bool) -> dict[str, Any]:
         "title": f"{title}{rounds}" if several else "Settings and numbers",
         "about": group.about,
         "figures": [
-            figure for knob in group.knobs if (figure := _figure(group, knob, hues)) is not None
+            found for knob in group.knobs if (found := _figure(group, knob, hues)) is not None
         ],
         "table": _table(group, hues),
     }
@@ -84,7 +82,7 @@ def _table(group: SweepGroup, hues: dict[str, int]) -> Table:
     return table(f"Sweep of {group.experiment}", titles, rows, stacked=True, kind="results")
 
 
-def _figure(group: SweepGroup, knob: str, hues: dict[str, int]) -> Figure | None:
+def _figure(group: SweepGroup, knob: str, hues: dict[str, int]) -> dict[str, Any] | None:
     """Loss against violation as one knob moves, a line for each learner and setting of the other
     knobs; nothing if no learner has the knob.
     """
@@ -102,13 +100,12 @@ def _figure(group: SweepGroup, knob: str, hues: dict[str, int]) -> Figure | None
         for (learner, others), lines in curves.items()
         if len(lines) > 1
     ]
+    if not drawn:
+        return None
     words = knob.replace("_", " ")
     about = f"mean loss against mean violation a round, as {words} moves"
-    return (
-        frontier_figure(words.capitalize(), about, drawn, upward="mean loss a round")
-        if drawn
-        else None
-    )
+    chart = frontier_chart(knob, words.capitalize(), about, drawn, "mean loss a round")
+    return figure(chart)
 
 
 def _curve(label: str, hue: int, knob: str, lines: list[SweepLine]) -> Curve:

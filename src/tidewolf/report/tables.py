@@ -1,8 +1,8 @@
 """Names, colours and tables of pages: how runs are called and coloured, the same in every table and
-figure, and tables as plain data.
+chart, and tables as plain data.
 
-A hue for each run; where one learner was run at several cautions, a hue for each learner, and its
-runs differ in strength and dashes.
+Each run has a hue. If one learner was run at several cautions, each learner has a hue, and its runs
+differ in strength and dashes.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ _FAINTEST = 0.6
 
 
 class RunStyle(NamedTuple):
-    """A run's name, hue, dashes, and how strong its colour is."""
+    """The name and the colour of a line: a hue of a family of colours of the style sheet."""
 
     label: str = ""
     hue: int = 0
     dashes: tuple[int, ...] = ()
     strength: float = 1.0
+    family: str = "line"
 
 
 def run_styles(runs: Sequence[Run]) -> list[RunStyle]:
@@ -46,16 +47,13 @@ def run_styles(runs: Sequence[Run]) -> list[RunStyle]:
 
 
 def learner_labels(runs: Sequence[Run]) -> list[str]:
-    """The learners' names, with their caution where it moves, numbered where one name comes more
-    than once.
-    """
+    """The learners' names, with their caution if it moves, numbered if a name comes twice."""
     names = []
     for run in runs:
         caution = f", caution {run.learner.fields()['caution']:g}" if _moved(run, runs) else ""
         names.append(f"{type(run.learner).__name__}{caution}")
-    several = [name for name, count in Counter(names).items() if count > 1]
     return [
-        f"{name} {names[: i + 1].count(name)}" if name in several else name
+        f"{name} {names[: i + 1].count(name)}" if names.count(name) > 1 else name
         for i, name in enumerate(names)
     ]
 
@@ -82,25 +80,18 @@ def title_of(name: str) -> str:
     return _TITLES.get(name, name[:1].upper() + name[1:])
 
 
-class Bar(NamedTuple):
-    """A stretch of a whole, as shares of it."""
-
-    start: float
-    stop: float
-    hue: int = 0
-
-
 class Cell(NamedTuple):
     """One cell."""
 
     text: str
     lines: tuple[str, ...] = ()
     style: RunStyle | None = None
-    bar: Bar | None = None
+    bar: tuple[float, float, int] | None = None
+    """an interval of the whole, in shares of it, and its hue"""
 
 
 class Rows(NamedTuple):
-    """Rows that belong together, under a head of their own where they have one."""
+    """Rows that belong together, under a head of their own if they have one."""
 
     rows: list[list[Cell]]
     head: Cell | None = None
@@ -110,7 +101,7 @@ class Table(NamedTuple):
     """A table; the first cell of a row is its heading."""
 
     name: str
-    """what it is called where it cannot be seen"""
+    """read out if it cannot be seen"""
     titles: tuple[str, ...]
     groups: list[Rows]
     stacked: bool = False
