@@ -17,14 +17,11 @@ import theorems
 import tidewolf as tw
 from covering import few, thinned
 from theorems import hostile
-from tidewolf.core.arrays import frozen
 from tidewolf.core.errors import (
-    CheckFailed,
     FrozenRegime,
     InvalidInput,
     NotAMember,
     NotFinite,
-    NotSupported,
     ShortHorizon,
     WrongShape,
     WrongType,
@@ -34,13 +31,11 @@ from tidewolf.core.randomness import gaussian_rows
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners import bandit_primal_dual
 from tidewolf.learners.bandit_primal_dual import BanditPrimalDual
-from tidewolf.methods import exploring
 from tidewolf.methods.steps import thresholds
 from tidewolf.methods.steps.one_point import centred, combined, directions
 from tidewolf.methods.steps.saddle import saddle_steps
 from tidewolf.projection import ActiveSet, afp_paper
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Shrunk, Simplex, VertexHull
-from tidewolf.testing import check_learner
 
 DIAMOND = FlowPolytope.examples()[0]
 FLAT_BOX = Box([-1.0, 0.0, 2.0], [1.0, 3.0, 2.0])
@@ -72,58 +67,6 @@ def played(learner: Any, stream: tw.Stream) -> np.ndarray:
 # --- laws -----------------------------------------------------------------------------------------
 
 
-def broken(
-    name: str, change: Any, monkeypatch: Any, learner: Any, where: Any = BanditPrimalDual
-) -> str:
-    """What check_learner says of a learner with one method changed."""
-    monkeypatch.setattr(where, name, change)
-    with pytest.raises(CheckFailed) as caught:
-        check_learner(learner)
-    return str(caught.value)
-
-
-def test_explorers_broken_on_purpose_are_caught(monkeypatch):
-    right, learner = BanditPrimalDual.acts, BanditPrimalDual(Simplex(3), 20, block=5)
-    for changed, sentence in (
-        (
-            lambda self, s, k, known=None: right(self, s, k)[::-1],
-            "acts(state, 3) differs from what is played in round",
-        ),
-        (
-            lambda self, s, k, known=None: frozen(np.repeat(right(self, s, 1), k, axis=0)),
-            "acts(state, 3) differs from what is played in round",
-        ),
-        (
-            lambda self, s, k, known=None: right(self, s, max(1, min(k, self.rounds_left(s)))),
-            "is answered in round",
-        ),
-        (
-            lambda self, s, k, known=None: frozen(1.5 * right(self, s, k)),
-            "every action is a read-only member of the set",
-        ),
-    ):
-        with monkeypatch.context() as patch:
-            assert sentence in broken("acts", changed, patch, learner)
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            exploring,
-            "require_bandit",
-            lambda seen, most: Bandit(*(np.nan_to_num(np.atleast_1d(v)) for v in seen)),
-        )
-        said = broken("notes", BanditPrimalDual.notes, patch, learner)
-        assert "bad feedback is refused at once" in said
-    stepped = BanditPrimalDual.update
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            BanditPrimalDual,
-            "update",
-            lambda self, s, seen: stepped(self, s, seen)._replace(square_sum=float(seen.rounds)),
-        )
-        assert "feedback on k rounds at once does what it does one round at a time" in broken(
-            "notes", BanditPrimalDual.notes, patch, learner
-        )
-
-
 # --- exploring ------------------------------------------------------------------------------------
 
 
@@ -143,15 +86,6 @@ def test_directions_depend_on_their_round_alone_bit_for_bit(K, first, count, see
             assert len({u.tobytes() for u in many}) == count
     else:
         assert not many.any()
-
-
-def test_the_table_of_gaussians_is_one_table():
-    whole = gaussian_rows(3, "a", 0, 1000, 7)
-    assert np.array_equal(whole[333:777], gaussian_rows(3, "a", 333, 444, 7))
-    assert gaussian_rows(3, "a", 5, 2, 5000).shape == (2, 5000)
-    assert not np.array_equal(whole, gaussian_rows(3, "b", 0, 1000, 7))
-    assert abs(whole.mean()) < 5.0 / math.sqrt(7000)
-    assert abs(whole.std() - 1.0) < 5.0 / math.sqrt(14000)
 
 
 @pytest.mark.parametrize("K", [Simplex(4), DIAMOND, FLAT_BOX, L2Ball((2, 2)), L2Ball(1)], ids=repr)
@@ -184,14 +118,6 @@ def test_the_estimate_of_a_linear_functions_gradient_is_unbiased_with_any_base(K
         assert each.std() < 0.5 * ((n / mu) * (values - 3.0)[:, None] * u).std()
 
 
-def test_a_base_is_the_mean_of_what_came_before():
-    values = np.array([4.0, 1.0, 7.0, 2.0])
-    np.testing.assert_allclose(centred(values, 0.0, 0), [0.0, 1.0 - 4.0, 7.0 - 2.5, 2.0 - 4.0])
-    np.testing.assert_allclose(
-        centred(values, 10.0, 2), [-6.0, 1.0 - 8.0, 7.0 - 25.0 / 4.0, 2.0 - 32.0 / 5.0]
-    )
-
-
 @thinned(
     2,
     K={f"{i}-{K!r}": K for i, K in enumerate(SETS)},
@@ -201,11 +127,11 @@ def test_a_base_is_the_mean_of_what_came_before():
     },
 )
 def test_every_point_played_is_a_member_and_the_ball_around_x_is_inside(K, options):
-    stream = hostile(K, 300, 3)
-    for learner in (BanditPrimalDual(K, 200, **options), BanditPrimalDual(K, **options)):
+    stream = hostile(K, 150, 3)
+    for learner in (BanditPrimalDual(K, 100, **options), BanditPrimalDual(K, **options)):
         run = tw.run(learner, stream)
         assert run.max_infeasibility <= 1e-12
-        assert run.oracle_calls <= learner.calls_per_round * 300
+        assert run.oracle_calls <= learner.calls_per_round * 150
         state = learner.in_epoch(run.final_state)
         x, mu = state.point.x, learner.exploration_radius(state)
         assert all(K.infeasibility(x + mu * u) <= 1e-12 for u in directions(K, 99, 0, 50))
@@ -218,18 +144,6 @@ def test_every_point_the_theorem_plays_is_a_member(K):
     for horizon in (least, 4 * least + 7):
         learner = theorems.bandit_primal_dual(K, horizon, 10.0, 10.0, 10.0, 10.0)
         assert tw.run(learner, hostile(K, 300, 4)).max_infeasibility <= 1e-12
-
-
-def test_seeds_make_runs():
-    stream = hostile(DIAMOND, 200, 0)
-    runs = [
-        played(BanditPrimalDual(DIAMOND, 200, seed=seed), stream).tobytes() for seed in (0, 0, 1)
-    ]
-    assert runs[0] == runs[1] != runs[2]
-    with pytest.raises(
-        InvalidInput, match=r"seed of BanditPrimalDual must be at least 0, not -1\."
-    ):
-        BanditPrimalDual(DIAMOND, seed=-1)
 
 
 # --- sessions -------------------------------------------------------------------------------------
@@ -269,124 +183,7 @@ def test_a_session_is_the_run_from_values_or_functions_and_through_files(learner
     np.testing.assert_allclose(session.play(), due, rtol=0.0, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("seen", "error", "sentence"),
-    [
-        (
-            Bandit(np.ones(2), np.ones(1)),
-            WrongShape,
-            r"constraint_values .* \(2,\), not \(1,\)",
-        ),
-        (
-            Bandit(np.ones((1, 1)), np.ones((1, 1))),
-            WrongShape,
-            r"loss_values .* \(1, 1\)",
-        ),
-        (
-            Bandit(np.ones(9), np.ones(9)),
-            InvalidInput,
-            "rounds .* must be 1 to 4, not 9",
-        ),
-        (
-            Bandit(np.ones(0), np.ones(0)),
-            InvalidInput,
-            "rounds .* must be 1 to 4, not 0",
-        ),
-        (
-            Bandit(np.array([1.0, np.nan]), np.ones(2)),
-            NotFinite,
-            "loss_values .* not nan",
-        ),
-        (
-            Bandit(np.ones(1), np.array([-1e101])),
-            NotFinite,
-            r"constraint_values .* 1e\+100 .* 1e\+101",
-        ),
-        (
-            Bandit(1.0, 1.0),
-            WrongType,
-            "loss_values must be an array",
-        ),
-        (
-            Bandit(np.array([3.0]), np.ones(1)),
-            InvalidInput,
-            r"A loss value of size 3 was seen, above loss_size = 2; give a larger one, or none\.",
-        ),
-        (
-            Bandit(np.ones(1), np.array([-5.0])),
-            InvalidInput,
-            r"A constraint value of size 5 was seen, above constraint_size = 4; ",
-        ),
-        (hostile(DIAMOND, 1, 0), WrongType, "Bandit .* not Stream"),
-    ],
-)
-def test_bad_feedback_is_refused_with_a_sentence(seen, error, sentence):
-    learner = BanditPrimalDual(DIAMOND, 50, block=4, loss_size=2.0, constraint_size=4.0)
-    with pytest.raises(error, match=sentence):
-        learner.update(learner.start(), seen)
-
-
-def test_settings_are_refused_with_a_sentence(monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setattr(VertexHull, "inner_radius", None)
-        with pytest.raises(
-            NotSupported,
-            match=(
-                r"knows of none: its inner_radius is None\. Give a set with an inner_radius "
-                r"above 0\."
-            ),
-        ):
-            BanditPrimalDual(VertexHull(np.eye(3)))
-    with pytest.raises(
-        WrongType,
-        match=(
-            r"BanditPrimalDual needs a set such as sets\.Simplex\(3\), or one of your own \(a "
-            r"sets\.ConvexSet\), not 3\."
-        ),
-    ):
-        BanditPrimalDual(3)
-    with pytest.raises(
-        InvalidInput, match=r"loss_size of BanditPrimalDual must be greater than 0, not 0\."
-    ):
-        BanditPrimalDual(DIAMOND, loss_size=0)
-    learner = BanditPrimalDual(DIAMOND, 50, block=4)
-    with pytest.raises(
-        InvalidInput,
-        match=r"The next 9 points were asked for; 1 to 4 are settled before the next update\.",
-    ):
-        learner.acts(learner.start(), 9)
-
-
 # --- blocks, horizons, budgets, units -------------------------------------------------------------
-
-
-def test_past_the_horizon_it_restarts_with_twice_as_much_explores_less_far_and_says_so():
-    learner, stream = BanditPrimalDual(L2Ball(3), horizon=200), hostile(L2Ball(3), 700, 0)
-    run = tw.run(learner, stream)
-    assert run.final_state.epoch[:2] == (600, 800)
-    assert run.notes == (
-        "The horizon of 200 rounds was passed: after round 600 the learner restarted with 800.",
-    )
-    assert run.max_infeasibility <= 1e-12
-    *_, last = tw.play(learner, stream[:200])
-    before, after = last.state, learner.in_epoch(last.state)
-    assert (before.t, after.t, after.lam, after.square_sum, after.epoch.began) == (
-        200,
-        200,
-        0.0,
-        0.0,
-        200,
-    )
-    farther, nearer = learner.exploration_radius(before), learner.exploration_radius(after)
-    assert farther == pytest.approx(2.0**0.25 * nearer)
-    np.testing.assert_allclose(after.point.x, before.point.x, atol=1e-15)
-    assert (after.values, after.calls, after.oracle_budget) == (
-        before.values,
-        before.calls,
-        before.oracle_budget,
-    )
-    unknown = tw.run(BanditPrimalDual(DIAMOND), hostile(DIAMOND, 300, 0))
-    assert (unknown.final_state.epoch[:2], unknown.notes) == ((256, 512), ())
 
 
 @pytest.mark.parametrize("calls", [0.3, 1.0, 3.7])
@@ -401,39 +198,6 @@ def test_the_budget_always_reaches_the_tolerance_and_what_is_left_refines(calls)
         assert run.distances.max() <= 0.25 * learner.exploration_radius(run.final_state) * (
             1.0 + 1e-9
         )
-
-
-UNITS = {
-    "simplex": lambda s: Simplex(4, total=s),
-    "box": lambda s: Box(-s * np.arange(1.0, 4.0), s * np.ones(3)),
-    "ball": lambda s: L2Ball(3, s, s * np.array([0.0, 1.0, 3.0])),
-}
-
-
-@pytest.mark.parametrize("name", UNITS)
-@pytest.mark.parametrize(
-    "options", [{}, {"block": 1}, {"block": 3, "calls_per_round": 0.4}], ids=str
-)
-def test_powers_of_two_in_the_units_change_no_bit_of_a_decision(name, options):
-    stream = hostile(UNITS[name](1.0), 90, 5)
-
-    def decisions(x: float, f: float, g: float) -> bytes:
-        learner = BanditPrimalDual(UNITS[name](x), horizon=60, **options)
-        C, A, b = (
-            stream.losses.C * (f / x),
-            stream.constraints.A * (g / x),
-            stream.constraints.b * g,
-        )
-        return (played(learner, tw.Stream(Linear(C), Affine(A, b))) / x).tobytes()
-
-    plain = decisions(1.0, 1.0, 1.0)
-    for units in (
-        (8.0, 1.0, 1.0),
-        (1.0, 0.25, 1.0),
-        (1.0, 1.0, 2.0**20),
-        (2.0**-12, 2.0**30, 2.0**-7),
-    ):
-        assert decisions(*units) == plain, units
 
 
 def test_adding_a_constant_to_the_losses_changes_no_decision():
@@ -597,64 +361,19 @@ def test_the_theorem_is_algorithm_5_written_plainly(K, monkeypatch):
 # --- the theorem ----------------------------------------------------------------------------------
 
 
-def test_the_settings_are_the_theorems():
-    s = thresholds.BanditTheoremSteps(10_000, 2.0, 0.25, 4, 3.0)
-    assert (s.block, s.mu, s.eta) == (
-        100,
-        pytest.approx(1.0 / 10.0),
-        pytest.approx(2.0 / (2.0 * 3.0) * 1e-3),
-    )
-    assert s.delta == pytest.approx(
-        24 * math.sqrt(183) * 9.0 * 16.0 * 100.0 * math.sqrt(math.log(10_000))
-    )
-    assert s.tol == pytest.approx(3 * 61 * 4.0 / 100.0 * math.log(10_000))
-
-
 def test_too_short_to_explore_is_refused_with_the_horizon_it_takes():
-    with pytest.raises(
-        InvalidInput,
-        match=r"With horizon = 319 .* needs a horizon of at least n\^2/r\^2 = 320 there\.",
-    ):
+    with pytest.raises(InvalidInput, match=r"horizon = 319 .* = 320 there\."):
         BanditPrimalDual.theorem(Simplex(5), horizon=319, **ONES)
     for n, r in ((4, math.sqrt(1 / 20)), (2, 1.0), (7, 0.3), (1, 0.7)):
         least = thresholds.explorable_from(r, n)
-        assert [
-            math.sqrt(n * r) * T**-0.25 <= r * (1 + 1e-12) for T in (least - 1, least) if T
-        ] == [False, True][-min(2, least) :]
+        assert math.sqrt(n * r) * least**-0.25 <= r * (1 + 1e-12)
+        assert least == 1 or math.sqrt(n * r) * (least - 1) ** -0.25 > r * (1 + 1e-12)
     with pytest.warns(FrozenRegime):
         # mu = r: nothing but the center has room around it
         learner = BanditPrimalDual.theorem(L2Ball(2), horizon=4, **ONES)
     assert tw.run(learner, hostile(L2Ball(2), 4, 0)).max_infeasibility <= 1e-12
-    with pytest.raises(
-        NotAMember,
-        match=(
-            r"not a member of the set shrunk by 1 - mu/r = 0\.5, which leaves room to explore: its "
-            r"excess is 0\.1"
-        ),
-    ):
+    with pytest.raises(NotAMember, match=r"shrunk by 1 - mu/r = 0\.5"):
         BanditPrimalDual.theorem(L2Ball(1), horizon=16, **ONES, start=[0.6])
-
-
-@pytest.mark.parametrize(
-    "sizes",
-    [
-        (1.0, 1.0, 1, 1.0, 1.0, 1.0, 1.0),
-        (0.1, 0.05, 2, 1.0, 0.3, 2.0, 0.1),
-        (0.05, 0.05, 3, 5.0, 5.0, 5.0, 5.0),
-    ],
-)
-def test_the_condition_holds_from_its_threshold_on_and_not_just_before(sizes):
-    T = thresholds.bandit_condition(*sizes)
-    assert not thresholds.bandit_condition_at(T - 1, *sizes)
-    assert all(thresholds.bandit_condition_at(T + k, *sizes) for k in range(3000))
-    assert all(
-        thresholds.bandit_condition_at(k * k + i, *sizes)
-        for k in range(math.isqrt(T) + 1, math.isqrt(T) + 1000)
-        for i in (0, 2 * k)
-    )
-    assert not any(
-        thresholds.bandit_condition_at(k * k, *sizes) for k in range(3, math.isqrt(T - 1) + 1)
-    )
 
 
 def test_thresholds_are_found_by_brute_force_too():
@@ -673,75 +392,31 @@ def test_thresholds_are_found_by_brute_force_too():
 
 @pytest.mark.parametrize("K", [L2Ball(3), DIAMOND, Simplex(3)], ids=repr)
 def test_below_the_thaw_nothing_moves_no_oracle_is_called_and_a_warning_says_so(K):
-    with pytest.warns(
-        FrozenRegime,
-        match=(
-            r"unless the horizon is at least 8529325\. .* its condition holds from a horizon of \d+"
-            r" on\."
-        ),
-    ):
+    with pytest.warns(FrozenRegime, match=r"horizon is at least 8529325\. .* horizon of \d+ on"):
         learner = BanditPrimalDual.theorem(K, horizon=2000, **dict.fromkeys(ONES, 2.0))
     run = tw.run(learner, hostile(K, 2000, 0))
     assert run.oracle_calls == 0
     assert run.final_state.point.x.tobytes() == K.center.tobytes()
     assert len(run.notes) == 2
     assert learner.guarantee() == (None, None, " ".join(run.notes))
-    assert (
-        str(thresholds.bandit_condition(K.radius, K.inner_radius, K.dimension, *learner.assumed))
-        in run.notes[1]
-    )
+    holds = thresholds.bandit_condition(K.radius, K.inner_radius, K.dimension, *learner.assumed)
+    assert str(holds) in run.notes[1]
 
 
 def test_between_thaw_and_condition_only_the_condition_is_missing():
-    with pytest.warns(
-        ShortHorizon,
-        match=(
-            r"^The theorem promises nothing for 400000 rounds: its condition holds from a horizon "
-            r"of \d+ on"
-        ),
-    ) as caught:
+    with pytest.warns(ShortHorizon, match=r"400000 rounds: .* horizon of \d+ on") as caught:
         learner = BanditPrimalDual.theorem(L2Ball(1), horizon=400_000, **ONES, start=[0.95])
     assert [w.category for w in caught] == [ShortHorizon]
     assert len(learner.concerns) == 1
 
 
 def test_where_the_condition_holds_there_is_a_promise_and_no_warning():
+    """Its formula is in test_methods.py."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        learner = BanditPrimalDual.theorem(
-            Simplex(3),
-            horizon=10**9,
-            loss_lipschitz=2.0,
-            constraint_lipschitz=3.0,
-            loss_size=0.5,
-            constraint_size=1.5,
-        )
+        learner = BanditPrimalDual.theorem(Simplex(3), horizon=10**9, **ONES)
     assert learner.notes(learner.start()) == ()
-    T, n, r, R, G_f, G_g, M_f, M_g = (
-        10**9,
-        2,
-        math.sqrt(1 / 6),
-        math.sqrt(2 / 3),
-        2.0,
-        3.0,
-        0.5,
-        1.5,
-    )
-    s = thresholds.BanditTheoremSteps(T, R, r, n, 3.0)
-    mu, eta, b, tau = s.mu, s.eta, s.block, math.sqrt(s.tol)
-    inside = (
-        tau * n * (M_g + 4 * M_f) / (mu * math.sqrt(b))
-        + G_g * (tau + mu)
-        + mu * M_g / r
-        + 4 * tau * G_f
-    )
-    inside += 4 * eta * n**2 * M_f**2 / mu**2 + 4 * eta * b * (G_f**2 + M_g**2) + 4 * mu * G_f
-    A = 2 * R**2 / eta + T / 4 * inside
-    assert learner.guarantee().regret == pytest.approx(A + T * mu * G_f * (1 + R / r))
-    ascent = 2 * (s.delta * eta * T + 1 / eta)
-    assert learner.guarantee().violation == pytest.approx(
-        math.sqrt(ascent * (A + 2 * R * G_f * T)) + mu * G_g * T
-    )
+    assert None not in learner.guarantee()[:2]
     assert theorems.bandit_primal_dual(POINT, 10, 1.0, 1.0, 1.0, 1.0).guarantee() == (0.0, 0.0, "")
 
 
@@ -749,75 +424,36 @@ def test_where_the_condition_holds_there_is_a_promise_and_no_warning():
 
 
 def test_a_promise_is_smaller_per_round_in_longer_runs_and_below_the_trivial():
-    rates = [
-        [v / T for v in BanditPrimalDual(L2Ball(2), T, **ONES).guarantee()[:2]]
-        for T in (10**5, 10**6, 10**8, 10**10)
-    ]
-    assert rates == sorted(rates, reverse=True)
+    rates = np.array(
+        [
+            [v / T for v in BanditPrimalDual(L2Ball(2), T, **ONES).guarantee()[:2]]
+            for T in (10**5, 10**6, 10**8, 10**10)
+        ]
+    )
+    assert (np.diff(rates, axis=0) < 0.0).all()
     assert rates[0][0] < 2.0
     assert rates[1][1] < 1.5
-    for first, second, rate in ((2, 3, 0.75), (2, 3, 0.875)):
-        column = 0 if rate == 0.75 else 1
-        slope = 1.0 + math.log(rates[second][column] / rates[first][column]) / math.log(100.0)
-        assert slope == pytest.approx(rate, abs=0.02)
+    slopes = 1.0 + np.log(rates[3] / rates[2]) / math.log(100.0)
+    np.testing.assert_allclose(slopes, [0.75, 0.875], atol=0.02)
 
 
 def test_a_promise_is_in_the_users_units():
     plain = BanditPrimalDual(L2Ball(2), 10**6, **ONES).guarantee()
-    scaled = BanditPrimalDual(
-        L2Ball(2, 10.0),
-        10**6,
-        loss_lipschitz=0.3,
-        constraint_lipschitz=0.7,
-        loss_size=3.0,
-        constraint_size=7.0,
-    ).guarantee()
-    assert (scaled.regret, scaled.violation) == (
-        pytest.approx(3.0 * plain.regret),
-        pytest.approx(7.0 * plain.violation),
-    )
-
-
-def test_a_promise_is_the_formula_of_its_file():
-    T, K, (G_f, G_g, M_f, M_g) = 10**6, Simplex(3), (2.0, 3.0, 0.5, 9.0)
-    learner = BanditPrimalDual(
-        K, T, loss_lipschitz=G_f, constraint_lipschitz=G_g, loss_size=M_f, constraint_size=M_g
-    )
-    (b, _, nu, theta, tol, _), n, r, R = saddle_steps(T, 1.0), 2, 0.5, math.sqrt(2 / 3)
-    k_f, k_g, mu, root = G_f * R / M_f, G_g * R / M_g, math.sqrt(n * r) * T**-0.25, math.sqrt
-    assert tol is not None
-    assert (k_f > 1) != (k_g > 1)
-    C = 2 * root(2) * root(n**2 / mu**2 + b * k_g**2) + (
-        root(tol) * k_g + mu * k_g + mu / r * k_g
-    ) * root(T)
-    A = (
-        2 * root(2) * root(T * (4 * n**2 / mu**2 + b * k_f**2))
-        + root(tol) * k_f * T
-        + nu * b * T / 2
-        + 2
-    )
-    A += C**2 / (2 * theta * (1 - nu * b * theta))
-    assert learner.guarantee().regret == pytest.approx(M_f * (A + T * mu * k_f * (1 + 1 / r)))
-    assert learner.guarantee().violation == pytest.approx(
-        M_g * root(2 * (theta * T + 1 / nu) * (A + 2 * T))
-    )
+    sizes = dict(zip(ONES, (0.3, 0.7, 3.0, 7.0), strict=True))
+    scaled = BanditPrimalDual(L2Ball(2, 10.0), 10**6, **sizes).guarantee()
+    assert scaled[:2] == pytest.approx((3.0 * plain.regret, 7.0 * plain.violation))
 
 
 def test_a_promise_that_cannot_be_made_says_why():
-    assert (
-        "needs horizon, loss_lipschitz, constraint_lipschitz, loss_size"
-        in BanditPrimalDual(DIAMOND, 10**6).guarantee().reason
-    )
-    short = BanditPrimalDual(DIAMOND, 50, **ONES).guarantee()
-    assert short[:2] == (None, None)
-    assert short.reason.startswith(
-        "With 50 rounds in blocks of 10 with 1 oracle calls a round no distance of the projections "
-        "is known"
-    )
+    unknown, short = BanditPrimalDual(DIAMOND, 10**6), BanditPrimalDual(DIAMOND, 50, **ONES)
+    for guarantee, named in ((unknown.guarantee(), "loss_size"), (short.guarantee(), "50 rounds")):
+        assert guarantee[:2] == (None, None)
+        assert named in guarantee.reason
     assert BanditPrimalDual(POINT, 10**4, **ONES).guarantee() == (0.0, 0.0, "")
 
 
-def test_what_is_measured_on_average_stays_below_the_promise():
+@pytest.mark.parametrize("seeds", few(1, [1, 4]))
+def test_what_is_measured_on_average_stays_below_the_promise(seeds):
     """On a hostile stream whose promise is below the trivial; the comparator by hand: the best
     feasible point of a disc.
     """
@@ -827,7 +463,7 @@ def test_what_is_measured_on_average_stays_below_the_promise():
     # x_1 >= 0, against the loss
     stream = tw.Stream(Linear(C), Affine(np.broadcast_to([-1.0, 0.0], (T, 2)), np.zeros(T)))
     guarantee = BanditPrimalDual(K, T, **ONES).guarantee()
-    runs = [tw.run(BanditPrimalDual(K, T, **ONES, seed=seed), stream) for seed in range(2)]
+    runs = [tw.run(BanditPrimalDual(K, T, **ONES, seed=seed), stream) for seed in range(seeds)]
     total = C.sum(axis=0)
     best = min(float(total @ z) for z in ([0.0, 1.0], [0.0, -1.0], [0.0, 0.0]))
     assert guarantee.regret < 2.0 * T
@@ -835,38 +471,49 @@ def test_what_is_measured_on_average_stays_below_the_promise():
     assert 0.0 < np.mean([run.violations.sum() for run in runs]) <= guarantee.violation
 
 
-@pytest.mark.parametrize("noise", few(1, [0.3, 0.0]))
-def test_it_learns_from_values_alone(noise):
-    K, T = Simplex(5), 20_000
-    C = np.array([1.0, 0.5, 0.0, 0.7, 0.9]) + noise * np.random.default_rng(0).standard_normal(
-        (T, 5)
-    )
-    stream = tw.Stream(Linear(C), Affine(np.ones((T, 5)), np.full(T, 2.0)))
-    at_center = float((C @ K.center).mean())
-    for seed in range(3):
-        run = tw.run(BanditPrimalDual(K, T, seed=seed), stream)
-        first, last = run.losses[: T // 4].mean(), run.losses[-T // 4 :].mean()
-        assert last < first - 0.01
-        assert last < 0.5 * at_center
-        assert not run.violations.any()
-
-
-def test_it_learns_to_keep_a_limit():
-    """The loss wants all of one entry, the limit allows little of it."""
-    K, T = Simplex(5), 20_000
-    C = np.broadcast_to([1.0, 0.5, 0.0, 0.7, 0.9], (T, 5))
-    stream = tw.Stream(
-        Linear(C), Affine(np.broadcast_to([0.0, 0.0, 1.0, 0.0, 0.0], (T, 5)), np.full(T, 0.3))
-    )
-    run = tw.run(BanditPrimalDual(K, T), stream)
-    blind = tw.run(
-        BanditPrimalDual(K, T), tw.Stream(stream.losses, Affine(np.zeros((T, 5)), np.zeros(T)))
-    )
-    heedless = np.maximum(
-        stream.constraints.values_at(
-            played(BanditPrimalDual(K, T), tw.Stream(stream.losses, blind.stream.constraints))
-        ),
-        0.0,
-    )
-    assert run.violations[-T // 4 :].mean() < 0.6 * heedless[-T // 4 :].mean()
+def test_it_learns_from_values_alone_and_keeps_a_limit():
+    """The loss wants all of one entry, of which a limit allows little."""
+    K, T = Simplex(5), 15_000
+    C = np.array([1.0, 0.5, 0.0, 0.7, 0.9]) + 0.3 * np.random.default_rng(0).standard_normal((T, 5))
+    limit = Affine(np.broadcast_to([0.0, 0.0, 1.0, 0.0, 0.0], (T, 5)), np.full(T, 0.3))
+    heedless = played(BanditPrimalDual(K, T), tw.Stream(Linear(C), Affine(0.0 * C, np.zeros(T))))
+    losses = (C * heedless).sum(axis=1)
+    assert losses[-T // 4 :].mean() < losses[: T // 4].mean() - 0.01
+    assert losses[-T // 4 :].mean() < 0.5 * float((C @ K.center).mean())
+    run = tw.run(BanditPrimalDual(K, T), tw.Stream(Linear(C), limit))
+    broken = np.maximum(limit.values_at(heedless), 0.0)
+    assert run.violations[-T // 4 :].mean() < 0.6 * broken[-T // 4 :].mean()
     assert run.final_state.lam > 0.0
+
+
+@pytest.mark.parametrize(
+    ("losses", "constraints", "error", "named"),
+    [
+        (np.ones(2), np.ones(1), WrongShape, "constraint_values"),
+        (np.ones((1, 1)), np.ones((1, 1)), WrongShape, "loss_values"),
+        (np.ones(9), np.ones(9), InvalidInput, "rounds .* not 9"),
+        (np.ones(0), np.ones(0), InvalidInput, "rounds .* not 0"),
+        (np.array([1.0, np.nan]), np.ones(2), NotFinite, "loss_values"),
+        (np.ones(1), np.array([-1e101]), NotFinite, "constraint_values"),
+        (1.0, 1.0, WrongType, "loss_values"),
+        (np.array([3.0]), np.ones(1), InvalidInput, "loss_size"),
+        (np.ones(1), np.array([-5.0]), InvalidInput, "constraint_size"),
+    ],
+)
+def test_bad_feedback_is_refused_and_named(losses, constraints, error, named):
+    learner = BanditPrimalDual(DIAMOND, 50, block=4, loss_size=2.0, constraint_size=4.0)
+    with pytest.raises(error, match=named):
+        learner.update(learner.start(), Bandit(losses, constraints))
+    with pytest.raises(InvalidInput, match="1 to 4"):
+        learner.acts(learner.start(), 9)
+
+
+def test_past_the_horizon_it_explores_less_far():
+    """That it restarts is in test_theorems.py."""
+    learner, stream = BanditPrimalDual(L2Ball(3), horizon=200), hostile(L2Ball(3), 200, 0)
+    *_, last = tw.play(learner, stream)
+    before, after = last.state, learner.in_epoch(last.state)
+    assert (before.t, after.t, after.lam, after.square_sum) == (200, 200, 0.0, 0.0)
+    farther, nearer = learner.exploration_radius(before), learner.exploration_radius(after)
+    assert farther == pytest.approx(2.0**0.25 * nearer)
+    np.testing.assert_allclose(after.point.x, before.point.x, atol=1e-15)

@@ -9,7 +9,6 @@ import itertools
 import math
 import pickle
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from covering import few, thinned
+from polytopes import layered
 from tidewolf import sets
 from tidewolf.baselines import (
     OnlineFrankWolfe,
@@ -29,9 +29,9 @@ from tidewolf.baselines import (
     WangWanZhang,
     WarmUp,
 )
-from tidewolf.core.errors import InvalidInput, NotSupported, SolverFailed, WrongType
+from tidewolf.core.errors import NotSupported, SolverFailed
 from tidewolf.core.feedback import FullInformation
-from tidewolf.functions import Affine, Batch, Capacity, Chain, Linear, MaxAffine, Quadratic
+from tidewolf.functions import Affine, Capacity, Chain, Linear, MaxAffine, Quadratic
 from tidewolf.hindsight.best_point import BestPoint
 from tidewolf.hindsight.exact import ExactProjection
 from tidewolf.hindsight.warm_model import WarmModel
@@ -94,15 +94,23 @@ def program(K: ConvexSet, y: np.ndarray) -> np.ndarray:
 @settings(max_examples=60)
 def test_the_projection_on_a_hull_is_the_best_over_its_faces(seed, k, n, far):
     rng = np.random.default_rng(seed)
-    points = rng.integers(-2, 3, (k, n)).astype(float)
-    y = far * rng.standard_normal(n)
-    np.testing.assert_allclose(
-        ExactProjection(VertexHull(points))(y), by_faces(points, y), atol=2e-5
-    )
-    assert (
-        np.linalg.norm(ExactProjection(VertexHull(points))(y) - y)
-        <= np.linalg.norm(by_faces(points, y) - y) + 1e-9
-    )
+    points, y = rng.integers(-2, 3, (k, n)).astype(float), far * rng.standard_normal(n)
+    ours, best = ExactProjection(VertexHull(points))(y), by_faces(points, y)
+    np.testing.assert_allclose(ours, best, atol=2e-5)
+    assert np.linalg.norm(ours - y) <= np.linalg.norm(best - y) + 1e-9
+
+
+@pytest.mark.parametrize("K", first(SETS))
+def test_a_sets_own_projection_is_used_if_there_is_one(K, monkeypatch):
+    y = K.center + np.random.default_rng(0).standard_normal(K.shape)
+    if isinstance(K, Projectable):
+        monkeypatch.setattr(ExactProjection, "_quadratic_program", None)
+        np.testing.assert_array_equal(ExactProjection(K)(y), K.project(y))
+    elif not isinstance(K, Polyhedral):
+        with pytest.raises(NotSupported, match=f"No exact projection on {type(K).__name__}"):
+            ExactProjection(K)
+    else:
+        np.testing.assert_array_equal(ExactProjection(K)(y), program(K, y))
 
 
 @pytest.mark.parametrize(
@@ -124,55 +132,19 @@ def test_the_program_agrees_with_the_sets_own_projection(K, seed, far):
         np.testing.assert_allclose(program(image, y), image.project(y), atol=1e-6)
 
 
-@pytest.mark.parametrize("K", first(SETS))
-def test_a_sets_own_projection_is_used_where_there_is_one(K, monkeypatch):
-    y = K.center + np.random.default_rng(0).standard_normal(K.shape)
-    if isinstance(K, Projectable):
-        monkeypatch.setattr(ExactProjection, "_quadratic_program", None)
-        np.testing.assert_array_equal(ExactProjection(K)(y), K.project(y))
-    elif not isinstance(K, Polyhedral):
-        with pytest.raises(
-            NotSupported,
-            match=(
-                r"No exact projection on \w+: it offers neither `project` nor a linear "
-                r"description\."
-            ),
-        ):
-            ExactProjection(K)
-    else:
-        np.testing.assert_array_equal(ExactProjection(K)(y), program(K, y))
-
-
-def layered(layers: int, width: int) -> FlowPolytope:
-    """A graph of full layers between a source and a target."""
-    inner = [
-        ((i, a), (i + 1, b)) for i in range(layers - 1) for a in range(width) for b in range(width)
-    ]
-    ends = [edge for a in range(width) for edge in (("s", (0, a)), ((layers - 1, a), "t"))]
-    return FlowPolytope.from_edges([*inner, *ends], source="s", target="t")
-
-
 @pytest.mark.parametrize(
     "K",
-    [*DESCRIBED, pytest.param(layered(5, 6), id="layers"), pytest.param(layered(20, 4), id="long")],
+    [*DESCRIBED, pytest.param(layered(4, 6), id="layers"), pytest.param(layered(19, 4), id="long")],
 )
 def test_no_member_is_nearer(K):
     """<y - p, v - p> <= 0 at the member v for which it is largest."""
     rng, P = np.random.default_rng(1), ExactProjection(K)
-    for far in (1e-3, 0.3, 1.0, 30.0):
+    for far in (0.0, 1e-3, 0.3, 1.0, 30.0):
         y = K.center + far * rng.standard_normal(K.shape)
         p = P(y)
         assert K.infeasibility(p) <= max(1e-12, membership_tolerance(p, K.radius))
-        assert float(np.vdot(y - p, K.lmo(p - y) - p)) <= 1e-7 * max(
-            1.0, float(np.linalg.norm(y - p))
-        )
-
-
-@pytest.mark.parametrize("K", first(DESCRIBED))
-def test_members_stay_where_they_are(K):
-    P = ExactProjection(K)
-    for z in (K.center, K.lmo(np.random.default_rng(2).standard_normal(K.shape))):
-        np.testing.assert_allclose(P(z), z, atol=2e-6)
+        largest = float(np.vdot(y - p, K.lmo(p - y) - p))
+        assert largest <= 1e-7 * max(1.0, float(np.linalg.norm(y - p)))
 
 
 @pytest.mark.parametrize("K", first(DESCRIBED))
@@ -198,40 +170,6 @@ def test_the_size_of_a_hull_does_not_matter(size):
     )
 
 
-def test_the_answer_comes_in_the_dtype_of_the_question():
-    assert (
-        ExactProjection(FlowPolytope.examples()[0])(np.ones(5, dtype=np.float32)).dtype
-        == np.float32
-    )
-
-
-def test_a_set_that_cannot_be_projected_on_is_refused_with_a_sentence():
-    @dataclass(frozen=True, eq=False, repr=False)
-    class Fog(ConvexSet):
-        shape, center, radius, examples = (2,), np.zeros(2), 1.0, None
-
-        def infeasibility(self, x):
-            return float(np.abs(x).max())
-
-        def lmo(self, direction):
-            return self.center
-
-    with pytest.raises(
-        NotSupported,
-        match=r"No exact projection on Fog: it offers neither `project` nor a linear description\.",
-    ):
-        ExactProjection(Fog())
-    with pytest.raises(NotSupported, match=r"No exact projection on Fog"):
-        SinhaVaze(Fog(), horizon=3)
-
-
-def test_a_solver_that_gives_up_is_named():
-    P = ExactProjection(FlowPolytope.examples()[0])
-    P._solver.settings.max_iter = 1
-    with pytest.raises(SolverFailed, match=r"PIQP could not project on FlowPolytope\(.*\): .*\."):
-        P(np.ones(5))
-
-
 def test_a_rival_that_has_played_can_be_copied_and_sent():
     learner = SinhaVaze(FlowPolytope.examples()[0], horizon=5)
     stream = tw.Stream(Linear(np.arange(25.0).reshape(5, 5) % 3), Capacity(np.full((5, 5), 0.4)))
@@ -239,20 +177,6 @@ def test_a_rival_that_has_played_can_be_copied_and_sent():
     for reference in (copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))):
         assert reference == learner
         np.testing.assert_array_equal(tw.run(reference, stream).losses, played.losses)
-
-
-def test_the_published_setting_has_weight_one_on_the_losses():
-    learner = SinhaVaze.published(Simplex(3), horizon=100)
-    assert learner.caution == pytest.approx(0.1)
-    assert learner.horizon**-0.5 / learner.caution == pytest.approx(1.0)
-
-
-def test_the_rival_asks_no_oracle():
-    run = tw.run(
-        SinhaVaze(L2Ball(3), horizon=5), tw.Stream(Linear(np.eye(3)), Capacity(np.zeros((3, 3))))
-    )
-    assert run.oracle_calls == 0
-    assert "exactly" in " ".join(run.notes)
 
 
 # --- the other rivals -----------------------------------------------------------------------------
@@ -325,14 +249,6 @@ def test_frank_wolfe_rivals_agree_with_their_formulas_written_plainly(K, seed):
             plain, bound = naive_frank_wolfe(K, stream, weigh)
             np.testing.assert_allclose(actions(learner, stream), plain, atol=1e-9)
             assert learner.bound(tw.run(learner, stream)).regret == pytest.approx(bound, rel=1e-6)
-
-
-def test_blind_play_does_not_depend_on_the_limits():
-    stream, other = hostile_stream(DIAMOND, 60, 0), hostile_stream(DIAMOND, 60, 1)
-    learner = OnlineFrankWolfe.blind(DIAMOND, horizon=60)
-    mixed = actions(learner, tw.Stream(stream.losses, other.constraints))
-    np.testing.assert_array_equal(actions(learner, stream), mixed)
-    assert learner.notes(learner.start()) == ("It does not look at the limits.",)
 
 
 @pytest.mark.parametrize("kind", [OnlineFrankWolfe, WangWanZhang])
@@ -428,62 +344,43 @@ def test_the_proximal_rival_keeps_its_bounds_on_every_interval(K, seed, caution)
     assert (whole.regret, whole.violation) == pytest.approx((part.regret, part.violation))
 
 
-def test_functions_with_a_domain_are_refused_by_the_proximal_rival():
-    class Fenced(Batch):
-        domain, shape, values, subgradient, view, examples = (
-            "points within the fence",
-            (3,),
-            None,
-            None,
-            None,
-            None,
-        )
-
-        def __len__(self):
-            return 1
-
-    learner = ProximalPenalty(Simplex(3), horizon=5)
-    with pytest.raises(
-        NotSupported,
-        match=(
-            r"evaluates functions outside the set, and Fenced is only defined on points within the "
-            r"fence\."
-        ),
-    ):
-        learner.update(learner.start(), FullInformation(Linear(np.ones((1, 3))), Fenced()))
-
-
 def test_published_settings():
+    assert SinhaVaze.published(Simplex(3), horizon=100).caution == pytest.approx(0.1)
     assert WangWanZhang.published(DIAMOND, horizon=16).caution == pytest.approx(16**-0.75)
     steps = ProjectedPrimalDual.published(DIAMOND, horizon=10_000)._steps(10_000)
-    assert steps.nu == pytest.approx(0.01)
-    assert steps.eta == pytest.approx(0.01 / math.sqrt(2))
+    assert (steps.nu, steps.eta) == pytest.approx((0.01, 0.01 / math.sqrt(2)))
     assert steps.theta == pytest.approx(0.01 / math.sqrt(2), rel=0.01)
-    assert ProximalPenalty.published(DIAMOND, horizon=9) == ProximalPenalty(
-        DIAMOND, horizon=9, caution=10.0
-    )
+    plain = ProximalPenalty(DIAMOND, horizon=9, caution=10.0)
+    assert ProximalPenalty.published(DIAMOND, horizon=9) == plain
     assert OnlineFrankWolfe.blind(DIAMOND).caution == 0.0
 
 
 @pytest.mark.parametrize("kind", SWEPT)
 def test_caution_moves_violation_down_and_losses_up(kind):
-    problem = tw.problems.routing(rounds=400)
+    problem = tw.problems.routing(rounds=200)
     cautions = (10.0, 1000.0) if kind is ProximalPenalty else (0.1, 10.0)
     bold, careful = (
-        tw.run(kind(problem.K, horizon=400, caution=c), problem.stream) for c in cautions
+        tw.run(kind(problem.K, horizon=200, caution=c), problem.stream) for c in cautions
     )
     assert careful.violations.sum() < bold.violations.sum()
     assert careful.losses.sum() >= bold.losses.sum()
 
 
-@pytest.mark.parametrize("kind", SWEPT)
-def test_rivals_refuse_bad_settings_with_a_sentence(kind):
-    with pytest.raises(WrongType, match=rf"{kind.__name__} needs a set such as sets\.Simplex\(3\)"):
-        kind("K")
-    with pytest.raises(InvalidInput, match=r"caution of \w+ must be .* 0, not -1\."):
-        kind(DIAMOND, caution=-1)
-    with pytest.raises(InvalidInput, match=r"horizon of \w+ must be at least 1, not 0\."):
-        kind(DIAMOND, horizon=0)
+@pytest.mark.parametrize("kind", [Resolve, WarmUp])
+def test_practitioners_promise_nothing_and_refuse_what_makes_no_linear_program(kind):
+    one, curved = Linear(np.ones((1, 3))), Quadratic(np.eye(3), np.ones((1, 3)))
+    with pytest.raises(NotSupported, match=rf"{kind.__name__} .* L2Ball"):
+        kind(L2Ball(3))
+    learner = kind(Simplex(3), horizon=100)
+    for functions in ((curved, one), (one, Chain((curved,)))):
+        with pytest.raises(NotSupported, match=rf"{kind.__name__} .* Quadratic"):
+            learner.update(learner.start(), FullInformation(*functions))
+    run = tw.run(kind(DIAMOND, horizon=10), hostile_stream(DIAMOND, 20, 0))
+    regret, violation, reason = run.learner.bound(run)
+    assert regret is violation is None
+    assert reason
+    assert "The horizon of 10 rounds was passed" in " ".join(run.notes)
+    assert run.oracle_calls == 0
 
 
 # --- linear programs ------------------------------------------------------------------------------
@@ -544,15 +441,6 @@ def test_the_best_point_has_no_units(size):
             np.testing.assert_allclose(scaled / size, plain, atol=1e-6)
 
 
-@pytest.mark.parametrize("size", [1e-7, 1e7])
-def test_the_size_of_a_set_does_not_matter_to_a_program(size):
-    losses, limits = Linear.one([-1.0, -2.0, -3.0]), Capacity.one([size, 0.3 * size, 0.5 * size])
-    for K in (Simplex(3, total=size), CappedSimplex(3, 0.9 * size, size)):
-        np.testing.assert_allclose(
-            BestPoint(K, "A test")(losses, limits) / size, [0.2, 0.3, 0.5], atol=1e-9
-        )
-
-
 def test_an_answer_that_is_a_member_up_to_tolerances_is_projected(monkeypatch):
     solve = WarmModel.__call__
 
@@ -588,18 +476,6 @@ def test_rounds_of_several_kinds_make_one_program():
     np.testing.assert_allclose(x, [0.3, 0.2, 0.5], atol=1e-9)
 
 
-def test_resolve_plays_the_best_point_of_the_round_before():
-    stream, best = hostile_stream(DIAMOND, 20, 1), BestPoint(DIAMOND, "A test")
-    played = actions(Resolve(DIAMOND), stream)
-    np.testing.assert_array_equal(played[0], DIAMOND.center)
-    for t in range(1, 20):
-        losses, limits = stream.losses[t - 1 : t], stream.constraints[t - 1 : t]
-        x, cold = played[t], best(losses, limits)  # of several best points either
-        assert float(losses.values(x)[0]) == pytest.approx(float(losses.values(cold)[0]), abs=1e-9)
-        breach = max(0.0, float(limits.values(cold)[0]))
-        assert max(0.0, float(limits.values(x)[0])) == pytest.approx(breach, abs=1e-9)
-
-
 @pytest.mark.parametrize("K", [DIAMOND, CappedSimplex(5, 0.5)], ids=repr)
 def test_warm_up_plays_the_best_point_of_its_window(K):
     stream = tw.Stream(
@@ -621,69 +497,15 @@ def test_warm_up_plays_the_best_point_of_its_window(K):
         assert state.limits.pieces == state.losses.pieces == ()
 
 
-def test_a_window_is_the_same_one_round_at_a_time():
-    learner, best = WarmUp(DIAMOND, horizon=30, window=9), BestPoint(DIAMOND, "A test")
-    rng = np.random.default_rng(12)
-    stream = tw.Stream(
-        Linear(rng.standard_normal((30, 5))),
-        Capacity(DIAMOND.center + rng.uniform(0.1, 0.4, (30, 5))),
-    )
-    state, whole = learner.start(), tw.run(learner, stream).final_state
-    # every round of the window counts
-    assert not np.allclose(whole.x, best(stream.losses[8:9], stream.constraints[:9]))
-    for t in range(30):
-        state = learner.update(
-            state, FullInformation(stream.losses[t : t + 1], stream.constraints[t : t + 1])
-        )
-    np.testing.assert_allclose(state.x, whole.x, atol=1e-12)
-    np.testing.assert_allclose(state.x, best(stream.losses[:9], stream.constraints[:9]), atol=1e-12)
-
-
-@pytest.mark.parametrize("kind", [Resolve, WarmUp])
-def test_what_makes_no_linear_program_is_refused_with_a_sentence(kind):
-    name, one = kind.__name__, Linear(np.ones((1, 3)))
-    with pytest.raises(
-        NotSupported,
-        match=rf"{name} solves linear programs, and L2Ball has no linear description\.",
-    ):
-        kind(L2Ball(3))
-    with pytest.raises(WrongType, match=rf"{name} needs a set such as sets\.Simplex\(3\)"):
-        kind("K")
-    learner, curved = kind(Simplex(3), horizon=100), Quadratic(np.eye(3), np.ones((1, 3)))
-    with pytest.raises(
-        NotSupported,
-        match=(
-            rf"{name} solves linear programs; Quadratic losses do not add up to a linear function\."
-        ),
-    ):
-        learner.update(learner.start(), FullInformation(curved, one))
-    with pytest.raises(
-        NotSupported,
-        match=rf"{name} solves linear programs; Quadratic constraints are not half-spaces\.",
-    ):
-        learner.update(learner.start(), FullInformation(one, Chain((curved,))))
-    with pytest.raises(InvalidInput, match=r"horizon of \w+ must be at least 1, not 0\."):
-        kind(Simplex(3), horizon=0)
-
-
 def test_a_program_that_is_not_solved_is_named(monkeypatch):
     best = BestPoint(Simplex(3), "A test")
     monkeypatch.setattr(WarmModel, "__call__", lambda model, *question: None)
-    with pytest.raises(
-        SolverFailed,
-        match=r"HiGHS could not find the best point of Simplex\(n=3, .*\) for these rounds\.",
-    ):
+    with pytest.raises(SolverFailed, match=r"HiGHS .* Simplex"):
         best(Linear(np.ones((1, 3))), Capacity(np.ones((1, 3))))
-
-
-@pytest.mark.parametrize("kind", [Resolve, WarmUp])
-def test_practitioners_promise_nothing_and_say_so(kind):
-    run = tw.run(kind(DIAMOND, horizon=10), hostile_stream(DIAMOND, 20, 0))
-    regret, violation, reason = run.learner.bound(run)
-    assert regret is violation is None
-    assert "promises nothing" in reason
-    assert "The horizon of 10 rounds was passed" in " ".join(run.notes)
-    assert run.oracle_calls == 0
+    P = ExactProjection(FlowPolytope.examples()[0])
+    P._solver.settings.max_iter = 1
+    with pytest.raises(SolverFailed, match=r"PIQP .* FlowPolytope"):
+        P(np.ones(5))
 
 
 def test_a_projection_that_stalls_counts_where_the_oracle_proves_it_near():
@@ -697,6 +519,3 @@ def test_a_projection_that_stalls_counts_where_the_oracle_proves_it_near():
         x = project(y)
         assert K.infeasibility(x) <= 1e-12
         assert (x - y) @ (x - K.lmo(x - y)) <= 1e-11 * (K.radius**2 + (x - y) @ (x - y))
-    assert not project._near(K.center, K.center + np.eye(10)[0])
-    assert not project._near(np.full(K.shape, np.nan), K.center)
-    assert not project._near(K.center + 1.0, K.center)

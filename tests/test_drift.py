@@ -24,27 +24,15 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.core.feedback import FullInformation
-from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, MaxAffine, Quadratic
+from tidewolf.functions import Affine, Capacity, Custom, Linear, MaxAffine, Quadratic
 from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty, drift_block
 from tidewolf.methods.steps.drift import DriftBlock, Last, Tally, drift
-from tidewolf.methods.steps.limits import Limits
 from tidewolf.methods.steps.penalty import solve_penalty
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
 
 DIAMOND = FlowPolytope.examples()[0]
 HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
-POINT = VertexHull(np.ones((1, 2)))
-SETS = [
-    Simplex(4),
-    DIAMOND,
-    CappedSimplex(6, 0.5),
-    Box([-1.0, 0.0], [1.0, 3.0]),
-    HULL,
-    L2Ball((2, 2), 3.0),
-    Simplex(1),
-    POINT,
-]
 FIELDS = Tally._fields
 
 
@@ -113,18 +101,13 @@ def test_an_interval_without_a_whole_block_costs_slopes_times_diameter():
 
 @pytest.mark.parametrize("K", [L2Ball(3), Simplex(4)], ids=repr)
 def test_bounds_below_the_trivial_hold_and_measured_ones_are_below_the_promise(K):
-    T, rng = 4000, np.random.default_rng(1)
-    star = 0.7 * K.center + 0.3 * K.lmo(rng.standard_normal(K.shape))
-    sign = np.where(np.arange(T) * 7 // T % 2, -1.0, 1.0)[:, None]
-    C = sign * rng.standard_normal(K.shape) + 0.3 * rng.standard_normal((T, *K.shape))
-    A = -C + 0.2 * rng.standard_normal(C.shape)
-    C, A = (M / np.linalg.norm(M, axis=1, keepdims=True) for M in (C, A))
-    stream = tw.Stream(Linear(C), Affine(A, A @ star))
-    learner = DriftPlusPenalty(
-        K, horizon=T, calls_per_round=4.0, loss_lipschitz=1.0, constraint_lipschitz=1.0
-    )
+    T = 4000
+    stream = theorems.hostile(K, T, 1)
+    slopes = {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0}
+    learner = DriftPlusPenalty(K, horizon=T, calls_per_round=4.0, **slopes)
     run = tw.run(learner, stream)
-    regret = run.losses.sum() - stream.losses.values(star).sum()
+    assert run.comparator.feasible
+    regret = run.losses.sum() - run.comparator.upper
     assert regret <= run.bound.regret <= learner.guarantee().regret
     assert run.violations.sum() <= run.bound.violation <= learner.guarantee().violation
     assert run.bound.regret < 0.5 * K.diameter * T
@@ -256,41 +239,8 @@ def _cone_slope(t: int, x: Any) -> Any:
 # --- blocks, horizons, units ----------------------------------------------------------------------
 
 
-def test_blocks_are_as_long_as_they_should_be():
-    assert drift_block(1000, 1.0)[0] == 82
-    assert drift_block(1000, 4.0)[0] == 41
-    assert drift_block(5, 1.0, 99) == (5, None)
-
-
-@pytest.mark.parametrize(
-    "options", [{}, {"block": 1}, {"block": 3, "calls_per_round": 0.4}], ids=str
-)
-def test_powers_of_two_in_the_units_change_no_bit_of_a_decision(options):
-    points = np.random.default_rng(3).standard_normal((7, 3))
-    stream = opposed(VertexHull(points), 60, 5)
-
-    def decisions(x: float, f: float, g: float) -> np.ndarray[Any, Any]:
-        learner = DriftPlusPenalty(VertexHull(x * points), horizon=40, **options)
-        C, A, b = (
-            stream.losses.C * (f / x),
-            stream.constraints.A * (g / x),
-            stream.constraints.b * g,
-        )
-        return np.array([p.x for p in tw.play(learner, tw.Stream(Linear(C), MaxAffine(A, b)))]) / x
-
-    plain = decisions(1.0, 1.0, 1.0)
-    assert np.ptp(plain, axis=0).max() > 0.05
-    for units in (
-        (8.0, 1.0, 1.0),
-        (1.0, 0.25, 1.0),
-        (1.0, 1.0, 2.0**20),
-        (2.0**-12, 2.0**30, 2.0**-7),
-    ):
-        assert decisions(*units).tobytes() == plain.tobytes(), units
-
-
 @given(seed=st.integers(0, 2**32), calls=st.sampled_from([0.3, 1.0, 3.7]))
-@settings(max_examples=5)
+@settings(max_examples=3)
 def test_the_budget_always_reaches_the_tolerance(seed, calls):
     K, T = (HULL, DIAMOND, CappedSimplex(6, 0.5))[seed % 3], 1000
     tol = drift_block(T, calls)[1]
@@ -301,53 +251,6 @@ def test_the_budget_always_reaches_the_tolerance(seed, calls):
 
 
 # --- an open block --------------------------------------------------------------------------------
-
-
-def rounds_of(stream: tw.Stream) -> list[FullInformation]:
-    return [
-        FullInformation(stream.losses[t : t + 1], stream.constraints[t : t + 1])
-        for t in range(len(stream))
-    ]
-
-
-@pytest.mark.parametrize("K", SETS[:5], ids=repr)
-def test_one_round_at_a_time_does_what_a_whole_block_does(K):
-    stream = opposed(K, 40, 8)
-    # or rounding decides where searches stop
-    learner = DriftPlusPenalty(K, horizon=40, block=7, calls_per_round=100.0, tolerance=1e-12)
-    state = learner.start()
-    for seen in rounds_of(stream):
-        state = learner.update(state, seen)
-    whole = tw.run(learner, stream).final_state
-    np.testing.assert_allclose(state.point.x, whole.point.x, atol=1e-4)
-    assert state.tally.price == pytest.approx(whole.tally.price, rel=1e-4, abs=1e-4)
-
-
-@pytest.mark.parametrize("pieces", [1, 2])
-def test_equal_rounds_of_a_block_are_solved_as_one(pieces, monkeypatch):
-    """The same point as with rows that differ by 1e-12, of which each round has its own."""
-    K, T, rng = Simplex(5), 60, np.random.default_rng(0)
-    which = rng.integers(3, size=T)
-    A = rng.standard_normal((3, pieces, 5))[which]
-    b = np.tile(A.mean(axis=2).min(axis=0) - 0.05, (T, 1))
-    losses, looked = Linear(rng.standard_normal((T, 5))), []
-    gradients = MaxAffine.gradients
-
-    def seen(self, x):
-        looked.append(len(self))
-        return gradients(self, x)
-
-    monkeypatch.setattr(MaxAffine, "gradients", seen)
-    learner, ends, sizes = DriftPlusPenalty(K, horizon=2 * T, block=T), [], []
-    for own in (0.0, 1e-12):
-        near = MaxAffine(A * (1.0 + own * rng.standard_normal(A.shape)), b)
-        run = tw.run(learner, tw.Stream(losses, near))
-        ends.append(learner.act(run.final_state))
-        sizes.append(min(looked))  # other looks are at all rounds
-        looked.clear()
-    assert sizes == [3, T]
-    assert np.linalg.norm(ends[0] - K.center) > 0.1
-    assert np.linalg.norm(ends[0] - ends[1]) <= learner.accuracy * K.radius
 
 
 def test_what_a_caller_does_to_its_arrays_later_changes_nothing():
@@ -391,31 +294,11 @@ def test_callables_cannot_be_saved_in_an_open_block_and_can_after_it():
     assert learner.load(learner.save(session.state)).t == 2
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        Quadratic.one(np.eye(4), np.ones(4), -1.2),
-        Affine.one([1.0, 0.0, 0.0, 0.0], 0.2),
-        Capacity.one(np.full(4, 0.24)),
-    ],
-    ids=repr,
-)
-def test_single_rounds_of_any_kind_fill_a_block_and_survive_a_file(kind, tmp_path):
-    learner = DriftPlusPenalty(Simplex(4), horizon=50, block=7)
-    session = tw.Session(learner)
-    for _ in range(16):
-        session.observe(loss=Linear.one([1.0, 0.0, 2.0, -1.0]), constraint=kind)
-        session.save(tmp_path / "open")
-        session = tw.Session.load(tmp_path / "open", learner)
-    assert session.rounds == 16
-    assert session.state.tally.closed == 14
-
-
 def test_curved_limits_stop_where_rounding_ends():
     """A gap that has stopped to fall ends the step before its budget does: what is left are cuts of
     the size of rounding.
     """
-    n, T, rng = 30, 100, np.random.default_rng(0)
+    n, T, rng = 12, 40, np.random.default_rng(0)
     centers, C = 0.14 * rng.standard_normal((T, n)), rng.standard_normal((T, n))
     balls = Custom(
         lambda t, x: float(np.linalg.norm(x - centers[t]) - 0.7),
@@ -423,9 +306,29 @@ def test_curved_limits_stop_where_rounding_ends():
         n,
         rounds=T,
     )
-    run = tw.run(DriftPlusPenalty(Simplex(n), horizon=T), tw.Stream(Linear(C), balls)[:26])
+    run = tw.run(DriftPlusPenalty(Simplex(n), horizon=T), tw.Stream(Linear(C), balls)[:17])
     assert run.measures[0, FIELDS.index("looks")] < 50
     assert run.measures[0, FIELDS.index("gap")] < 1e-6
+
+
+ONE = Linear.one([1.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("seen", "error", "named"),
+    [
+        ((Linear.one([5.0, 0.0]), ONE), InvalidInput, "loss_lipschitz = 1"),
+        ((ONE, Affine.one([5.0, 0.0], -1.0)), InvalidInput, "constraint_lipschitz = 1"),
+        ((Linear([[1.0, 0.0], [0.0, 0.0]]), ONE), WrongShape, "2 functions"),
+        ((ONE, np.ones(2)), WrongType, "FullInformation"),
+        ((Linear.one([1e200, 0.0]), Linear.one([1e200, -1e200])), NotFinite, r"1e\+200"),
+    ],
+)
+def test_bad_feedback_is_refused(seen, error, named):
+    slopes = {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0}
+    learner = DriftPlusPenalty(Simplex(2), horizon=30, block=2, **slopes)
+    with pytest.raises(error, match=named):
+        learner.update(learner.start(), FullInformation(*seen))
 
 
 def test_subgradients_that_contradict_their_values_are_named():
@@ -445,54 +348,6 @@ def test_the_slopes_of_an_open_block_count():
     ):
         run = tw.run(learner, stream)
         assert run.regret[0] <= run.certificate.regret.trivial
-
-
-def test_neighbours_of_one_kind_are_kept_as_one():
-    limits = (
-        Limits()
-        .and_then(Capacity.one([1.0]))
-        .and_then(Capacity.one([2.0]))
-        .and_then(Affine.one([1.0], 0.0))
-    )
-    whole = limits.whole()
-    assert isinstance(whole, Chain)
-    assert [(type(part).__name__, len(part)) for part in whole.parts] == [
-        ("Capacity", 2),
-        ("Affine", 1),
-    ]
-    more = limits.with_last(Affine.one([2.0], 0.0)).whole()
-    assert more.parts[-1] == Affine([[1.0], [2.0]], [0.0, 0.0])
-
-
-def test_bad_feedback_is_refused_with_a_sentence():
-    learner = DriftPlusPenalty(
-        Simplex(2), horizon=30, block=2, loss_lipschitz=1.0, constraint_lipschitz=1.0
-    )
-    state, one = learner.start(), Linear.one([1.0, 0.0])
-    with pytest.raises(
-        InvalidInput, match=r"A loss of slope 3\.5\d+ was seen, above loss_lipschitz = 1"
-    ):
-        learner.update(state, FullInformation(Linear.one([5.0, 0.0]), one))
-    with pytest.raises(InvalidInput, match="above constraint_lipschitz = 1"):
-        learner.update(state, FullInformation(one, Affine.one([5.0, 0.0], -1.0)))
-    with pytest.raises(WrongShape, match=r"must be 2 functions .* not 1"):
-        learner.update(state, FullInformation(Linear([[1.0, 0.0], [0.0, 0.0]]), one))
-    with pytest.raises(WrongType, match="FullInformation feedback"):
-        learner.update(state, FullInformation(one, np.ones(2)))
-    with pytest.raises(NotFinite):
-        learner.update(
-            state, FullInformation(Linear.one([1e200, 0.0]), Linear.one([1e200, -1e200]))
-        )
-
-
-def test_functions_defined_on_the_set_alone_are_refused_by_name():
-    fenced = Linear.one([1.0, 0.0])
-    object.__setattr__(fenced, "domain", "points whose entries are all positive")
-    learner = DriftPlusPenalty(Simplex(2), horizon=30)
-    with pytest.raises(
-        NotSupported, match="Linear is only defined on points whose entries are all positive"
-    ):
-        learner.update(learner.start(), FullInformation(fenced, Linear.one([1.0, 0.0])))
 
 
 # --- the theorem ----------------------------------------------------------------------------------
@@ -522,12 +377,6 @@ def test_above_the_thaw_it_moves():
     assert run.final_state.point.x[0] < 0.99
     assert run.max_infeasibility <= 1e-12
     assert run.losses.sum() + T <= run.bound.regret <= learner.guarantee().regret
-
-
-def test_what_is_no_set_is_refused_with_a_sentence():
-    for theorem in (DriftPlusPenalty.theorem, tw.PrimalDual.theorem):
-        with pytest.raises(WrongType, match=r"needs a set such as sets\.Simplex\(3\)"):
-            theorem(None, horizon=100, loss_lipschitz=1.0, constraint_lipschitz=1.0)
 
 
 def test_the_settings_are_the_theorems():

@@ -24,10 +24,8 @@ from tidewolf.baselines import (
     OnlineFrankWolfe,
     ProjectedPrimalDual,
     ProximalPenalty,
-    Resolve,
     SinhaVaze,
     WangWanZhang,
-    WarmUp,
 )
 from tidewolf.core.arrays import frozen
 from tidewolf.core.checkpoint import Stored
@@ -42,19 +40,23 @@ from tidewolf.core.feedback import FirstOrder, first_order, require_first_order
 from tidewolf.core.values import identity
 from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.hindsight.best_point import BestPoint
-from tidewolf.learners import LyapunovDescent, LyapunovFrankWolfe
+from tidewolf.learners import (
+    BanditPrimalDual,
+    DriftPlusPenalty,
+    LyapunovDescent,
+    LyapunovFrankWolfe,
+    PrimalDual,
+)
 from tidewolf.methods import descent
 from tidewolf.methods.base import Bound, Learner
 from tidewolf.methods.steps import lyapunov
 from tidewolf.methods.steps.saddle import HOPELESS
-from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.sets import (
     BoundedPSD,
     Box,
     CappedSimplex,
     FlowPolytope,
     L2Ball,
-    Polyhedral,
     Simplex,
     Translated,
     VertexHull,
@@ -71,42 +73,38 @@ LYAPUNOV = {
     "SinhaVaze": SinhaVaze,
     "WangWanZhang": WangWanZhang,
 }
-TAKES = {
-    name: [
-        (where, K) for where, K in SETS if name != "BanditPrimalDual" or K.inner_radius is not None
-    ]
-    for name in EVERY
-}
-"""The sets each learner is tried on: one that explores needs a ball inside."""
 
 
 DEAR = {"Ensemble", "DriftPlusPenalty", "BanditPrimalDual", "PrimalDual", "Resolve"}
 """Learners whose laws take longest to try: the quick suite tries a set with another if it can."""
-FEW = 13
-"""Rounds of a learner on each set in the quick suite; the losses turn round twice in them."""
+FEW = 9
+"""Rounds of a learner on each set in the quick suite; the losses turn round in them."""
+
+
+HORIZONS = (20, 7, 2, 1, 300)
 
 
 def cases():
     """Every learner, with each of its settings, on every set twice. In the quick suite few of them,
     for half as many rounds: every learner meets each of its settings, capacities and half-spaces,
-    every kind of set some learner, and every family of sets learners and rivals.
+    every horizon and kind of set some learner, and every family of sets learners and rivals.
     """
     found, met = [], []
     for name, kind in sorted(EVERY.items(), key=lambda named: named[0] in DEAR):
         settings = len(kind.examples(Simplex(3), 20))
-        for number, (where, K) in enumerate(TAKES[name]):
+        for number, (where, K) in enumerate(SETS):
             if not takes(kind, K):
                 continue
             for seed in (number, number + 1):
-                family = type(K).__module__.split(".")[2]
+                family, horizon = type(K).__module__.split(".")[2], HORIZONS[number // 2 % 5]
                 meets = {(name, "setting", seed % settings), (name, "limits", seed % 2), type(K)}
-                found.append((kind, K, seed, f"{name}-{where}-{seed - number}"))
-                met.append(meets | {(name in baselines.every(), family)})
+                found.append((kind, K, seed, horizon, f"{name}-{where}-{seed - number}"))
+                met.append(meets | {(name in baselines.every(), family), horizon})
     soon = set(cover(met))
-    for i, (kind, K, seed, name) in enumerate(found):
-        yield pytest.param(kind, K, seed, 2 * FEW, id=name, marks=pytest.mark.soak)
+    for i, (kind, K, seed, horizon, name) in enumerate(found):
+        yield pytest.param(kind, K, seed, 20, 2 * FEW, id=name, marks=pytest.mark.soak)
         if i in soon:
-            yield pytest.param(kind, K, seed, FEW, id=f"{name}-few")
+            yield pytest.param(kind, K, seed, horizon, FEW, id=f"{name}-few")
 
 
 CASES = list(cases())
@@ -140,53 +138,35 @@ def every_program_solved_once():
         yield
 
 
-def test_who_refuses_a_set_says_so_in_a_sentence():
+def test_who_refuses_a_set_says_so_in_a_sentence(monkeypatch):
     for kind, (_, K) in itertools.product(EVERY.values(), SETS):
         if takes(kind, K):
             assert kind.examples(K, 20)
             continue
-        with pytest.raises(
-            NotSupported,
-            match=rf"^({kind.__name__} |No exact projection on {type(K).__name__}).*\.$",
-        ):
+        with pytest.raises(NotSupported, match=rf"{kind.__name__}|{type(K).__name__}"):
             kind.examples(K, 20)
+    monkeypatch.setattr(VertexHull, "inner_radius", None)
+    with pytest.raises(NotSupported, match="inner_radius"):
+        learners.BanditPrimalDual(VertexHull(HULL.points))
 
 
-@pytest.mark.parametrize(("kind", "K", "seed", "rounds"), CASES)
-def test_every_learner_keeps_every_law_on_every_set(kind, K, seed, rounds):
-    examples = kind.examples(K, 20)
+@pytest.mark.parametrize(("kind", "K", "seed", "horizon", "rounds"), CASES)
+def test_every_learner_keeps_every_law_on_every_set(kind, K, seed, horizon, rounds):
+    examples = kind.examples(K, horizon)
     learner = examples[seed % len(examples)]
     check_learner(learner, hostile_stream(learner.hard_set, rounds, seed))
 
 
-def test_a_learner_that_explores_takes_sets_with_a_ball_inside_and_refuses_others(
-    monkeypatch,
-):
-    refused = [K for where, K in SETS if where not in dict(TAKES["BanditPrimalDual"])]
-    monkeypatch.setattr(VertexHull, "inner_radius", None)
-    for K in [VertexHull(HULL.points), *refused]:
-        with pytest.raises(
-            NotSupported,
-            match=(
-                r"explores within a ball .* knows of none: its inner_radius is None\. Give a set "
-                r"with an"
-            ),
-        ):
-            EVERY["BanditPrimalDual"].examples(K, 20)
-
-
-@pytest.mark.soak_examples(3)
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", EVERY.values(), ids=EVERY.keys())
 @given(
     seed=seeds,
     K=st.sampled_from([DIAMOND, HULL, CappedSimplex(5, 0.5), L2Ball((2, 2))]),
     horizon=st.sampled_from([1, 2, 7, 300]),
 )
-@settings(max_examples=1)
+@settings(max_examples=3)
 def test_the_laws_hold_for_any_seed_and_horizon(kind, seed, K, horizon):
-    K = DIAMOND if K is HULL and kind is learners.BanditPrimalDual else K
-    if kind in (Resolve, WarmUp) and not isinstance(K, Polyhedral):
-        return
+    K = DIAMOND if not takes(kind, K) else K
     examples = kind.examples(K, horizon)
     check_learner(examples[seed % len(examples)], seed=seed)
 
@@ -215,15 +195,6 @@ def test_the_laws_hold_in_other_libraries_and_dtypes(kind, K, reference, rounds)
     K = CappedSimplex(4, 0.4) if K is HULL and kind is learners.BanditPrimalDual else K
     moved = K.to(reference)
     check_learner(kind.examples(moved, 20)[1], hostile_stream(moved, rounds, 1))
-
-
-@pytest.mark.parametrize("block", [3, 5, 1000])
-def test_blocks_go_on_past_the_horizon(block):
-    learner = LyapunovDescent(DIAMOND, horizon=2, block=block)
-    check_learner(learner, seed=3)
-    run = tw.run(learner, hostile("switching", DIAMOND, 32, 0))
-    assert (run.final_state.t, run.final_state.open.rounds) == (32, 32 % block)
-    assert run.bound.regret is not None
 
 
 @pytest.mark.soak_examples(8)
@@ -256,72 +227,37 @@ def test_every_lists_what_is_public():
         assert all(issubclass(kind, Learner) for kind in module.every().values())
 
 
-def test_what_is_given_to_an_open_block_is_copied():
-    learner = LyapunovDescent(Simplex(3), horizon=9, block=3)
-    gradient = np.array([1.0, 0.0, 0.0])
-    state = learner.update(learner.start(), FirstOrder(gradient, 1.0, gradient, 1.0, 1.0, 1))
-    saved = learner.save(state)
-    gradient += 7.0
-    assert learner.save(state) == saved
-
-
 def test_check_learner_refuses_what_is_no_learner_or_no_stream():
     learner = LyapunovDescent(Simplex(3))
-    with pytest.raises(
-        WrongType,
-        match=r"check_learner takes a learner, an instance of a subclass of Learner, not 3\.",
+    for given_, error in (
+        ((3,), WrongType),
+        ((learner, 3), WrongType),
+        ((learner, hostile("switching", Simplex(2), 5, 0)), WrongShape),
+        ((learner, hostile("switching", Simplex(3), 1, 0)), InvalidInput),
     ):
-        check_learner(3)
-    with pytest.raises(
-        WrongType, match=r"A learner plays a Stream\(losses, constraints\), not int\."
-    ):
-        check_learner(learner, 3)
-    with pytest.raises(
-        WrongShape,
-        match=r"take points of shape \(2,\); the learner's set has points of shape \(3,\)\.",
-    ):
-        check_learner(learner, hostile("switching", Simplex(2), 5, 0))
-    with pytest.raises(
-        InvalidInput, match=r"check_learner needs a stream of at least 2 rounds; this one has 1\."
-    ):
-        check_learner(learner, hostile("switching", Simplex(3), 1, 0))
+        with pytest.raises(error):
+            check_learner(*given_)
     check_learner(learner, hostile("switching", Simplex(3), 2, 0))
 
 
-@pytest.mark.parametrize(
-    ("make", "error", "sentence"),
-    [
-        (
-            lambda kind: kind(Simplex(2), horizon=0),
-            InvalidInput,
-            r"horizon of \w+ must be at least 1, not 0\.",
-        ),
-        (
-            lambda kind: kind(Simplex(2), horizon=2.5),
-            InvalidInput,
-            r"horizon of \w+ must be a whole number, not 2\.5\.",
-        ),
-        (
-            lambda kind: kind(Simplex(2), caution=0),
-            InvalidInput,
-            r"caution of \w+ must be greater than 0, not 0\.",
-        ),
-        (
-            lambda kind: kind(Simplex(2), loss_lipschitz=-1),
-            InvalidInput,
-            r"loss_lipschitz of \w+ must be greater than 0, not -1\.",
-        ),
-        (
-            lambda kind: kind(Simplex(2), constraint_lipschitz="x"),
-            WrongType,
-            r"constraint_lipschitz of \w+ must be a number, not 'x'\.",
-        ),
-    ],
-)
-@pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
-def test_bad_settings_are_refused_with_a_sentence(kind, make, error, sentence):
-    with pytest.raises(error, match=sentence):
-        make(kind)
+@pytest.mark.parametrize("kind", EVERY.values(), ids=EVERY.keys())
+def test_bad_settings_are_refused_and_named(kind):
+    names = kind.__dataclass_fields__
+    for bad, error in (
+        ({"horizon": 0}, InvalidInput),
+        ({"horizon": 2.5}, InvalidInput),
+        ({"caution": -1}, InvalidInput),
+        ({"loss_lipschitz": -1}, InvalidInput),
+        ({"loss_size": 0}, InvalidInput),
+        ({"constraint_lipschitz": "x"}, WrongType),
+        ({"seed": -1}, InvalidInput),
+    ):
+        (name,) = bad
+        if name in names:
+            with pytest.raises(error, match=f"{name} of {kind.__name__}"):
+                kind(Simplex(2), **bad)
+    with pytest.raises(WrongType, match=f"{kind.__name__} needs a set"):
+        kind(3)
 
 
 @pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
@@ -332,40 +268,31 @@ def test_a_lipschitz_constant_that_does_not_hold_is_named(kind):
         ("constraint", FirstOrder(np.zeros(2), 1.0, np.array([3.0, 4.0]), 0.0, 5.0, 1)),
     ):
         learner = kind(K, horizon=5, **{f"{name}_lipschitz": 4.9})
-        with pytest.raises(
-            InvalidInput,
-            match=(
-                rf"A {name} of slope 5 was seen, above {name}_lipschitz = 4\.9; give a larger one, "
-                r"or none\."
-            ),
-        ):
+        with pytest.raises(InvalidInput, match=rf"slope 5 .* {name}_lipschitz = 4\.9"):
             learner.update(learner.start(), seen)
 
 
+# --- units ----------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("kind", [LyapunovDescent, LyapunovFrankWolfe, SinhaVaze])
-@pytest.mark.parametrize("horizon", [4, None])
-def test_nothing_restarts_and_nothing_is_said_past_the_horizon(kind, horizon):
-    K = Simplex(3)
-    learner, stream = kind(K, horizon=horizon), hostile("switching", K, 300, 0)
-    state = tw.run(learner, stream).final_state
-    assert state.dual.rounds == state.t == 300
-    assert not any("horizon" in note for note in learner.notes(state))
-
-
-@pytest.mark.parametrize("kind", [LyapunovDescent, SinhaVaze])
 def test_a_horizon_only_holds_the_exponent_still(kind):
     """Limits that are kept leave nothing for a horizon to change; past a horizon of 16 there is
-    none.
+    none. Nothing restarts, and there is no note.
     """
     K = Simplex(4)
-    kept = tw.Stream(hostile("switching", K, 80, 1).losses, Capacity(np.full((80, 4), 2.0)))
-    np.testing.assert_array_equal(actions(kind(K, horizon=80), kept), actions(kind(K), kept))
     stream = hostile("switching", K, 80, 1)
-    np.testing.assert_array_equal(actions(kind(K, horizon=16), stream), actions(kind(K), stream))
-    assert (actions(kind(K, horizon=80), stream) != actions(kind(K), stream)).any()
-
-
-# --- units ----------------------------------------------------------------------------------------
+    kept = tw.Stream(stream.losses, Capacity(np.full((80, 4), 2.0)))
+    for horizon in (4, None):
+        learner = kind(K, horizon=horizon)
+        state = tw.run(learner, stream).final_state
+        assert state.dual.rounds == state.t == 80
+        assert not any("horizon" in note for note in learner.notes(state))
+    if kind is not LyapunovFrankWolfe:
+        np.testing.assert_array_equal(actions(kind(K, horizon=80), kept), actions(kind(K), kept))
+        short, unknown = actions(kind(K, horizon=16), stream), actions(kind(K), stream)
+        np.testing.assert_array_equal(short, unknown)
+        assert (actions(kind(K, horizon=80), stream) != unknown).any()
 
 
 def scaled_sets(s: float) -> dict[str, Any]:
@@ -382,7 +309,9 @@ def scaled_sets(s: float) -> dict[str, Any]:
 
 
 def actions(learner: Learner[Any], stream: tw.Stream) -> np.ndarray:
-    return np.array([played.x for played in tw.play(learner, stream)])
+    """The point of every block, or every point if the learner explores, one a row."""
+    shape = (-1, *learner.hard_set.shape)
+    return np.concatenate([played.x.reshape(shape) for played in tw.play(learner, stream)])
 
 
 def rescaled(name: str, make: Any, x: float, f: float, g: float, rounds: int) -> np.ndarray:
@@ -405,6 +334,11 @@ MAKES = {
     "penalised rival": lambda K: OnlineFrankWolfe(K, horizon=25, caution=1.0),
     "primal-dual rival": lambda K: ProjectedPrimalDual(K, horizon=25),
     "proximal rival": lambda K: ProximalPenalty(K, horizon=25),
+    "primal-dual": lambda K: PrimalDual(K, horizon=40, block=3, calls_per_round=0.4),
+    "drift": lambda K: DriftPlusPenalty(K, horizon=40, block=3, calls_per_round=0.4),
+    "drift, single rounds": lambda K: DriftPlusPenalty(K, horizon=40, block=1),
+    "bandit": lambda K: BanditPrimalDual(K, horizon=40, block=3, calls_per_round=0.4),
+    "bandit, single rounds": lambda K: BanditPrimalDual(K, horizon=40, block=1),
 }
 
 
@@ -420,7 +354,7 @@ def test_powers_of_two_in_the_units_change_no_bit_of_a_decision(name, make):
         assert rescaled(name, make, x, f, g, 60).tobytes() == plain.tobytes(), (x, f, g)
 
 
-@thinned(3, name={name: name for name in scaled_sets(1.0)}, make=MAKES)
+@thinned(3, name={name: name for name in scaled_sets(1.0)}, make=dict(list(MAKES.items())[:8]))
 def test_other_units_change_decisions_by_rounding_only(name, make):
     """The oracle of a box, a hypersimplex or a hull may answer with another corner when rounding
     breaks a tie: there exact rivals only.
@@ -514,7 +448,7 @@ def beyond_the_bound(learner: Learner[Any], stream: tw.Stream) -> list[str]:
 
 @thinned(3, K={type(K).__name__: K for K in THEORY}, kind={kind: kind for kind in KINDS})
 def test_what_is_measured_stays_below_what_is_promised(K, kind):
-    T = 100
+    T = 70
     stream = hostile(kind, K, T, 1)
     for name, learner in settings_of(K, T).items():
         assert beyond_the_bound(learner, stream) == [], name
@@ -635,7 +569,24 @@ def test_a_block_that_is_still_open_has_its_bound(rounds):
         assert run.bound == learner._weights.bound(cut.dual, cut.descent.regret_bound)
 
 
-def beyond_somewhere() -> set[str]:
+MISTAKES = {
+    "none": (),
+    "up the gradient": ("descend", lambda right: lambda y, g, *a, **b: right(y, -g, *a, **b)),
+    "distances forgotten": ("inner", lambda right: lambda a, b: 0.0),
+    "infeasible iterates back at the center": (
+        "into_ball",
+        lambda right: lambda y, center, radius: center + 0.0 * y,
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_the_bounds_catch_mistakes(mistake, monkeypatch):
+    """In Python, where they can be made; mutants/table.py makes them in kernels."""
+    monkeypatch.setattr(tw.LyapunovDescent, "compiled", None)
+    if made := MISTAKES[mistake]:
+        name, wrong = made
+        monkeypatch.setattr(descent, name, wrong(getattr(descent, name)))
     found = [
         beyond_the_bound(
             LyapunovDescent(K, horizon=400, calls_per_round=calls), hostile(kind, K, 400, 4)
@@ -644,37 +595,8 @@ def beyond_somewhere() -> set[str]:
         for kind in ("switching", "steady")
         for calls in (0.02, 1.0)
     ]
-    return set(itertools.chain(*found))
-
-
-def up_the_gradient(patch):
-    right = descent.descend
-    patch.setattr(descent, "descend", lambda y, g, *rest, **named: right(y, -g, *rest, **named))
-
-
-def distances_forgotten(patch):
-    patch.setattr(descent, "inner", lambda a, b: 0.0)
-
-
-def infeasible_iterates_back_at_the_center(patch):
-    patch.setattr(descent, "into_ball", lambda y, center, radius: center + 0.0 * y)
-
-
-MISTAKES = [up_the_gradient, distances_forgotten, infeasible_iterates_back_at_the_center]
-
-
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.__name__)
-def test_the_bounds_catch_mistakes(mistake, monkeypatch):
-    """In Python, where they can be made; mutants/table.py makes them in kernels."""
-    monkeypatch.setattr(tw.LyapunovDescent, "compiled", None)
-    monkeypatch.setattr(tw.Ensemble, "compiled_experts", None)
-    mistake(monkeypatch)
-    assert "regret" in beyond_somewhere()
-
-
-def test_the_bounds_hold_where_no_mistake_is_made(monkeypatch):
-    monkeypatch.setattr(tw.LyapunovDescent, "compiled", None)
-    assert beyond_somewhere() == set()
+    assert ("regret" in itertools.chain(*found)) == bool(made)
+    assert made or not any(found)
 
 
 # --- extremes -------------------------------------------------------------------------------------
@@ -737,25 +659,6 @@ def test_the_unit_in_which_weights_are_kept_changes_nothing_but_rounding(kind, s
     assert learner.bound(stepped).regret == pytest.approx(learner.bound(whole).regret, rel=1e-6)
 
 
-@pytest.mark.parametrize("shift", [256, 768, -512])
-def test_a_bound_is_the_same_in_every_unit(shift):
-    weights = lyapunov.LyapunovWeights(Simplex(4), caution=10.0)
-    dual = weights.start()._replace(
-        rounds=90,
-        violation=3.0,
-        slopes=Slopes(1.0, 2.0),
-        least_ratio=0.3,
-        loss_norms=70.0,
-    )
-    for B, paid in ((5.0, 1.0), (-2.0, 0.5), (1.0, 40.0)):
-        plain = weights.bound(dual._replace(paid=paid), B)
-        moved = weights.bound(
-            dual._replace(paid=math.ldexp(paid, -shift), exponent=shift), math.ldexp(B, -shift)
-        )
-        assert moved[:2] == pytest.approx(plain[:2])
-        assert (plain.violation is None) == (paid == 40.0)
-
-
 @pytest.mark.parametrize("kind", [LyapunovDescent, SinhaVaze])
 def test_seasons_that_exclude_each_other_are_proved_hopeless_by_what_was_paid(kind):
     """By turns x_0 <= 0.2 and x_0 >= 0.8, each kept by many points: most stays far above 0, and is
@@ -797,7 +700,7 @@ def test_one_absurd_breach_does_not_silence_the_losses(kind):
     assert spoilt.learner.bound(spoilt).reason == HOPELESS
 
 
-@thinned(2, kind=LYAPUNOV, depth={f"{depth:g}": depth for depth in (1e3, 1e6, 1e15, 1e100)})
+@thinned(4, kind=LYAPUNOV, depth={f"{depth:g}": depth for depth in (1e3, 1e6, 1e15, 1e100)})
 def test_hopeless_limits_never_overflow(kind, depth):
     K = CappedSimplex(5, 0.5)
     learner = kind(K, horizon=1000)
@@ -807,7 +710,7 @@ def test_hopeless_limits_never_overflow(kind, depth):
     bound = learner.bound(run)
     assert all(part is None or math.isfinite(part) for part in bound[:2])
     assert bound.reason or None not in bound[:2]
-    check_learner(learner, breached(K, 9, depth))
+    check_learner(learner, breached(K, 5, depth))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -839,18 +742,6 @@ def test_tiny_and_huge_slopes_are_only_units(kind, f, g):
     np.testing.assert_allclose(
         actions(kind(K, horizon=40), stream), actions(kind(K, horizon=40), plain), atol=1e-5
     )
-
-
-def test_gradients_whose_squares_overflow_are_refused():
-    learner = LyapunovDescent(Simplex(2), horizon=5)
-    sentence = (
-        r"A loss of slope 1e\+200 was given, whose square would overflow; slopes from 1e-140 to "
-        r"1e\+140 are accepted"
-    )
-    with pytest.raises(InvalidInput, match=sentence):
-        learner.update(
-            learner.start(), FirstOrder(np.array([1e200, 0.0]), 0.0, np.zeros(2), 1e200, 0.0, 1)
-        )
 
 
 # --- learners broken on purpose -------------------------------------------------------------------
@@ -1313,13 +1204,11 @@ BROKEN = {
 
 
 def test_the_pattern_of_the_broken_learners_is_right():
-    check_learner(Walker())
     check_learner(Walker(), seed=1)
     check_learner(Walker(L2Ball((2, 2)), None))
-    check_learner(Listens())
     stream = hostile("switching", Simplex(3), 12, 0)
-    told = tw.Stream(stream.losses, stream.constraints, time=np.arange(12.0))
-    check_learner(Listens(), told)
+    timed = tw.Stream(stream.losses, stream.constraints, time=np.arange(12.0))
+    check_learner(Listens(), timed)
 
 
 @pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.__name__)

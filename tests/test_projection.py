@@ -41,15 +41,13 @@ from tidewolf.kernels.active_set import (
     GRAIN,
     PLACES,
     TIE,
-    find_row,
     nearest_member,
     pairwise_steps,
     sparse_correct,
 )
-from tidewolf.projection import ActiveSet, active_set, afp, afp_paper
+from tidewolf.projection import ActiveSet, afp, afp_paper
 from tidewolf.projection.active_set import SPARE
 from tidewolf.projection.compiled import tie_margin
-from tidewolf.projection.one_shot import frank_wolfe_gap, line_search
 from tidewolf.projection.paper import paper_calls
 from tidewolf.projection.result import closer_to_all, closer_to_center
 from tidewolf.projection.weights import caratheodory, correct, correct_any
@@ -188,26 +186,18 @@ def most_calls(K: ConvexSet, y: np.ndarray, x0: np.ndarray, tol: float) -> float
 @given(seed=seeds)
 @settings(max_examples=2)
 def test_every_projection_keeps_its_promises(K, where, seed):
+    """Calls too stay under their bounds, and one shot never needs more of them than the paper."""
     y, x0, tol = a_task(K, where, seed)
-    for project in METHODS.values():
-        require_guarantees(K, y, project(K, y, x0, tol=tol), tol)
-
-
-@pytest.mark.soak_examples(6)
-@somewhere
-@given(seed=seeds)
-@settings(max_examples=2)
-def test_calls_stay_under_their_bounds_and_one_shot_never_needs_more_than_the_paper(K, where, seed):
-    y, x0, tol = a_task(K, where, seed)
-    calls = {name: project(K, y, x0, tol=tol).calls for name, project in METHODS.items()}
-    d2 = float(distances2(x0[None], y)[0])
-    assert calls["one shot"] <= most_calls(K, y, x0, tol)
-    assert calls["active set"] <= most_calls(K, y, x0, tol)
+    calls, d2 = {}, float(distances2(x0[None], y)[0])
+    for name, project in METHODS.items():
+        done = project(K, y, x0, tol=tol)
+        require_guarantees(K, y, done, tol)
+        calls[name] = done.calls
+    assert max(calls["one shot"], calls["active set"]) <= most_calls(K, y, x0, tol)
     # the lemma needs tol <= R^2
     assert K.radius == 0 or calls["paper"] <= paper_calls(K.radius, d2, tol)
     assert calls["one shot"] <= calls["paper"]
-    if d2 <= tol:
-        assert calls == {"one shot": 0, "paper": 0, "active set": 0}
+    assert d2 > tol or not any(calls.values())
 
 
 @pytest.mark.soak_examples(6)
@@ -271,36 +261,6 @@ def test_the_budgets_last_call_is_not_wasted():
     assert active.distance2 < 0.5 * one_shot.distance2
 
 
-@polytopes
-@pytest.mark.parametrize("where", ["vertex", "half", "ball"])
-def test_the_line_search_is_exact(K, where):
-    """Against y, and against y pulled a share of the way to x."""
-    y, x, _ = a_task(K, where, 5)
-    r, answer = x - y, K.answer(x - y)
-    seen, v = frank_wolfe_gap(r, x, answer, float(np.vdot(r, r))), answer.vertex.dense(x)
-    for pulled in (0.0, 0.7):
-        segment = x + np.linspace(0.0, 1.0, 1001).reshape(-1, *[1] * x.ndim) * (v - x)
-        best = distances2(segment, y + pulled * r).min()
-        reached = distances2(
-            answer.vertex.blend(x, line_search(seen, pulled))[None], y + pulled * r
-        )[0]
-        assert reached <= best + 1e-12 * max(1.0, best)
-
-
-@pytest.mark.parametrize("name", ["hull", "matrices", "random flow"])
-@pytest.mark.parametrize("where", WHERE)
-def test_without_corrective_steps_the_active_set_is_the_one_shot_method(name, where, monkeypatch):
-    """On polytopes where no two vertices tie."""
-    K = POLYTOPES[name]
-    monkeypatch.setattr(active_set, "CORRECTIVE_STEPS", 0)
-    y, x0, tol = a_task(K, where, 6)
-    for budget in (None, 3):
-        plain, remembering = (METHODS[name](K, y, x0, tol=tol, budget=budget) for name in FRUGAL)
-        assert remembering.calls == plain.calls
-        np.testing.assert_allclose(remembering.y, plain.y, atol=1e-9)
-        assert remembering.distance2 <= plain.distance2 + 1e-9
-
-
 def test_one_call_projects_on_the_half_space_it_shows():
     """From x = (0, 0) against y = (3, 0) the answer (1, 1) says z_1 <= 1 for every member:
     y' = (1, 0).
@@ -337,18 +297,15 @@ def test_exactness_in_the_limit():
 # --- counts ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "K", [pytest.param(layered(6, 5), id="136 arcs"), pytest.param(layered(11, 10), id="1021 arcs")]
-)
 @pytest.mark.parametrize("radii", [0.5, 1.0, 2.0])
-def test_on_flows_one_shot_needs_a_fifth_of_the_papers_calls(K, radii):
-    """Where learners keep y, in the ball of radius R around the center and up to 2 R: seen are 7-34
-    calls against 556-867.
+def test_on_flows_one_shot_needs_a_fifth_of_the_papers_calls(radii):
+    """Where learners keep y, in the ball of radius R around the center and up to 2 R.
 
     Far away, at 30 R, a vertex or two tell all there is to know and both need few calls: the ratio
     may fall to 3.5 (2 against 7).
     """
-    rng, tol = np.random.default_rng(1), 0.003 * K.radius**2
+    K, rng = layered(6, 5), np.random.default_rng(1)
+    tol = 0.003 * K.radius**2
     for _ in range(4):
         y = K.center + radii * K.radius * a_unit(K, rng)
         outside = closer_to_all(K, y, afp(K, y, K.center, tol=1e-3 * tol, budget=500).y)
@@ -368,22 +325,6 @@ def test_an_active_set_that_is_kept_needs_fewer_calls_than_starting_anew():
         _, y, calls, _, active, _ = active.project(K, y, tol=tol)
         kept += calls
     assert 5 * kept <= anew
-
-
-@pytest.mark.parametrize("name", FRUGAL)
-@pytest.mark.parametrize("away", [1e4, 1e8, 1e12])
-def test_far_from_the_origin_rounding_costs_distance_but_not_eternity(name, away):
-    rng = np.random.default_rng(3)
-    for K in (
-        Translated(Simplex(4), np.full(4, away)),
-        VertexHull(rng.standard_normal((30, 4)) + away),
-    ):
-        tol = 1e-2 * K.radius**2
-        y = K.center + K.radius * a_unit(K, rng)
-        done = METHODS[name](K, y, K.center, tol=tol)
-        assert done.calls <= 8 * K.radius**2 / tol + 5
-        assert K.infeasibility(done.x) <= 1e-13 * away
-        assert done.distance2 <= tol or away > 1e4
 
 
 def test_the_papers_bound_on_calls_is_the_lemmas():
@@ -462,48 +403,69 @@ def test_a_small_stated_error_still_meets_the_tolerance():
             require_guarantees(K, y, METHODS[name](careful, y, K.center, tol=tol), tol)
 
 
+@a_kernel
+def dearest_entry(d, kernel_data, indices, values):
+    indices[0], values[0] = np.argmax(d), 1.0
+    return 1
+
+
+class CompiledLiar(Compiled):
+    """A simplex with a compiled oracle that maximises."""
+
+    oracle, kernel_data, max_nonzeros = dearest_entry, np.zeros(1), 1
+
+    def __init__(self, K):
+        self.K = K
+
+    def __getattr__(self, name):
+        return getattr(self.K, name)
+
+
 def worst(K, direction):
     return Answer(K.answer(-direction).vertex)
 
 
-def nothing_known(K, direction):
-    return Answer(Dense(np.full(K.shape, np.nan)))
+LIARS = {
+    "simplex": Wrapped(Simplex(4), worst),
+    "hull": Wrapped(POLYTOPES["hull"], worst),
+    "flow": Wrapped(layered(2, 2), worst),
+    "NaN": Wrapped(Simplex(4), lambda K, d: Answer(Dense(np.full(K.shape, np.nan)))),
+    "compiled": CompiledLiar(Simplex(4)),
+}
 
 
 @pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize(
-    "K", [Simplex(4), POLYTOPES["hull"], layered(2, 2)], ids=["simplex", "hull", "flow"]
-)
-@pytest.mark.parametrize("lie", [worst, nothing_known])
-def test_an_oracle_that_lies_is_found_out(name, K, lie):
+@pytest.mark.parametrize("liar", LIARS.values(), ids=LIARS)
+def test_an_oracle_that_lies_is_found_out(name, liar):
+    K = liar.K
     y, x0 = K.center + 2 * K.radius * a_unit(K, np.random.default_rng(6)), K.center.copy()
     kept = y.copy(), x0.copy()
-    with pytest.raises(
-        OracleError,
-        match=(
-            r"worse than .* at a known member of the set: it does not minimise\. "
-            r"`tidewolf\.testing\.check_set`"
-        ),
-    ):
-        METHODS[name](Wrapped(K, lie), y, x0, tol=1e-3)
+    if isinstance(liar, CompiledLiar) and name != "active set":
+        return  # the others do not ask compiled oracles
+    with pytest.raises(OracleError, match=r"worse than .* does not minimise.*check_set"):
+        METHODS[name](liar, y, x0, tol=1e-3)
     np.testing.assert_array_equal((y, x0), kept)
-    assert y.flags.writeable
-    assert x0.flags.writeable
+    active = ActiveSet.start(K).project(K, -y, tol=1e-4).active
+    before = active.x.copy(), active.weights.copy()
+    with pytest.raises(OracleError):
+        active.project(liar, y, tol=1e-4)
+    np.testing.assert_array_equal(before[0], active.x)
+    np.testing.assert_array_equal(before[1], active.weights)
 
 
 class Newcomer(ConvexSet):
-    """The interval [-1, 1] with a dense oracle that answers as it was told."""
+    """The interval [-1, 1] with a dense oracle that always gives the same answer."""
 
     shape, center, radius = (1,), np.zeros(1), 1.0
 
-    def __init__(self, told):
-        self.told = told
+    def __init__(self, answer):
+        self.always = answer
 
     def infeasibility(self, x):
         return max(0.0, abs(float(x[0])) - 1.0)
 
     def lmo(self, direction):
-        return np.array(self.told)
+        return np.array(self.always)
 
     @classmethod
     def examples(cls):
@@ -512,52 +474,51 @@ class Newcomer(ConvexSet):
 
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize(
-    ("told", "error", "sentence"),
+    ("answer", "error"),
     [
-        (
-            [2.0],
-            OracleError,
-            r"The oracle of Newcomer answered a point outside its set: excess 1\.",
-        ),
-        (
-            [math.nan],
-            NotFinite,
-            r"The answer of the oracle of Newcomer holds nan at 0; every entry must be finite\.",
-        ),
-        (
-            [1.0, 1.0],
-            WrongShape,
-            r"The oracle of Newcomer answered with shape \(2,\); its points have shape \(1,\)\.",
-        ),
-        (
-            [-1.0],
-            OracleError,
-            (
-                r"The oracle answered with <d, v> = 3 \(error 0\), worse than -?0 at a known "
-                r"member of the set"
-            ),
-        ),
+        ([2.0], OracleError),
+        ([math.nan], NotFinite),
+        ([1.0, 1.0], WrongShape),
+        ([-1.0], OracleError),
     ],
 )
-def test_a_newcomers_oracle_is_looked_at(name, told, error, sentence):
-    y = np.array([3.0])
-    with pytest.raises(error, match=sentence):
-        METHODS[name](Newcomer(told), y, np.zeros(1), tol=1e-3)
-    np.testing.assert_array_equal(y, [3.0])
+def test_the_answers_of_a_users_oracle_are_checked(name, answer, error):
+    with pytest.raises(error, match="oracle"):
+        METHODS[name](Newcomer(answer), np.array([3.0]), np.zeros(1), tol=1e-3)
 
 
-def test_a_lie_leaves_the_active_set_as_it_was():
-    K, rng = layered(3, 3), np.random.default_rng(8)
-    active = ActiveSet.start(K)
-    for _ in range(5):
-        active = active.project(K, K.center + K.radius * a_unit(K, rng), tol=1e-4).active
-    y = K.center + K.radius * a_unit(K, rng)
-    before = active.x.copy(), active.weights.copy()
-    with pytest.raises(OracleError):
-        active.project(Wrapped(K, worst), y, tol=1e-4)
-    for was, now in zip(before, (active.x, active.weights), strict=True):
-        np.testing.assert_array_equal(was, now)
-    np.testing.assert_array_equal(active.atoms.combine(active.weights, y), active.x)
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(
+    ("bad", "error", "named"),
+    [
+        ({"y": [np.nan, 0.0]}, NotFinite, "point to project"),
+        ({"y": [1.0, 0.0, 0.0]}, WrongShape, "point to project"),
+        ({"y": "here"}, WrongType, "point to project"),
+        ({"x0": [1.0]}, WrongShape, "starting point"),
+        ({"x0": [1.0, np.nan]}, NotFinite, "starting point"),
+        ({"tol": 0.0}, InvalidInput, "tol"),
+        ({"tol": "small"}, WrongType, "tol"),
+        ({"budget": -1}, InvalidInput, "budget"),
+        ({"budget": 1.5}, InvalidInput, "budget"),
+    ],
+)
+def test_bad_input_is_refused_and_named(name, bad, error, named):
+    good = {"y": [3, 0], "x0": [0, 1], "tol": 0.1}
+    done = METHODS[name](Simplex(2), **good)  # lists and integers are points
+    require_guarantees(Simplex(2), np.array([3.0, 0.0]), done, 0.1)
+    if "budget" in bad and name not in FRUGAL:
+        return
+    with pytest.raises(error, match=named):
+        METHODS[name](Simplex(2), **good | bad)
+
+
+def test_an_active_set_starts_from_members_only():
+    for outside in ([3.0, 0.0], [0.5, 0.6]):
+        with pytest.raises(NotAMember, match=r"starting point"):
+            ActiveSet.start(Simplex(2), outside)
+    active = ActiveSet.start(Simplex(3))
+    assert len(active) == 1
+    np.testing.assert_array_equal(active.x, Simplex(3).center)
 
 
 # --- sets with a compiled oracle ------------------------------------------------------------------
@@ -649,83 +610,6 @@ def test_the_compiled_search_is_its_source_bit_for_bit(K, seed):
             found.append((*state, *vertex, at, *rows, table.gram, *work[:2]))
         for one, other in zip(*found, strict=True):
             np.testing.assert_array_equal(one, other)
-
-
-def test_a_row_is_found_by_all_its_entries():
-    starts, rows, entries = (
-        np.array([0, 2, 3, 3, 5]),
-        np.array([0, 2, 1, 0, 2], dtype=np.int32),
-        np.array([1.0, 1.0, 2.0, 1.0, 1.0]),
-    )
-    for find in (find_row, find_row.plain):
-
-        def row(count, *vertex, find=find):
-            return find(
-                (starts, rows, entries),
-                count,
-                np.array([i for i, _ in vertex] + [7]),
-                np.array([v for _, v in vertex] + [7.0]),
-                len(vertex),
-            )
-
-        assert row(4, (0, 1.0), (2, 1.0)) == 0
-        assert row(4, (1, 2.0)) == 1
-        assert row(4) == 2
-        assert row(2) == -1
-        assert row(1, (1, 2.0)) == -1
-        for stranger in (
-            [(0, 1.0)],
-            [(0, 1.0), (1, 1.0)],
-            [(0, 1.0), (2, 2.0)],
-            [(1, 2.0), (2, 1.0)],
-        ):
-            assert row(4, *stranger) == -1
-
-
-@compiled
-def test_the_point_given_is_left_alone_and_comes_back_where_it_was_not_pulled(K):
-    y = K.center + 0.0
-    done = ActiveSet.start(K).nearest(K, y, 1e-3, 5)
-    assert done.calls == 0
-    assert done.y is y
-    for y in (K.center + 2.0 * K.radius * a_unit(K, np.random.default_rng(9)), K.center - 1.0):
-        y.flags.writeable = False
-        kept = y.copy()
-        ActiveSet.start(K).nearest(K, y, 1e-3, 5)
-        np.testing.assert_array_equal(y, kept)
-
-
-@a_kernel
-def dearest_entry(d, kernel_data, indices, values):
-    indices[0], values[0] = np.argmax(d), 1.0
-    return 1
-
-
-class Liar(Compiled):
-    """A simplex with a compiled oracle that maximises."""
-
-    oracle, kernel_data, max_nonzeros = dearest_entry, np.zeros(1), 1
-
-    def __init__(self, K):
-        self.K = K
-
-    def __getattr__(self, name):
-        return getattr(self.K, name)
-
-
-def test_a_compiled_oracle_that_lies_is_found_out():
-    K, y = Simplex(4), np.array([2.0, 0.0, 0.0, 0.0])
-    active = ActiveSet.start(K)
-    with pytest.raises(
-        OracleError,
-        match=(
-            r"The oracle answered with <d, v> = 0\.25 \(error 0\), worse than -0\.25 at a known "
-            r"member"
-        ),
-    ):
-        active.project(Liar(K), y, tol=1e-3)
-    np.testing.assert_array_equal(active.x, K.center)
-    assert len(active.atoms) == 1
 
 
 # --- what goes in and what comes out --------------------------------------------------------------
@@ -852,24 +736,6 @@ def test_bad_input_gets_its_sentence(name, y, x0, tol, error, sentence):
         METHODS[name](Simplex(2), y, x0, tol=tol)
 
 
-@pytest.mark.parametrize("name", FRUGAL)
-def test_bad_budgets_get_their_sentence(name):
-    with pytest.raises(
-        InvalidInput, match=r"A budget of oracle calls must be at least 0, not -1\."
-    ):
-        METHODS[name](Simplex(2), [1.0, 2.0], [1.0, 0.0], tol=0.1, budget=-1)
-    with pytest.raises(
-        InvalidInput, match=r"A budget of oracle calls must be a whole number, not 1\.5\."
-    ):
-        METHODS[name](Simplex(2), [1.0, 2.0], [1.0, 0.0], tol=0.1, budget=1.5)
-
-
-def test_lists_and_integers_are_points():
-    for name in METHODS:
-        done = METHODS[name](Simplex(2), [3, 0], [0, 1], tol=0.1)
-        require_guarantees(Simplex(2), np.array([3.0, 0.0]), done, 0.1)
-
-
 def test_an_active_set_starts_from_members_only_and_prints():
     for outside in ([3.0, 0.0], [0.5, 0.6]):
         with pytest.raises(
@@ -928,38 +794,32 @@ def a_combination(seed: int, count: int, n: int):
     stop=st.sampled_from([1e-6, 1e-3, 0.5]),
 )
 @settings(max_examples=80)
-def test_pairwise_steps_agree_with_their_naive_twin(seed, count, n, steps, stop):
+def test_both_ways_to_correct_agree_with_the_naive_twin(seed, count, n, steps, stop):
     points, weights, y = a_combination(seed, count, n)
     expected = naive_steps(points, weights, y, steps, stop)
-    gram = points @ points.T
-    for steps_of in (pairwise_steps, pairwise_steps.plain):
-        moved, slopes = weights.copy(), points @ (weights @ points - y)
-        steps_of(gram, moved, slopes, np.empty(count, np.int64), steps, stop)
-        np.testing.assert_allclose(moved, expected, atol=1e-10)
-        used = moved > 0  # idle atoms that stay out are not kept up
-        np.testing.assert_allclose(slopes[used], (points @ (moved @ points - y))[used], atol=1e-10)
-
-
-@given(seed=seeds, count=st.integers(1, 12), n=st.integers(1, 6), steps=st.sampled_from([0, 1, 30]))
-@settings(max_examples=80)
-def test_both_ways_to_correct_agree_with_the_naive_twin(seed, count, n, steps):
-    points, weights, y = a_combination(seed, count, n)
-    expected = naive_steps(points, weights, y, steps, 1e-6)
     expected = np.where(expected > DROP, expected, 0.0) / expected[expected > DROP].sum()
     kept_weights, y_kept = weights.copy(), y.copy()
     for kind, way in ((Sparse.of, correct), (Sparse.of, correct_any), (Dense, correct)):
-        table = table_of(points, kind)
-        done = way(table, weights, y, steps, 1e-6)
+        done = way(table_of(points, kind), weights, y, steps, stop)
         np.testing.assert_allclose(done.weights, expected, atol=1e-10)
         np.testing.assert_allclose(done.x, expected @ points, atol=1e-10)
-        assert done.distance2 == pytest.approx(
-            ((expected @ points - y) ** 2).sum(), rel=1e-9, abs=1e-12
-        )
+        distance2 = float(((expected @ points - y) ** 2).sum())
+        assert done.distance2 == pytest.approx(distance2, rel=1e-9, abs=1e-12)
         assert done.distance2 <= ((weights @ points - y) ** 2).sum() + 1e-12
         assert done.weights.sum() == pytest.approx(1.0, abs=1e-14)
         np.testing.assert_array_equal(done.weights > 0, expected > 0)
     np.testing.assert_array_equal(weights, kept_weights)
     np.testing.assert_array_equal(y, y_kept)
+
+
+def test_atoms_without_weight_are_not_in_use_and_their_vertices_keep_their_rows():
+    K = Simplex(3)
+    active = ActiveSet.start(K)
+    for i in itertools.islice(itertools.cycle(range(3)), 30):
+        active = active.project(K, 3.0 * np.eye(3)[i], tol=1e-9).active
+        np.testing.assert_array_equal(active.x, np.eye(3)[i])
+        assert len(active) == 1
+    assert len(active.weights) == 4
 
 
 @given(seed=seeds, count=st.integers(1, 12), n=st.integers(1, 6), steps=st.sampled_from([1, 30]))
@@ -1087,14 +947,6 @@ def test_atoms_without_weight_are_not_in_use():
     assert len(active) == 1
 
 
-def test_a_vertex_that_comes_back_takes_its_old_row():
-    K = Simplex(3)
-    active = ActiveSet.start(K)
-    for i in itertools.islice(itertools.cycle(range(3)), 30):
-        active = active.project(K, 3.0 * np.eye(3)[i], tol=1e-9).active
-    assert len(active.weights) == 4
-
-
 @pytest.mark.parametrize(
     "K", [layered(3, 3), POLYTOPES["hull"], POLYTOPES["moved"]], ids=["flow", "hull", "moved"]
 )
@@ -1175,40 +1027,15 @@ def test_caratheodory_keeps_the_point_with_as_few_atoms_as_the_dimension_allows(
 @pytest.mark.parametrize("kind", [Dense, Sparse.of], ids=["dense", "sparse"])
 def test_too_many_atoms_are_reduced_at_the_same_point(kind):
     K = VertexHull([[math.cos(t), math.sin(t)] for t in np.linspace(0.0, 2 * math.pi, 100)])
-    table = table_of(K.points, kind)
     weights = np.random.default_rng(1).dirichlet(np.ones(100))
-    crowded = ActiveSet(table, weights, weights @ K.points)
-    reduced = crowded._reduced(100, K.dimension)
-    assert len(reduced) <= 3
-    assert len(reduced.weights) == len(reduced.atoms) == len(reduced)
-    np.testing.assert_allclose(reduced.x, crowded.x, atol=1e-10)
-    require_sound(reduced, K)
-    done = ActiveSet(table_of(K.points, Dense), weights, weights @ K.points).project(
-        K, np.array([1.1, 0.3]), tol=1e-3
-    )
-    require_guarantees(K, np.array([1.1, 0.3]), done, 1e-3)
-    require_sound(done.active, K)
-    still = ActiveSet(table_of(K.points, kind), weights, weights @ K.points).project(
-        K, weights @ K.points, tol=1e-3
-    )
-    away = still.x - still.y
-    assert len(still.active) <= 3
-    assert still.distance2 == float(away.dot(away)), "measured again after the reduction"
-
-
-def test_few_atoms_in_a_long_table_move_to_a_short_one():
-    K = VertexHull(np.random.default_rng(2).standard_normal((100, 3)))
-    table = table_of(K.points, Dense)
-    weights = np.zeros(100)
-    weights[[7, 40]] = 0.25, 0.75
-    sparse_use = ActiveSet(table, weights, 0.25 * K.points[7] + 0.75 * K.points[40])
-    rebuilt = sparse_use._reduced(2, K.dimension)
-    assert len(rebuilt) == len(rebuilt.atoms) == 2
-    np.testing.assert_array_equal(rebuilt.x, sparse_use.x)
-    np.testing.assert_array_equal(rebuilt.weights, [0.25, 0.75])
-    require_sound(rebuilt, K)
-    assert rebuilt._reduced(2, K.dimension) is rebuilt
-    assert len(table) == 100
+    for y in (weights @ K.points, np.array([1.1, 0.3])):
+        crowded = ActiveSet(table_of(K.points, kind), weights, weights @ K.points)
+        done = crowded.project(K, y, tol=1e-3)
+        require_guarantees(K, y, done, 1e-3)
+        require_sound(done.active, K)
+        away = done.x - done.y
+        assert len(done.active) <= 3
+        assert done.distance2 == float(away.dot(away)), "measured again after the reduction"
 
 
 def test_an_idle_vertex_serves_again_without_a_call_and_leaves_when_there_are_too_many():
@@ -1227,19 +1054,23 @@ def test_an_idle_vertex_serves_again_without_a_call_and_leaves_when_there_are_to
     assert longest > SPARE
 
 
-@pytest.mark.parametrize("far", [1e3, 1e6, 1e8])
+@pytest.mark.parametrize("far", [1e3, 1e6, 1e8, 1e12])
 def test_sets_far_from_the_origin_are_projected_on_as_well(far):
+    """Rounding costs distance at last, but never endless calls or a point outside."""
     rng = np.random.default_rng(3)
     for K in (Simplex(5), Box(np.zeros(4), np.ones(4)), VertexHull(rng.standard_normal((12, 3)))):
-        away = Translated(K, np.full(K.shape, far))
-        hull = VertexHull(K.points + far) if isinstance(K, VertexHull) else None
-        tol = 1e-4 * K.radius**2
-        for moved in filter(None, (away, hull)):
-            here, there = ActiveSet.start(K), ActiveSet.start(moved)
-            for _ in range(20):
-                y = K.center + K.radius * a_unit(K, rng)
-                near, gone = here.project(K, y, tol=tol), there.project(moved, y + far, tol=tol)
-                here, there = near.active, gone.active
-                assert gone.distance2 <= tol * (1 + 1e-3)
-                assert moved.infeasibility(gone.x) <= 1e-14 * far
-                assert gone.calls <= 3 * near.calls + 20
+        moved = (
+            VertexHull(K.points + far)
+            if isinstance(K, VertexHull)
+            else Translated(K, np.full(K.shape, far))
+        )
+        here, there = ActiveSet.start(K), ActiveSet.start(moved)
+        for tol in [1e-4 * K.radius**2] * 20:
+            y = K.center + K.radius * a_unit(K, rng)
+            near, gone = here.project(K, y, tol=tol), there.project(moved, y + far, tol=tol)
+            once = afp(moved, y + far, moved.center, tol=100 * tol)
+            here, there = near.active, gone.active
+            assert gone.distance2 <= tol * (1 + 1e-3) or far > 1e8
+            assert gone.calls <= 3 * near.calls + 20 or far > 1e8
+            assert max(gone.calls, 100 * once.calls) <= 8 * K.radius**2 / tol + 500
+            assert max(moved.infeasibility(done.x) for done in (gone, once)) <= 1e-13 * far
