@@ -316,16 +316,9 @@ PATCHES = (
     ),
     Patch(
         "weights of pieces that do not sum to one",
-        "hindsight/piecewise_task.py",
-        "return np.concatenate([lam[:count], mu / sums[rounds]])",
-        "return np.concatenate([lam[:count], mu])",
-        "tests/test_epigraph.py",
-    ),
-    Patch(
-        "cuts that lose the pieces of earlier points",
-        "hindsight/piece_bundle.py",
-        "mu[first] += theta",
-        "mu[first] = theta",
+        "hindsight/task.py",
+        "mu = mu / np.where(sums > 0.0, sums, 1.0)[rounds]",
+        "mu = mu / np.where(sums > 0.0, 1.0, 1.0)[rounds]",
         "tests/test_epigraph.py",
     ),
     Patch(

@@ -40,7 +40,6 @@ from tidewolf.functions import (
     Quadratic,
     Unlimited,
 )
-from tidewolf.hindsight import best_point
 from tidewolf.hindsight.warm_model import Basis, Rows, WarmModel
 from tidewolf.methods.advice import solving
 from tidewolf.methods.advice.headroom import FORGETTING
@@ -518,34 +517,6 @@ def test_points_near_the_set_take_no_call_and_those_far_outside_are_absent_witho
     found = proposed(K, far, budget=50)
     assert found.points[0] is not None
     assert tw.experts.Named("boss").reserves(found.state) == 1
-
-
-@settings(max_examples=30, deadline=None)
-@given(seed=seeds)
-def test_sparse_rows_across_many_equations_are_found_without_making_them_dense(seed):
-    """Rows mostly across aff(K) among others, a row of zeros, one of a single entry."""
-    from scipy.sparse import csr_array
-
-    rng = np.random.default_rng(seed)
-    K = tw.sets.SimplexProduct([3, 1, 2, 4])
-    A = rng.normal(size=(7, 10)) * (rng.random((7, 10)) < 0.5)
-    A[1], A[2], A[4] = 0.0, 0.0, np.repeat(rng.normal(size=4), [3, 1, 2, 4])
-    A[2, 5], A[5] = 1.0, 1.0 + 1e-4 * rng.normal(size=10)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(best_point, "_DENSE", 0)
-        solver = best_point.BestPoint(K, "Law")
-        assert solver._normals is None
-        ours, shift = solver._rows_along(csr_array(A))
-        solver._separate_normals = None
-        theirs, expected = solver._rows_along(csr_array(A))
-    as_dense = [rows if type(rows) is np.ndarray else rows.toarray() for rows in (ours, theirs)]
-    np.testing.assert_allclose(*as_dense, atol=1e-12)
-    np.testing.assert_allclose(shift, expected, atol=1e-12)
-    assert expected[5] != 0.0
-    usual = csr_array(np.eye(10)[:3] + np.eye(10)[3:6])  # no row is across: the very same
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(best_point, "_DENSE", 0)
-        assert best_point.BestPoint(K, "Law")._rows_along(usual)[0] is usual
 
 
 @pytest.mark.parametrize("size", [1e-9, 1e9])

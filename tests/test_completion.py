@@ -20,7 +20,7 @@ from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongSha
 from tidewolf.functions import Range, Squared
 from tidewolf.hindsight.admm import AlternatingDirections
 from tidewolf.hindsight.best import best_in_hindsight
-from tidewolf.hindsight.curved_task import CurvedTask
+from tidewolf.hindsight.task import Task
 from tidewolf.problems.completion import BOLD, FEW, ITEMS, JOIN, MILD, PACE, SHOWN, TAU, USERS
 from tidewolf.sets import BoundedPSD, Box, L2Ball, NuclearBall, Simplex, Spectraplex
 from tidewolf.testing import check_function
@@ -180,7 +180,7 @@ def test_the_bracket_is_narrow_and_no_feasible_member_is_below_it(seed, rounds, 
     }[kind]
     stream = a_stream(rng, (3, 4), rounds)
     best = best_in_hindsight(K, stream)
-    assert AlternatingDirections().supports(CurvedTask.of(K, stream))
+    assert AlternatingDirections().supports(Task.of(K, stream.losses, stream.constraints))
     assert best.feasible
     start = float(stream.losses.values(K.center).sum())
     assert best.upper - best.lower <= 2e-6 * max(best.upper, 1e-3 * start)
@@ -268,7 +268,7 @@ def test_other_tasks_go_elsewhere():
         (BoundedPSD(2), outside, False),
         (NuclearBall(shape), tw.functions.Capacity.one(center), False),
     ):
-        task = CurvedTask.of(K, tw.Stream(losses, limits))
+        task = Task.of(K, losses, limits)
         assert AlternatingDirections().supports(task) is fits
         best = best_in_hindsight(K, tw.Stream(losses, limits))
         assert best.feasible
@@ -278,10 +278,7 @@ def test_other_tasks_go_elsewhere():
     )
     assert far.feasible is False
     assert not AlternatingDirections().supports(
-        CurvedTask.of(
-            Simplex(2),
-            tw.Stream(tw.functions.Linear([[1.0, 0.0]]), Range.one([[0]], 0.0, 1.0, (2,))),
-        )
+        Task.of(Simplex(2), tw.functions.Linear([[1.0, 0.0]]), Range.one([[0]], 0.0, 1.0, (2,)))
     )
 
 

@@ -10,10 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.functions import Affine, Capacity, Linear, Max, MaxAffine, MaxUtilization, Sum
-from tidewolf.hindsight.epigraph import EpigraphProgramming
-from tidewolf.hindsight.piece_bundle import PieceBundle
-from tidewolf.hindsight.piecewise_task import PiecewiseTask
+from tidewolf.functions import (
+    Affine,
+    Capacity,
+    Linear,
+    Max,
+    MaxAffine,
+    MaxUtilization,
+    Sum,
+    Unlimited,
+)
+from tidewolf.hindsight import bundle
+from tidewolf.hindsight.lp import LinearProgramming
+from tidewolf.hindsight.task import Solution, Task
 from tidewolf.sets import Box, FlowPolytope, Simplex, SimplexProduct
 
 seeds = st.integers(0, 2**32 - 1)
@@ -32,7 +41,7 @@ def test_the_bracket_holds_and_closes(seed, T, n, unit):
     stream = tw.Stream(Sum(stream.losses, weights=[unit]), stream.constraints)
     best = tw.best_in_hindsight(K, stream)
     assert best.feasible
-    assert best.method == EpigraphProgramming.name
+    assert best.method == LinearProgramming.name
     assert best.upper == pytest.approx(float(stream.losses.values(best.point).sum()))
     assert best.upper - best.lower <= 1e-8 * (unit + abs(best.upper))
     rng = np.random.default_rng(seed)
@@ -45,20 +54,23 @@ def test_the_bracket_holds_and_closes(seed, T, n, unit):
 @given(seed=seeds, zero=st.booleans())
 def test_any_multipliers_prove_a_lower_bound(seed, zero):
     K, stream = Simplex(3), drawn(seed, 4, 3)
-    task, best = PiecewiseTask.of(K, stream), tw.best_in_hindsight(K, stream)
+    task = Task.of(K, stream.losses, stream.constraints)
+    best = tw.best_in_hindsight(K, stream)
     rng = np.random.default_rng(seed)
-    lam = rng.exponential(size=len(task.rounds)) * (rng.random(len(task.rounds)) < 0.5)
-    lam = 0.0 * lam if zero else lam
-    assert task.lower_bound(lam) <= best.upper + 1e-9
+    lam, mu = (
+        rng.exponential(size=k) * (rng.random(k) < 0.5) * (not zero) for k in (len(task.b), 12)
+    )
+    below = task.below_pieces(mu)
+    assert task.lower_bound(Solution(None, lam, below=below)) <= best.upper + 1e-9
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.25, 1.0, 40.0])
 def test_weights_of_pieces_are_shares(weight):
     """A loss that is 1 everywhere, of two equal pieces: any weights of them prove 1 a round."""
     flat = MaxAffine(np.zeros((3, 2, 2)), -np.ones((3, 2)))
-    task = PiecewiseTask.of(Simplex(2), tw.Stream(flat))
-    lam = np.append(0.0, np.full(6, weight))
-    assert task.lower_bound(lam) == pytest.approx(3.0)
+    task = Task.of(Simplex(2), flat, Unlimited(2, 3))
+    below = task.below_pieces(np.full(6, weight))
+    assert task.least(below)[0] == pytest.approx(3.0)
 
 
 def test_one_piece_a_round_is_the_linear_program():
@@ -101,7 +113,7 @@ def test_limits_that_nothing_keeps_are_proved_so():
 def test_many_rounds_are_left_to_an_interior_point_method(monkeypatch):
     K, stream = Simplex(3), drawn(5, 40, 3)
     best = tw.best_in_hindsight(K, stream)
-    monkeypatch.setattr("tidewolf.hindsight.epigraph._MANY", 10)
+    monkeypatch.setattr("tidewolf.hindsight.lp.MANY", 10)
     inner = tw.best_in_hindsight(K, stream)
     assert inner.upper == pytest.approx(best.upper, rel=1e-8)
     assert inner.lower == pytest.approx(best.lower, rel=1e-8)
@@ -115,7 +127,7 @@ def test_a_bundle_of_cuts_finds_the_same(seed, T, n, unit):
     stream = tw.Stream(Sum(stream.losses, weights=[unit]), limits)
     best = tw.best_in_hindsight(K, stream)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tidewolf.hindsight.piece_bundle.MANY", 0)
+        patch.setattr("tidewolf.hindsight.bundle.MANY", 0)
         same = tw.best_in_hindsight(K, stream)
     assert same.feasible
     size = unit + abs(best.upper)
@@ -124,9 +136,9 @@ def test_a_bundle_of_cuts_finds_the_same(seed, T, n, unit):
 
 
 def test_a_bundle_leaves_to_the_program_what_it_cannot_decide(monkeypatch):
-    monkeypatch.setattr("tidewolf.hindsight.piece_bundle.MANY", 0)
+    monkeypatch.setattr("tidewolf.hindsight.bundle.MANY", 0)
     stream = drawn(1, 6, 3)
-    assert tw.best_in_hindsight(Simplex(3), stream).method == PieceBundle.name
-    monkeypatch.setattr("tidewolf.hindsight.piece_bundle._ITERATIONS", 1)
-    assert tw.best_in_hindsight(Simplex(3), stream).method == EpigraphProgramming.name
+    assert tw.best_in_hindsight(Simplex(3), stream).method == bundle.METHOD
+    monkeypatch.setattr("tidewolf.hindsight.best._ENOUGH", -1.0)
+    assert tw.best_in_hindsight(Simplex(3), stream).method == LinearProgramming.name
     test_limits_that_nothing_keeps_are_proved_so()

@@ -32,8 +32,9 @@ from tidewolf.functions import (
 )
 from tidewolf.hindsight import lp as linear_program
 from tidewolf.hindsight.best import Comparator, Infeasibility, best_in_hindsight
-from tidewolf.hindsight.linear_task import LinearTask
-from tidewolf.hindsight.task import Solution
+from tidewolf.hindsight.best_point import BestPoint
+from tidewolf.hindsight.task import Solution, Task
+from tidewolf.hindsight.warm_model import WarmModel
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral
 from tidewolf.sets.simplices import Simplex
 
@@ -354,11 +355,11 @@ def test_any_multipliers_give_a_lower_bound(seed: int) -> None:
     stream = a_stream(seed, 3, 4, 0.5)
     truth = best_in_hindsight(Simplex(3), stream)
     assume(truth.feasible)
-    task = LinearTask.of(Simplex(3), stream)
+    task = Task.of(Simplex(3), stream.losses, stream.constraints)
     lam = np.random.default_rng(seed).exponential(size=len(task.b)) * np.random.default_rng(
         seed + 1
     ).integers(0, 2, len(task.b))
-    assert task.lower_bound(lam) <= truth.upper
+    assert task.lower_bound(Solution(None, lam)) <= truth.upper
 
 
 @pytest.mark.parametrize(
@@ -373,7 +374,9 @@ def test_a_point_that_breaks_a_rule_is_no_upper_bound(
     lie: np.ndarray[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        linear_program, "solve_lp", lambda task, _: Solution(lie, np.full(len(task.b), 7.0))
+        linear_program.LinearProgramming,
+        "solve",
+        lambda self, task: Solution(lie, np.full(len(task.b), 7.0)),
     )
     got = best_in_hindsight(Simplex(2), Stream(Linear([[1.0, 2.0]]), Capacity([[0.7, 1.0]])))
     assert got.upper == math.inf
@@ -385,7 +388,7 @@ def test_a_point_that_breaks_a_rule_is_no_upper_bound(
 def test_a_solver_that_gives_up_leaves_the_bound_without_constraints(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(linear_program, "run_linprog", lambda *_: None)
+    monkeypatch.setattr(WarmModel, "solve_cold", lambda *_: None)
     got = best_in_hindsight(Simplex(2), Stream(Linear([[1.0, 2.0]]), Capacity([[0.7, 1.0]])))
     assert got == Comparator(
         None, got.lower, math.inf, None, method=linear_program.LinearProgramming.name
@@ -394,7 +397,7 @@ def test_a_solver_that_gives_up_leaves_the_bound_without_constraints(
 
 
 def test_a_false_verdict_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linear_program, "solve_lp", lambda *_: None)
+    monkeypatch.setattr(BestPoint, "feasible_best", lambda *_: None)
     got = best_in_hindsight(Simplex(2), Stream(Linear([[1.0, 2.0]]), Capacity([[0.7, 1.0]])))
     assert got.feasible is None
     assert got.infeasibility is None
@@ -430,9 +433,9 @@ LINEAR, CAPACITY, CUSTOM = (
 @pytest.mark.parametrize(
     ("losses", "constraints", "said"),
     [
-        (LINEAR, CUSTOM, "not known under limits that are Custom functions"),
-        (Chain((LINEAR, CUSTOM)), Chain((CUSTOM, LINEAR)), "under limits that are Custom"),
-        (CUSTOM, Quadratic.one(np.eye(2), [0.0, 0.0]), "for Custom losses under curved limits"),
+        (LINEAR, CUSTOM, "Custom functions"),
+        (Chain((LINEAR, CUSTOM)), Chain((CUSTOM, LINEAR)), "Custom functions"),
+        (CUSTOM, Quadratic.one(np.eye(2), [0.0, 0.0]), "Custom losses"),
     ],
 )
 def test_what_is_missing_is_named(losses: Batch, constraints: Batch, said: str) -> None:

@@ -11,10 +11,9 @@ from scipy.sparse import csr_array
 import tidewolf as tw
 from tidewolf.core.piecewise import ManyRows
 from tidewolf.functions import LoadCost, LoadLimit, MaxUtilization, link_loads
-from tidewolf.hindsight import many_rows
-from tidewolf.hindsight.linear_task import LinearTask
+from tidewolf.hindsight import lp
 from tidewolf.hindsight.lp import LinearProgramming
-from tidewolf.hindsight.many_rows import FewOfManyRows
+from tidewolf.hindsight.task import Task
 from tidewolf.hindsight.warm_model import WarmModel
 from tidewolf.sets import Box, Permutahedron, Product, Simplex, SimplexProduct
 
@@ -84,11 +83,9 @@ def test_rows_enter_as_points_break_them_and_no_others(many):
         LoadCost(incidence, np.ones((50, 1)), np.tile([1.0, 2.0], (50, 1)), [0, 0]),
         MaxUtilization(incidence, demands, [3.0, 3.0], [0, 0], 1.0),
     )
-    task = LinearTask.of(K, stream)
+    task = Task.of(K, stream.losses, stream.constraints)
     assert isinstance(task.A, ManyRows)
-    assert FewOfManyRows().supports(task)
-    assert not LinearProgramming().supports(task)
-    found = FewOfManyRows().solve(task)
+    found = LinearProgramming().solve(task)
     np.testing.assert_allclose(found.point, [0.75, 0.25])
     assert np.flatnonzero(found.lam).tolist() == [2 * 17]
 
@@ -96,7 +93,7 @@ def test_rows_enter_as_points_break_them_and_no_others(many):
 def test_it_ends_whatever_counts_as_broken(many, monkeypatch):
     K, stream = next(streams(5, 2.5))
     few = tw.best_in_hindsight(K, stream)
-    monkeypatch.setattr(many_rows, "_BROKEN", -np.inf)
+    monkeypatch.setattr(lp, "_VIOLATED", -np.inf)
     every = tw.best_in_hindsight(K, stream)
     assert every.upper == pytest.approx(few.upper, abs=1e-9)
 
@@ -147,7 +144,7 @@ def test_a_set_that_is_lifted_or_has_no_equations_works_too(many):
 
 def test_a_solver_that_finds_nothing_leaves_the_question_open(many, monkeypatch):
     K, stream = next(streams(0, 0.4))
-    monkeypatch.setattr(many_rows, "breached_weights", lambda task, K: None)
+    monkeypatch.setattr(lp, "_infeasible", lambda *_: None)
     assert tw.best_in_hindsight(K, stream).feasible is None
 
 

@@ -11,9 +11,8 @@ import tidewolf as tw
 from covering import few
 from tidewolf.core.errors import NotSupported
 from tidewolf.functions import Affine, Capacity, Chain, Linear, LogWealth, MaxAffine, Quadratic
-from tidewolf.hindsight.curved_task import CurvedTask
 from tidewolf.hindsight.newton import NewtonSteps, _Search
-from tidewolf.hindsight.task import Solution
+from tidewolf.hindsight.task import Solution, Task
 from tidewolf.problems.portfolio import LOOSE, STRICT, TURN
 from tidewolf.sets import BoundedPSD, Box, CappedSimplex, FlowPolytope, L2Ball, Simplex
 
@@ -150,7 +149,7 @@ def test_functions_are_asked_in_their_domain_only():
         best = tw.best_in_hindsight(Simplex(3), tw.Stream(losses, limits))
         assert best.feasible
         assert best.upper - best.lower <= 1e-6
-        search = _Search(CurvedTask.of(Simplex(3), tw.Stream(losses, limits)))
+        search = _Search(Task.of(Simplex(3), losses, limits))
         assert (
             search._merit(np.eye(3)[0], 0.0, costs=True)
             == search._merit(np.eye(3)[0], 0.0, costs=False)
@@ -188,14 +187,13 @@ def test_the_lower_bound_holds_at_any_member_and_multipliers():
     stream = tw.Stream(
         LogWealth(returns), Quadratic(np.eye(3), np.zeros((7, 3)), np.full(7, -0.25))
     )
-    task, best = CurvedTask.of(K, stream), tw.best_in_hindsight(K, stream)
+    task = Task.of(K, stream.losses, stream.constraints)
+    best = tw.best_in_hindsight(K, stream)
     assert best.upper - best.lower <= 1e-6
     for x in members(K, rng, 20):
-        bound, vertex = task.lagrangian_bound(x, rng.uniform(0, 3, 7))
-        assert bound <= best.upper
-        assert K.infeasibility(vertex) == 0
+        assert task.lower_bound(Solution(None, rng.uniform(0, 3, 7), None, x)) <= best.upper
     for lam in (np.zeros(7), rng.uniform(0, 1, 7)):
-        assert task.lagrangian_bound(best.point, lam).value <= min(
+        assert task.lower_bound(Solution(None, lam, None, best.point)) <= min(
             float(stream.losses.values(x).sum() + lam @ stream.constraints.values(x))
             for x in members(K, rng, 300)
         )

@@ -12,7 +12,7 @@ import pytest
 import tidewolf as tw
 from tidewolf.core.batch import Batch
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, MaxAffine, Quadratic
-from tidewolf.hindsight import own_losses
+from tidewolf.hindsight import bundle
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, NuclearBall, Simplex
 
 SETS = {
@@ -112,7 +112,7 @@ def test_few_looks_leave_a_wide_bracket_that_still_holds(K, monkeypatch):
     exact = tw.best_in_hindsight(K, tw.Stream(losses))
     widths = []
     for looks in (1, 3, 10, 100):
-        monkeypatch.setattr(own_losses, "LOOKS", looks)
+        monkeypatch.setattr(bundle, "LOOKS", looks)
         found = tw.best_in_hindsight(K, tw.Stream(as_custom(losses)))
         require_brackets(found, exact, np.inf)
         widths.append(found.upper - found.lower)
@@ -125,7 +125,7 @@ def test_a_point_that_breaks_a_limit_is_never_the_best(monkeypatch):
     K, losses = Simplex(6), quadratics(Simplex(6), 8, 5)
     limits_ = Capacity(np.full((8, 6), 0.3))
     alone = tw.best_in_hindsight(K, tw.Stream(losses)).point
-    monkeypatch.setattr(own_losses.OwnBundle, "_nearest", lambda self, best, level: alone)
+    monkeypatch.setattr(bundle.Bundle, "_nearest", lambda self, best, level: alone)
     exact = tw.best_in_hindsight(K, tw.Stream(losses, limits_))
     found = tw.best_in_hindsight(K, tw.Stream(as_custom(losses), limits_))
     assert float(limits_.values(alone).max()) > 0.01
@@ -142,7 +142,7 @@ def test_every_round_is_looked_at_a_bounded_number_of_times():
 
     losses = Custom(value, lambda t, x: np.sign(x - 0.3), 6, rounds=5)
     tw.best_in_hindsight(Simplex(6), tw.Stream(losses))
-    assert len(asked) <= 5 * (own_losses.LOOKS + 2)
+    assert len(asked) <= 5 * (bundle.LOOKS + 2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

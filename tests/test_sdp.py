@@ -19,9 +19,8 @@ from tidewolf.hindsight import bracket
 from tidewolf.hindsight import sdp as semidefinite
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.hindsight.bracket import LevelBundle
-from tidewolf.hindsight.linear_task import LinearTask
 from tidewolf.hindsight.sdp import SemidefiniteProgramming
-from tidewolf.hindsight.task import Solution
+from tidewolf.hindsight.task import Solution, Task
 from tidewolf.sets import BoundedPSD, L2Ball, Simplex, Translated
 
 seeds = st.integers(0, 2**32 - 1)
@@ -34,7 +33,7 @@ SOLVERS = [
 
 def known(solver, K, stream) -> Comparator:
     """What one method finds, checked as `best_in_hindsight` checks it."""
-    task = LinearTask.of(K, stream)
+    task = Task.of(K, stream.losses, stream.constraints)
     found = solver.solve(task)
     assert found is not None
     return hindsight._checked(task, found, 0)

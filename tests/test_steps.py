@@ -21,7 +21,7 @@ from tidewolf.core.feedback import FirstOrder
 from tidewolf.functions import Affine, Custom, Linear, MaxAffine, Quadratic
 from tidewolf.functions.base import row_norms
 from tidewolf.hindsight.best_point import BestPoint
-from tidewolf.hindsight.linear_task import LinearTask
+from tidewolf.hindsight.task import Task
 from tidewolf.learners import BanditPrimalDual, DriftPlusPenalty, LyapunovDescent, PrimalDual
 from tidewolf.methods.steps.slopes import tangent_part, tangent_slopes
 from tidewolf.sets import Box, FlowPolytope, L2Ball, Scaled, Simplex, Spectraplex
@@ -390,7 +390,6 @@ def test_a_common_offset_costs_rounding_alone(K, kind, offset):
 
 
 def test_costs_across_the_hull_say_nothing():
-    task = LinearTask.of(
-        Simplex(3), tw.Stream(Linear(np.full((2, 3), 1e9)), Affine(np.ones((2, 3)), np.ones(2)))
-    )
+    across = Affine(np.ones((2, 3)), np.ones(2))
+    task = Task.of(Simplex(3), Linear(np.full((2, 3), 1e9)), across)
     assert not task.for_solvers().c.any()

@@ -2,29 +2,18 @@
 
     min { sum_t f_t(x) : x in K, g_t(x) <= 0 for every t }
 
-Mostly losses add up to <c, x> + constant and constraints are half-spaces <a_i, x> <= b_i. A set
-with a linear description makes it a linear program (lp.py, many_rows.py), a set known by
-eigenvalues or singular values a semidefinite one (sdp.py); any other set is asked through its
-oracle alone (bracket.py). Methods are believed nothing: they propose a point, multipliers, weights,
-and what these are worth is found with the functions and the set themselves (task.py): `lower` by
-one call of the oracle, `upper` at a point that was seen to be feasible, else infinite.
+Methods are not trusted: they propose a point, multipliers and weights, and the task checks what
+these are worth with the functions and the set themselves (task.py).
 
-No such point. Weights w >= 0 that sum to 1 with min_{x in K} sum_i w_i (<a_i, x> - b_i) > 0, by one
-call of the oracle too: at every x in K the rounds of these rows average above 0, so one of them is
-breached.
+    lp        linear losses, or maxima of pieces, under half-spaces, if K has a linear description
+    sdp       linear losses or squared errors under half-spaces on sets of matrices
+    admm      squared errors on entries within bounds, if K has an exact projection
+    bracket   linear losses under half-spaces on any other set, through its oracle alone
+    bundle    losses of a user's own, or of very many pieces, under half-spaces
+    newton    curved losses or constraints
 
-Losses that are maxima of affine pieces, such as the fullest link, make it a linear program too,
-over a set with a linear description (piecewise_task.py, epigraph.py, piece_bundle.py).
-
-A policy {x_t = sum_j phi_tj W_j} of a context is a point W of K x .. x K (policy.py).
-
-Losses of a user's own, known by values and subgradients alone, under half-spaces or none: a bundle
-of gradients (own_losses.py).
-
-Curved losses or constraints: the same from the Lagrangian at a point, less its Frank-Wolfe gap
-(curved_task.py, newton.py); squared errors on entries within bounds, over a set with an exact
-projection, have a method of their own to find it (admm.py). Squared errors that are constraints
-leave no room, and are taken as the equations they are.
+Squared errors that are constraints leave no interior, and are solved as equations. A policy
+{x_t = sum_j phi_tj W_j} of a context is a point W of K x .. x K (policy.py).
 """
 
 from __future__ import annotations
@@ -36,34 +25,28 @@ from typing import final
 import numpy as np
 
 from tidewolf.core.arrays import frozen
-from tidewolf.core.batch import Stream
-from tidewolf.core.errors import WrongType
-from tidewolf.core.oracle import HasLMO
+from tidewolf.core.batch import Batch, Stream
+from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
+from tidewolf.core.oracle import HasLMO, as_set
+from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import Value
-from tidewolf.functions.base import LinearTotal, PiecewiseLinear
+from tidewolf.functions.autograd import Autograd
+from tidewolf.functions.combined import leaves
+from tidewolf.functions.custom import Custom
 from tidewolf.functions.entries import Range, Squared
+from tidewolf.functions.support import own_functions
+from tidewolf.hindsight import bundle
 from tidewolf.hindsight.admm import AlternatingDirections
 from tidewolf.hindsight.bracket import LevelBundle
-from tidewolf.hindsight.curved_task import CurvedTask
-from tidewolf.hindsight.epigraph import EpigraphProgramming
-from tidewolf.hindsight.linear_task import LinearTask
 from tidewolf.hindsight.lp import LinearProgramming
-from tidewolf.hindsight.many_rows import FewOfManyRows
 from tidewolf.hindsight.newton import NewtonSteps
-from tidewolf.hindsight.own_losses import METHOD, OwnBundle, OwnTask, is_own, require_policy
-from tidewolf.hindsight.piece_bundle import PieceBundle
-from tidewolf.hindsight.piecewise_task import PiecewiseTask
 from tidewolf.hindsight.policy import HasFeatures, policy_problem
 from tidewolf.hindsight.sdp import SemidefiniteProgramming
-from tidewolf.hindsight.task import HindsightTask, Method, Solution, flattened, require_rounds
-from tidewolf.sets.base import Polyhedral
+from tidewolf.hindsight.task import Method, Solution, Task, flattened, parts_of
 
 METHODS: tuple[Method, ...] = (
     LinearProgramming(),
-    FewOfManyRows(),
-    PieceBundle(),
-    EpigraphProgramming(),
     AlternatingDirections(),
     SemidefiniteProgramming(),
     LevelBundle(),
@@ -73,6 +56,8 @@ METHODS: tuple[Method, ...] = (
 
 _NAMED = 6
 """How many rounds a sentence names."""
+_ENOUGH = 1e-6
+"""A larger gap that cuts leave between the bounds of pieces is left to a linear program."""
 
 
 @final
@@ -217,49 +202,88 @@ def best_in_hindsight(
         )
     part = stream[start:stop]
     first = slice(start, stop).indices(len(stream))[0]
-    require_rounds(K, part)
+    if len(part) == 0:
+        raise InvalidInput(
+            "There is no round between start and stop; the best point in hindsight needs at least "
+            "one."
+        )
+    if as_set(K, "The best point in hindsight").shape != part.shape:
+        raise WrongShape(
+            f"The set has points of shape {K.shape}; the stream's functions take points of shape "
+            f"{part.shape}."
+        )
     if context is None:
-        return _own(K, part, first) if is_own(part) else _best(K, part, first)
-    require_policy(part)
+        return best_point(K, part.losses, part.constraints, first)
+    for leaf in (*_callables(part.losses), *_callables(part.constraints)):
+        raise NotSupported(
+            f"The best policy in hindsight is not known for {type(leaf).__name__} functions: they "
+            "take a point of the set, not a policy. Without a context the best fixed point may be "
+            "known."
+        )
     problem = policy_problem(K, part, stream, first, context)
-    known = _best(problem.K, problem.stream, first)
+    known = best_point(problem.K, problem.stream.losses, problem.stream.constraints, first)
     if known.point is None:
         return known
     return replace(known, point=frozen(problem.policy(known.point)))
 
 
-def _best(K: HasLMO, part: Stream, first: int) -> Comparator:
-    """The best point over these rounds, of which the first is that of the stream."""
-    linear = isinstance(part.losses, LinearTotal)
-    if linear and isinstance(part.constraints, PiecewiseLinear):
-        return _solved(LinearTask.of(K, part), first)
-    pieces = isinstance(part.losses, PiecewiseLinear)
-    if pieces and isinstance(part.constraints, PiecewiseLinear) and isinstance(K, Polyhedral):
-        return _solved(PiecewiseTask.of(K, part), first)
-    if linear and isinstance(part.constraints, Squared) and (part.constraints.places >= 0).any():
-        return _squares(K, part, part.constraints, first)
-    return _solved(CurvedTask.of(K, part), first)
+def best_point(K: HasLMO, losses: Batch, constraints: Batch, first: int = 0) -> Comparator:
+    """The best point for these losses among those that satisfy these constraints, which need not
+    be as many; `first` is the round of the first of them.
+    """
+    own = _is_own(losses, constraints)
+    squared = isinstance(constraints, Squared) and (constraints.places >= 0).any()
+    if squared and isinstance(losses, LinearTotal) and not own:
+        assert isinstance(constraints, Squared)
+        return _squares(K, losses, constraints, first)
+    task = Task.of(K, losses, constraints, own=own)
+    if not own and (task.pieces is None or len(task.pieces.b) <= bundle.MANY):
+        return _solved(task, first)
+    cuts = bundle.Bundle(task)
+    start = _solved(cuts.linear_task, first)
+    if start.point is None:
+        return start
+    known = _checked(task, cuts.minimise(flattened(start.point)), first)
+    lower = min(max(known.lower, start.lower), known.upper)
+    if not own and known.upper - lower > _ENOUGH * max(abs(known.upper), abs(lower)):
+        return _solved(task, first)
+    return replace(known, lower=lower, method=bundle.METHOD)
 
 
-def _own(K: HasLMO, part: Stream, first: int) -> Comparator:
-    """The best point for losses that can only be looked at."""
-    task = OwnTask.of(K, part)
-    cut = task.cut(flattened(task.K.center))
-    known = _solved(task.linearised(cut), first)
-    if known.point is None:
-        return known
-    found = OwnBundle(task, cut).minimise(flattened(known.point), known.lower)
-    point = frozen(found.point.reshape(task.K.shape))
-    return Comparator(point, found.lower, found.upper, True, method=METHOD)
+def _callables(batch: Batch) -> tuple[Batch, ...]:
+    return tuple(leaf for leaf in leaves(batch) if isinstance(leaf, Custom | Autograd))
 
 
-def _solved(task: HindsightTask, first: int) -> Comparator:
+def _is_own(losses: Batch, constraints: Batch) -> bool:
+    """Whether losses are a user's own, of which only values and subgradients are known; refused if
+    the best point cannot be known then.
+    """
+    cure = "constraints that are affine, or maxima of affine pieces, make it known"
+    for limit in _callables(constraints):
+        raise NotSupported(
+            "The best point in hindsight is not known under constraints that are "
+            f"{type(limit).__name__} functions, of which only values and subgradients are known; "
+            f"{cure} for any convex losses."
+        )
+    flat = all(isinstance(part, PiecewiseLinear) for part in parts_of(constraints))
+    for loss in () if flat else _callables(losses):
+        raise NotSupported(
+            f"The best point in hindsight is not known for {type(loss).__name__} losses under "
+            f"curved constraints; {cure}."
+        )
+    own = (
+        one for one in own_functions(losses) if not isinstance(one, LinearTotal | PiecewiseLinear)
+    )
+    return flat and any(True for _ in own)
+
+
+def _solved(task: Task, first: int) -> Comparator:
     """The task by the first method that decides, or the best that did not."""
     best, easier = None, task.for_solvers()
     for method in METHODS:
         if not method.supports(task):
             continue
-        proposed = method.solve(easier) or Solution(None, np.zeros(len(task.rounds)))
+        proposed = method.solve(easier) or Solution(None, np.zeros(len(task.b)))
         known = replace(_checked(task, proposed, first), method=method.name)
         if known.feasible is not None:
             return known
@@ -268,56 +292,48 @@ def _solved(task: HindsightTask, first: int) -> Comparator:
     return best
 
 
-def _squares(K: HasLMO, part: Stream, squares: Squared, first: int) -> Comparator:
+def _squares(K: HasLMO, losses: Batch, squares: Squared, first: int) -> Comparator:
     """Linear losses under squared errors that are to be 0: equations, of two half-spaces each.
 
-    Weights that show that no point keeps those show it of the squares: with W_t the norm of the
+    Weights that show that no point satisfies those show it of the squares: with W_t the norm of the
     weights of round t and W = sum_t W_t, by Cauchy and by Jensen
 
         bound <= sum_t W_t sqrt(2 g_t),    so    sum_t (W_t/W) g_t >= (bound/W)^2/2.
     """
-    asked = (squares.places >= 0).any(axis=1)
-    # a round without entries says nothing: the first one that has some comes twice
-    rounds = np.where(asked, np.arange(len(squares)), np.argmax(asked))
-    targets = squares.targets[rounds, ...]
-    equations = Range(targets, targets, squares.places[rounds], squares.sides)
-    known = _solved(LinearTask.of(K, Stream(part.losses, equations)), first)
+    asked = np.flatnonzero((squares.places >= 0).any(axis=1))
+    targets = squares.targets[asked, ...]
+    equations = Range(targets, targets, squares.places[asked], squares.sides)
+    known = _solved(Task.of(K, losses, equations), 0)
     if (proof := known.infeasibility) is None:
         return known
-    where, index = np.unique(rounds[proof.rounds - first], return_inverse=True)
+    where, index = np.unique(asked[proof.rounds], return_inverse=True)
     each = np.sqrt(np.bincount(index, proof.weights**2))
     shares, bound = each / each.sum(), (proof.bound / float(each.sum())) ** 2 / 2.0
     proof = Infeasibility(frozen(shares), frozen(first + where), frozen(where), bound)
     return replace(known, infeasibility=proof)
 
 
-def _checked(task: HindsightTask, proposed: Solution, first: int) -> Comparator:
+def _checked(task: Task, proposed: Solution, first: int) -> Comparator:
     """What a method's proposals are worth."""
     proof = _infeasibility(task, proposed, first)
     if proof is not None:
         return Comparator(None, math.inf, math.inf, False, proof)
-    lower, point = task.lower_bound(proposed.lam, proposed.anchor), proposed.point
+    lower, point = task.lower_bound(proposed), proposed.point
     if point is not None and task.is_feasible(point):
         upper = max(lower, task.total(point))
         return Comparator(frozen(point.reshape(task.K.shape)), lower, upper, True)
     return Comparator(None, lower, math.inf, None)
 
 
-def _infeasibility(task: HindsightTask, proposed: Solution, first: int) -> Infeasibility | None:
-    """The proof that no point keeps every limit, or None where the weights prove nothing."""
-    shares = None if proposed.weights is None else _shares(proposed.weights)
-    if shares is None:
+def _infeasibility(task: Task, proposed: Solution, first: int) -> Infeasibility | None:
+    """The proof that no point is feasible, or None if the weights prove nothing."""
+    if proposed.weights is None or proposed.weights.max() <= 0.0:
         return None
-    bound, rows = task.limits_bound(shares, proposed.anchor), np.flatnonzero(shares)
+    weights = proposed.weights
+    weights = np.where(weights > 1e-12 * weights.max(), weights, 0.0)  # negligible ones left out
+    shares = weights / weights.sum()
+    bound, rows = task.constraints_bound(shares, proposed.anchor), np.flatnonzero(shares)
     if not bound > 0:
         return None
     rounds = first + task.rounds[rows]
     return Infeasibility(frozen(shares[rows]), frozen(rounds), frozen(rows), bound)
-
-
-def _shares(weights: Floats) -> Floats | None:
-    """Weights that sum to 1, negligible ones left out; None where there are none."""
-    if weights.max() <= 0.0:
-        return None
-    weights = np.where(weights > 1e-12 * weights.max(), weights, 0.0)
-    return np.asarray(weights / weights.sum())

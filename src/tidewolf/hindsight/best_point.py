@@ -30,7 +30,6 @@ from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
-from tidewolf.functions.combined import Chain
 from tidewolf.functions.linear import Capacity
 from tidewolf.hindsight.exact import Described, ExactProjection
 from tidewolf.hindsight.rows import (
@@ -42,6 +41,7 @@ from tidewolf.hindsight.rows import (
     rows_times,
     several_entries,
 )
+from tidewolf.hindsight.task import parts_of
 from tidewolf.hindsight.warm_model import TOLERANCE, Basis, Rows, Solved, WarmModel
 from tidewolf.sets.base import ConvexSet, Polyhedral, membership_tolerance
 
@@ -51,8 +51,10 @@ _ROOM = 1e-9
 """How much more than the least worst breach is allowed, at size 1, so that the solver finds a point
 again.
 """
+_STEPS = 40
+"""Steps of the solver of a quadratic program."""
 _DENSE = 10**6
-"""Equations with so many entries in all, zeros included, are made orthonormal at most."""
+"""Equations with more entries in all, zeros included, are not made orthonormal."""
 
 
 class Bases(NamedTuple):
@@ -117,11 +119,6 @@ class LimitRows:
             return self.A
         return rows_times(self.A, 1.0 / self.sizes)
 
-    @cached_property
-    def with_breach(self) -> Any:
-        """A v - s, s the last variable."""
-        return beside(self.A, -np.ones((self.A.shape[0], 1)))
-
     def wider(self, more: int) -> LimitRows:
         """The same rows with so many more variables, of which they say nothing."""
         if more == 0:
@@ -147,19 +144,23 @@ class Program(NamedTuple):
 
 
 class BestPoint(Described):
-    """The best point of a set for given losses and limits; `who` asks for it, in sentences."""
+    """The best point of a set for given losses and limits; `who` asks for it, in messages. With
+    `cold`, a method of SciPy's linprog, every program starts from nothing.
+    """
 
-    def __init__(self, K: Any, who: str) -> None:
+    cold: str | None = None
+
+    def __init__(self, K: Any, who: str, cold: str | None = None) -> None:
         as_set(K, who)
         if not isinstance(K, Polyhedral):
             raise NotSupported(
                 f"{who} solves linear programs, and {type(K).__name__} has no linear description."
             )
         self.K = cast(ConvexSet, K)
-        self.who = who
+        self.who, self.cold = who, cold
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return BestPoint, (self.K, self.who)
+        return BestPoint, (self.K, self.who, self.cold)
 
     def require(self, feedback: object, most: int) -> None:
         """Refuse feedback of another kind, on too many rounds, of the wrong shape, or of functions
@@ -178,11 +179,11 @@ class BestPoint(Described):
         lower, upper = np.append(lower, -more), np.append(upper, more)
         c, pieces, cost = self._costs(loss)
         if limits.A is None and self._plain:
-            b = limits.b / self._unit
-            return Program(c, lower, upper, pieces, None, b, self._unit, cost)
+            b = limits.b / self.unit
+            return Program(c, lower, upper, pieces, None, b, self.unit, cost)
         rows = self._capacity_rows if limits.A is None else self._lifted(limits.A)
-        b = (limits.b - rows.shift) / rows.size / self._unit
-        rows, unit = rows.wider(loss.maxima), rows.size * self._unit
+        b = (limits.b - rows.shift) / rows.size / self.unit
+        rows, unit = rows.wider(loss.maxima), rows.size * self.unit
         return Program(c, lower, upper, pieces, rows, b, unit, cost)
 
     def without(self, program: Program, out: Bools) -> Program | None:
@@ -198,7 +199,7 @@ class BestPoint(Described):
                 columns, factor = np.flatnonzero(row).tolist(), float(row.max() + row.min())
             if len(columns) > 1:
                 return None
-            lower[columns] = upper[columns] = -shift[i] / (factor or 1.0) / self._unit
+            lower[columns] = upper[columns] = -shift[i] / (factor or 1.0) / self.unit
         return program._replace(lower=lower, upper=upper)
 
     def best(
@@ -214,30 +215,45 @@ class BestPoint(Described):
         """
         if headroom is not None:
             program = program._replace(b=program.b - headroom / program.unit)
-        found = None if infeasible else self._feasible_best(program, 0.0, bases.kept)
+        found = None if infeasible else self.feasible_best(program, 0.0, bases.kept)
         if found is not None:
             bases = bases._replace(kept=found.basis)
             return Best(self._point(found), bases, 1, found, None)
-        worst = self._breached(program, bases.breached)
+        worst = self.breached(program, bases.breached)
         if worst is not None:
             s = max(0.0, float(worst.v[-1])) + _ROOM
-            found = self._feasible_best(program, s, bases.kept)
+            found = self.feasible_best(program, s, bases.kept)
             if found is not None:
                 bases = Bases(found.basis, worst.basis)
                 return Best(self._point(found), bases, 2 if infeasible else 3, found, worst)
         raise SolverFailed(f"HiGHS could not find the best point of {self.K!r} for these rounds.")
 
-    def _point(self, found: Solved) -> Array:
-        """The member that a program's variables make."""
+    def flat_point(self, found: Solved) -> Floats:
+        """The point that a program's variables make, a member up to tolerances."""
         d = self._description
-        u = np.clip(self._unit * found.v[: len(d.lower)], d.lower, d.upper)
+        u = np.clip(self.unit * found.v[: len(d.lower)], d.lower, d.upper)
         x = u if d.lift is None else d.lift @ u
-        return self.member(x if d.shift is None else x + d.shift)
+        return np.asarray(x if d.shift is None else x + d.shift)
+
+    def _point(self, found: Solved) -> Array:
+        return self.member(self.flat_point(found))
+
+    def multipliers(self, program: Program, found: Solved) -> tuple[Floats, Floats]:
+        """Those of the pieces, which sum to 1 for each maximum, and of the limits, in the units of
+        losses and limits as given; rows were given, not capacities.
+        """
+        pieces = 0 if program.pieces is None else len(program.pieces.b)
+        prices = np.maximum(0.0, -found.multipliers)
+        assert program.rows is not None
+        units = program.unit * program.rows.sizes / (program.cost_unit * self.unit)
+        return prices[:pieces], prices[pieces:] / units
 
     def _costs(self, loss: Objective) -> tuple[Floats, Rows | None, float]:
         """The costs of all variables at size 1, a row for each piece of a maximum, and what a loss
         is divided by.
         """
+        from scipy.sparse import csr_array
+
         d, c = self._description, loss.c
         if not loss.maxima:
             size = float(power_of_two(np.abs(c).max()))
@@ -254,9 +270,9 @@ class BestPoint(Described):
         if d.lift is not None:
             D, c = compact(D @ self._lift), self._within(d.lift.T @ c)
         again = float(power_of_two(max(np.abs(c).max(), largest(D))))
-        which = np.zeros((len(e), loss.maxima))
-        which[np.arange(len(e)), loss.which] = -1.0
-        rows = Rows(beside(D / again, which), e / (again * self._unit))
+        places = (np.arange(len(e)), loss.which)
+        which = csr_array((-np.ones(len(e)), places), shape=(len(e), loss.maxima))
+        rows = Rows(beside(D / again, compact(which)), e / (again * self.unit))
         return np.append(c / again, np.ones(loss.maxima)), rows, size * again
 
     @cached_property
@@ -296,55 +312,18 @@ class BestPoint(Described):
         return A, np.zeros(A.shape[0])
 
     def _rows_along(self, A: Any) -> tuple[Any, Floats]:
-        """Rows that say the same on aff(K), and how much less their values are there; a row of one
-        entry is never mostly across it, unless it says nothing.
+        """Rows that say the same on aff(K), and how much less their values are there. A row of one
+        entry is never mostly across it, unless it says nothing; those of large programs are taken
+        as they are.
         """
         several, shift = several_entries(A), np.zeros(A.shape[0])
-        if not several.any() or self.K.dimension == A.shape[1]:
+        if is_sparse(A) or not several.any() or self.K.dimension == A.shape[1]:
             return A, shift
-        if is_sparse(A) and self._separate_normals is not None:
-            return self._few_along(A, several, self._separate_normals)
-        given = A.toarray() if is_sparse(A) else A
-        along = self._along(given)
-        if along is given:
+        along = self._along(A)
+        if along is A:
             return A, shift
-        along[~several] = given[~several]
-        shift = (given - along) @ to_numpy(self.K.center).reshape(-1)
-        return compact(along), shift
-
-    def _few_along(self, A: Any, several: Bools, normals: Any) -> tuple[Any, Floats]:
-        """The same of sparse rows over very many equations: few rows, or none, are mostly across
-        them, and no others are made dense.
-        """
-        squares = np.asarray(A.multiply(A).sum(axis=1)).reshape(-1)
-        products = A @ normals
-        across = np.asarray(products.multiply(products).sum(axis=1)).reshape(-1)
-        few = np.flatnonzero(several & (squares - across < ACROSS**2 * squares))
-        shift = np.zeros(A.shape[0])
-        if not len(few):
-            return A, shift
-        given = A[few].toarray()
-        along = given - (given @ normals) @ normals.T
-        shift[few] = (given - along) @ to_numpy(self.K.center).reshape(-1)
-        order = np.arange(A.shape[0])
-        order[few] = A.shape[0] + np.arange(len(few))
-        return compact(below([A, along])[order]), shift
-
-    @cached_property
-    def _separate_normals(self) -> Any:
-        """Directions across the set as sparse columns of norm 1, where it has very many equations
-        and no two of them share a variable, so that these are orthogonal; else None.
-        """
-        from scipy.sparse import csr_array
-
-        d = self._description
-        if d.lift is not None or d.A_eq is None or np.prod(d.A_eq.shape) <= _DENSE:
-            return None
-        rows = csr_array(d.A_eq, dtype=np.float64)
-        if np.bincount(rows.indices, minlength=rows.shape[1]).max(initial=0) > 1:
-            return None
-        sizes = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).reshape(-1))
-        return csr_array(rows_times(rows, 1.0 / np.where(sizes > 0.0, sizes, 1.0)).T)
+        along[~several] = A[~several]
+        return along, (A - along) @ to_numpy(self.K.center).reshape(-1)
 
     def _along(self, rows: Floats) -> Floats:
         """Flat rows, those within aff(K) that are mostly across it; the same array where none
@@ -376,7 +355,9 @@ class BestPoint(Described):
         across, sizes, _ = np.linalg.svd(rows.T, full_matrices=False)
         return across[:, sizes > 1e-9 * max(1.0, float(sizes.max(initial=0.0)))]
 
-    def _feasible_best(self, p: Program, s: float, basis: Basis | None) -> Solved | None:
+    def feasible_best(
+        self, p: Program, s: float = 0.0, basis: Basis | None = None
+    ) -> Solved | None:
         """The best point that breaches no limit by more than s."""
         if p.rows is None:
             n = len(p.b)
@@ -387,57 +368,68 @@ class BestPoint(Described):
                 return None
             if short.max() > 0.0:
                 upper = np.maximum(upper, p.lower)
-            return self._model(len(p.c))(p.c, p.lower, upper, p.pieces, basis)
+            return self._solve(p.c, p.lower, upper, p.pieces, basis)
         rows = Rows(p.rows.each_of_size_one, (p.b + s) / p.rows.sizes)
-        rows = rows if p.pieces is None else _stacked(p.pieces, rows)
-        return self._model(len(p.c))(p.c, p.lower, p.upper, rows, basis)
+        if p.pieces is not None:
+            A, b = (p.pieces.A, rows.A), (p.pieces.b, rows.b)
+            rows = Rows(below(A), np.concatenate(b))
+        return self._solve(p.c, p.lower, p.upper, rows, basis)
 
-    def _breached(self, p: Program, basis: Basis | None) -> Solved | None:
+    def nearest(
+        self, p: Program, best: Floats, level: float, size: float, accuracy: float
+    ) -> Solved | None:
+        """The variables of the point nearest to another one at which every piece of a program with
+        one maximum is at most the level; None if PIQP finds none. Points are of this size.
+        """
+        import piqp
+        from scipy.sparse import csc_array, csr_array, eye_array
+
+        d, model = self._description, self._model(len(p.c))
+        assert p.pieces is not None
+        assert p.rows is not None
+        n, equal = len(d.lower), model.low == model.high
+        lift = csr_array(eye_array(n) if d.lift is None else d.lift) * (self.unit / size)
+        P = lift.T @ lift if d.lift is None else lift.T @ lift + 1e-10 * eye_array(n)
+        c = -(lift.T @ (best if d.shift is None else best - d.shift)) / size
+        rows = [p.pieces.A, p.rows.each_of_size_one, model.F[~equal]]
+        bounds = [p.pieces.b + level, p.b / p.rows.sizes, model.high[~equal]]
+        A = csc_array(model.F[equal])[:, :n] if equal.any() else None
+        solver = piqp.SparseSolver()
+        solver.settings.eps_abs = solver.settings.eps_rel = accuracy
+        solver.settings.max_iter = _STEPS
+        solver.setup(
+            csc_array(P), c, A, model.high[equal] if equal.any() else None,
+            csc_array(below([csr_array(each) for each in rows]))[:, :n], None,
+            np.concatenate(bounds), p.lower[:n], p.upper[:n],
+        )  # fmt: skip
+        solver.solve()  # whatever it reports: the point is checked
+        v = np.asarray(solver.result.x)
+        return Solved(v, np.zeros(0), None) if np.isfinite(v).all() else None
+
+    def breached(self, p: Program, basis: Basis | None = None) -> Solved | None:
         """The least s, the last variable, such that a point breaches no limit by more."""
-        n = len(p.c)
-        A = (self._entries(n) if p.rows is None else p.rows).with_breach
-        # maxima play no part here
-        lower, upper = np.append(p.lower, -np.inf), np.append(p.upper, np.inf)
-        costs = np.append(np.zeros(n), 1.0)
-        return self._model(n + 1)(costs, lower, upper, Rows(A, p.b), basis)
-
-    def _entries(self, columns: int) -> LimitRows:
-        """The entries of a point among so many variables."""
         from scipy.sparse import eye_array
 
-        if columns not in self._entry_rows:
-            entries = int(np.prod(self.K.shape))
-            entry = compact(eye_array(entries, columns, format="csr"))
-            rows = LimitRows(entry, np.zeros(entries), 1.0)
-            self._entry_rows[columns] = rows
-        return self._entry_rows[columns]
+        n = len(p.c)
+        entries = eye_array(len(p.b), n, format="csr") if p.rows is None else p.rows.A
+        A = beside(compact(entries), -np.ones((len(p.b), 1)))
+        # maxima play no part here
+        lower, upper = np.append(p.lower, -np.inf), np.append(p.upper, np.inf)
+        return self._solve(np.append(np.zeros(n), 1.0), lower, upper, Rows(A, p.b), basis)
 
-    @cached_property
-    def _entry_rows(self) -> dict[int, LimitRows]:
-        return {}
+    def _solve(
+        self, costs: Floats, lower: Floats, upper: Floats, rows: Rows | None, basis: Basis | None
+    ) -> Solved | None:
+        """A program with the set's variables first."""
+        model = self._model(len(costs))
+        if self.cold is not None:
+            return model.solve_cold(costs, lower, upper, rows, self.cold)
+        return model(costs, lower, upper, rows, basis)
 
     def _model(self, columns: int) -> WarmModel:
         """The model with so many variables, the set's first."""
         if columns not in self._models:
-            from scipy.sparse import csr_array, vstack
-
-            d, unit = self._description, self._unit
-            n, parts = len(d.lower), []
-            low, high = [np.zeros(0)], [np.zeros(0)]
-            if d.A_ub is not None and d.b_ub is not None:
-                parts.append(csr_array(d.A_ub))
-                low.append(np.full(len(d.b_ub), -np.inf))
-                high.append(d.b_ub / unit)
-            if d.A_eq is not None and d.b_eq is not None:
-                parts.append(csr_array(d.A_eq))
-                low.append(d.b_eq / unit)
-                high.append(d.b_eq / unit)
-            F = csr_array(vstack(parts)) if parts else csr_array((0, n))
-            rows = LimitRows(F.astype(np.float64), np.zeros(0), 1.0)
-            F, sizes = csr_array(rows.each_of_size_one), rows.sizes
-            F = csr_array((F.data, F.indices, F.indptr), (F.shape[0], columns))
-            bounds = np.concatenate(low) / sizes, np.concatenate(high) / sizes
-            self._models[columns] = WarmModel(F, *bounds)
+            self._models[columns] = WarmModel.of(self._description, self.unit, columns)
         return self._models[columns]
 
     @cached_property
@@ -447,7 +439,7 @@ class BestPoint(Described):
     @cached_property
     def _bounds(self) -> tuple[Floats, Floats]:
         d = self._description
-        return d.lower / self._unit, d.upper / self._unit
+        return d.lower / self.unit, d.upper / self.unit
 
     def member(self, x: Floats) -> Array:
         """This flat point, or the member nearest to it where it is one only up to tolerances."""
@@ -461,13 +453,10 @@ class BestPoint(Described):
         return ExactProjection(self.K)
 
     @cached_property
-    def _unit(self) -> float:
+    def unit(self) -> float:
+        """What variables are divided by."""
         bounds = np.abs(np.concatenate([self._description.lower, self._description.upper]))
         return float(np.max(bounds, where=np.isfinite(bounds), initial=0.0)) or 1.0
-
-
-def _stacked(first: Rows, second: Rows) -> Rows:
-    return Rows(below([first.A, second.A]), np.concatenate([first.b, second.b]))
 
 
 def require_program(feedback: object, K: HasLMO, most: int, who: str) -> FullInformation:
@@ -543,8 +532,3 @@ def headroom_of_rows(constraints: Batch, headroom: Floats) -> Floats:
         else:
             rows.append(np.full(count, headroom.max(initial=0.0)))
     return np.concatenate(rows)
-
-
-def parts_of(batch: Batch) -> tuple[Batch, ...]:
-    """The parts of a chain, or the batch itself."""
-    return batch.parts if isinstance(batch, Chain) else (batch,)

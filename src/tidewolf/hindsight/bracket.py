@@ -35,8 +35,7 @@ import numpy as np
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.core.vertices import Vertex
-from tidewolf.hindsight.linear_task import LinearTask
-from tidewolf.hindsight.task import HindsightTask, Solution, flattened, moved_inside, positive
+from tidewolf.hindsight.task import Solution, Task, flattened, moved_inside, positive
 from tidewolf.sets.base import Polyhedral
 
 _GAP, CALLS = 1e-6, 200
@@ -58,25 +57,24 @@ class LevelBundle:
 
     name = "level bundle method on vertices of the oracle"
 
-    def supports(self, task: HindsightTask) -> bool:
-        return isinstance(task, LinearTask) and not isinstance(task.K, Polyhedral)
+    def supports(self, task: Task) -> bool:
+        return task.c is not None and not isinstance(task.K, Polyhedral)
 
-    def solve(self, task: HindsightTask) -> Solution:
+    def solve(self, task: Task) -> Solution:
         """A point inside every row and the best multipliers found, or weights that show there is
         none, or what is left of either.
         """
-        assert isinstance(task, LinearTask)
         bundle = _VertexBundle(task)
         bundle.add_vertex(task.K.atom(task.K.center))
         inside = bundle.maximise_dual(costs=False)
         if inside.point is None:
             return Solution(None, np.zeros(len(task.b)), inside.lam)
-        above = float(task.breaches(inside.point).max())
+        above = float(task.violations(inside.point).max())
         bundle.slack = max(0.0, above / bundle.radius)
         best = bundle.maximise_dual(costs=True)
         if best.point is None:
             return best._replace(point=inside.point)
-        breach = float(task.breaches(best.point).max())
+        breach = float(task.violations(best.point).max())
         return best._replace(point=moved_inside(best.point, inside.point, breach, -above))
 
 
@@ -102,9 +100,10 @@ class _Master(NamedTuple):
 class _VertexBundle:
     """Vertices seen, in units: rows of norm 1, costs of norm 1, points divided by the radius."""
 
-    def __init__(self, task: LinearTask) -> None:
-        self.task, self.radius = task, float(positive(task.K.radius))
-        self.norms, self.cost = task.norms, float(positive(np.linalg.norm(task.c)))
+    def __init__(self, task: Task) -> None:
+        assert task.c is not None
+        self.task, self.c, self.radius = task, task.c, float(positive(task.K.radius))
+        self.norms, self.cost = task.norms, float(positive(np.linalg.norm(self.c)))
         self.f = np.zeros(0)
         self.rows = np.zeros(0, dtype=np.int64)
         self.r = np.zeros((0, 0))  # of the rows in use: there may be very many others
@@ -118,7 +117,7 @@ class _VertexBundle:
             vertex, len(self.f)
         )
         x = flattened(vertex.dense(task.K.center))
-        self.f = np.append(self.f, task.c @ x / (self.cost * self.radius))
+        self.f = np.append(self.f, self.c @ x / (self.cost * self.radius))
         self.r = np.column_stack(
             [self.r, (task.A[rows, :] @ x - task.b[rows]) / (self.norms[rows] * self.radius)]
         )
@@ -139,7 +138,7 @@ class _VertexBundle:
 
     def breaches(self, weights: Floats) -> Floats:
         """How far a combination is above each row."""
-        return self.task.breaches(self.point(weights)) / self.radius
+        return self.task.violations(self.point(weights)) / self.radius
 
     def maximise_dual(self, *, costs: bool) -> Solution:
         """The method with costs, or for the largest breach alone."""
@@ -176,7 +175,7 @@ class _VertexBundle:
         """The oracle's answer at some multipliers, q there, and what it may be too high by."""
         task, unit = self.task, self.cost if costs else 1.0
         lam = unit * lam / self.norms
-        direction = task.unflattened(costs * task.c + task.A.T @ lam)
+        direction = task.unflattened(costs * self.c + task.A.T @ lam)
         answer = task.K.answer(direction, warm)
         value = (answer.vertex.inner(direction) - float(lam @ task.b)) / (unit * self.radius)
         return answer, value, answer.error / (unit * self.radius)

@@ -35,7 +35,7 @@ from tidewolf.hindsight.best_point import (
     Program,
 )
 from tidewolf.hindsight.rows import compact
-from tidewolf.hindsight.warm_model import Basis
+from tidewolf.hindsight.warm_model import Basis, Solved
 from tidewolf.sets.base import LinearDescription
 
 IN_USE = 1e-12
@@ -92,12 +92,16 @@ class BestOfVertices(BestPoint):
 
     def weights(self, found: Best) -> Floats:
         """The weights of the vertices: at least 0, and 1 in all."""
-        w = np.clip(found.end.v[: len(self.vertices)], 0.0, 1.0)
+        return self._weights(found.end)
+
+    def _weights(self, end: Solved) -> Floats:
+        w = np.clip(end.v[: len(self.vertices)], 0.0, 1.0)
         return np.asarray(w / w.sum())
 
-    def _point(self, found: Any) -> Array:
-        w = np.clip(found.v[: len(self.vertices)], 0.0, 1.0)
-        x = self.V @ (w / w.sum())
+    def flat_point(self, found: Solved) -> Floats:
+        return np.asarray(self.V @ self._weights(found))
+
+    def member(self, x: Floats) -> Array:
         return frozen(like(x.reshape(self.K.shape), self.K.center))
 
     def pricing(
@@ -108,14 +112,10 @@ class BestOfVertices(BestPoint):
         """
         end = found.breach if breach else found.end
         assert end is not None
-        prices = -end.multipliers
-        pieces = 0 if breach or program.pieces is None else len(program.pieces.b)
-        d = np.zeros(len(loss.c)) if breach else loss.c / program.cost_unit
-        if pieces:
-            d = d + (loss.d / program.cost_unit).T @ prices[:pieces]
-        assert program.rows is not None
-        sizes = np.ones(len(program.b)) if breach else program.rows.sizes
-        prices = prices[pieces:] / (sizes * program.unit)
+        d, prices = np.zeros(len(loss.c)), -end.multipliers
+        if not breach:
+            mu, prices = self.multipliers(program, end)
+            d = loss.c + loss.d.T @ mu if len(mu) else loss.c
         d = d + (prices if limits.A is None else limits.A.T @ prices)
         size = float(np.abs(d).max())
         if not 0.0 < size < np.inf:

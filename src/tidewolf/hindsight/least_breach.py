@@ -22,25 +22,22 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Self, final
+from typing import Any, final
 
 import numpy as np
 
 from tidewolf.core.arrays import frozen, to_numpy
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.piecewise import Halfspaces
-from tidewolf.core.sparse import is_sparse, stack_rows
-from tidewolf.core.types import Array, Bools, Floats, Int64s, Shape
+from tidewolf.core.piecewise import PiecewiseLinear
+from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.core.values import Value
-from tidewolf.functions.base import PiecewiseLinear
-from tidewolf.functions.combined import Chain, Max
-from tidewolf.functions.linear import Affine, Capacity
-from tidewolf.hindsight.best import Comparator, Infeasibility, best_in_hindsight
+from tidewolf.functions.combined import Max, chained
+from tidewolf.functions.linear import Affine
+from tidewolf.hindsight.best import Comparator, Infeasibility, best_point
 from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE
 
 MOST_NUMBERS = 10_000_000
@@ -141,20 +138,16 @@ def _computed(K: HasLMO, stream: Stream, proof: Infeasibility | None) -> LeastBr
 
 def _bracket(K: HasLMO, stream: Stream, proof: Infeasibility | None) -> tuple[float, float, Array]:
     """The two ends, and the point of the upper one."""
-    limits, point = stream.constraints, K.center
-    lower = 0.0 if proof is None else _lower_of(proof)
+    limits, point, lower = stream.constraints, K.center, 0.0
+    if proof is not None:
+        _, where = np.unique(proof.rounds, return_inverse=True)
+        lower = proof.bound / float(np.bincount(where, proof.weights).max())
     if len(stream) * math.prod(K.shape) <= MOST_NUMBERS:
-        found = best_in_hindsight(K, Stream(_positive_part(limits)))
+        found = best_point(K, _positive_part(limits), Unlimited(K.shape, len(stream)))
         lower = max(lower, found.lower)
         point = point if found.point is None else found.point
     upper = float(np.maximum(_values(limits, point), 0.0).sum())
     return min(lower, upper), upper, point
-
-
-def _lower_of(proof: Infeasibility) -> float:
-    """What the weights of a proof say of the breach of all rounds together."""
-    _, where = np.unique(proof.rounds, return_inverse=True)
-    return proof.bound / float(np.bincount(where, proof.weights).max())
 
 
 def _positive_part(limits: Batch) -> Batch:
@@ -168,73 +161,12 @@ def _positive_part(limits: Batch) -> Batch:
 
 
 def _best_of(K: HasLMO, stream: Stream, kept: Bools) -> Comparator | None:
-    """The best point of all that keep these rounds; None where none was found."""
-    part = Stream(stream.losses, _only(stream.constraints, kept))
-    found = best_in_hindsight(K, part)
-    if found.feasible is False:
-        return None
-    return found if found.point is not None else None
-
-
-def _only(limits: Batch, kept: Bools) -> Batch:
-    """The limits of these rounds, and none in the others."""
-    if kept.all():
-        return limits
-    if not kept.any():
-        return Unlimited(limits.shape, len(limits))
+    """The best point that is feasible in these rounds; None if none was found."""
+    limits = stream.constraints
     ends = [0, *(np.flatnonzero(np.diff(kept)) + 1).tolist(), len(kept)]
-    parts = [
-        limits.view(slice(start, stop)) if kept[start] else Unlimited(limits.shape, stop - start)
-        for start, stop in pairwise(ends)
-    ]
-    whole = Chain(tuple(parts))
-    return _KeptPieces(whole) if isinstance(limits, PiecewiseLinear) else whole
-
-
-@final
-@dataclass(frozen=True, eq=False, repr=False)
-class _KeptPieces(Batch, PiecewiseLinear):
-    """Rounds of affine pieces and rounds without a limit, by turns."""
-
-    whole: Chain
-
-    def __len__(self) -> int:
-        return len(self.whole)
-
-    @property
-    def shape(self) -> Shape:
-        return self.whole.shape
-
-    def view(self, rounds: slice) -> Self:
-        return self._unchecked(whole=self.whole.view(rounds))
-
-    def values(self, x: Array) -> Array:
-        return self.whole.values(x)
-
-    def subgradient(self, x: Array, weights: Array) -> Array:
-        return self.whole.subgradient(x, weights)
-
-    def slopes(self, x: Array) -> Floats:
-        return self.whole.slopes(x)
-
-    def halfspaces(self) -> Halfspaces:
-        starts = np.cumsum([0, *map(len, self.whole.parts)])
-        found = [
-            (part.halfspaces(), start)
-            for part, start in zip(self.whole.parts, starts, strict=False)
-            if isinstance(part, PiecewiseLinear) and not isinstance(part, Unlimited)
-        ]
-        sparse = any(is_sparse(rows.A) for rows, _ in found)
-        return Halfspaces(
-            (stack_rows if sparse else np.vstack)([rows.A for rows, _ in found]),
-            np.concatenate([rows.b for rows, _ in found]),
-            np.concatenate([rows.rounds + start for rows, start in found]),
-        )
-
-    @classmethod
-    def examples(cls) -> Sequence[Batch]:
-        parts = (Capacity([[0.5, 1.0]]), Unlimited((2,), 1))
-        return (cls(Chain(parts)),)
+    runs = [limits.view(slice(*run)) for run in pairwise(ends) if kept[run[0]]]
+    found = best_point(K, stream.losses, chained(runs) if runs else Unlimited(limits.shape))
+    return None if found.point is None else found
 
 
 def _values(batch: Batch, point: Array) -> Floats:

@@ -1,155 +1,123 @@
 """The task in hindsight as a linear program, for a set with a linear description.
 
-    min { <c, x> : x in K, A x <= b }   and, where that has no point,
-    min { s : x in K, <a_i, x> - b_i <= s for every i },
+    min { <c, x> : x in K, A x <= b }                                        linear losses
+    min { sum_t s_t : x in K, A x <= b, <c_i, x> - d_i <= s_t for the pieces i of round t }
 
-whose multipliers weigh the rows so that their average is above 0 on all of K. Very many rows have a
-method of their own (many_rows.py).
+and, if there is no such point, min { s : x in K, <a_i, x> - b_i <= s for every i }, whose
+multipliers weigh the rows so that their average is above 0 on all of K.
+
+Very many rows, such as every link in every round, are generated, as few of them bind:
+
+    x_k   =  argmin { <c, x> : x in K, <a_i, x> <= b_i for the rows i in R_k }
+    R_k+1 =  R_k and the rows that x_k violates most of those that say the same of other rounds
+
+Rows are only ever added, so this ends. If x_k violates none it is best under all of them, with the
+multipliers of R_k and 0 elsewhere. The next program starts from the basis of the last, in which new
+rows are basic. If no point satisfies R_k none satisfies them all, and weights of R_k show it.
 """
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import power_of_two
 from tidewolf.core.piecewise import ManyRows
-from tidewolf.core.types import Floats
-from tidewolf.hindsight.linear_task import LinearTask
+from tidewolf.core.types import Floats, Int64s
+from tidewolf.hindsight.best_point import BestPoint, HalfSpaces, Objective
 from tidewolf.hindsight.rows import row_sizes
-from tidewolf.hindsight.task import HindsightTask, Solution, positive
-from tidewolf.sets.base import LinearDescription, Polyhedral
+from tidewolf.hindsight.task import Solution, Task
+from tidewolf.hindsight.warm_model import TOLERANCE, Basis
+from tidewolf.sets.base import Polyhedral
 
-SOLVER_TOLERANCE = 1e-10
+MANY = 5_000
+"""From so many pieces on HiGHS is asked for its interior-point method."""
+_VIOLATED = 2.0 * TOLERANCE
+"""A row of size 1 that is violated by more is added."""
+_BASIC = 1
+"""HiGHS's status of a row that no point needs to touch."""
 
 
 @final
 class LinearProgramming:
-    """For sets with a linear description."""
+    """For sets with a linear description, and losses that are linear or maxima of pieces."""
 
     name = "linear program"
 
-    def supports(self, task: HindsightTask) -> bool:
-        linear = isinstance(task, LinearTask) and not isinstance(task.A, ManyRows)
-        return linear and isinstance(task.K, Polyhedral)
+    def supports(self, task: Task) -> bool:
+        flat = task.c is not None or task.pieces is not None
+        return flat and isinstance(task.K, Polyhedral)
 
-    def solve(self, task: HindsightTask) -> Solution | None:
-        """The solver's point and multipliers, or its weights where it found no point."""
-        assert isinstance(task, LinearTask)
-        assert isinstance(task.K, Polyhedral)
-        description = task.K.description()
-        found = solve_lp(task, description)
-        if found is not None:
-            return found
-        weights = breached_weights(task, description)
-        return None if weights is None else Solution(None, np.zeros(len(task.b)), weights)
+    def solve(self, task: Task) -> Solution | None:
+        """The solver's point and multipliers, or its weights if it found no point."""
+        loss = _objective(task)
+        if isinstance(task.A, ManyRows):
+            return _few_of_many(task, task.A, loss)
+        method = "highs-ipm" if len(loss.e) > MANY else "highs"
+        solver = BestPoint(task.K, "The best point in hindsight", method)
+        program = solver.prepared(loss, HalfSpaces(task.A, task.b))
+        found = solver.feasible_best(program)
+        if found is None:
+            return _infeasible(task, np.arange(len(task.b)))
+        mu, lam = solver.multipliers(program, found)
+        below = None if task.pieces is None else task.below_pieces(mu)
+        return Solution(solver.flat_point(found), lam, below=below)
 
 
-def solve_lp(task: LinearTask, u_of: LinearDescription) -> Solution | None:
-    """The solver's point and the multipliers of A x <= b; None where it found no point.
+def _objective(task: Task) -> Objective:
+    if task.pieces is None:
+        assert task.c is not None
+        return Objective(task.c, None, np.zeros(0), None, 0)
+    A, d, rounds = task.pieces
+    return Objective(np.zeros(A.shape[1]), A, d, rounds, len(task.losses))
 
-    Rows, costs and u are scaled to size 1 for it.
+
+def _infeasible(task: Task, chosen: Int64s) -> Solution | None:
+    """The weights by which some rows show that no point satisfies them; None if the solver found
+    none.
     """
-    A, b = lifted_rows(u_of, task.A, task.b)
-    sizes = row_sizes(A)
-    costs = costs_of(u_of, task.c)
-    cost, unit = float(power_of_two(np.abs(costs).max())), description_unit(u_of)
-    found = run_linprog(
-        costs / cost, in_units(u_of, unit), A.multiply(1 / sizes[:, None]), b / sizes / unit
-    )
-    if found is None:
+    solver = BestPoint(task.K, "The best point in hindsight", "highs")
+    none = Objective(np.zeros(task.A.shape[1]), None, np.zeros(0), None, 0)
+    worst = solver.breached(solver.prepared(none, HalfSpaces(task.rows(chosen), task.b[chosen])))
+    if worst is None:
         return None
-    return Solution(point_of(u_of, unit * found[0]), found[1] * cost / sizes)
+    weights = np.zeros(len(task.b))
+    weights[chosen] = np.maximum(0.0, -worst.multipliers)
+    return Solution(None, np.zeros(len(task.b)), weights)
 
 
-def breached_weights(task: LinearTask, u_of: LinearDescription) -> Floats | None:
-    """The multipliers of the second program; None where the solver found none."""
-    from scipy.sparse import csr_array, hstack
-
-    A, b = lifted_rows(u_of, task.A, task.b)
-    size, unit = float(power_of_two(abs(A).max())), description_unit(u_of)
-    cost = np.append(np.zeros(A.shape[1]), 1.0)
-    rows = hstack([A / size, csr_array(-np.ones((len(b), 1)))])
-    found = run_linprog(cost, with_free_variables(in_units(u_of, unit), 1), rows, b / size / unit)
-    return None if found is None else found[1]
-
-
-def run_linprog(
-    cost: Floats, K: LinearDescription, A: Any, b: Floats, method: str = "highs"
-) -> tuple[Floats, Floats] | None:
-    """A minimiser u of <cost, u> over A u <= b within a description, and the multipliers of
-    A u <= b; None where none was found.
-    """
-    from scipy.optimize import linprog
-    from scipy.sparse import csr_array, vstack
-
-    result = linprog(
-        cost,
-        A if K.A_ub is None else vstack([csr_array(K.A_ub), A]),
-        b if K.b_ub is None else np.concatenate([K.b_ub, b]),
-        K.A_eq,
-        K.b_eq,
-        bounds=np.column_stack([K.lower, K.upper]),
-        method=method,
-        options={
-            "primal_feasibility_tolerance": SOLVER_TOLERANCE,
-            "dual_feasibility_tolerance": SOLVER_TOLERANCE,
-        },
-    )
-    return (
-        (result.x, np.maximum(0.0, -result.ineqlin.marginals[-len(b) :]))
-        if result.status == 0
-        else None
-    )
+def _few_of_many(task: Task, rows: ManyRows, loss: Objective) -> Solution | None:
+    solver = BestPoint(task.K, "The best point in hindsight")
+    sizes = rows.each(row_sizes) * solver.unit
+    chosen, basis = np.zeros(0, dtype=np.int64), None
+    while True:
+        program = solver.prepared(loss, HalfSpaces(rows[chosen], task.b[chosen]))
+        found = solver.feasible_best(program, basis=basis)
+        if found is None:
+            return _infeasible(task, chosen) if len(chosen) else None
+        x = solver.flat_point(found)
+        new = _violated((rows @ x - task.b) / sizes, task.rounds, chosen)
+        if not len(new):
+            mu, own = solver.multipliers(program, found)
+            lam = np.zeros(len(task.b))
+            lam[chosen] = own
+            below = None if task.pieces is None else task.below_pieces(mu)
+            return Solution(x, lam, below=below)
+        chosen, basis = np.append(chosen, new), _with_rows(found.basis, len(new))
 
 
-def description_unit(K: LinearDescription) -> float:
-    """The size of the u of a description."""
-    bounds = np.abs(np.concatenate([K.lower, K.upper]))
-    return float(positive(np.max(bounds, where=np.isfinite(bounds), initial=0.0)))
+def _violated(breach: Floats, rounds: Int64s, chosen: Int64s) -> Int64s:
+    """Which rows to add: of each place in a round the one that is violated most, if any."""
+    breach[chosen] = -np.inf
+    by_round = breach.reshape(rounds[-1] + 1, -1)
+    each = by_round.shape[1]
+    worst = by_round.argmax(axis=0) * each + np.arange(each)
+    return np.sort(worst[breach[worst] > _VIOLATED])
 
 
-def in_units(K: LinearDescription, unit: float) -> LinearDescription:
-    """A description of u/unit."""
-
-    def scaled(b: Floats | None) -> Floats | None:
-        return None if b is None else b / unit
-
-    return K._replace(
-        lower=K.lower / unit, upper=K.upper / unit, b_eq=scaled(K.b_eq), b_ub=scaled(K.b_ub)
-    )
-
-
-def lifted_rows(K: LinearDescription, A: Any, b: Floats) -> tuple[Any, Floats]:
-    """A x <= b as inequalities in the u of a description."""
-    from scipy.sparse import csr_array
-
-    A = csr_array(A)
-    return A if K.lift is None else A @ csr_array(K.lift), b if K.shift is None else b - A @ K.shift
-
-
-def costs_of(K: LinearDescription, c: Floats) -> Floats:
-    """<c, x> as costs of the u of a description."""
-    return c if K.lift is None else K.lift.T @ c
-
-
-def point_of(K: LinearDescription, u: Floats) -> Floats:
-    """The point that a u of a description makes."""
-    x = u if K.lift is None else K.lift @ u
-    return np.asarray(x if K.shift is None else x + K.shift)
-
-
-def with_free_variables(K: LinearDescription, count: int) -> LinearDescription:
-    """A description with so many more, free variables."""
-    from scipy.sparse import csr_array, hstack
-
-    def wider(A: Any) -> Any:
-        return None if A is None else hstack([csr_array(A), csr_array((A.shape[0], count))])
-
-    return K._replace(
-        lower=np.append(K.lower, np.full(count, -np.inf)),
-        upper=np.append(K.upper, np.full(count, np.inf)),
-        A_eq=wider(K.A_eq),
-        A_ub=wider(K.A_ub),
-    )
+def _with_rows(basis: Basis | None, more: int) -> Basis | None:
+    """Where the program with so many more rows starts."""
+    if basis is None:
+        return None
+    statuses = np.append(basis.statuses, np.full(more, _BASIC, dtype=np.int8))
+    return Basis(basis.columns, basis.rows + more, None, statuses)

@@ -1,4 +1,4 @@
-"""Newton steps for the task in hindsight where losses or constraints are curved (curved_task.py).
+"""Newton steps for the task in hindsight where losses or constraints are curved (task.py).
 
 Over the atoms v_1 .. v_k that the set's oracle has answered so far: at x = sum_i w_i v_i the
 program
@@ -19,11 +19,10 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import eps_of, to_numpy
+from tidewolf.core.arrays import eps_of
 from tidewolf.core.errors import InvalidInput
-from tidewolf.core.types import Floats
-from tidewolf.hindsight.curved_task import CurvedTask
-from tidewolf.hindsight.task import HindsightTask, Solution, flattened, moved_inside, positive
+from tidewolf.core.types import Array, Floats
+from tidewolf.hindsight.task import Solution, Task, flattened, moved_inside, positive
 
 _GAP, _ITERATIONS = 1e-7, 100
 """Relative to how far the total is from that of the center, or to 1e-3 |grad F| R where that is
@@ -46,18 +45,17 @@ class NewtonSteps:
 
     name = "Newton steps over vertices of the oracle"
 
-    def supports(self, task: HindsightTask) -> bool:
-        return isinstance(task, CurvedTask)
+    def supports(self, task: Task) -> bool:
+        return task.c is None
 
-    def solve(self, task: HindsightTask) -> Solution:
+    def solve(self, task: Task) -> Solution:
         """A point inside every limit and the best member and multipliers found, or weights that
         show there is none, or what is left.
         """
-        assert isinstance(task, CurvedTask)
         search = _Search(task)
         inside = search.minimise(flattened(task.K.center), costs=False)
         if inside.point is None:
-            return Solution(None, np.zeros(len(task.rounds)), inside.lam, inside.anchor)
+            return Solution(None, np.zeros(len(task.b)), inside.lam, inside.anchor)
         search.inside = inside.point
         return search.minimise(inside.point, costs=True)
 
@@ -72,30 +70,35 @@ class _Step(NamedTuple):
 class _Search:
     """Atoms seen, one a row, and limits in use."""
 
-    def __init__(self, task: CurvedTask) -> None:
+    def __init__(self, task: Task) -> None:
         self.task = task
         center = flattened(task.K.center)
         self.atoms = center[None, :]
         self.used = np.zeros(0, dtype=np.int64)
         # at the center itself slopes may be 0
-        away = task.lagrangian_bound(center, np.zeros(len(task.rounds))).vertex
-        apart = (center + away) / 2
-        self.cost = float(
-            positive(max(task.steepness(center), task.steepness(apart)) * task.K.radius)
-        )
-        self.size = float(
-            positive(max(task.limit_steepness(center), task.limit_steepness(apart)) * task.K.radius)
-        )
-        self.base = task.total(center)
-        sizes = float(np.abs(to_numpy(task.part.losses.values(task.K.center))).sum())
-        self.rounding = 2.0 * (center.size + len(task.part)) * eps_of(task.K.center) * sizes
+        apart = task.unflattened((center + self._vertex(task.slope(center))) / 2)
+        steepness = max(self._steepness(x) for x in (task.K.center, apart))
+        self.cost = float(positive(steepness * task.K.radius))
+        steepness = max(float(task.constraints.slopes(x).max()) for x in (task.K.center, apart))
+        self.size = float(positive(steepness * task.K.radius))
+        self.base, cut = task.total(center), task.tangent(center)
+        self.rounding = cut.rounding(cut.terms, eps_of(task.K.center))
         self.inside: Floats | None = None
+
+    def _steepness(self, x: Array) -> float:
+        """|grad F| within the affine hull."""
+        slope = self.task.unflattened(self.task.slope(flattened(x)))
+        return float(np.linalg.norm(flattened(self.task.K.tangent(slope))))
+
+    def _vertex(self, direction: Floats) -> Floats:
+        task = self.task
+        return flattened(task.K.answer(task.unflattened(direction)).vertex.dense(task.K.center))
 
     def minimise(self, x: Floats, *, costs: bool) -> Solution:
         """Newton steps from x for the total loss, or for the largest limit alone; its point is None
         where it found none inside.
         """
-        lam = np.zeros(len(self.task.rounds))
+        lam = np.zeros(len(self.task.b))
         best, weight = Solution(None, lam, None, x), 0.0
         lower, upper = -np.inf, np.inf
         self._add_atom(x)
@@ -110,9 +113,10 @@ class _Search:
             weight = max(weight, 2.0 * float(lam.sum()))
             w = self._line_search(w, target, weight, costs)
             x = w @ self.atoms
-            bound = self.task.lagrangian_bound(x, lam, costs=costs)
-            if bound.value > lower:
-                lower, best = bound.value, best._replace(lam=lam, anchor=x)
+            below = self.task.below_constraints(lam, x)
+            value, vertex = self.task.least(below + self.task.tangent(x) if costs else below)
+            if value > lower:
+                lower, best = value, best._replace(lam=lam, anchor=x)
             mixed = self._moved_inside(x)
             if not costs or self._is_feasible(mixed):
                 merit = self._merit(mixed, 0.0, costs)
@@ -120,7 +124,7 @@ class _Search:
                     upper, best = merit, best._replace(point=mixed)
             if self._converged(upper, lower, costs):
                 break
-            self._add_atom(bound.vertex)
+            self._add_atom(flattened(vertex.dense(self.task.K.center)))
             w = np.pad(w, (0, len(self.atoms) - len(w)))
         feasible = costs or (best.point is not None and self._is_feasible(best.point))
         return best if feasible else best._replace(point=None)
@@ -137,14 +141,14 @@ class _Search:
 
     def _is_feasible(self, x: Floats) -> bool:
         """Whether a point keeps every limit, up to what the solver may miss them by."""
-        return float(self.task.limits(x).max()) <= _EXACT * self.size
+        return float(self.task.values(x).max()) <= _EXACT * self.size
 
     def _merit(self, x: Floats, weight: float, costs: bool) -> float:
         """F + weight max g^+; max g without costs; infinite where a function is not defined."""
         task = self.task
         try:
-            total = task.total(x) if costs or task.part.losses.domain is not None else 0.0
-            breach = float(task.limits(x).max()) if weight > 0.0 or not costs else 0.0
+            total = task.total(x) if costs or task.losses.domain is not None else 0.0
+            breach = float(task.values(x).max()) if weight > 0.0 or not costs else 0.0
         except InvalidInput:
             return np.inf
         return total + weight * max(0.0, breach) if costs else breach
@@ -168,7 +172,7 @@ class _Search:
         """
         if self.inside is None:
             return x
-        breach, least = (float(self.task.limits(point).max()) for point in (x, self.inside))
+        breach, least = (float(self.task.values(point).max()) for point in (x, self.inside))
         return moved_inside(x, self.inside, breach, -least)
 
     def _add_atom(self, atom: Floats) -> None:
@@ -180,7 +184,7 @@ class _Search:
         """The largest limits at a point that are above those in use, or breached, join those
         in use.
         """
-        values = self.task.limits(x)
+        values = self.task.values(x)
         above = values > (values[self.used].max() if len(self.used) else -np.inf)
         above |= values > 0.0
         above[self.used] = False
@@ -200,16 +204,16 @@ class _Search:
             lam[self.used] = 1.0 / m
         x = w @ self.atoms
         ways = self.atoms - x
-        slope = costs * task.slope(x) + task.limit_slope(x, lam)
+        slope = costs * task.slope(x) + task.weighted_slope(x, lam)
         changed = np.array(
             [
-                (costs * task.slope(z) + task.limit_slope(z, lam) - slope) / _STEP
+                (costs * task.slope(z) + task.weighted_slope(z, lam) - slope) / _STEP
                 for z in x + _STEP * ways
             ]
         )
         H = _convex(ways @ changed.T / unit)
-        rows = (ways @ task.limit_slopes(x, self.used).T / self.size).T
-        values = task.limits(x)[self.used] / self.size
+        rows = (ways @ task.slopes(x, self.used).T / self.size).T
+        values = task.values(x)[self.used] / self.size
         A, low = np.ones((1, k)), np.zeros(k)
         if costs:
             c = ways @ task.slope(x) / unit - H @ w
@@ -229,7 +233,7 @@ class _Search:
             and (costs or z.sum() > 0.0)
         ):
             return None
-        whole, z = np.zeros(len(task.rounds)), np.where(z > _IDLE * z.max(), z, 0.0)
+        whole, z = np.zeros(len(task.b)), np.where(z > _IDLE * z.max(), z, 0.0)
         whole[self.used] = z * unit / self.size if costs else z / z.sum()
         return _Step(found / found.sum(), whole)
 

@@ -24,12 +24,10 @@ import numpy as np
 from tidewolf.core.types import Floats
 from tidewolf.functions.entries import Squared
 from tidewolf.hindsight.admm import entry_totals
-from tidewolf.hindsight.curved_task import CurvedTask
 from tidewolf.hindsight.distinct_rows import DistinctRows, Sides, Span
 from tidewolf.hindsight.interior import MatrixProgram, solve_matrix_program
 from tidewolf.hindsight.lifted import Lifted, order_of
-from tidewolf.hindsight.linear_task import LinearTask
-from tidewolf.hindsight.task import HindsightTask, Solution
+from tidewolf.hindsight.task import Solution, Task
 
 MAX_ORDER, MAX_LARGE, FEW = 200, 1000, 4
 """Up to matrices of this order; of a nuclear ball: rows and columns together. Larger ones, up to
@@ -55,36 +53,29 @@ class SemidefiniteProgramming:
 
     name = "semidefinite program by an interior-point method"
 
-    def supports(self, task: HindsightTask) -> bool:
+    def supports(self, task: Task) -> bool:
         order = order_of(task.K)
         if order is None or order > MAX_LARGE:
             return False
-        if isinstance(task, LinearTask):
+        if task.c is not None:
             return order <= MAX_ORDER or len(task.b) <= FEW * order
-        assert isinstance(task, CurvedTask)
-        losses = task.part.losses
-        if order > MAX_ORDER or task.pieces is None or not isinstance(losses, Squared):
+        losses = task.losses
+        if order > MAX_ORDER or task.A is None or not isinstance(losses, Squared):
             return False
         return len(np.unique(losses.places)) <= MAX_ENTRIES
 
-    def solve(self, task: HindsightTask) -> Solution:
+    def solve(self, task: Task) -> Solution:
         """The best point and multipliers found; without a point, weights that may show why. The
         anchor is where the multipliers were found.
         """
-        return _facial_reduction(_lifted(task), task)
+        lifted = Lifted.of(task.K, task.A, task.b)
+        if task.c is not None:
+            return _facial_reduction(lifted.with_costs(task.c), task)
+        assert isinstance(task.losses, Squared)
+        return _facial_reduction(lifted.with_squares(*entry_totals(task.losses)), task)
 
 
-def _lifted(task: HindsightTask) -> Lifted:
-    if isinstance(task, LinearTask):
-        return Lifted.of(task.K, task.A, task.b).with_costs(task.c)
-    assert isinstance(task, CurvedTask)
-    assert isinstance(task.part.losses, Squared)
-    assert task.pieces is not None
-    lifted = Lifted.of(task.K, task.pieces.A, task.pieces.b)
-    return lifted.with_squares(*entry_totals(task.part.losses))
-
-
-def _facial_reduction(lifted: Lifted, task: HindsightTask) -> Solution:
+def _facial_reduction(lifted: Lifted, task: Task) -> Solution:
     """The program over the set, then over ever smaller faces, until the bounds are near."""
     count = len(lifted.b)
     lam = push = np.zeros(count)
@@ -98,7 +89,7 @@ def _facial_reduction(lifted: Lifted, task: HindsightTask) -> Solution:
             x, own = lifted.point(lifted.matrix(found.Y)), lifted.cost * found.lam[:count]
             for t in _PUSHES if push.any() else [0.0]:
                 trial = own + t * lifted.cost * push
-                if (value := task.lower_bound(trial, x)) > lower:
+                if (value := task.lower_bound(Solution(None, trial, None, x))) > lower:
                     anchor, lam, lower = x, trial, value
             # of two points that are kept up to a tolerance, that of the smaller face is nearer
             if task.is_feasible(x) or task.is_feasible(x := _low_rank(lifted, whole, found.Y)):
@@ -109,7 +100,7 @@ def _facial_reduction(lifted: Lifted, task: HindsightTask) -> Solution:
         tight = _row_generation(lifted, rows, relaxed=True)
         assert tight is not None
         at, weights = lifted.point(lifted.matrix(tight.Y)), tight.lam[:count]
-        if point is None and weights.any() and task.limits_bound(weights, at) > 0.0:
+        if point is None and weights.any() and task.constraints_bound(weights, at) > 0.0:
             return Solution(None, lam, weights, at)
         smaller = lifted.face(tight.Y, tight.D)
         if smaller is None:

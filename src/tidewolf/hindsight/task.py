@@ -1,86 +1,294 @@
-"""The task in hindsight, the solvers that may answer it, and the check of every answer: no solver
-is trusted.
+"""The task in hindsight, and the proofs of its bounds: no solver is trusted.
 
-    min { F(x) = sum_t f_t(x) : x in K, g_i(x) <= 0 for every limit i }         points flattened
+    min { F(x) = sum_t f_t(x) : x in K, g_i(x) <= 0 for every constraint i }     points flattened
 
-Lower. For any multipliers lam >= 0, min_K F + <lam, g> is at most the minimum, and one call of the
-set's oracle bounds it from below: linear_task.py and curved_task.py say how.
+Lower bound. One call of the set's oracle minimises an affine function over K. Such a function below
+F + <lam, g>, for any lam >= 0, proves a lower bound. It is the sum of two:
 
-Upper. The total at a point, if it lies in K and keeps every g_t(x) <= 0 up to 1e-9 of the size of
-their terms (100 eps where a set's dtype is coarser); else infinity.
+    linear losses           <c, x> + constant
+    maxima of pieces        sum_i mu_i (<c_i, x> - d_i), the weights of each round summing to 1
+    other losses            the tangent of F at any point, in K or not
+    half-spaces             sum_i lam_i (<a_i, x> - b_i)
+    curved constraints      the tangent of <lam, g>
+
+Subtracted are the oracle's error and a slack for rounding: 2 (n + m) eps times the largest sum of
+the absolute values of the terms over K, for n entries and m terms.
+
+No feasible point. Without F the same bound is above 0: at every x in K some g_i is above 0.
+
+Upper bound. F at a point, if that lies in K and has every g_t(x) <= 0 up to 1e-9 of |g_t| +
+|grad g_t| |x| (100 eps if the set's dtype is coarser); else infinity.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol, final
 
 import numpy as np
 
 from tidewolf.core.arrays import LEAST, MOST, eps_of, like, to_numpy
-from tidewolf.core.batch import Stream
-from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
-from tidewolf.core.oracle import HasLMO, as_set
+from tidewolf.core.batch import Batch
+from tidewolf.core.errors import NotSupported
+from tidewolf.core.oracle import HasLMO
+from tidewolf.core.piecewise import Halfspaces, LinearTotal, ManyRows, PiecewiseLinear
+from tidewolf.core.sparse import stack_rows
 from tidewolf.core.types import Array, Floats, Int64s
+from tidewolf.core.vertices import Vertex
+from tidewolf.functions.combined import Chain
+from tidewolf.sets.base import Polyhedral
 from tidewolf.sets.spectra import Spectral
 
 FEASIBILITY_TOLERANCE = 1e-9
+_ACROSS, _ROUNDING = 1e-2, 1e3
+"""Costs lose digits if less than this share of them is within aff(K); less than the second, in eps,
+is rounding.
+"""
+
+
+class Minorant(NamedTuple):
+    """<slope, x> + offset, an affine function below another."""
+
+    slope: Floats
+    offset: float
+    sizes: Floats
+    """of each entry of the slope, the sum of the absolute values of its terms"""
+    terms: float
+    """the same of the offset"""
+    added: int
+    """how many terms there are"""
+
+    def __add__(self, other: Minorant) -> Minorant:  # type: ignore[override]
+        return Minorant(
+            self.slope + other.slope,
+            self.offset + other.offset,
+            self.sizes + other.sizes,
+            self.terms + other.terms,
+            self.added + other.added,
+        )
+
+    def rounding(self, terms: float, eps: float) -> float:
+        """What rounding may add to terms of this size."""
+        return 2.0 * (self.slope.size + self.added) * eps * terms
+
+
+def combined(parts: Sequence[Minorant], shares: Floats) -> Minorant:
+    """The weighted sum of functions below the same one, with weights that sum to 1."""
+    return Minorant(
+        np.array([part.slope for part in parts]).T @ shares,
+        float(np.array([part.offset for part in parts]) @ shares),
+        np.array([part.sizes for part in parts]).T @ shares,
+        float(np.array([part.terms for part in parts]) @ shares),
+        max(part.added for part in parts) + len(parts),
+    )
 
 
 class Solution(NamedTuple):
-    """What a method proposes; what it is worth is found by the task itself."""
+    """What a method proposes; the task checks what it is worth."""
 
     point: Floats | None
     """one that should be feasible"""
     lam: Floats
-    """a multiplier for each limit"""
+    """a multiplier for each constraint"""
     weights: Floats | None = None
-    """where no point seems feasible, weights of the limits that show it"""
+    """if no point seems feasible, weights of the constraints that show it"""
     anchor: Floats | None = None
-    """where limits or losses are curved, the point whose subgradients prove the bounds"""
+    """for curved functions, the point whose tangents prove the bounds"""
+    below: Minorant | None = None
+    """an affine function below F; None: F itself, or its tangent at the anchor"""
 
 
-class HindsightTask(ABC):
-    """The best point of a set over some rounds, on flattened points."""
+@final
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Minimise the sum of the losses over the points of K that satisfy the constraints."""
 
     K: HasLMO
+    losses: Batch
+    constraints: Batch
+    A: Any
+    """the constraints as half-spaces A x <= b: dense, sparse or `ManyRows`; None if curved"""
+    b: Floats
     rounds: Int64s
-    """the round each limit comes from"""
+    """the round of each constraint"""
+    c: Floats | None = None
+    """of linear losses under half-spaces, which sum to <c, x> + constant"""
+    constant: float = 0.0
+    pieces: Halfspaces | None = None
+    """of losses that are maxima of affine pieces, over a polyhedral set, under half-spaces"""
 
-    @abstractmethod
+    @classmethod
+    def of(cls, K: HasLMO, losses: Batch, constraints: Batch, *, own: bool = False) -> Task:
+        """The task of a set and some rounds; of a user's own losses nothing is known."""
+        K = with_exact_oracle(K)
+        rows = _half_spaces(K, constraints)
+        if rows is None:
+            none = np.zeros(len(constraints))
+            task = cls(K, losses, constraints, None, none, np.arange(len(constraints)))
+            require_moderate("constraints", _steepest(K, constraints))
+        else:
+            task = cls(K, losses, constraints, *rows)
+            require_moderate("constraints", task.of_rows(largest_of_rows))
+        if own:
+            return task
+        parts = parts_of(losses)
+        if rows is not None and all(isinstance(part, LinearTotal) for part in parts):
+            with np.errstate(over="ignore", invalid="ignore"):  # refused next
+                totals: Any = [part.total() for part in parts if isinstance(part, LinearTotal)]
+                c, constant = sum(each for each, _ in totals), sum(each for _, each in totals)
+            unbounded = 0.0 if np.isfinite(constant) else np.inf
+            require_moderate("losses", np.append(np.abs(c).max(), unbounded))
+            return replace(task, c=c.reshape(-1), constant=constant)
+        if rows is not None and isinstance(K, Polyhedral) and isinstance(losses, PiecewiseLinear):
+            pieces = losses.epigraph()
+            require_moderate("losses", largest_of_rows(pieces.A))
+            return replace(task, pieces=pieces)
+        require_moderate("losses", _steepest(K, losses))
+        return task
+
+    def of_rows(self, number: Any) -> Floats:
+        """A number of each row of A, which `number` finds for those of a table."""
+        return self.A.each(number) if isinstance(self.A, ManyRows) else number(self.A)
+
+    @cached_property
+    def norms(self) -> Floats:
+        """The norms of the rows of A, 1 in place of 0."""
+        return np.asarray(positive(np.sqrt(self.of_rows(_squares_of_rows))))
+
+    def rows(self, some: Int64s) -> Any:
+        """Some rows of A, dense or sparse."""
+        return self.A[some] if isinstance(self.A, ManyRows) else self.A[some, :]
+
+    def violations(self, x: Floats) -> Floats:
+        """How far x is above each row, in units of its norm; below 0 inside."""
+        return np.asarray((self.A @ x - self.b) / self.norms)
+
+    def for_solvers(self) -> Task:
+        """The same without what moves no answer, as solvers' accuracies are relative to costs: the
+        constant, and costs mostly across aff(K). On a simplex <c + k 1, x> is <c, x> + k.
+        """
+        if self.c is None:
+            return self
+        plain = replace(self, constant=0.0)
+        if self.K.dimension == len(self.c):
+            return plain
+        along = flattened(self.K.tangent(self.unflattened(self.c)))
+        size, left = float(np.linalg.norm(self.c)), float(np.linalg.norm(along))
+        if left >= _ACROSS * size:
+            return plain
+        rounding = left <= _ROUNDING * eps_of(self.K.center) * size
+        return replace(plain, c=0.0 * along if rounding else along)
+
+    # ------------------------------------------------------------------------------- functions
+
     def total(self, x: Floats) -> float:
         """The total loss of a point."""
+        if self.c is not None:
+            return float(self.c @ x) + self.constant
+        return float(to_numpy(self.losses.values(self.unflattened(x))).sum(dtype=np.float64))
 
-    @abstractmethod
-    def lower_bound(self, lam: Floats, anchor: Floats | None) -> float:
-        """What these multipliers prove every feasible point to lose at least."""
+    def slope(self, x: Floats) -> Floats:
+        """grad F."""
+        return self._weighted(self.losses, x, np.ones(len(self.losses)))
 
-    @abstractmethod
-    def limits_bound(self, weights: Floats, anchor: Floats | None) -> float:
-        """What these weights prove of the weighted sum of limits on K: at least so much; no point
-        is feasible where that is positive.
+    def values(self, x: Floats) -> Floats:
+        """g_i for every constraint i."""
+        if self.A is not None:
+            return np.asarray(self.A @ x - self.b)
+        return flattened(self.constraints.values(self.unflattened(x)))
+
+    def weighted_slope(self, x: Floats, lam: Floats) -> Floats:
+        """sum_i lam_i grad g_i."""
+        if self.A is not None:
+            return np.asarray(self.A.T @ lam)
+        return self._weighted(self.constraints, x, lam)
+
+    def slopes(self, x: Floats, some: Any) -> Floats:
+        """grad g_i for some i, one per row."""
+        if self.A is not None:
+            rows = self.A[some, :]
+            return np.asarray(rows if isinstance(rows, np.ndarray) else rows.toarray())
+        gradients = flattened(self.constraints.gradients(self.unflattened(x)))
+        some_gradients: Floats = gradients.reshape(len(self.constraints), -1)[some]
+        return some_gradients
+
+    def _weighted(self, batch: Batch, x: Floats, weights: Floats) -> Floats:
+        point = self.unflattened(x)
+        return flattened(batch.subgradient(point, like(weights, point)))
+
+    # ---------------------------------------------------------------------------------- bounds
+
+    def lower_bound(self, proposed: Solution) -> float:
+        """What the multipliers prove every feasible point to lose at least."""
+        below = proposed.below or self.below_losses(proposed.anchor)
+        return self.least(below + self.below_constraints(proposed.lam, proposed.anchor))[0]
+
+    def constraints_bound(self, weights: Floats, anchor: Floats | None = None) -> float:
+        """What the weighted sum of the constraints is at least on K; no point is feasible if that
+        is positive.
         """
+        return self.least(self.below_constraints(weights, anchor))[0]
 
-    @abstractmethod
-    def _breach(self, x: Floats, point: Array) -> tuple[float, float]:
-        """By how much a point breaks the limits, and the size of their terms."""
+    def below_losses(self, anchor: Floats | None = None) -> Minorant:
+        """F itself if it is linear, some of its pieces, or else its tangent at the anchor."""
+        if self.c is not None:
+            return Minorant(self.c, self.constant, np.abs(self.c), abs(self.constant), 0)
+        if self.pieces is not None:
+            return self.below_pieces(np.zeros(len(self.pieces.b)))
+        assert anchor is not None
+        return self.tangent(anchor)
 
-    def for_solvers(self) -> HindsightTask:
-        """The same without what moves no answer: solvers' accuracies are relative to costs."""
-        return self
+    def tangent(self, x: Floats) -> Minorant:
+        """The tangent of F at a point."""
+        values = flattened(self.losses.values(self.unflattened(x)))
+        return _tangent(self.slope(x), values, np.ones(len(values)), x)
+
+    def below_pieces(self, weights: Floats) -> Minorant:
+        """The pieces of the losses, with weights scaled to sum to 1 in every round: all on its
+        first piece if a round has none.
+        """
+        assert self.pieces is not None
+        A, d, rounds = self.pieces
+        count, mu = len(self.losses), weights.copy()
+        sums = np.bincount(rounds, mu, count)
+        mu[np.searchsorted(rounds, np.flatnonzero(sums <= 0.0))] = 1.0
+        mu = mu / np.where(sums > 0.0, sums, 1.0)[rounds]
+        return _of_rows(A, d, mu)
+
+    def below_constraints(self, lam: Floats, anchor: Floats | None = None) -> Minorant:
+        """<lam, g>, or its tangent at the anchor."""
+        if self.A is not None:
+            used = np.flatnonzero(lam)
+            return _of_rows(self.rows(used), self.b[used], lam[used])
+        assert anchor is not None
+        return _tangent(self.weighted_slope(anchor, lam), self.values(anchor), lam, anchor)
+
+    def least(self, below: Minorant) -> tuple[float, Vertex]:
+        """A lower bound on an affine function over K, and the vertex that the oracle answered."""
+        direction = self.unflattened(below.slope)
+        answer = self.K.answer(direction)
+        value = below.offset + answer.vertex.inner(direction) - answer.error
+        terms = below.terms + float(below.sizes @ np.abs(flattened(self.K.center)))
+        terms += self.K.radius * float(np.linalg.norm(below.sizes))
+        return value - below.rounding(terms, eps_of(direction)), answer.vertex
 
     def is_feasible(self, x: Floats) -> bool:
-        """Whether x lies in K and keeps every constraint, by the set's own excess and the
-        functions' own values.
+        """Whether x lies in K and satisfies every constraint, by the set's own infeasibility and
+        the functions' own values.
         """
         point = self.unflattened(x)
         tolerance = max(FEASIBILITY_TOLERANCE, 100 * eps_of(point))
-        breach, size = self._breach(x, point)
         extent = max(self.K.radius, float(np.abs(x).max()))
-        return self.K.infeasibility(point) <= tolerance * extent and breach <= tolerance * size
+        if self.K.infeasibility(point) > tolerance * extent:
+            return False
+        values = flattened(self.constraints.values(point))
+        sizes = np.abs(values) + self.constraints.slopes(point) * np.linalg.norm(x)
+        return float(values.max()) <= tolerance * float(sizes.max())
 
     def unflattened(self, x: Floats) -> Array:
-        """A flattened point in the shape and library of the set, in float64 where that is NumPy."""
+        """A flattened point in the shape and library of the set, in float64 if that is NumPy."""
         x = x.reshape(self.K.shape)
         return x if type(self.K.center) is np.ndarray else like(x, self.K.center)
 
@@ -92,25 +300,55 @@ class Method(Protocol):
     def name(self) -> str:
         """What `Comparator.method` says."""
 
-    def supports(self, task: HindsightTask) -> bool:
+    def supports(self, task: Task) -> bool:
         """Whether it is for this task."""
 
-    def solve(self, task: HindsightTask) -> Solution | None:
-        """What it found; None where that is nothing."""
+    def solve(self, task: Task) -> Solution | None:
+        """What it found; None if that is nothing."""
 
 
-def require_rounds(K: HasLMO, part: Stream) -> None:
-    """Refuse rounds that are none, or not on this set."""
-    if len(part) == 0:
-        raise InvalidInput(
-            "There is no round between start and stop; the best point in hindsight needs at least "
-            "one."
-        )
-    if as_set(K, "The best point in hindsight").shape != part.shape:
-        raise WrongShape(
-            f"The set has points of shape {K.shape}; the stream's functions take points of shape "
-            f"{part.shape}."
-        )
+def _of_rows(A: Any, b: Floats, weights: Floats) -> Minorant:
+    return Minorant(
+        np.asarray(A.T @ weights),
+        -float(weights @ b),
+        np.asarray(abs(A).T @ weights),
+        float(weights @ np.abs(b)),
+        int(np.count_nonzero(weights)),
+    )
+
+
+def _tangent(slope: Floats, values: Floats, weights: Floats, x: Floats) -> Minorant:
+    sizes = np.abs(slope)
+    terms = float(weights @ np.abs(values)) + float(sizes @ np.abs(x))
+    return Minorant(slope, float(weights @ values) - float(slope @ x), sizes, terms, len(values))
+
+
+def parts_of(batch: Batch) -> tuple[Batch, ...]:
+    """The parts of a chain, or the batch itself."""
+    return batch.parts if isinstance(batch, Chain) else (batch,)
+
+
+def _half_spaces(K: HasLMO, constraints: Batch) -> Halfspaces | None:
+    """Constraints as half-spaces, None if they are curved; over a set with a linear description,
+    very many rows are made some at a time.
+    """
+    parts = parts_of(constraints)
+    if not all(isinstance(part, PiecewiseLinear) for part in parts):
+        return None
+    if isinstance(constraints, PiecewiseLinear):
+        many = constraints.many_rows() if isinstance(K, Polyhedral) else None
+        if many is not None:
+            b, count = constraints.offsets(), len(constraints)
+            return Halfspaces(many, b, np.repeat(np.arange(count), len(b) // count))
+        A, b, rounds = constraints.halfspaces()
+        return Halfspaces(A.astype(np.float64, copy=False), b, rounds)
+    starts = np.cumsum([0, *map(len, parts)])
+    spaces = [part.halfspaces() for part in parts if isinstance(part, PiecewiseLinear)]
+    return Halfspaces(
+        stack_rows([each.A for each in spaces]).astype(np.float64, copy=False),
+        np.concatenate([each.b for each in spaces]),
+        np.concatenate([each.rounds + at for each, at in zip(spaces, starts, strict=False)]),
+    )
 
 
 def require_moderate(name: str, slopes: Floats) -> None:
@@ -125,8 +363,15 @@ def require_moderate(name: str, slopes: Floats) -> None:
         )
 
 
+def _steepest(K: HasLMO, batch: Batch) -> Floats:
+    """The steepest slope at the center, where it may be 0, and beside it."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        beside = K.answer(batch.gradients(K.center)[0, ...]).vertex.blend(K.center, 0.5)
+        return np.array([max(float(batch.slopes(x).max()) for x in (K.center, beside))])
+
+
 def with_exact_oracle(K: HasLMO) -> HasLMO:
-    """The same set with an oracle that does not err, where there is one: hindsight asks seldom."""
+    """The same set with an oracle that does not err, if there is one: hindsight asks seldom."""
     return K.exactly() if isinstance(K, Spectral) and type(K.center) is np.ndarray else K
 
 
@@ -136,8 +381,8 @@ def positive(sizes: Any) -> Any:
 
 
 def moved_inside(x: Floats, inside: Floats, breach: float, margin: float) -> Floats:
-    """x, moved towards a point that keeps every limit with this margin, twice as far as it takes
-    for a point that breaks one by `breach` to keep them all.
+    """x, moved towards a point that satisfies every constraint with this margin, twice as far as it
+    takes for a point with a violation of `breach` to satisfy them all.
     """
     if breach <= 0.0 or margin <= 0.0:
         return x
@@ -147,3 +392,17 @@ def moved_inside(x: Floats, inside: Floats, breach: float, margin: float) -> Flo
 def flattened(x: Array) -> Floats:
     """A point as a flat array of NumPy, in float64."""
     return np.asarray(to_numpy(x), dtype=np.float64).reshape(-1)
+
+
+def largest_of_rows(A: Any) -> Floats:
+    """The largest size of an entry of each row."""
+    if isinstance(A, np.ndarray):
+        return np.asarray(np.abs(A).max(axis=1))
+    return np.asarray(abs(A).max(axis=1).toarray().reshape(-1))
+
+
+def _squares_of_rows(A: Any) -> Floats:
+    """The squared norm of each row."""
+    if isinstance(A, np.ndarray):
+        return np.asarray(np.einsum("ij,ij->i", A, A))
+    return np.asarray(A.multiply(A).sum(axis=1)).reshape(-1)

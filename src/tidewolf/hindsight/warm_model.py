@@ -19,7 +19,8 @@ import numpy as np
 
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.types import Floats, NDArray
-from tidewolf.hindsight.rows import below, nonzeros, same_rows
+from tidewolf.hindsight.rows import below, nonzeros, row_sizes, rows_times, same_rows
+from tidewolf.sets.base import LinearDescription
 
 TOLERANCE = 1e-10
 """Of feasibility and optimality, the tightest HiGHS takes; variables and rows are best of size
@@ -113,6 +114,27 @@ class WarmModel:
         self._costs: Floats | None = None
         self._bounds: tuple[Floats, Floats] | None = None
 
+    @classmethod
+    def of(cls, K: LinearDescription, unit: float, columns: int) -> WarmModel:
+        """The rows of a description of u/unit, each of size 1, and so many variables in all."""
+        from scipy.sparse import csr_array
+
+        parts = [csr_array((0, len(K.lower)))]
+        low, high = [np.zeros(0)], [np.zeros(0)]
+        if K.A_ub is not None and K.b_ub is not None:
+            parts.append(csr_array(K.A_ub))
+            low.append(np.full(len(K.b_ub), -np.inf))
+            high.append(K.b_ub / unit)
+        if K.A_eq is not None and K.b_eq is not None:
+            parts.append(csr_array(K.A_eq))
+            low.append(K.b_eq / unit)
+            high.append(K.b_eq / unit)
+        F = csr_array(below(parts), dtype=np.float64)
+        sizes = row_sizes(F)
+        F = csr_array(rows_times(F, 1.0 / sizes))
+        F = csr_array((F.data, F.indices, F.indptr), (F.shape[0], columns))
+        return cls(F, np.concatenate(low) / sizes, np.concatenate(high) / sizes)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return WarmModel, (self.F, self.low, self.high)  # a copy sets its own solver up
 
@@ -183,7 +205,12 @@ class WarmModel:
             solver.changeRowsBounds(len(places), places, np.full(len(places), -np.inf), rows.b)
 
     def solve_cold(
-        self, costs: Floats, lower: Floats, upper: Floats, rows: Rows | None
+        self,
+        costs: Floats,
+        lower: Floats,
+        upper: Floats,
+        rows: Rows | None,
+        method: str = "highs-ds",
     ) -> Solved | None:
         """The same by SciPy, from nothing."""
         from scipy.optimize import linprog
@@ -200,7 +227,7 @@ class WarmModel:
             self.F[equal],
             self.high[equal],
             np.column_stack([lower, upper]),
-            method="highs-ds",
+            method=method,
             options={
                 "primal_feasibility_tolerance": TOLERANCE,
                 "dual_feasibility_tolerance": TOLERANCE,

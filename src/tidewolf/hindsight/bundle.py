@@ -1,0 +1,200 @@
+"""The best fixed point from values and subgradients of the losses alone, under half-spaces: a level
+bundle method. It serves losses of a user's own, and maxima of very many affine pieces.
+
+At a point x_k the losses F = sum_t f_t of all rounds have one cut below them,
+
+    F(x)  >=  F(x_k) + <g_k, x - x_k>,       g_k a subgradient of F at x_k
+
+and each iteration (Lemarechal, Nemirovskii & Nesterov 1995) evaluates F once:
+
+    the least of the model   max_k F(x_k) + <g_k, x - x_k>   over K and the half-spaces: a linear
+        program
+    x_k+1  =  the point nearest to the best one at which the model is at most the level between that
+        and the least F so far: a quadratic program
+
+Over a set with a linear description both are over all of it (best_point.py), else over combinations
+of vertices that the oracle has answered with (columns.py), two more per iteration.
+
+Lower bound. The multipliers mu of the cuts, of sum 1, and lam of the half-spaces make an affine
+function below F on the feasible points (task.py). It holds for any mu and lam, as long as the
+functions are convex. Upper bound: F at a feasible point.
+
+It ends when both are within a gap of each other, relative to how far F gets from its value at the
+center, or after so many evaluations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidewolf.core.arrays import eps_of
+from tidewolf.core.types import Floats
+from tidewolf.hindsight.best_point import BestPoint, HalfSpaces, Objective, Program
+from tidewolf.hindsight.columns import BestOfVertices
+from tidewolf.hindsight.task import (
+    Minorant,
+    Solution,
+    Task,
+    combined,
+    flattened,
+    positive,
+    require_moderate,
+)
+from tidewolf.sets.base import Polyhedral
+
+METHOD = "level bundle method on gradients"
+MANY = 20_000
+"""Pieces from which on a program with a variable for each round takes longer."""
+LOOKS, GAP = 100, 1e-6
+MANY_LOOKS, MANY_GAP = 400, 1e-9
+"""Evaluations of F, and the gap; the second are for pieces, which are evaluated quickly."""
+_LEVEL = 0.3
+"""Where the level is between the model's least value and the best one."""
+_ROWS = 16
+"""Half-spaces that join at a time."""
+_EXACT = 1e-10
+"""The violation, in units, from which on a half-space joins."""
+_WHO = "The best point in hindsight"
+
+
+class _Master(NamedTuple):
+    """The least of the model: where, how much, and the multipliers of cuts and half-spaces."""
+
+    x: Floats
+    value: float
+    mu: Floats
+    lam: Floats
+
+
+class Bundle:
+    """Cuts, half-spaces and vertices in use."""
+
+    def __init__(self, task: Task) -> None:
+        K = task.K
+        self.task, self.center, self.radius = task, flattened(K.center), float(positive(K.radius))
+        first = self._cut(self.center)
+        self.cuts, self.base, self.size = [first], float(first.slope @ self.center), 1.0
+        self.base += first.offset
+        self.used = np.zeros(0, dtype=np.int64)
+        self.described = isinstance(K, Polyhedral)
+        self.solver: BestPoint = (
+            BestPoint(K, _WHO) if self.described else BestOfVertices(K, _WHO, (K.atom(K.center),))
+        )
+        self.looks, self.gap = LOOKS, GAP
+        if task.pieces is not None:
+            self.looks, self.gap = MANY_LOOKS, MANY_GAP
+
+    @property
+    def linear_task(self) -> Task:
+        """The same with the cut at the center in place of the losses: at most as much."""
+        cut = self.cuts[0]
+        return replace(self.task, c=cut.slope, constant=cut.offset, pieces=None)
+
+    def minimise(self, start: Floats) -> Solution:
+        """From a feasible point."""
+        task, looks, lower, upper = self.task, 0, -np.inf, np.inf
+        self._add_vertex(task.K.atom(task.unflattened(start)))
+        best, found = start, Solution(start, np.zeros(len(task.b)), below=self.cuts[0])
+        x: Floats | None = start
+        if task.is_feasible(self.center):
+            best, upper = self.center, self.base
+        while True:
+            if x is not None:
+                cut = self._cut(x)
+                total, looks = cut.offset + float(cut.slope @ x), looks + 1
+                self.cuts.append(cut)
+                if looks == 1:
+                    slopes = [float(np.linalg.norm(each.slope)) for each in self.cuts]
+                    self.size = float(positive(max(slopes))) * self.radius
+                self._ask(cut.slope)
+                if total < upper and task.is_feasible(x):
+                    best, upper = x, total
+            master = self._master()
+            if master is None:
+                break
+            shares = master.mu / positive(master.mu.sum())
+            below = combined(self.cuts, shares)
+            self._ask(below.slope + task.below_constraints(master.lam).slope)
+            proposed = Solution(best, master.lam, below=below)
+            if (value := task.lower_bound(proposed)) > lower:
+                lower, found = value, proposed
+            if self._converged(lower, upper, cut) or looks >= self.looks:
+                break
+            gap = upper - master.value
+            if gap <= 0.1 * self.gap * self.size and not self.described:
+                looks, x = looks + 1, None  # the model knows these vertices: more of them
+                continue
+            nearest = self._nearest(best, master.value + _LEVEL * max(gap, 0.0))
+            x = master.x if nearest is None else nearest
+        return found._replace(point=best)
+
+    def _cut(self, x: Floats) -> Minorant:
+        cut = self.task.tangent(x)
+        require_moderate("losses", np.abs(cut.slope).max(keepdims=True))
+        return cut
+
+    def _converged(self, lower: float, upper: float, cut: Minorant) -> bool:
+        most = max(abs(upper - self.base), abs(lower - self.base), 1e-3 * self.size)
+        rounding = cut.rounding(cut.terms, eps_of(self.task.K.center))
+        return upper - lower <= self.gap * most + 2.0 * rounding
+
+    def _ask(self, direction: Floats) -> None:
+        if not self.described:
+            self._add_vertex(self.task.K.answer(self.task.unflattened(direction)).vertex)
+
+    def _add_vertex(self, vertex: Any) -> None:
+        if isinstance(self.solver, BestOfVertices):
+            dense = flattened(vertex.dense(self.task.K.center))
+            if not (dense[:, None] == self.solver.V).all(axis=0).any():
+                several = (*self.solver.vertices, vertex)
+                self.solver = BestOfVertices(self.task.K, _WHO, several, self.solver)
+
+    def _program(self) -> Program:
+        """The least of the cuts, less the value at the center, under the half-spaces in use."""
+        slopes = np.array([cut.slope for cut in self.cuts])
+        offsets = self.base - np.array([cut.offset for cut in self.cuts])
+        which = np.zeros(len(offsets), dtype=np.int64)
+        loss = Objective(0.0 * self.center, slopes, offsets, which, 1)
+        limits = HalfSpaces(self.task.rows(self.used), self.task.b[self.used])
+        return self.solver.prepared(loss, limits)
+
+    def _joined(self, x: Floats) -> bool:
+        """Whether a point violates half-spaces that were not in use; the worst join."""
+        breach = self.task.violations(x) / self.radius
+        breach[self.used] = -np.inf
+        more = np.flatnonzero(breach > _EXACT)
+        more = more[np.argsort(-breach[more], kind="stable")[:_ROWS]]
+        self.used = np.concatenate([self.used, more])
+        return bool(len(more))
+
+    def _master(self) -> _Master | None:
+        while True:
+            program = self._program()
+            found = self.solver.feasible_best(program)
+            if found is None:
+                return None
+            x = self.solver.flat_point(found)
+            if self._joined(x):
+                continue
+            mu, own = self.solver.multipliers(program, found)
+            lam = np.zeros(len(self.task.b))
+            lam[self.used] = own
+            return _Master(x, max(float(c.slope @ x) + c.offset for c in self.cuts), mu, lam)
+
+    def _nearest(self, best: Floats, level: float) -> Floats | None:
+        """The point nearest to the best one whose cuts are at most the level; None if the solver
+        finds none.
+        """
+        while True:
+            program = self._program()
+            over = (level - self.base) / (program.cost_unit * self.solver.unit)
+            accuracy = 1e-11 if self.described else 1e-9
+            found = self.solver.nearest(program, best, over, self.radius, accuracy)
+            if found is None or not (self.described or found.v.max() > 0.0):
+                return None
+            x = self.solver.flat_point(found)
+            if not self._joined(x):
+                return x
