@@ -191,3 +191,11 @@ def pytest_terminal_summary(terminalreporter):
         for where, why in refused:
             write(f"{where}: {why}")
         write("Install what is missing, or list the reason in tests/conftest.py.")
+
+
+@pytest.fixture
+def no_pages():
+    """Runs write no report pages, which take most of the time of a short one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidewolf.report.write", lambda *_, **__: None)
+        yield patch

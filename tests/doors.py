@@ -12,10 +12,11 @@ import itertools
 import signal
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,119 +54,60 @@ class Door(NamedTuple):
     """arguments that no hostile one takes the place of"""
 
 
-HOSTILE: dict[str, Callable[[], Any]] = {
-    "None": lambda: None,
-    "True": lambda: True,
-    "text": lambda: "text",
-    "no text": lambda: "",
-    "bytes": lambda: b"bytes",
-    "NaN": lambda: float("nan"),
-    "inf": lambda: float("inf"),
-    "-inf": lambda: float("-inf"),
-    "0": lambda: 0,
-    "-1": lambda: -1,
-    "-2.5": lambda: -2.5,
-    "0.5": lambda: 0.5,
-    "7": lambda: 7,
-    "1e308": lambda: 1e308,
-    "1e200": lambda: 1e200,
-    "1e-200": lambda: 1e-200,
-    "5e-324": lambda: 5e-324,
-    "10**400": lambda: 10**400,
-    "complex": lambda: 3 + 4j,
-    "[]": list,
-    "()": lambda: (),
-    "{}": dict,
-    "dict": lambda: {"a": 1.0, 3: None},
-    "set": lambda: {1, 2},
-    "[1, 2]": lambda: [1, 2],
-    "(1.5, None)": lambda: (1.5, None),
-    "ragged": lambda: [[1, 2], [3]],
-    "texts": lambda: ["a", "b"],
-    "[None]": lambda: [None],
-    "nested": lambda: [[[[1.0]]]],
-    "[inf, nan]": lambda: [float("inf"), float("nan")],
-    "[1e300, -1e300]": lambda: [1e300, -1e300],
-    "[1e-300]": lambda: [1e-300],
-    "str array": lambda: np.array(["a", "b", "c"]),
-    "object array": lambda: np.array([None, 1.0, "x"], dtype=object),
-    "complex array": lambda: np.array([1.0 + 2.0j]),
-    "date array": lambda: np.array(["2020-01-01"], dtype="datetime64[D]"),
-    "record array": lambda: np.zeros(2, dtype=[("a", float), ("b", int)]),
-    "no array": lambda: np.zeros(0),
-    "(2, 0) array": lambda: np.zeros((2, 0)),
-    "0-d array": lambda: np.array(2.0),
-    "float32 array": lambda: np.ones(3, dtype=np.float32),
-    "float16 array": lambda: np.ones(2, dtype=np.float16),
-    "nan array": lambda: np.full(3, np.nan),
-    "3 array": lambda: np.arange(3.0),
-    "2x3 array": lambda: np.ones((2, 3)),
-    "3x3 array": lambda: np.arange(9.0).reshape(3, 3),
-    "int array": lambda: np.array([1, -5, 99]),
-    "bool array": lambda: np.array([True, False]),
-    "masked array": lambda: np.ma.masked_array([1.0, 2.0], [True, False]),
-    "sparse": lambda: csr_array(np.eye(2)),
-    "generator": lambda: (i for i in range(3)),
-    "bad generator": lambda: (i for i in [None, "a"]),
-    "range": lambda: range(3),
-    "slice": lambda: slice(None, None, 2),
-    "object": object,
-    "class": lambda: int,
-    "function": lambda: lambda *_, **__: None,
-    "path": lambda: Path("/nowhere/at/all"),
-    "NUL": lambda: "\0",
-    "Simplex": lambda: sets.Simplex(2),
-    "Simplex class": lambda: sets.Simplex,
-    "Box": lambda: sets.Box(np.zeros((2, 2)), np.ones((2, 2))),
-    "learner": lambda: learners.LyapunovDescent(sets.Simplex(2)),
-    "learner class": lambda: learners.LyapunovDescent,
-    "functions": lambda: functions.Linear(np.ones((2, 2))),
-    "stream": lambda: _stream(2),
-    "datetime": lambda: np.datetime64("2020-01-01"),
-    "pairs": lambda: [("s", "t")],
-    "triples": lambda: [(1, 2, 3)],
-    "loop": lambda: [("s", "s")],
-    "lists": lambda: [["s", []], [{}, "t"]],
-}
-"""Made anew for each call, because generators run out."""
+def _anything() -> list[Any]:
+    """What no argument expects; made anew for each call, because generators run out."""
+    inf, nan, K = float("inf"), float("nan"), sets.Simplex(2)
+    return [
+        None, True, "text", "", b"bytes", nan, inf, -inf, 0, -1, -2.5, 0.5, 7, 1e308, 1e200, 1e-200,
+        5e-324, 10**400, 3 + 4j, [], (), {}, {"a": 1.0, 3: None}, {1, 2}, [1, 2], (1.5, None),
+        [[1, 2], [3]], ["a", "b"], [None], [[[[1.0]]]], [inf, nan], [1e300, -1e300], [1e-300],
+        np.array(["a", "b", "c"]), np.array([None, 1.0, "x"], dtype=object), np.array([1.0 + 2.0j]),
+        np.array(["2020-01-01"], dtype="datetime64[D]"),
+        np.zeros(2, dtype=[("a", float), ("b", int)]), np.zeros(0), np.zeros((2, 0)), np.array(2.0),
+        np.ones(3, dtype=np.float32), np.ones(2, dtype=np.float16), np.full(3, nan), np.arange(3.0),
+        np.ones((2, 3)), np.arange(9.0).reshape(3, 3), np.array([1, -5, 99]),
+        np.array([True, False]), np.ma.masked_array([1.0, 2.0], [True, False]),
+        csr_array(np.eye(2)), (i for i in range(3)), (i for i in [None, "a"]), range(3),
+        slice(None, None, 2), object(), int, lambda *_, **__: None, Path("/nowhere/at/all"), "\0",
+        K, sets.Simplex, sets.Box(np.zeros((2, 2)), np.ones((2, 2))), learners.LyapunovDescent(K),
+        learners.LyapunovDescent, functions.Linear(np.ones((2, 2))), _stream(2),
+        np.datetime64("2020-01-01"), [("s", "t")], [(1, 2, 3)], [("s", "s")],
+        [["s", []], [{}, "t"]],
+    ]  # fmt: skip
+
+
+def _arrays(good: Any) -> list[Any]:
+    """Arrays of the shape of a good one that are bad in other ways."""
+    one, shape = good.reshape(-1).copy(), good.shape
+    one[-1] = np.nan
+    numbers = (np.inf, 1e300, -1e160, 1e-300, 0.0)
+    kinds = (str, object, complex, np.float32, np.longdouble, good.dtype.newbyteorder())
+    return [
+        one.reshape(shape),
+        *(np.full(shape, number) for number in numbers),
+        -good - 1.0,
+        *(good.astype(kind) for kind in kinds),
+        np.full(shape, None),
+        *(np.ones(shape, dtype=kind) for kind in (np.float16, np.int8, bool)),
+        np.ma.masked_array(good, np.ones(shape, dtype=bool)),
+        good[None],
+        np.append(good.reshape(-1), 1.0),
+        np.asfortranarray(good),
+        np.repeat(good, 2, axis=-1)[..., ::2] if good.ndim else good,
+        good.tolist(),
+    ]
 
 
 def hostile(value: Any) -> Iterator[tuple[str, Any]]:
-    """What takes the place of a good argument: all of `HOSTILE`, and arrays of the good one's shape
-    that are bad in other ways.
-    """
-    yield from ((name, make()) for name, make in HOSTILE.items())
-    try:
-        good = np.asarray(value, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        return
-    if not isinstance(value, np.ndarray | list | tuple) or not good.size:
-        return
-    one = good.reshape(-1).copy()
-    one[-1] = np.nan
-    yield "one NaN", one.reshape(good.shape)
-    yield "all inf", np.full(good.shape, np.inf)
-    yield "all huge", np.full(good.shape, 1e300)
-    yield "all 1e160", np.full(good.shape, -1e160)
-    yield "all tiny", np.full(good.shape, 1e-300)
-    yield "all 0", np.zeros(good.shape)
-    yield "negative", -good - 1.0
-    yield "as text", good.astype(str)
-    yield "as objects", good.astype(object)
-    yield "objects that are none", np.full(good.shape, None)
-    yield "as complex", good.astype(complex)
-    yield "as float32", good.astype(np.float32)
-    yield "as float16", np.ones(good.shape, dtype=np.float16)
-    yield "as long double", good.astype(np.longdouble)
-    yield "other byte order", good.astype(good.dtype.newbyteorder())
-    yield "whole numbers", np.ones(good.shape, dtype=np.int8)
-    yield "truth values", np.ones(good.shape, dtype=bool)
-    yield "masked", np.ma.masked_array(good, np.ones(good.shape, dtype=bool))
-    yield "one axis more", good[None]
-    yield "one entry more", np.append(good.reshape(-1), 1.0)
-    yield "columns first", np.asfortranarray(good)
-    yield "every second", np.repeat(good, 2, axis=-1)[..., ::2] if good.ndim else good
-    yield "as lists", good.tolist()
+    """What takes the place of a good argument, each with a name: anything, and bad arrays."""
+    bad = _anything()
+    if isinstance(value, np.ndarray | list | tuple):
+        with suppress(TypeError, ValueError, OverflowError):
+            good = np.asarray(value, dtype=float)
+            bad += _arrays(good) if good.size else []
+    for each in bad:
+        kind = f"{each.dtype} {each.shape}" if isinstance(each, np.ndarray) else type(each).__name__
+        yield f"{kind} {str(each)[:40]}", each
 
 
 def _stream(n: int, rounds: int = 3) -> tw.Stream:
@@ -839,32 +781,15 @@ def used(found: Any) -> None:
     if isinstance(found, Iterator):
         found = next(found, None)
     if isinstance(found, sets.ConvexSet):
-        (
-            repr(found),
-            hash(found),
-            found.shape,
-            found.dimension,
-            found.center,
-            found.radius,
-            found.diameter,
-            found.inner_radius,
-        )
-        (
-            found.lmo(0.0 * found.center),
-            found.tangent(found.center),
-            found.infeasibility(found.center),
-        )
+        x, _ = found.center, (repr(found), hash(found), found.shape, found.dimension, found.radius)
+        found.lmo(0.0 * x), found.tangent(x), found.infeasibility(x)
+        found.diameter, found.inner_radius  # noqa: B018
     elif isinstance(found, Batch):
         repr(found), len(found), found.shape, found[:1]
     elif isinstance(found, Learner):
         state = found.start()
-        (
-            repr(found),
-            found.act(state),
-            found.notes(state),
-            found.guarantee(),
-            found.rounds_left(state),
-        )
+        repr(found), found.act(state), found.notes(state), found.guarantee()
+        found.rounds_left(state)
     elif isinstance(found, experiments.Experiment):
         repr(found), found.toml(), found.entrants()
     elif isinstance(found, tw.Stream | problems.Problem | tw.Session):
@@ -906,25 +831,11 @@ def knock(call: Callable[..., Any], given: dict[str, Any]) -> str | None:
             said = str(error)
             return None if said.strip() else f"{type(error).__name__} without a sentence"
         except Exception as error:
-            trace = error.__traceback__
-            assert trace is not None
-            frames = []
-            while trace is not None:
-                frames.append(
-                    (
-                        trace.tb_frame.f_code.co_filename,
-                        trace.tb_lineno,
-                        trace.tb_frame.f_code.co_name,
-                    )
-                )
-                trace = trace.tb_next
-            ours = [frame for frame in frames if "tidewolf" in frame[0]]
+            frames = extract_tb(error.__traceback__)
+            ours = [frame for frame in frames if "tidewolf" in frame.filename]
             if isinstance(error, TypeError) and not ours and "argument" in str(error):
                 return None  # Python's own: an argument is missing, or one too many
-            file, line, name = ours[-1] if ours else frames[-1]
-            place = file.split("tidewolf/")[-1]
-            return (
-                f"{type(error).__name__}: {' '.join(str(error).split())[:90]}  [{place}:{line} "
-                f"{name}]"
-            )
+            at = ours[-1] if ours else frames[-1]
+            place = f"{at.filename.split('tidewolf/')[-1]}:{at.lineno} {at.name}"
+            return f"{type(error).__name__}: {' '.join(str(error).split())[:90]}  [{place}]"
     return None

@@ -71,7 +71,6 @@ NEEDS = {
     "test_docs.py::test_the_shell_says_of_your_own_set_what_is_shown": "typer",
     "test_experiments.py": "pydantic",
     "test_experiments.py::test_an_edge_list_and_two_tables_become_a_report_without_python": "typer",
-    "test_experiments.py::test_graphml_is_a_graph_too": "networkx",
     "test_experiments.py::test_new_writes_once": "typer",
     "test_experiments.py::test_tables_in_parquet_and_npz_are_the_same_tables": "pyarrow",
     "test_experiments.py::test_what_is_wrong_with_a_network_is_said_with_its_place": "typer",

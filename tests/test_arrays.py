@@ -30,7 +30,7 @@ from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.randomness import generator
 from tidewolf.experiments import RunFolder, load
 from tidewolf.experiments.engines import on_processes, serial
-from tidewolf.experiments.plan import plan_sweep
+from tidewolf.experiments.jobs import plan_sweep
 from tidewolf.experiments.sweep import Sweep, sweep
 from tidewolf.functions import Affine, Capacity, Chain, Linear
 from tidewolf.problems import read_table

@@ -363,7 +363,7 @@ def test_runs_stand_where_the_comparator_fails(monkeypatch):
     def fails(*_):
         raise SolverFailed("No luck today.")
 
-    monkeypatch.setattr("tidewolf.experiments.play.best_in_hindsight", fails)
+    monkeypatch.setattr("tidewolf.experiments.jobs.best_in_hindsight", fails)
     found = tw.compare([LyapunovDescent, SinhaVaze], adversarial(20))
     assert [(e.failure, e.regret, e.violation is None) for e in found.entries] == 2 * [
         ("", None, False)
@@ -405,7 +405,7 @@ def test_progress_tells_which_run_is_under_way():
         progress=lambda *news: told.append(news),
     )
     ends = [
-        (step.learner, step.caution, step.number, step.runs)
+        (step.entry.learner, step.entry.caution, step.number, step.runs)
         for step, moment in told
         if moment.rounds_done == 30
     ]

@@ -14,7 +14,7 @@ import tidewolf as tw
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape
 from tidewolf.experiments.building import build
 from tidewolf.experiments.keys import learner_keys
-from tidewolf.experiments.toml import Place
+from tidewolf.experiments.loading import Place
 from tidewolf.methods.context.season import duration
 
 cells_of = st.integers(1, 12)

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
-from tidewolf.cli import main
-from tidewolf.core.errors import TidewolfError
-from tidewolf.experiments import Experiment, Tables, load
-from tidewolf.experiments.plan import Recipe
+from tidewolf.experiments import load
+from tidewolf.experiments.jobs import Recipe
 
 LINKS = (("SEA", "DEN"), ("DEN", "NYC"), ("SEA", "ORD"), ("ORD", "NYC"), ("ORD", "DEN"))
 NAMES = tuple(f"{tail} > {head}" for tail, head in LINKS)
@@ -138,31 +136,6 @@ def test_the_same_network_in_every_form_is_the_same_problem(tmp_path, form):
     assert len(run.losses) == ROUNDS
 
 
-def test_the_command_runs_semicolons_and_writes_what_was_told(tmp_path, capsys):
-    written(tmp_path, semicolons)
-    assert main(["run", str(tmp_path / "network.toml"), "--out", str(tmp_path / "out")]) == 0
-    capsys.readouterr()
-    again = load(tmp_path / "out" / "experiment.toml")
-    assert again.files == tw.problems.FileFormat(";", ",", "cp1252", date_format="%d.%m.%Y %H:%M")
-    assert len(again.problem(0)) == ROUNDS
-
-
-def test_the_command_names_what_is_not_told_and_the_cure_is_one(tmp_path, capsys):
-    written(tmp_path, semicolons)
-    file = tmp_path / "network.toml"
-    whole = file.read_text()
-    start, rest = whole.partition("[files]")[0], '\n[[learners]]\nname = "LyapunovDescent"\n'
-    keys = ""
-    for cure in ('separator = ";"', 'decimal = ","', 'date_format = "%d.%m.%Y %H:%M"'):
-        file.write_text(f"{start}[files]\n{keys}{rest}")
-        assert main(["run", str(file), "--dry-run"]) == 2
-        assert cure in " ".join(capsys.readouterr().err.split())
-        keys += f"{cure}\n"
-    file.write_text(f"{start}[files]\n{keys}{rest}")
-    assert main(["run", str(file), "--dry-run"]) == 0
-    capsys.readouterr()
-
-
 def test_formats_and_gaps_go_through_a_file_and_back(tmp_path):
     experiment = written(tmp_path, semicolons)
     stream = replace(experiment.stream, gaps="unseen")
@@ -181,71 +154,8 @@ def test_formats_gaps_and_sheets_tell_sweeps_apart(tmp_path):
         experiment,
         replace(experiment, files=tw.problems.FileFormat(timezone="UTC")),
         replace(experiment, stream=replace(experiment.stream, gaps="last")),
-        replace(
-            experiment,
-            stream=replace(experiment.stream, capacities=experiment.stream.costs),
-        ),
+        replace(experiment, stream=replace(experiment.stream, capacities=experiment.stream.costs)),
     ]
     identities = [Recipe.of(each).identity for each in found]
     assert len(set(identities)) == len(identities)
     assert Recipe.of(load(tmp_path / "network.toml")).identity == identities[0]
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ('[files]\nseparator = ";;"\n', "separator is one character"),
-        ('[files]\ndecimal = ":"\n', "decimal is one of ., ,"),
-        ('[files]\nencoding = "klingon"\n', "encoding is the name of an encoding"),
-        ('[files]\ntimezone = "Mars"\n', "timezone is the name of a time zone"),
-        ('[files]\nseperator = ";"\n', "Did you mean separator?"),
-        ("[files]\ndecimal = 1\n", "decimal should be text"),
-        ('gaps = "skip"\n', "gaps should be"),
-    ],
-)
-def test_what_no_format_is_is_refused_with_its_line(tmp_path, more, said):
-    text = plain(tmp_path).replace("\n[[learners]]", f"{more}\n[[learners]]")
-    (tmp_path / "network.toml").write_text(text)
-    with pytest.raises(TidewolfError) as raised:
-        load(tmp_path / "network.toml")
-    assert said in str(raised.value)
-    assert f"line {11 if more.startswith('[files]') else 10}, column 1" in str(raised.value)
-
-
-def test_gaps_are_rounds_that_nobody_learns_from_or_last_numbers(tmp_path, capsys):
-    text = plain(tmp_path)
-    cells = rows("costs", datetime.isoformat)
-    del cells[5]
-    cells[8] = (cells[8][0], "", *cells[8][2:])
-    csv(tmp_path / "costs.csv", cells)
-    file = tmp_path / "network.toml"
-    file.write_text(text)
-    with pytest.raises(TidewolfError, match=r'\[stream\] gaps = "last" or "unseen"'):
-        load(file).problem(0)
-    file.write_text(text.replace("[[learners]]", 'gaps = "unseen"\n[[learners]]'))
-    problem = load(file).problem(0)
-    assert np.flatnonzero(~problem.stream.seen).tolist() == [4, 8]
-    assert len(problem) == ROUNDS
-    assert any("2 of 30 rounds not seen" in note for note in problem.notes)
-    file.write_text(text.replace("[[learners]]", 'gaps = "last"\n[[learners]]'))
-    filled = load(file).problem(0)
-    assert filled.stream.seen is None
-    x = problem.K.center
-    np.testing.assert_array_equal(filled.stream.losses.values(x), problem.stream.losses.values(x))
-    assert main(["run", str(file), "--out", str(tmp_path / "out")]) == 0
-    capsys.readouterr()
-
-
-def test_python_says_formats_too(tmp_path):
-    experiment = written(tmp_path, semicolons)
-    same = Experiment(
-        "network",
-        Tables(experiment.stream.costs, experiment.stream.capacities),
-        experiment.hard_set,
-        files=experiment.files,
-    )
-    np.testing.assert_array_equal(same.problem(0).stream.time, experiment.problem(0).stream.time)
-    with pytest.raises(TidewolfError, match="files of an experiment must be a FileFormat"):
-        replace(experiment, files=";")
-    with pytest.raises(TidewolfError, match="gaps of Tables is one of refuse, unseen, last"):
-        replace(experiment.stream, gaps="never")

@@ -21,13 +21,13 @@ from tests.hostile_bodies import NETWORKS, OTHERS, SETS, WHOLE, bodies, changed
 
 from covering import few
 from tidewolf.core.errors import InvalidInput, TidewolfError
-from tidewolf.experiments import Choice, load
+from tidewolf.experiments import Tables, load
 from tidewolf.experiments.experiment import USUAL
 from tidewolf.experiments.keys import set_kinds
-from tidewolf.experiments.quick_rows import MOST_LAYOUTS
-from tidewolf.experiments.round_reader import RoundReader
-from tidewolf.experiments.sizes import MOST_ENTRIES, entries_of
-from tidewolf.experiments.toml import Place
+from tidewolf.experiments.loading import Place
+from tidewolf.experiments.requests import MOST_ENTRIES, entries_of
+from tidewolf.experiments.round_reader import MOST_LAYOUTS, RoundReader
+from tidewolf.files import Table
 from tidewolf.live import live_learner
 from tidewolf.service.description import DEEPEST, Description
 
@@ -259,53 +259,41 @@ def rows_for(reader):
     )
 
 
-def outcome(read, row):
-    try:
-        return read(row)
-    except TidewolfError as error:
-        return type(error), str(error)
+def by_tables(reader, row):
+    """The functions of tables of one row, as experiments read them."""
+    coordinates, network = reader._coordinates, reader.network
+    tables = {}
+    for name, value in row.items():
+        order = reader.names if network is None else map(str, range(len(network.links)))
+        if name == "budgets":
+            order = ["budget"]
+        elif name == "demands":
+            order = [each.name for each in network.demands]
+        pairs = value if isinstance(value, dict) else dict(zip(order, value, strict=True))
+        values = np.array([[float(number) for number in pairs.values()]])
+        tables[name] = Table(None, tuple(pairs), values, ("the row",))
+    if network is None:
+        coordinates.names, coordinates.first = reader.names, pathlib.Path("names")
+    paths = {name: pathlib.Path(name) for name in tables}
+    return coordinates.functions(tables, paths, Tables(), Place(None))
 
 
 @pytest.mark.parametrize("body", READERS.values(), ids=READERS)
 @given(data=st.data())
-def test_rows_are_read_quickly_as_they_are_slowly(body, data):
+def test_rows_are_read_as_tables_are_or_refused(body, data):
     reader = READ.setdefault(json.dumps(body), reader_of(body))
     row = data.draw(rows_for(reader))
-    slowly = outcome(reader.read_slowly, row)
-    assert outcome(reader.functions, row) == slowly
-    assert outcome(reader.functions, row) == slowly  # with names that were seen before
-    assert len(reader._quick.layouts._known) <= MOST_LAYOUTS
+    try:
+        found = reader.functions(row)
+    except TidewolfError:
+        return
+    row = {key: value if isinstance(value, dict | list) else [value] for key, value in row.items()}
+    assert found == by_tables(reader, row)
+    assert reader.functions(row) == found  # with names that were seen before
+    assert len(reader._layouts) <= MOST_LAYOUTS
 
 
 READ: dict[str, RoundReader] = {}
-
-
-@pytest.mark.parametrize("body", READERS.values(), ids=READERS)
-def test_a_row_that_looks_like_the_one_before_is_read_quickly(body):
-    reader = reader_of(body)
-    names = reader.names if reader.network is None else reader.network.link_names
-    row = {"costs": dict.fromkeys(names, 1.0), "capacities": [0.5] * len(names)}
-    assert reader._quick.functions(row) is None
-    first = reader.functions(row)
-    assert reader._quick.functions(row) == first
-    assert reader.functions(row) == first
-
-
-def test_a_row_of_a_hundred_entries_takes_a_fraction_of_a_table():
-    reader = RoundReader.of_set(Choice.of("Simplex", {"n": 100}), Place(None))
-    row = {"costs": dict.fromkeys(reader.names, 1.0), "capacities": [0.5] * 100}
-    reader.functions(row)
-
-    def fastest(read):
-        seconds = []
-        for _ in range(7):
-            start = time.perf_counter()
-            for _ in range(20):
-                read(row)
-            seconds.append(time.perf_counter() - start)
-        return min(seconds)
-
-    assert 5 * fastest(reader.functions) < fastest(reader.read_slowly)
 
 
 def test_the_whole_body_of_an_example_is_read():

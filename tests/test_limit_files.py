@@ -11,8 +11,9 @@ import pandas
 import pytest
 
 from tidewolf.cli import main
-from tidewolf.experiments import limit_files
+from tidewolf.experiments import decision_files
 
+pytestmark = pytest.mark.usefixtures("no_pages")
 LINKS = ["a > b", "b > a", "b > c", "a > c"]
 DAYS = [f"2026-03-{day:02d}" for day in range(1, 10)]
 VOLUMES = ["time", "limit", "over", "load", "capacity", "over_volume"]
@@ -105,7 +106,8 @@ def test_of_no_limits_there_is_a_header_alone(here):
     ("form", "endings"),
     [("none", set()), ("csv", {".csv"}), ("parquet", {".parquet"}), (None, {".csv", ".parquet"})],
 )
-def test_which_files_there_are_is_as_one_likes(here, form, endings):
+def test_which_files_there_are_is_as_one_likes(here, form, endings, no_pages):
+    no_pages.undo()
     network(here)
     asked = [] if form is None else ["--decisions", form]
     assert main(["run", "network.toml", "--out", "out", "--quiet", *asked]) == 0
@@ -115,19 +117,6 @@ def test_which_files_there_are_is_as_one_likes(here, form, endings):
         assert (f'href="limits{ending}"' in page) == (ending in endings)
     if form is None:
         assert main(["run", "network.toml", "--out", "out", "--quiet", "--force"]) == 0
-
-
-def test_rounds_without_times_are_numbered_and_their_limits_are_in_their_own_unit(here):
-    (here / "routing.toml").write_text(
-        'learners = ["LyapunovDescent"]\nrounds = 40\n[stream]\nproblem = "routing"\n'
-    )
-    assert main(["run", "routing.toml", "--out", "out", "--quiet"]) == 0
-    found = pandas.read_csv(here / "out" / "limits.csv")
-    assert list(found.columns) == ["round", "limit", "over"]
-    rounds = pandas.read_parquet(here / "out" / "rounds.parquet").set_index("round")["violation"]
-    worst = found.groupby("round")["over"].max()
-    np.testing.assert_allclose(worst, rounds[rounds > 0.0])
-    assert worst.index.tolist() == rounds.index[rounds > 0.0].tolist()
 
 
 def test_one_limit_has_rows_too(here):
@@ -147,7 +136,7 @@ def test_of_very_many_broken_rounds_each_so_manieth_is_looked_into_and_that_is_s
     here, monkeypatch, capsys, setting, most
 ):
     tables = network(here)
-    monkeypatch.setattr(limit_files, setting, most)
+    monkeypatch.setattr(decision_files, setting, most)
     assert main(["run", "network.toml", "--out", "out"]) == 0
     days = recomputed(here / "out", tables)["time"].unique().tolist()
     every = -(-len(days) // 4)

@@ -25,8 +25,7 @@ def shell(folder, program, *words):
 
 
 @pytest.mark.parametrize(
-    "words",
-    few(1, [("run", "tidewolf.toml"), (), ("--version",), ("list",), ("no-such-command",)]),
+    "words", few(1, [("run", "tidewolf.toml"), (), ("--version",), ("list",), ("no-such-command",)])
 )
 def test_the_module_is_the_command(tmp_path, words):
     (tmp_path / "tidewolf.toml").write_text("problem = 3\n")

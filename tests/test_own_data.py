@@ -13,9 +13,6 @@ import io
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -27,13 +24,14 @@ import pytest
 
 from tidewolf.cli import main
 from tidewolf.core.settings import settings_of
-from tidewolf.experiments.experiment import TABLES
+from tidewolf.experiments.building import TABLES
 from tidewolf.experiments.keys import kind_keys
 from tidewolf.experiments.models import File, Outputs
 from tidewolf.experiments.network_template import network_template
 from tidewolf.files import FileFormat
 from tidewolf.networks import Network
 
+pytestmark = pytest.mark.usefixtures("no_pages")
 ROUNDS = 12
 LINK_ROWS = [
     ("A", "B", 2.0, 9.0),
@@ -248,7 +246,8 @@ def check_paths(told: Told, shares: dict[str, pd.DataFrame], paths: pd.DataFrame
 # networks as they are
 
 
-def test_a_cyclic_network_says_what_it_cuts(place: Path) -> None:
+def test_a_cyclic_network_says_what_it_cuts(place: Path, no_pages: pytest.MonkeyPatch) -> None:
+    no_pages.undo()
     experiment()
     text = played(ONE)
     assert re.search(r"\d+ of 14 links are cut: they do not lead away from A \(", text)
@@ -258,13 +257,6 @@ def test_a_cyclic_network_says_what_it_cuts(place: Path) -> None:
     assert "do not lead away from A" in page
     assert "Colour is utilisation" in page
     assert "not used, for it does not lead away from A" in page
-
-
-def test_all_links_stay_where_that_is_asked(place: Path) -> None:
-    experiment(f'{ENDS}paths = "all"\n')
-    told = Told(ONE.commodities, cyclic=True)
-    assert "cut" not in played(told)
-    assert list(pd.read_csv("out/decisions.csv").columns[1:]) == NAMES
 
 
 def test_tunnels_are_listed_in_the_folder(place: Path) -> None:
@@ -279,34 +271,37 @@ def test_tunnels_are_listed_in_the_folder(place: Path) -> None:
         assert each.length == sum(km[link] for link in links_of(each.path))
 
 
-@pytest.mark.parametrize("paths", ["away", "all", "k-shortest"])
-def test_many_commodities(place: Path, paths: str) -> None:
-    experiment(f'commodities = "pairs.csv"\npaths = "{paths}"\n')
-    played(Told(MANY, cyclic=paths == "all"))
+SENT = [volume for *_, volume in PAIRS] * (0.9 + 0.3 * np.sin(HOURS / 2.0))
+MOVING = {"all": series(list(MANY), SENT), "one": series(["A > E"], 8.0 + 2.0 * np.sin(HOURS / 2))}
+PLACES = "source = {A = 0.6, B = 0.4}\ntarget = {E = 0.75, D = 0.25}\ndemand = 8\n"
+SHARED = {"A + B > E + D": ({"A": 0.6, "B": 0.4}, {"E": 0.75, "D": 0.25}, 8.0)}
 
 
-@pytest.mark.parametrize("paths", ["away", "k-shortest"])
-def test_demands_that_move(place: Path, paths: str) -> None:
-    sent = [volume for *_, volume in PAIRS] * (0.9 + 0.3 * np.sin(HOURS / 2.0))
-    demands = series(list(MANY), sent)
-    demands.to_csv("demands.csv", index=False)
-    experiment(
-        f'commodities = "pairs.csv"\npaths = "{paths}"\n', f'{BOTH}demands = "demands.csv"\n'
-    )
-    played(Told(MANY, demands=demands))
-
-
-def test_one_demand_that_moves(place: Path) -> None:
-    demands = series(["A > E"], 8.0 + 2.0 * np.sin(HOURS / 2.0))
-    demands.to_csv("demands.csv", index=False)
-    experiment(stream=f'{BOTH}demands = "demands.csv"\n')
-    played(Told(ONE.commodities, demands=demands))
-
-
-def test_several_sources_with_supplies(place: Path) -> None:
-    experiment("source = {A = 0.6, B = 0.4}\ntarget = {E = 0.75, D = 0.25}\ndemand = 8\n")
-    told = Told({"A + B > E + D": ({"A": 0.6, "B": 0.4}, {"E": 0.75, "D": 0.25}, 8.0)}, cyclic=True)
-    played(told)
+@pytest.mark.parametrize(
+    ("ends", "paths", "stream", "told"),
+    [
+        (ENDS, "all", BOTH, Told(ONE.commodities, cyclic=True)),
+        (ENDS, "away", 'costs = "costs.csv"\n', Told(ONE.commodities, capacities=None)),
+        (ENDS, "away", 'capacities = "capacities.csv"\n', Told(ONE.commodities, costs=None)),
+        (ENDS, "away", BOTH, Told(ONE.commodities, demands=MOVING["one"])),
+        (PLACES, "away", BOTH, Told(SHARED, cyclic=True)),
+        ("pairs", "away", BOTH, Told(MANY)),
+        ("pairs", "all", BOTH, Told(MANY, cyclic=True)),
+        ("pairs", "k-shortest", BOTH, Told(MANY)),
+        ("pairs", "away", BOTH, Told(MANY, demands=MOVING["all"])),
+        ("pairs", "k-shortest", BOTH, Told(MANY, demands=MOVING["all"])),
+    ],
+)
+def test_flows_of_every_kind(place: Path, ends: str, paths: str, stream: str, told: Told) -> None:
+    ends = 'commodities = "pairs.csv"\n' if ends == "pairs" else ends
+    if told.demands is not None:
+        told.demands.to_csv("demands.csv", index=False)
+        stream += 'demands = "demands.csv"\n'
+    experiment(f'{ends}paths = "{paths}"\n', stream)
+    text = played(told)
+    if paths == "all" and ends == ENDS:
+        assert "cut" not in text
+        assert list(pd.read_csv("out/decisions.csv").columns[1:]) == NAMES
 
 
 def test_capacities_of_the_edge_list_and_of_some_links_only(place: Path) -> None:
@@ -323,13 +318,6 @@ def test_capacities_of_the_edge_list_and_of_some_links_only(place: Path) -> None
     experiment()
     told = Told(ONE.commodities, capacities=some, static=dict(list(static.items())[:3]))
     played(told, "--force")
-
-
-def test_no_capacities_at_all_and_no_costs(place: Path) -> None:
-    experiment(stream='costs = "costs.csv"\n')
-    played(Told(ONE.commodities, capacities=None))
-    experiment(stream='capacities = "capacities.csv"\n')
-    played(Told(ONE.commodities, costs=None), "--force")
 
 
 # files as people have them
@@ -402,87 +390,6 @@ def test_gaps(place: Path) -> None:
 
 
 # choosing, asking what would have been, and live
-
-
-def test_compare_on_ones_own_data(place: Path) -> None:
-    experiment()
-    text = said(
-        *("compare", "network.toml", "--cautions", "3,30", "--headrooms", "0,2"),
-        *("--learner", "Ensemble", "--learner", "Resolve", "--out", "best"),
-    )
-    assert "caution 3" in text
-    assert (place / "best" / "comparison.html").exists()
-    found = json.loads((place / "best" / "comparison.json").read_text())
-    assert {"format", "rows"} & set(found)
-
-
-def test_what_would_have_been_saved(place: Path) -> None:
-    experiment()
-    said("run", "network.toml", "--learner", "Resolve", "--out", "old", "--quiet")
-    old = json.loads(Path("old/summary.json").read_text())["runs"][0]
-    check(ONE, Path("old"))
-    text = played(ONE, "--incumbent", "old/decisions.csv").replace("\n", " ")
-    found = json.loads(Path("out/summary.json").read_text())
-    assert found["incumbent"]["loss"]["total"] == pytest.approx(old["loss"]["total"], rel=1e-12)
-    assert found["incumbent"]["violation"] == pytest.approx(old["violation"], rel=1e-9)
-    change = found["runs"][0]["loss"]["total"] / old["loss"]["total"] - 1.0
-    saying = re.search(r"Ensemble would have cost ([\d.]+) % (more|less)", text)
-    assert saying is not None
-    assert abs(change) * 100 == pytest.approx(float(saying[1]), rel=0.1)
-    assert (change > 0) == (saying[2] == "more")
-
-    volumes = pd.read_csv("old/decisions.csv")
-    volumes.iloc[:, 1:] *= 8.0
-    volumes.to_csv("volumes.csv", index=False)
-    sentence = refused("run", "network.toml", "--incumbent", "volumes.csv", "--out", "third")
-    assert "volumes.csv" in sentence
-
-
-def test_live_goes_on_after_a_kill(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    experiment()
-    rows = [
-        json.dumps(
-            {
-                "time": TIMES[t],
-                "costs": COSTS.drop(columns="time").iloc[t].to_dict(),
-                "capacities": CAPACITIES.drop(columns="time").iloc[t].to_dict(),
-            }
-        )
-        for t in range(8)
-    ]
-    Path("rows.jsonl").write_text("\n".join(rows) + "\n")
-
-    def answers(db: str) -> list[dict[str, Any]]:
-        with open("rows.jsonl") as lines, monkeypatch.context() as patch:
-            patch.setattr(sys, "stdin", lines)
-            assert main(["live", "network.toml", "--db", db]) == 0
-        printed = capsys.readouterr()
-        assert printed.err == ""
-        return [json.loads(line) for line in printed.out.splitlines()]
-
-    whole = answers("whole.db")
-    assert len(whole) == 8
-    command = [sys.executable, "-m", "tidewolf", "live", "network.toml", "--db", "killed.db"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write("".join(f"{row}\n" for row in rows[:4]).encode())
-        process.stdin.flush()
-        before = [json.loads(process.stdout.readline()) for _ in range(4)]
-        os.kill(process.pid, signal.SIGKILL)
-    assert before == whole[:4]
-    again = answers("killed.db")
-    assert again == whole
-    shares = {"A > E": pd.DataFrame([each["decision"] for each in again])}
-    conserved(ONE, "A > E", shares["A > E"])
-    for each in again:
-        assert sum(path["share"] for path in each["paths"]) == pytest.approx(1.0)
-    # what a row cost is what the tables say of the decision before it
-    for t, each in enumerate(whole[1:], 1):
-        decided = pd.Series(whole[t - 1]["decision"])
-        assert each["cost"] == pytest.approx(8.0 * (decided * COSTS.iloc[t][decided.index]).sum())
 
 
 # a new network

@@ -45,8 +45,8 @@ def test_a_dry_run_says_everything_and_writes_nothing(file, tmp_path, capsys):
     for part in (
         "Simplex(n=3",
         "3 entries",
-        "20, from 2026-03-01 to 2026-03-20; seed 0",
-        "(3 a round)",
+        "20, from 2026-03-01 to 2026-03-20 seeds 0",
+        "(3 per round)",
         "Ensemble (horizon 20, caution 4",
         "Resolve (horizon 20, headroom 0",
         "folder out",
@@ -129,9 +129,9 @@ def test_a_network_is_told_in_words(net, capsys):
     said = " ".join(capsys.readouterr().out.split())
     for part in (
         "set shares of the demand of A > C on 3 of 4 links; 3 entries, dimension 1",
-        "rounds 5, from 2026-03-01 00:00 to 2026-03-01 04:00; seed 0",
+        "rounds 5, from 2026-03-01 00:00 to 2026-03-01 04:00 seeds 0",
         "losses costs of links times what they carry",
-        "limits 2 of 3 used links have a limit note",
+        "limits capacities of 2 of 3 used links (2 per round) note",
         "1 of 4 links is cut",
         "incumbent It plays the decisions of mine.csv, whose one row holds for every round; 2 of 3 "
         "entries have no column there and count as 0.",
@@ -141,9 +141,8 @@ def test_a_network_is_told_in_words(net, capsys):
     assert "float64" not in said
 
 
-@pytest.mark.parametrize("more", ["", 'paths = "k-shortest"\nk = 2\n'])
-def test_every_file_of_a_network_is_named_before(net, more, capsys):
-    folder = net(more)
+def test_every_file_of_a_network_is_named_before(net, capsys):
+    folder = net('paths = "k-shortest"\nk = 2\n')
     assert main(["run", "net.toml", "--out", "there", "--dry-run", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert main(["run", "net.toml", "--out", "there", "--quiet"]) == 0
@@ -151,15 +150,4 @@ def test_every_file_of_a_network_is_named_before(net, more, capsys):
     left = {str(path.relative_to(there)) for path in there.rglob("*") if path.is_file()}
     assert not {name for name in told["files"] if "/" not in name} - left
     assert not {name for name in left if name.startswith(("paths", "tun"))} - set(told["files"])
-    assert ("tunnels.csv" in left) is bool(more)
-
-
-def test_without_limits_there_are_none(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "links.csv").write_text("tail,head\nA,B\nB,C\nA,C\n")
-    (tmp_path / "costs.csv").write_text("A > B,B > C,A > C\n" + "1,1,3\n" * 5)
-    (tmp_path / "net.toml").write_text(
-        '[set]\ngraph = "links.csv"\nsource = "A"\ntarget = "C"\n[stream]\ncosts = "costs.csv"\n'
-    )
-    assert main(["run", "net.toml", "--learner", "Ensemble", "--dry-run"]) == 0
-    assert "limits none" in " ".join(capsys.readouterr().out.split())
+    assert "tunnels.csv" in left

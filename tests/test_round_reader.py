@@ -123,11 +123,11 @@ def test_shares_of_another_set_are_named_by_its_table(folder):
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ({}, "has none of costs"),
+        ({}, "has no costs"),
         ({"costs": {"SEA > DNE": 1.0}}, "received 'SEA > DNE'"),
         ({"costs": {"SEA > DEN": 1.0}}, "is missing"),
-        ({"costs": [1.0, 2.0]}, "5 finite numbers"),
-        ({"costs": [1.0, 2.0, "x", 1.0, 1.0]}, "finite numbers"),
+        ({"costs": [1.0, 2.0]}, "expected 5 numbers"),
+        ({"costs": [1.0, 2.0, "x", 1.0, 1.0]}, "finite number"),
         ({"costs": [1, 1, 1, 1, 1], "demands": {"SEA > NYC": -1}}, "at least 0"),
         ({"costs": [1, 1, 1, 1, 1], "weights": [1, 1, 1, 1, 1]}, "weights and budgets together"),
     ],

@@ -25,7 +25,7 @@ from tidewolf.evaluation.frontier import HEADROOM, Point, step_sentence, undomin
 from tidewolf.experiments import Choice, Experiment, engines, load
 from tidewolf.experiments.compare import CAUTIONS, HEADROOMS, compare_experiments
 from tidewolf.experiments.compare import plan_comparison as plan
-from tidewolf.experiments.play import Player, advance, begin
+from tidewolf.experiments.jobs import Player, advance, begin
 from tidewolf.experiments.runner import COMPARISON
 from tidewolf.hindsight.best import best_in_hindsight
 
@@ -262,7 +262,7 @@ def test_the_comparator_of_a_stream_is_computed_once(file, monkeypatch):
         computed.append(given)
         return best_in_hindsight(*given)
 
-    monkeypatch.setattr("tidewolf.experiments.play.best_in_hindsight", counting)
+    monkeypatch.setattr("tidewolf.experiments.jobs.best_in_hindsight", counting)
     bandit = (Choice("BanditPrimalDual"), Choice("SinhaVaze"))
     matches = plan([replace(load(file), learners=bandit)], cautions=[1.0, 10.0], seeds=[4, 5])
     assert {match.job.seed for match in matches} == {4, 5}

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from tidewolf.core.errors import InvalidInput
 from tidewolf.experiments import Experiment
-from tidewolf.experiments.plan import Recipe
+from tidewolf.experiments.jobs import Recipe
 
 ROUTING = Recipe.of(Experiment.builtin("routing"))
 

@@ -104,8 +104,7 @@ def doctor_command(as_json: AsJson = False) -> None:
 @app.callback()
 def tidewolf(
     version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Online decisions in a hard set that is costly to project on, under constraints that change

@@ -12,27 +12,19 @@ from contextlib import contextmanager
 from importlib import import_module
 from inspect import isabstract
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
 from tidewolf.cli import screen
 from tidewolf.cli.options import AsJson, Quiet, flag, opt
+from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import as_count
 from tidewolf.core.errors import CheckFailed, InvalidInput, NotSupported, WrongType
 from tidewolf.core.names import did_you_mean
 
 _HORIZON = 60
 """Rounds that the examples of a learner are made for."""
-
-
-class Kind(NamedTuple):
-    """What can be checked: its name, its class, the check, and the examples of a class of it."""
-
-    name: str
-    base: type
-    check: Callable[..., None]
-    examples: Callable[[Any], Sequence[Any]]
 
 
 def check_command(
@@ -60,7 +52,7 @@ def check_command(
     from tidewolf.testing.checks import sentence_of
 
     seed = as_count(seed, "The seed", least=0)
-    kind, examples = _found(name)
+    kind, check, examples = _found(name)
     outcomes: list[dict[str, Any]] = []
     for number, example in enumerate(examples, start=1):
         passed, broken = list[str](), None
@@ -71,66 +63,56 @@ def check_command(
                 moved(check_name)
 
             try:
-                kind.check(example, seed=seed, on_pass=on_pass)
+                check(example, seed=seed, on_pass=on_pass)
             except Exception as error:
                 broken = sentence_of(error)
         outcomes.append({"example": repr(example), "passed": passed, "broken": broken})
         if not (quiet or as_json):
             screen.show_outcome(repr(example), passed, broken is None, named=checks)
     if as_json:
-        screen.print_json({"name": name, "kind": kind.name, "seed": seed, "examples": outcomes})
+        screen.print_json({"name": name, "kind": kind, "seed": seed, "examples": outcomes})
     for number, each in enumerate(outcomes, start=1):
         if each["broken"] is not None:
             raise CheckFailed(f"Example {number} of {len(outcomes)}: {each['broken']}")
 
 
-def _found(name: str) -> tuple[Kind, list[Any]]:
-    """The kind of module:Name, importable from the current directory, and its examples."""
+def _found(name: str) -> tuple[str, Callable[..., None], list[Any]]:
+    """What kind of thing module:Name is, how it is checked, and its examples."""
     from tidewolf import functions, sets, testing
     from tidewolf.methods.base import Learner
 
-    kinds = (
-        Kind("set", sets.ConvexSet, testing.check_set, lambda thing: thing.examples()),
-        Kind("batch of functions", functions.Batch, _check_function, lambda f: f.examples()),
-        Kind("learner", Learner, testing.check_learner, _learners),
+    kinds: tuple[tuple[str, type, Callable[..., None], Callable[[Any], Sequence[Any]]], ...] = (
+        ("set", sets.ConvexSet, testing.check_set, lambda kind: kind.examples()),
+        ("batch of functions", functions.Batch, _check_function, lambda kind: kind.examples()),
+        ("learner", Learner, testing.check_learner, _learners),
     )
-    module, colon, member = name.partition(":")
-    if not (module and colon and member):
+    module, _, member = name.partition(":")
+    if not (module and member):
         raise InvalidInput(f"Expected module:Name, such as mymodule:MySet, not {name!r}.")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     with _user_code(f"The module {module} cannot be imported"):
-        try:
-            found = import_module(module)
-        except ModuleNotFoundError as error:
-            if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-                raise
-            hint = " Leave out the .py." if module.endswith(".py") else ""
-            raise InvalidInput(
-                f"There is no module called {module!r} in {here}, nor is one installed.{hint}"
-            ) from None
+        found = import_module(module)
     if not hasattr(found, member):
         hint = did_you_mean(member, dir(found))
         raise InvalidInput(f"The module {module} has nothing called {member!r}.{hint}")
-    thing = getattr(found, member)
-    is_class = isinstance(thing, type)
-    for kind in kinds:
-        if isinstance(thing, kind.base):
-            return kind, [thing]
-        if is_class and issubclass(thing, kind.base):
+    thing: Any = getattr(found, member)
+    for kind, base, check, examples_of in kinds:
+        if isinstance(thing, base):
+            return kind, check, [thing]
+        if isinstance(thing, type) and issubclass(thing, base):
             if isabstract(thing):
-                lacks = ", ".join(sorted(thing.__abstractmethods__))
-                raise InvalidInput(f"{member} is not a complete {kind.name}: it lacks {lacks}.")
+                lacks = ", ".join(sorted(getattr(thing, "__abstractmethods__", ())))
+                raise InvalidInput(f"{member} is not a complete {kind}: it lacks {lacks}.")
             with _user_code(f"The examples of {member} cannot be made"):
-                examples = list(kind.examples(thing))
+                examples = list(examples_of(thing))
             if not examples:
-                raise InvalidInput(f"{member}.examples must return at least one {kind.name}.")
-            return kind, examples
-    what = f"the class {member}" if is_class else f"of type {type(thing).__name__}"
+                raise InvalidInput(f"{member}.examples must return at least one {kind}.")
+            return kind, check, examples
     raise WrongType(
         f"{name} must be a set (ConvexSet), a batch of functions (Batch) or a learner (Learner), "
-        f"and is {what}."
+        f"not {shown(thing)}."
     )
 
 
@@ -142,19 +124,17 @@ def _user_code(failure: str) -> Iterator[None]:
     try:
         yield
     except (Exception, SystemExit) as error:
-        if isinstance(error, InvalidInput) and failure.startswith("The module"):
-            raise
         raise InvalidInput(f"{failure}: {sentence_of(error)}") from error
 
 
-def _learners(thing: Any) -> list[Any]:
+def _learners(kind: Any) -> list[Any]:
     """On a simplex, a ball and a flow; a learner may refuse some of these sets, but not all."""
     from tidewolf import sets
 
     learners, refused = list[Any](), list[NotSupported]()
     for K in (sets.Simplex(3), sets.L2Ball(2), sets.FlowPolytope.examples()[0]):
         try:
-            learners += thing.examples(K, _HORIZON)
+            learners += kind.examples(K, _HORIZON)
         except NotSupported as error:
             refused.append(error)
     if refused and not learners:

@@ -164,7 +164,7 @@ def sweep_command(
       tidewolf sweep routing --json | jq '.runs[].violation'
     """
     from tidewolf.experiments.engines import engine_for
-    from tidewolf.experiments.plan import plan_sweep
+    from tidewolf.experiments.jobs import plan_sweep
     from tidewolf.experiments.sweep import PAGE, RESULTS, sweep
     from tidewolf.report import sweep as page
 

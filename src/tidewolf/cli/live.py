@@ -135,7 +135,7 @@ def _follow(
 ) -> None:
     """Take the rows of the experiment's tables as they grow."""
     from tidewolf.experiments import Tables
-    from tidewolf.experiments.experiment import TABLES
+    from tidewolf.experiments.building import TABLES
     from tidewolf.live import Follower
 
     stream = reader.experiment.stream

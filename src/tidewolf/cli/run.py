@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.recording import RunProgress
     from tidewolf.experiments import Experiment, RunFolder
     from tidewolf.experiments.folder import Finished
-    from tidewolf.experiments.plan import Job
+    from tidewolf.experiments.jobs import Job
     from tidewolf.problems import Problem
 
 _INCUMBENT = (
@@ -107,7 +107,7 @@ def run_command(
 
         found = preview(requested, resolved, problem, folder, beside)
         if as_json:
-            screen.print_json(found.plain())
+            screen.print_json(found)
         elif not quiet:
             screen.show_preview(found)
         return

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison
     from tidewolf.evaluation.recording import RunProgress
     from tidewolf.evaluation.run import Run
-    from tidewolf.experiments.preview import Preview
     from tidewolf.experiments.runner import Stage
     from tidewolf.experiments.sweep import Sweep
 
@@ -160,54 +159,6 @@ def checking(shown: bool, example: str) -> Iterator[Callable[[str], None]]:
         yield lambda check_name: bar.update(task, detail=check_name)
 
 
-class _Screen:
-    """Lines and tables on stdout."""
-
-    def __init__(self) -> None:
-        self._console = Console(highlight=False)
-
-    def print(self, *parts: str | tuple[str, str], style: str = "") -> None:
-        """A paragraph."""
-        self._console.print(Text.assemble(*parts, style=style))
-
-    def print_path(self, what: str, path: Path) -> None:
-        """A path, which is not wrapped."""
-        self._console.print(Text(f"{what}: {path}"), soft_wrap=True)
-
-    def indent(self, text: str, by: int, below: int = 0) -> None:
-        self._console.print(Padding(Text(text), (0, 0, below, by), expand=False))
-
-    def pairs(self, rows: Sequence[tuple[str, str]]) -> None:
-        """Names and what they are, one per line."""
-        grid = Table.grid(padding=(0, 2))
-        for name, about in rows:
-            grid.add_row(Text(name, style="cyan", no_wrap=True), Text(about))
-        self._console.print(grid)
-
-    def table(
-        self, names: Sequence[str], columns: Sequence[_Column], first: str = "learner"
-    ) -> None:
-        """A table and an empty line, with as many columns as there is room for; those of rank 0
-        always.
-        """
-        while True:
-            table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False, pad_edge=False)
-            table.add_column(first, no_wrap=True, vertical="bottom")
-            for column in columns:
-                table.add_column(column.title, justify="right", vertical="bottom", no_wrap=True)
-            for i, name in enumerate(names):
-                cells = (Text(column.cells[i]) for column in columns)
-                table.add_row(Text(name, style="bold"), *cells)
-            options = self._console.options.update(max_width=_ANY_WIDTH)
-            wide = self._console.measure(table, options=options).maximum
-            highest = max((column.rank for column in columns), default=0)
-            if highest == 0 or wide <= self._console.width:
-                break
-            columns = [each for each in columns if each.rank < highest]
-        self._console.print(table)
-        self._console.print()
-
-
 class _Column(NamedTuple):
     """A column of numbers, aligned to the right; its title may have two lines."""
 
@@ -215,6 +166,45 @@ class _Column(NamedTuple):
     cells: Sequence[str]
     rank: int = 0
     """if the table is too wide, columns of the highest rank are left out first"""
+
+
+def _print(*parts: str | tuple[str, str], style: str = "") -> None:
+    """A paragraph on stdout."""
+    Console(highlight=False).print(Text.assemble(*parts, style=style))
+
+
+def _print_path(what: str, path: Path) -> None:
+    """A path, which is not wrapped."""
+    Console(highlight=False).print(Text(f"{what}: {path}"), soft_wrap=True)
+
+
+def _print_pairs(rows: Sequence[tuple[str, str]]) -> None:
+    """Names and what they are, one per line."""
+    grid = Table.grid(padding=(0, 2))
+    for name, about in rows:
+        grid.add_row(Text(name, style="cyan", no_wrap=True), Text(about))
+    Console(highlight=False).print(grid)
+
+
+def _print_table(names: Sequence[str], columns: Sequence[_Column], first: str = "learner") -> None:
+    """A table and an empty line, with as many columns as there is room for; those of rank 0
+    always.
+    """
+    console = Console(highlight=False)
+    while True:
+        table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False, pad_edge=False)
+        table.add_column(first, no_wrap=True, vertical="bottom")
+        for column in columns:
+            table.add_column(column.title, justify="right", vertical="bottom", no_wrap=True)
+        for i, name in enumerate(names):
+            table.add_row(Text(name, style="bold"), *(Text(each.cells[i]) for each in columns))
+        wide = console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum
+        highest = max((column.rank for column in columns), default=0)
+        if highest == 0 or wide <= console.width:
+            break
+        columns = [each for each in columns if each.rank < highest]
+    console.print(table)
+    console.print()
 
 
 def show_outcome(example: str, passed: Sequence[str], good: bool, *, named: bool) -> None:
@@ -237,66 +227,64 @@ def show_results(
     notes: Sequence[str] = (),
 ) -> None:
     """The tables of a run, notes, and where decisions and the page are."""
-    screen, labels = _Screen(), learner_labels(runs)
-    screen.print(title, style="bold")
+    labels = learner_labels(runs)
+    _print(title, style="bold")
     totals = [
         _Column(each.narrow_title or each.title, [each.narrow_cell(run) for run in runs], each.rank)
         for each in table_metrics(runs)
     ]
-    screen.table(labels, totals)
+    _print_table(labels, totals)
     rounds = [
         _Column(column.title, [column.cell(run) for run in runs], column.rank)
         for column in SPREAD_COLUMNS
     ]
-    screen.table(labels, rounds, "a round")
+    _print_table(labels, rounds, "a round")
     for sentence in hindsight_warnings(runs):
-        screen.print(sentence, style="yellow")
+        _print(sentence, style="yellow")
     if seen := who_sees_what((type(run.learner).__name__, SEES[run.learner.needs]) for run in runs):
-        screen.print(seen)
+        _print(seen)
     for who, note in learner_notes(runs, labels, left_out):
-        screen.print((f"{who}: ", "bold"), note)
+        _print((f"{who}: ", "bold"), note)
     for note in notes:
-        screen.print(note)
+        _print(note)
     if decisions is not None:
-        screen.print_path("decisions", decisions)
-    screen.print_path("report", page)
+        _print_path("decisions", decisions)
+    _print_path("report", page)
 
 
-def show_preview(found: Preview) -> None:
+def show_preview(found: Mapping[str, Any]) -> None:
     """What a run would be; nothing was written."""
-    screen = _Screen()
-    screen.print((found.experiment, "bold"), f": {found.title}")
-    when = "" if found.first is None else f", from {found.first} to {found.last}".replace("T", " ")
-    seeds = f"seed{'s' * (len(found.seeds) > 1)} {', '.join(map(str, found.seeds))}"
-    counted = found.limits_a_round > 1 and "used links" not in found.limits
-    limits = f" ({found.limits_a_round:,} a round)" if counted else ""
-    dimension = "" if "dimension" in found.set else f", dimension {found.dimension:,}"
+    _print((found["experiment"], "bold"), f": {found['title']}")
+    when = f", from {found['first']} to {found['last']}".replace("T", " ")
+    limits = f" ({found['limits_a_round']:,} per round)" if found["limits_a_round"] > 1 else ""
+    entries = f"{found['entries']:,} entries, dimension {found['dimension']:,}"
     facts = [
-        ("set", f"{found.set}; {found.entries:,} entries{dimension}"),
-        ("rounds", f"{found.rounds:,}{when}; {seeds}"),
-        ("losses", found.losses),
-        ("limits", f"{found.limits}{limits}"),
-        *(("note", note) for note in found.notes),
+        ("set", f"{found['set']}; {entries}"),
+        ("rounds", f"{found['rounds']:,}{when if found['first'] else ''}"),
+        ("seeds", ", ".join(map(str, found["seeds"]))),
+        ("losses", found["losses"]),
+        ("limits", f"{found['limits']}{limits}"),
+        *(("note", note) for note in found["notes"]),
     ]
-    for each in found.learners:
+    for each in found["learners"]:
         settings = ", ".join(
-            f"{key} {' '.join(map(str, at)) if isinstance(at, tuple) else format_setting(at)}"
-            for key, at in each.settings.items()
-            if at not in ((), "")
+            f"{key} {' '.join(map(str, at)) if isinstance(at, list) else format_setting(at)}"
+            for key, at in each["settings"].items()
+            if at not in ([], "")
         )
         about = f" ({settings})" if settings else ""
-        facts.append(("learner", f"{each.name}{about}: about {_clock(each.seconds)}"))
-    if found.incumbent:
-        facts.append(("incumbent", found.incumbent))
-    facts += [("left out", f"{name}: {reason}") for name, reason in found.left_out.items()]
+        facts.append(("learner", f"{each['name']}{about}: about {_clock(each['seconds'])}"))
+    if found["incumbent"]:
+        facts.append(("incumbent", found["incumbent"]))
+    facts += [("left out", f"{name}: {reason}") for name, reason in found["left_out"].items()]
     basis = "estimated from a few rounds, without the best point in hindsight and the page"
     facts += [
-        ("folder", found.folder),
-        ("files", ", ".join(found.files)),
-        ("time", f"about {_clock(found.seconds)}, {basis}"),
+        ("folder", found["folder"]),
+        ("files", ", ".join(found["files"])),
+        ("time", f"about {_clock(found['seconds'])}, {basis}"),
     ]
-    screen.pairs(facts)
-    screen.print("Nothing was written: this was a dry run.")
+    _print_pairs(facts)
+    _print("Nothing was written: this was a dry run.")
 
 
 def _clock(seconds: float) -> str:
@@ -312,33 +300,33 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
     """The learners on each stream, what each step of caution costs and buys, notes, and where the
     page is.
     """
-    screen, every = _Screen(), comparison.rankings()
+    every = comparison.rankings()
     chosen = any(comparison.chooser(stream) for stream in comparison.streams)
     left_out = ("loss", "regret", "violation") if chosen else ("shortfall %",)
     for stream in comparison.streams:
         rankings = [each for each in every if each.stream == stream]
         names = [ranking_name(each) for each in rankings]
-        screen.print((stream, "bold"), f": {comparison.about(stream)}")
-        _show_choice(screen, comparison, stream)
+        _print((stream, "bold"), f": {comparison.about(stream)}")
+        _show_choice(comparison, stream)
         for first, columns in (("learner", RANKING_COLUMNS), ("a round", RANKING_ROUND_COLUMNS)):
             shown = [
                 _Column(column.narrow_title, ranking_cells(column, rankings), column.rank)
                 for column in applying(columns, rankings)
                 if column.title not in left_out
             ]
-            screen.table(names, shown, first)
+            _print_table(names, shown, first)
     for sentence in comparison.warnings():
-        screen.print(sentence, style="yellow")
+        _print(sentence, style="yellow")
     if seen := who_sees_what((entry.learner, entry.sees) for entry in comparison.entries):
-        screen.print(seen)
-    screen.print(
+        _print(seen)
+    _print(
         f"Compared with {comparison.baseline}, in % of {comparison.share_of()}; up to 0.5 is on "
         "its frontier."
     )
-    screen.print_path("report", page)
+    _print_path("report", page)
 
 
-def _show_choice(screen: _Screen, comparison: Comparison, stream: str) -> None:
+def _show_choice(comparison: Comparison, stream: str) -> None:
     """The points of the learner whose caution is to be chosen, those of re-solving beside them, and
     what each step costs and buys.
     """
@@ -364,67 +352,70 @@ def _show_choice(screen: _Screen, comparison: Comparison, stream: str) -> None:
     ]
     if all(p.regret is None for p in points):
         del columns[2]
-    screen.table(names, columns, "a round")
+    _print_table(names, columns, "a round")
     steps, beside = comparison.steps(stream), comparison.against_resolving(stream)
     if steps:
-        screen.print(f"{learner}, as its caution rises", style="bold")
+        _print(f"{learner}, as its caution rises", style="bold")
     for sentence in steps:
-        screen.print(sentence)
+        _print(sentence)
     if choice := comparison.choice(stream):
-        screen.print(" ".join(choice), style="bold")
+        _print(" ".join(choice), style="bold")
     for sentence in (*beside, *comparison.knob_words(stream)):
-        screen.print(sentence)
-    if steps or beside:
-        screen.print()
+        _print(sentence)
+    _print()
 
 
 def show_sweep(found: Sweep, table: Path, page: Path) -> None:
     """The means over seeds of every setting, what failed, and where the table and the page are."""
     from tidewolf.experiments.sweep import line_columns
 
-    screen = _Screen()
     for group in found.groups():
         lines = group.lines
-        columns = []
-        for name in group.knobs:
-            cells = [format_setting(line.settings.get(name, "")) for line in lines]
-            columns.append(_Column(name.replace("_", "\n", 1), cells))
+        columns = [
+            _Column(
+                name.replace("_", "\n", 1),
+                [format_setting(line.settings.get(name, "")) for line in lines],
+            )
+            for name in group.knobs
+        ]
         columns += [
             _Column(each.narrow_title, [each.cell(line) for line in lines], each.rank)
             for each in line_columns(lines)
         ]
-        screen.print((group.experiment, "bold"), f": {group.about}")
-        screen.table([line.learner for line in lines], columns)
+        _print((group.experiment, "bold"), f": {group.about}")
+        _print_table([line.learner for line in lines], columns)
     for sentence in found.warnings():
-        screen.print(sentence, style="yellow")
-    screen.print_path("results", table)
-    screen.print_path("report", page)
+        _print(sentence, style="yellow")
+    _print_path("results", table)
+    _print_path("report", page)
 
 
 def show_listing(title: str, listing: Mapping[str, str]) -> None:
     """Names and what they are, one per line."""
-    screen = _Screen()
-    screen.print(title, style="bold")
-    screen.pairs([(f"  {name}", about) for name, about in listing.items()])
-    screen.print()
+    _print(title, style="bold")
+    _print_pairs([(f"  {name}", about) for name, about in listing.items()])
+    _print()
 
 
 def show_settings(name: str, about: str, settings: Mapping[str, Setting]) -> None:
     """What something is, and each of its settings: what it takes, its default, its meaning."""
-    from tidewolf.experiments.keys import format_value, words_of
+    from tidewolf.experiments.keys import words_of
 
-    screen = _Screen()
-    screen.print(name, style="bold")
-    screen.indent(about, 2, below=1)
+    console = Console(highlight=False)
+    _print(name, style="bold")
+    console.print(Padding(Text(about), (0, 0, 1, 2), expand=False))
     for key, setting in settings.items():
-        takes = words_of(setting)
-        if setting.default in (None, ()):
+        takes, default = words_of(setting), setting.default
+        if default in (None, ()):
             takes += ", optional"
         elif not setting.required:
-            takes += f", {format_value(setting.default)} by default"
-        screen.print((key, "cyan"), f" : {takes}")
+            default = list(default) if isinstance(default, tuple) else default
+            written = str(default).lower() if isinstance(default, bool) else repr(default)
+            takes += f", {written} by default"
+        _print((key, "cyan"), f" : {takes}")
         if setting.check is not None and setting.check.sentence:
             unit = f" Unit: {setting.check.unit}." if setting.check.unit else ""
-            screen.indent(f"{setting.check.sentence}{unit}", 4)
+            meaning = Text(f"{setting.check.sentence}{unit}")
+            console.print(Padding(meaning, (0, 0, 0, 4), expand=False))
     if not settings:
-        screen.print("It has no settings that a file can give.")
+        _print("It has no settings that a file can give.")

@@ -1,8 +1,8 @@
 """Experiments: files that describe what to run, and folders that hold the results."""
 
-from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.experiment import Experiment, Tables
 from tidewolf.experiments.folder import RunFolder
-from tidewolf.experiments.reading import load
+from tidewolf.experiments.keys import Choice
+from tidewolf.experiments.loading import load
 
 __all__ = ["Choice", "Experiment", "RunFolder", "Tables", "load"]

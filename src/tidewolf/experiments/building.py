@@ -1,40 +1,84 @@
-"""Build sets, batches of functions and learners from the settings of a file.
+"""Build what a file describes: sets, functions, learners, and the problem of an experiment.
 
-Names of tables become arrays, tables within tables become sets and functions of their own. An error
-gets the line and column of the setting that it carries.
+    f_t(x) = <costs_t, x>        g_t(x) = max_i x_i - capacities_ti        or
+        g_t(x) = <weights_t, x> - budgets_t
+
+or functions by name. Columns of tables belong to coordinates by name. Those of a network are links
+and commodities (networks/from_files.py), and decisions are shares of the demands: costs and weights
+are multiplied by what is sent, capacities hold for the sum of it. Those of another set that is made
+of links are those links. Elsewhere the first table that has a column for each coordinate names
+them, and other tables use the same names.
+
+An error gets the line and column of the setting that it carries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from tidewolf import problems as _problems
 from tidewolf.core.archive import read_arrays
-from tidewolf.core.errors import InvalidInput, TidewolfError
+from tidewolf.core.batch import Batch, Stream
+from tidewolf.core.errors import InvalidInput, NegativeCapacity, TidewolfError, UnknownNode
 from tidewolf.core.names import match_names, plain_name
 from tidewolf.core.settings import Numbers, Setting, constructor_of
-from tidewolf.core.types import NDArray
-from tidewolf.experiments.choice import Choice
+from tidewolf.core.types import Floats, Int64s, NDArray
+from tidewolf.core.unlimited import Unlimited
 from tidewolf.experiments.keys import (
+    Choice,
     Keys,
+    carries_flow,
     is_network,
+    keys_of,
     kind_keys,
     kind_named,
+    learner_keys,
+    learner_named,
+    problem_keys,
 )
-from tidewolf.experiments.toml import Place, with_location
-from tidewolf.files import Table, file_of, read_table
+from tidewolf.experiments.loading import Place, with_location
+from tidewolf.files import Graph, Table, file_of, read_graph, read_records, read_table
+from tidewolf.files.gaps import align, require_seen
+from tidewolf.functions import Affine, Capacity, Linear
+from tidewolf.functions.negative import breaks, negative_capacities
+from tidewolf.methods.base import Learner
 from tidewolf.methods.context import Season
+from tidewolf.networks import Network
+from tidewolf.networks.columns import LinkColumns, find_node
+from tidewolf.networks.from_files import (
+    CAPACITY,
+    LENGTH,
+    NetworkFiles,
+    of_graph,
+    one_column,
+    read_commodities,
+)
+from tidewolf.problems import Problem
+from tidewolf.sets import ConvexSet
+from tidewolf.sets.graphs import Commodities, Links, Node, Supplies
+
+if TYPE_CHECKING:
+    from tidewolf.experiments.experiment import Experiment, Tables
 
 Reader: TypeAlias = Callable[[Path, Place], NDArray]
+TABLES = ("costs", "capacities", "weights", "budgets", "demands")
+_OF_NETWORKS = ("source", "target", "commodities", "demand", "paths", "k", "lengths")
+_ADVICE = "advice "
+
+
+# --- files ----------------------------------------------------------------------------------------
 
 
 def read_rows(path: Path, place: Place, *, gaps: bool = False) -> Table:
-    """The rows of a table, one a round; with `gaps`, cells may be empty."""
-    require_file(path, place)
-    return read_table(path, gaps=gaps, format=place.format)
+    """The rows of a table, one per round; with `gaps`, cells may be empty."""
+    return read_table(require_file(path, place), gaps=gaps, format=place.format)
 
 
 def read_numbers(path: Path, place: Place) -> Table:
@@ -73,6 +117,19 @@ def read_point(labels: Sequence[str], path: Path, place: Place) -> NDArray:
     return np.asarray(table.values[0, match_names(table.columns, labels, f"{place.words()}{path}")])
 
 
+def require_file(path: Path, place: Place) -> Path:
+    """Refuse a path that is no file."""
+    if not file_of(path).is_file():
+        raise InvalidInput(
+            f"{place.words()}there is no file {file_of(path)}; paths are seen from the folder of "
+            "the experiment's file."
+        )
+    return path
+
+
+# --- sets, functions, learners --------------------------------------------------------------------
+
+
 def build(
     make: Callable[..., Any],
     given: Mapping[str, Any],
@@ -95,15 +152,12 @@ def build(
 
 def build_choice(choice: Choice, place: Place, read: Reader = read_values) -> Any:
     """The set or the batch of functions that a file describes."""
-    from tidewolf.experiments.links import build_on_links, network_of
-
     kind = kind_named(choice.name)
-    known = kind_keys(kind)
     if is_network(choice):
         return network_of(choice, place).network.K
-    if "graph" in known:
-        return build_on_links(choice, place).K
-    return build(constructor_of(kind), choice.given, known, place, read)
+    if "graph" in kind_keys(kind):
+        return build_on_links(choice, place)[0]
+    return build(constructor_of(kind), choice.given, kind_keys(kind), place, read)
 
 
 def value_of(setting: Setting, value: Any, place: Place, read: Reader = read_values) -> Any:
@@ -118,18 +172,427 @@ def value_of(setting: Setting, value: Any, place: Place, read: Reader = read_val
             flat = setting.check.axes == 1 and array.ndim == 2 and 1 in array.shape
             return array.reshape(-1) if flat else array
         return np.array(value) if isinstance(value, tuple) else value
-    if setting.check is None:
-        return value
     try:
-        return setting.check.build(value)
+        return value if setting.check is None else setting.check.build(value)
     except TidewolfError as error:
         raise with_location(error, place) from None
 
 
-def require_file(path: Path, place: Place) -> None:
-    """Refuse a path that is no file."""
-    if not file_of(path).is_file():
-        raise InvalidInput(
-            f"{place.words()}there is no file {file_of(path)}; paths are seen from the folder of "
-            "the experiment's file."
+def make_learner(
+    entrant: Choice,
+    K: ConvexSet,
+    network: Network | None,
+    place: Place,
+    read: Reader,
+    defaults: Mapping[str, Any],
+) -> Learner[Any]:
+    """The learner for a set, with these defaults for settings that it has; if flow at the center
+    of a network moves in circles, one that begins on shortest paths, unless it says where.
+    """
+    known, given = learner_keys(entrant.name), {**defaults, **entrant.given}
+    make = partial(learner_named(entrant.name), K)
+    start = None if network is None or "start" not in known else network.start
+    if start is not None and "start" not in given:
+        make = partial(make, start=start)
+    given = {name: value for name, value in given.items() if name in known}
+    learner: Learner[Any] = build(make, given, known, place, read)
+    return learner
+
+
+# --- sets over the links of a graph ---------------------------------------------------------------
+
+
+def network_of(choice: Choice, place: Place) -> NetworkFiles:
+    """The network, or the one flow, that a file describes."""
+    known = kind_keys(kind_named(choice.name))
+    columns = _graph(choice.given, known, place, optional=(LENGTH, CAPACITY))
+    given = {key: value for key, value in choice.settings if key in _OF_NETWORKS}
+    if isinstance(path := given.get("commodities"), str):
+        path = require_file(Path(path), place.within("commodities"))
+        given["commodities"] = read_commodities(path, place.format)
+    try:
+        return of_graph(*columns, **given)
+    except TidewolfError as error:
+        raise with_location(error, place, known) from None
+
+
+def build_on_links(choice: Choice, place: Place) -> tuple[ConvexSet, LinkColumns]:
+    """Another set that a file describes by a graph, and the columns of its links."""
+    kind = kind_named(choice.name)
+    known, make = kind_keys(kind), constructor_of(kind)
+    columns, of_set = _graph(choice.given, known, place), keys_of(make)
+    try:
+        values = {
+            known[key].name: _value_on_links(known[key], value, columns, place.within(key))
+            for key, value in choice.settings
+            if key in of_set
+        }
+    except UnknownNode as error:
+        raise with_location(error, place, known) from None
+    try:
+        return make(**values), columns
+    except TidewolfError as error:
+        raise with_location(error, place, known) from None
+
+
+def _graph(
+    given: Mapping[str, Any], known: Keys, place: Place, optional: Sequence[str] = ()
+) -> LinkColumns:
+    """The graph of a file, or the links themselves; and what messages call it."""
+    columns = {
+        key: value
+        for key, value in given.items()
+        if isinstance(value, str) and (key == "lengths" or isinstance(known[key].check, Numbers))
+    }
+    if isinstance(given["graph"], str):
+        path = require_file(Path(given["graph"]), place.within("graph"))
+        directed = given.get("directed") if carries_flow(known) else True
+        numbers = list(columns.values())
+        graph = read_graph(
+            path, numbers=numbers, optional=optional, directed=directed, format=place.format
         )
+        return LinkColumns(graph, str(path))
+    for key in columns:
+        raise InvalidInput(
+            f"{place.within(key).words()}{key} is a column of a graph's file, and this graph is a "
+            "list of links."
+        )
+    rows, directed = given["graph"], given.get("directed", True)
+    return LinkColumns(_listed(rows, directed, place.within("graph")), "the graph")
+
+
+def _listed(rows: Sequence[Any], directed: bool, place: Place) -> Graph:
+    """The graph of a list of links, each in both directions if it is not directed; lengths,
+    capacities (infinite: none) and names are found behind the ends.
+    """
+    ways = 1 if directed else 2
+    places = tuple(place.within(i).words().removesuffix(": ") for i in range(len(rows)))
+    there = tuple((row[0], row[1]) for row in rows)
+    back = () if directed else tuple((head, tail) for tail, head in there)
+    numbers = {
+        name: np.tile([row[at] if len(row) > at else np.nan for row in rows], ways)
+        for at, name in ((2, LENGTH), (3, CAPACITY))
+        if any(len(row) > at for row in rows)
+    }
+    if CAPACITY in numbers:
+        numbers[CAPACITY] = np.where(np.isposinf(numbers[CAPACITY]), np.nan, numbers[CAPACITY])
+    names = tuple(str(row[4]) if len(row) > 4 else "" for row in rows) * ways
+    return Graph(
+        (*there, *back), numbers, 0, names=names, places=places * ways, both_ways=not directed
+    )
+
+
+def _value_on_links(setting: Setting, value: Any, columns: LinkColumns, place: Place) -> Any:
+    """The value of a setting of a set over links: nodes are those of the graph."""
+    check, graph = setting.check, columns.graph
+    nodes = {str(node): node for link in graph.links for node in link}
+
+    def node(called: Any, what: str) -> Hashable:
+        return find_node(nodes, called, what, columns.name, setting.name)
+
+    if isinstance(check, Links):
+        return graph.links
+    if isinstance(check, Numbers) and isinstance(value, str):
+        return graph.numbers[value]
+    if isinstance(check, Node):
+        return node(value, f"the {setting.key}")
+    if isinstance(check, Commodities):
+        return [
+            (node(source, f"the source of commodity {i}"), node(target, f"its target {i}"), *rest)
+            for i, (source, target, *rest) in enumerate(
+                _rows(value, ("source", "target", "demand"), place), start=1
+            )
+        ]
+    if isinstance(check, Supplies):
+        rows = _rows(value, ("node", "supply"), place)
+        supplies = {node(row[0], "which has a supply"): row[1] for row in rows}
+        if len(supplies) < len(rows):
+            raise InvalidInput(f"{place.words()}a node has two supplies; give it their sum.")
+        return supplies
+    return value_of(setting, value, place)
+
+
+def _rows(value: Any, columns: Sequence[str], place: Place) -> Sequence[Sequence[Any]]:
+    """The rows of a CSV file with these columns, the last of them of numbers; or the rows
+    themselves.
+    """
+    if not isinstance(value, str):
+        return value  # type: ignore[no-any-return]
+    return [
+        [*(record.text(name) for name in columns[:-1]), record.number(columns[-1])]
+        for record in read_records(require_file(Path(value), place), columns, format=place.format)
+    ]
+
+
+# --- coordinates ----------------------------------------------------------------------------------
+
+
+def coordinates_of(choice: Choice, entries: int | None, place: Place) -> Coordinates:
+    """The set, with what its coordinates are called."""
+    known = kind_keys(kind_named(choice.name))
+    if is_network(choice):
+        files = network_of(choice, place)
+        return Coordinates(files.network.K, on_network=files)
+    if "graph" in known:
+        K, columns = build_on_links(choice, place)
+        by_link = K.shape == (len(columns.graph.links),)
+        return Coordinates(K, on_links=columns if by_link else None)
+    if "n" in known and entries is not None:
+        choice = Choice.of(choice.name, {"n": entries, **choice.given})
+    return Coordinates(build_choice(choice, place))
+
+
+@dataclass
+class Coordinates:
+    """The coordinates of points of a set, called as links are or as the columns of the first
+    table.
+    """
+
+    K: ConvexSet
+    on_network: NetworkFiles | None = None
+    on_links: LinkColumns | None = None
+    names: tuple[str, ...] = ()
+    first: Path | None = None
+    """the table that named them"""
+    times: NDArray | None = None
+    """when rounds are, as the first table of functions by name with times says"""
+
+    @property
+    def network(self) -> Network | None:
+        return None if self.on_network is None else self.on_network.network
+
+    @property
+    def links(self) -> LinkColumns | None:
+        """The links that tables have columns for."""
+        return self.on_links if self.on_network is None else self.on_network.columns
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        if self.network is not None:
+            return self.network.names
+        if self.on_links is not None:
+            return self.on_links.labels
+        return self.names if self.K.shape == (len(self.names),) else ()
+
+    def title(self, kind: str, tables: Tables) -> str:
+        """One sentence that describes the decision."""
+        if self.on_network is not None:
+            return self.on_network.title
+        if self.on_links is not None:
+            links, name = len(self.on_links.graph.links), Path(self.on_links.name).name
+            return f"A point of a {kind} over all {links} links of {name}."
+        if tables.costs is not None:
+            return f"A point of a {kind} at the costs of {tables.costs.name}."
+        return f"A point of a {kind} under {tables.losses.name if tables.losses else 'no'} losses."
+
+    def functions(
+        self, read: Mapping[str, Table], paths: Mapping[str, Path], tables: Tables, place: Place
+    ) -> tuple[Batch, Batch]:
+        """The losses and limits of tables of equal length, or of the functions that are named."""
+        losses: Batch | None = None
+        limits: Batch | None = None
+        if self.on_network is not None:
+            losses, limits = self.on_network.functions(read, paths) if read else (None, None)
+        else:
+            values = {
+                name: self._ordered(table, self.columns(table, paths[name]))
+                for name, table in read.items()
+                if name != "budgets"
+            }
+            losses = Linear(values["costs"]) if "costs" in values else None
+            if "capacities" in values:
+                limits = Capacity(values["capacities"])
+            elif "weights" in values:
+                budgets = one_column(read["budgets"], paths["budgets"], "budgets")
+                limits = Affine(values["weights"], budgets)
+        if tables.losses is not None:
+            losses = build_choice(tables.losses, place.within("losses"), self.read)
+        if tables.constraints is not None:
+            limits = build_choice(tables.constraints, place.within("constraints"), self.read)
+        assert losses is not None
+        return losses, Unlimited(losses.shape, len(losses)) if limits is None else limits
+
+    def _ordered(self, table: Table, columns: Int64s) -> Floats:
+        """The numbers of these columns as points of the set."""
+        return np.ascontiguousarray(table.values[:, columns]).reshape(-1, *self.K.shape)
+
+    def columns(self, table: Table, path: Path) -> Int64s:
+        """The place of the column of each coordinate, or link."""
+        if self.on_links is not None:
+            return self.on_links.places(table.columns, path)
+        size = int(np.prod(self.K.shape))
+        if self.first is None:
+            if len(table.columns) != size:
+                raise InvalidInput(
+                    f"{path}: expected {size} columns, one for each coordinate of the set, "
+                    f"received {len(table.columns)}."
+                )
+            self.names, self.first = table.columns, path
+        return match_names(table.columns, self.names, f"{path}, beside {self.first}", "column")
+
+    def points(self, table: Table, path: Path) -> Floats:
+        """The rows of a table as decisions."""
+        if self.network is None:
+            return self._ordered(table, self.columns(table, path))
+        return self._ordered(table, match_names(table.columns, self.network.names, str(path)))
+
+    def read(self, path: Path, place: Place) -> NDArray:
+        """The array in a table. Columns that are called as coordinates are get their order."""
+        table = read_numbers(path, place)
+        self.times = table.times if self.times is None else self.times
+        if self.network is not None:
+            named = not set(map(plain_name, table.columns)).isdisjoint(map(plain_name, self.labels))
+        elif self.on_links is not None:
+            named = self.on_links.names_any(table.columns)
+        else:
+            shared = self.first is None or bool(set(table.columns) & set(self.names))
+            named = shared and len(table.columns) == int(np.prod(self.K.shape))
+        return self.points(table, path) if named else table.values
+
+    def warn_of_negative(self, limits: Batch, table: Table | None) -> None:
+        """Name the first cell of a table with a capacity that no point of the set keeps."""
+        found: list[tuple[int, int]] = []
+        if table is None:
+            return
+        values = table.values[: len(limits)]
+        if self.on_network is not None:
+            columns = self.on_network.columns.places(table.columns, "", ())[self.on_network.used]
+            below = {int(j): values[:, j] < 0 for j in columns if j >= 0}
+            found = [(int(np.argmax(rows)), j) for j, rows in below.items() if rows.any()]
+        elif isinstance(limits, Capacity):
+            columns = self.columns(table, Path())
+            negative = negative_capacities(self.K, limits, set())
+            found = [(each.round, columns[each.entry]) for each in negative]
+        if found:
+            row, j = found[0]
+            place = f'{table.places[row]}, column "{table.columns[j]}"'
+            warnings.warn(
+                f"{place}: the capacity is {values[row, j]:g}; {breaks(len(found))}",
+                NegativeCapacity,
+                stacklevel=2,
+            )
+
+
+# --- problems -------------------------------------------------------------------------------------
+
+
+def build_problem(experiment: Experiment, seed: int) -> Problem:
+    """The set and the stream of one seed."""
+    stream, K = experiment.stream, experiment.hard_set
+    if not isinstance(stream, Choice):
+        assert K is not None
+        return _from_tables(experiment, stream, K)
+    given = stream.given
+    if K is not None:
+        given["K"] = build_choice(K, experiment.place("set"))
+    try:
+        found: Problem = _problems.named(stream.name)(rounds=experiment.rounds, seed=seed, **given)
+    except TidewolfError as error:
+        place = _place_of_rounds(experiment) if error.setting == "rounds" else None
+        place = Place(experiment.document, ("stream",)) if place is None else place
+        raise with_location(error, place, problem_keys(stream.name)) from None
+    return found
+
+
+def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Problem:
+    """Tables of losses and limits, and of what is known before rounds (context and advice)."""
+    place, gaps = experiment.place("stream"), tables.gaps
+    paths: dict[str, Path] = {
+        name: path for name in (*TABLES, "context") if (path := getattr(tables, name)) is not None
+    }
+    paths |= {f"{_ADVICE}{name}": path for name, path in tables.advice}
+    if tables.losses is None and not paths.keys() & set(TABLES):
+        raise InvalidInput(
+            f"{place.words()}an experiment needs rounds: give costs, capacities or demands under "
+            "[stream], a row a round. (tidewolf live needs none.)"
+        )
+    is_info = {name: name not in TABLES for name in paths}
+    read = {
+        name: read_rows(
+            path, place.within(*name.split(" ", 1)), gaps=is_info[name] or gaps != "refuse"
+        )
+        for name, path in paths.items()
+    }
+    entries = len(read["costs"].columns) if "costs" in read else None
+    coordinates = coordinates_of(choice, entries, experiment.place("set"))
+    if (files := coordinates.on_network) is not None:
+        read = {name: files.of_used_links(name, table, paths[name]) for name, table in read.items()}
+    aligned = align(read, gaps, absent=tuple(name for name in read if is_info[name]))
+    require_seen(aligned)
+    read = {name: aligned.tables[name] for name in read}
+    functions = {name: table for name, table in read.items() if not is_info[name]}
+    losses, limits = coordinates.functions(functions, paths, tables, place)
+    rounds = _rounds(experiment, losses, limits, paths)
+    coordinates.warn_of_negative(limits[:rounds], read.get("capacities"))
+    try:
+        info = _info(coordinates, read, paths, len(losses), rounds)
+        if aligned.seen is not None:
+            info["seen"] = aligned.seen[:rounds]
+        demands = None
+        if files is not None and "demands" in read:
+            demands = files.demands(read["demands"], paths["demands"])[:rounds]
+        return Problem(
+            experiment.name,
+            coordinates.K,
+            Stream(losses[:rounds], limits[:rounds], **info),
+            experiment.title or coordinates.title(choice.name, tables),
+            coordinates.labels,
+            network=coordinates.network,
+            demands=demands,
+            notes=(*(() if files is None else files.notes), *aligned.notes),
+        )
+    except TidewolfError as error:
+        raise with_location(error, place) from None
+
+
+def _info(
+    coordinates: Coordinates,
+    read: Mapping[str, Table],
+    paths: Mapping[str, Path],
+    length: int,
+    rounds: int,
+) -> dict[str, Any]:
+    """Keyword arguments of the stream: what is known before each of the first `rounds` rounds."""
+    found: dict[str, Any] = {}
+    advice: dict[str, Floats] = {}
+    for name in (name for name in read if name not in TABLES):
+        table = read[name]
+        if len(table.values) != length:
+            raise InvalidInput(
+                f"{paths[name]} has {len(table.values)} rows and the losses have {length} rounds; "
+                "a round is a row of each."
+            )
+        if name == "context":
+            values = table.values[:, 0] if len(table.columns) == 1 else table.values
+            found["context"] = values[:rounds]
+        else:
+            advice[name.removeprefix(_ADVICE)] = coordinates.points(table, paths[name])[:rounds]
+    clocks = (*(table.times for table in read.values()), coordinates.times)
+    times = next((each for each in clocks if each is not None), None)
+    if times is not None and len(times) == length:
+        found["time"] = times[:rounds]
+    return found | ({"advice": advice} if advice else {})
+
+
+def _rounds(experiment: Experiment, losses: Batch, limits: Batch, paths: Mapping[str, Path]) -> int:
+    """How many rounds are played: losses and limits have as many."""
+    length, first = len(losses), paths.get("costs", "[stream.losses]")
+    if len(limits) != length:
+        others = [path for name, path in paths.items() if name in TABLES and name != "costs"]
+        raise InvalidInput(
+            f"{(*others, '[stream.constraints]')[0]} has {len(limits)} rounds and {first} has "
+            f"{length}; each round needs a loss and a limit."
+        )
+    if experiment.rounds is not None and experiment.rounds > length:
+        place = _place_of_rounds(experiment) or Place(None)
+        raise InvalidInput(
+            f"{place.words()}{experiment.rounds} rounds are asked for, and {first} has {length}."
+        )
+    return length if experiment.rounds is None else experiment.rounds
+
+
+def _place_of_rounds(experiment: Experiment) -> Place | None:
+    """Where the file says how many rounds; None if the command line does."""
+    document = experiment.document
+    in_file = document is not None and document.data.get("rounds") == experiment.rounds
+    return Place(document, ("rounds",)) if in_file else None

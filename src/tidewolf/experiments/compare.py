@@ -1,6 +1,6 @@
 """Comparisons: learners on several streams, as caution, headroom, budget and seed move.
 
-    streams x learners x knobs x seeds  ->  jobs (plan.py)  ->  rows  ->  Comparison
+    streams x learners x knobs x seeds  ->  jobs (jobs.py)  ->  rows  ->  Comparison
 
 For each stream and seed one certified comparator; for each learner and setting one run against it.
 A learner takes part in what it has a setting for: `caution`, `headroom`, `calls_per_round` (the
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from inspect import Parameter, signature
 from pathlib import Path
@@ -30,12 +30,18 @@ from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType
 from tidewolf.evaluation.comparison import FILES, KNOBS, Comparison, Entry, Venue
 from tidewolf.evaluation.metrics import sweep_values
 from tidewolf.evaluation.recording import RunProgress
-from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.engines import Engine
 from tidewolf.experiments.experiment import Experiment
-from tidewolf.experiments.keys import learner_keys
-from tidewolf.experiments.plan import Job, Recipe, Row, Source, combinations, learners_as_run
-from tidewolf.experiments.play import Player
+from tidewolf.experiments.jobs import (
+    Job,
+    Player,
+    Recipe,
+    Row,
+    Source,
+    combinations,
+    learners_as_run,
+)
+from tidewolf.experiments.keys import Choice, learner_keys
 from tidewolf.experiments.runner import COMPARISON, Stage, play_jobs
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.methods.base import Learner
@@ -49,6 +55,12 @@ CAUTIONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 HEADROOMS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 """The values that a comparison of experiments takes by default."""
 _SETTINGS = ("caution", "headroom", "calls_per_round")
+_CHECKS: dict[str, Callable[..., Any]] = {
+    "caution": partial(as_number, above=0.0),
+    "headroom": partial(as_number, least=0.0),
+    "budget": partial(as_number, above=0.0),
+    "seed": partial(as_count, least=0),
+}
 _BY_ROUND = (
     "loss_p99", "loss_worst", "violation_p99", "violation_worst", "broken", "churn_p99",
     "churn_worst",
@@ -59,16 +71,12 @@ _BY_ROUND = (
 class Step(NamedTuple):
     """Which run is under way."""
 
-    stream: str
-    learner: str
-    seed: int
-    caution: float | None
-    budget: float | None
+    entry: Entry
+    """its stream, learner, seed and settings; nothing is measured yet"""
     number: int
     """of the run, from 1"""
     runs: int
     """in all"""
-    headroom: float | None = None
 
 
 class Match(NamedTuple):
@@ -149,13 +157,13 @@ def compare(
     """
     as_callback(progress, "progress, which is called with how far each run is,")
     values = {
-        "caution": _numbers(cautions, "caution", partial(as_number, above=0.0)),
-        "calls_per_round": _numbers(budgets, "budget", partial(as_number, above=0.0)),
+        "caution": _numbers(cautions, "caution"),
+        "calls_per_round": _numbers(budgets, "budget"),
     }
     factories = _factories(learners)
-    matches: list[Match] = []
     entrants = [_entrant_of(name, factory, values) for name, factory in factories.items()]
-    all_seeds = _numbers(() if seeds is None else seeds, "seed", partial(as_count, least=0)) or ()
+    all_seeds = _numbers(() if seeds is None else seeds, "seed") or ()
+    matches: list[Match] = []
     for name, source in _named(streams):
         problems = _distinct(partial(_problem, name, source), all_seeds)
         place = problems[0][0].name if name is None else name
@@ -167,22 +175,21 @@ def compare(
     if not matches:
         raise InvalidInput("compare needs at least one stream, and none was given.")
     player, rows = Player(), list[Row]()
-    for number, match in enumerate(matches):
-        moved = None if progress is None else partial(_report, progress, matches, number)
+    for number, match in enumerate(matches, start=1):
+        moved = None
+        if progress is not None:
+            step = Step(match.entry, number, len(matches))
+            moved = partial(_report, progress, step)
         rows.append(player.row(match.job, moved=moved, refused=TidewolfError))
     return _comparison(matches, rows)
 
 
 def _report(
     progress: Callable[[Step, RunProgress], None],
-    matches: Sequence[Match],
-    number: int,
+    step: Step,
     moment: RunProgress,
     regret: float | None,
 ) -> None:
-    e = matches[number].entry
-    runs = len(matches)
-    step = Step(e.stream, e.learner, e.seed, e.caution, e.budget, number + 1, runs, e.headroom)
     progress(step, moment)
 
 
@@ -200,25 +207,24 @@ def plan_comparison(
     changes neither stream nor learner is not played again.
     """
     values = {
-        "caution": _numbers(cautions, "caution", partial(as_number, above=0.0)),
-        "headroom": _numbers(headrooms, "headroom", partial(as_number, least=0.0)),
-        "calls_per_round": _numbers(budgets, "budget", partial(as_number, above=0.0)),
+        "caution": _numbers(cautions, "caution"),
+        "headroom": _numbers(headrooms, "headroom"),
+        "calls_per_round": _numbers(budgets, "budget"),
     }
-    counted = _numbers(seeds, "seed", partial(as_count, least=0))
+    all_seeds = _numbers(seeds, "seed")
     matches: list[Match] = []
     for experiment in experiments:
         if any(match.entry.stream == experiment.name for match in matches):
             raise InvalidInput(
                 f"Two experiments are called {experiment.name!r}; rename one of them in its file."
             )
-        its_seeds = counted or experiment.seeds
-        problems = _distinct(experiment.problem, its_seeds)
+        problems = _distinct(experiment.problem, all_seeds or experiment.seeds)
         learners = learners_as_run(experiment, problems[0][0])
         entrants = [
             _chosen(label, choice, values, experiment.cautions)
             for label, choice in zip(_labels(learners), learners, strict=True)
         ]
-        source = Recipe.of(replace(experiment, seeds=its_seeds), read=True)
+        source = Recipe.of(experiment)
         matches += _matches(experiment.name, source, experiment.rounds, problems, entrants)
     return tuple(matches)
 
@@ -356,13 +362,12 @@ def _labels(learners: Sequence[Choice]) -> list[str]:
 def _factories(learners: Sequence[Factory] | Mapping[str, Factory]) -> dict[str, Factory]:
     if not isinstance(learners, Mapping):
         several = _listed(learners, "learners", "[LyapunovDescent, SinhaVaze]")
-        named = {getattr(factory, "__name__", ""): factory for factory in several}
-        if "" in named or len(named) < len(several):
+        learners = {getattr(factory, "__name__", ""): factory for factory in several}
+        if "" in learners or len(learners) < len(several):
             raise InvalidInput(
                 "Learners without a name of their own are given as a mapping, such as {'careful': "
                 "partial(...)}."
             )
-        learners = named
     for name, factory in learners.items():
         if not callable(factory) or _parameters(factory) is None:
             raise WrongType(
@@ -399,9 +404,10 @@ def _named(streams: Any) -> list[tuple[str | None, Any]]:
     """Streams with their names, if they were given with some."""
     if isinstance(streams, Mapping):
         return list(streams.items())
-    if isinstance(streams, Problem):
-        return [(None, streams)]
-    return [(None, source) for source in _listed(streams, "streams", "[routing]")]
+    listed = (
+        (streams,) if isinstance(streams, Problem) else _listed(streams, "streams", "[routing]")
+    )
+    return [(None, source) for source in listed]
 
 
 def _listed(given: Any, what: str, such: str) -> tuple[Any, ...]:
@@ -411,57 +417,47 @@ def _listed(given: Any, what: str, such: str) -> tuple[Any, ...]:
 
 def _problem(name: str | None, source: Any, seed: int) -> Problem:
     problem = source
-    if callable(source) and not isinstance(source, Problem):
-        try:
-            signature(source).bind(seed=0)
-        except (TypeError, ValueError):
-            raise WrongType(
-                "A stream that is to be made is a function of a seed, such as problems.routing, "
-                f"not {shown(source)}."
-            ) from None
+    if (
+        callable(source)
+        and not isinstance(source, Problem)
+        and "seed" in (_parameters(source) or ())
+    ):
         problem = source(seed=seed)
-    if isinstance(problem, tuple) and len(problem) == 2 and isinstance(problem[1], Stream):
-        if name is None:
-            raise InvalidInput(
-                "A pair (K, stream) has no name: give streams as a mapping, such as {'mine': (K, "
-                "stream)}."
-            )
+    if name is not None and isinstance(problem, tuple) and len(problem) == 2:
         problem = Problem(name, problem[0], problem[1], name)
     if not isinstance(problem, Problem):
         raise WrongType(
-            "A stream is a Problem, a function of a seed that makes one, or a pair (K, Stream), "
-            f"not {shown(problem)}."
+            "A stream is a Problem, a function of a seed that makes one, such as problems.routing, "
+            "or, in a mapping such as {'mine': (K, stream)}, a set and a stream; not "
+            f"{shown(problem)}."
         )
     if len(problem) == 0:
         raise InvalidInput(f"The stream {problem.name} has no rounds.")
     return problem
 
 
-def _numbers(given: Any, what: str, check: Callable[..., Any]) -> tuple[Any, ...] | None:
+def _numbers(given: Any, what: str) -> tuple[Any, ...] | None:
     """The distinct numbers of a list; None for None."""
     if given is None:
         return None
     items = as_items(given, f"The {what}s", "[1.0]")
     if not items:
         raise InvalidInput(f"compare needs at least one {what}, and none was given.")
-    return tuple(dict.fromkeys(check(number, f"A {what}") for number in items))
+    return tuple(dict.fromkeys(_CHECKS[what](number, f"A {what}") for number in items))
 
 
 def _comparison(matches: Sequence[Match], rows: Sequence[Row]) -> Comparison:
     """The comparison of these rows."""
     venues: dict[tuple[str, int], Venue] = {}
+    reason = "No run reached its end, so the best point in hindsight is not known."
+    unknown: Row = {"lower": None, "upper": None, "feasible": None, "reason": reason}
     for match, row in zip(matches, rows, strict=True):
-        place, known = (match.entry.stream, match.venue_seed), row["comparator"]
-        if known is None and place not in venues:
-            reason = "No run reached its end, so the best point in hindsight is not known."
-            venues[place] = Venue(*place, match.rounds, -math.inf, math.inf, None, reason)
-        elif known is not None:
-            ends = _per_round(known, known["rounds"])
+        place, known = (match.entry.stream, match.venue_seed), row["comparator"] or unknown
+        if row["comparator"] is not None or place not in venues:
+            ends = _per_round(known, match.rounds)
             if known["feasible"] is False:
                 ends = math.inf, math.inf
-            venues[place] = Venue(
-                *place, known["rounds"], *ends, known["feasible"], known["reason"]
-            )
+            venues[place] = Venue(*place, match.rounds, *ends, known["feasible"], known["reason"])
     entries = (_entry(match.entry, row) for match, row in zip(matches, rows, strict=True))
     return Comparison(tuple(venues.values()), tuple(entries))
 

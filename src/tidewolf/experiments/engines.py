@@ -35,8 +35,7 @@ from tidewolf.core import checkpoint
 from tidewolf.core.arrays import as_count
 from tidewolf.core.errors import ClusterLost, InvalidInput, MissingExtra
 from tidewolf.evaluation.recording import RunProgress
-from tidewolf.experiments.plan import Job, Row
-from tidewolf.experiments.play import Player, failed
+from tidewolf.experiments.jobs import Job, Player, Row, failed
 
 
 class Task(NamedTuple):
@@ -72,7 +71,15 @@ def engine_for(jobs: int | None, dask: str | None, follow: Follow | None = None)
 
 def serial(follow: Follow | None = None) -> Engine:
     """One job after another in this process."""
-    return partial(_serial, follow)
+
+    def play(tasks: Mapping[int, Task]) -> Answers:
+        player = Player()
+        with _limits():
+            for number, (job, file) in tasks.items():
+                moved = None if follow is None else partial(follow, number)
+                yield number, player.row(job, file=file, moved=moved)
+
+    return play
 
 
 def on_processes(jobs: int) -> Engine:
@@ -94,14 +101,6 @@ def versions() -> dict[str, str]:
     """The versions that a row depends on."""
     machine = ("threads", "cpu", "blas")
     return {name: here for name, here in checkpoint.writer().items() if name not in machine}
-
-
-def _serial(follow: Follow | None, tasks: Mapping[int, Task]) -> Answers:
-    player = Player()
-    with _limits():
-        for number, (job, file) in tasks.items():
-            moved = None if follow is None else partial(follow, number)
-            yield number, player.row(job, file=file, moved=moved)
 
 
 def _on_processes(jobs: int, tasks: Mapping[int, Task]) -> Answers:

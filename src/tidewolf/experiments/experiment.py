@@ -1,7 +1,7 @@
 """An experiment: a set, a stream, learners, rounds, seeds, values of caution, and the folder of the
 results. A frozen value.
 
-`load` (reading.py) reads it from a TOML file; `resolved` fills every default in, so that the file
+`load` (loading.py) reads it from a TOML file; `resolved` fills every default in, so that the file
 it is written to (`toml`) says all there is to say.
 """
 
@@ -21,30 +21,28 @@ from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongType
 from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Count, Number, Seed, Text, validate
-from tidewolf.experiments.building import Reader, build, read_point
-from tidewolf.experiments.choice import Choice, as_pair, freeze
+from tidewolf.experiments.building import TABLES, build_problem, make_learner, read_point
 from tidewolf.experiments.keys import (
     NETWORK,
+    Choice,
+    as_pair,
+    freeze,
     kind_keys,
     kind_named,
     learner_keys,
     learner_named,
-    moved,
     problem_keys,
     with_defaults,
 )
-from tidewolf.experiments.toml import Document, Place, to_toml, with_location
+from tidewolf.experiments.loading import FILE_FORMAT, Document, Place, to_toml, with_location
 from tidewolf.files.format import PLAIN, FileFormat, as_format
 from tidewolf.files.gaps import GAPS
 from tidewolf.loop import play
 from tidewolf.methods.advice import Named, Resolve
 from tidewolf.methods.base import Learner
 from tidewolf.methods.context import Season
-from tidewolf.networks import Network
 from tidewolf.problems import Problem
-from tidewolf.sets import ConvexSet
 
-FILE_FORMAT = 1
 FORMS = ("none", "csv", "parquet", "both")
 """Which files of decisions there may be."""
 DEFAULT_LEARNERS = ("Ensemble", "SinhaVaze", "Resolve")
@@ -53,12 +51,10 @@ BUILTIN_LEARNERS = (*DEFAULT_LEARNERS, "DriftPlusPenalty", "PrimalDual", "Bandit
 """Learners that play a built-in problem chosen by name: also the paper's three."""
 USUAL = Choice.of("Ensemble", {"experts": ["last"]})
 """The learner of a session that names none."""
-TABLES = ("costs", "capacities", "weights", "budgets", "demands")
-_NEEDS_LOSSES = (
-    "A stream needs costs, the table of what each coordinate costs in each round, or else losses, "
-    "a kind of functions."
-)
 _LIMITS = ({"capacities"}, {"weights", "budgets"}, {"constraints"}, set[str]())
+_NEEDS_TIME = "give a number of rounds, or tables with a column called time."
+_DAYS, _PER_DAY = 3, 4
+"""From how many days on, and how many rounds per day, a day is taken as the season."""
 
 
 @final
@@ -118,20 +114,21 @@ class Tables:
     def __post_init__(self) -> None:
         validate(self)
         for name in (*TABLES, "context"):
-            if getattr(self, name) is not None:
-                path = as_path(getattr(self, name), f"The table of {name}")
-                object.__setattr__(self, name, path)
+            _set_path(self, name, f"The table of {name}")
         for name in ("losses", "constraints"):
             _require_choice(getattr(self, name), f"The {name}", "functions", type(None))
-        object.__setattr__(self, "advice", _advice(self.advice))
-        told = ("context", "advice", "demands", "gaps")
-        given = {n for n, value in vars(self).items() if value is not None and n not in told}
-        if given >= {"costs", "losses"}:
-            raise InvalidInput(_NEEDS_LOSSES)
-        if given - {"costs", "losses"} not in _LIMITS:
+        pairs = self.advice.items() if isinstance(self.advice, Mapping) else self.advice
+        items = as_items(pairs, "The advice of Tables", '{"incumbent": "incumbent.csv"}')
+        found = dict(_pair(item, "Advice of Tables", "a table") for item in items)
+        advice = {name: as_path(path, f"The table of {name}") for name, path in found.items()}
+        object.__setattr__(self, "advice", tuple(advice.items()))
+        names = {*TABLES, "losses", "constraints"} - {"demands"}
+        given = {name for name in names if getattr(self, name) is not None}
+        if given >= {"costs", "losses"} or given - {"costs", "losses"} not in _LIMITS:
             raise InvalidInput(
-                "The limits of a stream are capacities, or else weights and budgets, or else "
-                "constraints, a kind of functions, or none at all."
+                "The losses of a stream are costs, or else losses, a kind of functions; its limits "
+                "are capacities, or else weights and budgets, or else constraints, a kind of "
+                "functions, or none at all."
             )
 
 
@@ -218,18 +215,10 @@ class Experiment:
         _require_choice(self.stream, "The stream", "a problem", Tables)
         _require_choice(self.hard_set, "The set", "a set", type(None))
         as_format(self.files, "files of an experiment")
-        if self.hard_set is None and isinstance(self.stream, Tables):
-            raise InvalidInput(
-                "Tables have no set of their own: give hard_set, such as Choice.of('Simplex', "
-                "{'n': 3})."
-            )
-        if isinstance(self.stream, Tables) and self.hard_set is not None:
-            _require_losses(self.stream, self.hard_set)
+        if isinstance(self.stream, Tables):
+            _require_fit(self.stream, self.hard_set)
         lists: dict[str, tuple[Callable[[Any], Any], str]] = {
-            "learners": (
-                lambda one: _require_choice(one, "A learner", "a learner"),
-                "[Choice('Ensemble')]",
-            ),
+            "learners": (partial(_require_choice, what="A learner", of="a learner"), "[USUAL]"),
             "seeds": (lambda seed: Seed()(seed, "A seed"), "[0, 1]"),
             "cautions": (lambda size: as_number(size, "A value of caution", above=0.0), "[1.0]"),
             "swept": (_range_of, '[("horizons", [100, 200])]'),
@@ -240,11 +229,8 @@ class Experiment:
             object.__setattr__(self, name, tuple(map(check, items)))
         if not self.learners or not self.seeds:
             raise InvalidInput("An experiment needs at least one learner and one seed.")
-        if self.folder is not None:
-            object.__setattr__(self, "folder", as_path(self.folder, "The folder of an experiment"))
-        if self.incumbent is not None:
-            path = as_path(self.incumbent, "The incumbent's decisions")
-            object.__setattr__(self, "incumbent", path)
+        _set_path(self, "folder", "The folder of an experiment")
+        _set_path(self, "incumbent", "The incumbent's decisions")
 
     @classmethod
     def builtin(cls, name: str, **given: Any) -> Experiment:
@@ -285,9 +271,7 @@ class Experiment:
         Problem
             With the set `K`, the `stream` and the `labels` of coordinates.
         """
-        from tidewolf.experiments.problem import problem
-
-        return problem(self, seed)
+        return build_problem(self, seed)
 
     def entrants(self) -> tuple[Choice, ...]:
         """The learners that play, each at every value of caution where it has one to set.
@@ -348,23 +332,22 @@ class Experiment:
         learners that refuse the problem are removed (see `left_out`), and Ensemble gets the
         problem's period and re-solves. So does an Ensemble chosen by name alone (`as_run`).
         """
-        taking: Iterable[Choice] = self.learners
-        if self.names_nobody:
-            taking = (each for each in taking if _refusal(each.name, problem) is None)
-        elif not self.as_run:
+        if not self.has_default_learners and not self.as_run:
             return self
-        told = tuple(
+        learners = [
             _with_season(each, problem)
-            if self.names_nobody or (each.name in self.as_run and not each.settings)
+            if self.has_default_learners or (each.name in self.as_run and not each.settings)
             else each
-            for each in taking
-        )
-        return replace(self, learners=told, as_run=())
+            for each in self.learners
+            if not self.has_default_learners or _refusal(each.name, problem) is None
+        ]
+        return replace(self, learners=tuple(learners), as_run=())
 
     @property
-    def names_nobody(self) -> bool:
+    def has_default_learners(self) -> bool:
         """Whether the file names no learners, so that the default learners play."""
-        return self.learners in (tuple(map(Choice, names)) for names in _USUAL)
+        names = tuple(choice.name for choice in self.learners if not choice.settings)
+        return len(names) == len(self.learners) and names in (BUILTIN_LEARNERS, DEFAULT_LEARNERS)
 
     def only(self, names: Iterable[str]) -> Experiment:
         """A copy with the learners of these names alone: with their settings here, else with
@@ -376,16 +359,23 @@ class Experiment:
             learner_named(name)
             there = [choice for choice in self.learners if choice.name == name]
             chosen += there or [Choice(name)]
-            as_run += [name] * (self.names_nobody or not there)
+            as_run += [name] * (self.has_default_learners or not there)
         return replace(self, learners=tuple(chosen), as_run=tuple(as_run))
 
     def left_out(self, problem: Problem) -> dict[str, str]:
-        """Those of the usual learners that refuse this problem, with their sentences, where all the
-        others take part.
+        """The default learners that refuse this problem, with the reasons, if all the others
+        take part.
         """
         there = {choice.name for choice in self.learners}
-        for usual in _USUAL:
-            if there <= set(usual) and (found := _refusals(set(usual) - there, problem)):
+        for usual in (BUILTIN_LEARNERS, DEFAULT_LEARNERS):
+            absent = [name for name in reversed(usual) if name not in there]  # the quick ones first
+            found = dict[str, str]()
+            for name in absent if there <= set(usual) else ():
+                reason = _refusal(name, problem)
+                if reason is None:
+                    break
+                found[name] = reason
+            if found and len(found) == len(absent):
                 return found
         return {}
 
@@ -421,7 +411,9 @@ class Experiment:
         if isinstance(stream, Choice):
             stream = with_defaults(stream, problem_keys(stream.name))
         else:
-            stream = Tables(**{name: _absolute(part) for name, part in _given(stream).items()})
+            stream = Tables(
+                **{name: _absolute(part) for name, part in given_fields(stream).items()}
+            )
         if K is not None:
             K = _absolute(with_defaults(K, kind_keys(kind_named(K.name))))
         entrants = [
@@ -439,7 +431,7 @@ class Experiment:
         if isinstance(self.stream, Choice):
             stream = self.stream.table("problem")
         else:
-            stream = {name: _table_of(part) for name, part in _given(self.stream).items()}
+            stream = {name: _table_of(part) for name, part in given_fields(self.stream).items()}
         outputs = {
             "folder": None if self.folder is None else str(self.folder),
             "checkpoint_seconds": self.checkpoint_seconds,
@@ -458,52 +450,25 @@ class Experiment:
             "stream": stream,
             "sweep": dict(self.swept) or None,
             "learners": [each.table("name") for each in self.learners],
-            "files": format_table(self.files) or None,
+            "files": given_fields(self.files) or None,
             "outputs": outputs,
         }
         return to_toml({key: value for key, value in data.items() if value is not None})
-
-
-def make_learner(
-    entrant: Choice,
-    K: ConvexSet,
-    network: Network | None,
-    place: Place,
-    read: Reader,
-    defaults: Mapping[str, Any],
-) -> Learner[Any]:
-    """The learner for a set, with these defaults for settings that it has; if flow at the center
-    of a network moves in circles, one that begins on shortest paths, unless it says where.
-    """
-    known, given = learner_keys(entrant.name), {**defaults, **entrant.given}
-    make = partial(learner_named(entrant.name), K)
-    start = None if network is None or "start" not in known else network.start
-    if start is not None and "start" not in given:
-        make = partial(make, start=start)
-    given = {name: value for name, value in given.items() if name in known}
-    learner: Learner[Any] = build(make, given, known, place, read)
-    return learner
 
 
 def _require_info(learner: Learner[Any], stream: Stream) -> None:
     """Refuse an expert for which the stream has no data, so that it would never act."""
     names = tuple(stream.advice or ())
     for one in learner.fields().get("experts") or ():
-        setting, sentence = "experts", ""
         if isinstance(one, Season) and one.seconds is not None and stream.time is None:
-            setting = "season"
-            sentence = (
-                f"A season of {one.period} needs the time of rounds, and the stream has none: "
-                f"{_NEEDS_TIME}"
-            )
-        elif isinstance(one, Resolve) and one.data == "forecast":
+            sentence = f"A season of {one.period} needs the time of rounds: {_NEEDS_TIME}"
+            raise InvalidInput(sentence, setting="season")
+        sentence = ""
+        if isinstance(one, Resolve) and one.data == "forecast":
             sentence = "A recorded stream holds no forecasts to re-solve with: take last."
         elif isinstance(one, Resolve) and isinstance(one.data, str) and one.data != "last":
             if stream.time is None:
-                sentence = (
-                    f"Re-solving with the data of {one.data} ago needs the time of rounds, and the "
-                    f"stream has none: {_NEEDS_TIME}"
-                )
+                sentence = f"The data of {one.data} ago needs the time of rounds: {_NEEDS_TIME}"
         elif isinstance(one, Named) and one.name not in names:
             sentence = (
                 'An expert is "last", a number of rounds, a duration such as "1d", or the name of '
@@ -511,54 +476,28 @@ def _require_info(learner: Learner[Any], stream: Stream) -> None:
                 f"{shown(one.name)}.{did_you_mean(one.name, (*names, 'last'))}"
             )
         if sentence:
-            raise InvalidInput(sentence, setting=setting)
-
-
-_NEEDS_TIME = "give a number of rounds, or tables with a column called time."
-
-
-_USUAL = (BUILTIN_LEARNERS, DEFAULT_LEARNERS)
+            raise InvalidInput(sentence, setting="experts")
 
 
 def _with_season(choice: Choice, problem: Problem) -> Choice:
-    """An Ensemble with the season of a problem, and with re-solving for advice: with the last round
-    and with that of a period ago; others as they are.
+    """An Ensemble with the season of a problem, or of a day if rounds have dates, several per day
+    over some days; and with re-solving as its experts. Others as they are.
     """
     if choice.name != "Ensemble":
         return choice
-    period = problem.period if problem.period is not None else _days(problem)
+    period: Any = problem.period
+    stamps = problem.stream.stamps
+    if period is None and stamps is not None and stamps.dtype.kind == "M" and len(stamps) > 1:
+        days = (stamps[-1] - stamps[0]) / np.timedelta64(1, "D")
+        period = "1d" if days >= _DAYS and len(stamps) / days >= _PER_DAY else None
     if period is None:
-        return Choice.of(choice.name, {"experts": ["last"]})
+        return USUAL
     return Choice.of(choice.name, {"season": period, "experts": ["last", period]})
 
 
-def _days(problem: Problem) -> str | None:
-    """ "1d" where rounds have dates, several a day, over three days at least."""
-    stamps = problem.stream.stamps
-    if stamps is None or stamps.dtype.kind != "M" or len(stamps) < 2:
-        return None
-    days = (stamps[-1] - stamps[0]) / np.timedelta64(1, "D")
-    return "1d" if days >= _DAYS and len(stamps) / days >= _A_DAY else None
-
-
-_DAYS, _A_DAY = 3, 4
-"""From how many days on, and how many rounds a day, a day is taken for what comes again."""
-
-
-def _refusals(names: set[str], problem: Problem) -> dict[str, str]:
-    """The sentences of learners that refuse this problem; none where one of them takes it."""
-    found = dict[str, str]()
-    # those that are quick to ask first
-    for name in (name for name in reversed(BUILTIN_LEARNERS) if name in names):
-        if (sentence := _refusal(name, problem)) is None:
-            return {}
-        found[name] = sentence
-    return found
-
-
 def _refusal(name: str, problem: Problem) -> str | None:
-    """Why a learner does not take this problem, by its settings or in its first round; None where
-    it does.
+    """Why a learner does not take this problem, by its settings or in its first round; None if it
+    does.
     """
     try:
         learner = learner_named(name)(problem.K, horizon=len(problem))
@@ -570,12 +509,17 @@ def _refusal(name: str, problem: Problem) -> str | None:
     return None
 
 
-def _require_losses(tables: Tables, hard_set: Choice) -> None:
-    """What is not a network has no lengths to pay."""
+def _require_fit(tables: Tables, hard_set: Choice | None) -> None:
+    """Tables need a set; what is not a network has no lengths to pay, and no demands."""
+    if hard_set is None:
+        raise InvalidInput(
+            "Tables have no set of their own: give hard_set, such as Choice.of('Simplex', "
+            "{'n': 3})."
+        )
     if hard_set.name == NETWORK:
         return
     if tables.costs is None and tables.losses is None:
-        raise InvalidInput(_NEEDS_LOSSES)
+        raise InvalidInput("A stream needs costs, a row a round, or losses, a kind of functions.")
     if tables.demands is not None:
         raise InvalidInput(
             "demands are those of the commodities of a network: a [set] with a graph, and a source "
@@ -593,35 +537,30 @@ def _require_choice(value: Any, what: str, of: str, *others: type) -> Any:
     return value
 
 
+def _set_path(owner: Any, name: str, what: str) -> None:
+    if getattr(owner, name) is not None:
+        object.__setattr__(owner, name, as_path(getattr(owner, name), what))
+
+
+def _pair(pair: Any, what: str, second: str) -> tuple[str, Any]:
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise WrongType(f"{what} is a name and {second}, not {shown(pair)}.")
+    return as_text(pair[0], f"The name in {what}"), pair[1]
+
+
 def _range_of(pair: Any) -> tuple[str, tuple[Any, ...]]:
     """What a sweep runs through, by name, and its values."""
-    if not isinstance(pair, tuple | list) or len(pair) != 2:
-        raise WrongType(f"What a sweep runs through is a name and its values, not {shown(pair)}.")
-    name, values = pair
-    return as_text(name, "The name of what is swept"), tuple(
-        as_pair("a sweep", (name, value))[1]
-        for value in as_items(values, f"The values of {name}", "[100, 200]")
-    )
+    name, values = _pair(pair, "What a sweep runs through", "its values")
+    items = as_items(values, f"The values of {name}", "[100, 200]")
+    return name, tuple(as_pair("a sweep", (name, value))[1] for value in items)
 
 
-def _advice(given: Any) -> tuple[tuple[str, Path], ...]:
-    """The paths of tables by name, as pairs."""
-    pairs = given.items() if isinstance(given, Mapping) else given
-    found = {}
-    for pair in as_items(pairs, "The advice of Tables", '{"incumbent": "incumbent.csv"}'):
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise WrongType(f"Advice of Tables is a name and a table, not {shown(pair)}.")
-        name = as_text(pair[0], "The name of advice")
-        found[name] = as_path(pair[1], f"The table of the advice {name!r}")
-    return tuple(found.items())
-
-
-def _given(tables: Tables) -> dict[str, Any]:
-    """What is not at its default, by name."""
+def given_fields(part: Any) -> dict[str, Any]:
+    """The fields of a dataclass that are not at their default, by name."""
     return {
-        each.name: part
-        for each in fields(tables)
-        if (part := getattr(tables, each.name)) != each.default
+        each.name: value
+        for each in fields(part)
+        if (value := getattr(part, each.name)) != each.default
     }
 
 
@@ -637,14 +576,5 @@ def _absolute(part: Any) -> Any:
     if isinstance(part, tuple):
         return tuple((name, path.absolute()) for name, path in part)
     if isinstance(part, Choice):
-        return moved(part, lambda path: Path(path).absolute())
+        return part.with_files(lambda path: str(Path(path).absolute()))
     return part.absolute() if isinstance(part, Path) else part
-
-
-def format_table(files: FileFormat) -> dict[str, str]:
-    """What a file says of a format: all that is not at its default."""
-    return {
-        each.name: value
-        for each in fields(files)
-        if (value := getattr(files, each.name)) != each.default
-    }

@@ -39,24 +39,24 @@ import numpy as np
 from tidewolf import __version__
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_flag, as_path, shown
-from tidewolf.core.errors import BrokenFile, Interrupted, InvalidInput, MissingExtra, WrongType
+from tidewolf.core.errors import BrokenFile, Interrupted, InvalidInput, WrongType
 from tidewolf.evaluation.decisions import Decisions, entry_names
 from tidewolf.evaluation.metrics import round_columns
 from tidewolf.evaluation.recording import RunProgress
 from tidewolf.evaluation.run import Run, finished
 from tidewolf.experiments.decision_files import (
     DECISIONS,
-    write_decisions,
-    write_paths,
+    LIMITS,
+    LOG_ENDING,
+    PATHS,
+    DecisionLog,
+    TableWriter,
     write_tunnels,
 )
-from tidewolf.experiments.decision_log import LOG_ENDING, DecisionLog
 from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.incumbent import play_incumbent, read_incumbent, savings
-from tidewolf.experiments.limit_files import LIMITS, write_limits
-from tidewolf.experiments.plan import Job, plan_run
-from tidewolf.experiments.play import Player, Prepared, advance, begin, with_regret
-from tidewolf.experiments.reading import read
+from tidewolf.experiments.jobs import Job, Player, Prepared, advance, begin, plan_run
+from tidewolf.experiments.loading import read
 from tidewolf.experiments.runner import CHECKPOINTS_FOLDER, locked, require_format
 from tidewolf.problems import Problem
 
@@ -300,11 +300,7 @@ class RunFolder:
             )
 
     def _play(
-        self,
-        job: Job,
-        ready: Prepared,
-        progress: RunFollow | None,
-        stopping: Callable[[], bool],
+        self, job: Job, ready: Prepared, progress: RunFollow | None, stopping: Callable[[], bool]
     ) -> Run:
         """The run of one job, from its checkpoint if there is one."""
         problem, file = ready.problem, self.path / CHECKPOINTS_FOLDER / job.label
@@ -320,7 +316,7 @@ class RunFolder:
                 file,
                 seconds=self.experiment.checkpoint_seconds,
                 ending=True,
-                moved=with_regret(ready, None if progress is None else partial(progress, job)),
+                moved=ready.with_regret(None if progress is None else partial(progress, job)),
                 saving=(lambda: None) if log is None else log.sync,
                 stopping=stopping,
             )
@@ -347,13 +343,9 @@ class RunFolder:
         found : sequence of Finished
             The result of `play`.
         """
-        try:
-            import pyarrow
-            from pyarrow import parquet
-        except ImportError:
-            raise MissingExtra(
-                'Writing Parquet needs pyarrow: pip install "tidewolf[app]".'
-            ) from None
+        import pyarrow
+        from pyarrow import parquet
+
         parts = []
         for _, job, run in _each(found):
             stamps = run.stream.stamps
@@ -397,19 +389,19 @@ class RunFolder:
             return []
         write_tunnels(self.path, found[0].problem)
         for problem, job, run in _each(found):
-            if (decisions := run.decisions) is None:
+            if run.decisions is None:
                 notes.append(f"The decisions of {job.label} are not there: its file was removed.")
                 continue
-            about = {"experiment": self.experiment.name, "learner": job.entrant.name}
-            head = {**about, "seed": job.seed}
+            names = {"experiment": self.experiment.name, "learner": job.entrant.name}
+            head = {**names, "seed": job.seed}
             if job.number > 1:
-                name = f"{DECISIONS}-{job.label}"
-                write_decisions(self.path, name, decisions, form or "parquet", head, zone)
+                to = TableWriter(self.path, run.decisions, form or "parquet", head, zone)
+                to.write_decisions(f"{DECISIONS}-{job.label}")
                 continue
-            write_decisions(self.path, DECISIONS, decisions, form, head, zone)
-            smallest = self.experiment.smallest_path
-            notes += write_paths(self.path, problem, decisions, form, head, zone, smallest)
-            notes += write_limits(self.path, problem, run, decisions, form, head, zone)
+            to = TableWriter(self.path, run.decisions, form, head, zone)
+            to.write_decisions(DECISIONS)
+            notes += to.write_paths(problem, self.experiment.smallest_path)
+            notes += to.write_limits(problem, run)
         return notes
 
     def write_summary(self, found: Sequence[Finished]) -> None:
@@ -531,7 +523,7 @@ def free(path: Path) -> Path:
 
 def _files_of(path: Path) -> list[Path]:
     """The files of a run in a folder, the one that makes it complete first."""
-    tables = (DECISIONS, f"{DECISIONS}-[0-9]*-seed-*", "paths", LIMITS)
+    tables = (DECISIONS, f"{DECISIONS}-[0-9]*-seed-*", PATHS, LIMITS)
     patterns = (
         *(SUMMARY_FILE, EXPERIMENT_FILE, ROUNDS_FILE),
         *("report*.html", "report*.json", "tunnels.csv"),

@@ -102,15 +102,13 @@ def read_incumbent(path: Path, problem: Problem, format: FileFormat) -> Incumben
     names = entry_names(problem.K, problem.labels)
     columns, rows = _columns(table, names, problem, path), _rows(table, names, problem, path)
     distinct, of_round = np.unique(rows, return_inverse=True)
-    points = np.zeros((len(distinct), len(names)))
-    there = columns >= 0
-    points[:, there] = table.values[distinct][:, columns[there]]
+    points = np.where(columns >= 0, table.values[distinct][:, columns], 0.0)
     places = [table.places[i] for i in distinct.tolist()]
     found, rounded = _members(points.reshape(len(distinct), *problem.K.shape), places, problem)
     note = f"It plays the decisions of {path.name}"
     if len(table.values) == 1:
         note += ", whose one row holds for every round"
-    if absent := int((~there).sum()):
+    if absent := int((columns < 0).sum()):
         note += f"; {absent:,} of {len(names):,} entries have no column there and count as 0"
     return Incumbent(problem.K, found[of_round, ...], (f"{note}{rounded}.",))
 
@@ -153,19 +151,12 @@ def _rows(table: Table, names: Sequence[str], problem: Problem, path: Path) -> I
     rounds, stamps = len(problem), problem.stream.stamps
     if len(table.values) == 1:
         return np.zeros(rounds, dtype=np.int64)
-    keys: Any
-    wanted: Any
+    keys: Any = np.arange(1, len(table.values) + 1)
+    wanted: Any = np.arange(1, rounds + 1)
     if table.times is not None and stamps is not None:
         keys, wanted = table.times, stamps
     elif _ROUND in table.columns and _ROUND not in names:
-        keys, wanted = table.values[:, table.columns.index(_ROUND)], np.arange(1, rounds + 1)
-    elif len(table.values) < rounds:
-        raise InvalidInput(
-            f"{path}: expected a row for every one of {rounds:,} rounds, and received "
-            f"{len(table.values):,} rows."
-        )
-    else:
-        return np.arange(rounds)
+        keys = table.values[:, table.columns.index(_ROUND)]
     order = np.argsort(keys, kind="stable")
     at = np.searchsorted(keys, wanted, side="right", sorter=order) - 1
     missing = (at < 0) | (keys[order][at] != wanted)
@@ -173,7 +164,8 @@ def _rows(table: Table, names: Sequence[str], problem: Problem, path: Path) -> I
         t = int(np.argmax(missing))
         at_time = f" ({time_texts(stamps)[t]})" if wanted is stamps and stamps is not None else ""
         raise InvalidInput(
-            f"{path}: expected a row for every round, and there is none for round {t + 1}{at_time}."
+            f"{path}: expected a row for every one of {rounds:,} rounds, and in its "
+            f"{len(keys):,} rows there is none for round {t + 1}{at_time}."
         )
     return np.asarray(order[at], dtype=np.int64)
 
@@ -219,22 +211,17 @@ def savings(ours: Run, label: str, incumbent: Run, network: Any = None) -> str:
     less = whole - float(ours.losses.sum())
     word = "less" if less >= 0.0 else "more"
     share = 100.0 * abs(less) / whole if whole > 0.0 else math.inf
+    size = f"{share:,.{1 if share >= 1.0 else 2}f} %" if whole > 0.0 else number(abs(less))
+    cost = f"{size} {word} than"
     if less == 0.0 or share < 0.005:
         cost = "as much as"
-    elif whole <= 0.0:
-        cost = f"{number(abs(less))} {word} than"
-    else:
-        cost = f"{share:,.1f} % {word} than" if share >= 1.0 else f"{share:.2f} % {word} than"
-    broken = [float(x.violations.sum()) for x in (ours, incumbent)]
-    if {number(each) for each in broken} == {"0"}:
-        return f"{label} would have cost {cost} the incumbent, and both satisfy every limit."
-    unit = ""
-    if network is not None:
-        unit = ", in shares of all that is sent"
+    broken = [number(float(run.violations.sum())) for run in (ours, incumbent)]
+    limits = f" and broken limits by {broken[0]} instead of {broken[1]}"
+    if broken == ["0", "0"]:
+        limits = ", and both satisfy every limit"
+    elif network is not None:
+        limits += ", in shares of all that is sent"
         if network.unit != 1.0:
-            volumes = [number(network.unit * each) for each in broken]
-            unit += f" ({volumes[0]} instead of {volumes[1]} in the unit of the capacities)"
-    return (
-        f"{label} would have cost {cost} the incumbent and broken limits by {number(broken[0])} "
-        f"instead of {number(broken[1])}{unit}."
-    )
+            volumes = [number(network.unit * run.violations.sum()) for run in (ours, incumbent)]
+            limits += f" ({volumes[0]} instead of {volumes[1]} in the unit of the capacities)"
+    return f"{label} would have cost {cost} the incumbent{limits}."

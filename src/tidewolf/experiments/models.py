@@ -28,11 +28,10 @@ from tidewolf.core.arrays import LARGEST_COUNT, as_count
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Setting, settings_of
-from tidewolf.experiments.choice import Choice, sayable
-from tidewolf.experiments.experiment import DEFAULT_LEARNERS, Tables
-from tidewolf.experiments.inline import NO_FILES, network_rows, set_rows
+from tidewolf.experiments.experiment import DEFAULT_LEARNERS, Experiment, Tables
 from tidewolf.experiments.keys import (
     NETWORK,
+    Choice,
     FileKey,
     Keys,
     function_kinds,
@@ -42,11 +41,13 @@ from tidewolf.experiments.keys import (
     learner_keys,
     names_file,
     problem_keys,
+    sayable,
     set_kinds,
     takes_a_set,
     words_of,
 )
-from tidewolf.experiments.sizes import require_modest
+from tidewolf.experiments.loading import Document
+from tidewolf.experiments.requests import NO_FILES, network_rows, require_modest, set_rows
 from tidewolf.experiments.strict import Count, Positive, Seed, Some, Strict, refusal, refused
 from tidewolf.files.format import FileFormat
 from tidewolf.networks import Network
@@ -104,7 +105,7 @@ def _field(setting: Setting, known: Keys) -> Any:
     """What a field for a setting takes: a table, a list of tables, or a plain value."""
     part = inner_of(setting)
     if part is None:
-        is_file = names_file(known, setting.key, "")
+        is_file = names_file(known, setting.key)
         return Annotated[Any, PlainValidator(partial(_value, setting, is_file))]
     kinds: Mapping[str, type] = set_kinds() if part.kind is ConvexSet else function_kinds()
     inner = Annotated[Any, PlainValidator(partial(_choice, kinds))]
@@ -139,14 +140,12 @@ def _choice(kinds: Mapping[str, type], table: Any, info: Info, *optional: str) -
         raise refused(f"kind should be one of {', '.join(kinds)}, not {kind!r}.{near}", "kind")
     if info.context.folder is None:
         table = set_rows(table, kind_keys(kinds[kind]))
-    return _settings(kind, settings_model(kind_keys, kinds[kind], *optional), table, info)
+    return _settings(kind, settings_model(kind_keys, kinds[kind], *optional), table, info, "kind")
 
 
-def _settings(name: str, model: type[Strict], table: Any, info: Info) -> Choice:
-    """What is chosen by name, with its settings."""
-    rest = {key: value for key, value in table.items() if key not in ("kind", "name", "problem")}
-    if "kind" in model.model_fields and "kind" in table:  # a setting of a problem
-        rest["kind"] = table["kind"]
+def _settings(name: str, model: type[Strict], table: Any, info: Info, under: str) -> Choice:
+    """What is chosen by the name under a key, with its settings."""
+    rest = {key: value for key, value in table.items() if key != under}
     return Choice.of(name, _given(model, rest, info, f"{name}: "))
 
 
@@ -187,7 +186,7 @@ def _set(table: Any, info: Info) -> Choice | None:
         return None
     if isinstance(table, dict) and _is_network(table, is_request):
         rest = network_rows(table) if is_request else table
-        found = _settings(NETWORK, settings_model(kind_keys, Network), rest, info)
+        found = _settings(NETWORK, settings_model(kind_keys, Network), rest, info, "kind")
     else:
         stream = info.data.get("stream")
         has_costs = isinstance(stream, Tables) and stream.costs is not None
@@ -220,7 +219,7 @@ def _named(known_by: Callable[[Any], Keys], table: dict[str, Any], key: str, inf
         model = settings_model(known_by, name)
     except InvalidInput as error:
         raise refused(str(error), key) from None
-    return _settings(name, model, table, info)
+    return _settings(name, model, table, info, key)
 
 
 def _path(name: Any, info: Info) -> Path:
@@ -230,7 +229,9 @@ def _path(name: Any, info: Info) -> Path:
 
 
 TableFile = Annotated[Path, PlainValidator(_path)] | None
-Functions = Annotated[Any, PlainValidator(partial(_choice, function_kinds()))] | None
+Functions = Annotated[
+    Any, PlainValidator(lambda table, info: _choice(function_kinds(), table, info))
+]
 SetTable = Annotated[Any, PlainValidator(_set, json_schema_input_type=dict[str, Any])]
 Learner = Annotated[Any, PlainValidator(_learner, json_schema_input_type=str | dict[str, Any])]
 
@@ -246,8 +247,8 @@ class Rows(Strict):
     context: TableFile = None
     advice: Annotated[dict[str, TableFile], Field(min_length=1)] | None = None
     gaps: Literal["refuse", "unseen", "last"] = "refuse"
-    losses: Functions = None
-    constraints: Functions = None
+    losses: Functions | None = None
+    constraints: Functions | None = None
 
 
 def _stream(table: Any, info: Info) -> Choice | Tables | None:
@@ -331,3 +332,32 @@ class File(Described):
         elif given is None:
             raise refused('tables need a [set], such as kind = "Simplex", or a graph.')
         return self
+
+
+def read_file(document: Document, path: Path) -> Experiment:
+    """The experiment that a document describes."""
+    try:
+        file = File.model_validate(document.data, context=Source(path.parent))
+    except ValidationError as error:
+        where, sentence = refusal(error, document.data, File)
+        raise InvalidInput(f"{document.place(*where)}: {sentence}") from None
+    return Experiment(
+        name=path.stem if file.name is None else file.name,
+        stream=Tables() if file.stream is None else file.stream,
+        hard_set=file.set,
+        learners=_each(file.learners),
+        swept=file.sweep,
+        rounds=file.rounds,
+        seeds=_each(file.seeds),
+        cautions=() if file.caution is None else _each(file.caution),
+        title=file.title or "",
+        files=FileFormat(**file.files.given),
+        incumbent=file.incumbent,
+        document=document,
+        **dict(file.outputs),
+    )
+
+
+def _each(given: Any) -> tuple[Any, ...]:
+    """Values, each once: a list of them, or one."""
+    return tuple(dict.fromkeys(given if isinstance(given, list) else [given]))

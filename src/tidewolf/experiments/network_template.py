@@ -21,8 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from tidewolf.core.types import Floats
-from tidewolf.experiments.experiment import FILE_FORMAT
-from tidewolf.experiments.toml import to_toml
+from tidewolf.experiments.loading import FILE_FORMAT, to_toml
 
 NETWORK = "network"
 """What to call it so that it is written."""
@@ -183,10 +182,7 @@ def network_template(path: Path) -> dict[Path, bytes]:
         format=FILE_FORMAT,
         quoted=to_toml({"name": path.stem}).partition(" = ")[2].strip(),
     )
-    return {
-        **{data / name: told.encode() for name, told in _tables()},
-        path: text.encode(),
-    }
+    return {**{data / name: told.encode() for name, told in _tables()}, path: text.encode()}
 
 
 def _tables() -> Iterator[tuple[str, str]]:

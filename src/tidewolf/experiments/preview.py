@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,13 +18,12 @@ from tidewolf.core.arrays import to_numpy
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.evaluation.decisions import time_texts
 from tidewolf.evaluation.recording import Recording
-from tidewolf.experiments.choice import Choice
-from tidewolf.experiments.decision_files import DECISIONS, FileChoice, commodities
+from tidewolf.experiments.decision_files import DECISIONS, LIMITS, PATHS, commodities, endings
 from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.folder import EXPERIMENT_FILE, REPORT_FILE, ROUNDS_FILE, SUMMARY_FILE
 from tidewolf.experiments.incumbent import Incumbent
-from tidewolf.experiments.limit_files import LIMITS
-from tidewolf.experiments.plan import plan_run
+from tidewolf.experiments.jobs import plan_run
+from tidewolf.experiments.keys import Choice
 from tidewolf.experiments.runner import CHECKPOINTS_FOLDER
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.functions.loads import LoadLimit
@@ -37,84 +35,39 @@ _LOADING, _PATIENCE = 3, 5.0
 """The updates that are not timed, unless they take longer than so many seconds."""
 
 
-class PreviewedLearner(NamedTuple):
-    """A learner that would play."""
-
-    name: str
-    settings: dict[str, Any]
-    seconds: float
-    """what its runs would take, all seeds together"""
-
-
-class Preview(NamedTuple):
-    """What a run would be."""
-
-    experiment: str
-    title: str
-    set: str
-    dimension: int
-    """of the set's affine hull"""
-    entries: int
-    """of a decision"""
-    rounds: int
-    first: str | None
-    """when the first round is; None where rounds have no times"""
-    last: str | None
-    losses: str
-    limits: str
-    limits_a_round: int
-    notes: tuple[str, ...]
-    """what a reader should know of the problem, such as which links carry nothing"""
-    seeds: tuple[int, ...]
-    incumbent: str
-    """one sentence on what is played beside the learners; empty if nothing is"""
-    learners: tuple[PreviewedLearner, ...]
-    left_out: dict[str, str]
-    folder: str
-    files: tuple[str, ...]
-
-    @property
-    def seconds(self) -> float:
-        """What all runs would take."""
-        return sum(learner.seconds for learner in self.learners)
-
-    def plain(self) -> dict[str, Any]:
-        """The same as plain data."""
-        learners = [{**each._asdict(), "settings": _plain(each.settings)} for each in self.learners]
-        return {**self._asdict(), "learners": learners, "seconds": self.seconds}
-
-
 def preview(
     requested: Experiment,
     resolved: Experiment,
     problem: Problem,
     folder: Path,
     incumbent: Incumbent | None = None,
-) -> Preview:
-    """What the resolved experiment would be, given its first problem."""
-    stream, K = problem.stream, problem.K
-    times = [] if stream.stamps is None else time_texts(stream.stamps)
-    many = _limits_a_round(problem)
-    return Preview(
-        experiment=requested.name,
-        title=requested.title or problem.title,
-        set=_set_words(problem),
-        dimension=int(K.dimension),
-        entries=math.prod(K.shape),
-        rounds=len(problem),
-        first=times[0] if times else None,
-        last=times[-1] if times else None,
-        losses=_loss_words(problem),
-        limits=_limit_words(problem, many),
-        limits_a_round=many,
-        notes=problem.notes,
-        seeds=requested.seeds,
-        incumbent="" if incumbent is None else " ".join(incumbent.said),
-        learners=tuple(_timed(resolved, entrant, problem) for entrant in resolved.entrants()),
-        left_out=dict(resolved.left_out(problem)),
-        folder=str(folder),
-        files=_files(resolved, problem),
-    )
+) -> dict[str, Any]:
+    """What the resolved experiment would be, given its first problem, as plain data."""
+    stamps, K = problem.stream.stamps, problem.K
+    times = time_texts(stamps) if stamps is not None and len(stamps) else [None]
+    limits = _limits_per_round(problem)
+    learners = [_timed(resolved, entrant, problem) for entrant in resolved.entrants()]
+    return {
+        "experiment": requested.name,
+        "title": requested.title or problem.title,
+        "set": _set_words(problem),
+        "dimension": int(K.dimension),
+        "entries": math.prod(K.shape),
+        "rounds": len(problem),
+        "first": times[0],
+        "last": times[-1],
+        "losses": _loss_words(problem),
+        "limits": _limit_words(problem, limits),
+        "limits_a_round": limits,
+        "notes": list(problem.notes),
+        "seeds": list(requested.seeds),
+        "incumbent": "" if incumbent is None else " ".join(incumbent.said),
+        "learners": learners,
+        "left_out": resolved.left_out(problem),
+        "folder": str(folder),
+        "files": _files(resolved, problem),
+        "seconds": sum(each["seconds"] for each in learners),
+    }
 
 
 def _set_words(problem: Problem) -> str:
@@ -122,36 +75,29 @@ def _set_words(problem: Problem) -> str:
     net = problem.network
     if net is None:
         return repr(problem.K)
-    many = len(net.demands)
-    sent = f"the demand of {net.demands[0].name}"
-    if many > 1:
-        sent = f"the demands of {many:,} commodities"
+    many, what = len(net.demands), f"the demand of {net.demands[0].name}"
+    what = f"the demands of {many:,} commodities" if many > 1 else what
     if net.tunnels is not None:
-        return f"shares of {sent} on {len(net.names):,} tunnels"
-    return f"shares of {sent} on {_used(net):,} of {len(net.links):,} links"
+        return f"shares of {what} on {len(net.names):,} tunnels"
+    return f"shares of {what} on {_used(net):,} of {len(net.links):,} links"
 
 
 def _loss_words(problem: Problem) -> str:
     """What a round costs."""
-    losses = problem.stream.losses
-    if isinstance(losses, Linear):
-        if problem.network is not None:
-            return "costs of links times what they carry"
-        return "costs of entries times their sizes"
-    return _kind(losses)
+    if not isinstance(problem.stream.losses, Linear):
+        return _kind(problem.stream.losses)
+    on_links = problem.network is not None
+    return f"costs of {'links times what they carry' if on_links else 'entries times their sizes'}"
 
 
 def _limit_words(problem: Problem, many: int) -> str:
-    """What a decision is to keep."""
+    """What a decision should satisfy."""
     constraints = problem.stream.constraints
     if isinstance(constraints, Unlimited):
         return "none"
     if isinstance(constraints, Capacity | LoadLimit) and problem.network is not None:
-        has = "has" if many == 1 else "have"
-        return f"{many:,} of {_used(problem.network):,} used links {has} a limit"
-    if isinstance(constraints, Capacity):
-        return "every entry has a limit"
-    return _kind(constraints)
+        return f"capacities of {many:,} of {_used(problem.network):,} used links"
+    return "every entry has a limit" if isinstance(constraints, Capacity) else _kind(constraints)
 
 
 def _used(net: Any) -> int:
@@ -160,38 +106,44 @@ def _used(net: Any) -> int:
 
 
 def _kind(functions: Any) -> str:
-    """A kind of functions by its name and the first line of what it says of itself."""
-    said = (type(functions).__doc__ or "").strip().split("\n")[0]
-    return f"{type(functions).__name__}: {said.removesuffix('.')}"
+    """A kind of functions by its name and the first line of its docstring."""
+    about = (type(functions).__doc__ or "").strip().split("\n")[0]
+    return f"{type(functions).__name__}: {about.removesuffix('.')}"
 
 
-def _files(experiment: Experiment, problem: Problem) -> tuple[str, ...]:
+def _limits_per_round(problem: Problem) -> int:
+    constraints = problem.stream.constraints
+    if isinstance(constraints, Unlimited) or not len(problem):
+        return 0
+    pieces = constraints.view(slice(0, 1)).pieces(problem.K.center)
+    return 1 if pieces is None else int(to_numpy(pieces).shape[1])
+
+
+def _files(experiment: Experiment, problem: Problem) -> list[str]:
     """The files that a run of a resolved experiment leaves; CSV files of paths and limits that
     turn out to be large are left out.
     """
     runs = [each for some in plan_run(experiment) for each in some]
-    pages = (REPORT_FILE, *(f"report-seed-{seed}.html" for seed in experiment.seeds[1:]))
-    tables: list[str] = []
-    form = experiment.decisions
-    for each in runs if form != "none" else ():
-        first = each.number == 1
-        name = DECISIONS if first else f"{DECISIONS}-{each.label}"
-        cells = len(problem) * math.prod(problem.K.shape)
-        wanted = FileChoice.of(form or (None if first else "parquet"), cells)
-        tables += [f"{name}.parquet"] * wanted.parquet + [f"{name}.csv"] * wanted.csv
-    if form != "none":
-        beside = ("paths", LIMITS) if commodities(problem) else (LIMITS,)
-        wanted = FileChoice.of(form, 0)
-        for name in beside:
-            tables += [f"{name}.parquet"] * wanted.parquet + [f"{name}.csv"] * wanted.csv
-        if problem.network is not None and problem.network.tunnels is not None:
-            tables.append("tunnels.csv")
-    kept = (f"{CHECKPOINTS_FOLDER}/{each.label}" for each in runs)
-    return (EXPERIMENT_FILE, *pages, SUMMARY_FILE, *tables, ROUNDS_FILE, *kept)
+    form, cells = experiment.decisions, len(problem) * math.prod(problem.K.shape)
+    tables = {DECISIONS: endings(form, cells)}
+    for each in runs[1:]:
+        tables[f"{DECISIONS}-{each.label}"] = endings(form or "parquet", cells)
+    for name in (PATHS, LIMITS) if commodities(problem) else (LIMITS,):
+        tables[name] = endings(form, 0)
+    if form != "none" and problem.network is not None and problem.network.tunnels is not None:
+        tables["tunnels"] = ("csv",)
+    return [
+        *(EXPERIMENT_FILE, REPORT_FILE),
+        *(f"report-seed-{seed}.html" for seed in experiment.seeds[1:]),
+        SUMMARY_FILE,
+        *(f"{name}.{ending}" for name, found in tables.items() for ending in found),
+        ROUNDS_FILE,
+        *(f"{CHECKPOINTS_FOLDER}/{each.label}" for each in runs),
+    ]
 
 
-def _timed(experiment: Experiment, entrant: Choice, problem: Problem) -> PreviewedLearner:
-    """A learner, and what its runs would take by a few rounds of it."""
+def _timed(experiment: Experiment, entrant: Choice, problem: Problem) -> dict[str, Any]:
+    """A learner, and how long all of its runs would take by a few rounds of it."""
     learner = experiment.learner(entrant, problem, experiment.seeds[0])
     recording, begun = Recording(learner, problem.stream), time.monotonic()
     rounds, seconds = 0, 0.0  # of the first updates, in which solvers are loaded
@@ -203,21 +155,11 @@ def _timed(experiment: Experiment, entrant: Choice, problem: Problem) -> Preview
     if recording.t == rounds:
         rounds, seconds = 0, 0.0
     share = (recording.seconds - seconds) / max(1, recording.t - rounds)
-    return PreviewedLearner(
-        entrant.name, entrant.given, share * len(problem) * len(experiment.seeds)
-    )
-
-
-def _limits_a_round(problem: Problem) -> int:
-    """How many limits a round has."""
-    constraints = problem.stream.constraints
-    if isinstance(constraints, Unlimited) or not len(problem):
-        return 0
-    pieces = constraints.view(slice(0, 1)).pieces(problem.K.center)
-    return 1 if pieces is None else int(to_numpy(pieces).shape[1])
-
-
-def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()
+        "name": entrant.name,
+        "settings": {
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in entrant.settings
+        },
+        "seconds": share * len(problem) * len(experiment.seeds),
     }

@@ -1,31 +1,44 @@
-"""Read the rounds of an experiment one row at a time, as they arrive."""
+"""Read the rounds of an experiment one row at a time, as they arrive.
+
+    {"costs": {"SEA > DEN": 1.2, ...}, "capacities": [...], "demands": ...}
+
+Which number of a row belongs to which entry, or link, depends on the names in it alone, and a
+sender uses the same names every round. So that layout (the place in the row of each entry, -1 if it
+has none) is computed once for each list of names:
+
+    costs = numbers[layout],    f(x) = <costs, x>,    g(x) = max_i x_i - capacities_i
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
 from tidewolf.core.arguments import shown
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput
-from tidewolf.core.types import Int64s
-from tidewolf.experiments.building import read_rows
-from tidewolf.experiments.choice import Choice
-from tidewolf.experiments.coordinates import Coordinates, coordinates_of
-from tidewolf.experiments.experiment import TABLES, Experiment, Tables
-from tidewolf.experiments.quick_rows import Columns, Layouts, QuickLinks, QuickRows
-from tidewolf.experiments.toml import Place
+from tidewolf.core.names import match_names
+from tidewolf.core.types import Floats, Int64s
+from tidewolf.core.unlimited import Unlimited
+from tidewolf.experiments.building import TABLES, Coordinates, coordinates_of, read_rows
+from tidewolf.experiments.experiment import Experiment, Tables
+from tidewolf.experiments.keys import Choice
+from tidewolf.experiments.loading import Place
 from tidewolf.explanation.explain import namer
-from tidewolf.files import Table
 from tidewolf.files.reading import CSV, read_header
 from tidewolf.files.table import column_names, is_time
+from tidewolf.functions import Affine, Capacity, Linear, LoadLimit, Max
 from tidewolf.networks import Network
 from tidewolf.sets import ConvexSet
+
+MOST_LAYOUTS = 16
+"""Layouts that are remembered."""
+Columns: TypeAlias = tuple[str, ...] | int
+"""The names of a row in their order, or how many numbers a list has."""
 
 
 class RoundReader:
@@ -47,14 +60,10 @@ class RoundReader:
             )
         self.experiment = experiment
         columns = _columns(experiment, stream)
-        coordinates = coordinates_of(
-            choice, None if columns is None else len(columns), experiment.place("set")
-        )
-        if columns is not None and not coordinates.labels:
-            assert stream.costs is not None
-            named = Table(None, columns, np.zeros((1, len(columns))))
-            coordinates.columns(named, stream.costs)
-        self._prepare(coordinates)
+        entries = None if columns is None else len(columns)
+        self._prepare(coordinates_of(choice, entries, experiment.place("set")), columns or ())
+        if columns is not None and self.K.shape != (len(columns),) and self.network is None:
+            self.names = _names(self.K)  # columns name the entries of a matrix in rows alone
 
     @classmethod
     def of_set(cls, choice: Choice, place: Place, names: Sequence[str] = ()) -> Self:
@@ -62,38 +71,34 @@ class RoundReader:
         set's own, or their places.
         """
         coordinates = coordinates_of(choice, None, place)
-        if coordinates.on_network is None and coordinates.on_links is None:
-            name = namer(coordinates.K, names or None)
-            called = tuple(name(i) for i in range(math.prod(coordinates.K.shape)))
-            coordinates.names, coordinates.first = called, Path("the set")
-        elif names:
+        if names and coordinates.links is not None:
             raise InvalidInput(
                 f"{place.words()}the entries of a point on links are called as the links are; "
                 "leave names out."
             )
         reader = cls.__new__(cls)
-        reader._prepare(coordinates, coordinates.names)
-        reader._require_names(place)
-        return reader
-
-    def _prepare(self, coordinates: Coordinates, named: tuple[str, ...] = ()) -> None:
-        self._coordinates, self._named = coordinates, named
-        layouts = Layouts(self._layout)
-        files = coordinates.on_network
-        self._quick: QuickRows | QuickLinks = (
-            QuickRows(coordinates.K.shape, layouts) if files is None else QuickLinks(files, layouts)
-        )
-
-    def _require_names(self, place: Place) -> None:
-        """Refuse a set two of whose entries, or links, have one name."""
-        if self._coordinates.on_network is not None or self._coordinates.on_links is not None:
-            self._layout("capacities", self._size)
-        for name, count in Counter(self.names).items():
+        reader._prepare(coordinates, names)
+        if coordinates.links is not None:  # two links of one name are refused
+            coordinates.links.places(tuple(map(str, range(reader._size))), "")
+        for name, count in Counter(reader.names).items():
             if count > 1:
                 raise InvalidInput(
                     f"{place.words()}{count} entries of a point are called {name!r}; give each a "
                     "name of its own."
                 )
+        return reader
+
+    def _prepare(self, coordinates: Coordinates, names: Sequence[str]) -> None:
+        self._coordinates = coordinates
+        network = self.network
+        size = math.prod(self.K.shape) if network is None else len(network.links)
+        self._size, self._unlimited = size, Unlimited(self.K.shape)
+        self.names = coordinates.labels or _names(self.K, names)
+        self._called = self.names
+        self._layouts: dict[tuple[str, Columns], Int64s] = {}
+        self._limits: dict[bytes, LoadLimit] = {}
+        if network is not None:
+            self._link_of_entry = np.asarray(network.incidence.tocsc().indices, dtype=np.int64)
 
     @property
     def K(self) -> ConvexSet:
@@ -102,106 +107,154 @@ class RoundReader:
 
     @property
     def network(self) -> Network | None:
-        """The network, where that is what is decided on."""
+        """The network, if that is what is decided on."""
         return self._coordinates.network
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What the entries of a decision are called; empty where they have no names."""
-        return self._named or self._coordinates.labels or tuple(self.K.names or ())
-
     def functions(self, row: Mapping[str, Any], source: str = "the row") -> tuple[Batch, Batch]:
-        """The loss and the limit of a round.
+        """The loss and the constraint of a round.
 
         A row has costs, and perhaps capacities, or weights and budgets (one number), and demands:
-        each numbers by name, or a list in the order of links (of entries, where there are none).
-        Sentences call it `source`.
+        each numbers by name, or a list in the order of links (of entries, if there are none).
+        Messages call it `source`.
         """
-        given = {name: row[name] for name in TABLES if name in row}
-        found = self._quick.functions(given)
-        if found is None:
-            found = self.read_slowly(row, source)
-            self._quick.layouts.remember(given)
+        network, keys = self.network, {name for name in TABLES if name in row}
+        if "costs" not in keys and (network is None or not keys):
+            raise InvalidInput(f"{source} has no costs; it has {', '.join(row) or 'nothing'}.")
+        if ("weights" in keys) != ("budgets" in keys):
+            raise InvalidInput(f"{source} needs weights and budgets together.")
+        if network is None and ("demands" in keys or {"capacities", "weights"} <= keys):
+            raise InvalidInput(
+                f"{source}: only a network has demands, or capacities beside weights; this one has "
+                f"{', '.join(sorted(keys))}."
+            )
+        numbers = {name: self._numbers(name, row[name], f"{source}, {name}") for name in keys}
+        if network is not None:
+            return self._on_network(network, numbers, source)
+        shape = (1, *self.K.shape)
+        loss = Linear._unchecked(C=numbers["costs"].reshape(shape))
+        if "capacities" in numbers:
+            return loss, Capacity._unchecked(c=numbers["capacities"].reshape(shape))
+        if "weights" in numbers:
+            weights, budget = numbers["weights"].reshape(shape), numbers["budgets"]
+            return loss, Affine._unchecked(A=weights, b=budget)
+        return loss, self._unlimited
+
+    def _numbers(self, name: str, given: Any, where: str) -> Floats:
+        """Finite numbers in the order of entries, links or commodities."""
+        by_name = isinstance(given, Mapping)
+        values = list(given.values()) if by_name else given
+        values = list(values) if isinstance(values, list | tuple) else [values]
+        columns: Columns = tuple(map(str, given)) if by_name else len(values)
+        for i, value in enumerate(values):
+            try:
+                is_finite = type(value) in (int, float) and math.isfinite(value)
+            except OverflowError:  # a whole number of hundreds of digits
+                is_finite = False
+            if not is_finite:
+                at = repr(columns[i]) if isinstance(columns, tuple) else f"number {i + 1}"
+                raise InvalidInput(f"{where}, {at}: expected a finite number, not {shown(value)}.")
+        layout = self._layouts.get((name, columns))
+        if layout is None:
+            layout = self._find(name, columns, where)
+            if len(self._layouts) >= MOST_LAYOUTS:
+                self._layouts.clear()
+            self._layouts[name, columns] = layout
+        numbers = np.array(values, dtype=np.float64)
+        if name == "capacities" and self.network is not None:
+            own = self.network.capacities
+            return np.where(layout >= 0, numbers[layout], own) if len(numbers) else own
+        return np.where(layout >= 0, numbers[layout], 0.0)
+
+    def _find(self, name: str, columns: Columns, where: str) -> Int64s:
+        """The place of the number of each entry, link or commodity in a row with these names."""
+        files, network = self._coordinates.on_network, self.network
+        size = self._size
+        if name == "budgets":
+            size = 1
+        elif name == "demands" and network is not None:
+            size = len(network.demands)
+        if isinstance(columns, int) or size == len(columns) == 1:
+            count = columns if isinstance(columns, int) else 1
+            if count != size:
+                raise InvalidInput(
+                    f"{where}: expected {size} numbers, or numbers by name, received {count}."
+                )
+            return np.arange(size)
+        if name == "budgets":
+            raise InvalidInput(f"{where}: expected one number, received {len(columns)}.")
+        if files is not None and name == "demands":
+            demands = [each.name for each in files.network.demands]
+            return match_names(columns, demands, where, "commodity")
+        if files is not None:
+            needed = () if name == "capacities" else files.used
+            return files.columns.places(columns, where, needed)
+        if self._coordinates.on_links is not None:
+            return self._coordinates.on_links.places(columns, where)
+        return match_names(columns, self._called, where)
+
+    def _on_network(
+        self, network: Network, numbers: Mapping[str, Floats], source: str
+    ) -> tuple[Batch, Batch]:
+        sent = numbers.get("demands", network.volumes)
+        if (sent < 0.0).any():
+            raise InvalidInput(f"{source}: demands are at least 0, not {sent.min():g}.")
+        loss = Linear._unchecked(C=self._costs(numbers.get("costs", network.lengths), sent, source))
+        limit = self._limit(numbers.get("capacities", network.capacities), sent, numbers)
+        if "weights" not in numbers:
+            return loss, limit
+        weights = self._costs(numbers["weights"], sent, source)
+        spent = Affine._unchecked(A=weights, b=numbers["budgets"])
+        return loss, spent if isinstance(limit, Unlimited) else Max(spent, limit)
+
+    def _costs(self, costs: Floats, sent: Floats, source: str) -> Floats:
+        """What the shares of a decision cost, given what a unit costs on each link."""
+        network = self.network
+        assert network is not None
+        tunnels = network.tunnels is not None
+        with np.errstate(over="ignore"):
+            per_entry = network.incidence.T @ costs if tunnels else costs[self._link_of_entry]
+            found = np.ascontiguousarray(sent[network.owner] * per_entry)[None, :]
+        if not np.isfinite(found).all():
+            raise InvalidInput(f"{source}: costs times demands are too large: use other units.")
         return found
 
-    def read_slowly(self, row: Mapping[str, Any], source: str = "the row") -> tuple[Batch, Batch]:
-        """The same by way of tables of one row, which say what is wrong with it."""
-        tables = {name: self._table(name, row[name], source) for name in TABLES if name in row}
-        if "costs" not in tables and self.network is None:
-            raise InvalidInput(f"{source} has no costs; it has {', '.join(row) or 'nothing'}.")
-        if not tables:
-            raise InvalidInput(f"{source} has none of {', '.join(TABLES)}.")
-        if ("weights" in tables) != ("budgets" in tables):
-            raise InvalidInput(f"{source} needs weights and budgets together.")
-        if self.network is None:
-            self._require_plain(tables, source)
-        called = {name: Path(f"{source}, {name}") for name in tables}
-        return self._coordinates.functions(tables, called, Tables(), Place(None))
+    def _limit(self, capacities: Floats, sent: Floats, given: Mapping[str, Floats]) -> Batch:
+        """The capacities of links that some decision uses."""
+        files, network = self._coordinates.on_network, self.network
+        assert files is not None
+        assert network is not None
+        limited = files.used[np.isfinite(capacities[files.used])]
+        if not len(limited):
+            return self._unlimited
+        one_each = len(network.demands) == 1 and network.tunnels is None
+        if "demands" not in given and one_each and len(limited) == network.K.shape[0]:
+            return Capacity._unchecked(c=(capacities[self._link_of_entry] / network.unit)[None, :])
+        key = limited.tobytes()
+        if key not in self._limits:  # the incidence of these links is shared by all rounds
+            if len(self._limits) >= MOST_LAYOUTS:
+                self._limits.clear()
+            names = tuple(network.link_names[link] for link in limited)
+            zeros = np.zeros((1, len(network.demands))), np.zeros((1, len(limited)))
+            incidence = network.incidence[limited]
+            self._limits[key] = LoadLimit(incidence, *zeros, network.owner, names)
+        shared = self._limits[key]
+        return LoadLimit._unchecked(
+            incidence=shared.incidence,
+            demands=(sent / network.unit)[None, :],
+            capacities=(capacities[limited] / network.unit)[None, :],
+            pairs=shared.pairs,
+            names=shared.names,
+            _loads=shared._loads,
+        )
 
-    def _require_plain(self, given: Mapping[str, Any], source: str) -> None:
-        """Refuse what only a network has: demands, and limits of two kinds at once."""
-        if "demands" in given:
-            raise InvalidInput(
-                f"{source} has demands, which are those of the commodities of a network."
-            )
-        if {"capacities", "weights"} <= given.keys():
-            raise InvalidInput(
-                f"{source} has capacities, or else weights and budgets, and this one has both."
-            )
 
-    def _table(self, name: str, given: Any, source: str) -> Table:
-        """A table of one row."""
-        if isinstance(given, Mapping):
-            columns, values = tuple(map(str, given)), list(given.values())
-            for column, value in given.items():
-                if not _is_finite(value):
-                    said = "null" if value is None else shown(value)
-                    raise InvalidInput(f'{source}, {name}, "{column}": {said} is no finite number.')
-        else:
-            values = list(given) if isinstance(given, list | tuple) else [given]
-            columns = self._order(name, len(values))
-        if len(values) != len(columns) or not values or not all(map(_is_finite, values)):
-            raise InvalidInput(
-                f"{source}, {name}: it is to be {len(columns)} finite numbers, or numbers by name."
-            )
-        numbers = np.array(values, dtype=np.float64)
-        return Table(None, columns, numbers[None, :], (f"{source}, {name}",))
-
-    def _order(self, name: str, count: int) -> tuple[str, ...]:
-        """What the columns of a list are called."""
-        files = self._coordinates.on_network
-        if name == "budgets":
-            return ("budget",)
-        if name == "demands" and files is not None:
-            return tuple(each.name for each in files.network.demands)[:count] or ("",)
-        if files is not None:
-            return tuple(map(str, range(len(files.network.links))))
-        known = self._named or self._coordinates.labels
-        return known or tuple(map(str, range(self._size)))
-
-    @property
-    def _size(self) -> int:
-        """How many numbers a list of costs has."""
-        network = self.network
-        return math.prod(self.K.shape) if network is None else len(network.links)
-
-    def _layout(self, name: str, columns: Columns) -> Int64s:
-        """The place of the number of each entry in a row with these names."""
-        called = self._order(name, columns) if isinstance(columns, int) else columns
-        table = Table(None, tuple(map(str, called)), np.arange(float(len(called)))[None, :])
-        files = self._coordinates.on_network
-        if name == "budgets":
-            return np.zeros(1, dtype=np.int64)
-        if files is None:
-            return self._coordinates.columns(table, Path())
-        if name == "demands":
-            return np.array(files.demands(table, "")[0], dtype=np.int64)
-        needed = files.used if name != "capacities" else ()
-        return files.columns.places(table.columns, "", needed)
+def _names(K: ConvexSet, names: Sequence[str] = ()) -> tuple[str, ...]:
+    name = namer(K, names or None)
+    return tuple(name(i) for i in range(math.prod(K.shape)))
 
 
 def _columns(experiment: Experiment, stream: Tables) -> tuple[str, ...] | None:
-    """What the first table calls coordinates, where it is there."""
+    """What the first table calls coordinates, if it is there."""
     path = stream.costs
     if path is None or not path.is_file():
         return None
@@ -209,11 +262,3 @@ def _columns(experiment: Experiment, stream: Tables) -> tuple[str, ...] | None:
         header = read_header(path, experiment.files)
         return column_names(header[int(is_time(header[0])) :] if header else (), str(path))
     return read_rows(path, experiment.place("stream", "costs"), gaps=True).columns
-
-
-def _is_finite(value: Any) -> bool:
-    try:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        return number and math.isfinite(value)
-    except OverflowError:  # a whole number of hundreds of digits
-        return False

@@ -1,6 +1,6 @@
 """The runner of sweeps and comparisons: jobs, an engine that plays them, and a folder of rows.
 
-    jobs (plan.py)  ->  engine (engines.py)  ->  rows (play.py)  ->  journal
+    jobs (jobs.py)  ->  engine (engines.py)  ->  rows (jobs.py)  ->  journal
 
     sweep.jsonl, compare.jsonl
         {"format": 3, "cells": [...], "versions": {...}}      the first line, put in place whole
@@ -36,7 +36,7 @@ from tidewolf.core.errors import (
     OtherSettings,
 )
 from tidewolf.experiments.engines import Engine, Task, versions
-from tidewolf.experiments.plan import Job, Row
+from tidewolf.experiments.jobs import Job, Row
 
 ROWS_FORMAT = 3
 CHECKPOINTS_FOLDER = "checkpoints"

@@ -23,11 +23,12 @@ from tidewolf.core.errors import MissingExtra
 from tidewolf.evaluation.formatting import interval, number, percent
 from tidewolf.evaluation.metrics import sweep_columns, sweep_values
 from tidewolf.experiments.engines import Engine
-from tidewolf.experiments.plan import Job, Row
+from tidewolf.experiments.jobs import Job, Row
 from tidewolf.experiments.runner import ROWS_FORMAT, SWEEP, Stage, play_jobs
 
 RESULTS, PAGE = SWEEP.results
 _WHICH = {"experiment": str, "learner": str, "rounds": int, "seed": int}
+_TYPES = {int: "Int64", float: "Float64", bool: "boolean", str: "string"}
 
 
 class SweepLine(NamedTuple):
@@ -39,7 +40,6 @@ class SweepLine(NamedTuple):
     settings: dict[str, Any]
     seeds: int
     """how many were played to the end"""
-    failures: int
     values: dict[str, float | None]
     """the columns of results.parquet: means, and the largest of those called worst; None if a seed
     has none
@@ -66,24 +66,14 @@ class SweepLine(NamedTuple):
         values: dict[str, float | None] = {}
         for column, kind in sweep_columns().items():
             several = [row[column] for row in rows]
-            if kind is not str and several and None not in several:
-                over = max if column.endswith("_worst") else statistics.fmean
-                values[column] = over(several)
-            else:
-                values[column] = None
-        known = [row["regret"] is not None for row in played]
-        for end, unknown in (("regret_lower", -math.inf), ("regret_upper", math.inf)):
-            if known and all(known) and values[end] is None:
-                values[end] = unknown
-        return cls(
-            first["experiment"],
-            first["rounds"],
-            first["learner"],
-            first["settings"],
-            len(played),
-            len(group) - len(played),
-            values,
-        )
+            has_mean = kind is not str and several and None not in several
+            over = max if column.endswith("_worst") else statistics.fmean
+            values[column] = over(several) if has_mean else None
+        if played and all(row["regret"] is not None for row in played):
+            for end, unknown in (("regret_lower", -math.inf), ("regret_upper", math.inf)):
+                values[end] = unknown if values[end] is None else values[end]
+        experiment, rounds = first["experiment"], first["rounds"]
+        return cls(experiment, rounds, first["learner"], first["settings"], len(played), values)
 
 
 class SweepGroup(NamedTuple):
@@ -96,13 +86,11 @@ class SweepGroup(NamedTuple):
     @property
     def knobs(self) -> tuple[str, ...]:
         """The settings in which lines of one learner differ."""
-        names = dict.fromkeys(name for line in self.lines for name in line.settings)
-        learners = {line.learner for line in self.lines}
-        return tuple(name for name in names if any(self._differ(name, who) for who in learners))
-
-    def _differ(self, name: str, learner: str) -> bool:
-        lines = [line for line in self.lines if line.learner == learner and name in line.settings]
-        return len({repr(line.settings[name]) for line in lines}) > 1
+        values: dict[str, dict[str, set[str]]] = {}
+        for line in self.lines:
+            for name, value in line.settings.items():
+                values.setdefault(name, {}).setdefault(line.learner, set()).add(repr(value))
+        return tuple(name for name, by in values.items() if any(len(at) > 1 for at in by.values()))
 
     @property
     def about(self) -> str:
@@ -186,18 +174,14 @@ class Sweep:
         """The rows of jobs that failed, each with the reason."""
         return tuple(row for row in self.rows if row["failure"])
 
-    def lines(self) -> list[SweepLine]:
-        """One line per experiment, horizon, learner and setting."""
-        groups: dict[Any, list[Row]] = {}
+    def groups(self) -> list[SweepGroup]:
+        """One line per learner and setting, grouped by experiment and horizon."""
+        same: dict[Any, list[Row]] = {}
         for row in self.rows:
             key = row["source"], row["rounds"], row["learner"], json.dumps(row["settings"])
-            groups.setdefault(key, []).append(row)
-        return [SweepLine.of(group) for group in groups.values()]
-
-    def groups(self) -> list[SweepGroup]:
-        """The lines, grouped by experiment and horizon."""
-        found: dict[tuple[str, int | None], SweepGroup] = {}
-        for line in self.lines():
+            same.setdefault(key, []).append(row)
+        found: dict[Any, SweepGroup] = {}
+        for line in map(SweepLine.of, same.values()):
             place = line.experiment, line.rounds
             found.setdefault(place, SweepGroup(*place, [])).lines.append(line)
         return list(found.values())
@@ -211,29 +195,29 @@ class Sweep:
 
     def table(self) -> Any:
         """The rows as a table of pyarrow, one column per number."""
-        pa = _pyarrow()
-        types = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
-        kinds = (int, float, str)  # the first that holds all values: whole numbers keep each digit
+        pandas, pyarrow = _tables()
         knobs: dict[str, type] = {}
         for row in self.rows:
             for name, value in row["settings"].items():
-                kind = type(value) if type(value) in kinds else str
-                knobs[name] = max(knobs.get(name, int), kind, key=kinds.index)
-        flat = []
-        for row in self.rows:
-            settings = {
-                # calls_per_round is a setting, and is measured too
+                kind = type(value) if type(value) in (int, float) else str
+                # the first that holds all values: whole numbers keep each digit
+                knobs[name] = max(knobs.get(name, int), kind, key=(int, float, str).index)
+        flat = [
+            # calls_per_round is a setting, and is measured too
+            {
                 f"knob_{name}": json.dumps(value) if knobs[name] is str else value
                 for name, value in row["settings"].items()
             }
-            flat.append({**row, **settings, **sweep_values(row)})
+            | {name: row[name] for name in (*_WHICH, "failure")}
+            | sweep_values(row)
+            for row in self.rows
+        ]
         named = {f"knob_{name}": kind for name, kind in knobs.items()}
         columns = {**_WHICH, **named, **sweep_columns(), "failure": str}
-        schema = pa.schema(
-            [(name, types[kind]) for name, kind in columns.items()],
-            metadata={"tidewolf": f"sweep {ROWS_FORMAT}"},
-        )
-        return pa.Table.from_pylist(flat, schema=schema)
+        frame = pandas.DataFrame(flat, columns=[*columns])
+        frame = frame.astype({name: _TYPES[kind] for name, kind in columns.items()})
+        table = pyarrow.Table.from_pandas(frame, preserve_index=False)
+        return table.replace_schema_metadata({"tidewolf": f"sweep {ROWS_FORMAT}"})
 
     def to_pandas(self) -> Any:
         """The rows as a data frame."""
@@ -253,7 +237,7 @@ def sweep(
     `engine` comes from `engines`. A folder that holds another sweep is refused; with `force` it is
     begun again.
     """
-    _pyarrow()
+    _tables()
     folder = Path(folder)
 
     def write(rows: tuple[Row, ...]) -> Sweep:
@@ -267,11 +251,12 @@ def sweep(
     return play_jobs(jobs, folder, SWEEP, write, engine=engine, force=force, progress=progress)
 
 
-def _pyarrow() -> Any:
+def _tables() -> tuple[Any, Any]:
     try:
+        import pandas
         import pyarrow
     except ImportError:
         raise MissingExtra(
-            'A sweep needs pyarrow, not installed here; type: pip install "tidewolf[app,sweep]"'
+            'A sweep needs pandas and pyarrow; type: pip install "tidewolf[app,sweep]"'
         ) from None
-    return pyarrow
+    return pandas, pyarrow

@@ -4,9 +4,8 @@ explained.
 
 from __future__ import annotations
 
-from tidewolf.experiments.experiment import FILE_FORMAT
 from tidewolf.experiments.keys import problem_keys, read_plain
-from tidewolf.experiments.toml import to_toml
+from tidewolf.experiments.loading import FILE_FORMAT, to_toml
 
 _TEXT = """\
 # An experiment of tidewolf: tidewolf run {name}.toml

@@ -37,8 +37,8 @@ from tidewolf.core.errors import InvalidInput, OtherSettings, TidewolfError
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.values import identity
 from tidewolf.experiments import Choice
-from tidewolf.experiments.building import read_point
-from tidewolf.experiments.experiment import DEFAULT_LEARNERS, USUAL, make_learner
+from tidewolf.experiments.building import make_learner, read_point
+from tidewolf.experiments.experiment import DEFAULT_LEARNERS, USUAL
 from tidewolf.experiments.round_reader import RoundReader
 from tidewolf.live.entries import (
     Entries,

@@ -37,16 +37,15 @@ from tidewolf.core.batch import Batch
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import InvalidInput, NotAMember
 from tidewolf.core.types import Array, NDArray
-from tidewolf.experiments.choice import Choice
-from tidewolf.experiments.experiment import FILE_FORMAT, USUAL, make_learner
-from tidewolf.experiments.inline import NO_FILES
-from tidewolf.experiments.keys import learner_keys
+from tidewolf.experiments.building import make_learner
+from tidewolf.experiments.experiment import USUAL
+from tidewolf.experiments.keys import Choice, learner_keys
+from tidewolf.experiments.loading import FILE_FORMAT, Place
+from tidewolf.experiments.loading import Request as Document
 from tidewolf.experiments.models import Described, Learner, SetTable, Source
+from tidewolf.experiments.requests import NO_FILES, entries_of, require_modest_learner
 from tidewolf.experiments.round_reader import RoundReader
-from tidewolf.experiments.sizes import entries_of, require_modest_learner
 from tidewolf.experiments.strict import Count, One, Positive, Seed, refused
-from tidewolf.experiments.toml import Place
-from tidewolf.experiments.toml import Request as Document
 from tidewolf.live.entries import Entries, follows_clock, paths_of, value_at, violation_at
 from tidewolf.live.lines import NUMBERS
 from tidewolf.methods import base
