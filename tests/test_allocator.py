@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import skfolio.model_selection
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from skfolio import Portfolio, RatioMeasure
@@ -72,14 +71,6 @@ def test_batches_of_any_size_are_one(cuts, seed):
     assert parts.n_rounds_ == whole.n_rounds_ == 30
     assert parts.wealth_ == pytest.approx(whole.wealth_, rel=1e-12)
     np.testing.assert_array_equal(parts.fit(X).weights_, whole.weights_)  # starts over
-
-
-def test_a_row_is_decided_before_it_is_shown():
-    X, other = returns(30), returns(30)
-    other[20:] = returns(30, seed=1)[20:]
-    one, two = (tw.OnlineAllocator().fit(each).weights_history_ for each in (X, other))
-    np.testing.assert_array_equal(one[:21], two[:21])
-    assert (one[21] != two[21]).any()
 
 
 @given(
@@ -176,58 +167,6 @@ def test_frames_of_both_libraries_are_their_arrays():
         tw.OnlineAllocator().fit(X).partial_fit(X[ASSETS[::-1]])
 
 
-WRONG = {
-    "caps": ({"max_weights": 0.2}, EmptySet, "4 assets sum to 0.8.*raise them"),
-    "floors": ({"min_weights": 0.3}, EmptySet, "sum to 1.2.*lower them"),
-    "crossed": ({"min_weights": {"gold": 0.5}, "max_weights": 0.4}, EmptySet, "gold has at least"),
-    "short": ({"min_weights": -0.1}, InvalidInput, "nothing is sold short"),
-    "too many": ({"max_weights": [1.0] * 3}, WrongShape, "each of 4 assets"),
-    "loss": ({"loss": "sharpe"}, InvalidInput, "one of log_wealth, linear"),
-    "max_loss": ({"max_loss": 0.0}, InvalidInput, "greater than 0"),
-    "caution": ({"caution": -1.0}, InvalidInput, "caution"),
-    "no group": ({"group_limits": {"real": 0.5}}, InvalidInput, "groups= says"),
-    "group": (
-        {"groups": {"gold": "real"}, "group_limits": {"rael": 0.5}},
-        InvalidInput,
-        "Did you mean real",
-    ),
-    "groups of others": ({"groups": {"a": "x"}}, InvalidInput, "name them as the columns"),
-    "groups": ({"groups": "real"}, WrongType, "one for each asset"),
-    "few groups": ({"groups": ["real"]}, WrongShape, "one for each of 4"),
-    "limits": ({"group_limits": 0.5}, WrongType, "group_limits of OnlineAllocator are"),
-    "limit": ({"groups": ["a"] * 4, "group_limits": {"a": (1, 2, 3)}}, WrongType, "least, most"),
-    "empty": ({"groups": ["a"] * 4, "group_limits": {"a": 0.5}}, EmptySet, "loosen one"),
-    "learner": ({"learner": lambda K: K}, WrongType, "makes a learner of a set"),
-}
-
-
-@pytest.mark.parametrize(("given_settings", "error", "said"), WRONG.values(), ids=WRONG)
-def test_settings_are_looked_at_by_fit_and_refused_in_sentences(given_settings, error, said):
-    made = tw.OnlineAllocator(**given_settings)
-    with pytest.raises(error, match=said):
-        made.fit(frame(3))
-    with pytest.raises(NotFittedError):
-        made.predict(frame(3))
-
-
-def test_what_is_refused_changes_nothing():
-    X = frame()
-    made, reference = (tw.OnlineAllocator(groups=["a"] * 4).fit(X[:20]) for _ in range(2))
-    lost = X[20:30].copy()
-    lost.iloc[5, 2] = -1.0
-    for table, limits, said in (
-        (lost, None, "The return of gold is -1 in row 6 of X"),
-        (X[20:30], {"b": 0.5}, "no group is called 'b'"),
-        (X[20:30], {"a": [0.5]}, "one for each of 10 rows"),
-        (X[20:30], [0.5] * 10, "limits are a DataFrame"),
-    ):
-        with pytest.raises(TidewolfError, match=said):
-            made.partial_fit(table, limits=limits)
-    np.testing.assert_array_equal(
-        made.partial_fit(X[20:]).weights_, reference.partial_fit(X[20:]).weights_
-    )
-
-
 def test_a_batch_that_is_refused_halfway_counts_for_nothing():
     X, steep = returns(), returns()
     steep[30, 0] = 9.0
@@ -255,20 +194,6 @@ def test_predict_holds_the_weights_as_skfolio_does():
     np.testing.assert_array_equal(found.returns, same.returns)
     assert made.score(X[30:]) == same.sharpe_ratio
     assert found.name == "OnlineAllocator"
-
-
-def test_walking_forward_row_by_row_is_what_was_held():
-    online_predict = getattr(skfolio.model_selection, "online_predict", None)
-    if online_predict is None:  # of an older skfolio
-        return
-    X, made = frame(), tw.OnlineAllocator(max_weights=0.6)
-    walked = online_predict(made, X, warmup_size=20, test_size=1)
-    held = made.fit(X).weights_history_[20:]
-    np.testing.assert_allclose(walked.returns, (held * X.to_numpy()[20:]).sum(axis=1), atol=1e-15)
-    drift = online_predict(
-        made, X, warmup_size=20, test_size=5, portfolio_params={"weight_drift": True}
-    )
-    assert drift.n_observations == 20
 
 
 def test_pipelines_folds_and_searches_of_skfolio_take_it():
@@ -312,3 +237,49 @@ except ImportError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.stdout.startswith("OnlineAllocator needs scikit-learn"), done.stderr
+
+
+GROUPS = {"groups": ["a"] * 4}
+WRONG = [
+    ({"max_weights": 0.2}, EmptySet, "max_weights"),
+    ({"min_weights": 0.3}, EmptySet, "min_weights"),
+    ({"min_weights": {"gold": 0.5}, "max_weights": 0.4}, EmptySet, "gold"),
+    ({"min_weights": -0.1}, InvalidInput, "min_weights"),
+    ({"max_weights": [1.0] * 3}, WrongShape, "max_weights"),
+    ({"loss": "sharpe"}, InvalidInput, "loss"),
+    ({"max_loss": 0.0}, InvalidInput, "max_loss"),
+    ({"caution": -1.0}, InvalidInput, "caution"),
+    ({"group_limits": {"real": 0.5}}, InvalidInput, "real"),
+    ({"groups": {"gold": "real"}, "group_limits": {"rael": 0.5}}, InvalidInput, "rael"),
+    ({"groups": {"a": "x"}}, InvalidInput, "groups"),
+    ({"groups": "real"}, WrongType, "groups"),
+    ({"groups": ["real"]}, WrongShape, "groups"),
+    ({"group_limits": 0.5}, WrongType, "group_limits"),
+    ({**GROUPS, "group_limits": {"a": (1, 2, 3)}}, WrongType, "group_limits"),
+    ({**GROUPS, "group_limits": {"a": 0.5}}, EmptySet, "group_limits"),
+    ({"learner": lambda K: K}, WrongType, "learner"),
+]
+
+
+def test_what_is_refused_names_its_setting_and_changes_nothing():
+    X = frame()
+    for wrong, error, names in WRONG:
+        made = tw.OnlineAllocator(**wrong)
+        with pytest.raises(error, match=names):
+            made.fit(X[:3])
+        with pytest.raises(NotFittedError):
+            made.predict(X[:3])
+    made, reference = (tw.OnlineAllocator(**GROUPS).fit(X[:20]) for _ in range(2))
+    lost = X[20:30].copy()
+    lost.iloc[5, 2] = -1.0
+    for table, limits, names in (
+        (lost, None, "gold"),
+        (X[20:30], {"b": 0.5}, "'b'"),
+        (X[20:30], {"a": [0.5]}, "limits"),
+        (X[20:30], [0.5] * 10, "limits"),
+    ):
+        with pytest.raises(TidewolfError, match=names):
+            made.partial_fit(table, limits=limits)
+    np.testing.assert_array_equal(
+        made.partial_fit(X[20:]).weights_, reference.partial_fit(X[20:]).weights_
+    )

@@ -8,11 +8,9 @@ import doctest
 import inspect
 import os
 import pickle
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
-import array_api_strict as strict
 import numpy as np
 import pytest
 from tools.docstrings import entries, sections
@@ -26,14 +24,15 @@ from tidewolf.core.errors import (
     CheckpointError,
     InvalidInput,
     NewerFormat,
+    OtherContent,
     OtherSettings,
     TidewolfError,
     WrongType,
 )
-from tidewolf.core.feedback import FirstOrder, FullInformation, first_order
-from tidewolf.functions import Affine, Capacity, Custom, Linear, Quadratic
+from tidewolf.core.feedback import FullInformation, first_order
+from tidewolf.functions import Capacity, Custom, Linear
 from tidewolf.learners import LyapunovDescent
-from tidewolf.methods.base import Bound, Learner
+from tidewolf.methods.base import Learner
 from tidewolf.sets import FlowPolytope, Simplex
 
 ROUNDS = 40
@@ -77,48 +76,6 @@ def advanced(learner: Learner[Any], rounds: int) -> tw.Session:
 
 def saved(session: tw.Session) -> bytes:
     return session.learner.save(session.state)
-
-
-class Step(NamedTuple):
-    t: int = 0
-    calls: int = 0
-    distance: float = 0.0
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Listener(Learner[Step]):
-    """Plays the center and keeps what it is shown, three rounds at a time."""
-
-    needs: ClassVar[Any] = FullInformation
-    state_type: ClassVar = Step
-    heard: ClassVar[list[Any]] = []
-
-    K: Any
-
-    @property
-    def hard_set(self):
-        return self.K
-
-    def start(self):
-        self.heard.clear()
-        return Step()
-
-    def act(self, state):
-        return self.K.center
-
-    def rounds_left(self, state):
-        return 3
-
-    def update(self, state, seen):
-        self.heard.append(seen)
-        return state._replace(t=state.t + seen.rounds)
-
-    def bound(self, record):
-        return Bound(None, None, "Nothing is promised.")
-
-    @classmethod
-    def examples(cls, K, horizon):
-        return (cls(K),)
 
 
 # --- the same as a run ----------------------------------------------------------------------------
@@ -187,30 +144,6 @@ def test_gradients_lists_and_feedback_do_what_functions_do(learner):
     assert 0 < breaches < ROUNDS
 
 
-def test_functions_of_any_kind_are_observed():
-    learner = LyapunovDescent(Simplex(5), horizon=30)
-    session = tw.Session(learner)
-    session.observe(loss=Quadratic.one(np.eye(5), COSTS[0]), constraint=Affine.one(LIMITS[0], 0.1))
-    session.observe(
-        loss=Custom.one(lambda x: x @ x, lambda x: 2 * x, 5),
-        constraint=Capacity.one(LIMITS[1].tolist()),
-    )
-    assert session.rounds == 2
-    assert learner.K.infeasibility(session.play()) <= 1e-12
-
-
-def test_a_set_of_another_library_takes_lists():
-    learner = LyapunovDescent(Simplex(5).to(strict.zeros(1)), horizon=30)
-    session, ours = tw.Session(learner), tw.Session(LyapunovDescent(Simplex(5), horizon=30))
-    for t in range(5):
-        for each in (session, ours):
-            each.observe(
-                loss_gradient=COSTS[t], constraint_value=0.5, constraint_gradient=LIMITS[t].tolist()
-            )
-    assert type(session.play()) is type(strict.zeros(1))
-    np.testing.assert_allclose([float(entry) for entry in session.play()], ours.play(), atol=1e-9)
-
-
 # --- play, observe, look --------------------------------------------------------------------------
 
 
@@ -254,31 +187,6 @@ def test_sessions_branch_from_a_state():
     assert saved(branch) == saved(advanced(SINGLE[0], 20))
 
 
-def test_a_full_information_learner_hears_the_functions():
-    session = tw.Session(Listener(Simplex(5)))
-    session.observe(loss=STREAM.losses[:2], constraint=STREAM.constraints[:2])
-    session.observe(FullInformation(STREAM.losses[2:5], STREAM.constraints[2:5]))
-    assert Listener.heard == [
-        FullInformation(STREAM.losses[s:e], STREAM.constraints[s:e]) for s, e in ((0, 2), (2, 5))
-    ]
-    assert session.rounds == 5
-
-
-def test_gradients_of_a_round_are_its_first_order_feedback(monkeypatch):
-    monkeypatch.setattr(Listener, "needs", FirstOrder)
-    session, one = tw.Session(Listener(Simplex(5))), np.ones(1)
-    x = session.play()
-    for offset in (-1.0, 1.0):
-        losses, constraints = Linear.one(COSTS[0]), Affine.one(3.0 * COSTS[1], offset)
-        session.observe(loss=losses, constraint=constraints)
-        value, grad_g = constraints.values(x)[0], constraints.subgradient(x, one)
-        session.observe(loss_gradient=COSTS[0], constraint_value=value, constraint_gradient=grad_g)
-        by_functions, by_gradients = Listener.heard[-2:]
-        assert (value > 0) == (by_functions.constraint_slope > 0)
-        for ours, theirs in zip(by_gradients, by_functions, strict=True):
-            np.testing.assert_array_equal(ours, theirs)
-
-
 # --- files ----------------------------------------------------------------------------------------
 
 
@@ -308,11 +216,9 @@ def test_a_saved_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full_disk)
     session = advanced(SINGLE[0], 5)
-    with pytest.raises(
-        CheckpointError,
-        match=r"The session cannot be saved to .*session: No space left on device\.",
-    ):
-        session.save(path)
+    for place in (path, tmp_path / "nowhere" / "session"):
+        with pytest.raises(CheckpointError, match="session"):
+            session.save(place)
     assert tw.Session.load(path, SINGLE[0]).rounds == 3
     assert session.rounds == 5
     assert os.listdir(tmp_path) == ["session"]
@@ -321,66 +227,36 @@ def test_a_saved_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
 def test_files_that_cannot_be_resumed_are_refused_by_name(tmp_path):
     path, learner = tmp_path / "session", SINGLE[0]
     advanced(learner, 5).save(path)
-    other = (
-        r"session: The saved state was written by a LyapunovDescent with other settings\. Make the "
-        r"learner as it was"
-    )
     for wrong in (
         LyapunovDescent(FLOW, horizon=31),
         BLOCKS[0],
         SINGLE[1],
         SinhaVaze(FLOW, horizon=30),
     ):
-        with pytest.raises(OtherSettings, match=other):
+        with pytest.raises(OtherSettings, match="session: "):
             tw.Session.load(path, wrong)
     data = path.read_bytes()
-    path.write_bytes(data[:-1])
-    with pytest.raises(BrokenFile, match=r"session: The saved state is truncated or was changed"):
-        tw.Session.load(path, learner)
-    path.write_bytes(b"rounds,costs\n")
-    with pytest.raises(BrokenFile, match=r"session: The saved state is not a tidewolf state"):
-        tw.Session.load(path, learner)
-    path.write_bytes(data.replace(b"state 3\n", b"state 4\n", 1))
-    with pytest.raises(
-        NewerFormat, match=r"session: The saved state has format 4; .* Install a newer tidewolf\."
+    for content, error in (
+        (data[:-1], BrokenFile),
+        (b"rounds,costs\n", BrokenFile),
+        (data.replace(b"state 3\n", b"state 4\n", 1), NewerFormat),
     ):
-        tw.Session.load(path, learner)
-    path.write_bytes(data)
-    assert tw.Session.load(path, learner).rounds == 5
-
-
-def test_files_that_are_not_there_are_refused(tmp_path):
-    with pytest.raises(
-        CheckpointError,
-        match=(
-            r"No session can be read from .*nowhere: No such file or directory\. Give the path "
-            r"it was"
-        ),
-    ):
-        tw.Session.load(tmp_path / "nowhere", SINGLE[0])
-    with pytest.raises(CheckpointError, match=r"No session can be read from .*: Is a directory\."):
-        tw.Session.load(tmp_path, SINGLE[0])
-    with pytest.raises(
-        CheckpointError,
-        match=r"The session cannot be saved to .*nowhere/session: No such file or directory\.",
-    ):
-        tw.Session(SINGLE[0]).save(tmp_path / "nowhere" / "session")
+        path.write_bytes(content)
+        with pytest.raises(error, match="session: "):
+            tw.Session.load(path, learner)
+    for nowhere in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(CheckpointError, match=str(nowhere)):
+            tw.Session.load(nowhere, learner)
 
 
 @pytest.mark.parametrize("wrong", [LyapunovDescent, FLOW, None, "LyapunovDescent"])
-def test_a_session_needs_a_learner(wrong):
-    with pytest.raises(
-        WrongType, match=r"A session plays a learner such as LyapunovDescent\(K\), not .*\."
-    ):
-        tw.Session(wrong)
-    with pytest.raises(WrongType, match=r"A session plays a learner"):
-        tw.Session.load(Path("nowhere"), wrong)
-
-
-@pytest.mark.parametrize("wrong", ["routing.state", SINGLE[3].start(), 3])
-def test_a_session_goes_on_from_its_learners_states_only(wrong):
-    with pytest.raises(WrongType, match=r"not a (str|State|int)\."):
-        tw.Session(SINGLE[0], wrong)
+def test_a_session_needs_a_learner_and_a_state_of_it(wrong):
+    for make in (tw.Session, lambda learner: tw.Session.load(Path("nowhere"), learner)):
+        with pytest.raises(WrongType, match="learner"):
+            make(wrong)
+    if wrong is not None:
+        with pytest.raises(WrongType, match="state"):
+            tw.Session(SINGLE[0], wrong)
 
 
 # --- docstrings -----------------------------------------------------------------------------------
@@ -440,7 +316,7 @@ FOLLOWER = Follower(Simplex(3))
 ADVICE = {"a": [0.25, 0.25, 0.5]}
 
 
-def test_play_takes_what_is_known_and_gives_the_same_point_again():
+def test_play_takes_what_is_known_once():
     session = tw.Session(FOLLOWER)
     for t in range(3):
         known = {"time": 100.0 + t, "advice": ADVICE, "context": t}
@@ -449,23 +325,13 @@ def test_play_takes_what_is_known_and_gives_the_same_point_again():
         before = saved(session)
         for again in ({}, known, {**known, "time": float(100 + t)}):
             assert session.play(**again).tobytes() == x.tobytes()
+        for other in ({"context": t + 1}, {"context": t, "time": 0.0}, {"advice": ADVICE}):
+            with pytest.raises(OtherContent, match=f"Round {t}"):
+                session.play(**other)
         assert saved(session) == before
         session.observe(loss_gradient=np.ones(3), constraint_value=-1.0)
     assert session.play().tolist() == FOLLOWER.K.center.tolist()
     assert session.state.count == 3
-
-
-def test_other_knowledge_is_refused_once_the_round_is_decided():
-    session = tw.Session(FOLLOWER)
-    x = session.play(context=1)
-    before = saved(session)
-    for other in ({"context": 2}, {"context": 1, "time": 0.0}, {"time": 0.0}, {"advice": ADVICE}):
-        with pytest.raises(InvalidInput, match="Round 0 was decided when something else was known"):
-            session.play(**other)
-    assert saved(session) == before
-    assert session.play(context=1).tobytes() == x.tobytes()
-    session.observe(loss_gradient=np.ones(3), constraint_value=-1.0)
-    assert session.play(context=2).tobytes() != x.tobytes()
 
 
 def test_knowledge_that_comes_after_a_decision_without_it_is_refused_where_it_would_change_it():
@@ -533,17 +399,6 @@ def test_a_forecast_by_a_function_of_python_is_told_once():
     assert session.play().tobytes() == x.tobytes()
     with pytest.raises(InvalidInput, match="when something else was known"):
         session.play(forecast=(own, None))
-
-
-def test_a_session_tells_what_the_learner_reads_of_such_losses():
-    returns = np.random.default_rng(2).uniform(0.9, 1.1, (12, 3))
-    stream = tw.Stream(tw.functions.LogWealth(returns))
-    learner = tw.Ensemble(Simplex(3))
-    assert learner.needs is not learner.reads(stream.losses)
-    session, run = tw.Session(learner), tw.run(learner, stream)
-    for t in range(12):
-        session.observe(loss=stream.losses[t : t + 1])
-    assert saved(session) == learner.save(run.final_state)
 
 
 def test_a_session_plays_what_a_run_plays_with_the_same_knowledge():
