@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from naive_groups import spread, squares
 from tidewolf.core.errors import InvalidInput, NotAMember
+from tidewolf.core.feedback import first_order
 from tidewolf.learners import LyapunovDescent
-from tidewolf.methods.descent import Descent
 from tidewolf.methods.steps.adagrad import (
     DescentSums,
-    FactorSums,
     descend,
     descend_in_factors,
     into_ball,
@@ -26,10 +25,9 @@ from tidewolf.methods.steps.adagrad import (
 )
 from tidewolf.methods.steps.group import Part, StepGradient, descend_together
 from tidewolf.methods.steps.overshoot import soften_overshoot
-from tidewolf.projection import ActiveSet
 from tidewolf.projection.exact_point import ExactPoint
 from tidewolf.projection.factored import FactoredActiveSet
-from tidewolf.sets import Box, Factors, L2Ball, MultiFlow, Product, Simplex, SimplexProduct
+from tidewolf.sets import Box, Factors, MultiFlow, Product, Simplex, SimplexProduct
 
 seeds = st.integers(0, 2**32)
 scales = st.sampled_from([0.03, 0.3, 1.0, 2.0])
@@ -323,8 +321,6 @@ def test_the_regret_bound_is_the_formula_written_plainly(K):
 
 
 def told(seen: tw.Stream, x: np.ndarray) -> Any:
-    from tidewolf.core.feedback import first_order
-
     return first_order(seen.losses, seen.constraints, x, seen.constraints.values(x))
 
 
@@ -404,42 +400,3 @@ def test_promises_are_those_of_the_formula_written_plainly(K, scale, tolerance):
     else:
         assert found.regret == pytest.approx(expected.regret)
         assert found.violation == pytest.approx(expected.violation)
-
-
-@every_set
-def test_states_come_back_from_files_and_go_on_the_same(K):
-    learner, stream = LyapunovDescent(K), a_stream(K, 40)
-    half = tw.run(learner, stream[:20]).final_state
-    back = learner.load(learner.save(half))
-    assert learner.save(back) == learner.save(half)
-    assert isinstance(back.descent.factors, FactorSums)
-    ends = []
-    for state in (half, back):
-        for t in range(20, 40):
-            x = learner.act(state)
-            state = learner.update(state, told(stream[t : t + 1], x))
-        ends.append(learner.save(state))
-    assert ends[0] == ends[1]
-
-
-def test_a_state_of_one_step_for_all_goes_on_as_it_was():
-    """As it was before products had steps of their own: no factors in it, a plain active set."""
-    K = SETS["simplices"]
-    learner, stream = LyapunovDescent(K), a_stream(K, 30)
-    state = learner.start()
-    point = state.point._replace(active=ActiveSet.start(K))
-    state = state._replace(point=point, descent=DescentSums())
-    state = learner.load(learner.save(state))
-    for t in range(30):
-        state = learner.update(state, told(stream[t : t + 1], learner.act(state)))
-    assert isinstance(state.point.active, ActiveSet)
-    assert state.descent.factors is None
-    assert state.descent.inverse_step > 0.0
-
-
-def test_a_gradient_of_nothing_moves_nothing():
-    K = L2Ball(3)
-    own = Descent.start(K)
-    after = own.stepped(K, StepGradient(np.zeros(3), 0.0, K.center, None, 0.0), 1.0, 1.0)
-    assert after.sums == own.sums
-    assert after.point.y is own.point.y

@@ -300,11 +300,3 @@ def test_lyapunov_frank_wolfe_does_what_its_promise_rests_on(K, T):
     unit = c * G_g * D
     violation = unit / grown * log(1 + grown * (B + V * D * losses) / (rho * theta * unit))
     assert run.learner.bound(run)[:2] == pytest.approx(((B - paid) / V, violation), rel=1e-9)
-
-
-def test_letters_are_those_of_the_sets():
-    assert (Simplex(5).radius, Simplex(5).inner_radius) == (
-        pytest.approx(sqrt(4 / 5)),
-        pytest.approx(sqrt(1 / 20)),
-    )
-    assert L2Ball(3, 0.7).diameter < inf

@@ -297,13 +297,6 @@ def test_commodities_and_links_of_many_flows_come_and_go():
     assert is_member(steeper, session.play())
 
 
-def test_links_of_one_name_are_told_apart_by_their_order():
-    K = FlowPolytope.from_edges([("s", "t"), ("s", "t")], source="s", target="t")
-    less = FlowPolytope.from_edges([("s", "t")], source="s", target="t")
-    assert entries(K, less).tolist() == [0, -1]
-    assert entries(less, K).tolist() == [0]
-
-
 def test_members_go_on_by_name_and_new_ones_have_the_part_of_one():
     rng = np.random.default_rng(4)
     K = network(rng)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from covering import thinned
 from tidewolf.core.batch import Batch
-from tidewolf.functions import Affine, Capacity, Custom, Linear, MaxAffine, Quadratic
+from tidewolf.functions import Affine, Capacity, Custom, MaxAffine, Quadratic
 from tidewolf.methods.steps.penalty import PenaltySolution, PenaltyTask, solve_penalty
 from tidewolf.methods.steps.penalty.cuts import no_cuts
 from tidewolf.methods.steps.penalty.multipliers import feasible, multipliers
@@ -33,7 +33,7 @@ seeds = st.integers(0, 2**32 - 1)
 each_set = pytest.mark.parametrize("K", SETS.values(), ids=SETS)
 
 
-def member(K: Any, rng: np.random.Generator, far: float) -> np.ndarray[Any, Any]:
+def member(K: Any, rng: np.random.Generator, far: float) -> np.ndarray:
     """A point of the ball and hull, `far` of the radius away from the center."""
     direction = K.tangent(rng.normal(size=K.shape))
     length = float(np.linalg.norm(direction))
@@ -73,7 +73,7 @@ def posed(
     )
 
 
-def h(task: PenaltyTask, x: np.ndarray[Any, Any]) -> float:
+def h(task: PenaltyTask, x: np.ndarray) -> float:
     return task.value(x, task.breach(x))
 
 
@@ -86,8 +86,8 @@ def honest(
     task: PenaltyTask,
     solved: PenaltySolution,
     rng: np.random.Generator,
-    *others: np.ndarray[Any, Any],
-) -> None:
+    *others: np.ndarray,
+):
     """The answer is in the ball and hull, its numbers are its own, and nothing sampled is below the
     quadratic that certifies it.
     """
@@ -127,7 +127,7 @@ def honest(
 )
 def test_piecewise_linear_blocks_are_solved_to_the_accuracy_asked_for(
     K: Any, seed: int, b: int, p: int, ties: bool, delta: float, alpha: float, far: float
-) -> None:
+):
     rng = np.random.default_rng(seed)
     task = posed(K, pieces(K, rng, b, p, ties), rng, delta, alpha, far)
     next_to_linear = alpha < 1e-3 * delta  # digits of x are lost in slopes that cancel
@@ -139,32 +139,11 @@ def test_piecewise_linear_blocks_are_solved_to_the_accuracy_asked_for(
 
 
 @pytest.mark.soak_examples(25)
-@each_set
-@settings(max_examples=8)
-@given(seed=seeds, alpha=st.sampled_from([1e-2, 1.0, 1e2]), delta=st.sampled_from([0.1, 1.0, 1e2]))
-def test_half_a_block_and_a_block_twice_are_the_same_step(
-    K: Any, seed: int, alpha: float, delta: float
-) -> None:
-    rng = np.random.default_rng(seed)
-    block = pieces(K, rng, 4, 3, False)
-    twice = MaxAffine(np.concatenate([block.A, block.A]), np.concatenate([block.b, block.b]))
-    task = posed(K, block, rng, delta, alpha)
-    accuracy = 1e-11 * scale(task)
-    once, again = (
-        solve_penalty(task, accuracy),
-        solve_penalty(task._replace(constraints=twice, delta=delta / 2), accuracy),
-    )
-    assert abs(h(task, once.x) - h(task, again.x)) <= once.gap + again.gap + 1e-13 * scale(task)
-    apart = np.sqrt(2 * once.gap / alpha) + np.sqrt(2 * again.gap / alpha) + 1e-7 * K.radius
-    assert np.linalg.norm(once.x - again.x) <= apart
-
-
-@pytest.mark.soak_examples(25)
 @pytest.mark.parametrize("kind", ["length", "loss", "constraint"])
 @pytest.mark.parametrize("by", [1e-8, 1e8])
 @settings(max_examples=8)
 @given(seed=seeds)
-def test_units_do_not_matter(kind: str, by: float, seed: int) -> None:
+def test_units_do_not_matter(kind: str, by: float, seed: int):
     rng = np.random.default_rng(seed)
     K = L2Ball(4)
     block = pieces(K, rng, 6, 3, False)
@@ -203,7 +182,7 @@ def test_units_do_not_matter(kind: str, by: float, seed: int) -> None:
 @pytest.mark.parametrize("name", ["box", "matrices", "simplex", "flow"])
 @settings(max_examples=8)
 @given(seed=seeds, b=st.sampled_from([1, 5, 30]), delta=st.sampled_from([0.1, 10.0]))
-def test_capacities_are_maxima_of_coordinates(name: str, seed: int, b: int, delta: float) -> None:
+def test_capacities_are_maxima_of_coordinates(name: str, seed: int, b: int, delta: float):
     K, rng = SETS[name], np.random.default_rng(seed)
     n = int(np.prod(K.shape))
     c = K.center + 0.3 * K.radius * rng.normal(size=(b, *K.shape))
@@ -220,23 +199,6 @@ def test_capacities_are_maxima_of_coordinates(name: str, seed: int, b: int, delt
     assert abs(h(task, one.x) - h(task, other.x)) <= max(one.gap, accuracy)
 
 
-@given(seed=seeds)
-def test_linear_and_affine_blocks_are_blocks_of_one_piece(seed: int) -> None:
-    rng, K = np.random.default_rng(seed), SETS["simplex"]
-    C = rng.normal(size=(9, 6))
-    for block, same in (
-        (Linear(C), MaxAffine(C[:, None], np.zeros((9, 1)))),
-        (Affine(C, C[:, 0]), MaxAffine(C[:, None], C[:, :1])),
-    ):
-        task = posed(K, block, np.random.default_rng(seed), 2.0, 0.3)
-        one, other = (
-            solve_penalty(task, 1e-10),
-            solve_penalty(task._replace(constraints=same), 1e-10),
-        )
-        assert max(one.gap, other.gap) <= 1e-10
-        assert abs(h(task, one.x) - h(task, other.x)) <= 1e-10
-
-
 @pytest.mark.soak_examples(25)
 @each_set
 @settings(max_examples=8)
@@ -248,7 +210,7 @@ def test_linear_and_affine_blocks_are_blocks_of_one_piece(seed: int) -> None:
 )
 def test_quadratics_reach_a_stated_gap(
     K: Any, seed: int, b: int, alpha: float, delta: float
-) -> None:
+):
     if len(K.shape) > 1:
         return
     rng, n = np.random.default_rng(seed), K.shape[0]
@@ -275,10 +237,10 @@ def cones(K: Any, rng: np.random.Generator, b: int) -> Custom:
     """
     points = [member(K, rng, 0.9) for _ in range(b)]
 
-    def value(t: int, x: np.ndarray[Any, Any]) -> float:
+    def value(t: int, x: np.ndarray) -> float:
         return float(np.linalg.norm(x - points[t])) - 0.3 * K.radius
 
-    def subgradient(t: int, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def subgradient(t: int, x: np.ndarray) -> np.ndarray:
         length = float(np.linalg.norm(x - points[t]))
         return (x - points[t]) / length if length > 0.0 else np.zeros(K.shape)
 
@@ -291,7 +253,7 @@ def cones(K: Any, rng: np.random.Generator, b: int) -> Custom:
 @given(seed=seeds, budget=st.sampled_from([1, 2, 5, 12]))
 def test_unknown_functions_stop_at_the_budget_with_an_honest_gap(
     K: Any, seed: int, budget: int
-) -> None:
+):
     rng = np.random.default_rng(seed)
     task = posed(K, cones(K, rng, 5), rng, 20.0, 0.1)
     solved, longer = solve_penalty(task, 0.0, budget), solve_penalty(task, 1e-6 * scale(task))
@@ -302,12 +264,12 @@ def test_unknown_functions_stop_at_the_budget_with_an_honest_gap(
     assert h(task, longer.x) <= h(task, solved.x) + longer.gap
 
 
-def test_an_answer_found_before_its_certificate_is_off_from_where_that_is_least() -> None:
+def test_an_answer_found_before_its_certificate_is_off_from_where_that_is_least():
     """Stopped early, a quadratic around the answer itself would be above h somewhere: the one that
     is below is around another point.
     """
     K, refuted = SETS["ball"], 0
-    for seed in range(60):
+    for seed in range(30):
         rng = np.random.default_rng(seed)
         task = posed(K, pieces(K, rng, 1, 4, False), rng, 0.1, 1.0)
         exact = solve_penalty(task, 1e-9 * scale(task)).x
@@ -328,11 +290,11 @@ def test_an_answer_found_before_its_certificate_is_off_from_where_that_is_least(
     assert refuted > 0
 
 
-def test_looks_are_counted_and_more_of_them_are_never_worse() -> None:
+def test_looks_are_counted_and_more_of_them_are_never_worse():
     rng, K, seen = np.random.default_rng(5), SETS["ball"], []
     block = cones(K, rng, 5)
 
-    def value(t: int, x: np.ndarray[Any, Any]) -> float:
+    def value(t: int, x: np.ndarray) -> float:
         seen.append(t)
         return float(block.values(x)[t])
 
@@ -349,7 +311,7 @@ def test_looks_are_counted_and_more_of_them_are_never_worse() -> None:
 @pytest.mark.parametrize("infeasible", [False, True])
 def test_curved_constraints_that_cuts_alone_describe_badly_are_solved_in_few_looks(
     infeasible: bool,
-) -> None:
+):
     rng, n, b = np.random.default_rng(0), 20, 32
     root = rng.normal(size=(b, n, n)) / np.sqrt(n)
     block = Quadratic(
@@ -367,7 +329,7 @@ def test_curved_constraints_that_cuts_alone_describe_badly_are_solved_in_few_loo
 @each_set
 @settings(max_examples=8)
 @given(seed=seeds, delta=st.sampled_from([1.0, 1e8]), alpha=st.sampled_from([1e-12, 1.0, 1e12]))
-def test_without_a_breach_one_look_is_exact(K: Any, seed: int, delta: float, alpha: float) -> None:
+def test_without_a_breach_one_look_is_exact(K, seed, delta: float, alpha: float):
     rng = np.random.default_rng(seed)
     task = posed(K, MaxAffine(np.zeros((3, 2, *K.shape)), np.ones((3, 2))), rng, delta, alpha)
     solved = solve_penalty(task, 0.0)
@@ -377,7 +339,7 @@ def test_without_a_breach_one_look_is_exact(K: Any, seed: int, delta: float, alp
 
 @each_set
 @given(seed=seeds)
-def test_a_constant_breach_moves_nothing(K: Any, seed: int) -> None:
+def test_a_constant_breach_moves_nothing(K: Any, seed: int):
     rng = np.random.default_rng(seed)
     task = posed(K, Affine(np.zeros((4, *K.shape)), [-1.0, -1e8, -1e-8, 1.0]), rng, 2.0, 0.5)
     solved = solve_penalty(task, 1e-6)
@@ -385,32 +347,10 @@ def test_a_constant_breach_moves_nothing(K: Any, seed: int) -> None:
     assert solved.gap <= 1e-6
 
 
-def test_a_set_of_one_point_has_one_answer() -> None:
+def test_a_set_of_one_point_has_one_answer():
     K = Simplex(1)
     task = PenaltyTask(K, Affine([[1.0]], [0.0]), np.ones(1), np.zeros(1), 5.0, 0.1, np.ones(1))
     assert solve_penalty(task, 0.0) == PenaltySolution(np.ones(1), 1.0, 0.0, 0.0, 1)
-
-
-def test_full_rounds_push_with_delta() -> None:
-    K = L2Ball(2, 10.0)
-    task = PenaltyTask(
-        K,
-        Affine([[1.0, 0.0], [0.0, 1.0]], [-50.0, -50.0]),
-        np.zeros(2),
-        np.zeros(2),
-        3.0,
-        2.0,
-        np.zeros(2),
-    )
-    np.testing.assert_allclose(solve_penalty(task, 1e-12).x, [-1.5, -1.5])
-
-
-def test_without_drift_the_nearest_point_that_keeps_the_constraint_is_found() -> None:
-    K = L2Ball(2, 10.0)
-    task = PenaltyTask(
-        K, Affine.one([3.0, 4.0], 5.0), np.array([3.0, 4.0]), np.zeros(2), 1e3, 1.0, np.zeros(2)
-    )
-    np.testing.assert_allclose(solve_penalty(task, 1e-12).x, [0.6, 0.8], atol=1e-9)
 
 
 @pytest.mark.soak_examples(25)
@@ -419,13 +359,13 @@ def test_without_drift_the_nearest_point_that_keeps_the_constraint_is_found() ->
 @given(seed=seeds, rounds=st.integers(1, 4), k=st.sampled_from([1e-3, 1.0, 1e3]))
 def test_multipliers_are_feasible_and_no_feasible_ones_are_better(
     K: Any, seed: int, rounds: int, k: float
-) -> None:
+):
     rng, n, m = np.random.default_rng(seed), int(np.prod(K.shape)), 9
     of = rng.integers(0, rounds, m)
     cuts = no_cuts(n).joined(of, rng.integers(-1, 2, (m, n)).astype(float), rng.normal(size=m))
     q, delta = rng.normal(size=n), 0.7
 
-    def cost(lam: np.ndarray[Any, Any]) -> float:
+    def cost(lam: np.ndarray) -> float:
         pulled = q + lam @ cuts.slopes
         return 0.5 * float(pulled @ pulled) - k * float(lam @ cuts.at_y)
 
@@ -442,7 +382,7 @@ def test_multipliers_are_feasible_and_no_feasible_ones_are_better(
     name={name: name for name in ("box", "ball", "simplex", "flow")},
     weights={"0.3-1": (0.3, 1.0), "10-0.05": (10.0, 0.05), "10-5": (10.0, 5.0)},
 )
-def test_a_conic_solver_agrees(name: str, weights: tuple[float, float]) -> None:
+def test_a_conic_solver_agrees(name: str, weights: tuple[float, float]):
     delta, alpha = weights
     cp = pytest.importorskip("cvxpy", reason="cvxpy is not installed")
     K, rng = SETS[name], np.random.default_rng(3)
