@@ -6,13 +6,11 @@ Tables that need data or minutes are measured in soak, and compared with docs/be
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -125,43 +123,6 @@ SAMPLE = """"a comment
 """
 
 
-def test_the_sparse_format_is_read() -> None:
-    program = public_sdplib.parse(SAMPLE)
-    assert program.n == 3
-    np.testing.assert_array_equal(program.c, np.ones(3))
-    expected = [[0.5, -0.25, 0.0], [-0.25, 0.0, -0.25], [0.0, -0.25, 0.0]]
-    np.testing.assert_array_equal(program.objective(), expected)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("1\n2\n3 3\n1\n", "one block"),
-        ("1\n1\n-3\n1\n", "one block"),
-        ("1\n1\n2\n1\n1 1 1 5 1\n", "outside its block"),
-        ("nothing\n", "does not begin"),
-        ("1\n1\n2\n1 2 3\n", "3 numbers for its 1"),
-    ],
-)
-def test_what_is_not_such_a_program_is_refused(text: str, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        public_sdplib.parse(text)
-
-
-def test_an_entry_off_the_diagonal_stands_for_two() -> None:
-    """Y_11 = Y_22 = 1 and <F_3, Y> = 2 Y_12 = 1, which <F_0, Y> = 2 Y_12 is then, too."""
-    lines = ["3", "1", "2", "1 1 1", "0 1 1 2 1", "1 1 1 1 1", "2 1 2 2 1", "3 1 1 2 1"]
-    reached, most, _ = map(float, public_sdplib.solved(public_sdplib.parse("\n".join(lines))))
-    assert reached == pytest.approx(1.0, rel=1e-6)
-    assert most == pytest.approx(1.0, rel=1e-6)
-
-
-def test_equations_on_many_entries_are_refused() -> None:
-    program = public_sdplib.parse("1\n1\n3\n1\n1 1 1 1 1\n1 1 2 3 1\n")
-    with pytest.raises(ValueError, match="single entries"):
-        public_sdplib.stream(program)
-
-
 def test_a_cut_has_the_value_of_another_solver() -> None:
     import cvxpy
 
@@ -240,82 +201,6 @@ def test_every_set_is_in_a_table_of_oracles() -> None:
     assert named <= sets
 
 
-def smallest(values: np.ndarray, k: int) -> float:
-    return float(np.sort(values)[:k].sum())
-
-
-def least(row: str, d: np.ndarray) -> tuple[Callable[[], tw.sets.ConvexSet], float]:
-    """Our set, and the least <d, x> over the set as FrankWolfe.jl defines it; n = 6."""
-    n, k, tau, sizes = 6, 2, 1.5, np.abs(d)
-    lower, upper = np.linspace(-2.0, -1.0, n), np.linspace(0.5, 3.0, n)
-    weights = np.linspace(2.0, 1.0, n)
-    A, c = np.diag(np.linspace(1.0, 3.0, n)), np.ones(n)
-    sums = np.cumsum(np.sort(sizes)[::-1]) / np.cumsum(weights)
-    points = np.random.default_rng(0).normal(size=(5, n))
-    S = tw.sets
-    half = (upper - lower) / 2
-    return {
-        "LpNormBallLMO": (lambda: S.LpBall(n, 3.0, tau), -tau * float(np.linalg.norm(d, 1.5))),
-        "KNormBallLMO": (lambda: S.KNormBall(n, k, tau), -tau * max(sizes.max(), sizes.sum() / k)),
-        "OrderWeightNormBallLMO": (lambda: S.OrderedWeightedBall(weights, tau), -tau * sums.max()),
-        "EllipsoidLMO": (
-            lambda: S.Ellipsoid(A / tau, center=c),
-            float(d @ c - math.sqrt(tau * (d @ np.linalg.solve(A, d)))),
-        ),
-        "UnitSimplexLMO": (lambda: S.Simplex(n, tau, at_most=True), tau * min(0.0, d.min())),
-        "ProbabilitySimplexLMO": (lambda: S.Simplex(n, tau), tau * d.min()),
-        "UnitHyperSimplexLMO": (
-            lambda: S.Knapsack(np.ones(n), k * tau, upper=tau),
-            tau * smallest(np.minimum(d, 0.0), k),
-        ),
-        "HyperSimplexLMO": (lambda: S.CappedSimplex(n, tau, total=k * tau), tau * smallest(d, k)),
-        "KSparseLMO": (lambda: S.KSparse(n, k, tau), tau * smallest(-sizes, k)),
-        "BoxLMO": (lambda: S.Box(lower, upper), float(np.minimum(d * lower, d * upper).sum())),
-        "ZeroOneHypercubeLMO": (
-            lambda: S.Box(np.zeros(n), np.ones(n)),
-            float(np.minimum(d, 0.0).sum()),
-        ),
-        "DiamondLMO": (
-            lambda: S.Translated(S.GroupBall(np.arange(n), 1.0, 1.0 / half), lower + half),
-            float(d @ (lower + half) - (half * sizes).max()),
-        ),
-        "ConvexHullLMO": (lambda: S.VertexHull(points), float((points @ d).min())),
-    }[row]
-
-
-VECTORS = (
-    *("LpNormBallLMO", "KNormBallLMO", "OrderWeightNormBallLMO", "EllipsoidLMO", "UnitSimplexLMO"),
-    *("ProbabilitySimplexLMO", "UnitHyperSimplexLMO", "HyperSimplexLMO", "KSparseLMO", "BoxLMO"),
-    *("ZeroOneHypercubeLMO", "DiamondLMO", "ConvexHullLMO"),
-)
-
-
-@pytest.mark.parametrize("row", VECTORS)
-@settings(max_examples=8)
-@given(seed=seeds)
-def test_our_set_is_theirs(row: str, seed: int) -> None:
-    d = np.random.default_rng(seed).normal(size=6)
-    made, value = least(row, d)
-    assert float(d @ made().lmo(d)) == pytest.approx(value, rel=1e-9, abs=1e-9)
-
-
-@settings(max_examples=8)
-@given(seed=seeds)
-def test_our_sets_of_matrices_are_theirs(seed: int) -> None:
-    D = np.random.default_rng(seed).normal(size=(4, 4))
-    D, S, tau = D + D.T, tw.sets, 1.5
-    eigenvalues = np.linalg.eigvalsh(D)
-    permutations = (sum(D[i, p[i]] for i in range(4)) for p in itertools.permutations(range(4)))
-    for K, value in (
-        (S.NuclearBall((4, 4), tau), -tau * np.abs(eigenvalues).max()),
-        (S.Spectraplex(4, tau), tau * eigenvalues[0]),
-        (S.BoundedPSD(4, tau), tau * min(0.0, eigenvalues[0])),
-        (S.Fantope(4, 2), eigenvalues[:2].sum()),
-        (S.Birkhoff(4), min(permutations)),
-    ):
-        assert float((D * K.lmo(D)).sum()) == pytest.approx(value, rel=1e-7)
-
-
 # ---------------------------------------------------------------- data
 
 
@@ -346,29 +231,6 @@ def test_the_script_says_where_every_file_comes_from(tmp_path, monkeypatch, caps
     assert "WRONG: it cannot be read" in public_data.state(public_data.SOURCES[0])
 
 
-def test_a_folder_of_figret_becomes_a_record(tmp_path) -> None:
-    """Two nodes apart in each direction, and a third between them."""
-    folder = tmp_path / "small"
-    (folder / "train").mkdir(parents=True)
-    (folder / "test").mkdir()
-    (folder / "train" / "1.hist").write_text("0 1 2 3 0 4 5 6 0\n0 2 2 3 0 4 5 6 0\n")
-    (folder / "train" / "1.opt").write_text("0.5\n0.25\n")
-    (folder / "test" / "2.hist").write_text("0 9 2 3 0 4 5 6 0\n")
-    (folder / "test" / "2.opt").write_text("0.75\n")
-    (folder / "tunnels.txt").write_text("0 1:0-1,0-2-1\n2 1:2-1\n")
-    ends = list(itertools.permutations(range(3), 2))
-    links = [{"source": a, "target": b, "capacity": 10.0 * a + b} for a, b in reversed(ends)]
-    (folder / "small.json").write_text(json.dumps({"links": links}))
-    got = public_data.from_figret(folder)
-    np.testing.assert_array_equal(
-        got["demands"], [[1, 2, 3, 4, 5, 6], [2, 2, 3, 4, 5, 6], [9, 2, 3, 4, 5, 6]]
-    )
-    np.testing.assert_array_equal(got["best_mlu"], [0.5, 0.25, 0.75])
-    np.testing.assert_array_equal(got["path_pair"], [0, 0, 5])
-    np.testing.assert_array_equal(np.flatnonzero(got["path_links"].ravel()), [0, 7, 11, 17])
-    np.testing.assert_array_equal(got["capacities"], [1.0, 2.0, 10.0, 12.0, 20.0, 21.0])
-
-
 def test_the_command_skips_what_is_absent_and_refuses_what_it_does_not_know(tmp_path) -> None:
     for name, code, word in (("nyse", 0, "nyse: skipped"), ("prices", 2, "'prices'")):
         done = subprocess.run(
@@ -393,3 +255,14 @@ def test_the_page_is_what_is_measured(name: str) -> None:
         pytest.skip(str(why))
     text = (BENCHMARKS / f"{PAGES[name][0]}.md").read_text(encoding="utf-8")
     assert Table.parsed(pages.find(text, name) or "").differences(table) == []
+
+
+def test_the_sparse_format_is_read_and_anything_else_refused() -> None:
+    program = public_sdplib.parse(SAMPLE)
+    assert program.n == 3
+    np.testing.assert_array_equal(program.c, np.ones(3))
+    expected = [[0.5, -0.25, 0.0], [-0.25, 0.0, -0.25], [0.0, -0.25, 0.0]]
+    np.testing.assert_array_equal(program.objective(), expected)
+    for text in ("1\n2\n3 3\n1\n", "1\n1\n2\n1\n1 1 1 5 1\n", "nothing\n", "1\n1\n2\n1 2 3\n"):
+        with pytest.raises(ValueError, match=r"\w"):
+            public_sdplib.parse(text)

@@ -24,7 +24,6 @@ TARGETS = set(re.findall(r"^([\w-]+):", MAKEFILE, re.MULTILINE))
 GITHUB = ROOT / ".github"
 WORKFLOW = yaml.safe_load((GITHUB / "workflows" / "ci.yml").read_text())
 JOBS = WORKFLOW["jobs"]
-FORMS = sorted((GITHUB / "ISSUE_TEMPLATE").glob("*.yml"))
 
 
 def steps(job):
@@ -41,15 +40,6 @@ def test_changelog_citation_and_package_have_one_version_and_one_date():
     assert released[0] == f"{tw.__version__} - {cited['date-released']}"
     assert cited["version"] == tw.__version__
     assert cited["license"] == PROJECT["license"]
-
-
-def test_the_citation_has_what_its_format_asks_for_and_the_paper():
-    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert cited["cff-version"] == "1.2.0"
-    assert {"message", "title", "authors"} <= set(cited)
-    (paper,) = cited["references"]
-    assert [author["family-names"] for author in paper["authors"]] == ["Garber", "Kretzu"]
-    assert paper["title"] in (ROOT / "docs" / "theory" / "errata.md").read_text()
 
 
 def test_the_version_that_is_looked_after_is_this_one():
@@ -109,12 +99,6 @@ def test_the_workflow_may_read_and_nothing_else():
     assert WORKFLOW["concurrency"]["group"] == "ci-${{ github.ref }}"
 
 
-def test_wheels_are_installed_alone_and_examined():
-    said = "\n".join(step["run"] for step in steps("wheels"))
-    assert 'import tidewolf; print(tidewolf.__version__)"' in said
-    assert said.count("tidewolf doctor") == 2
-
-
 def test_every_target_is_explained_and_phony():
     told = set(re.findall(r"^# make ([\w-]+)", MAKEFILE, re.MULTILINE))
     (phony,) = re.findall(r"^\.PHONY: (.+)$", MAKEFILE, re.MULTILINE)
@@ -123,22 +107,6 @@ def test_every_target_is_explained_and_phony():
 
 
 # --- forms ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("form", [form for form in FORMS if form.stem != "config"], ids=str)
-def test_a_form_asks_for_something_and_every_question_has_a_name(form):
-    told = yaml.safe_load(form.read_text())
-    assert {"name", "description", "labels", "body"} <= set(told)
-    asked = [part for part in told["body"] if part["type"] != "markdown"]
-    assert len({part["id"] for part in asked}) == len(asked)
-    assert any(part.get("validations", {}).get("required") for part in asked)
-    for part in asked:
-        assert part["type"] == "textarea"
-        assert part["attributes"]["label"]
-
-
-def test_there_are_three_forms():
-    assert {form.stem for form in FORMS} == {"bug", "config", "feature", "wrong-number"}
 
 
 # --- archives -------------------------------------------------------------------------------------
@@ -199,9 +167,3 @@ def test_every_library_that_is_asked_for_has_its_licence_listed():
         assert by == ", ".join(f"`{extra}`" if extra else "always" for extra in every[name])
         assert licence
         assert licence != "see its own files", name
-
-
-def test_the_one_copyleft_library_is_spoken_of():
-    copyleft = {row[0]: row[3] for row in ROWS if re.search(r"\bL?GPL", row[2])}
-    assert set(copyleft) == {"psycopg"}
-    assert "never copied" in copyleft["psycopg"]
