@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 import tidewolf as tw
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported, WrongShape, WrongType
+from tidewolf.core.feedback import Arrival, first_order
 from tidewolf.loop import _values
 from tidewolf.methods.available import entries_out
 from tidewolf.methods.moves import distance_moved
@@ -64,8 +66,6 @@ def learners_on(K: S.ConvexSet) -> list[tw.methods.base.Learner]:
 
 def is_infeasible(K: S.Polyhedral, out: list[int]) -> bool:
     """By a linear program: no member is 0 in all of these entries."""
-    from scipy.optimize import linprog
-
     d, n = K.description(), int(np.prod(K.shape))
     lift = np.eye(n) if d.lift is None else np.asarray(d.lift @ np.eye(d.lift.shape[1]))
     shift = np.zeros(n) if d.shift is None else d.shift
@@ -190,15 +190,11 @@ def test_what_is_out_is_left_at_once_whatever_a_move_may_be(seed):
 
 
 def first(learner, stream, x):
-    from tidewolf.core.feedback import first_order
-
     losses, limits = stream.losses[:1], stream.constraints[:1]
     return first_order(losses, limits, x, _values(limits, x, False))
 
 
 def test_an_outage_of_a_round_that_is_told_of_late_is_booked_where_it_was_played():
-    from tidewolf.core.feedback import Arrival
-
     for learner in (tw.Ensemble(FLOWS), tw.LyapunovDescent(FLOWS), tw.PrimalDual(FLOWS, block=1)):
         stream, state, points = stream_on(FLOWS, 6, 2), learner.start(), []
         for t in range(6):
@@ -209,7 +205,7 @@ def test_an_outage_of_a_round_that_is_told_of_late_is_booked_where_it_was_played
         assert points[1][0] == points[2][0] == 0.0 < learner.act(state)[0]
         for t in (2, 0, 5, 1, 3, 4):
             losses, limits = stream.losses[t : t + 1], stream.constraints[t : t + 1]
-            seen = tw.core.feedback.first_order(losses, limits, points[t], limits.values(points[t]))
+            seen = first_order(losses, limits, points[t], limits.values(points[t]))
             state = learner.on_feedback(state, (Arrival(t, seen),))
         assert state.t == 6
         assert not state.pending
@@ -265,27 +261,27 @@ def test_entries_have_names_and_links_name_all_their_commodities():
 
 
 @pytest.mark.parametrize(
-    ("K", "unavailable", "sentence"),
+    ("K", "unavailable", "named"),
     [
-        (FLOWS, "DEN > NYX", "'DEN > NYX' .* the nearest are 'DEN > NYC'"),
-        (FLOWS, [5], "Entry 5 is unavailable, .* 0 to 4."),
-        (tw.sets.Simplex(2), "left", "have no names: entries 0 to 1"),
-        (tw.sets.Simplex(2), [0, 1], "Without entry 0 and entry 1 there is no member of Simplex"),
-        (FLOWS, ["DEN > NYC", 3], "Without DEN > NYC and CHI > NYC no path leads from SEA to NYC"),
-        (MANY, ["SEA > CHI", "DEN > CHI"], "no path leads from SEA to CHI; "),
-        (tw.sets.Box([1.0], [3.0]), [0], "Without entry 0 there is no member of Box"),
+        (FLOWS, "DEN > NYX", "DEN > NYC"),
+        (FLOWS, [5], "0 to 4"),
+        (tw.sets.Simplex(2), "left", "0 to 1"),
+        (tw.sets.Simplex(2), [0, 1], "entry 0 and entry 1"),
+        (FLOWS, ["DEN > NYC", 3], "DEN > NYC and CHI > NYC no path leads from SEA to NYC"),
+        (MANY, ["SEA > CHI", "DEN > CHI"], "no path leads from SEA to CHI"),
+        (tw.sets.Box([1.0], [3.0]), [0], "entry 0"),
         (
             tw.sets.CapacitatedFlow.from_edges([(0, 1), (0, 1)], supplies={0: 3, 1: -3}, upper=2),
             ["0 > 1 (2)"],
-            "Without 0 > 1 .2. 0 can send at most 2 of 3 in all",
+            "0 can send at most 2 of 3",
         ),
     ],
     ids=range(8),
 )
-def test_what_cannot_be_reached_is_said(K, unavailable, sentence):
+def test_what_cannot_be_reached_is_said(K, unavailable, named):
     for learner in (tw.LyapunovDescent(K), tw.Ensemble(K), tw.baselines.Resolve(K)):
         session = tw.Session(learner)
-        with pytest.raises(InvalidInput, match=sentence):
+        with pytest.raises(InvalidInput, match=named):
             session.play(unavailable=unavailable)
         assert is_member(K, session.play())
 

@@ -9,8 +9,6 @@ import pytest
 
 import tidewolf as tw
 from covering import thinned
-from tidewolf.core.vertices import SparseAtoms
-from tidewolf.kernels import corners
 from tidewolf.methods.compiled_rounds import Records, StreamFunctions, scalars
 from tidewolf.projection import ActiveSet
 
@@ -91,13 +89,6 @@ def require_alike(own, naive):
     np.testing.assert_allclose(*rows, rtol=1e-8, atol=1e-9)
 
 
-def test_rounds_are_those_of_the_learner_without_a_kernel():
-    K, given = tw.sets.Simplex(12, total=1.5), stream(12, 25, 2)
-    naive = tw.LyapunovDescent(K)
-    vars(naive)["compiled"] = None
-    require_alike(tw.run(tw.LyapunovDescent(K), given), tw.run(naive, given))
-
-
 @pytest.mark.parametrize("n", [9, 2500])
 @pytest.mark.parametrize("kind", ["capacities", "affine"])
 def test_how_many_rounds_are_played_at_a_time_changes_no_bit(n, kind):
@@ -131,47 +122,6 @@ def test_how_many_rounds_are_played_at_a_time_changes_no_bit(n, kind):
         assert once[10 - 1].max() > 0.0
 
 
-@pytest.mark.parametrize("kind", ["capacities", "affine", "several"])
-def test_every_way_to_observe_gives_the_same_bits(kind):
-    n, rounds = 30, 60
-    given, learner = stream(n, rounds, 4, kind), tw.LyapunovDescent(tw.sets.Simplex(n))
-    expected = tw.run(learner, given).final_state
-    states = [[one.state for one in tw.play(learner, given)][-1]]
-    if kind == "capacities":  # other functions have values from other sums, when they are asked
-        session = tw.Session(learner)
-        for t in range(rounds):
-            session.play()
-            one = slice(t, t + 1)
-            session.observe(loss=given.losses.view(one), constraint=given.constraints.view(one))
-        states.append(session.state)
-        session = tw.Session(learner)
-        for cost, room in zip(given.losses.C, given.constraints.c, strict=True):
-            session.play()
-            session.observe(costs=cost, capacities=room)
-        states.append(session.state)
-    for state in states:
-        np.testing.assert_array_equal(state.point.x, expected.point.x)
-        np.testing.assert_array_equal(state.point.y, expected.point.y)
-        np.testing.assert_array_equal(state.point.active.weights, expected.point.active.weights)
-        assert state.dual == expected.dual
-        assert state.descent == expected.descent
-
-
-def test_what_is_recorded_is_that_of_the_kernel_for_every_set():
-    n, given = 25, stream(25, 40, 5)
-    K = tw.sets.Simplex(n)
-    own, naive = tw.run(tw.LyapunovDescent(K), given), tw.run(generic(K), given)
-    assert [one.violation for one in own.limits] == pytest.approx(
-        [one.violation for one in naive.limits], abs=1e-10
-    )
-    assert own.each_violation == pytest.approx(naive.each_violation, abs=1e-10)
-    ours, theirs = own.certificate.checks, naive.certificate.checks
-    for one, other in zip(ours, theirs, strict=True):
-        assert one.name == other.name
-        assert one[2:5] == pytest.approx(other[2:5], rel=1e-9, abs=1e-12)
-    assert len(own.audit.sample) == len(naive.audit.sample) > 10
-
-
 def test_other_active_sets_are_left_to_the_kernel_for_every_set():
     K, given = tw.sets.Simplex(4), stream(4, 30, 6)
     learner = tw.LyapunovDescent(K, start_at=np.array([0.4, 0.3, 0.2, 0.1]))
@@ -184,42 +134,12 @@ def test_other_active_sets_are_left_to_the_kernel_for_every_set():
     assert at_most.compiled._corner is None
 
 
-def test_gradients_that_need_a_sentence_are_left_to_others():
-    K = tw.sets.Simplex(3)
-    costs = np.ones((6, 3)) * np.arange(3.0)
-    costs[4] = 1e200
-    given = tw.Stream(tw.functions.Linear(costs), tw.functions.Capacity(np.full((6, 3), 0.4)))
-    learner = tw.LyapunovDescent(K)
-    functions = StreamFunctions.of(given.losses, given.constraints).at(0)
-    found = learner.compiled.play(learner.compiled.begin(learner.start()), functions, 4, 1)
-    assert found.unusual
-    assert found.done == 0
-    start = learner.start()
-    np.testing.assert_array_equal(start.point.x, found.after.x)
-
-
 def test_flat_costs_move_nothing():
     K = tw.sets.Simplex(2000)
     given = tw.Stream(tw.functions.Linear(np.full((5, 2000), 0.1)))
     run = tw.run(tw.LyapunovDescent(K), given)
     np.testing.assert_array_equal(run.final_state.point.x, K.center)
     assert run.losses == pytest.approx(0.1)
-
-
-def test_products_are_made_when_somebody_asks():
-    K, given = tw.sets.Simplex(50), stream(50, 60, 7)
-    active = tw.run(tw.LyapunovDescent(K), given).final_state.point.active
-    assert type(active.atoms) is SparseAtoms
-    assert active.atoms._multiplied < len(active.weights)
-    points = np.array([vertex.dense(active.x) for vertex in active.atoms.vertices])
-    expected = points @ points.T
-    fork = active.atoms.only(np.arange(2))
-    count = len(points)
-    np.testing.assert_allclose(active.atoms.gram[:count, :count], expected, atol=1e-15)
-    np.testing.assert_allclose(fork.gram[:2, :2], expected[:2, :2], atol=1e-15)
-    np.testing.assert_array_equal(active.atoms.combine(active.weights, active.x), active.x)
-    near = active.project(K, K.center + 0.01, tol=1e-6)
-    assert near.active.atoms.filled >= count
 
 
 def test_states_that_go_on_from_one_share_a_table_and_disturb_nobody():
@@ -255,47 +175,3 @@ def test_a_table_grows_by_rows_alone():
     arrays = (atoms.starts, atoms.indices, atoms.values)
     assert sum(array.nbytes for array in arrays) <= 12 * n * 2 + 64 * len(atoms)
     assert len(atoms._vertices) <= 1
-
-
-def test_parts_of_a_pass_say_what_they_say():
-    rng = np.random.default_rng(10)
-    for size in (1, 7, 8, 30, 1024):
-        a = rng.normal(size=size)
-        assert corners.largest(a) == a.max()
-    for n in (1, 5):
-        for e in range(n):
-            assert corners.unit_entry(np.eye(n)[e]) == e
-    for a in ([0.0, 0.0], [1.0, 1.0], [0.0, 0.5], [1.0, -1.0]):
-        assert corners.unit_entry(np.array(a)) == -1
-    pos = np.array([-1, 0, -1, -1, 1], dtype=np.int32)
-    for last in (np.array([0.1, 0.4, 0.1, 0.1, 0.0]), rng.random(5)):
-        expected = abs(0.3 - last[[0, 2, 3]]).sum()
-        assert corners.moved_elsewhere(last, 0.3, pos) == pytest.approx(expected, rel=1e-14)
-    assert corners.moved_elsewhere(rng.random(2), 0.3, np.array([0, 1], dtype=np.int32)) == 0.0
-    assert corners.is_even(np.array([2.0, 9.0, 2.0, 2.0, 7.0]), pos) == (True, 2.0)
-    assert corners.is_even(np.array([2.0, 9.0, 2.0, 3.0, 7.0]), pos)[0] is False
-    assert corners.is_even(np.ones(2), np.array([0, 1], dtype=np.int32)) == (True, 0.0)
-
-
-def test_rows_are_found_and_others_refused():
-    def middle(rows, n=4):
-        starts = np.cumsum([0, *(len(row) for row in rows)])
-        indices = np.array([e for row in rows for e in row], dtype=np.int32)
-        values = np.array([v for row in rows for v in row.values()])
-        pos, heads = np.full(n, -1, dtype=np.int32), np.zeros(1, dtype=np.int64)
-        places = np.zeros((corners.ROW_PLACES, len(rows)), dtype=np.int64)
-        args = (starts, indices, values, len(rows), 1.0, 1.0 / n, pos, heads, places)
-        return corners.listed(*args), pos.tolist()
-
-    center = dict.fromkeys(range(4), 0.25)
-    assert middle([{1: 1.0}, center, {3: 1.0}]) == (1, [-1, 0, -1, 2])
-    assert middle([{1: 1.0}]) == (-1, [-1, 0, -1, -1])
-    nothing = [-1, -1, -1, -1]
-    for rows in (
-        [{1: 1.0}, {1: 1.0}],
-        [{1: 0.5}],
-        [{2: 1.0}, center, center],
-        [{0: 1.0}, {0: 0.5, 1: 0.5}],
-        [center | {3: 0.3}],
-    ):
-        assert middle(rows) == (-2, nothing)

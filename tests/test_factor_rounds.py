@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,7 @@ import tidewolf as tw
 from tidewolf.core.errors import InvalidInput, NotFinite
 from tidewolf.evaluation.recording import Recording
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine
-from tidewolf.kernels import columns, factor_rounds
+from tidewolf.kernels import columns
 from tidewolf.learners import LyapunovDescent
 from tidewolf.methods.compiled_factors import CompiledFactors
 from tidewolf.projection.exact_point import ExactPoint
@@ -193,34 +191,3 @@ def test_long_groups_and_single_points_are_left_to_others():
     assert LyapunovDescent(SimplexProduct([long, 2])).compiled is None
     assert LyapunovDescent(SimplexProduct([1, 1])).compiled is None
     assert LyapunovDescent(Box([1.0, 2.0], [1.0, 2.0])).compiled is None
-
-
-def test_the_fullest_entry_is_the_first_of_them():
-    rng = np.random.default_rng(1)
-    for n in (1, 5, factor_rounds.BLOCK, 2 * factor_rounds.BLOCK + 7):
-        x, c = rng.integers(0, 3, n).astype(float), rng.integers(0, 3, n).astype(float)
-        tops = np.empty(-(-n // factor_rounds.BLOCK))
-        chosen, most, size = factor_rounds.fullest(x, c, tops)
-        assert (chosen, most, size) == ((x - c).argmax(), (x - c).max(), np.abs(x - c).max())
-        blocks = np.split(x - c, range(factor_rounds.BLOCK, n, factor_rounds.BLOCK))
-        assert tops.tolist() == [block.max() for block in blocks]
-
-
-def test_the_largest_of_some_numbers():
-    for n in (1, 3, 4, 9):
-        found = np.random.default_rng(n).standard_normal(n)
-        assert factor_rounds.largest(found) == max(found)
-    assert factor_rounds.largest(np.zeros(0)) == -math.inf
-
-
-def test_nothing_is_given_back_while_the_limit_pulls_at_what_never_moved():
-    """Of the first entry losses and limit cancel."""
-    limit, D, starts, none = np.ones(2), np.ones(2), np.arange(2), np.zeros(0)
-    for first, expected in ((-1.0, 0.0), (-0.5, 0.8)):
-        f, sums = np.array([first, 1.0]), np.zeros((3, 2))
-        columns_of, block = np.zeros((3, 1, 2)), np.zeros((6, 2))
-        shape, weights = (starts, D, none, 1, 0, 2), (1.0, 1.0, np.zeros(2, dtype=bool))
-        found = factor_rounds.given_back.plain(
-            f, limit, *shape, *weights, 1.0, 0.0, 0.0, sums, columns_of, block
-        )
-        assert found == pytest.approx(expected)

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidewolf.methods.steps.adagrad import DescentSums, descend
+from tidewolf.methods.steps.adagrad import DescentSums
 from tidewolf.methods.steps.group import Part, StepGradient, descend_together
-from tidewolf.methods.steps.overshoot import soften_overshoot
 from tidewolf.sets.base import Factors
 
 seeds = st.integers(0, 2**32)
@@ -66,20 +65,6 @@ def test_it_is_the_formulas_written_plainly(seed, size, broken, keep):
         assert y == pytest.approx(there)
         assert own.inverse_step == pytest.approx(1 / (2 * etas[j]))
         assert own.regret_bound == pytest.approx(sums[j].regret_bound + prices[j])
-
-
-@given(seed=seeds)
-@settings(max_examples=30)
-def test_a_group_of_one_is_the_plain_descent(seed):
-    rng = np.random.default_rng(seed)
-    y, sums = rng.standard_normal(N), DescentSums(*rng.uniform(0.0, 2.0, 3))
-    grad = grad_of(rng, rng.standard_normal(N), broken=True)
-    [(found, own)] = descend_together([Part(y, 1.0, sums, 1.3)], grad, 0.3, 0.2)
-    plain, other = descend(y, grad.g, grad.norm2, sums, 1.3, 0.3)
-    eta = 0.5 / other.inverse_step
-    plain = soften_overshoot(plain, grad.x, grad.penalty_gradient, grad.penalty_value, eta, 0.2)
-    assert found == pytest.approx(plain)
-    assert own == pytest.approx(other)
 
 
 @pytest.mark.parametrize("factors", [None, FACTORS], ids=["one step", "factors"])

@@ -112,14 +112,6 @@ def test_it_is_the_formula_written_plainly(seed):
         assert mixer.weights(EVERYONE) == pytest.approx(p / p.sum())
 
 
-def test_while_nothing_was_lost_all_weight_is_on_the_best():
-    mixer = Mixer.start(4).updated(np.array([0.0, -1.0, 2.0, -1.0])).at_least(0.0)
-    assert mixer.gap == 1.0
-    lucky = Mixer(np.array([0.0, -1.0, 2.0, -1.0]))
-    assert lucky.rate == math.inf
-    assert lucky.weights(EVERYONE).tolist() == [0.0, 0.5, 0.0, 0.5]
-
-
 def test_all_weight_on_one_that_falls_asleep_goes_to_the_others():
     """Its weight is 1 to all digits: renormalised weights would be 0/0."""
     mixer = Mixer(np.array([0.0, 1e6, 1e6, 2e6]), gap=1.0)
@@ -145,15 +137,6 @@ def test_values_of_exp_concave_losses_have_no_gap(seed, weight):
         mixer, total = mixer.updated(values), total + values
         assert mixer.gap == pytest.approx(gap, rel=1e-12)
         assert (-total).max() <= weight * math.log(4) * (1 + 1e-9)
-
-
-def test_a_mixer_of_one_is_one():
-    mixer = Mixer.start(1)
-    for _ in range(3):
-        assert mixer.weights(np.ones(1, dtype=bool)).tolist() == [1.0]
-        mixer = mixer.updated(np.zeros(1))
-    assert mixer.gap == 0.0
-    assert log_experts(1) == math.log(2)
 
 
 def test_losses_of_any_size_do_not_overflow():

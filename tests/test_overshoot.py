@@ -73,11 +73,6 @@ def test_what_is_soften_overshoot_is_that_share_of_what_was_too_much(seed, n, ow
         )
 
 
-def test_a_push_of_nothing_gives_nothing_back():
-    y = np.array([1.0, 2.0])
-    assert soften_overshoot(y, np.zeros(2), np.zeros(2), 0.0, 1.0, 0.0) is y
-
-
 def test_the_flagship_goes_less_far_past_a_limit_the_less_cautious_it_is():
     """One broken limit, no losses: the next point moves away from it by what is needed, and by more
     the larger the caution.

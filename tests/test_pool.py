@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from tidewolf.methods.pool import Pool
-from tidewolf.projection import ActiveSet
 from tidewolf.projection.exact_point import ExactPoint
-from tidewolf.sets import Box, CappedSimplex, L2Ball, Product, Simplex, VertexHull
+from tidewolf.sets import Box, CappedSimplex, L2Ball, Product, Simplex
 
 K = L2Ball(3)
 BOX = Product(Simplex(3), CappedSimplex(4, 0.5))
@@ -79,21 +78,6 @@ def test_rows_that_are_idle_in_all_points_leave(over):
         for active in pool.actives:
             assert active.mean_of(active.weights) == pytest.approx(active.x, abs=1e-9)
     assert pool.count < 150
-
-
-def test_a_crowded_set_is_reduced_without_losing_rows():
-    rng = np.random.default_rng(2)
-    over = VertexHull(rng.standard_normal((100, 3)))
-    table = over.atom(over.points[0]).table()
-    for count, point in enumerate(over.points):
-        table = table.append(over.atom(point), count)
-    weights = rng.dirichlet(np.ones(100))
-    active = ActiveSet(table, weights, weights @ over.points)
-    reduced = active.reduced(100, over, shared=True)
-    assert reduced.atoms is table
-    assert len(reduced.weights) == 100
-    assert len(reduced) <= over.dimension + 1
-    np.testing.assert_allclose(reduced.x, weights @ over.points, atol=1e-12)
 
 
 def test_points_of_a_set_with_an_exact_projection_have_no_table():

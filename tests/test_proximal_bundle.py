@@ -208,9 +208,7 @@ def test_capacities_are_maxima_of_coordinates(name: str, seed: int, b: int, delt
     alpha=st.sampled_from([1e-2, 1.0, 1e2]),
     delta=st.sampled_from([0.1, 10.0]),
 )
-def test_quadratics_reach_a_stated_gap(
-    K: Any, seed: int, b: int, alpha: float, delta: float
-):
+def test_quadratics_reach_a_stated_gap(K: Any, seed: int, b: int, alpha: float, delta: float):
     if len(K.shape) > 1:
         return
     rng, n = np.random.default_rng(seed), K.shape[0]
@@ -251,9 +249,7 @@ def cones(K: Any, rng: np.random.Generator, b: int) -> Custom:
 @each_set
 @settings(max_examples=8)
 @given(seed=seeds, budget=st.sampled_from([1, 2, 5, 12]))
-def test_unknown_functions_stop_at_the_budget_with_an_honest_gap(
-    K: Any, seed: int, budget: int
-):
+def test_unknown_functions_stop_at_the_budget_with_an_honest_gap(K: Any, seed: int, budget: int):
     rng = np.random.default_rng(seed)
     task = posed(K, cones(K, rng, 5), rng, 20.0, 0.1)
     solved, longer = solve_penalty(task, 0.0, budget), solve_penalty(task, 1e-6 * scale(task))

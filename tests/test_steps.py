@@ -15,7 +15,7 @@ import tidewolf as tw
 from covering import covered
 from tidewolf import baselines, learners
 from tidewolf.baselines import Resolve
-from tidewolf.core.arrays import norm, power_of_two
+from tidewolf.core.arrays import norm
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, TidewolfError
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.functions import Affine, Custom, Linear, MaxAffine, Quadratic
@@ -95,6 +95,7 @@ def truthful(run: Any, name: str, f: float, g: float) -> None:
     powers={"losses": (1.0, 0.0), "constraints": (0.0, 1.0), "both": (1.0, 1.0)},
 )
 def test_units_far_away_change_no_decision_or_are_refused(kind, name, unit, powers):
+    """Programs take any unit, and values alone any small one."""
     learner, expected, _ = plain(kind, name)
     f, g = (unit**power for power in powers)
     scaled = stream(name, f, g)
@@ -103,8 +104,9 @@ def test_units_far_away_change_no_decision_or_are_refused(kind, name, unit, powe
         points = decisions(learner, scaled)
     except TidewolfError as refusal:
         sentence = str(refusal)
-        assert sentence.endswith(".")
         assert "units" in sentence or "at most" in sentence
+        assert kind != "Resolve"
+        assert kind != "BanditPrimalDual" or unit > 1.0
         return
     np.testing.assert_allclose(points, expected, rtol=0, atol=1e-9 * SETS[name].radius)
     truthful(run, name, f, g)
@@ -123,22 +125,6 @@ def test_units_in_between_change_nothing_at_all(kind, name, f, g):
     assert kind == "WarmUp" or np.abs(points - points[0]).max() > 0.01
     truthful(run, name, f, g)
     assert run.regret is not None
-
-
-@pytest.mark.parametrize("unit", [1e-160, 1e-300])
-def test_values_alone_are_of_any_small_unit(unit):
-    learner, expected, _ = plain("BanditPrimalDual", "simplex")
-    np.testing.assert_allclose(
-        decisions(learner, stream("simplex", unit, unit)), expected, rtol=0, atol=1e-9
-    )
-
-
-@pytest.mark.parametrize("unit", [1e-160, 1e-300, 1e160, 1e300])
-def test_a_program_is_of_any_unit(unit):
-    learner, expected, _ = plain("Resolve", "flow")
-    np.testing.assert_allclose(
-        decisions(learner, stream("flow", unit, 1.0 / unit)), expected, rtol=0, atol=1e-9
-    )
 
 
 def test_limits_in_smaller_units_than_others_are_limits():
@@ -160,16 +146,9 @@ def test_a_gradient_too_small_is_refused_unless_slopes_are_known_beside_it(dtype
     K = Simplex(2).to(np.zeros(2, dtype=dtype))
     unit = 1e-150 if dtype is np.float64 else 1e-25
     gradient = np.array([unit, 0.0], dtype=dtype)
-    with pytest.raises(
-        NotFinite,
-        match=(
-            r"A loss of slope .* was given, whose square would vanish; slopes from .* in other "
-            r"units\."
-        ),
-    ):
-        tangent_part(K, "loss", gradient, 1, None)
-    with pytest.raises(NotFinite, match="would vanish"):
-        tangent_part(K, "loss", gradient, 1, None, 100 * unit)
+    for known in ((), (100 * unit,)):
+        with pytest.raises(NotFinite, match=r"loss of slope .* would vanish"):
+            tangent_part(K, "loss", gradient, 1, None, *known)
     for known in ({"given": 1.0}, {"given": None, "known": 1.0}):
         along, slope = tangent_part(K, "loss", gradient, 1, **known)
         assert slope == 0.0
@@ -187,13 +166,9 @@ def test_what_is_nothing_within_the_hull_is_nothing(gradient):
 
 @pytest.mark.parametrize(("radius", "slope"), [(1e-100, 1e-60), (1e100, 1e60)])
 def test_slopes_times_radii_are_moderate_too(radius, slope):
-    with pytest.raises(
-        NotFinite,
-        match=r"on a set of radius .*; slopes times radii from 1e-140 to 1e\+140 are accepted",
-    ):
-        tangent_part(
-            Box(-radius * np.ones(2), radius * np.ones(2)), "loss", np.array([slope, 0.0]), 1, None
-        )
+    K = Box(-radius * np.ones(2), radius * np.ones(2))
+    with pytest.raises(NotFinite, match=r"slopes times radii from 1e-140 to 1e\+140"):
+        tangent_part(K, "loss", np.array([slope, 0.0]), 1, None)
 
 
 def test_rounds_are_beside_one_another():
@@ -223,29 +198,16 @@ def test_norms_of_anything(scale):
     np.testing.assert_allclose(row_norms(rows), [5.0 * scale, 0.0], rtol=1e-3)
 
 
-def test_powers_of_two():
-    np.testing.assert_array_equal(
-        power_of_two(np.array([0.0, 1.0, 1.5, 0.3, 1.7e308, 5e-324])),
-        [1, 1, 1, 0.25, 2.0**1023, 5e-324],
-    )
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", [1e-160, 1e160])
 def test_sets_too_small_or_large_to_square_are_refused(kind, size):
-    with pytest.raises(
-        InvalidInput,
-        match=r"A set of radius .* was given; .* takes radii from 1e-140 to 1e\+140, or 0",
-    ):
+    with pytest.raises(InvalidInput, match=r"radii from 1e-140 to 1e\+140, or 0"):
         KINDS[kind](Scaled(Simplex(3), size))
 
 
 @pytest.mark.parametrize("size", [1e-200, 1e200])
 def test_a_given_slope_is_one_that_can_be_squared(size):
-    with pytest.raises(
-        InvalidInput,
-        match=r"loss_lipschitz of \w+ = .* was given; sizes from 1e-140 to 1e\+140 are accepted",
-    ):
+    with pytest.raises(InvalidInput, match=r"loss_lipschitz .* sizes from 1e-140 to 1e\+140"):
         PrimalDual(Simplex(3), loss_lipschitz=size)
 
 
@@ -271,17 +233,19 @@ def overflowing(rounds: int) -> dict[str, tw.Stream]:
     }
 
 
-@pytest.mark.parametrize("what", overflowing(1))
-@pytest.mark.parametrize(
-    "kind",
-    [
-        LyapunovDescent,
-        PrimalDual,
-        BanditPrimalDual,
-        DriftPlusPenalty,
-        Resolve,
-        baselines.ProximalPenalty,
-    ],
+KINDS_THAT_OVERFLOW = (
+    LyapunovDescent,
+    PrimalDual,
+    BanditPrimalDual,
+    DriftPlusPenalty,
+    Resolve,
+    baselines.ProximalPenalty,
+)
+
+
+@covered(
+    kind={kind.__name__: kind for kind in KINDS_THAT_OVERFLOW},
+    what={what: what for what in overflowing(1)},
 )
 def test_overflow_speaks_once_and_in_our_words(kind, what):
     with pytest.raises(TidewolfError, match=r"^[A-Z].*\.$"):
@@ -296,14 +260,10 @@ def test_a_loss_that_is_no_number_is_refused():
 
 def test_a_session_speaks_our_words_too():
     session = tw.Session(LyapunovDescent(Simplex(3)))
-    for loss in (
-        Linear.one(1e200 * np.arange(3.0)),
-        Linear.one(1.7e308 * np.array([1.0, -1.0, 1.0])),
-    ):
-        with pytest.raises(
-            NotFinite, match=r"slope (2.24e\+200|inf) was given, whose square would overflow"
-        ):
-            session.observe(loss=loss, constraint=Affine.one(np.zeros(3), 1.0))
+    never = Affine.one(np.zeros(3), 1.0)
+    for costs in (1e200 * np.arange(3.0), 1.7e308 * np.array([1.0, -1.0, 1.0])):
+        with pytest.raises(NotFinite, match="would overflow"):
+            session.observe(loss=Linear.one(costs), constraint=never)
     with pytest.raises(NotFinite, match="would vanish"):
         session.observe(loss_gradient=1e-200 * np.arange(3.0), constraint_value=-1.0)
 
@@ -343,13 +303,7 @@ def test_a_bracket_holds_the_truth_in_its_units_or_there_is_none(case, f, g):
     moderate = 1e-140 < min(f, g) <= max(f, g) < 1e140
     plain, scaled = hindsight(K, kind, 1.0, 1.0), hindsight(K, kind, f, g)
     if not moderate:
-        with pytest.raises(
-            NotSupported,
-            match=(
-                r"slopes from 1e-140 to 1e\+140 are accepted: give the (losses|constraints) in "
-                r"other units\."
-            ),
-        ):
+        with pytest.raises(NotSupported, match=r"give the (losses|constraints) in other units"):
             tw.best_in_hindsight(K, scaled)
         return
     truth, found = tw.best_in_hindsight(K, plain), tw.best_in_hindsight(K, scaled)
