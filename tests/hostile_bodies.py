@@ -168,7 +168,7 @@ def main() -> int:
     from tidewolf.service.description import Description
 
     for body in bodies():  # what is imported when it is first used
-        Description.of(body).build()
+        Description.read(body).build()
     seen: list[str] = []
     every = int(sys.argv[1])
     _watch(seen)
@@ -177,7 +177,7 @@ def main() -> int:
         for hostile in islice(changed(body, STRINGS), count % every, None, every):
             count += 1
             try:
-                Description.of(hostile).build()
+                Description.read(hostile).build()
             except TidewolfError as error:
                 str(error)
             except Exception as error:

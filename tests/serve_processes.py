@@ -33,7 +33,6 @@ NEEDED = (
     "tidewolf.service.connections",
     "tidewolf.service.pages",
     "tidewolf.service.metrics",
-    "tidewolf.service.operations",
     "tidewolf.service.server",
     "tidewolf.service.sessions",
 )
@@ -44,6 +43,8 @@ def prepare() -> None:
     """Have everything imported, and every kernel compiled, that the servers of the tests need."""
     for name in NEEDED:
         import_module(name)
+    from tidewolf.service.description import Description
+    from tidewolf.service.models import DecisionRequest, Observation
     from tidewolf.service.sessions import Sessions
     from tidewolf.service.tokens import Caller
     from tidewolf.storage.session_store import SessionStore
@@ -54,14 +55,13 @@ def prepare() -> None:
         for learner in ("LyapunovDescent", "Ensemble"):
             for n in (3, 4):
                 name, learners = f"{learner}.{n}", [{"name": learner}]
-                sessions.put(
-                    name, {"set": {"kind": "Simplex", "n": n}, "learners": learners}, caller
-                )
+                what = {"set": {"kind": "Simplex", "n": n}, "learners": learners}
+                sessions.put(name, Description.read(what), caller)
                 told = {"costs": list(range(n)), "capacities": [0.4] * n}
                 for ahead in (0, 0, 1, 1):  # in order, and late
                     number = sessions.get(name).body["round"]
-                    sessions.decide(name, {"round": number + ahead}, caller)
-                    sessions.observe(name, {"round": number, **told}, caller)
+                    sessions.decide(name, DecisionRequest.read({"round": number + ahead}))
+                    sessions.observe(name, Observation.read({"round": number, **told}))
         sessions.close()
         store.close()
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from test_hosted_session import COSTS, LINKS, ME, THREE, door, network
+from test_hosted_session import COSTS, LINKS, THREE, door, network
 from tidewolf.core.errors import (
     CheckpointError,
     InvalidInput,
@@ -19,12 +19,9 @@ from tidewolf.core.errors import (
     TidewolfError,
     UnknownSession,
 )
-from tidewolf.service.app import _readiness
-from tidewolf.service.description import Description
-from tidewolf.service.endpoints import Handlers, Request
 from tidewolf.service.hosted_session import on_disk
+from tidewolf.service.models import DecisionRequest, Observations
 from tidewolf.service.server import ended
-from tidewolf.service.traffic import Quotas, Traffic
 
 __all__ = ["door"]
 
@@ -48,16 +45,16 @@ def test_who_deletes_a_session_leaves_nothing_half_gone(door, monkeypatch):
         except TidewolfError as error:
             found.append((what, type(error)))
 
-    deleting = threading.Thread(target=ask, args=("delete", "a", "", ME))
+    deleting = threading.Thread(target=ask, args=("delete", "a"))
     deleting.start()
     assert writing.wait(30)  # it is being deleted, and not yet gone
     others = [
         threading.Thread(target=ask, args=call)
         for call in (
-            ("decide", "a", None, ME),
-            ("observe", "a", {"costs": COSTS}, ME),
+            ("decide", "a", None),
+            ("observe", "a", {"costs": COSTS}),
             ("get", "a"),
-            ("delete", "a", "", ME),
+            ("delete", "a"),
         )
     ]
     for thread in others:
@@ -70,8 +67,8 @@ def test_who_deletes_a_session_leaves_nothing_half_gone(door, monkeypatch):
     assert [kind for _, kind in found[1:]] == [UnknownSession] * 4
     with pytest.raises(UnknownSession):
         door.history("a")
-    assert door.put("a", {**THREE, "rounds": 9}, ME)["rounds"] == 0
-    assert door.observe("a", {"costs": COSTS}, ME)["round"] == 1
+    assert door.put("a", {**THREE, "rounds": 9})["rounds"] == 0
+    assert door.observe("a", {"costs": COSTS})["round"] == 1
 
 
 def test_a_session_that_another_process_deleted_is_not_there(door):
@@ -85,25 +82,18 @@ def test_a_session_that_another_process_deleted_is_not_there(door):
     with pytest.raises(UnknownSession, match="it was deleted"):
         store.commits.submit(lambda db: store._backing.claim(db, number)).result(30)
     with pytest.raises(UnknownSession):
-        door.decide("a", None, ME)
-
-
-def test_what_was_made_is_opened_under_its_own_description_alone(door):
-    made = Description.of({**THREE, "set": {"kind": "Simplex", "n": 4}}).build()
-    door.sessions.store.let_go("a")
-    with door.sessions._held("a", ("another", made)) as served:
-        assert served.K.shape == (3,)
+        door.decide("a")
 
 
 def test_a_pin_holds_where_the_session_cannot_be_opened(door):
-    door.observe("a", {"costs": COSTS}, ME)
-    door.pin("a", {"decision": [0.0, 1.0, 0.0], "why": "a test"}, ME)
+    door.observe("a", {"costs": COSTS})
+    door.pin("a", {"decision": [0.0, 1.0, 0.0], "why": "a test"})
     door.sessions.store.close()
     with sqlite3.connect(door.folder / "tidewolf.db") as db:
         db.execute("UPDATE observations SET feedback = zeroblob(9)")
     db.close()
     door.open()
-    answer = door.decide("a", None, ME)
+    answer = door.decide("a")
     assert answer["source"] == "pinned"
     assert answer["decision"]["entry 1"] == 1.0
     assert "cannot be opened" in answer["reason"]
@@ -111,32 +101,32 @@ def test_a_pin_holds_where_the_session_cannot_be_opened(door):
 
 
 def test_an_incumbent_outside_of_the_set_is_refused_when_it_is_said(door):
-    door.mode("a", {"mode": "shadow"}, ME)
-    with pytest.raises(NotAMember, match="exceeds its limits by 2"):
-        door.decide("a", {"round": 1, "advice": {"incumbent": [0.0, 3.0, 0.0]}}, ME)
+    door.mode("a", {"mode": "shadow"})
+    with pytest.raises(NotAMember, match="incumbent"):
+        door.decide("a", {"round": 1, "advice": {"incumbent": [0.0, 3.0, 0.0]}})
     right = {"round": 1, "advice": {"incumbent": [0.0, 1.0, 0.0]}}
-    assert door.decide("a", right, ME)["source"] == "incumbent"
-    assert door.observe("a", {"round": 1, "costs": COSTS}, ME)["cost"] == 0.0
+    assert door.decide("a", right)["source"] == "incumbent"
+    assert door.observe("a", {"round": 1, "costs": COSTS})["cost"] == 0.0
 
 
 def test_a_fallback_that_fits_no_more_is_changed_with_the_set(door):
     learners = [{"name": "LyapunovDescent"}]
     body = {"set": network(LINKS), "learners": learners, "fallback": {"s > a": 1.0, "a > t": 1.0}}
-    door.put("net", body, ME)
+    door.put("net", body)
     less = network([["s", "b"], ["b", "t"], ["s", "t"]])
     with pytest.raises(InvalidInput, match="The fallback has no entry called"):
-        door.migrate("net", {"set": less, "why": "a is gone"}, ME)
+        door.migrate("net", {"set": less, "why": "a is gone"})
     new = {"s > b": 0.0, "b > t": 0.0, "s > t": 1.0}
-    said = door.migrate("net", {"set": less, "fallback": new, "why": "a is gone"}, ME)
+    said = door.migrate("net", {"set": less, "fallback": new, "why": "a is gone"})
     assert said["settings"]["fallback"] == new
-    assert door.migrate("net", {"fallback": None}, ME)["settings"]["fallback"] is None
+    assert door.migrate("net", {"fallback": None})["settings"]["fallback"] is None
     door.reopen()
     assert door.get("net")["settings"]["fallback"] is None
 
 
 def test_the_last_entries_of_the_audit_are_the_newest(door):
     for number in range(30):
-        door.pin("a", {"decision": None, "why": str(number)}, ME)
+        door.pin("a", {"decision": None, "why": str(number)})
     store = door.sessions.store
     assert [one.why for one in store.last_entries("a", 2)] == ["29", "28"]
     assert store.infos()[0].description == "" != store.info("a").description
@@ -159,72 +149,62 @@ def test_a_server_does_not_wait_for_who_computes_for_long():
 
 
 def test_notes_count_rounds_from_one(door):
-    door.put("late", {**THREE, "expire_after": 2}, ME)
-    door.decide("late", {"round": 6}, ME)
+    door.put("late", {**THREE, "expire_after": 2})
+    door.decide("late", {"round": 6})
     (note,) = door.get("late")["notes"]
     assert note.endswith("expired, with nothing told of them: 1, 2, 3, 4.")
 
 
-def test_who_has_no_token_is_not_told_where_things_are_kept(door):
-    store = door.sessions.store
-    store.commits.trouble = f"Nothing more can be kept in {store.where}."
-    traffic = Traffic()
-    traffic.ready = True
-    for has_tokens in (False, True):
-        answer = _readiness(door.sessions, traffic, has_tokens)
-        assert answer.status == 503
-        assert (store.where.encode() in answer.body) is not has_tokens
-
-
 @pytest.mark.parametrize("kill", [False, True])
 def test_who_was_not_told_of_a_pin_did_not_play_it(door, kill):
-    told = door.decide("a", None, ME)
-    door.pin("a", {"decision": [1.0, 0.0, 0.0], "why": "between a decision and its feedback"}, ME)
+    told = door.decide("a")
+    door.pin("a", {"decision": [1.0, 0.0, 0.0], "why": "between a decision and its feedback"})
     if kill:
         door.reopen()
     cost = np.dot(list(told["decision"].values()), COSTS)
-    assert door.observe("a", {"round": 1, "costs": COSTS}, ME)["cost"] == pytest.approx(cost)
+    assert door.observe("a", {"round": 1, "costs": COSTS})["cost"] == pytest.approx(cost)
     assert door.get("a")["saved"]["rounds"] == 0
-    assert door.observe("a", {"round": 1, "costs": COSTS}, ME)["cost"] == pytest.approx(cost)
-    assert door.observe("a", {"round": 2, "costs": COSTS}, ME)["cost"] == 1.0  # from now on
-    door.decide("a", None, ME)
-    door.pin("a", {"decision": [0.0, 1.0, 0.0]}, ME)
+    assert door.observe("a", {"round": 1, "costs": COSTS})["cost"] == pytest.approx(cost)
+    assert door.observe("a", {"round": 2, "costs": COSTS})["cost"] == 1.0  # from now on
+    door.decide("a")
+    door.pin("a", {"decision": [0.0, 1.0, 0.0]})
     if kill:
         door.reopen()
-    assert door.observe("a", {"round": 3, "costs": COSTS}, ME)["cost"] == 1.0  # the pin before
-    door.pin("a", {"decision": [1.0, 0.0, 0.0]}, ME)
-    door.decide("a", None, ME)
-    assert door.observe("a", {"round": 4, "costs": COSTS}, ME)["cost"] == 1.0  # asked again
-    door.rollback("a", {"round": 2}, ME)
+    assert door.observe("a", {"round": 3, "costs": COSTS})["cost"] == 1.0  # the pin before
+    door.pin("a", {"decision": [1.0, 0.0, 0.0]})
+    door.decide("a")
+    assert door.observe("a", {"round": 4, "costs": COSTS})["cost"] == 1.0  # asked again
+    door.rollback("a", {"round": 2})
     for number in (2, 3, 4):
-        assert door.observe("a", {"round": number, "costs": COSTS}, ME)["cost"] == 1.0
+        assert door.observe("a", {"round": number, "costs": COSTS})["cost"] == 1.0
 
 
 def test_a_commit_that_failed_hides_nothing_of_what_was_kept(door):
-    door.observe("a", {"round": 1, "costs": COSTS}, ME)
+    door.observe("a", {"round": 1, "costs": COSTS})
     writer = door.sessions.store._backing.writer
     writer.execute(
         "CREATE TEMP TRIGGER full BEFORE INSERT ON rounds "
         "BEGIN SELECT RAISE(FAIL, 'disk full'); END"
     )
     with pytest.raises(CheckpointError, match="disk full"):
-        door.observe("a", {"round": 2, "costs": COSTS}, ME)
+        door.observe("a", {"round": 2, "costs": COSTS})
     assert [one["round"] for one in door.history("a")["rounds"]] == [1]
 
 
 def test_what_takes_long_is_not_done_where_everybody_waits(door):
     for _ in range(3):
-        door.decide("a", None, ME)
-    handlers = Handlers(door.sessions, Quotas(), Traffic())
+        door.decide("a")
 
-    def at_once(body: bytes) -> bool:
-        return handlers.at_once(Request(ME, "a", 1, b"", body))
+    def at_once(body: Any) -> bool:
+        lock = door.sessions.lock_at_once("a", body)
+        if lock is not None:
+            lock.release()
+        return lock is not None
 
     door.hosted("a").seconds = 0.0
-    assert at_once(b"")
-    assert at_once(b'{"round": 1}')
-    assert not at_once(b'{"round": 10000}')
-    assert not at_once(b'{"\\u0072ound": 10000}')
-    assert not at_once(b'{"observations": [{"round": 1}]}')
+    assert at_once(DecisionRequest.read({}))
+    assert at_once(DecisionRequest.read({"round": 1}))
+    assert not at_once(DecisionRequest.read({"round": 10000}))
+    assert not at_once(Observations.read({"observations": [{"round": 1}]}))
     door.sessions.store.let_go("a")
-    assert not at_once(b"")
+    assert not at_once(DecisionRequest.read({}))

@@ -36,12 +36,12 @@ SIMPLEX = {"kind": "Simplex", "n": 3}
 
 def reader_of(body):
     """What reads rows for the set of a request."""
-    return Description.of(body).build().reader
+    return Description.read(body).build().reader
 
 
 def made(body):
     """The learner of a request."""
-    return Description.of(body).build().learner
+    return Description.read(body).build().learner
 
 
 def described(kind):
@@ -54,7 +54,7 @@ def test_a_small_set_of_every_kind_is_described_here():
 
 @pytest.mark.parametrize("kind", SETS)
 def test_every_kind_of_set_is_made_of_a_request(kind):
-    asked = Description.of(json.loads(json.dumps(described(kind))))
+    asked = Description.read(json.loads(json.dumps(described(kind))))
     built = asked.build()
     reader, learner = built.reader, built.learner
     assert type(reader.K).__name__ == kind
@@ -93,7 +93,7 @@ def test_a_network_of_a_request_is_that_of_its_files(given, tmp_path):
     lines = [f"{key} = {_toml(value)}" for key, value in said.items()]
     (tmp_path / "net.toml").write_text("\n".join(["[set]", *lines, ""]))
     experiment = load(tmp_path / "net.toml")
-    of_files, built = RoundReader(experiment), Description.of({"set": given}).build()
+    of_files, built = RoundReader(experiment), Description.read({"set": given}).build()
     reader = built.reader
     assert reader.K == of_files.K
     assert reader.names == of_files.names
@@ -111,20 +111,20 @@ def _toml(value):
 
 
 def test_without_a_learner_the_usual_one_decides():
-    asked = Description.of({"set": SIMPLEX})
+    asked = Description.read({"set": SIMPLEX})
     assert asked.learner == USUAL
     assert asked.rounds is None
-    asked = Description.of(
+    asked = Description.read(
         {"set": SIMPLEX, "cautions": [3.0], "rounds": 50, "format": 1, "name": "x"}
     )
     learner = asked.build().learner
     assert (learner.caution, learner.horizon) == (3.0, 50)
     named = {"name": "Ensemble", "horizon": 7, "caution": 2.0}
-    asked = Description.of({"set": SIMPLEX, "caution": 3.0, "rounds": 50, "learners": [named]})
+    asked = Description.read({"set": SIMPLEX, "caution": 3.0, "rounds": 50, "learners": [named]})
     learner = asked.build().learner
     assert (learner.caution, learner.horizon) == (2.0, 7)
     bandit = {"set": {"kind": "L2Ball", "n": 3}, "learners": ["BanditPrimalDual"], "seeds": [5]}
-    asked = Description.of({**bandit, "rounds": 10})
+    asked = Description.read({**bandit, "rounds": 10})
     assert asked.build().learner.seed == 5
 
 
@@ -162,23 +162,23 @@ LARGE = [
 def test_what_is_too_large_is_refused_before_it_is_built(large):
     start = time.process_time()
     with pytest.raises(InvalidInput, match=r"^set.*(at most|too many)"):
-        Description.of({"set": large})
+        Description.read({"set": large})
     assert time.process_time() - start < 5.0
 
 
 def test_what_is_too_deep_or_too_much_is_refused():
     assert reader_of({"set": nested(5)}).K.shape == (3,)
     with pytest.raises(InvalidInput, match="nested"):
-        Description.of({"set": nested(DEEPEST + 1)})
+        Description.read({"set": nested(DEEPEST + 1)})
     deep = []
     for _ in range(10**5):
         deep = [deep]
     with pytest.raises(InvalidInput, match="nested"):
-        Description.of({"set": SIMPLEX, "names": deep})
+        Description.read({"set": SIMPLEX, "names": deep})
     while deep:  # Python takes lists apart by recursion
         deep = deep.pop()
     with pytest.raises(InvalidInput, match="1,000,000 values"):
-        Description.of({"set": {"kind": "Permutahedron", "weights": [1.0] * 1_000_001}})
+        Description.read({"set": {"kind": "Permutahedron", "weights": [1.0] * 1_000_001}})
 
 
 def test_what_is_no_request_is_a_sentence_whatever_it_is():
@@ -298,7 +298,7 @@ READ: dict[str, RoundReader] = {}
 
 def test_the_whole_body_of_an_example_is_read():
     own = ("expire_after", "deadline", "stale_after", "fallback", "why")
-    asked = Description.of({key: value for key, value in WHOLE.items() if key not in own})
+    asked = Description.read({key: value for key, value in WHOLE.items() if key not in own})
     assert asked.seeds == [3]
     assert asked.learner.given["caution"] == 2.0
     assert asked.build().learner.advisers[1].data == 2

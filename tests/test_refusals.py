@@ -140,7 +140,7 @@ def outcome(case, service, folder, number=0):
     if method == "PUT":
         status, body = service.call("PUT", f"/v1/sessions/put-{number}", raw)
         if status == 201:
-            learner = Description.of(json.loads(raw)).build().learner
+            learner = Description.read(json.loads(raw)).build().learner
             body["means"] = " ".join(repr(learner).split())
     elif address:
         status, body = service.call(method, address)

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from tidewolf import __version__
+from tidewolf.service.description import Description
+from tidewolf.service.models import DecisionRequest, Observation, Pin
 from tidewolf.service.sessions import Reply, Sessions
 from tidewolf.service.tokens import Caller
 from tidewolf.storage.session_store import SessionStore
@@ -72,12 +74,12 @@ def observe(sessions: Sessions, name: str, number: int) -> None:
     unit = 4.0 if name == "network" else 1.0
     row = {"costs": COSTS[number - 1].tolist()}
     row["capacities"] = (unit * CAPACITIES[number - 1]).tolist()
-    kept(sessions.observe(name, {"round": number, **row}, WHO))
+    kept(sessions.observe(name, Observation.read({"round": number, **row})))
 
 
 def decide(sessions: Sessions, name: str, number: int) -> list[float]:
     """The decision of a round, from 1, in the order of its entries."""
-    body = kept(sessions.decide(name, {"round": number}, WHO))
+    body = kept(sessions.decide(name, DecisionRequest.read({"round": number})))
     return [float(body["decision"][entry]) for entry in kept(sessions.get(name))["names"]]
 
 
@@ -90,7 +92,7 @@ def goes_on(sessions: Sessions) -> dict[str, Any]:
         if name == "late":
             for number in WAITING:
                 observe(sessions, name, number)
-            kept(sessions.pin(name, {"decision": None, "why": "enough"}, WHO))
+            kept(sessions.operate(name, Pin.read({"decision": None, "why": "enough"}), WHO))
         found[name]["decisions"] = points = []
         for number in range(ROUNDS + 1, ROUNDS + MORE + 1):
             points.append(decide(sessions, name, number))
@@ -101,13 +103,13 @@ def goes_on(sessions: Sessions) -> dict[str, Any]:
 def begin(sessions: Sessions) -> None:
     """The first rounds."""
     for name, what in SESSIONS.items():
-        kept(sessions.put(name, {**what, "why": "a fixture"}, WHO))
+        kept(sessions.put(name, Description.read({**what, "why": "a fixture"}), WHO))
         for number in range(1, ROUNDS + 1):
             decide(sessions, name, number)
             if not (name == "late" and number in WAITING):
                 observe(sessions, name, number)
     pinned = [0.2] * 5
-    kept(sessions.pin("late", {"decision": pinned, "why": "a fixture"}, WHO))
+    kept(sessions.operate("late", Pin.read({"decision": pinned, "why": "a fixture"}), WHO))
 
 
 def write(folder: Path) -> None:

@@ -643,15 +643,19 @@ class Session(Generic[S]):
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences worth knowing, such as a horizon that was passed, and who missed deadlines."""
+        return self.notes_from(0)
+
+    def notes_from(self, first: int) -> tuple[str, ...]:
+        """The same with rounds counted from 1, if that is the number of the first."""
         called = self.learner.adviser_in_words
         skipped = [one.in_words(called(name)) for name, one in self._absent.items()]
-        return (*self.learner.notes(self._now), *self._expired_in_words(), *skipped)
+        return (*self.learner.notes(self._now), *self._expired_in_words(first), *skipped)
 
-    def _expired_in_words(self) -> tuple[str, ...]:
+    def _expired_in_words(self, first: int = 0) -> tuple[str, ...]:
         """How many rounds were waited for no more, and which."""
         if not (lost := getattr(self._now, "lost", 0)):
             return ()
-        rounds = sorted(n for n, held in self._keeper.contents.items() if held == EXPIRED)
+        rounds = sorted(n + first for n, it in self._keeper.contents.items() if it == EXPIRED)
         which = f": {', '.join(map(str, rounds[-5:]))}" if rounds else ""
         which = which if len(rounds) == lost <= 5 else which.replace(":", ", last", 1)
         them = "them" if lost > 1 else "it"

@@ -1,26 +1,26 @@
 """Many named sessions behind one address: `tidewolf serve`.
 
-    PUT a session;   POST decisions -> a point;   POST observations -> what it came to;   ...
+    PUT a session;   POST decisions -> a point;   POST observations -> cost and violation;   ...
 
-All that answers a request is decided here, one session at a time, and acknowledged only once it is
-on disk. Rounds count from 1, as they do in requests.
+A request is acknowledged once it is on disk. Rounds count from 1, as in requests.
 
-what a session answers
+one request
+    app.py              the checks that every request passes: host, token, load, quota
+    routes.py           every resource with its models; reads the request and calls `Sessions`
+    messages.py         strict JSON, problems (RFC 9457)
+    models.py           bodies and answers, which are the OpenAPI schema
+    sessions.py         all sessions by name: opened at first use, closed when they fail
+    hosted_session.py   one session: decides, observes, is operated
     description.py      what a session is made of, and what a round turned out to be
-    modes.py            live, shadow, frozen, pinned: which point is played, and why
-    notes.py            what was answered in a round, as it is stored
-    hosted_session.py   one session: decides, learns, remembers what it answered
-    operating.py        modes, pins, rollback, another learner: what operators do to it
-    sessions.py         all of them by name: opened at first use, closed when they fail
-    overviews.py        the state of all of them, without opening any
-    warming.py          compiles what sessions need before their first round
+    modes.py            live, shadow, frozen, pinned: which point is played, and the note of it
 
-what HTTP adds
-    server.py, app.py, connections.py       the process, its routes, its connections
-    middleware.py, tokens.py, traffic.py    who gets in, and how much at a time
-    endpoints.py, messages.py               one request: what is read, asked and sent
-    models.py, operations.py                bodies, answers and addresses: the OpenAPI schema
+the process
+    server.py, connections.py       uvicorn, its connections and how it ends
+    warming.py                      compiles what sessions need before their first round
+    tokens.py, traffic.py           callers, requests in flight, quotas
 
-what people look at
-    pages.py            HTML; metrics.py is for Prometheus
+to look at
+    overviews.py        the state of all sessions, without opening any
+    pages.py            HTML
+    metrics.py          Prometheus
 """

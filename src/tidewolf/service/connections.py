@@ -28,22 +28,7 @@ _FRAMING = 8
 def careful_protocol(
     *, seconds: float = SECONDS, longest: int = LONGEST, most: int = MOST
 ) -> type[asyncio.Protocol]:
-    """uvicorn's protocol, on httptools where that is installed, with these limits.
-
-    Parameters
-    ----------
-    seconds : float, default 10.0
-        How long the head of a request, or a client that reads nothing, may take.
-    longest : int, default 65536
-        Bytes that it may have.
-    most : int, default 2000
-        Connections, at most.
-
-    Returns
-    -------
-    type
-        For `uvicorn.Config(http=...)`.
-    """
+    """uvicorn's protocol with these limits, for `uvicorn.Config(http=...)`."""
     from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
     base: Any = AutoHTTPProtocol
@@ -80,7 +65,7 @@ def careful_protocol(
             self._came += len(data)
             super().data_received(data)
             if self._is_answering():
-                self._cancel_alarm()
+                self._cancel("_alarm")
             elif self._alarm is None:
                 self._alarm = self.loop.call_later(seconds, self._give_up)
             if self._open and self._came - self._body > longest + _FRAMING * self._body:
@@ -103,12 +88,12 @@ def careful_protocol(
             self._stuck = self.loop.call_later(seconds, self.transport.abort)
 
         def resume_writing(self) -> None:
-            self._cancel_stuck()
+            self._cancel("_stuck")
             super().resume_writing()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._cancel_alarm()
-            self._cancel_stuck()
+            self._cancel("_alarm")
+            self._cancel("_stuck")
             super().connection_lost(exc)
 
         def send_400_response(self, msg: str) -> None:
@@ -117,7 +102,8 @@ def careful_protocol(
             body = dumps(problem(400, msg))
             self.transport.write(
                 b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncache-control: no-store\r\n"
-                b"content-type: %b\r\ncontent-length: %d\r\n\r\n%b" % (PROBLEM, len(body), body)
+                b"content-type: %b\r\ncontent-length: %d\r\n\r\n%b"
+                % (PROBLEM.encode(), len(body), body)
             )
             self.transport.close()
 
@@ -130,15 +116,10 @@ def careful_protocol(
             elif not self.transport.is_closing():
                 self.send_400_response(f"The head of a request has at most {longest:,} bytes.")
 
-        def _cancel_alarm(self) -> None:
-            if self._alarm is not None:
-                self._alarm.cancel()
-                self._alarm = None
-
-        def _cancel_stuck(self) -> None:
-            if self._stuck is not None:
-                self._stuck.cancel()
-                self._stuck = None
+        def _cancel(self, which: str) -> None:
+            if (timer := getattr(self, which)) is not None:
+                timer.cancel()
+                setattr(self, which, None)
 
         def _give_up(self) -> None:
             self._alarm = None

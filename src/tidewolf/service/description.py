@@ -24,15 +24,13 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self, final
 
 import numpy as np
 from pydantic import AliasChoices, Field, PrivateAttr, model_validator
 
-from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import LARGEST_COUNT
+from tidewolf.core.arrays import LARGEST_COUNT, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import InvalidInput, NotAMember
@@ -46,12 +44,10 @@ from tidewolf.experiments.models import Described, Learner, SetTable, Source
 from tidewolf.experiments.requests import NO_FILES, entries_of, require_modest_learner
 from tidewolf.experiments.round_reader import RoundReader
 from tidewolf.experiments.strict import Count, One, Positive, Seed, refused
-from tidewolf.live.entries import Entries, follows_clock, paths_of, value_at, violation_at
+from tidewolf.live.entries import Entries, paths_of, value_at
 from tidewolf.live.lines import NUMBERS
 from tidewolf.methods import base
-from tidewolf.networks import Network
-from tidewolf.service.models import Request, Why
-from tidewolf.sets import ConvexSet
+from tidewolf.service.models import Request, Why, example
 
 DEEPEST = 24
 """Lists and objects within each other."""
@@ -65,102 +61,50 @@ _REQUEST = Document("the request", {}, {})
 
 @final
 class Built:
-    """A set, its names, who reads rows and who decides, built from a description.
+    """The set, the reader of rows and the learner, built from a description.
 
     Parameters
     ----------
     reader : RoundReader
-        The set, and who makes functions of rows on it.
+        The set, and the reader that makes functions of rows on it.
     learner : Learner
-        Who decides.
+        The learner.
+    fallback : list or mapping, optional
+        The point that is played if nothing else can be.
 
     Examples
     --------
     >>> from tidewolf.service.description import Description
-    >>> built = Description.of({"set": {"kind": "Simplex", "n": 2}}).build()
-    >>> built.names, built.entries.named(built.K.center)
-    (['entry 0', 'entry 1'], {'entry 0': 0.5, 'entry 1': 0.5})
+    >>> built = Description.read({"set": {"kind": "Simplex", "n": 2}}).build()
+    >>> built.entries.named(built.K.center)
+    {'entry 0': 0.5, 'entry 1': 0.5}
     >>> loss, limit = built.functions({"costs": [1.0, 0.0], "capacities": [0.5, 0.25]})
     >>> loss.values(built.K.center), limit.values(built.K.center)
     (array([0.5]), array([0.25]))
     """
 
     def __init__(
-        self, reader: RoundReader, learner: base.Learner[Any], fallback: Array | None = None
+        self, reader: RoundReader, learner: base.Learner[Any], fallback: Any = None
     ) -> None:
-        self.reader, self.learner = reader, learner
+        self.reader, self.learner, self.K = reader, learner, reader.K
         self.entries = Entries(reader)
-        self.fallback = fallback
-        """the static decision of last resort, where the description has one"""
-
-    @property
-    def K(self) -> ConvexSet:
-        """The set of decisions."""
-        return self.reader.K
-
-    @property
-    def network(self) -> Network | None:
-        """The network, where that is what is decided on."""
-        return self.reader.network
-
-    @property
-    def names(self) -> list[str]:
-        """What the entries of a decision are called, in their order."""
-        return self.entries.names
-
-    @cached_property
-    def follows_clock(self) -> bool:
-        """Whether decisions depend on the time of their round."""
-        return follows_clock(self.learner)
+        self.fallback: tuple[float, ...] | None = None
+        """its entries, in C order"""
+        if fallback is not None:
+            point = self.member(fallback, "The fallback")
+            self.fallback = tuple(point.reshape(-1).tolist())
 
     def functions(self, row: Mapping[str, Any], source: str = "The row") -> tuple[Batch, Batch]:
-        """The loss and the limit of an observation: costs, capacities, weights and budgets,
-        demands.
-
-        Parameters
-        ----------
-        row : mapping
-            Numbers by name, or lists, under their keys.
-        source : str, default 'The row'
-            What sentences call it.
-
-        Returns
-        -------
-        tuple of Batch
-            Of one round each.
-
-        Raises
-        ------
-        InvalidInput
-            Where no functions can be made of it.
-        """
+        """The loss and the limit of a round: costs, capacities, weights and budgets, demands."""
         if "budget" in row and "budgets" not in row:
-            row = {"budgets" if name == "budget" else name: value for name, value in row.items()}
+            row = {**row, "budgets": row["budget"]}
         try:
             return self.reader.functions(row, source)
         except InvalidInput as error:  # it reads a row as it does a table, which has lines
             raise type(error)(str(error).replace(", line 1:", ":")) from None
 
     def member(self, given: Any, what: str) -> Array:
-        """A point that is a member of the set, by name or as a list.
-
-        Parameters
-        ----------
-        given : mapping or list
-            The numbers.
-        what : str
-            What sentences call it.
-
-        Returns
-        -------
-        array
-            Of the shape of the set's points.
-
-        Raises
-        ------
-        NotAMember
-            Where it is none, by more than rounding.
-        """
+        """A point of the set, by name or as a list."""
         x = self.entries.point(given, what)
         self.require_member(x, what)
         return x
@@ -176,38 +120,28 @@ class Built:
     def paths(
         self, x: Array, demands: Sequence[float] | None = None
     ) -> list[dict[str, Any]] | None:
-        """The paths of a flow, heaviest first; None where the decision is none.
-
-        Parameters
-        ----------
-        x : array
-            The decision.
-        demands : sequence of float, optional
-            What each commodity sends. None: what the network says.
-
-        Returns
-        -------
-        list of dict or None
-            Nodes, share and volume of each.
-        """
+        """The paths of a flow under these demands, heaviest first; None if it is no flow."""
         return paths_of(self.reader, x, demands)
 
 
 class Description(Described, Request):
     """A session: its set, its learner, and how it is served.
 
-    `of` makes one of a request's body, `parse` of its canonical text.
+    `read` makes one of a request's body, `parse` of its canonical text.
 
     Examples
     --------
     >>> from tidewolf.service.description import Description
-    >>> request = Description.of({"set": {"n": 2, "kind": "Simplex"}, "why": "a trial"})
+    >>> request = Description.read({"set": {"n": 2, "kind": "Simplex"}, "why": "a trial"})
     >>> request.canonical
     '{"set":{"kind":"Simplex","n":2}}'
-    >>> Description.parse(request.canonical) == request
+    >>> Description.parse(request.canonical).canonical == request.canonical
     True
     """
 
+    model_config = example(
+        set={"kind": "Simplex", "n": 3}, rounds=1000, learners=[{"name": "Ensemble"}]
+    )
     format: Annotated[int, Field(ge=1, le=FILE_FORMAT)] | None = None
     set: SetTable = Field(description="As [set] of an experiment file; graphs inline.")
     names: list[Annotated[str, Field(min_length=1)]] | None = Field(
@@ -242,51 +176,27 @@ class Description(Described, Request):
         return self
 
     @classmethod
-    def of(cls, body: Any) -> Self:
-        """What the body of a request describes, read and held against all limits.
-
-        Parameters
-        ----------
-        body : object
-            Plain data, as JSON gives it.
-
-        Returns
-        -------
-        Description
-            Nothing is built before `build`.
+    def read(cls, given: Any, context: Any = None) -> Self:
+        """The description in the body of a request; nothing is built before `build`.
 
         Raises
         ------
         InvalidInput
             If it is not accepted: the sentence begins with the keys that lead there.
         """
-        require_plain(body)
-        found = cls.read(body, Source(None))
-        said = {key: value for key, value in body.items() if key != "why" and value is not None}
-        found._canonical = json.dumps(said, sort_keys=True, allow_nan=False, separators=(",", ":"))
+        require_plain(given)
+        found = super().read(given, Source(None))
+        text = {key: value for key, value in given.items() if key != "why" and value is not None}
+        found._canonical = json.dumps(text, sort_keys=True, allow_nan=False, separators=(",", ":"))
         return found
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """What the text of a description says, such as `canonical` of another.
-
-        Parameters
-        ----------
-        text : str
-            JSON.
-
-        Returns
-        -------
-        Description
-            The same as `of` makes of what it says.
-        """
+        """The description in a text, such as `canonical` of another."""
         try:
-            return cls.of(json.loads(text))
+            return cls.read(json.loads(text))
         except (json.JSONDecodeError, TypeError, RecursionError) as error:
             raise InvalidInput(f"The description is no JSON: {error}.") from None
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Description) and self.canonical == other.canonical
 
     @property
     def canonical(self) -> str:
@@ -301,28 +211,8 @@ class Description(Described, Request):
             return chosen
         return Choice.of(chosen.name, {"caution": _one(self.caution), **chosen.given})
 
-    def with_changes(self, **changes: Any) -> Description:
-        """The same with another set, learner, or fallback, as a migration asks for.
-
-        Parameters
-        ----------
-        changes : object
-            What is new, by key; None: no more.
-
-        Returns
-        -------
-        Description
-            A new one. `build` refuses it if its parts do not fit.
-        """
-        return Description.of(json.loads(self.canonical) | changes)
-
     def build(self) -> Built:
-        """The set, the reader and the learner, built.
-
-        Returns
-        -------
-        Built
-            The same one each time, bit for bit.
+        """The set, the reader and the learner: the same ones each time, bit for bit.
 
         Raises
         ------
@@ -339,10 +229,7 @@ class Description(Described, Request):
             learner = make_learner(
                 self.learner, reader.K, reader.network, place, _no_table, defaults
             )
-        built = Built(reader, learner)
-        if self.fallback is not None:
-            built.fallback = built.member(self.fallback, "The fallback")
-        return built
+        return Built(reader, learner, self.fallback)
 
 
 def _one(given: Any) -> Any:
@@ -355,50 +242,29 @@ def _no_table(path: Path, place: Place) -> NDArray:
 
 
 def require_plain(data: Any) -> None:
-    """Refuse what no JSON says, or what is too deep or too much of it.
-
-    Parameters
-    ----------
-    data : object
-        Objects, lists, texts, numbers, true, false and null.
-
-    Raises
-    ------
-    InvalidInput
-        If it is anything else, or there is too much.
-    """
+    """Refuse a request that is too large, and texts and whole numbers that cannot be stored."""
     left, waiting = MOST_VALUES, [(data, 0)]
     while waiting:
         value, depth = waiting.pop()
-        if not isinstance(value, Mapping | list):
-            _require_value(value)
-            continue
-        items = (*value, *value.values()) if isinstance(value, Mapping) else tuple(value)
-        left -= len(items)
-        if left < 0:
-            raise InvalidInput(f"The request has over {MOST_VALUES:,} values: send fewer.")
-        if depth >= DEEPEST:
-            raise InvalidInput(f"The request is nested deeper than {DEEPEST} levels.")
-        waiting += [(item, depth + 1) for item in items]
-
-
-def _require_value(value: Any) -> None:
-    """Refuse text that is too long or has control characters, and numbers out of range."""
-    if isinstance(value, str):
-        if len(value) > LONGEST_TEXT:
-            raise InvalidInput(
-                f"A text may have {LONGEST_TEXT:,} characters, not {len(value):,}: shorten it."
-            )
-        if _CONTROL.search(value):
-            raise InvalidInput(f"A text of the request has a control character: {value!a}.")
-    elif isinstance(value, int):
-        if abs(value) > LARGEST_COUNT:
+        if isinstance(value, Mapping | list):
+            items = (*value, *value.values()) if isinstance(value, Mapping) else tuple(value)
+            left -= len(items)
+            if left < 0:
+                raise InvalidInput(f"The request has over {MOST_VALUES:,} values: send fewer.")
+            if depth >= DEEPEST:
+                raise InvalidInput(f"The request is nested deeper than {DEEPEST} levels.")
+            waiting += [(item, depth + 1) for item in items]
+        elif isinstance(value, str):
+            if len(value) > LONGEST_TEXT:
+                raise InvalidInput(
+                    f"A text may have {LONGEST_TEXT:,} characters, not {len(value):,}: shorten it."
+                )
+            if _CONTROL.search(value):
+                raise InvalidInput(f"A text of the request has a control character: {value!a}.")
+        elif isinstance(value, int) and abs(value) > LARGEST_COUNT:
             raise InvalidInput(f"Whole numbers of a request go up to {LARGEST_COUNT}.")
-    elif isinstance(value, float):
-        if not math.isfinite(value):
+        elif isinstance(value, float) and not math.isfinite(value):
             raise InvalidInput(f"{value} is no finite number, and every number of a request is.")
-    elif value is not None:
-        raise InvalidInput(f"A request has numbers, texts, lists and objects, not {shown(value)}.")
 
 
 # --- what a round turned out to be ----------------------------------------------------------------
@@ -411,74 +277,50 @@ ONLY_LIMIT = "the limit"
 
 
 class ReadFeedback(NamedTuple):
-    """What a round turned out to be.
-
-    Parameters
-    ----------
-    arguments : dict
-        As `Session.observe` takes it.
-    functions : (Batch, Batch), optional
-        The loss and the limits. None: values, or gradients, at what was played are known alone.
-    """
+    """What a round turned out to be."""
 
     arguments: dict[str, Any]
+    """as `Session.observe` takes it"""
     functions: tuple[Batch, Batch] | None = None
+    """the loss and the limits; None: only values, or gradients, at what was played are known"""
 
-    def cost(self, x: Array) -> float | None:
-        """What the point cost; None where that is not known."""
+    def outcome(
+        self, x: Array, names_of: Callable[[Batch], Sequence[str]]
+    ) -> tuple[float | None, float | None, dict[str, float]]:
+        """The cost and the violation of a point, None if unknown, and of each violated limit."""
         if self.functions is None:
-            value = self.arguments.get("loss_value")
-            return None if value is None else value + 0.0
-        return value_at(self.functions[0], x)
-
-    def violation(self, x: Array) -> float | None:
-        """By how much it broke the limits."""
-        if self.functions is None:
-            return max(0.0, float(np.max(self.arguments["constraint_value"])))
-        return violation_at(self.functions[1], x)
-
-    def broken(self, x: Array, called: Callable[[Batch], Sequence[str]]) -> dict[str, float]:
-        """By how much it broke each limit that it did break; `called` says what limits are."""
-        if self.functions is None:
+            cost = self.arguments.get("loss_value")
+            cost = None if cost is None else cost + 0.0
             values = np.atleast_1d(self.arguments["constraint_value"])
-            names = [f"limit {i}" for i in range(1, len(values) + 1)]
         else:
-            limits = self.functions[1]
-            pieces = limits.pieces(x)
-            values = limits.values(x) if pieces is None else np.asarray(pieces)[0]
-            names = list(called(limits))
+            losses, limits = self.functions
+            cost, pieces = value_at(losses, x), limits.pieces(x)
+            values = limits.values(x) if pieces is None else to_numpy(pieces)[0]
+        worst = float(values.max())
+        violation = max(0.0, worst) if math.isfinite(worst) else None
+        if worst <= BROKEN:
+            return cost, violation, {}
+        names = [f"limit {i}" for i in range(1, len(values) + 1)]
+        if self.functions is not None:
+            names = list(names_of(self.functions[1]))
         if len(values) == 1 and names[0].startswith("limit "):
             names = [ONLY_LIMIT]
-        return {names[i]: float(values[i]) for i in np.flatnonzero(values > BROKEN).tolist()}
+        broken = np.flatnonzero(values > BROKEN).tolist()
+        return cost, violation, {names[i]: float(values[i]) for i in broken}
 
 
 def read_feedback(given: Mapping[str, Any], built: Built) -> ReadFeedback:
-    """What an observation says.
-
-    Parameters
-    ----------
-    given : mapping
-        The request, its keys checked.
-    built : Built
-        Who makes functions of numbers, and what the entries of a point are called.
-
-    Returns
-    -------
-    ReadFeedback
-        As `Session.observe` takes it.
-    """
-    numbers = {key: given[key] for key in NUMBERS if key in given}
-    if "budget" in given:
-        numbers.setdefault("budgets", given["budget"])
+    """What an observation contains, whose keys are checked."""
     values = {key: given[key] for key in VALUES if key in given}
+    numbers = next((key for key in (*NUMBERS, "budget") if key in given), None)
     if numbers and values:
         raise InvalidInput(
-            f"The observation has {next(iter(numbers))} and {next(iter(values))}: give what the "
-            "round turned out to be, or gradients or values at what was played."
+            f"The observation has {numbers} and {next(iter(values))}: give what the round turned "
+            "out to be, or gradients or values at what was played."
         )
     if values:
         return ReadFeedback(_values(values, built.entries))
-    losses, limits = built.functions(numbers, "The observation")
+    losses, limits = built.functions(given, "The observation")
     return ReadFeedback({"loss": losses, "constraint": limits}, (losses, limits))
 
 

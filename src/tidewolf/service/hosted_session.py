@@ -1,29 +1,32 @@
-"""One session of the service: decide, observe, and keep what was answered.
+"""One session of the service: decide, observe, operate, and store what was answered.
 
-The state of the learner decides, so a plain decision of the round that stands writes nothing. What
-is played in place of it, was asked for ahead, or was told something, is noted together with what
-the session itself keeps of it, in one commit. Therefore a kill between any two requests changes no
-answer. What was answered in place of the learner's decision is the default of what was played.
+The state of the learner decides, so a plain decision of the current round writes nothing. What is
+played in place of it, was asked for ahead, or had side information, is noted in the same commit as
+what the session itself stores. Therefore a kill between any two requests changes no answer. What
+was answered in place of the learner's decision is the default of what was played.
 
-Rounds count from 0 here, as sessions have them, and from 1 in requests, answers and notes.
+Operators set the mode, pin a point, roll back and migrate. Each is one commit, with a line in the
+audit. What is played follows from the next request on, also in the current round.
+
+Rounds count from 0 here, as in a `Session`, and from 1 in requests, responses and the store.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from itertools import islice
-from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, final
+from dataclasses import replace
+from typing import Any, final
 
 import numpy as np
 
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Batch
+from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import (
     CheckpointError,
     InvalidInput,
@@ -38,77 +41,48 @@ from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.functions.combined import limit_names
 from tidewolf.functions.linear import Capacity
-from tidewolf.live.entries import given_demands
+from tidewolf.live.entries import follows_clock, given_demands
 from tidewolf.methods.available import entries_out
 from tidewolf.methods.events import takes_late
 from tidewolf.methods.moves import distance_moved
-from tidewolf.service import modes
-from tidewolf.service.description import BROKEN, Built, ReadFeedback, read_feedback
-from tidewolf.service.models import DecisionRequest, Observation
+from tidewolf.service.description import BROKEN, Built, Description, ReadFeedback, read_feedback
+from tidewolf.service.models import (
+    DecisionRequest,
+    Migration,
+    ModeChange,
+    Observation,
+    Pin,
+    Rollback,
+)
 from tidewolf.service.modes import (
     INCUMBENT,
-    Chosen,
-    Fallback,
-    Override,
+    Candidate,
+    Note,
+    Point,
     Settings,
-    chosen_override,
-    descend,
-    override_fallback,
+    first_playable,
+    override,
 )
-from tidewolf.service.notes import Note, Observed, counted_from_one, note_from_one
 from tidewolf.service.traffic import Limits
 from tidewolf.session import Session
-from tidewolf.storage.session_store import Round, SessionInfo, SessionStore
+from tidewolf.storage.session_store import SessionInfo, SessionStore
 
 RECENT, FEWEST, ROOM = 32, 4, 100_000
 """Rounds that were observed last and are remembered: at most, at least, and entries of points."""
 SNAPSHOT_EVERY = 500
-"""Observations from one kept state to the next: opening a session observes so many again."""
+"""Observations from one stored state to the next: opening a session observes so many again."""
+
+
 TO_DISK = 30.0
 """How long what is read waits for what is being written. Unit: seconds."""
 
 
 def on_disk(future: Future[None]) -> None:
-    """Wait until something is on disk.
-
-    Parameters
-    ----------
-    future : Future
-        Of a transaction of the store.
-
-    Raises
-    ------
-    Overloaded
-        Where that takes too long.
-    """
+    """Wait until a transaction is on disk; `Overloaded` if that takes too long."""
     try:
         future.result(TO_DISK)
     except TimeoutError:
         raise Overloaded(f"The disk has been busy for {TO_DISK:g} s: try again later.") from None
-
-
-@dataclass
-class Counts:
-    """What happened since it was opened."""
-
-    decisions: int = 0
-    observations: int = 0
-    breaches: int = 0
-    """rounds in which a limit was broken"""
-    broken: dict[str, float] = field(default_factory=dict)
-    """by how much each limit was, in all"""
-
-
-class _DecisionRequest(NamedTuple):
-    """A request for a decision."""
-
-    number: int
-    side_info: Mapping[str, Any] = MappingProxyType({})
-    """as `Session.play` takes it"""
-    info_id: str = ""
-    """the identity of that; empty if nothing is known"""
-    out: Bools | None = None
-    deadline: float | None = None
 
 
 @final
@@ -118,17 +92,19 @@ class HostedSession:
     Parameters
     ----------
     store : SessionStore
-        Where it is kept.
+        Where it is stored.
     info : SessionInfo
         What the store has of it.
     built : Built
-        What its description makes: who reads rows, and who decides.
+        The set, the reader of rows and the learner.
     limits : Limits
         How much is allowed.
     clock : callable
         The time now. Unit: seconds since 1970.
+    count : callable
+        Counts an event by its name and label.
     looks : bool, default False
-        Whether to look only, at what it is on disk, where nothing can be written.
+        Whether to look only, at what is on disk, because nothing can be written.
     """
 
     def __init__(
@@ -138,11 +114,12 @@ class HostedSession:
         built: Built,
         limits: Limits,
         clock: Callable[[], float],
+        count: Callable[[str, str], None],
         *,
         looks: bool = False,
     ) -> None:
-        self.looks = looks
-        self.store, self.info, self.limits, self.clock = store, info, limits, clock
+        self.store, self.info, self.looks = store, info, looks
+        self._limits, self._clock, self._count = limits, clock, count
         self.name = info.name
         self.settings = Settings.of(info.settings)
         self.session: Session[Any] = Session.open(
@@ -153,57 +130,51 @@ class HostedSession:
             read_only=looks,
             snapshot_every=SNAPSHOT_EVERY,
         )
-        self.counts = Counts()
         self.seconds = math.inf
         """what requests have taken lately"""
-        self.fell = False
-        """whether the last decision is what was left when something failed"""
         self.lost = False
         """whether a commit failed: memory is ahead of the disk"""
+        self.broken: dict[str, float] = {}
+        """the total violation of each limit since the session was opened"""
         self.asked_at: dict[int, float] = {}
         """when rounds that are not over were decided"""
-        self._answers: dict[int, Note] = {}
-        """what was noted of rounds that are not over"""
-        self.recent: dict[int, Observed] = {}
+        self.recent: dict[int, Note] = {}
         """the rounds that were observed last, in the order of their observation"""
+        self._answers: dict[int, Note] = {}
+        """the notes of rounds that are not over"""
         self._fresh: dict[int, dict[str, Any]] = {}
         """observations of the request that is being answered, which are nowhere but here"""
         self._demands: list[float] | None = None
-        self.goes_on_as(built)
+        self._use(built)
         self._remember()
 
     def took(self, seconds: float) -> None:
         """A request took so long: a mean that forgets, and goes up at once."""
-        side_info = self.seconds if math.isfinite(self.seconds) else seconds
-        self.seconds = max(seconds, side_info + 0.2 * (seconds - side_info))
+        before = self.seconds if math.isfinite(self.seconds) else seconds
+        self.seconds = max(seconds, before + 0.2 * (seconds - before))
 
-    def goes_on_as(self, built: Built) -> None:
-        """With this learner, and these names, from now on."""
+    def _use(self, built: Built) -> None:
+        """Continue with this learner and these names."""
         self.built, self.entries, self.K = built, built.entries, built.K
-        self._kept = max(FEWEST, min(RECENT, ROOM // len(built.names)))
-        self._clock = built.follows_clock
-        self._capacities: tuple[str, ...] | None = None
-        self._late = takes_late(built.learner)
+        self._kept = max(FEWEST, min(RECENT, ROOM // len(built.entries.names)))
+        self._follows_clock = follows_clock(built.learner)
+        self._takes_late = takes_late(built.learner)
+        self._capacities: Sequence[str] | None = None
 
     def _remember(self) -> None:
         """Read the last rounds, and those that wait for feedback, from the store."""
-        waiting = self.session.pending
-        first = min(waiting, default=self.session.round) + 1
-        last = self.store.last_rounds(self.name, self._kept)
-        found = {one.round: one for one in last}
-        found |= {r.round: r for r in self.store.rounds_of(self.name, first, self.next_round + 1)}
-        for number in sorted(found):
-            one = found[number]
-            note = Note.decode(one.note)
-            if note is None:
-                continue
-            if self._is_over(number - 1):
-                if note.observed:
-                    self.recent[number - 1] = Observed(one.at, one.cost, one.violation, note)
-                    self._demands = note.demands
-            else:
+        first = min(self.session.pending, default=self.session.round) + 1
+        rows = {row.round: row for row in self.store.last_rounds(self.name, self._kept)}
+        rows |= {
+            row.round: row for row in self.store.rounds_of(self.name, first, self.next_round + 1)
+        }
+        for number, row in sorted(rows.items()):
+            note = Note.of(row)
+            if note is not None and not self._is_over(number - 1):
                 self._answers[number - 1] = note._replace(observed=False)
-                self.asked_at[number - 1] = one.at
+                self.asked_at[number - 1] = note.at
+            elif note is not None and note.observed:
+                self.recent[number - 1], self._demands = note, note.demands
 
     # --- rounds -----------------------------------------------------------------------------------
 
@@ -222,131 +193,112 @@ class HostedSession:
         place = bisect_left(waiting, number)
         return place < len(waiting) and waiting[place] == number
 
-    def _own(self, number: int) -> Array:
-        """The learner's decision of a round that waits or stands, looked at and not asked for."""
+    def _own(self, number: int) -> Floats:
+        """The learner's decision of a round that waits or is current, without asking for it."""
         if self._waits(number):
-            return self.session.play(round=number)
-        return self.session.learner.act(self.session.state)
+            return _flat(self.session.play(round=number))
+        return _flat(self.session.learner.act(self.session.state))
 
-    def observed(self, number: int) -> Observed | None:
-        """What is known of a round that is over."""
+    def observed(self, number: int) -> Note | None:
+        """The note of a round that is over."""
         found = self.recent.get(number)
         if found is not None or not self._is_over(number):
             return found
         on_disk(self.store.flushed(self.name))
-        for one in self.store.rounds_of(self.name, number + 1, number + 1):
-            if (note := Note.decode(one.note)) is not None and note.observed:
-                return Observed(one.at, one.cost, one.violation, note)
+        for row in self.store.rounds_of(self.name, number + 1, number + 1):
+            if (note := Note.of(row)) is not None and note.observed:
+                return note
         return None
 
     # --- decisions --------------------------------------------------------------------------------
 
-    def decide(self, given: Any) -> dict[str, Any]:
-        """The decision of the round that stands, or of another, as often as it is asked.
-
-        Parameters
-        ----------
-        given : mapping, optional
-            The request: `round`, `time`, `context`, `advice`, `unavailable`, `deadline`.
-
-        Returns
-        -------
-        dict
-            The answer.
-        """
-        self.fell = False
-        body = DecisionRequest.read(given)
+    def decide(self, body: DecisionRequest) -> dict[str, Any]:
+        """The decision of the current round, or of another, as often as it is asked for."""
         number = self.session.round if body.round is None else body.round - 1
         if self._is_over(number):
-            return self._decision_again(number)
-        request = self._decision_request(number, body.given)
-        self._require_room(number)
-        before = self._answers.get(number)
-        if before is not None and self._stands(number, before):
-            if request.info_id and request.info_id != before.info_id:
+            note = self.observed(number)
+            if note is None:
                 raise OtherContent(
-                    f"Round {number + 1} was decided when something else was known, and that "
-                    "decision stands: ask for it without what is known, or go back to the round "
-                    "to decide it anew."
+                    f"Round {number + 1} is over, and its decision is not known: it expired, or "
+                    f"was not noted. Round {self.session.round + 1} is current."
                 )
-            note = before
-        else:
-            note = self._decide_round(request, before)
-        self.asked_at.setdefault(number, self.clock())
-        self._forget_expired()
-        self.counts.decisions += 1
-        self.fell = note.fell
-        return self._answer(number, note)
-
-    def _decision_again(self, number: int) -> dict[str, Any]:
-        found = self.observed(number)
-        if found is None:
-            raise OtherContent(
-                f"Round {number + 1} is over, and its decision is not known: it expired, or was "
-                f"not noted. Round {self.session.round + 1} stands."
-            )
-        return self._answer(number, found.note)
-
-    def _stands(self, number: int, note: Note) -> bool:
-        """Whether what was answered of a round still is: the one that stands follows the mode."""
-        return note.serial == self.settings.serial or number != self.session.round
-
-    def _decision_request(self, number: int, body: dict[str, Any]) -> _DecisionRequest:
-        side_info: dict[str, Any] = {key: body[key] for key in ("time", "context") if key in body}
-        if "unavailable" in body:
-            side_info["unavailable"] = self.entries.unavailable(body["unavailable"])
-        if "advice" in body:
-            side_info["advice"] = {
-                name: self.entries.point(point, f"The advice {name!r}")
-                for name, point in body["advice"].items()
-                if point is not None
-            }
-        side_info = {key: value for key, value in side_info.items() if value not in ([], {})}
-        said = RoundInfo(**side_info) if side_info else None
-        return _DecisionRequest(
-            number,
-            side_info,
-            "" if said is None else said.identity or "",
-            entries_out(self.session.learner.hard_set, said),
-            body.get("deadline", self.settings.deadline),
-        )
-
-    def _require_room(self, number: int) -> None:
-        if number <= self.session.round:
-            return
+            return self._answer(number, note)
+        info = self._side_info(body)
+        known = RoundInfo(**info) if info else None
         waiting = len(self.session.pending) + number + 1 - self.next_round
-        if waiting > self.limits.pending:
+        if number > self.session.round and waiting > self._limits.pending:
             raise TooMany(
                 f"Round {number + 1} would leave {waiting:,} rounds waiting for their feedback; at "
-                f"most {self.limits.pending:,} do. Observe some of them first."
+                f"most {self._limits.pending:,} do. Observe some of them first."
             )
+        before = self._answers.get(number)
+        if before is None or not self._is_valid(number, before):
+            note = self._decide(number, body, info, known)
+        elif known is not None and known.identity and known.identity != before.info_id:
+            raise _decided_otherwise(number)
+        else:
+            note = before
+        self.asked_at.setdefault(number, self._clock())
+        self._forget_expired()
+        self._count("decisions", note.source)
+        if note.fell:
+            self._count("fallbacks", note.source)
+        return self._answer(number, note)
 
-    def _decide_round(self, request: _DecisionRequest, before: Note | None) -> Note:
-        """The decision of a round, noted where the state alone would not give it again."""
-        is_plain = not request.side_info and request.number == self.session.round
-        is_plain = is_plain and not self._waits(request.number)
-        own, failure = self._ask_learner(request, is_plain)
-        incumbent = request.side_info.get("advice", {}).get(INCUMBENT)
-        override = chosen_override(self.settings, None if incumbent is None else _flat(incumbent))
-        if override.source == INCUMBENT and incumbent is not None:
+    def _is_valid(self, number: int, note: Note) -> bool:
+        """Whether an answer still holds: that of the current round follows the settings."""
+        return note.serial == self.settings.serial or number != self.session.round
+
+    def _side_info(self, body: DecisionRequest) -> dict[str, Any]:
+        """The side information of a request, as `Session.play` takes it."""
+        info: dict[str, Any] = {}
+        if body.time is not None:
+            info["time"] = body.time
+        if body.context is not None:
+            info["context"] = body.context
+        if body.unavailable:
+            info["unavailable"] = self.entries.unavailable(body.unavailable)
+        advice = {
+            name: self.entries.point(point, f"The advice {name!r}")
+            for name, point in (body.advice or {}).items()
+            if point is not None
+        }
+        if advice:
+            info["advice"] = advice
+        return info
+
+    def _decide(
+        self, number: int, body: DecisionRequest, info: dict[str, Any], known: RoundInfo | None
+    ) -> Note:
+        """The decision of a round, noted if the state alone would not give it again."""
+        is_plain = not info and number == self.session.round and not self._waits(number)
+        arguments: dict[str, Any] = dict(info)
+        if number != self.session.round:
+            arguments["round"] = number
+        deadline = self.settings.deadline if body.deadline is None else body.deadline
+        if deadline is not None:
+            arguments["deadline"] = deadline
+        own, failure = self._asked(number, is_plain, arguments)
+        incumbent = info.get("advice", {}).get(INCUMBENT)
+        wanted = override(self.settings, None if incumbent is None else _flat(incumbent))
+        if wanted is not None and wanted.source == INCUMBENT and incumbent is not None:
             self.built.require_member(incumbent, "The incumbent's point")
-        note = self._chosen(request, override, own, failure)
-        if not is_plain or before is not None or note.source != "learner" or failure:
-            self._note(request.number, note)
+        note = self._chosen(number, wanted, own, failure, entries_out(self.K, known))
+        note = note._replace(info_id="" if known is None else known.identity or "")
+        if not is_plain or number in self._answers or note.source != "learner" or failure:
+            note = self._note(number, note)
         return note
 
-    def _ask_learner(self, request: _DecisionRequest, is_plain: bool) -> tuple[Floats | None, str]:
+    def _asked(
+        self, number: int, is_plain: bool, arguments: dict[str, Any]
+    ) -> tuple[Floats | None, str]:
         """The learner's decision; or None, and what is wrong with it."""
-        arguments = dict(request.side_info)
-        if request.number != self.session.round:
-            arguments["round"] = request.number
-        if request.deadline is not None:
-            arguments["deadline"] = request.deadline
         try:
-            with counted_from_one():
-                return _array(self.session.play(**arguments)), ""
+            return _flat(self.session.play(**arguments)), ""
         except CheckpointError:
             raise
+        except OtherContent:
+            raise _decided_otherwise(number) from None
         except (InvalidInput, NotSupported) as error:
             if not is_plain:
                 raise
@@ -355,135 +307,116 @@ class HostedSession:
             return None, _failed(error)
 
     def _chosen(
-        self, request: _DecisionRequest, override: Override, own: Floats | None, failure: str
+        self,
+        number: int,
+        wanted: Candidate | None,
+        own: Floats | None,
+        failure: str = "",
+        out: Bools | None = None,
     ) -> Note:
+        """What is played in a round, given the learner's decision."""
         settings = self.settings
-        note = Note(
-            own,
-            mode=settings.mode,
-            reason=self._learner_reason(),
-            info_id=request.info_id,
-            serial=settings.serial,
-            era=len(settings.eras),
-        )
-        if override.source == INCUMBENT and override.point is None:
+        note = Note(own, mode=settings.mode, serial=settings.serial, era=len(settings.eras))
+        if wanted is not None and wanted.point is None:
             return note._replace(
-                decision=None, source=INCUMBENT, reason=override.reason, proposal=own
+                decision=None, source=wanted.source, reason=wanted.reason, proposal=own
             )
-        if override.is_learners and own is not None and request.out is None:
-            return note
-        fallbacks = [] if override.is_learners else [override_fallback(override)]
-        fallbacks += self._fallbacks(request.number, own, failure)
-        found: Chosen = descend(fallbacks, request.out, self.entries.names)
-        differs = own is not None and found.source != "learner"
+        if wanted is None and own is not None and out is None:
+            return note._replace(reason=self._learner_reason())
+        candidates = self._candidates(number, wanted, own, failure)
+        found, fell = first_playable(candidates, out, self.entries.names)
         return note._replace(
             decision=found.point,
             source=found.source,
             reason=found.reason,
-            proposal=own if differs else None,
-            fell=found.fell,
+            proposal=None if found.source == "learner" else own,
+            fell=fell,
         )
 
-    def _fallbacks(self, number: int, own: Floats | None, failure: str) -> list[Fallback]:
-        """The ladder from the learner down."""
-        return [
-            Fallback("learner", lambda: own, self._learner_reason(), failure),
-            Fallback(
-                "last", lambda: self._good_before(number), without="There is no decision before."
-            ),
-            Fallback("static", self.static),
-        ]
+    def _candidates(
+        self, number: int, wanted: Candidate | None, own: Floats | None, failure: str
+    ) -> Iterator[Candidate]:
+        """What may be played, those wanted most first."""
+        if wanted is not None:
+            yield wanted
+        yield Candidate("learner", own, failure or self._learner_reason())
+        yield Candidate("last", self._last_before(number), "There is no decision before.")
+        fallback = self.settings.fallback
+        yield Candidate("static", _flat(self.K.center) if fallback is None else np.array(fallback))
 
     def _learner_reason(self) -> str:
         rounds = self.session.rounds
         return f"Decided by {self.settings.learner} after {rounds:,} round{'s' * (rounds != 1)}."
 
-    def static(self) -> Floats:
-        """What is played where nothing else can be."""
-        if self.settings.fallback is not None:
-            return np.array(self.settings.fallback)
-        return _array(self.session.learner.hard_set.center)
-
-    def _good_before(self, number: int) -> Floats | None:
+    def _last_before(self, number: int) -> Floats | None:
         """The decision of the last round before this one, as far as it is known."""
         with suppress(TidewolfError):
-            found = self.decision_of(number - 1)
-            if found is not None:
+            if (found := self._decision_of(number - 1)) is not None:
                 return found
             era = len(self.settings.eras)
-            side_info = (one.note for one in reversed(self.recent.values()) if one.note.era == era)
-            return next((note.decision for note in side_info), None)
+            notes = (note for note in reversed(self.recent.values()) if note.era == era)
+            return next((note.decision for note in notes), None)
         return None
 
-    def decision_of(self, number: int) -> Floats | None:
-        """What was answered in a round, in the entries of today; None where that is not known."""
+    def _decision_of(self, number: int) -> Floats | None:
+        """What was answered in a round, in the entries of today; None if that is not known."""
         if number < 0 or number > self.session.round:
             return None
         if number in self._answers:
             return self._answers[number].decision
         if self._is_over(number):
-            found = self.observed(number)
-            if found is None or found.note.era != len(self.settings.eras):
-                return None
-            return found.note.decision
-        override = chosen_override(self.settings)
-        if not override.is_learners:
-            return None if override.point is None else np.array(override.point)
-        return _array(self._own(number))
+            note = self.observed(number)
+            return note.decision if note and note.era == len(self.settings.eras) else None
+        wanted = override(self.settings)
+        return self._own(number) if wanted is None else wanted.point
 
     def decision(self, number: int) -> dict[str, Any]:
-        """The answer of a round that is over, waits, or stands, looked at and not asked for.
-
-        Parameters
-        ----------
-        number : int
-            The round, from 0.
-
-        Returns
-        -------
-        dict
-            As `decide` answers.
-        """
+        """The answer of a round that is over, waits, or is current, without asking for it."""
         if number > self.session.round:
             raise UnknownSession(f"Round {number + 1} of {self.name} was not asked for yet.")
-        if self._is_over(number):
-            found = self.observed(number)
-            if found is None:
-                raise UnknownSession(
-                    f"The decision of round {number + 1} of {self.name} is not known: it expired, "
-                    "or nothing was noted of it."
-                )
-            return self._answer(number, found.note)
-        return self._answer(number, self._current_note(number))
+        if not self._is_over(number):
+            return self._answer(number, self._current_note(number))
+        note = self.observed(number)
+        if note is None:
+            raise UnknownSession(
+                f"The decision of round {number + 1} of {self.name} is not known: it expired, or "
+                "nothing was noted of it."
+            )
+        return self._answer(number, note)
 
     def _current_note(self, number: int) -> Note:
-        """What was answered of a round that waits or stands, or would be."""
+        """What was answered in a round that waits or is current, or would be."""
         note = self._answers.get(number)
-        if note is not None and self._stands(number, note):
+        if note is not None and self._is_valid(number, note):
             return note
-        request = _DecisionRequest(number, info_id="" if note is None else note.info_id)
-        return self._chosen(request, chosen_override(self.settings), *self._look(number))
+        own, failure = self._look(number)
+        return self._chosen(number, override(self.settings), own, failure)
 
     def _look(self, number: int) -> tuple[Floats | None, str]:
         try:
-            return _array(self._own(number)), ""
+            return self._own(number), ""
         except CheckpointError:
             raise
-        except Exception as error:  # as where it is asked
+        except Exception as error:  # as if it is asked
             return None, _failed(error)
 
     def _answer(self, number: int, note: Note) -> dict[str, Any]:
         eras = self.settings.eras
         is_today = note.era == len(eras)
         names = self.entries.names if note.era >= len(eras) else eras[note.era]
-        before = self._previous(number) if is_today else None
-        moved = None
+        before = moved = paths = None
+        if is_today:
+            with suppress(Exception):  # a learner that fails: its decision before is not known
+                before = self._decision_of(number - 1)
         if before is not None and note.decision is not None:
             moved = distance_moved(note.decision, before)
+        if is_today and note.decision is not None:
+            demands = note.demands if note.observed else self._demands
+            paths = self.built.paths(note.decision.reshape(self.K.shape), demands)
         answer = {
             "round": number + 1,
             "decision": _named(names, note.decision),
-            "paths": self._paths(note) if is_today else None,
+            "paths": paths,
             "previous": _named(names, before),
             "moved": moved,
             "mode": note.mode,
@@ -494,271 +427,290 @@ class HostedSession:
             answer["proposal"] = _named(names, note.proposal)
         return answer
 
-    def _previous(self, number: int) -> Floats | None:
-        try:
-            return self.decision_of(number - 1)
-        except CheckpointError:
-            raise
-        except Exception:  # a learner that fails: what it would have played is not known
-            return None
-
-    def _paths(self, note: Note) -> list[dict[str, Any]] | None:
-        if note.decision is None:
-            return None
-        x = note.decision.reshape(self.K.shape)
-        return self.built.paths(x, note.demands if note.observed else self._demands)
-
-    def _note(self, number: int, note: Note) -> None:
-        """Keep what was answered in a round that is not over."""
+    def _note(self, number: int, note: Note) -> Note:
+        """Store what was answered in a round that is not over."""
+        note = note._replace(at=self.asked_at.setdefault(number, self._clock()))
         self._answers[number] = note
-        at = self.asked_at.setdefault(number, self.clock())
-        self.store.note(self.name, Round(number + 1, at, None, None, note.encode()))
+        self.store.note(self.name, note.row(number))
+        return note
 
     # --- observations -----------------------------------------------------------------------------
 
-    def observe(self, given: Any) -> dict[str, Any]:
+    def observe(self, body: Observation) -> dict[str, Any]:
         """Learn from what a round turned out to be; the same twice is answered alike and counts
         once.
-
-        Parameters
-        ----------
-        given : mapping
-            The observation.
-
-        Returns
-        -------
-        dict
-            The `round`, its `cost` and `violation`, and how many `rounds` were observed then.
         """
-        body, current = Observation.read(given).given, self.session.round
-        number = body["round"] - 1 if "round" in body else current
-        seen = read_feedback(body, self.built)
+        current = self.session.round
+        number = current if body.round is None else body.round - 1
+        content = body.given | {"round": number + 1}
+        feedback = read_feedback(content, self.built)
         played = None
-        if "played" in body:
-            played = self.entries.point(body["played"], "What was played")
+        if body.played is not None:
+            played = self.entries.point(body.played, "What was played")
         if number > current:
             raise InvalidInput(
                 f"Round {number + 1} was not asked for yet, so nothing can be observed of it: ask "
-                f"for its decision first. Round {current + 1} stands."
+                f"for its decision first. Round {current + 1} is current."
             )
         if number in self._fresh:
-            found = self._observe_fresh(number, body)
+            if content != self._fresh[number]:
+                raise _observed_otherwise(number)
+            note = self.recent[number]
         elif number < current and not self._waits(number):
-            found = self._observe_again(number, seen, played)
+            note = self._observe_again(number, feedback, played)
         else:
-            found = self._observe(number, seen, played, body)
-            self._fresh[number] = {**body, "round": number + 1}
+            note = self._observe(number, feedback, played, body)
+            self._fresh[number] = content
         return {
             "round": number + 1,
-            "cost": found.cost,
-            "violation": found.violation,
-            "rounds": found.note.rounds or self.session.rounds,
+            "cost": note.cost,
+            "violation": note.violation,
+            "rounds": note.rounds or self.session.rounds,
         }
 
-    def _observe_again(self, number: int, seen: ReadFeedback, played: Array | None) -> Observed:
-        found = self.observed(number)
-        if played is None and found is not None and found.note.played == "answered":
-            assert found.note.decision is not None
-            played = found.note.decision.reshape(self.K.shape)
-        with counted_from_one():
-            self.session.observe(round=number, played=played, **seen.arguments)
-        return found or Observed(0.0, None, None, Note(None))
-
-    def _observe_fresh(self, number: int, body: dict[str, Any]) -> Observed:
-        if {**body, "round": number + 1} != self._fresh[number]:
-            raise OtherContent(
-                f"Round {number + 1} is in the request twice, with other content: the first stands."
-            )
-        return self.recent[number]
+    def _observe_again(self, number: int, feedback: ReadFeedback, played: Array | None) -> Note:
+        note = self.observed(number) or Note(None)
+        if played is None and note.played == "answered" and note.decision is not None:
+            played = note.decision.reshape(self.K.shape)
+        try:
+            self.session.observe(round=number, played=played, **feedback.arguments)
+        except OtherContent:
+            raise _observed_otherwise(number) from None
+        return note
 
     def _observe(
-        self, number: int, seen: ReadFeedback, played: Array | None, body: dict[str, Any]
-    ) -> Observed:
-        self._tell_time(number, body.get("time"))
+        self, number: int, feedback: ReadFeedback, played: Array | None, body: Observation
+    ) -> Note:
+        is_new = number == self.session.round and not self._waits(number)
+        if body.time is not None and self._follows_clock and is_new and number not in self._answers:
+            with suppress(OtherContent):  # it was asked without, and keeps its decision
+                self.session.play(time=body.time)
         own = self._own(number)
-        answer = self._current_answer(number, own)
-        how: Literal["", "given", "answered"] = "given"
-        if played is None:
-            played, how = self._answered(number, answer)
-        with counted_from_one():
-            self.session.observe(round=number, played=played, **seen.arguments)
-        x = own if played is None else played
-        if answer.decision is None:
-            answer = answer._replace(decision=_array(x))
-        self._demands = given_demands(self.built.reader, body, self._demands)
+        note = self._note_to_observe(number, own)
+        note = note._replace(played="" if played is None else "given", observed=True)
+        if played is None and note.source != "learner" and self._takes_late:
+            if note.decision is None:
+                raise InvalidInput(
+                    f"Round {number + 1} is in shadow, and no incumbent's point is known: say what "
+                    "was played."
+                )
+            played = note.decision.reshape(self.K.shape)
+            note = note._replace(played="answered")
+        self.session.observe(round=number, played=played, **feedback.arguments)
+        x = own.reshape(self.K.shape) if played is None else played
+        cost, violation, broken = feedback.outcome(x, self._limit_names)
+        self._demands = given_demands(self.built.reader, body.given, self._demands)
         rounds, saved = self.session.rounds, self.session.overrides
-        note = answer._replace(
-            observed=True,
+        note = note._replace(
+            decision=_flat(x) if note.decision is None else note.decision,
             rounds=rounds,
-            played=how,
             demands=self._demands,
             saved=[saved.saved_loss, saved.saved_violation, saved.rounds] if saved.rounds else None,
+            at=self._clock(),
+            cost=cost,
+            violation=violation,
         )
-        found = Observed(self.clock(), seen.cost(x), seen.violation(x), note)
-        row = Round(number + 1, found.at, found.cost, found.violation, note.encode())
-        self.store.note(self.name, row, rounds)
-        self._count(found, seen, x)
+        self.store.note(self.name, note.row(number), rounds)
+        self._count("observations", "")
+        if violation is not None and violation > BROKEN:
+            self._count("breaches", "")
+            for name, by in broken.items():
+                self.broken[name] = self.broken.get(name, 0.0) + by
         self._answers.pop(number, None)
         self.asked_at.pop(number, None)
         self.recent.pop(number, None)
-        self.recent[number] = found
-        return found
+        self.recent[number] = note
+        return note
+
+    def _note_to_observe(self, number: int, own: Floats) -> Note:
+        """What was or would be answered in a round that is not over. In the round in which an
+        operator changed what is played, callers know of the change only if they asked again.
+        """
+        note = self._answers.get(number)
+        is_older = number == self.settings.since
+        if note is not None and (is_older or self._is_valid(number, note)):
+            return note
+        return self._chosen(number, None if is_older else override(self.settings), own)
 
     def trim(self) -> None:
-        """Let go of rounds that are remembered for nothing, at the end of a request."""
+        """Forget rounds that need not be remembered, at the end of a request."""
         self._fresh = {}
-        if (over := len(self.recent) - self._kept) > 0:
-            for number in list(islice(self.recent, over)):
-                del self.recent[number]
+        while len(self.recent) > self._kept:
+            del self.recent[next(iter(self.recent))]
         self._forget_expired()
 
     def _forget_expired(self) -> None:
-        """Without rounds that are waited for no more."""
         if self.settings.expire_after is None:
             return
         for number in [one for one in self.asked_at if self._is_over(one)]:
             del self.asked_at[number]
             self._answers.pop(number, None)
 
-    def _tell_time(self, number: int, time: Any) -> None:
-        """When the round is, for a learner that goes by the clock and was not asked before."""
-        if time is None or not self._clock or number in self._answers:
-            return
-        if number != self.session.round or self._waits(number):
-            return
-        with suppress(OtherContent):  # it was asked without, and the decision stands
-            self.session.play(time=time)
-
-    def _current_answer(self, number: int, own: Array) -> Note:
-        """What was or would be answered for a round that is not over. In the round in which an
-        operator changed what is played, callers know of the change only if they asked again.
-        """
-        note = self._answers.get(number)
-        if note is not None and (self._stands(number, note) or number == self.settings.since):
-            return note
-        is_older = number == self.settings.since
-        override = Override("learner", None, "") if is_older else chosen_override(self.settings)
-        info_id = "" if note is None else note.info_id
-        return self._chosen(_DecisionRequest(number, info_id=info_id), override, _array(own), "")
-
-    def _answered(
-        self, number: int, answer: Note
-    ) -> tuple[Array | None, Literal["", "given", "answered"]]:
-        """What was played, if the observation does not say it."""
-        if answer.source == "learner" or not self._late:
-            return None, ""
-        if answer.decision is None:
-            raise InvalidInput(
-                f"Round {number + 1} is in shadow, and no incumbent's point is known: say what was "
-                "played."
-            )
-        return answer.decision.reshape(self.K.shape), "answered"
-
-    def _count(self, found: Observed, seen: ReadFeedback, x: Array) -> None:
-        counts = self.counts
-        counts.observations += 1
-        if found.violation is not None and found.violation > BROKEN:
-            counts.breaches += 1
-            for name, by in seen.broken(x, self._limit_names).items():
-                counts.broken[name] = counts.broken.get(name, 0.0) + by
-
     def _limit_names(self, limits: Batch) -> Sequence[str]:
-        """What the limits of a round are called; capacities are called alike in every round."""
+        """The names of the limits of a round; those of capacities are the same in every round."""
         if not isinstance(limits, Capacity):
             return limit_names(self.K, limits)
         if self._capacities is None:
             self._capacities = limit_names(self.K, limits)
         return self._capacities
 
-    # --- what operators do ------------------------------------------------------------------------
+    # --- operating --------------------------------------------------------------------------------
 
-    def operate(self, settings: Settings) -> None:
-        """Be operated so from now on."""
-        self.settings = replace(settings, since=self.session.round)
-        self.store.set(self.name, self.settings.text)
+    def operate(self, body: ModeChange | Pin | Rollback | Migration) -> str:
+        """Do what an operator asks for; what was done, for the audit."""
+        match body:
+            case ModeChange():
+                return self._set_mode(body)
+            case Pin():
+                return self._pin(body)
+            case Rollback():
+                return self._roll_back(body.round - 1)
+            case Migration():
+                return self._migrate(body)
 
-    def current_decision(self) -> Floats:
-        """The current decision, from any source."""
-        number = self.session.round
-        found = self._current_note(number).decision
-        if found is not None:
-            return found
-        fallbacks = self._fallbacks(number, *self._look(number))
-        return descend(fallbacks, None, self.entries.names).point
+    def _set_mode(self, body: ModeChange) -> str:
+        if body.mode != "live":
+            self._require_overrides()
+        if body.incumbent is not None and body.mode != "shadow":
+            raise InvalidInput(
+                f"An incumbent's point is played in shadow, not in mode {body.mode}."
+            )
+        incumbent = self._member(body.incumbent, "The incumbent's point")
+        frozen = self._current_point() if body.mode == "frozen" else None
+        self._set(self.settings.changed(mode=body.mode, incumbent=incumbent, frozen=frozen))
+        return f"mode {body.mode}"
 
-    def went_back(self, number: int) -> None:
-        """Forget what was answered since a round became the coming one."""
-        waiting = self.session.pending
-        first = min(waiting, default=number) + 1
+    def _pin(self, body: Pin) -> str:
+        if body.decision is not None:
+            self._require_overrides()
+        pin = self._member(body.decision, "The decision to pin")
+        self._set(self.settings.changed(pin=pin))
+        return "unpin" if pin is None else "pin"
+
+    def _roll_back(self, number: int) -> str:
+        before = self.next_round
+        on_disk(self.store.flushed(self.name))
+        try:
+            self.session.rollback(number)
+        except InvalidInput:
+            raise InvalidInput(
+                f"Round {number + 1} cannot be gone back to: it is after round {before + 1}, which "
+                "is next, or the history before it is not stored."
+            ) from None
+        first = min(self.session.pending, default=number) + 1
         self.store.forget_rounds(self.name, number + 1, self.session.rounds)
         if self.settings.since >= number:  # that round is another one
             self.settings = replace(self.settings, since=-1)
             self.store.set(self.name, self.settings.text)
         self._answers, self.asked_at = {}, {}
         self.recent = {
-            one: found
-            for one, found in self.recent.items()
-            if one < number and not self._waits(one)
+            one: note for one, note in self.recent.items() if one < number and not self._waits(one)
         }
         for row in self.store.rounds_of(self.name, first, number):
-            note = Note.decode(row.note)
+            note = Note.of(row)
             if note is not None and self._waits(row.round - 1):
                 self.asked_at[row.round - 1] = row.at
-                self._note(
-                    row.round - 1, note._replace(observed=False, rounds=0, played="", saved=None)
-                )
-        before = self.observed(number - 1)
-        self._demands = None if before is None else before.note.demands
+                again = note._replace(observed=False, rounds=0, played="", saved=None)
+                self._note(row.round - 1, again._replace(cost=None, violation=None))
+        last = self.observed(number - 1)
+        self._demands = None if last is None else last.demands
+        return f"rollback from round {before + 1} to round {number + 1}"
 
-    def migrated(self, moved: Callable[[Floats], Floats | None]) -> None:
+    def _migrate(self, body: Migration) -> str:
+        """Continue with another learner of the same kind, such as over a network that changed."""
+        changes = {key: getattr(body, key) for key in body.model_fields_set - {"why"}}
+        changes = {key: it for key, it in changes.items() if it is not None or key == "fallback"}
+        if not changes:
+            raise InvalidInput("A migration has a set, or learners, or a fallback.")
+        description = Description.read(json.loads(self.info.description) | changes)
+        built, names, settings = description.build(), tuple(self.entries.names), self.settings
+        self.session.migrate(built.learner)
+        self._use(built)
+        places = [self.entries.place.get(name, -1) for name in names]
+        points: dict[str, Point | None] = {}
+        for key in ("pin", "incumbent", "frozen"):
+            point = getattr(settings, key)
+            moved = None if point is None else self._moved(np.array(point), places)
+            points[key] = None if moved is None else tuple(moved.tolist())
+        lost = [key for key, point in points.items() if getattr(settings, key) and not point]
+        is_same = names == tuple(self.entries.names)
+        changed = replace(
+            settings.changed(**points),
+            learner=type(built.learner).__name__,
+            fallback=built.fallback,
+            eras=settings.eras if is_same else (*settings.eras, names),
+        )
+        self._set(changed)
+        if "frozen" in lost:
+            self._set(replace(changed, frozen=self._current_point()))
+        self._move_answers(places)
+        self.store.describe(self.name, description.canonical)
+        self.info = self.info._replace(description=description.canonical)
+        words = f"; its {' and '.join(lost)} used removed entries" if lost else ""
+        return f"migrate before round {self.session.round + 1}{words}"
+
+    def _move_answers(self, places: list[int]) -> None:
         """What was answered in rounds that wait, in the entries of the set now."""
         for number, note in list(self._answers.items()):
             del self._answers[number]
             if self._is_over(number):
                 self.asked_at.pop(number, None)
-            point = None if note.decision is None else moved(note.decision)
-            if self._is_over(number) or point is None:
                 continue
-            proposal = None if note.proposal is None else moved(note.proposal)
-            era = len(self.settings.eras)
-            self._note(number, note._replace(decision=point, proposal=proposal, era=era))
+            point = None if note.decision is None else self._moved(note.decision, places)
+            if point is not None:
+                proposal = None if note.proposal is None else self._moved(note.proposal, places)
+                era = len(self.settings.eras)
+                self._note(number, note._replace(decision=point, proposal=proposal, era=era))
         self._demands = None
 
-    # --- what is known of it ----------------------------------------------------------------------
+    def _moved(self, x: Floats, places: list[int]) -> Floats | None:
+        """A point of the set before in the entries of the set now; None if that has it not."""
+        found: Floats = np.zeros(len(self.entries.names))
+        for value, place in zip(x.tolist(), places, strict=True):
+            if place >= 0:
+                found[place] = value
+            elif value != 0.0:
+                return None
+        return found if is_member(self.K, found.reshape(self.K.shape)) else None
 
-    def member(self, given: Any, what: str) -> modes.Point:
-        """A point of the set, as settings keep it."""
-        return _flat(self.built.member(given, what))
+    def _set(self, settings: Settings) -> None:
+        """Be operated so from now on."""
+        self.settings = replace(settings, since=self.session.round)
+        self.store.set(self.name, self.settings.text)
 
-    def require_overrides(self) -> None:
+    def _current_point(self) -> Point:
+        """The current decision, from any source."""
+        number = self.session.round
+        found = self._current_note(number).decision
+        if found is None:
+            candidates = self._candidates(number, None, *self._look(number))
+            found = first_playable(candidates, None, self.entries.names)[0].point
+        assert found is not None
+        return tuple(found.tolist())
+
+    def _member(self, given: Any, what: str) -> Point | None:
+        """A point of the set, as settings store it."""
+        return None if given is None else tuple(_flat(self.built.member(given, what)).tolist())
+
+    def _require_overrides(self) -> None:
         """Refuse to play other points if the learner can observe only its own."""
-        if not self._late:
+        if not self._takes_late:
             raise NotSupported(
                 f"{self.settings.learner} takes feedback on its own decisions alone, so no other "
                 "point can be played for it: choose an Ensemble, or a LyapunovDescent."
             )
 
-    @property
-    def oldest(self) -> float | None:
-        """When the oldest decision was made that waits for its feedback."""
-        return min(self.asked_at.values(), default=None)
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether it has waited for too long."""
-        after, oldest = self.settings.stale_after, self.oldest
-        return after is not None and oldest is not None and self.clock() - oldest > after
+    # --- looking ----------------------------------------------------------------------------------
 
     def description(self) -> dict[str, Any]:
-        """The description of the session.
-
-        Returns
-        -------
-        dict
-            As `GET sessions/{name}` answers.
-        """
+        """The session as `GET sessions/{name}` answers."""
         session, settings = self.session, self.settings
-        saved = session.overrides
+        saved, oldest = session.overrides, min(self.asked_at.values(), default=math.inf)
+        allowed = math.inf if settings.stale_after is None else settings.stale_after
+        points = {
+            key: _named(self.entries.names, getattr(settings, key))
+            for key in ("fallback", "incumbent", "pin")
+        }
         return {
             "name": self.name,
             "rounds": session.rounds,
@@ -773,37 +725,44 @@ class HostedSession:
                 "deadline": settings.deadline,
                 "stale_after": settings.stale_after,
                 "expire_after": settings.expire_after,
-                "fallback": self._point_by_name(settings.fallback),
-                "incumbent": self._point_by_name(settings.incumbent),
-                "pin": self._point_by_name(settings.pin),
+                **points,
             },
             "saved": {
                 "loss": saved.saved_loss,
                 "violation": saved.saved_violation,
                 "rounds": saved.rounds,
             },
-            "notes": [note_from_one(note) for note in session.notes],
+            "notes": list(session.notes_from(1)),
             "pinned": settings.pin is not None,
-            "stale": self.is_stale,
+            "stale": self._clock() - oldest > allowed,
         }
 
-    def _point_by_name(self, point: modes.Point | None) -> dict[str, float] | None:
-        return None if point is None else dict(zip(self.entries.names, point, strict=True))
+
+def _decided_otherwise(number: int) -> OtherContent:
+    return OtherContent(
+        f"Round {number + 1} was decided with other side information, and that decision is kept: "
+        "ask for it without side information, or go back to the round to decide it again."
+    )
+
+
+def _observed_otherwise(number: int) -> OtherContent:
+    return OtherContent(
+        f"Round {number + 1} is over: it was observed with other content, which is kept, or it "
+        "expired. Nothing was learned."
+    )
 
 
 def _failed(error: BaseException) -> str:
-    said = str(error).strip() or type(error).__name__
-    return f"The learner failed: {said if said.endswith('.') else f'{said}.'}"
+    words = str(error).strip() or type(error).__name__
+    return f"The learner failed: {words if words.endswith('.') else f'{words}.'}"
 
 
-def _array(x: Array) -> Floats:
+def _flat(x: Array) -> Floats:
     flat: Floats = to_numpy(x).reshape(-1) + 0.0
     return flat
 
 
-def _flat(x: Array) -> modes.Point:
-    return tuple(_array(x).tolist())
-
-
-def _named(names: list[str] | tuple[str, ...], x: Floats | None) -> dict[str, float] | None:
-    return None if x is None else dict(zip(names, x.tolist(), strict=True))
+def _named(names: Sequence[str], x: Floats | Point | None) -> dict[str, float] | None:
+    if x is None:
+        return None
+    return dict(zip(names, x if isinstance(x, tuple) else x.tolist(), strict=True))

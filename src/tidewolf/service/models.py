@@ -66,6 +66,11 @@ Source = Literal["learner", "last", "static", "pinned", "incumbent"]
 ByName = dict[str, float]
 
 
+def example(**keys: Any) -> ConfigDict:
+    """The configuration of a model whose description has this example."""
+    return ConfigDict(json_schema_extra={"examples": [keys]})
+
+
 # --- requests -------------------------------------------------------------------------------------
 
 
@@ -74,19 +79,7 @@ class Request(Strict):
 
     @classmethod
     def read(cls, given: Any, context: Any = None) -> Self:
-        """The request that plain data is; None is one without keys.
-
-        Parameters
-        ----------
-        given : mapping or None
-            What JSON says.
-        context : object, optional
-            What validators ask for.
-
-        Returns
-        -------
-        Request
-            With all keys checked.
+        """The request that plain data is; validators may need a context.
 
         Raises
         ------
@@ -104,7 +97,6 @@ class Request(Strict):
         ...
         tidewolf.core.errors.InvalidInput: round: round should be a valid integer, not '3'.
         """
-        given = {} if given is None else given
         try:
             found: Self = cls.__pydantic_validator__.validate_python(given, context=context)
             return found
@@ -117,6 +109,7 @@ class Request(Strict):
 class DecisionRequest(Request):
     """Which round, and what is known before it."""
 
+    model_config = example(round=2, unavailable=["entry 2"])
     round: Round | None = None
     time: str | int | float | None = Field(None, description="When the round is.")
     context: Any = Field(None, description="What kind of round it is, as the learner asks.")
@@ -127,9 +120,14 @@ class DecisionRequest(Request):
     )
 
 
+NOTHING = DecisionRequest.read({})
+"""A request without a body."""
+
+
 class Observation(Request):
     """What a round turned out to be: numbers, or gradients or values at what was played."""
 
+    model_config = example(round=1, costs=[1.0, 0.2, 0.5], capacities=[0.6, 0.6, 0.6])
     round: Round | None = None
     time: str | int | float | None = Field(None, description="When the round was.")
     costs: Numbers = None
@@ -146,7 +144,7 @@ class Observation(Request):
 
 
 class Observations(Request):
-    """Several observations, in order."""
+    """Several observations, in order; each is checked when those before it were taken."""
 
     observations: Annotated[
         list[Annotated[Any, WithJsonSchema({"$ref": "#/components/schemas/Observation"})]],
@@ -157,10 +155,16 @@ class Observations(Request):
 class ObservationRequest(RootModel[Observation | Observations]):
     """One observation, or several."""
 
+    @classmethod
+    def read(cls, given: Any) -> Observation | Observations:
+        """The one of both that plain data is."""
+        return Observations.read(given) if "observations" in given else Observation.read(given)
+
 
 class Migration(Request):
     """Another set, learner or static point, from the next round on."""
 
+    model_config = example(learners=[{"name": "LyapunovDescent"}], why="Less to compute.")
     set: dict[str, Any] | None = None
     learners: One[str | dict[str, Any]] | None = None
     fallback: list[Any] | dict[str, Any] | None = Field(
@@ -172,6 +176,7 @@ class Migration(Request):
 class ModeChange(Request):
     """Which point is played: the learner's, the incumbent's, or the one that stands."""
 
+    model_config = example(mode="shadow", incumbent=[0.2, 0.3, 0.5], why="First week.")
     mode: Mode
     incumbent: Numbers = Field(None, description="The point that is played in shadow mode.")
     why: Why | None = None
@@ -180,6 +185,7 @@ class ModeChange(Request):
 class Rollback(Request):
     """Back to a round."""
 
+    model_config = example(round=7, why="Costs were in the wrong unit.")
     round: Round
     why: Why | None = None
 
@@ -187,6 +193,7 @@ class Rollback(Request):
 class Pin(Request):
     """A point to be played until further notice."""
 
+    model_config = example(decision=[0.2, 0.3, 0.5], why="Maintenance until noon.")
     decision: Numbers = Field(description="A point; null lets go of it.")
     why: Why | None = None
 
@@ -285,7 +292,7 @@ class SessionList(Answer):
 
 class Decision(Answer):
     round: Round
-    decision: ByName
+    decision: ByName | None = Field(description="Null in shadow mode without an incumbent.")
     paths: list[dict[str, Any]] | None
     previous: ByName | None
     moved: float | None
@@ -331,10 +338,6 @@ class ObservedMany(Answer):
     rounds: int = Field(ge=0)
 
 
-class ObservationAnswer(RootModel[Observed | ObservedMany]):
-    pass
-
-
 class Past(BaseModel):
     round: Round
     at: float
@@ -349,7 +352,7 @@ class History(Answer):
 
 
 class Experts(Answer):
-    members: list[dict[str, Any]]
+    experts: list[dict[str, Any]]
 
 
 class Entry(BaseModel):

@@ -1,24 +1,28 @@
-"""Which point is played, and why: live, shadow, frozen, or pinned.
+"""Which point is played, and why: live, shadow, frozen, or pinned; and the note of each round.
 
     pinned      the point that was given, whatever the mode
     live        the learner's decision
     shadow      the incumbent's point: as the request has it, else as it was given with the mode;
-                where none is known the learner's decision is a proposal, and who observes the
-                round says what was played
-    frozen      the decision that stood when it was frozen
+                if none is known the learner's decision is a proposal, and the observation contains
+                what was played
+    frozen      the decision of the round in which it was frozen
 
 The learner decides and learns in all of them. It observes what is played in place of its decision
 as `played`. If something fails, what is played is the first of
 
     [what is pinned, frozen, or the incumbent's]  ->  learner  ->  last  ->  static
 
-that has a point, and does without the entries that are out. The answer has the reasons.
+that has a point and does without the entries that are unavailable. The response has the reasons.
+
+A note is stored as a line of JSON, then numbers in binary:
+
+    {"mode": ..., "source": ..., ...} \\n decision (8 bytes per entry) [proposal (the same)]
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from typing import Any, Literal, NamedTuple, Self, final
 
@@ -29,9 +33,10 @@ from pydantic.dataclasses import dataclass
 from tidewolf.core.errors import BrokenFile, NotSupported
 from tidewolf.core.names import listed
 from tidewolf.core.types import Bools, Floats
+from tidewolf.storage.session_store import Round
 
 INCUMBENT = "incumbent"
-"""What a request's advice calls the incumbent's point."""
+"""The name of the incumbent's point in the advice of a request."""
 
 Point = tuple[float, ...]
 """The entries of a point, in C order."""
@@ -40,7 +45,7 @@ Point = tuple[float, ...]
 @final
 @dataclass(frozen=True, config=ConfigDict(extra="ignore"))
 class Settings:
-    """How a session is operated; a value, kept with the session as JSON.
+    """How a session is operated, stored with the session as JSON.
 
     Parameters
     ----------
@@ -55,11 +60,11 @@ class Settings:
     frozen : tuple of float, optional
         The decision that is repeated while it is frozen.
     fallback : tuple of float, optional
-        What is played where nothing else can be. None: the set's center.
+        What is played if nothing else can be. None: the set's center.
     deadline : float, optional
-        How long advisers may take, where a request does not say. Unit: seconds.
+        How long advisers may take, unless a request has its own. Unit: seconds.
     stale_after : float, optional
-        For how long a decision may wait for its feedback before that is stale. Unit: seconds.
+        How long a decision may wait for its feedback before that is stale. Unit: seconds.
     expire_after : int, optional
         For how many more rounds a round waits for its feedback. Unit: rounds.
     serial : int, default 0
@@ -67,14 +72,7 @@ class Settings:
     since : int, default -1
         In which round, from 0, that was done last.
     eras : tuple of tuple of str, default ()
-        What the entries were called before the set was changed, each time.
-
-    Examples
-    --------
-    >>> from tidewolf.service.modes import Settings
-    >>> settings = Settings("Ensemble", pin=(0.5, 0.5))
-    >>> Settings.of(settings.text) == settings
-    True
+        The names of the entries before each change of the set.
     """
 
     learner: str
@@ -97,7 +95,7 @@ class Settings:
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """What JSON says; keys that a later version wrote are left out."""
+        """Read JSON; keys that a later version wrote are left out."""
         try:
             return TypeAdapter(cls).validate_json(text, strict=True)
         except ValidationError:
@@ -108,7 +106,7 @@ class Settings:
 
     @classmethod
     def shown(cls, text: str) -> Self:
-        """The same for who only shows it: nothing is known of what cannot be read."""
+        """The same to be shown: nothing is known of what cannot be read."""
         try:
             return cls.of(text)
         except BrokenFile:
@@ -119,60 +117,104 @@ class Settings:
         return replace(self, serial=self.serial + 1, **to)
 
 
-class Override(NamedTuple):
-    """Which point is to be played in place of the learner's decision."""
+# --- notes ----------------------------------------------------------------------------------------
 
-    source: str
-    """whose it is"""
-    point: Point | None
-    """None where the source is the learner, or no incumbent's point is known"""
-    reason: str
-
-    @property
-    def is_learners(self) -> bool:
-        """Whether it is the learner's decision."""
-        return self.source == "learner"
+_NUMBER = np.dtype("<f8")
+_BESIDE = ("decision", "proposal", "at", "cost", "violation")
+"""Fields that are not in the line of JSON."""
 
 
-def chosen_override(settings: Settings, incumbent: Point | None = None) -> Override:
-    """What is to be played.
+class Note(NamedTuple):
+    """What was answered in a round, and what came of it.
 
     Parameters
     ----------
-    settings : Settings
-        How the session is operated.
-    incumbent : tuple of float, optional
-        The incumbent's point of this round.
-
-    Returns
-    -------
-    Override
-        The point, whose it is, and why.
-
-    Examples
-    --------
-    >>> from tidewolf.service.modes import Settings, chosen_override
-    >>> chosen_override(Settings("Ensemble", mode="shadow"), (1.0, 0.0)).source
-    'incumbent'
+    decision : array, optional
+        What was answered, flat; what was played, if no point was known. None: neither.
+    mode : str, default "live"
+        In which mode.
+    source : str, default "learner"
+        Where the point comes from.
+    reason : str, default ""
+        Why.
+    proposal : array, optional
+        What the learner would have played, if that is another point.
+    info_id : str, default ""
+        The identity of the side information; empty if there was none.
+    serial : int, default 0
+        How often the settings had been changed.
+    era : int, default 0
+        Which names the entries have.
+    observed : bool, default False
+        Whether the round is over.
+    fell : bool, default False
+        Whether a source that comes first failed, or its point could not be played.
+    rounds : int, default 0
+        How many had been observed, this one included; 0 if it was not.
+    played : "", "given" or "answered", default ""
+        Whether what was played was given, or was the answer in place of the decision; empty if it
+        was the decision.
+    demands : list of float, optional
+        What each commodity sent, as far as it is known.
+    saved : list of float, optional
+        Loss and violation that the learner's decisions would have saved so far, and over how many
+        rounds; None if they were played in all of them.
+    at : float, default 0.0
+        When. Unit: seconds since 1970.
+    cost, violation : float, optional
+        Of what was played.
     """
-    if settings.pin is not None:
-        return Override("pinned", settings.pin, "It is pinned at this point.")
-    if settings.mode == "frozen" and settings.frozen is not None:
-        return Override("last", settings.frozen, "It is frozen: this decision is repeated.")
-    if settings.mode == "shadow":
-        point = settings.incumbent if incumbent is None else incumbent
-        if point is None:
-            return Override(
-                INCUMBENT,
-                None,
-                "It is in shadow, and no incumbent's point is known: the observation says what was "
-                "played.",
-            )
-        return Override(INCUMBENT, point, "It is in shadow: the incumbent's point is played.")
-    return Override("learner", None, "")
+
+    decision: Floats | None
+    mode: str = "live"
+    source: str = "learner"
+    reason: str = ""
+    proposal: Floats | None = None
+    info_id: str = ""
+    serial: int = 0
+    era: int = 0
+    observed: bool = False
+    fell: bool = False
+    rounds: int = 0
+    played: Literal["", "given", "answered"] = ""
+    demands: list[float] | None = None
+    saved: list[float] | None = None
+    at: float = 0.0
+    cost: float | None = None
+    violation: float | None = None
+
+    def row(self, number: int) -> Round:
+        """The row of a round, counted from 0, that the store keeps."""
+        text: dict[str, Any] = {
+            key: value
+            for key, value in self._asdict().items()
+            if key not in _BESIDE and value != self._field_defaults[key]
+        }
+        decision, proposal = self.decision, self.proposal
+        text["arrays"] = (decision is not None) + 2 * (proposal is not None)
+        line = json.dumps(text, ensure_ascii=False, separators=(",", ":")).encode()
+        first = b"" if decision is None else decision.astype(_NUMBER).tobytes()
+        then = b"" if proposal is None else proposal.astype(_NUMBER).tobytes()
+        note = b"%b\n%b%b" % (line, first, then)
+        return Round(number + 1, self.at, self.cost, self.violation, note)
+
+    @classmethod
+    def of(cls, row: Round) -> Note | None:
+        """The note of a row; None if it cannot be read."""
+        text, _, numbers = row.note.partition(b"\n")
+        try:
+            found = json.loads(text)
+            which = found.pop("arrays")
+            flat = np.frombuffer(numbers, _NUMBER).astype(np.float64)
+            parts = iter(np.split(flat, max(1, (which & 1) + (which >> 1))))
+            found["decision"] = next(parts) if which & 1 else None
+            found["proposal"] = next(parts) if which & 2 else None
+            return cls(**found, at=row.at, cost=row.cost, violation=row.violation)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
 
 
-# --- what is played when something fails ----------------------------------------------------------
+# --- what is played -------------------------------------------------------------------------------
 
 CALLED = {
     "pinned": "the pinned point",
@@ -184,108 +226,67 @@ CALLED = {
 """Sources of a decision, in words."""
 
 
-class Fallback(NamedTuple):
-    """A point that may be played.
-
-    Parameters
-    ----------
-    source : str
-        Whose it is.
-    point : callable
-        It, as a flat array; None where there is none.
-    reason : str, default ""
-        Why it is played, where it is the first that was wanted.
-    without : str, default ""
-        Why there is none.
-    """
+class Candidate(NamedTuple):
+    """A point that may be played."""
 
     source: str
-    point: Callable[[], Floats | None]
+    point: Floats | None
     reason: str = ""
-    without: str = ""
+    """why it is played; if there is no point, why not"""
 
 
-def override_fallback(override: Override) -> Fallback:
-    """The point that a mode, or a pin, asks for.
+def override(settings: Settings, incumbent: Floats | None = None) -> Candidate | None:
+    """What is to be played in place of the learner's decision; None if nothing is.
 
-    Parameters
-    ----------
-    override : Override
-        With a point.
-
-    Returns
-    -------
-    Fallback
-        It.
-
-    Examples
-    --------
-    >>> from tidewolf.service.modes import override_fallback
-    >>> from tidewolf.service.modes import Settings, chosen_override
-    >>> override_fallback(chosen_override(Settings("Ensemble", pin=(1.0, 0.0)))).reason
-    'It is pinned at this point.'
+    The incumbent's point is that of the request. A candidate without a point is an incumbent whose
+    point is not known.
     """
-    point = np.array(override.point)
-    return Fallback(override.source, lambda: point, override.reason)
+    if settings.pin is not None:
+        return Candidate("pinned", np.array(settings.pin), "It is pinned at this point.")
+    if settings.mode == "frozen" and settings.frozen is not None:
+        reason = "It is frozen: this decision is repeated."
+        return Candidate("last", np.array(settings.frozen), reason)
+    if settings.mode != "shadow":
+        return None
+    if incumbent is None and settings.incumbent is None:
+        reason = "It is in shadow without an incumbent's point: the observation has what is played."
+        return Candidate(INCUMBENT, None, reason)
+    point = np.array(settings.incumbent) if incumbent is None else incumbent
+    return Candidate(INCUMBENT, point, "It is in shadow: the incumbent's point is played.")
 
 
-class Chosen(NamedTuple):
-    """The point that is played."""
-
-    source: str
-    point: Floats
-    reason: str
-    fell: bool
-    """whether something wanted more does not hold"""
-
-
-def descend(fallbacks: Iterable[Fallback], out: Bools | None, names: list[str]) -> Chosen:
-    """The first rung that holds.
-
-    Parameters
-    ----------
-    fallbacks : iterable of Fallback
-        Those wanted most first.
-    out : array, optional
-        Which entries are out. None: none is.
-    names : list of str
-        What the entries are called.
-
-    Returns
-    -------
-    Chosen
-        Its point, and why it is played: what is wrong with those above it.
+def first_playable(
+    candidates: Iterable[Candidate], out: Bools | None, names: list[str]
+) -> tuple[Candidate, bool]:
+    """The first candidate that has a point without the entries that are out, and whether it is not
+    the first one; its reason is then what is wrong with those before it.
 
     Raises
     ------
     NotSupported
-        Where none holds.
+        If there is none.
 
     Examples
     --------
-    >>> from tidewolf.service.modes import Fallback, descend
-    >>> fallbacks = [
-    ...     Fallback("learner", lambda: None, without="The learner failed: it gave up."),
-    ...     Fallback("static", lambda: np.array([0.5, 0.5])),
+    >>> from tidewolf.service.modes import Candidate, first_playable
+    >>> candidates = [
+    ...     Candidate("learner", None, "The learner failed: it gave up."),
+    ...     Candidate("static", np.array([0.5, 0.5])),
     ... ]
-    >>> descend(fallbacks, None, ["a", "b"]).reason
+    >>> first_playable(candidates, None, ["a", "b"])[0].reason
     'The learner failed: it gave up. So the static point is played.'
     """
     wrong: list[str] = []
-    for fallback in fallbacks:
-        point = fallback.point()
-        if point is None:
-            wrong += [fallback.without] * bool(fallback.without)
-        elif out is not None and point[out].any():
-            used = [names[i] for i in np.flatnonzero(out & (point != 0.0)).tolist()]
-            called = CALLED[fallback.source]
-            wrong.append(
-                f"{called[0].upper()}{called[1:]} uses {listed(used)}, which "
-                f"{'is' if len(used) == 1 else 'are'} unavailable."
-            )
+    for candidate in candidates:
+        if candidate.point is None:
+            wrong += [candidate.reason] * bool(candidate.reason)
+        elif out is not None and candidate.point[out].any():
+            used = [names[i] for i in np.flatnonzero(out & (candidate.point != 0.0)).tolist()]
+            called = CALLED[candidate.source]
+            wrong.append(f"{called.capitalize()} uses {listed(used)}: unavailable.")
         elif wrong:
-            said = f"{' '.join(wrong)} So {CALLED[fallback.source]} is played."
-            return Chosen(fallback.source, point, said, True)
+            reason = f"{' '.join(wrong)} So {CALLED[candidate.source]} is played."
+            return candidate._replace(reason=reason), True
         else:
-            return Chosen(fallback.source, point, fallback.reason, False)
+            return candidate, False
     raise NotSupported(f"{' '.join(wrong)} No other point is known.")

@@ -14,8 +14,7 @@ from typing import NamedTuple, final
 from tidewolf.core.errors import TidewolfError
 from tidewolf.service.description import BROKEN
 from tidewolf.service.hosted_session import HostedSession
-from tidewolf.service.modes import Settings
-from tidewolf.service.notes import Note, Observed
+from tidewolf.service.modes import Note, Settings
 from tidewolf.storage.session_store import SessionInfo, SessionStore
 
 SHOWN = 60
@@ -28,39 +27,31 @@ class Overview(NamedTuple):
     Parameters
     ----------
     name : str
-        What it is called.
+        Its name.
     rounds : int
         How many rounds were observed.
     mode : str
         "live", "shadow" or "frozen".
     learner : str
-        Who decides.
+        The kind of its learner.
     costs, violations : tuple of float or None
-        Of the last rounds, oldest first; None where a round's is not known.
+        Of the last rounds, oldest first; None if a round's is not known.
     pending : int
         Decisions without an observation.
     oldest_pending : float or None
-        How long the oldest of them has been waiting; None where none is. Unit: seconds.
+        How long the oldest of them has been waiting; None if there is none. Unit: seconds.
     stale : bool
         Whether feedback has been missing for longer than the session allows.
     breached : bool
-        Whether its last observed round broke a limit.
+        Whether a limit was violated in its last observed round.
     saved : float or None
         What the learner's decisions would have saved, in shadow mode. Unit: of the loss.
     limits : mapping of str to float
-        The total violation of each limit that was broken since the session was opened.
+        The total violation of each limit since the session was opened.
     pinned : bool
         Whether a point is played in place of the learner's.
-    created : float
-        When it was made. Unit: seconds since 1970.
     at : float or None
-        When it was last observed; None where it never was. Unit: seconds since 1970.
-
-    Examples
-    --------
-    >>> from tidewolf.service.overviews import Overview
-    >>> Overview("lisbon", rounds=2, costs=(1.0, 0.5)).costs[-1]
-    0.5
+        When it was last observed; None if it never was. Unit: seconds since 1970.
     """
 
     name: str
@@ -76,103 +67,70 @@ class Overview(NamedTuple):
     saved: float | None = None
     limits: Mapping[str, float] = MappingProxyType({})
     pinned: bool = False
-    created: float = 0.0
     at: float | None = None
 
 
 @final
 class Overviews:
-    """Overviews of sessions, remembered for as long as nothing happens to them.
-
-    Parameters
-    ----------
-    store : SessionStore
-        What was kept of rounds.
-    """
+    """Overviews of sessions; what is read of sessions that are not open is remembered."""
 
     def __init__(self, store: SessionStore) -> None:
         self._store = store
-        self._seen: dict[str, tuple[SessionInfo, list[Observed], list[float]]] = {}
+        self._read: dict[str, tuple[SessionInfo, list[Note], list[float]]] = {}
 
     def of(
         self, infos: Iterable[SessionInfo], opened: Mapping[str, HostedSession], now: float
     ) -> list[Overview]:
-        """How these sessions stand.
-
-        Parameters
-        ----------
-        infos : iterable of SessionInfo
-            What the store has of them.
-        opened : mapping
-            Those in memory, by name.
-        now : float
-            The time. Unit: seconds since 1970.
-
-        Returns
-        -------
-        list of Overview
-            One for each, in the same order.
-        """
-        found = [self._one(info, opened.get(info.name), now) for info in infos]
-        names = {one.name for one in found}
-        self._seen = {name: kept for name, kept in self._seen.items() if name in names}
+        """The overview of each of these, given those in memory by name and the time."""
+        found, before, self._read = [], self._read, {}
+        for info in infos:
+            hosted = opened.get(info.name)
+            if hosted is not None and not hosted.lost:
+                notes = list(hosted.recent.values())[-SHOWN:]
+                waits, broken = list(hosted.asked_at.values()), dict(hosted.broken)
+                info, settings = info._replace(rounds=hosted.session.rounds), hosted.settings
+            else:
+                settings, broken = Settings.shown(info.settings), {}
+                kept = before.get(info.name)
+                if kept is None or kept[0] != info:
+                    kept = info, *self._look(info, settings)
+                self._read[info.name] = kept
+                _, notes, waits = kept
+            found.append(_overview(info, settings, notes, waits, now)._replace(limits=broken))
         return found
 
-    def _one(self, info: SessionInfo, hosted: HostedSession | None, now: float) -> Overview:
-        if hosted is None or hosted.lost:
-            settings = Settings.shown(info.settings)
-            last, waits = self._read(info)
-            found = Overview(info.name, info.rounds, pending=len(waits))
-        else:
-            self._seen.pop(info.name, None)
-            settings, last = hosted.settings, list(hosted.recent.values())[-SHOWN:]
-            waits = list(hosted.asked_at.values())
-            found = Overview(
-                info.name,
-                hosted.session.rounds,
-                pending=len(waits),
-                limits=dict(hosted.counts.broken),
-            )
-        age = max(0.0, now - min(waits)) if waits else None
-        allowed = math.inf if settings.stale_after is None else settings.stale_after
-        newest = last[-1] if last else None
-        saved = None if newest is None else newest.note.saved
-        return found._replace(
-            mode=settings.mode,
-            learner=settings.learner,
-            pinned=settings.pin is not None,
-            created=info.created,
-            costs=tuple(one.cost for one in last),
-            violations=tuple(one.violation for one in last),
-            at=None if newest is None else newest.at,
-            oldest_pending=age,
-            stale=age is not None and age > allowed,
-            breached=newest is not None and (newest.violation or 0.0) > BROKEN,
-            saved=None if saved is None else saved[0],
-        )
-
-    def _read(self, info: SessionInfo) -> tuple[list[Observed], list[float]]:
-        """The last rounds of a session that is not open, and since when others wait."""
-        kept = self._seen.get(info.name)
-        if kept is None or kept[0] != info:
-            kept = self._seen[info.name] = (info, *self._look(info))
-        return kept[1], kept[2]
-
-    def _look(self, info: SessionInfo) -> tuple[list[Observed], list[float]]:
+    def _look(self, info: SessionInfo, settings: Settings) -> tuple[list[Note], list[float]]:
+        """The last rounds of a session, and since when others wait."""
         try:
             last = self._store.last_rounds(info.name, SHOWN)
             first = last[0].round if last else 1
             rows = self._store.rounds_of(info.name, first, first + 2 * SHOWN)
         except TidewolfError:  # deleted meanwhile
             return [], []
-        noted = [(row, note) for row in rows if (note := Note.decode(row.note)) is not None]
-        observed = [
-            Observed(row.at, row.cost, row.violation, note) for row, note in noted if note.observed
-        ]
-        expire, newest = Settings.shown(info.settings).expire_after, rows[-1].round if rows else 0
-        waits = [
-            row.at
-            for row, note in noted
-            if not note.observed and (expire is None or row.round > newest - expire)
-        ]
-        return observed[-SHOWN:], waits
+        expired = rows[-1].round - settings.expire_after if rows and settings.expire_after else 0
+        notes = [(row.round, note) for row in rows if (note := Note.of(row)) is not None]
+        waits = [note.at for number, note in notes if not note.observed and number > expired]
+        return [note for _, note in notes if note.observed][-SHOWN:], waits
+
+
+def _overview(
+    info: SessionInfo, settings: Settings, notes: list[Note], waits: list[float], now: float
+) -> Overview:
+    age = max(0.0, now - min(waits)) if waits else None
+    allowed = math.inf if settings.stale_after is None else settings.stale_after
+    last = notes[-1] if notes else Note(None)
+    return Overview(
+        info.name,
+        info.rounds,
+        settings.mode,
+        settings.learner,
+        costs=tuple(one.cost for one in notes),
+        violations=tuple(one.violation for one in notes),
+        pending=len(waits),
+        oldest_pending=age,
+        stale=age is not None and age > allowed,
+        breached=(last.violation or 0.0) > BROKEN,
+        saved=None if last.saved is None else last.saved[0],
+        pinned=settings.pin is not None,
+        at=last.at if notes else None,
+    )

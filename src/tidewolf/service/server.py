@@ -36,8 +36,6 @@ DRAIN = 8
 """How long requests under way may take once the server is stopping. Unit: seconds."""
 GRACE = 1.0
 """How long threads have after that. Unit: seconds."""
-POOL = "tidewolf-"
-"""How the names of threads begin that answer requests."""
 KEEP_ALIVE = 75
 """How long a connection may be idle; longer than clients keep theirs. Unit: seconds."""
 SPARE = 200
@@ -117,10 +115,17 @@ def serve(settings: Settings) -> None:
     MissingExtra
         Where FastAPI or uvicorn is not installed.
     """
-    _require_extra()
-    import uvicorn
+    try:
+        import fastapi
+        import prometheus_client
+        import uvicorn
+    except ImportError:
+        raise MissingExtra(
+            'Serving needs FastAPI and uvicorn: pip install "tidewolf[serve]".'
+        ) from None
+    assert fastapi, prometheus_client
 
-    from tidewolf.service.app import make_app
+    from tidewolf.service.app import POOL, make_app
     from tidewolf.service.connections import careful_protocol
     from tidewolf.service.sessions import Sessions
     from tidewolf.service.tokens import Tokens
@@ -165,13 +170,11 @@ def serve(settings: Settings) -> None:
             timeout_keep_alive=KEEP_ALIVE,
             timeout_graceful_shutdown=DRAIN,
         )
-        sys.setswitchinterval(SWITCH)
-        _collect_seldom()
-        _ignore_warnings()
+        _prepare_process()
         _server(config, traffic, address, lambda: warm_store(store)).run([listener])
         for pool in app.state.pools:
             pool.shutdown(wait=False, cancel_futures=True)
-        is_over = ended(GRACE)
+        is_over = ended(GRACE, POOL)
         if not is_over:
             closing.pop_all()  # threads still compute in them
     if not is_over:  # requests that compute for long were told to come again
@@ -180,21 +183,8 @@ def serve(settings: Settings) -> None:
         os._exit(0)
 
 
-def ended(seconds: float, name: str = POOL) -> bool:
-    """Whether all threads that answer requests came to their end within this time.
-
-    Parameters
-    ----------
-    seconds : float
-        How long they have.
-    name : str
-        How their names begin.
-
-    Returns
-    -------
-    bool
-        False where one still computes.
-    """
+def ended(seconds: float, name: str) -> bool:
+    """Whether all threads whose names begin so came to their end within this time."""
     last = time.monotonic() + seconds
     for thread in threading.enumerate():
         if thread.name.startswith(name):
@@ -212,96 +202,42 @@ def _connections() -> int:
     return MOST if soft < 0 else max(1, min(MOST, soft - SPARE))
 
 
-def _ignore_warnings() -> None:
-    """Of what callers send: each text would be kept for as long as the process lives. What is of
-    the machine is shown once.
+def _prepare_process() -> None:
+    """Switch between threads often; collect garbage in cycles seldom, and never among what was
+    imported, because a full collection stops all requests for a tenth of a second, and almost
+    nothing here is in a cycle; ignore warnings about what callers send, each text of which would
+    stay in memory, and show those about the machine once.
     """
+    sys.setswitchinterval(SWITCH)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECT)
     warnings.simplefilter("ignore")
     for kind in (NotCached, OtherVersions):
         warnings.simplefilter("default", kind)
 
 
-def _collect_seldom() -> None:
-    """Collect garbage in cycles seldom, and never among what was imported. A full collection stops
-    all requests for a tenth of a second, and almost nothing here is in a cycle.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*COLLECT)
-
-
-def _require_extra() -> None:
-    try:
-        import fastapi
-        import uvicorn
-    except ImportError:
-        raise MissingExtra(
-            'Serving needs FastAPI and uvicorn: pip install "tidewolf[serve]".'
-        ) from None
-    assert fastapi, uvicorn
-
-
 def require_closed_door(host: str, has_tokens: bool, insecure: bool) -> None:
     """Refuse to listen beyond this machine without tokens, unless `insecure` allows it.
-
-    Parameters
-    ----------
-    host : str
-        The address to listen at.
-    has_tokens : bool
-        Whether only those with a token get in.
-    insecure : bool
-        Whether callers without a token get in from anywhere.
-
-    Raises
-    ------
-    InvalidInput
-        Where the address can be reached from other machines and there is no token.
 
     Examples
     --------
     >>> from tidewolf.service.server import require_closed_door
     >>> require_closed_door("127.0.0.1", has_tokens=False, insecure=False)
     >>> require_closed_door("0.0.0.0", has_tokens=True, insecure=False)
-    >>> require_closed_door("0.0.0.0", has_tokens=False, insecure=False)
-    Traceback (most recent call last):
-    ...
-    tidewolf.core.errors.InvalidInput: At 0.0.0.0 other machines could decide and observe ...
     """
-    if has_tokens or insecure or _is_loopback(host):
-        return
-    raise InvalidInput(
-        f"At {host} other machines could decide and observe without a token: give --token-file, "
-        "or --insecure where that is meant, or stay at 127.0.0.1."
-    )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
+    is_loopback = host.lower() == "localhost"
+    with suppress(ValueError):
+        is_loopback = ipaddress.ip_address(host).is_loopback
+    if not (has_tokens or insecure or is_loopback):
+        raise InvalidInput(
+            f"At {host} other machines could decide and observe without a token: give "
+            "--token-file, or --insecure if that is meant, or stay at 127.0.0.1."
+        )
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens.
-
-    Parameters
-    ----------
-    host : str
-        The address.
-    port : int
-        The port; 0 takes any that is free.
-
-    Returns
-    -------
-    socket
-        It takes connections from here on, which wait until they are answered.
-
-    Raises
-    ------
-    InvalidInput
-        If the address or the port cannot be listened at.
+    """A socket that takes connections, which wait until they are answered; port 0 is any free one.
 
     Examples
     --------
@@ -349,7 +285,7 @@ def _server(
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
-            threading.Thread(target=self._prepare, name=f"{POOL}prepare", daemon=True).start()
+            threading.Thread(target=self._prepare, name="tidewolf-prepare", daemon=True).start()
 
         def _prepare(self) -> None:
             """In a thread of its own: requests that come meanwhile are answered."""

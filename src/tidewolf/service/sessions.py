@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar, cast, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.errors import (
     AlreadyThere,
@@ -42,47 +41,33 @@ from tidewolf.core.errors import (
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.evaluation.experts import Experts
 from tidewolf.methods.available import entries_out
-from tidewolf.service import operating
 from tidewolf.service.description import BROKEN, Built, Description
 from tidewolf.service.hosted_session import HostedSession, on_disk
 from tidewolf.service.messages import problem, status_of
 from tidewolf.service.models import (
-    NAME,
     DecisionRequest,
     Migration,
     ModeChange,
+    Observation,
     Observations,
     Pin,
     Rollback,
 )
-from tidewolf.service.modes import (
-    Fallback,
-    Settings,
-    chosen_override,
-    descend,
-    override_fallback,
-)
-from tidewolf.service.notes import Note, Observed
+from tidewolf.service.modes import Candidate, Note, Settings, first_playable, override
 from tidewolf.service.overviews import Overview, Overviews
 from tidewolf.service.tokens import Caller
 from tidewolf.service.traffic import Limits
 from tidewolf.service.warming import warm_up
 from tidewolf.storage.session_store import SessionInfo, SessionStore
 
-LONGEST_LIST = 10_000
 SHOWN_ENTRIES = 20
+"""Lines of the audit on the page of a session."""
 UNREADABLE = (BrokenFile, OtherSettings, NewerFormat, OlderFormat)
 """Errors of a session that cannot be opened as it is on disk."""
-BROKEN_FOR = 5.0
-"""How long one that cannot be opened is not tried again. Unit: seconds."""
 QUICK = 0.003
-"""What a request may take where others wait for it. Unit: seconds."""
+"""What a request may take without a thread, while others wait. Unit: seconds."""
 OVERVIEW_FOR = 1.0
-"""How long an overview is good. Unit: seconds."""
-R = TypeVar("R", ModeChange, Pin, Rollback, Migration)
-_New = tuple[str, Built]
-"""What was just made, and of which description."""
-COUNTED = ("observations", "repeated", "refused", "breaches", "failed_commits", "opened")
+"""How long an overview is reused. Unit: seconds."""
 
 
 class Reply(NamedTuple):
@@ -91,28 +76,26 @@ class Reply(NamedTuple):
     Parameters
     ----------
     status : int
-        As HTTP has it.
-    body : dict
-        The answer.
+        The status of HTTP.
+    body : dict or Response
+        Plain data, or a whole response.
     after : Future, optional
-        What the answer waits for: it is on disk then. None: for nothing.
+        What the reply waits for: it is on disk then. None: for nothing.
     """
 
     status: int
-    body: dict[str, Any]
+    body: Any
     after: Future[None] | None = None
 
 
 @dataclass
 class _Place:
-    """The handle of a session: its lock, and the session once it is open."""
+    """The place of a session: its lock, and the session once it is open."""
 
     lock: threading.RLock = field(default_factory=threading.RLock)
     hosted: HostedSession | None = None
     gone: bool = False
     """whether another place has taken over from it"""
-    broken: tuple[float, CheckpointError] | None = None
-    """until when it is not opened again, and why"""
 
 
 @final
@@ -122,7 +105,7 @@ class Sessions:
     Parameters
     ----------
     store : SessionStore
-        Where they are kept.
+        Where they are stored.
     limits : Limits, optional
         How much is allowed.
     clock : callable, optional
@@ -132,15 +115,17 @@ class Sessions:
     --------
     >>> import tempfile
     >>> from tidewolf.storage.session_store import SessionStore
-    >>> from tidewolf.service.tokens import Caller
+    >>> from tidewolf.service.description import Description
+    >>> from tidewolf.service.models import DecisionRequest, Observation
     >>> from tidewolf.service.sessions import Sessions
-    >>> sessions, me = Sessions(SessionStore.open(tempfile.mkdtemp())), Caller()
+    >>> from tidewolf.service.tokens import Caller
+    >>> sessions = Sessions(SessionStore.open(tempfile.mkdtemp()))
     >>> body = {"set": {"kind": "Simplex", "n": 2}, "learners": [{"name": "LyapunovDescent"}]}
-    >>> sessions.put("two", body, me).status
+    >>> sessions.put("two", Description.read(body), Caller()).status
     201
-    >>> sessions.decide("two", None, me).body["decision"]
+    >>> sessions.decide("two", DecisionRequest()).body["decision"]
     {'entry 0': 0.5, 'entry 1': 0.5}
-    >>> reply = sessions.observe("two", {"round": 1, "costs": [1.0, 0.0]}, me)
+    >>> reply = sessions.observe("two", Observation(round=1, costs=[1.0, 0.0]))
     >>> reply.after.result()  # it is on disk
     >>> reply.body["cost"], reply.body["rounds"]
     (0.5, 1)
@@ -156,12 +141,8 @@ class Sessions:
     ) -> None:
         self.store, self.clock = store, clock
         self.limits = limits or Limits()
-        self.counters: dict[str, Any] = {
-            "decisions": {},
-            "fallbacks": {},
-            **dict.fromkeys(COUNTED, 0),
-        }
-        """what happened since the start, by name; decisions by source, fallbacks by rung"""
+        self.counters: Counter[tuple[str, str]] = Counter()
+        """events since the start, by name and label"""
         self._places: OrderedDict[str, _Place] = OrderedDict()
         self._mutex = threading.Lock()
         """of the places and the counters"""
@@ -169,234 +150,260 @@ class Sessions:
         self._overview: tuple[float, Sequence[Overview]] = (-1e9, [])
         self._looking = threading.Lock()
 
+    def count(self, name: str, label: str = "") -> None:
+        """Count an event."""
+        with self._mutex:
+            self.counters[name, label] += 1
+
     # --- sessions by name -------------------------------------------------------------------------
 
-    def put(self, name: str, given: Any, caller: Caller) -> Reply:
-        """Make a session; one that is there already as it is described is answered alike."""
-        if not NAME.fullmatch(name):
-            raise InvalidInput(
-                "The name of a session is 1 to 100 letters, digits, dots, dashes and underscores, "
-                f"and begins with a letter or a digit: {shown(name)} is none."
-            )
-        description = Description.of(given)
-        why, text = description.why or "", description.canonical
-        if (info := self.store.info(name)) is None:
-            built = description.build()
-            settings = Settings(
-                type(built.learner).__name__,
-                fallback=operating.flat_fallback(built),
-                deadline=description.deadline,
-                stale_after=description.stale_after,
-                expire_after=description.expire_after,
-            )
-            if self._create(name, text, settings, why, caller):
-                warm_up(built)
-                return self._described(name, 201, (text, built))
+    def put(self, name: str, description: Description, caller: Caller) -> Reply:
+        """Create a session; one that is there already with this description is answered alike."""
+        status, info = 200, self.store.info(name)
+        if info is None:
+            status = 201 if self._create(name, description, caller) else 200
             info = self.store.info(name)
-        if info is not None and info.description != text:
+        if info is not None and info.description != description.canonical:
             raise AlreadyThere(
-                f"There is a session called {name!r} already, of another description: migrate it, "
-                "delete it, or choose another name."
+                f"There is a session called {name!r} already, with another description: migrate "
+                "it, delete it, or choose another name."
             )
-        try:
-            return self._described(name, 200)
-        except UnknownSession:  # deleted meanwhile
-            return self.put(name, given, caller)
+        return self.get(name)._replace(status=status)
 
-    def _create(
-        self, name: str, description: str, settings: Settings, why: str, caller: Caller
-    ) -> bool:
-        """Whether it is new."""
+    def _create(self, name: str, description: Description, caller: Caller) -> bool:
+        """Whether it is new: another request may be faster."""
         if (count := self.store.count()) >= self.limits.sessions:
             raise TooMany(
-                f"There are {count:,} sessions, and at most {self.limits.sessions:,} are kept: "
+                f"There are {count:,} sessions, and at most {self.limits.sessions:,} are allowed: "
                 "delete one first."
             )
+        built = description.build()
+        settings = Settings(
+            type(built.learner).__name__,
+            fallback=built.fallback,
+            deadline=description.deadline,
+            stale_after=description.stale_after,
+            expire_after=description.expire_after,
+        )
         try:
             with self.store.transaction(name) as transaction:
-                self.store.create(name, description, settings.text)
-                self.store.audit(caller.who, name, "put", why)
+                self.store.create(name, description.canonical, settings.text)
+                self.store.audit(caller.who, name, "put", description.why or "")
             on_disk(transaction.future)
         except AlreadyThere:
             return False
+        warm_up(built)
         return True
 
     def get(self, name: str) -> Reply:
         """The description of a session."""
-        return self._described(name, 200)
-
-    def _described(self, name: str, status: int, new: _New | None = None) -> Reply:
-        with self._held(name, new, looks=True) as hosted:
-            body, after = hosted.description(), self._after(hosted)
-        return Reply(status, body, after)
+        with self._held(name, looks=True) as hosted:
+            return Reply(200, hosted.description(), self._after(hosted))
 
     def list(self, prefix: str = "", after: str = "", most: int = 1000) -> Reply:
         """Sessions whose names begin so, in order, after a name."""
-        listed = []
-        for info in self.store.infos(prefix, after, _most(most)):
+        found = []
+        for info in self.store.infos(prefix, after, most):
             settings = Settings.shown(info.settings)
             own = {"mode": settings.mode, "learner": settings.learner}
-            listed.append({"name": info.name, "rounds": info.rounds, **own})
-        return Reply(200, {"sessions": listed})
+            found.append({"name": info.name, "rounds": info.rounds, **own})
+        return Reply(200, {"sessions": found})
 
     def delete(self, name: str, why: str, caller: Caller) -> Reply:
-        """Without a session and all that was kept of it, but the audit."""
-        with self._locked(name) as place:
+        """Delete a session and all that was stored of it, except the audit."""
+        place = self._acquire(name)
+        try:
             with self.store.transaction(name) as transaction:
                 self.store.delete(name)
                 self.store.audit(caller.who, name, "delete", why)
                 place.hosted = None
             on_disk(transaction.future)  # no request finds it half deleted
             self._forget(name, place)
+        finally:
+            place.lock.release()
         return Reply(200, {"name": name, "deleted": True})
 
     # --- decisions and observations ---------------------------------------------------------------
 
-    def decide(self, name: str, given: Any, caller: Caller) -> Reply:
+    def decide(self, name: str, body: DecisionRequest) -> Reply:
         """The decision of a round: the learner's, or what is played in place of it."""
-        with self._refusals():
-            try:
-                with (
-                    self._held(name, looks=True) as hosted,
-                    self.store.transaction(name) as transaction,
-                ):
-                    body = hosted.decide(given)
-                    fell = hosted.fell
-            except UNREADABLE as error:
-                return self._without_session(name, given, error)
-            self._count_decision(body["source"], fell)
-            after = transaction.future if transaction.writes else self._after(hosted)
-            return Reply(200, body, self._watched(hosted, after))
-
-    def held_at_once(self, name: str, round: int = 1) -> AbstractContextManager[object] | None:
-        """A session, alone, to be left again: where it is open, free, has computed little for its
-        last requests, and has no rounds to decide on the way to this one, from 1. Else None.
-        """
-        place = self._places.get(name)
-        if place is None or not place.lock.acquire(blocking=False):
-            return None
-        with ExitStack() as held:
-            held.callback(place.lock.release)
-            hosted = place.hosted
-            if hosted is None or hosted.lost or hosted.seconds >= QUICK:
-                return None
-            if round > hosted.next_round + 1 or not self.store.holds(name):
-                return None
-            return held.pop_all()
-
-    def _count_decision(self, source: str, fell: bool) -> None:
-        with self._mutex:
-            for key in ("decisions", "fallbacks") if fell else ("decisions",):
-                counts = self.counters[key]
-                counts[source] = counts.get(source, 0) + 1
-
-    def _count(self, **by: int) -> None:
-        with self._mutex:
-            for key, value in by.items():
-                self.counters[key] += value
+        try:
+            with (
+                self._held(name, looks=True) as hosted,
+                self.store.transaction(name) as transaction,
+            ):
+                answer = hosted.decide(body)
+        except UNREADABLE as error:
+            return self._without_session(name, body, error)
+        if transaction.writes:
+            return Reply(200, answer, self._watched(hosted, transaction.future))
+        return Reply(200, answer, self._after(hosted))
 
     def decision(self, name: str, round: int) -> Reply:
-        """The decision of a round that is over, waits, or stands."""
+        """The decision of a round, counted from 1, that is over, waits, or is current."""
         with self._held(name, looks=True) as hosted:
-            body, after = hosted.decision(round - 1), self._after(hosted)
-        return Reply(200, body, after)
+            return Reply(200, hosted.decision(round - 1), self._after(hosted))
 
-    def observe(self, name: str, given: Any, caller: Caller) -> Reply:
+    def observe(self, name: str, body: Observation | Observations) -> Reply:
         """Learn from what a round, or several, turned out to be."""
-        with self._refusals():
-            several = isinstance(given, Mapping) and "observations" in given
-            items = self._items(given) if several else [given]
-            with self._held(name) as hosted, self.store.transaction(name) as transaction:
-                before, broken = hosted.counts.observations, hosted.counts.breaches
-                try:
-                    body = self._observed(hosted, items) if several else hosted.observe(given)
-                finally:
-                    hosted.trim()
-                if several:
-                    body["rounds"] = hosted.session.rounds
-                new = hosted.counts.observations - before
-                broken = hosted.counts.breaches - broken
-            again = int(not several and not new)
-            self._count(observations=new, breaches=broken, repeated=again)
-            return Reply(200, body, self._watched(hosted, transaction.future))
+        with self._held(name) as hosted, self.store.transaction(name) as transaction:
+            try:
+                if isinstance(body, Observation):
+                    answer = hosted.observe(body)
+                else:
+                    answer = self._observed(hosted, body.observations)
+            finally:
+                hosted.trim()
+        return Reply(200, answer, self._watched(hosted, transaction.future))
 
-    def _items(self, given: Mapping[str, Any]) -> Sequence[Any]:
-        items = Observations.read(given).observations
+    def _observed(self, hosted: HostedSession, items: Sequence[Any]) -> dict[str, Any]:
+        """Each in order, up to the first that is refused."""
         if len(items) > self.limits.observations:
             raise InvalidInput(
                 f"{len(items):,} observations were given; a request has at most "
                 f"{self.limits.observations:,}. Send them in parts."
             )
-        return items
-
-    def _observed(self, hosted: HostedSession, items: Sequence[Any]) -> dict[str, Any]:
-        """Each in order, up to the first that is refused."""
         found: list[dict[str, Any]] = []
         for item in items:
             try:
-                answer = hosted.observe(item)
+                answer = hosted.observe(Observation.read(item))
                 del answer["rounds"]
                 found.append(answer)
             except (InvalidInput, NotSupported) as error:
-                status, title = status_of(error), type(error).__name__
-                found.append({"error": problem(status, str(error), title=title)})
+                title = type(error).__name__
+                found.append({"error": problem(status_of(error), str(error), title=title)})
                 break
-        return {"observations": found}
+        return {"observations": found, "rounds": hosted.session.rounds}
+
+    def lock_at_once(
+        self, name: str, body: DecisionRequest | Observation | Observations
+    ) -> threading.RLock | None:
+        """The lock of a session, acquired, if the session is open, free, has computed little for
+        its last requests, and this one needs little, too. Else None.
+        """
+        place = self._places.get(name)
+        if (
+            place is None
+            or isinstance(body, Observations)
+            or not place.lock.acquire(blocking=False)
+        ):
+            return None
+        hosted = place.hosted
+        if (
+            hosted is not None
+            and hosted.seconds < QUICK
+            and not hosted.lost
+            and (body.round or 1) <= hosted.next_round + 1
+            and self.store.holds(name)
+        ):
+            return place.lock
+        place.lock.release()
+        return None
+
+    def _without_session(self, name: str, body: DecisionRequest, error: CheckpointError) -> Reply:
+        """A decision of a session whose rows cannot be read."""
+        info = self.store.info(name)
+        if info is None:
+            raise UnknownSession(f"There is no session called {name!r}.")
+        settings, built = Settings.shown(info.settings), _built(info)
+        entries, wanted = built.entries, override(settings)
+        center = to_numpy(built.K.center).reshape(-1)
+        static = center if settings.fallback is None else np.array(settings.fallback)
+        last = None
+        with suppress(TidewolfError):
+            for row in self.store.last_rounds(name, 1):
+                note = Note.of(row)
+                if note is not None and note.era == len(settings.eras):
+                    last = note.decision
+        out = None
+        if body.unavailable:
+            known = RoundInfo(unavailable=entries.unavailable(body.unavailable))
+            out = entries_out(built.K, known)
+        candidates = [
+            Candidate("learner", None, f"The session cannot be opened: {error}"),
+            *([] if wanted is None or wanted.point is None else [wanted]),
+            Candidate("last", last),
+            Candidate("static", static),
+        ]
+        chosen, _ = first_playable(candidates, out, entries.names)
+        assert chosen.point is not None
+        self.count("decisions", chosen.source)
+        self.count("fallbacks", chosen.source)
+        x = chosen.point.reshape(built.K.shape)
+        answer = {
+            "round": info.rounds + 1 if body.round is None else body.round,
+            "decision": entries.named(x),
+            "paths": built.paths(x),
+            "previous": None,
+            "moved": None,
+            "mode": settings.mode,
+            "source": chosen.source,
+            "reason": chosen.reason,
+        }
+        return Reply(200, answer)
+
+    # --- operating --------------------------------------------------------------------------------
+
+    def operate(
+        self, name: str, body: ModeChange | Pin | Rollback | Migration, caller: Caller
+    ) -> Reply:
+        """Do what an operator asks for, with a line in the audit."""
+        with self._held(name) as hosted, self.store.transaction(name) as transaction:
+            what = hosted.operate(body)
+            self.store.audit(caller.who, name, what, body.why or "")
+            answer = hosted.description()
+        return Reply(200, answer, self._watched(hosted, transaction.future))
 
     # --- looking ----------------------------------------------------------------------------------
 
     def history(self, name: str, first: int = 1, most: int = 1000) -> Reply:
-        """What was observed of rounds, in order; nothing that is not on disk is found there."""
-        rows = self.store.rounds_of(name, first, first + _most(most) - 1)
+        """What was observed of rounds, in order, as far as it is on disk."""
         rounds = [
-            _in_history(row.round, Observed(row.at, row.cost, row.violation, note))
-            for row in rows
-            if (note := Note.decode(row.note)) is not None and note.observed
+            _past(row.round, note)
+            for row in self.store.rounds_of(name, first, first + most - 1)
+            if (note := Note.of(row)) is not None and note.observed
         ]
         return Reply(200, {"rounds": rounds})
 
     def experts(self, name: str) -> Reply:
-        """Who is trusted, where the learner mixes members."""
+        """The experts of a learner that mixes them."""
         with self._held(name, looks=True) as hosted:
-            found = Experts(hosted.session.learner.experts_of(hosted.session.state)).plain()
-            after = self._after(hosted)
-        return Reply(200, {"experts": found}, after)
+            return Reply(200, {"experts": _experts(hosted)}, self._after(hosted))
 
     def explanation(self, name: str) -> Reply:
-        """Why the learner's decision is what it is."""
+        """Why the learner's decision is what it is, with rounds counted from 1."""
         with self._held(name, looks=True) as hosted:
             found = hosted.session.explain(names=hosted.entries.names).to_dict()
             after = self._after(hosted)
-        return Reply(200, _from_one(found), after)
+        for part, key in ((found, "round"), (found, "since"), (found.get("outlook"), "round")):
+            if isinstance(part, dict) and part.get(key) is not None:
+                part[key] += 1
+        found["pending"] = [number + 1 for number in found.get("pending") or ()]
+        return Reply(200, found, after)
 
-    def report(self, name: str) -> Reply:
-        """A page of one session, as HTML."""
-        from tidewolf.service.pages import Facts, session_page
-
+    def facts(self, name: str) -> Reply:
+        """What the page of one session shows."""
         with self._held(name, looks=True) as hosted:
-            facts = cast(Facts, hosted.description() | self._facts(hosted))
-            after = self._after(hosted)
-        return Reply(200, {"html": session_page(facts, now=self.clock())}, after)
-
-    def _facts(self, hosted: HostedSession) -> dict[str, Any]:
-        session, recent = hosted.session, hosted.recent
-        newest = next(reversed(recent.values()), None)
-        return {
-            "breached": newest is not None and (newest.violation or 0.0) > BROKEN,
-            "history": [_in_history(number + 1, one) for number, one in recent.items()],
-            "decision": hosted.decision(session.round),
-            "experts": Experts(session.learner.experts_of(session.state)).plain(),
-            "limits": dict(hosted.counts.broken),
-            "audit": [e._asdict() for e in self.store.last_entries(hosted.name, SHOWN_ENTRIES)],
-        }
+            recent = hosted.recent
+            last = next(reversed(recent.values()), Note(None))
+            facts = {
+                **hosted.description(),
+                "breached": (last.violation or 0.0) > BROKEN,
+                "history": [_past(number + 1, one) for number, one in recent.items()],
+                "decision": hosted.decision(hosted.session.round),
+                "experts": _experts(hosted),
+                "limits": dict(hosted.broken),
+                "audit": [one._asdict() for one in self.store.last_entries(name, SHOWN_ENTRIES)],
+            }
+            return Reply(200, facts, self._after(hosted))
 
     def audit(self, name: str | None = None, after: int = 0, most: int = 100) -> Reply:
-        """Who did what, oldest first; of one session, or of all."""
-        entries = self.store.entries(name, after, _most(most))
+        """The changes to one session, or to all, oldest first."""
+        entries = self.store.entries(name, after, most)
         return Reply(200, {"entries": [one._asdict() for one in entries]})
 
     def overview(self) -> Sequence[Overview]:
-        """How all sessions stand, without opening any; good for a second."""
+        """The state of all sessions, without opening any; reused for a second."""
         with self._looking:
             when, found = self._overview
             if time.monotonic() - when > OVERVIEW_FOR:
@@ -413,141 +420,78 @@ class Sessions:
             yield from infos
             after = infos[-1].name
 
-    # --- operating --------------------------------------------------------------------------------
-
-    def mode(self, name: str, given: Any, caller: Caller) -> Reply:
-        """Live, shadow or frozen."""
-        return self._operated(name, ModeChange, given, caller, operating.set_mode)
-
-    def pin(self, name: str, given: Any, caller: Caller) -> Reply:
-        """Pinned at a point, or at none."""
-        return self._operated(name, Pin, given, caller, operating.set_pin)
-
-    def rollback(self, name: str, given: Any, caller: Caller) -> Reply:
-        """Back to a round."""
-        return self._operated(name, Rollback, given, caller, operating.go_back)
-
-    def migrate(self, name: str, given: Any, caller: Caller) -> Reply:
-        """With another learner of the same kind, such as over a network that changed."""
-
-        def go_on(hosted: HostedSession, body: Migration) -> str:
-            changes = {key: value for key, value in body.given.items() if key != "why"}
-            if "fallback" in body.model_fields_set:
-                changes["fallback"] = body.fallback  # null is none
-            if not changes:
-                raise InvalidInput("A migration has a set, or learners, or a fallback.")
-            description = Description.parse(hosted.info.description).with_changes(**changes)
-            what = operating.go_on_as(hosted, description.build(), description.canonical)
-            hosted.info = hosted.info._replace(description=description.canonical)
-            return what
-
-        return self._operated(name, Migration, given, caller, go_on)
-
-    def _operated(
-        self,
-        name: str,
-        kind: type[R],
-        given: Any,
-        caller: Caller,
-        do: Callable[[HostedSession, R], str],
-    ) -> Reply:
-        with self._refusals():
-            body = kind.read(given)
-            with self._held(name) as hosted, self.store.transaction(name) as transaction:
-                what = do(hosted, body)
-                self.store.audit(caller.who, name, what, body.why or "")
-                found = hosted.description()
-            return Reply(200, found, self._watched(hosted, transaction.future))
+    # --- places -----------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Close all sessions; the store stays open."""
         with self._mutex:
             names = list(self._places)
         for name in names:
-            with suppress(TidewolfError), self._locked(name) as place:
+            with suppress(TidewolfError):
+                place = self._acquire(name)
                 self._let_go(name, place)
+                place.lock.release()
 
-    # --- places -----------------------------------------------------------------------------------
-
-    @contextmanager
-    def _locked(self, name: str) -> Iterator[_Place]:
-        """The place of a session, alone."""
+    def _acquire(self, name: str) -> _Place:
+        """The place of a session, locked."""
         while True:
-            place = self._place(name)
+            with self._mutex:
+                place = self._places.get(name)
+                if place is not None:
+                    self._places.move_to_end(name)
+            if place is None:
+                if self.store.info(name) is None:
+                    raise UnknownSession(f"There is no session called {name!r}.")
+                with self._mutex:
+                    place = self._places.setdefault(name, _Place())
             if not place.lock.acquire(timeout=self.limits.wait):
                 raise Overloaded(
                     f"The session {name} has answered others for {self.limits.wait:g} s: try again "
                     "later."
                 )
             if not place.gone:
-                break
-            place.lock.release()
-        try:
-            yield place
-        finally:
-            place.lock.release()
-
-    def _place(self, name: str) -> _Place:
-        with self._mutex:
-            place = self._places.get(name)
-            if place is not None:
-                self._places.move_to_end(name)
                 return place
-        if self.store.info(name) is None:
-            raise UnknownSession(f"There is no session called {name!r}.")
-        with self._mutex:
-            return self._places.setdefault(name, _Place())
+            place.lock.release()
 
     @contextmanager
-    def _held(
-        self, name: str, new: _New | None = None, *, looks: bool = False
-    ) -> Iterator[HostedSession]:
-        """A session, opened, alone; let go of where the disk fails it. `looks`: as it is on disk
-        will do, where nothing can be written.
+    def _held(self, name: str, *, looks: bool = False) -> Iterator[HostedSession]:
+        """A session, opened and locked; let go of if the disk fails it. `looks`: as it is on disk
+        is enough if nothing can be written.
         """
-        with self._locked(name) as place:
+        place = self._acquire(name)
+        try:
             hosted = place.hosted
             if hosted is None or hosted.lost or not self.store.holds(name):
-                hosted = self._open(name, place, new, looks)
+                hosted = self._open(name, place, looks)
             began = time.thread_time()
             try:
                 yield hosted
                 hosted.took(time.thread_time() - began)
-            except CheckpointError:
-                self._let_go(name, place)
-                raise
-            except TidewolfError:
-                if not self.store.holds(name):  # refused after something was written
+            except BaseException as error:
+                is_refusal = isinstance(error, TidewolfError) and not isinstance(
+                    error, CheckpointError
+                )
+                if not is_refusal or not self.store.holds(name):  # or after something was written
                     self._let_go(name, place)
                 raise
-            except BaseException:
-                self._let_go(name, place)
-                raise
+        finally:
+            place.lock.release()
 
-    def _open(self, name: str, place: _Place, new: _New | None, looks: bool) -> HostedSession:
+    def _open(self, name: str, place: _Place, looks: bool) -> HostedSession:
         self._let_go(name, place)
-        if place.broken is not None and time.monotonic() < place.broken[0]:
-            raise type(place.broken[1])(str(place.broken[1]))
         info = self.store.info(name)
         if info is None:
             self._forget(name, place)
             raise UnknownSession(f"There is no session called {name!r}.")
-        built = new[1] if new is not None and new[0] == info.description else None
+        parts = self.store, info, _built(info), self.limits, self.clock, self.count
         try:
-            built = _built(info) if built is None else built
-            place.hosted = HostedSession(self.store, info, built, self.limits, self.clock)
-        except UNREADABLE as error:
-            place.broken = (time.monotonic() + BROKEN_FOR, error)
-            raise
-        except HeldElsewhere:
+            place.hosted = HostedSession(*parts)
+        except (*UNREADABLE, HeldElsewhere):
             raise
         except CheckpointError:
             if not looks:
                 raise
-            assert built is not None
-            return HostedSession(self.store, info, built, self.limits, self.clock, looks=True)
-        place.broken = None
-        self._count(opened=1)
+            return HostedSession(*parts, looks=True)
         self._make_room()
         return place.hosted
 
@@ -581,110 +525,43 @@ class Sessions:
                 most -= 1
 
     def _after(self, hosted: HostedSession) -> Future[None] | None:
-        """What an answer that was looked up waits for."""
+        """What a reply that was looked up waits for."""
         return None if hosted.looks else self.store.flushed(hosted.name)
 
-    def _watched(self, hosted: HostedSession, future: Future[None] | None) -> Future[None] | None:
-        """The same; where it fails, the session is opened again before its next use."""
-        if future is None:
-            return None
+    def _watched(self, hosted: HostedSession, future: Future[None]) -> Future[None]:
+        """The same future; if it fails, the session is opened again before its next use."""
 
         def done(one: Future[None]) -> None:
             if one.cancelled() or one.exception() is not None:
                 hosted.lost = True
-                self._count(failed_commits=1)
 
         future.add_done_callback(done)
         return future
 
-    @contextmanager
-    def _refusals(self) -> Iterator[None]:
-        try:
-            yield
-        except TidewolfError:
-            self._count(refused=1)
-            raise
-
-    # --- a session that cannot be opened ----------------------------------------------------------
-
-    def _without_session(self, name: str, given: Any, error: CheckpointError) -> Reply:
-        """A decision where the session's rows cannot be read."""
-        info = self.store.info(name)
-        if info is None:
-            raise UnknownSession(f"There is no session called {name!r}.")
-        body = DecisionRequest.read(given)
-        number = info.rounds if body.round is None else body.round - 1
-        settings, built = Settings.shown(info.settings), _built(info)
-        entries = built.entries
-        said = None if body.unavailable is None else entries.unavailable(body.unavailable)
-        out = entries_out(built.K, RoundInfo(unavailable=said))
-        fallback, override = settings.fallback, chosen_override(settings)
-        static = to_numpy(built.K.center) if fallback is None else np.array(fallback)
-        fallbacks = [
-            Fallback("learner", lambda: None, without=f"The session cannot be opened: {error}"),
-            *([] if override.point is None else [override_fallback(override)]),
-            Fallback("last", lambda: self._last_note(name, settings)),
-            Fallback("static", lambda: static.reshape(-1)),
-        ]
-        chosen = descend(fallbacks, out, entries.names)
-        self._count_decision(chosen.source, True)
-        x = chosen.point.reshape(built.K.shape)
-        answer = {
-            "round": number + 1,
-            "decision": entries.named(x),
-            "paths": built.paths(x),
-            "previous": None,
-            "moved": None,
-            "mode": settings.mode,
-            "source": chosen.source,
-            "reason": chosen.reason,
-        }
-        return Reply(200, answer)
-
-    def _last_note(self, name: str, settings: Settings) -> Any:
-        with suppress(TidewolfError):
-            for row in self.store.last_rounds(name, 1):
-                note = Note.decode(row.note)
-                if note is not None and note.era == len(settings.eras):
-                    return note.decision
-        return None
-
-
-def _most(given: int) -> int:
-    if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= LONGEST_LIST:
-        raise InvalidInput(f"At most how many is a number from 1 to {LONGEST_LIST:,}.")
-    return given
-
 
 def _built(info: SessionInfo) -> Built:
-    """What a session's description makes, as it is on disk."""
+    """What a session's description builds, as it is on disk."""
     try:
         return Description.parse(info.description).build()
     except InvalidInput as error:
         raise BrokenFile(
-            f"What the session {info.name} is made of was changed on disk: {error} Go back to an "
-            "earlier copy."
+            f"The description of the session {info.name} was changed on disk: {error} Go back to "
+            "an earlier copy."
         ) from None
 
 
-def _in_history(number: int, one: Observed) -> dict[str, Any]:
+def _experts(hosted: HostedSession) -> list[dict[str, Any]]:
+    session = hosted.session
+    return Experts(session.learner.experts_of(session.state)).plain()
+
+
+def _past(number: int, note: Note) -> dict[str, Any]:
+    """A line of the history."""
     return {
         "round": number,
-        "at": one.at,
-        "cost": one.cost,
-        "violation": one.violation,
-        "mode": one.note.mode,
-        "source": one.note.source,
+        "at": note.at,
+        "cost": note.cost,
+        "violation": note.violation,
+        "mode": note.mode,
+        "source": note.source,
     }
-
-
-def _from_one(found: dict[str, Any]) -> dict[str, Any]:
-    """An explanation with rounds counted from 1."""
-    for key in ("round", "since"):
-        if found.get(key) is not None:
-            found[key] += 1
-    found["pending"] = [number + 1 for number in found.get("pending") or ()]
-    outlook = found.get("outlook")
-    if isinstance(outlook, dict) and outlook.get("round") is not None:
-        outlook["round"] += 1
-    return found

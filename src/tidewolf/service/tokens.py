@@ -18,7 +18,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, cast, final
@@ -27,10 +27,7 @@ from tidewolf.core.errors import InvalidInput
 from tidewolf.service.models import NAME
 
 ROLES = ("reader", "writer")
-_PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}|\*")
 _TOKEN = re.compile(r"[!-~]{1,1000}")
-_LONGEST = 1 << 20
-"""Bytes of a file, at most."""
 
 
 class Caller(NamedTuple):
@@ -51,25 +48,14 @@ class Caller(NamedTuple):
     prefix: str = ""
 
 
-ANYBODY = Caller("anonymous", "writer", "")
-"""Who calls where no tokens are set."""
-
-
-class TokenRecord(NamedTuple):
-    """A token that is known, by its hash."""
-
-    digest: bytes
-    caller: Caller
-
-
 @final
 class Tokens:
     """The tokens that are known; without any, every caller may do everything.
 
     Parameters
     ----------
-    known : iterable of TokenRecord
-        Hashes, and who brings them.
+    known : mapping of bytes to Caller
+        The caller of each token, by its hash.
 
     Examples
     --------
@@ -81,40 +67,25 @@ class Tokens:
     True
     """
 
-    def __init__(self, known: Iterable[TokenRecord] = ()) -> None:
-        self._known = tuple(known)
+    def __init__(self, known: Mapping[bytes, Caller] | None = None) -> None:
+        self._known = dict(known or {})
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
-        """Those of a file; a warning on stderr where others than its owner may read it.
-
-        Parameters
-        ----------
-        path : str or path
-            The file.
-
-        Returns
-        -------
-        Tokens
-            At least one.
+        """Those of a file; a warning on stderr if others than its owner may read it.
 
         Raises
         ------
         InvalidInput
-            Where the file cannot be read, has a line that is none of the above, or no token.
+            If the file cannot be read, has a line that is none of the above, or no token.
         """
         path = Path(path)
         try:
-            with path.open("rb") as file:
-                mode = os.fstat(file.fileno()).st_mode
-                raw = file.read(_LONGEST + 1)
-            text = raw.decode()
+            text, mode = path.read_text(encoding="utf-8"), path.stat().st_mode
         except OSError as error:
             raise InvalidInput(f"The tokens in {path} cannot be read: {error.strerror}.") from None
         except UnicodeDecodeError:
             raise InvalidInput(f"{path} is no text in UTF-8, and no file of tokens.") from None
-        if len(raw) > _LONGEST:
-            raise InvalidInput(f"{path} has more than {_LONGEST:,} bytes: it is no file of tokens.")
         if stat.S_IMODE(mode) & 0o077:
             sys.stderr.write(
                 f"Warning: others than its owner can reach {path}, and the tokens in it: "
@@ -124,22 +95,8 @@ class Tokens:
 
     @classmethod
     def parse(cls, text: str, source: str = "the file of tokens") -> Self:
-        """Those of a text, as a file has them.
-
-        Parameters
-        ----------
-        text : str
-            Lines.
-        source : str
-            What errors call it.
-
-        Returns
-        -------
-        Tokens
-            At least one.
-        """
-        found = dict[bytes, Caller]()
-        names = set[str]()
+        """Those of a text, as a file has them; errors begin with the source."""
+        found, names = dict[bytes, Caller](), set[str]()
         for number, line in enumerate(text.splitlines(), start=1):
             words = line.split()
             if not words or words[0].startswith("#"):
@@ -155,33 +112,22 @@ class Tokens:
             raise InvalidInput(
                 f"{source} has no token: a line is TOKEN, or ROLE TOKEN, or ROLE PREFIX TOKEN NAME."
             )
-        return cls(TokenRecord(digest, caller) for digest, caller in found.items())
+        return cls(found)
 
     def __bool__(self) -> bool:
         return bool(self._known)
 
     def caller(self, authorization: bytes | None, *, basic: bool = False) -> Caller | None:
         """The caller that an Authorization header identifies; None if its token is not known.
-
-        Parameters
-        ----------
-        authorization : bytes or None
-            "Bearer TOKEN".
-        basic : bool, default False
-            Whether "Basic ..." with the token as password is taken too.
-
-        Returns
-        -------
-        Caller or None
-            Who it is, what they may do, and where.
+        `basic`: "Basic ..." with the token as password is accepted, too.
         """
         if not self._known:
-            return ANYBODY
+            return Caller()
         token = _brought(authorization, basic)
         if token is None:
             return None
         digest, found = sha256(token).digest(), None
-        for known, caller in self._known:
+        for known, caller in self._known.items():
             if hmac.compare_digest(known, digest):
                 found = caller
         return found
@@ -189,18 +135,17 @@ class Tokens:
 
 def _token(words: list[str], where: str, number: int) -> tuple[bytes, Caller]:
     """The token of a line, never shown in an error."""
-    role, prefix, token, name = "writer", "*", words[0], f"token-{number}"
-    if len(words) > 1:
-        role, token = words[0], words[1]
-    if len(words) > 2:
-        prefix, token = words[1:3]
-    if len(words) > 3:
-        name = words[3]
+    given = ["writer", *words] if len(words) == 1 else words
+    given = [given[0], "*", given[1]] if len(given) == 2 else given
+    role, prefix, token, name = [*given, f"token-{number}"][:4]
     for fits, sentence in (
         (len(words) <= 4, "a line has at most ROLE PREFIX TOKEN NAME, and this has more words"),
         (role in ROLES, "a role is reader or writer, and comes first"),
         (token not in ROLES, "a role without a token"),
-        (_PREFIX.fullmatch(prefix), "a prefix is how names of sessions begin, or * for all"),
+        (
+            prefix == "*" or NAME.fullmatch(prefix),
+            "a prefix is how names of sessions begin, or * for all",
+        ),
         (_TOKEN.fullmatch(token), "a token is at most 1,000 printable characters of ASCII"),
         (NAME.fullmatch(name), "a name has at most 100 letters, digits, '.', '_' and '-'"),
     ):

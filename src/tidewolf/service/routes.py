@@ -1,0 +1,427 @@
+"""The resources of the service, and how one request for any of them is answered.
+
+    address and role  ->  query  ->  body  ->  the endpoint in a thread  ->  the disk  ->  response
+
+An endpoint declares its path, models and section; FastAPI finds it and describes it at
+`/openapi.json`. `Operation` reads the request in place of FastAPI: strictly, within limits, and
+without a thread for what takes less time than going there. One pool of threads decides and
+observes, another does what takes long, so that a report never holds up a decision. Nothing is
+acknowledged before it is on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from inspect import iscoroutinefunction
+from typing import Annotated, Any, NamedTuple, final, get_type_hints
+
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi.responses import HTMLResponse, PlainTextResponse
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer
+
+from tidewolf import __version__
+from tidewolf.core.errors import TidewolfError, TooMany, UnknownSession
+from tidewolf.service import models as m
+from tidewolf.service.description import Description
+from tidewolf.service.messages import (
+    Refused,
+    as_object,
+    dumps,
+    parsed_size,
+    problem_of,
+    read_body,
+    retry_after,
+)
+from tidewolf.service.sessions import Reply, Sessions
+from tidewolf.service.tokens import Caller, Tokens
+from tidewolf.service.traffic import Quotas, Traffic
+
+CALLER = "tidewolf.caller"
+"""Where the scope of a request has its caller."""
+ONE = "/v1/sessions/{name}"
+_AT_ONCE = 1 << 14
+"""Bytes of a body that may be answered without a thread."""
+_REASONS = {
+    400: "The body is no JSON that can be read in one way only.",
+    401: "The request has no known token.",
+    403: "The token does not allow this.",
+    404: "There is no such session, or round, for this token.",
+    408: "The body did not arrive in time.",
+    409: "Something else is there already, or another server holds the session (`holder`).",
+    413: "The body is too long, or has too many values.",
+    415: "The body is compressed.",
+    422: "What was sent cannot be used; `detail` has the reason.",
+    429: "More than a quota allows; try again after Retry-After seconds.",
+    501: "A package that this needs is not installed on the server.",
+    503: "Too many requests, or nothing can be stored now; try again after Retry-After seconds.",
+}
+_HEADERS = {
+    401: {"WWW-Authenticate": {"schema": {"type": "string"}}},
+    429: {"Retry-After": {"schema": {"type": "integer"}, "description": "Unit: seconds."}},
+}
+_HEADERS[503] = _HEADERS[429]
+
+
+class Service(NamedTuple):
+    """What requests need."""
+
+    sessions: Sessions
+    tokens: Tokens
+    quotas: Quotas
+    traffic: Traffic
+    quick: ThreadPoolExecutor
+    """threads that decide and observe"""
+    slow: ThreadPoolExecutor
+    """threads for what takes long"""
+    longest_body: int
+    """unit: bytes"""
+    body_seconds: float
+
+
+class Call(Request):
+    """A request, its caller, and the service."""
+
+    @property
+    def caller(self) -> Caller:
+        """The caller, as the middleware found it."""
+        found: Caller = self.scope[CALLER]
+        return found
+
+    @property
+    def service(self) -> Service:
+        """What the app serves."""
+        found: Service = self.app.state.service
+        return found
+
+
+@final
+class Operation(APIRoute):
+    """One method of one address."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
+        hints = get_type_hints(endpoint)
+        self._body, self._query = hints.get("body"), hints.get("query")
+        self._is_quick = "rounds" in more["tags"]
+        errors = {401, 403, 422, 429, 503} if more["dependencies"] else {403, 429, 503}
+        errors |= {404, 409, 501} if "{name}" in path else set()
+        errors |= {400, 408, 413, 415} if self._body else set()
+        more["responses"] = (more["responses"] or {}) | {
+            status: {
+                "model": m.Problem,
+                "description": _REASONS[status],
+                "headers": _HEADERS.get(status, {}),
+            }
+            for status in sorted(errors)
+        }
+        more |= {"summary": endpoint.__doc__, "description": " ", "response_description": "Done."}
+        more["response_model"] = more["response_model"] or None
+        super().__init__(path, endpoint, **more)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The function that answers requests."""
+        return self._answer
+
+    async def _answer(self, request: Request) -> Response:
+        call = Call(request.scope, request.receive)
+        if iscoroutinefunction(self.endpoint):
+            found: Response = await self.endpoint(call)
+            return found
+        try:
+            return await self._asked(call)
+        except TidewolfError:
+            call.service.sessions.count("refused")
+            raise
+
+    async def _asked(self, call: Call) -> Response:
+        service, methods = call.service, self.methods or set()
+        values = {"call": call, **_address(call.path_params, call.caller, "PUT" in methods)}
+        if "GET" not in methods and call.caller.role != "writer":
+            raise Refused(403, "This token is a reader's: it looks, and changes nothing.")
+        if self._query is not None:
+            values["query"] = self._query.read(call.scope["query_string"])
+        elif self._body is None and self.path.startswith("/v1"):
+            m.Query.read(call.scope["query_string"])
+        pool = service.quick if self._is_quick else service.slow
+        if self._body is None:
+            return await _response(_in(pool, partial(self.endpoint, **values)))
+        traffic, longest = service.traffic, service.longest_body
+        raw = await read_body(call.scope, call.receive, traffic, longest, service.body_seconds)
+        held = len(raw)
+        try:
+            more = parsed_size(raw, longest)
+            traffic.hold(more, held)
+            held += more
+            return await _response(self._written(values, raw, pool, service.sessions))
+        finally:
+            traffic.held -= held
+
+    async def _written(
+        self, values: dict[str, Any], raw: bytes, pool: ThreadPoolExecutor, sessions: Sessions
+    ) -> Reply:
+        """What an endpoint replies to a body."""
+
+        def read() -> Any:
+            assert self._body is not None
+            return self._body.read(as_object(raw, self._body is m.DecisionRequest))
+
+        if not self._is_quick or len(raw) > _AT_ONCE:
+            return await _in(pool, lambda: self.endpoint(**values, body=read()))
+        values["body"] = body = read()
+        lock = sessions.lock_at_once(values["name"], body)
+        if lock is None:
+            return await _in(pool, partial(self.endpoint, **values))
+        try:
+            found: Reply = self.endpoint(**values)
+            return found
+        finally:
+            lock.release()
+
+
+async def _in(pool: ThreadPoolExecutor, work: Callable[[], Any]) -> Reply:
+    found: Reply = await asyncio.get_running_loop().run_in_executor(pool, work)
+    return found
+
+
+async def _response(replied: Coroutine[Any, Any, Reply]) -> Response:
+    """A reply as a response, once what was written is on disk."""
+    reply = await replied
+    if reply.after is not None and (not reply.after.done() or reply.after.exception()):
+        await asyncio.shield(asyncio.wrap_future(reply.after))
+    if isinstance(reply.body, Response):
+        return reply.body
+    reply.body["version"] = __version__
+    return Response(dumps(reply.body), reply.status, media_type="application/json")
+
+
+def _address(params: dict[str, str], caller: Caller, is_new: bool) -> dict[str, Any]:
+    """The session and the round of an address."""
+    found: dict[str, Any] = dict(params)
+    if "name" in params:
+        if not m.NAME.fullmatch(params["name"]):
+            raise Refused(
+                422 if is_new else 404,
+                "A session has a name of at most 100 letters, digits, '.', '_' and '-' that begins "
+                "with a letter or a digit.",
+            )
+        if not params["name"].startswith(caller.prefix):
+            raise UnknownSession(f"There is no session called {params['name']!r}.")
+    if "round" in params:
+        if not re.fullmatch(r"0*[1-9][0-9]{0,14}", params["round"]):
+            raise Refused(404, "A round is a whole number, from 1.")
+        found["round"] = int(params["round"])
+    return found
+
+
+# --- resources ------------------------------------------------------------------------------------
+
+Name = Annotated[str, Path(pattern=f"^{m.NAME.pattern}$", description="The name of the session.")]
+Number = Annotated[int, Path(ge=1, le=10**15 - 1, description="Which round, from 1.")]
+_TOKEN = [Depends(HTTPBearer(auto_error=False, description="A token of the server's file."))]
+api = APIRouter(route_class=Operation, dependencies=_TOKEN)
+_open = APIRouter(route_class=Operation)
+"""What needs no token."""
+
+
+@api.post(f"{ONE}/decisions", tags=["rounds"], response_model=m.Decision)
+def decide(call: Call, name: Name, body: m.DecisionRequest = m.NOTHING) -> Reply:
+    """Decide a round; the same question again gets the same answer."""
+    return call.service.sessions.decide(name, body)
+
+
+@api.post(f"{ONE}/observations", tags=["rounds"], response_model=m.Observed | m.ObservedMany)
+def observe(call: Call, name: Name, body: m.ObservationRequest) -> Reply:
+    """Observe a round, or many; the same content again gets the first answer again."""
+    found: Any = body  # `read` gives one of both
+    amount = len(found.observations) if isinstance(found, m.Observations) else 1
+    call.service.quotas.take_observations(call.caller.who, amount)
+    return call.service.sessions.observe(name, found)
+
+
+@api.get(f"{ONE}/decisions/{{round}}", tags=["rounds"], response_model=m.Decision)
+def decision(call: Call, name: Name, round: Number) -> Reply:
+    """Get the decision of a round."""
+    return call.service.sessions.decision(name, round)
+
+
+@api.get(ONE, tags=["sessions"], response_model=m.Session)
+def get(call: Call, name: Name) -> Reply:
+    """Get a session and its state."""
+    return call.service.sessions.get(name)
+
+
+@api.put(
+    ONE,
+    tags=["sessions"],
+    response_model=m.Session,
+    responses={201: {"model": m.Session, "description": "Created."}},
+)
+def put(call: Call, name: Name, body: Description) -> Reply:
+    """Create a session, or find it there; another description is refused."""
+    service = call.service
+    if service.quotas.sessions is None:
+        return service.sessions.put(name, body, call.caller)
+    with service.quotas.creating:
+        _require_room(call, name, service.quotas.sessions)
+        return service.sessions.put(name, body, call.caller)
+
+
+def _require_room(call: Call, name: str, most: int) -> None:
+    """Refuse one session more than a token may have; one that is there already is none."""
+    there = call.service.sessions.list(call.caller.prefix, "", most).body["sessions"]
+    if len(there) < most or any(each["name"] == name for each in there):
+        return
+    if call.service.sessions.store.info(name) is None:
+        raise TooMany(
+            f"This token may have {most:,} sessions, and has as many: delete one first.",
+            retry_after=60.0,
+        )
+
+
+@api.delete(ONE, tags=["sessions"], response_model=m.Answer)
+def delete(call: Call, name: Name, query: Annotated[m.WhyQuery, Query()]) -> Reply:
+    """Delete a session and all that was observed."""
+    return call.service.sessions.delete(name, query.why, call.caller)
+
+
+@api.get("/v1/sessions", tags=["sessions"], response_model=m.SessionList)
+def sessions(call: Call, query: Annotated[m.ListQuery, Query()]) -> Reply:
+    """List sessions in the order of their names."""
+    prefix, own = query.prefix, call.caller.prefix
+    if own.startswith(prefix):
+        prefix = own
+    elif not prefix.startswith(own):
+        return Reply(200, {"sessions": []})
+    return call.service.sessions.list(prefix, query.after, query.most)
+
+
+@api.get(f"{ONE}/history", tags=["looking"], response_model=m.History)
+def history(call: Call, name: Name, query: Annotated[m.HistoryQuery, Query()]) -> Reply:
+    """List observed rounds."""
+    return call.service.sessions.history(name, query.first, query.most)
+
+
+@api.get(f"{ONE}/experts", tags=["looking"], response_model=m.Experts)
+def experts(call: Call, name: Name) -> Reply:
+    """List the experts of the learner, their weights and regret."""
+    return call.service.sessions.experts(name)
+
+
+@api.get(f"{ONE}/explanation", tags=["looking"], response_model=m.Answer)
+def explanation(call: Call, name: Name) -> Reply:
+    """Explain the current decision."""
+    return call.service.sessions.explanation(name)
+
+
+@api.get(f"{ONE}/report", tags=["looking"], response_class=HTMLResponse)
+def report(call: Call, name: Name) -> Reply:
+    """Get the session as a page."""
+    from tidewolf.service.pages import session_page
+
+    facts = call.service.sessions.facts(name)
+    return Reply(200, session_page(facts.body), facts.after)
+
+
+@api.get(f"{ONE}/audit", tags=["looking"], response_model=m.Audit)
+def audit(call: Call, name: Name, query: Annotated[m.AuditQuery, Query()]) -> Reply:
+    """List the changes to a session: by which token, when and why."""
+    return call.service.sessions.audit(name, query.after, query.most)
+
+
+@api.get("/v1/audit", tags=["looking"], response_model=m.Audit)
+def whole_audit(call: Call, query: Annotated[m.AuditQuery, Query()]) -> Reply:
+    """List the changes to all sessions."""
+    _require_all(call, "The log of all sessions")
+    return call.service.sessions.audit(None, query.after, query.most)
+
+
+@api.post(f"{ONE}/migrate", tags=["operating"], response_model=m.Session)
+def migrate(call: Call, name: Name, body: m.Migration) -> Reply:
+    """Continue with another set or learner."""
+    return call.service.sessions.operate(name, body, call.caller)
+
+
+@api.post(f"{ONE}/mode", tags=["operating"], response_model=m.Session)
+def mode(call: Call, name: Name, body: m.ModeChange) -> Reply:
+    """Set the mode: live, shadow or frozen."""
+    return call.service.sessions.operate(name, body, call.caller)
+
+
+@api.post(f"{ONE}/rollback", tags=["operating"], response_model=m.Session)
+def rollback(call: Call, name: Name, body: m.Rollback) -> Reply:
+    """Go back to a round."""
+    return call.service.sessions.operate(name, body, call.caller)
+
+
+@api.post(f"{ONE}/pin", tags=["operating"], response_model=m.Session)
+def pin(call: Call, name: Name, body: m.Pin) -> Reply:
+    """Play a given point until further notice."""
+    return call.service.sessions.operate(name, body, call.caller)
+
+
+# --- the server -----------------------------------------------------------------------------------
+
+
+@api.get("/", tags=["server"], response_class=HTMLResponse)
+def overview(call: Call, query: Annotated[m.PageQuery, Query()]) -> Reply:
+    """Get all sessions as a page."""
+    from tidewolf.service.pages import sessions_page
+
+    return Reply(200, sessions_page(call.service.sessions, call.caller, query.after))
+
+
+@api.get("/metrics", tags=["server"], response_class=PlainTextResponse)
+def metrics(call: Call) -> Reply:
+    """Get metrics for Prometheus."""
+    from tidewolf.service.metrics import exposition
+
+    _require_all(call, "Metrics")
+    text = exposition(call.service.sessions, call.service.traffic)
+    return Reply(200, Response(text, media_type="text/plain; version=0.0.4; charset=utf-8"))
+
+
+def _require_all(call: Call, what: str) -> None:
+    if call.caller.prefix:
+        raise Refused(403, f"{what} is for tokens of all sessions, and this one has a prefix.")
+
+
+@_open.get("/docs", tags=["server"], response_class=HTMLResponse)
+async def docs(call: Call) -> Response:
+    """Get this description as a page."""
+    from tidewolf.service.pages import render
+
+    return render("docs", title="The service", written="", document=call.app.openapi())
+
+
+@_open.get("/openapi.json", tags=["server"])
+async def openapi(call: Call) -> Response:
+    """Get this description."""
+    return Response(dumps(call.app.openapi()), media_type="application/json")
+
+
+@_open.get("/healthz", tags=["server"], response_model=m.Status)
+async def healthz(call: Call) -> Response:
+    """Check that the process lives."""
+    body = {"status": "ok", "version": __version__}
+    return Response(dumps(body), media_type="application/json")
+
+
+@_open.get("/readyz", tags=["server"], response_model=m.Status)
+async def readyz(call: Call) -> Response:
+    """Check that requests are taken and can be stored."""
+    service = call.service
+    why: str | None = "The server is starting, and compiles what is new here; or it is stopping."
+    if service.traffic.ready:
+        why = service.sessions.store.is_well()
+        if why and service.tokens:  # callers without a token do not learn where things are stored
+            why = "What is written cannot be stored now: / and refused requests give the reason."
+    if why is None:
+        return await healthz(call)
+    return problem_of(Refused(503, why, retry_after=retry_after(1.0)))
+
+
+api.routes.extend(_open.routes)
