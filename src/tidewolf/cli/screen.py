@@ -30,7 +30,7 @@ from tidewolf.evaluation.comparison import (
     ranking_name,
 )
 from tidewolf.evaluation.formatting import format_setting, number, percent
-from tidewolf.evaluation.metrics import SPREAD_COLUMNS, table_metrics
+from tidewolf.evaluation.metrics import ROUND_TABLE, table_metrics
 from tidewolf.report.page import hindsight_warnings, learner_labels, learner_notes
 
 if TYPE_CHECKING:
@@ -230,13 +230,13 @@ def show_results(
     labels = learner_labels(runs)
     _print(title, style="bold")
     totals = [
-        _Column(each.narrow_title or each.title, [each.narrow_cell(run) for run in runs], each.rank)
+        _Column(each.narrow_title, [each.narrow_cell(run) for run in runs], each.rank)
         for each in table_metrics(runs)
     ]
     _print_table(labels, totals)
     rounds = [
         _Column(column.title, [column.cell(run) for run in runs], column.rank)
-        for column in SPREAD_COLUMNS
+        for column in ROUND_TABLE
     ]
     _print_table(labels, rounds, "a round")
     for sentence in hindsight_warnings(runs):

@@ -18,8 +18,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, repeat
-from pathlib import Path
+from itertools import pairwise
 from typing import Any, NamedTuple, final
 
 from tidewolf.core import checkpoint
@@ -70,11 +69,9 @@ class Entry(NamedTuple):
     """whether everything the run can prove about itself holds; None where that is undecided"""
     failure: str = ""
     sees: str = ""
-    """what the learner sees of a round, in words; unknown where it was refused at once, and
-    in files of format 1
-    """
+    """what the learner sees of a round, in words; unknown if it was refused at once"""
     solves: float | None = None
-    """linear programs; this and what follows is None in files before format 3"""
+    """linear programs"""
     loss_p99: float | None = None
     """what 99 % of the rounds do not exceed"""
     loss_worst: float | None = None
@@ -87,7 +84,7 @@ class Entry(NamedTuple):
     churn_p99: float | None = None
     churn_worst: float | None = None
     headroom: float | None = None
-    """None where the learner has no such setting; this and what follows came with format 4"""
+    """None if the learner has no such setting"""
     default: bool = False
     """whether caution, or headroom, is the learner's default"""
 
@@ -348,11 +345,11 @@ class Comparison(Value):
         budget: float | None = None,
         seconds: float | None = None,
     ) -> tuple[float, ...] | None:
-        """For each point of `frontier`, how far its regret is above the rival's best at up to 1.1
-        times its violation.
+        """For each point of `frontier`, how far its regret is above the baseline's best at up to
+        1.1 times its violation.
 
-        A share of the comparator's mean loss; where a point is more careful than all of the
-        rival's, the rival's most careful one counts. None where the rival has no points or the
+        A share of the comparator's mean loss; if a point is more careful than all of the
+        baseline's, the most careful one of those counts. None if the baseline has no points or the
         comparator is not known.
         """
         ours, theirs = self._both(stream, learner, baseline, budget, seconds)
@@ -372,9 +369,9 @@ class Comparison(Value):
         seconds: float | None = None,
     ) -> float | None:
         """The largest gap of the learner's points, or that of its point at `caution`: up to 0.005
-        it is on the rival's frontier.
+        it is on the baseline's frontier.
 
-        None where there is no such point, no rival's, or no comparator.
+        None if there is no such point, none of the baseline, or no comparator.
         """
         caution = None if caution is None else as_number(caution, "The caution", above=0.0)
         points = self.frontier(stream, learner, budget, seconds=seconds)
@@ -391,12 +388,12 @@ class Comparison(Value):
         budget: float | None = None,
         seconds: float | None = None,
     ) -> float | None:
-        """How far the rival's points are out of reach at worst: each is matched by one of the
+        """How far the baseline's points are out of reach at worst: each is matched by one of the
         learner's up to 0.005.
 
-        For a point of the rival, how far the learner's best regret at up to 1.1 times its violation
-        is above it, as a share of the comparator's mean loss; infinite where the learner is never
-        as careful. None where one of the two has no points.
+        For a point of the baseline, how far the learner's best regret at up to 1.1 times its
+        violation is above it, as a share of the comparator's mean loss; infinite if the learner is
+        never as careful. None if one of the two has no points.
         """
         ours, theirs = self._both(stream, learner, baseline, budget, seconds)
         scale = self.scale(stream)
@@ -411,34 +408,33 @@ class Comparison(Value):
         budget: float | None = None,
         seconds: float | None = None,
     ) -> float | None:
-        """How many times less violation than the rival at equal regret: the median over matched
+        """How many times less violation than the baseline at equal regret: the median over matched
         levels of regret.
 
         The levels are the mean regrets of both sides' points that both sides reach. At each, a
         side's violation is the least among its points of at most that regret, and the ratio is the
-        rival's over the learner's. Swapping the two gives the inverse. None where one of the two
+        baseline's over the learner's. Swapping the two gives the inverse. None if one of the two
         has no points.
         """
         ours, theirs = self._both(stream, learner, baseline, budget, seconds)
         return saving(ours, theirs) if ours and theirs else None
 
     def rankings(self, baseline: str | None = None) -> tuple[Ranking, ...]:
-        """Every learner on every stream at each budget, against a rival."""
-        found = []
-        for stream in self.streams:
-            for learner in self.learners:
-                for budget in dict.fromkeys(
-                    e.budget for e in self.entries if (e.stream, e.learner) == (stream, learner)
-                ):
-                    points = self.frontier(stream, learner, budget)
-                    slowest = max((point.seconds for point in points), default=0.0)
-                    held = (
-                        self.gaps(stream, learner, baseline, budget=budget),
-                        self.shortfall(stream, learner, baseline, budget=budget),
-                        self.matched(stream, learner, baseline, budget=budget),
-                        self.matched(stream, learner, baseline, budget=budget, seconds=slowest),
-                    )
-                    found.append(Ranking(stream, learner, budget, points, *held))
+        """Every learner on every stream at each budget, against a baseline."""
+        found, order = [], (self.streams, self.learners)
+        places = dict.fromkeys((e.stream, e.learner, e.budget) for e in self.entries)
+        for stream, learner, budget in sorted(
+            places, key=lambda at: (order[0].index(at[0]), order[1].index(at[1]))
+        ):
+            points = self.frontier(stream, learner, budget)
+            slowest = max((point.seconds for point in points), default=0.0)
+            held = (
+                self.gaps(stream, learner, baseline, budget=budget),
+                self.shortfall(stream, learner, baseline, budget=budget),
+                self.matched(stream, learner, baseline, budget=budget),
+                self.matched(stream, learner, baseline, budget=budget, seconds=slowest),
+            )
+            found.append(Ranking(stream, learner, budget, points, *held))
         return tuple(found)
 
     def _both(
@@ -448,19 +444,17 @@ class Comparison(Value):
         baseline: str | None,
         budget: float | None,
         seconds: float | None,
-    ) -> tuple[tuple[Point, ...], tuple[Point, ...]]:
-        ours, theirs = (
-            self.frontier(stream, who, budget, seconds=seconds)
-            for who in (learner, self.baseline if baseline is None else baseline)
-        )
-        return ours, theirs
+    ) -> list[tuple[Point, ...]]:
+        """The points of a learner, and those of what it is compared with."""
+        both = (learner, self.baseline if baseline is None else baseline)
+        return [self.frontier(stream, who, budget, seconds=seconds) for who in both]
 
     def _require(self, stream: str, learner: str | None = None) -> None:
         for what, name, known in (
             ("stream", stream, self.streams),
-            ("learner", learner, self.learners),
+            ("learner", self.learners[0] if learner is None else learner, self.learners),
         ):
-            if not is_text(name, *known) and not (what == "learner" and name is None):
+            if not is_text(name, *known):
                 raise InvalidInput(
                     f"There is no {what} called {shown(name)} in this comparison; there are "
                     f"{', '.join(known)}."
@@ -470,14 +464,16 @@ class Comparison(Value):
         """Everything as plain data; infinite ends are None."""
         rankings = []
         for ranking in self.rankings():
-            gaps = ranking.gaps or repeat(None)
-            numbers = {name: finite_or_none(getattr(ranking, name)) for name in Ranking._fields[5:]}
-            points = [
+            gaps = ranking.gaps or (None,) * len(ranking.points)
+            plain = ranking._asdict() | {
+                name: finite_or_none(getattr(ranking, name)) for name in Ranking._fields[5:]
+            }
+            del plain["gaps"]
+            plain["points"] = [
                 {**point._asdict(), "gap": finite_or_none(above)}
-                for point, above in zip(ranking.points, gaps, strict=False)
+                for point, above in zip(ranking.points, gaps, strict=True)
             ]
-            named = dict(zip(Ranking._fields[:3], ranking, strict=False))
-            rankings.append({**named, **numbers, "points": points})
+            rankings.append(plain)
         return {
             "format": COMPARISON_FORMAT,
             "baseline": self.baseline,
@@ -496,7 +492,7 @@ class Comparison(Value):
         Parameters
         ----------
         folder : path
-            Where it was saved.
+            The folder it was saved to.
 
         Returns
         -------
@@ -511,9 +507,16 @@ class Comparison(Value):
                     f"{path} has format {data['format']}; this tidewolf reads up to "
                     f"{COMPARISON_FORMAT}. Install a newer tidewolf."
                 )
-            venues = tuple(Venue(**v) for v in data["streams"])
-            entries = tuple(Entry(**e) for e in data["runs"])
-            return cls(tuple(map(_with_ends, venues)), tuple(map(_with_ends, entries)))
+            if data["format"] < COMPARISON_FORMAT:
+                raise ValueError(f"format {data['format']}, which was never released")
+            venues, entries = [], []
+            for plain in data["streams"]:
+                least = math.inf if plain["feasible"] is False else -math.inf
+                venues.append(Venue(**plain | _ends(plain, least)))
+            for plain in data["runs"]:
+                regret = plain["regret"] and tuple(_ends(plain["regret"], -math.inf).values())
+                entries.append(Entry(**plain | {"regret": regret}))
+            return cls(tuple(venues), tuple(entries))
         except OSError as error:
             raise InvalidInput(
                 f"No comparison can be read from {path}: {error.strerror}. Give the folder it was "
@@ -547,17 +550,23 @@ class Comparison(Value):
         force : bool, default False
             Whether files that are there already may be overwritten.
         """
-        folder = require_free(folder, FILES, force)
+        folder = as_path(folder, "The folder")
+        if folder.exists() and not folder.is_dir():
+            raise InvalidInput(f"{folder} is a file; a folder is needed.")
+        there = [name for name in FILES if (folder / name).exists()]
+        if there and not as_flag(force, "force"):
+            raise InvalidInput(
+                f"{folder} holds {', '.join(there)} already; name another folder, or force "
+                "overwriting."
+            )
         folder.mkdir(parents=True, exist_ok=True)
         rows, table = self._rows(), io.StringIO()
         writer = csv.DictWriter(table, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
+        plain = json.dumps(self.summary(), indent=2, allow_nan=False) + "\n"
         checkpoint.write(folder / FILES[1], table.getvalue().encode())
-        checkpoint.write(
-            folder / FILES[0],
-            (json.dumps(self.summary(), indent=2, allow_nan=False) + "\n").encode(),
-        )
+        checkpoint.write(folder / FILES[0], plain.encode())
 
     def _rows(self) -> list[dict[str, Any]]:
         """The runs, their regret in two columns."""
@@ -640,10 +649,8 @@ def _over_points(form: str, name: str, times: float = 1.0) -> Callable[[Ranking]
     """A number of every point, as a range."""
 
     def cell(ranking: Ranking) -> str:
-        known = [n for point in ranking.points if (n := getattr(point, name)) is not None]
-        if len(known) < len(ranking.points):
-            return "unknown"
-        return _range([times * each for each in known], form)
+        every = [getattr(point, name) for point in ranking.points]
+        return "unknown" if None in every else _range([times * each for each in every], form)
 
     return cell
 
@@ -653,9 +660,8 @@ _NO_BASELINE = "no rival"
 
 
 def _gaps(ranking: Ranking) -> str:
-    if ranking.gaps is None:
-        return _NO_BASELINE
-    return _range([100.0 * above for above in ranking.gaps], "+.2f")
+    gaps = ranking.gaps
+    return _NO_BASELINE if gaps is None else _range([100.0 * above for above in gaps], "+.2f")
 
 
 def _shortfall(ranking: Ranking) -> str:
@@ -671,25 +677,16 @@ def _times(saving: float | None, without: str = _NO_BASELINE) -> str:
     return f"{saving:.3g}x" if math.isfinite(saving) else "breaks none"
 
 
-def _microseconds(ranking: Ranking) -> str:
-    return f"{1e6 * statistics.median(point.seconds for point in ranking.points):.0f}"
-
-
-def _solving(ranking: Ranking) -> bool:
-    return any(point.solves for point in ranking.points)
+def _some(name: str) -> Callable[[Ranking], bool]:
+    return lambda ranking: any(getattr(point, name) for point in ranking.points)
 
 
 RANKING_COLUMNS = (
     RankingColumn("loss", "loss", _over_points(".5g", "loss"), 3),
-    RankingColumn(
-        "regret",
-        "regret",
-        _over_points(".4g", "regret"),
-        applies=lambda ranking: any(point.regret is not None for point in ranking.points),
-    ),
+    RankingColumn("regret", "regret", _over_points(".4g", "regret"), applies=_some("regret")),
     RankingColumn("violation", "violation", _over_points(".3g", "violation")),
     RankingColumn("calls", "calls", _over_points(".3g", "calls")),
-    RankingColumn("LP solves", "LPs", _over_points(".3g", "solves"), 2, _solving),
+    RankingColumn("LP solves", "LPs", _over_points(".3g", "solves"), 2, _some("solves")),
     RankingColumn("gap %", "gap\n%", _gaps),
     RankingColumn("shortfall %", "shortfall\n%", _shortfall),
     RankingColumn("less violation", "less\nbroken", lambda ranking: _times(ranking.saving)),
@@ -699,7 +696,11 @@ RANKING_COLUMNS = (
         lambda ranking: _times(ranking.saving_in_time, "rival slower"),
         1,
     ),
-    RankingColumn("microseconds a round", "micro-\nsecs", _microseconds),
+    RankingColumn(
+        "microseconds a round",
+        "micro-\nsecs",
+        lambda ranking: f"{1e6 * statistics.median(p.seconds for p in ranking.points):.0f}",
+    ),
 )
 RANKING_ROUND_COLUMNS = (
     RankingColumn("broken %", "broken\n%", _over_points(".2g", "broken", 100.0)),
@@ -730,27 +731,17 @@ def ranking_cells(column: RankingColumn, rankings: Sequence[Ranking]) -> list[st
     return [column.cell(ranking) if ranking.points else "refused" for ranking in rankings]
 
 
-def require_free(folder: str | os.PathLike[str], names: Sequence[str], force: bool) -> Path:
-    """The folder, if files of these names may be written into it."""
-    folder = as_path(folder, "The folder")
-    if folder.exists() and not folder.is_dir():
-        raise InvalidInput(f"{folder} is a file; a folder is needed.")
-    there = [name for name in names if (folder / name).exists()]
-    if there and not as_flag(force, "force"):
-        raise InvalidInput(
-            f"{folder} holds {', '.join(there)} already; name another folder, or force overwriting."
-        )
-    return folder
-
-
 def _point(group: Sequence[Entry], by_regret: bool) -> Point | None:
     """The mean over the seeds of one setting; None if one was refused or, by regret, has none."""
     first, regrets = group[0], [entry.regret[1] for entry in group if entry.regret]
     if any(entry.loss is None for entry in group) or (by_regret and len(regrets) < len(group)):
         return None
     knob = next((name for name in KNOBS if getattr(first, name) is not None), "")
-    numbers: dict[str, Any] = {name: _over_seeds(statistics.fmean, group, name) for name in _MEANS}
-    numbers |= {name: _over_seeds(max, group, name) for name in _WORST}
+    numbers: dict[str, Any] = {}
+    for name in _MEASURED:
+        every = [getattr(entry, name) for entry in group]
+        over = max if name.endswith("_worst") else statistics.fmean
+        numbers[name] = None if None in every else over(every)
     return Point(
         first.caution,
         first.budget,
@@ -763,22 +754,11 @@ def _point(group: Sequence[Entry], by_regret: bool) -> Point | None:
     )
 
 
-_MEANS = (
-    *("violation", "calls", "seconds", "solves", "loss"),
-    *("violation_p99", "broken", "churn", "churn_p99"),
+_MEASURED = (
+    *("violation", "violation_p99", "violation_worst", "broken", "calls", "seconds", "solves"),
+    *("loss", "churn", "churn_p99", "churn_worst"),
 )
-_WORST = ("violation_worst", "churn_worst")
-"""What a point has as the mean over seeds, and as the largest of any."""
-
-
-def _over_seeds(
-    number: Callable[[list[float]], float], group: Sequence[Entry], name: str
-) -> float | None:
-    """None if one is not known."""
-    known = [value for entry in group if (value := getattr(entry, name)) is not None]
-    return number(known) if len(known) == len(group) else None
-
-
+"""What a point has: the mean over seeds, of the worst the largest of any."""
 KNOBS = ("caution", "headroom")
 """What is turned to choose between loss and violation; a learner's first counts."""
 
@@ -788,16 +768,10 @@ def _range(numbers: Sequence[float], form: str) -> str:
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
-def _with_ends(kept: Any) -> Any:
-    """A venue or an entry of a file with its infinite ends again, which JSON has as None."""
-    if isinstance(kept, Venue):
-        below = -math.inf if kept.feasible is not False else math.inf
-        return kept._replace(lower=_end(kept.lower, below), upper=_end(kept.upper, math.inf))
-    if kept.regret is None:
-        return kept
-    lower, upper = kept.regret["lower"], kept.regret["upper"]
-    return kept._replace(regret=(_end(lower, -math.inf), _end(upper, math.inf)))
-
-
-def _end(number: float | None, infinite: float) -> float:
-    return infinite if number is None else number
+def _ends(plain: dict[str, Any], least: float) -> dict[str, float]:
+    """An interval of a file with its infinite ends, which JSON has as None."""
+    lower, upper = plain["lower"], plain["upper"]
+    return {
+        "lower": least if lower is None else lower,
+        "upper": math.inf if upper is None else upper,
+    }

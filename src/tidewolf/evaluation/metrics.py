@@ -1,22 +1,20 @@
 """The numbers of a run, each declared once; `Run.summary` describes those of the whole run.
 
-    METRICS          one for the whole run   Run.summary(), so summary.json and --json; the rows of
-                                             sweeps; the tables of the command line, of pages and
-                                             of notebooks, if it has a title; the table of a
-                                             sweep, if it has a kind or columns
-    SPREADS          mean, p99 and worst     print(run); the second table of the command line, and
-                     of the rounds           of comparisons; lines beneath the numbers of pages
-    ROUND_METRICS    one for each round      Run.to_pandas(), rounds.parquet
-    TOTALS           added up over rounds    the figures of pages and of Run.plot()
+    MEASURES         one for the whole run   Run.summary(), so summary.json and --json; the rows of
+                                             sweeps
+    TABLE            columns of runs         the tables of the command line, of pages and notebooks
+    ROUND_TABLE      mean, p99, worst        print(run); the second table of the command line
+    SWEEP_COLUMNS    parts of MEASURES       the table of a sweep, results.parquet
+    ROUND_NUMBERS    one for each round      Run.to_pandas(), rounds.parquet
+    TOTALS           added up over rounds    the charts of pages and of Run.plot()
 
-A new number is an entry here and a line in the docstring of `Run.summary`; nothing else changes.
 What is measured during a run is gathered in recording.py.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 import numpy as np
@@ -92,92 +90,23 @@ class RoundNumbers(np.ndarray[Any, np.dtype[np.float64]]):
         return np.nan if found is None else found.worst
 
 
-class SweepColumn(NamedTuple):
-    """A column that a part of a number fills in the table of a sweep."""
-
-    name: str
-    kind: type
-    part: str
-    """its key, or keys with dots between, in the plain data of the number"""
-
-
 class Metric(NamedTuple):
-    """One number of a whole run."""
+    """A column of tables of runs."""
 
-    key: str
-    """under which plain data has it"""
-    measure: Callable[[Run], Any]
-    """the number of a run as plain data"""
-    title: str = ""
-    """what tables call it; those of the command line and of pages leave it out without"""
-    narrow_title: str = ""
-    """what it is called if there is little room; the title if this is empty"""
-    text: Callable[[Any], str] = number
-    """how people read it"""
+    title: str
+    narrow_title: str
+    """the title if there is little room: up to two lines"""
+    cell: Callable[[Run], str]
     details: Callable[[Run], Sequence[str]] = lambda run: ()
     """smaller lines that a page shows beneath"""
-    kind: type | None = None
-    """the type of its column in the table of a sweep; None if it has none of its own"""
-    columns: tuple[SweepColumn, ...] = ()
-    """the columns of its parts there"""
-    timed: bool = False
-    """whether the same run measures another one next time; such columns come last"""
     applies: Callable[[Run], bool] = lambda run: True
     """tables leave it out if it applies to none of their runs"""
     rank: int = 0
-    """if the command line has little room, columns of the highest rank go first"""
-    beside: tuple[Metric, ...] = ()
-    """further columns of tables, that show other parts of it; files have it once"""
-
-    def cell(self, run: Run) -> str:
-        """The number of a run, as people read it."""
-        return self.text(self.measure(run))
+    """if the command line has little room, columns of the highest rank are left out first"""
 
     def narrow_cell(self, run: Run) -> str:
-        """The same if there is little room: without the error of a number."""
+        """The number of a run if there is little room: without its error."""
         return self.cell(run).partition(" \u00b1")[0]
-
-
-class SpreadMetric(NamedTuple):
-    """A number of each round by its mean, its p99 and its worst round."""
-
-    name: str
-    measure: Callable[[Run], Spread | None]
-    """None if it is not known"""
-    more: Callable[[Run], str] = lambda run: ""
-    """what a line about it ends with"""
-    digits: int = 3
-    """of its mean"""
-
-    def texts(self, run: Run) -> tuple[str, str, str]:
-        """Mean, p99 and worst of a run."""
-        found = self.measure(run)
-        if found is None:
-            return ("unknown",) * 3
-        return (
-            short_number(found.mean, self.digits),
-            short_number(found.p99),
-            short_number(found.worst),
-        )
-
-
-class SpreadColumn(NamedTuple):
-    """A column of the table of SPREADS."""
-
-    title: str
-    cell: Callable[[Run], str]
-    rank: int = 0
-    """if there is little room, columns of the highest rank go first"""
-
-
-class RoundMetric(NamedTuple):
-    """One number of each round."""
-
-    key: str
-    values: Callable[[Run], NDArray | None]
-    """one for each round; None if they are not known"""
-    kept: bool = True
-    """whether rounds.parquet has it; what needs the comparator is worked out anew"""
 
 
 class TotalMetric(NamedTuple):
@@ -188,7 +117,7 @@ class TotalMetric(NamedTuple):
     totals: Callable[[Run], Floats | None]
     """the sum after each round; None if it is not known"""
     bracket: Callable[[Run], tuple[float, float] | None] = lambda run: None
-    """between which numbers the last sum lies, if that is uncertain"""
+    """two numbers that the last sum lies between, if that is uncertain"""
     bound: Callable[[Run], float | None] = lambda run: None
     """the measured bound of the last sum"""
 
@@ -197,20 +126,116 @@ class TotalMetric(NamedTuple):
         return f"Cumulative {self.name}"
 
 
+# --- plain data -----------------------------------------------------------------------------------
+
+
 def _per_round(total: float, run: Run) -> float:
     return total / max(1, run.rounds)
 
 
-def _violation(run: Run) -> float:
-    return float(run.violations.sum())
+def _plain_spread(found: Spread | None) -> dict[str, Any] | None:
+    return None if found is None else found.plain()
 
 
-def _interval_text(ends: dict[str, float | None] | None) -> str:
-    """An interval of plain data; "none" if there is none."""
-    if ends is None:
-        return "none"
-    lower, upper = ends["lower"], ends["upper"]
-    return interval((-math.inf if lower is None else lower, math.inf if upper is None else upper))
+def _plain_losses(run: Run) -> dict[str, Any]:
+    plain = _plain_spread(run.loss_spread) or dict.fromkeys(Spread._fields)
+    return {"total": float(run.losses.sum()), **plain}
+
+
+def _plain_certificate(run: Run) -> dict[str, Any]:
+    return {
+        "membership": run.certificate.checks[0].holds,
+        "bound_reason": run.bound.reason,
+        **run.certificate.summary(),
+    }
+
+
+MEASURES: dict[str, Callable[[Run], Any]] = {
+    "loss": _plain_losses,
+    "churn": lambda run: _plain_spread(run.churn_spread),
+    "regret": lambda run: plain_interval(run.regret),
+    "hindsight": plain_hindsight,
+    "violation": lambda run: float(run.violations.sum()),
+    "violation_by_round": lambda run: _plain_spread(run.violation_spread),
+    "broken": lambda run: run.broken,
+    "oracle_calls": lambda run: run.oracle_calls,
+    "calls_per_round": lambda run: _per_round(run.oracle_calls, run),
+    "solves": lambda run: run.solves,
+    "solves_per_round": lambda run: _per_round(run.solves, run),
+    "seconds": lambda run: run.seconds,
+    "max_infeasibility": lambda run: run.max_infeasibility,
+    "feasible_in_hindsight": lambda run: run.comparator and run.comparator.feasible,
+    "hindsight_method": lambda run: run.comparator and run.comparator.method,
+    "bound": lambda run: {"regret": run.bound.regret, "violation": run.bound.violation},
+    "certificate": _plain_certificate,
+    "unseen": lambda run: run.unseen,
+    "late": lambda run: run.late,
+    "pending": lambda run: run.pending,
+    "overrides": lambda run: run.overrides._asdict(),
+    "each_violation": lambda run: None if (x := run.each_violation) is None else x.tolist(),
+    "limit_names": lambda run: None if run.each_violation is None else list(run.limit_names),
+    "limits": lambda run: run.limits.plain(),
+    "experts": lambda run: run.experts.plain(),
+}
+"""In the order of summary.json."""
+
+SWEEP_COLUMNS: dict[str, tuple[type, str]] = {
+    "loss": (float, "loss.total"),
+    **{f"loss_{part}": (float, f"loss.{part}") for part in Spread._fields[:3]},
+    **{f"churn_{part}": (float, f"churn.{part}") for part in Spread._fields[:3]},
+    **{f"regret_{end}": (float, f"regret.{end}") for end in ("lower", "upper")},
+    **{
+        f"least_breach_{end}": (float, f"hindsight.least_breach.{end}")
+        for end in ("lower", "upper")
+    },
+    "kept_rounds": (int, "hindsight.kept_rounds"),
+    **{f"regret_kept_{end}": (float, f"hindsight.regret_kept.{end}") for end in ("lower", "upper")},
+    "violation": (float, "violation"),
+    **{f"violation_{part}": (float, f"violation_by_round.{part}") for part in Spread._fields[:3]},
+    "broken": (float, "broken"),
+    "oracle_calls": (int, "oracle_calls"),
+    "calls_per_round": (float, "calls_per_round"),
+    "solves": (int, "solves"),
+    "solves_per_round": (float, "solves_per_round"),
+    "seconds": (float, "seconds"),
+    "max_infeasibility": (float, "max_infeasibility"),
+    "feasible_in_hindsight": (bool, "feasible_in_hindsight"),
+    **{f"bound_{name}": (float, f"bound.{name}") for name in ("regret", "violation")},
+    "certificate": (bool, "certificate.holds"),
+    "unseen": (int, "unseen"),
+    "late": (int, "late"),
+    "pending": (int, "pending"),
+    "overrides": (int, "overrides.rounds"),
+}
+"""The type of each column of a sweep, and its keys in the plain data of a run."""
+
+
+def plain_metrics(run: Run) -> dict[str, Any]:
+    """Every number of a run as plain data."""
+    return {key: measure(run) for key, measure in MEASURES.items()}
+
+
+def sweep_columns() -> dict[str, type]:
+    """The columns of the table of a sweep that hold numbers of runs, and their types."""
+    return {name: kind for name, (kind, _) in SWEEP_COLUMNS.items()}
+
+
+def sweep_values(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of these columns, given the plain data of a run; None if it has none."""
+    found = {}
+    for name, (_, keys) in SWEEP_COLUMNS.items():
+        value: Any = plain
+        for key in keys.split("."):
+            value = None if value is None else value.get(key)
+        found[name] = value
+    return found
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def _spread_details(found: Spread | None) -> list[str]:
+    return [] if found is None else [f"p99 {number(found.p99)}", f"worst {number(found.worst)}"]
 
 
 def _allowed(total: Total) -> list[str]:
@@ -219,11 +244,17 @@ def _allowed(total: Total) -> list[str]:
     return [f"{what} at most {number(most)}" for what, most in allowed if most is not None]
 
 
+def _interval(ends: tuple[float, float] | None) -> str:
+    return "none" if ends is None else interval(ends)
+
+
 def _regret_details(run: Run) -> list[str]:
     if run.regret is None:
         return []
-    mean = interval(run.regret, max(1, run.rounds))
-    return [f"{mean} a round", *_allowed(run.certificate.regret)]
+    return [
+        f"{interval(run.regret, max(1, run.rounds))} a round",
+        *_allowed(run.certificate.regret),
+    ]
 
 
 def _kept_details(run: Run) -> list[str]:
@@ -236,216 +267,148 @@ def _kept_details(run: Run) -> list[str]:
 
 def _violation_details(run: Run) -> list[str]:
     return [
-        f"{number(_per_round(_violation(run), run))} a round",
+        f"{number(_per_round(float(run.violations.sum()), run))} a round",
         *_spread_details(run.violation_spread),
         f"{percent(run.broken)} of rounds broken",
         *_allowed(run.certificate.violation),
     ]
 
 
-def _spread_details(found: Spread | None) -> list[str]:
-    return [] if found is None else [f"p99 {number(found.p99)}", f"worst {number(found.worst)}"]
+def _number(key: str) -> Callable[[Run], str]:
+    return lambda run: number(MEASURES[key](run))
 
 
-def _plain_spread(found: Spread | None) -> dict[str, Any] | None:
-    return None if found is None else found.plain()
-
-
-def _plain_losses(run: Run) -> dict[str, Any]:
-    plain = _plain_spread(run.loss_spread) or dict.fromkeys(Spread._fields)
-    return {"total": float(run.losses.sum()), **plain}
-
-
-def _spread_columns(name: str) -> tuple[SweepColumn, ...]:
-    return tuple(SweepColumn(f"{name}_{part}", float, part) for part in ("mean", "p99", "worst"))
-
-
-def _ends(name: str, part: str = "") -> tuple[SweepColumn, ...]:
-    return tuple(SweepColumn(f"{name}_{end}", float, part + end) for end in ("lower", "upper"))
-
-
-def _plain_certificate(run: Run) -> dict[str, Any]:
-    return {
-        "membership": run.certificate.checks[0].holds,
-        "bound_reason": run.bound.reason,
-        **run.certificate.summary(),
-    }
-
-
-METRICS: tuple[Metric, ...] = (
+TABLE: tuple[Metric, ...] = (
+    Metric("total loss", "loss\ntotal", lambda run: number(float(run.losses.sum()))),
     Metric(
-        "loss",
-        _plain_losses,
-        "total loss",
-        "loss\ntotal",
-        lambda found: number(found["total"]),
-        columns=(SweepColumn("loss", float, "total"), *_spread_columns("loss")),
-        beside=(
-            Metric(
-                "mean_loss",
-                _plain_losses,
-                "mean loss",
-                "\nmean",
-                lambda found: number(found["mean"]),
-                lambda run: _spread_details(run.loss_spread),
-            ),
-        ),
+        "mean loss",
+        "\nmean",
+        lambda run: number(run.loss_spread and run.loss_spread.mean),
+        lambda run: _spread_details(run.loss_spread),
     ),
     Metric(
-        "churn",
-        lambda run: _plain_spread(run.churn_spread),
         "mean churn",
         "churn\nmean",
-        lambda found: number(found and found["mean"]),
+        lambda run: number(run.churn_spread and run.churn_spread.mean),
         lambda run: _spread_details(run.churn_spread),
-        columns=_spread_columns("churn"),
     ),
     Metric(
         "regret",
-        lambda run: plain_interval(run.regret),
         "regret",
-        text=_interval_text,
-        details=_regret_details,
-        columns=_ends("regret"),
-        applies=lambda run: run.regret is not None,
+        lambda run: _interval(run.regret),
+        _regret_details,
+        lambda run: run.regret is not None,
     ),
     Metric(
-        "hindsight",
-        plain_hindsight,
         "regret, kept rounds",
         "regret,\nkept rounds",
-        lambda found: "unknown" if found is None else _interval_text(found["regret_kept"]),
+        lambda run: "unknown" if run.least_breach is None else _interval(run.regret_kept),
         _kept_details,
-        columns=(
-            *_ends("least_breach", "least_breach."),
-            SweepColumn("kept_rounds", int, "kept_rounds"),
-            *_ends("regret_kept", "regret_kept."),
-        ),
-        applies=lambda run: run.regret_kept is not None,
+        lambda run: run.regret_kept is not None,
     ),
-    Metric("violation", _violation, "violation", details=_violation_details, kind=float),
+    Metric("violation", "violation", _number("violation"), _violation_details),
     Metric(
-        "violation_by_round",
-        lambda run: _plain_spread(run.violation_spread),
-        columns=_spread_columns("violation"),
-    ),
-    Metric("broken", lambda run: run.broken, kind=float),
-    Metric("oracle_calls", lambda run: run.oracle_calls, kind=int),
-    Metric(
-        "calls_per_round",
-        lambda run: _per_round(run.oracle_calls, run),
         "oracle calls a round",
         "calls\na round",
-        details=lambda run: [f"{run.oracle_calls:,} in all"],
-        kind=float,
+        _number("calls_per_round"),
+        lambda run: [f"{run.oracle_calls:,} in all"],
     ),
-    Metric("solves", lambda run: run.solves, kind=int),
     Metric(
-        "solves_per_round",
-        lambda run: _per_round(run.solves, run),
         "LP solves a round",
         "LPs\na round",
-        details=lambda run: [f"{run.solves:,} in all"],
-        kind=float,
-        applies=lambda run: run.solves > 0,
-        rank=2,
+        _number("solves_per_round"),
+        lambda run: [f"{run.solves:,} in all"],
+        lambda run: run.solves > 0,
+        2,
     ),
-    Metric("seconds", lambda run: run.seconds, "seconds", kind=float, timed=True, rank=1),
+    Metric("largest infeasibility", "largest\ninfeasibility", _number("max_infeasibility"), rank=3),
     Metric(
-        "max_infeasibility",
-        lambda run: run.max_infeasibility,
-        "largest infeasibility",
-        "largest\ninfeasibility",
-        kind=float,
-        rank=3,
+        "late rounds", "late\nrounds", _number("late"), applies=lambda run: run.late > 0, rank=1
     ),
     Metric(
-        "feasible_in_hindsight",
-        lambda run: None if run.comparator is None else run.comparator.feasible,
-        kind=bool,
-    ),
-    Metric(
-        "hindsight_method",
-        lambda run: None if run.comparator is None else run.comparator.method,
-    ),
-    Metric(
-        "bound",
-        lambda run: {"regret": run.bound.regret, "violation": run.bound.violation},
-        columns=tuple(SweepColumn(f"bound_{p}", float, p) for p in ("regret", "violation")),
-    ),
-    Metric("certificate", _plain_certificate, columns=(SweepColumn("certificate", bool, "holds"),)),
-    Metric("unseen", lambda run: run.unseen, kind=int),
-    Metric(
-        "late",
-        lambda run: run.late,
-        "late rounds",
-        "late\nrounds",
-        kind=int,
-        applies=lambda run: run.late > 0,
-        rank=1,
-    ),
-    Metric(
-        "pending",
-        lambda run: run.pending,
         "pending rounds",
         "pending\nrounds",
-        kind=int,
+        _number("pending"),
         applies=lambda run: run.pending > 0,
         rank=1,
     ),
-    Metric(
-        "overrides",
-        lambda run: run.overrides._asdict(),
-        columns=(SweepColumn("overrides", int, "rounds"),),
-    ),
-    Metric(
-        "each_violation",
-        lambda run: None if run.each_violation is None else run.each_violation.tolist(),
-    ),
-    Metric(
-        "limit_names", lambda run: None if run.each_violation is None else list(run.limit_names)
-    ),
-    Metric("limits", lambda run: run.limits.plain()),
-    Metric("experts", lambda run: run.experts.plain()),
+    Metric("seconds", "seconds", _number("seconds"), rank=1),
 )
-"""In the order of summary.json."""
+"""From left to right; what differs from run to run comes last."""
 
-ROUND_METRICS: tuple[RoundMetric, ...] = (
-    RoundMetric("loss", lambda run: run.losses),
-    RoundMetric("violation", lambda run: run.violations),
-    RoundMetric("calls", lambda run: run.calls),
-    RoundMetric("distance", lambda run: run.distances),
-    RoundMetric("churn", lambda run: np.asarray(run.churn)),
-    RoundMetric("solves", lambda run: run.round_solves),
-    RoundMetric("regret", lambda run: run.regret_curve(), kept=False),
+
+def table_metrics(runs: Sequence[Run]) -> list[Metric]:
+    """The columns of a table of these runs."""
+    return [metric for metric in TABLE if any(map(metric.applies, runs))]
+
+
+def _spread_cell(name: str, part: str, run: Run) -> str:
+    found: Spread | None = getattr(run, f"{name}_spread")
+    if found is None:
+        return "unknown"
+    digits = 5 if (name, part) == ("loss", "mean") else 3
+    return short_number(getattr(found, part), digits)
+
+
+ROUND_TABLE: tuple[Metric, ...] = (
+    *(
+        Metric(title, title, partial(_spread_cell, *which), rank=rank)
+        for title, which, rank in (
+            ("loss\np99", ("loss", "p99"), 1),
+            ("\nworst", ("loss", "worst"), 1),
+            ("churn\np99", ("churn", "p99"), 1),
+            ("\nworst", ("churn", "worst"), 2),
+            ("violation\nmean", ("violation", "mean"), 0),
+            ("\np99", ("violation", "p99"), 0),
+            ("\nworst", ("violation", "worst"), 0),
+        )
+    ),
+    Metric("rounds\nbroken", "rounds\nbroken", lambda run: percent(run.broken)),
 )
+"""How bad rounds get, from left to right."""
+
+
+def spread_lines(run: Run) -> list[str]:
+    """Mean, p99 and worst of what each round has, as a small table; nothing without a round."""
+    names = [x for x in ("loss", "violation", "churn") if getattr(run, f"{x}_spread") is not None]
+    if not names:
+        return []
+    parts = Spread._fields[:3]
+    rows = [(name, *(_spread_cell(name, part, run) for part in parts)) for name in names]
+    head, *lines = aligned([("a round", *parts), *rows])
+    found = [head]
+    for name, line in zip(names, lines, strict=True):
+        broken = f", broken in {percent(run.broken)} of rounds" if name == "violation" else ""
+        worst = getattr(run, f"{name}_spread").worst_round + 1
+        found.append(f"{line}  in round {worst:,}{broken}")
+    return found
+
+
+# --- rounds ---------------------------------------------------------------------------------------
+
+ROUND_NUMBERS: dict[str, Callable[[Run], NDArray | None]] = {
+    "loss": lambda run: run.losses,
+    "violation": lambda run: run.violations,
+    "calls": lambda run: run.calls,
+    "distance": lambda run: run.distances,
+    "churn": lambda run: np.asarray(run.churn),
+    "solves": lambda run: run.round_solves,
+    "regret": lambda run: run.regret_curve(),
+}
 """In the order of the columns of Run.to_pandas()."""
 
-_LOSS = SpreadMetric("loss", lambda run: run.loss_spread, digits=5)
-_BREACH = SpreadMetric(
-    "violation",
-    lambda run: run.violation_spread,
-    lambda run: f"broken in {percent(run.broken)} of rounds",
-)
-_CHURN = SpreadMetric("churn", lambda run: run.churn_spread)
-SPREADS = (_LOSS, _BREACH, _CHURN)
-"""In the order of lines and columns."""
-SPREAD_COLUMNS: tuple[SpreadColumn, ...] = (
-    SpreadColumn("loss\np99", lambda run: _LOSS.texts(run)[1], 1),
-    SpreadColumn("\nworst", lambda run: _LOSS.texts(run)[2], 1),
-    SpreadColumn("churn\np99", lambda run: _CHURN.texts(run)[1], 1),
-    SpreadColumn("\nworst", lambda run: _CHURN.texts(run)[2], 2),
-    SpreadColumn("violation\nmean", lambda run: _BREACH.texts(run)[0]),
-    SpreadColumn("\np99", lambda run: _BREACH.texts(run)[1]),
-    SpreadColumn("\nworst", lambda run: _BREACH.texts(run)[2]),
-    SpreadColumn("rounds\nbroken", lambda run: percent(run.broken)),
-)
-"""From left to right."""
+
+def round_columns(run: Run, *, kept: bool = False) -> dict[str, NDArray]:
+    """A column for each number of a round that is known; with `kept` those that files have, without
+    the regret, which needs the comparator.
+    """
+    names = [name for name in ROUND_NUMBERS if not (kept and name == "regret")]
+    found = {name: ROUND_NUMBERS[name](run) for name in names}
+    return {name: values for name, values in found.items() if values is not None}
+
 
 TOTALS: tuple[TotalMetric, ...] = (
-    TotalMetric(
-        "loss", "what the decisions cost", lambda run: np.cumsum(run.losses, dtype=np.float64)
-    ),
+    TotalMetric("loss", "what the decisions cost", lambda run: np.cumsum(run.losses)),
     TotalMetric(
         "regret",
         "loss beyond the best fixed point in hindsight",
@@ -456,7 +419,7 @@ TOTALS: tuple[TotalMetric, ...] = (
     TotalMetric(
         "violation",
         "by how much the limits were broken",
-        lambda run: np.cumsum(run.violations, dtype=np.float64),
+        lambda run: np.cumsum(run.violations),
         bound=lambda run: run.bound.violation,
     ),
     TotalMetric(
@@ -465,64 +428,4 @@ TOTALS: tuple[TotalMetric, ...] = (
         lambda run: np.cumsum(run.calls, dtype=np.float64),
     ),
 )
-"""In the order of the figures."""
-
-
-def table_metrics(runs: Sequence[Run]) -> list[Metric]:
-    """What the tables of these runs show, in their order."""
-    every = (column for metric in METRICS for column in (metric, *metric.beside))
-    shown = (metric for metric in every if metric.title and any(map(metric.applies, runs)))
-    return sorted(shown, key=lambda metric: metric.timed)
-
-
-def spread_lines(run: Run) -> list[str]:
-    """Mean, p99 and worst of what each round has, as a small table; nothing without a round."""
-    known = [(metric, found) for metric in SPREADS if (found := metric.measure(run)) is not None]
-    if not known:
-        return []
-    rows = [(metric.name, *metric.texts(run)) for metric, _ in known]
-    head, *lines = aligned([("a round", "mean", "p99", "worst"), *rows])
-    ends = (
-        ", ".join(filter(None, (f"in round {found.worst_round + 1:,}", metric.more(run))))
-        for metric, found in known
-    )
-    return [head, *(f"{line}  {end}" for line, end in zip(lines, ends, strict=True))]
-
-
-def plain_metrics(run: Run) -> dict[str, Any]:
-    """Every number of a run as plain data."""
-    return {metric.key: metric.measure(run) for metric in METRICS}
-
-
-def round_columns(run: Run, *, kept: bool = False) -> dict[str, NDArray]:
-    """A column for each number of a round that is known of a run; with `kept` those alone that
-    files have.
-    """
-    shown = (metric for metric in ROUND_METRICS if metric.kept or not kept)
-    columns = ((metric.key, metric.values(run)) for metric in shown)
-    return {key: values for key, values in columns if values is not None}
-
-
-def _sweep_columns() -> list[tuple[Metric, SweepColumn]]:
-    """Every column of the table of a sweep, with its number."""
-    found = []
-    for metric in METRICS:
-        own = [] if metric.kind is None else [SweepColumn(metric.key, metric.kind, "")]
-        found += [(metric, column) for column in (*own, *metric.columns)]
-    return found
-
-
-def sweep_columns() -> dict[str, type]:
-    """The columns of the table of a sweep that hold numbers of runs, and their types."""
-    return {column.name: column.kind for _, column in _sweep_columns()}
-
-
-def sweep_values(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """What stands in these columns, given the plain data of a run; None what it does not have."""
-    found = {}
-    for metric, column in _sweep_columns():
-        value = plain.get(metric.key)
-        for key in filter(None, column.part.split(".")):
-            value = None if value is None else value.get(key)
-        found[column.name] = value
-    return found
+"""In the order of the charts."""

@@ -39,7 +39,7 @@ from tidewolf.core.feedback import SEES
 from tidewolf.core.types import Floats
 from tidewolf.evaluation.formatting import finite_or_none
 from tidewolf.evaluation.hindsight_words import contradiction
-from tidewolf.evaluation.metrics import METRICS
+from tidewolf.evaluation.metrics import MEASURES
 from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.evaluation.run import PROGRESS_SECONDS, finished
 from tidewolf.experiments.experiment import Experiment, Tables, given_fields
@@ -374,7 +374,7 @@ class Player:
 def failed(job: Job, reason: str, comparator: Row | None = None, sees: str = "") -> Row:
     """The row of a job without a result: what a run would have measured is None."""
     more = {"comparator": comparator, "sees": sees, "failure": reason}
-    return job.plain() | dict.fromkeys(metric.key for metric in METRICS) | more
+    return job.plain() | dict.fromkeys(MEASURES) | more
 
 
 def begin(

@@ -15,7 +15,7 @@ from typing import Any
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import MissingExtra
 
-PAGE_FORMAT = 4
+PAGE_FORMAT = 3
 
 
 def installed(name: str) -> bool:
