@@ -7,12 +7,10 @@ from typing import Any
 import pytest
 
 from tidewolf.core.errors import CheckFailed
-from tidewolf.testing.checks import Checks
+from tidewolf.testing.checks import checks_of, statement
 
 
-def assert_fails(
-    checker: Any, checks: Checks[Any], broken: Any, expected: str, **given: Any
-) -> None:
+def assert_fails(checker: Any, kind: type, broken: Any, expected: str, **given: Any) -> None:
     """`expected` is the name of a check and, after a colon, a word of the detail; both may be
     empty. The error names the class and the check, in one sentence.
     """
@@ -25,6 +23,6 @@ def assert_fails(
     assert sentence.endswith(".")
     assert detail in sentence
     if name:
-        failed = checks[len(passed)]
-        assert failed.name == name
-        assert failed.sentence in sentence or f"({name})" in sentence
+        checks = checks_of(kind)
+        assert list(checks)[len(passed)] == name
+        assert statement(checks[name]) in sentence or f"({name})" in sentence

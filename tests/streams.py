@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import tidewolf as tw
+from tidewolf.core.feedback import FirstOrder
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine, Quadratic
 
 
@@ -29,3 +30,18 @@ def streams(rounds: int, n: int, made: Callable[[np.ndarray], Any]) -> dict[str,
             Quadratic(made(np.eye(n)), made(C)), Affine(made(A), made(tenths))
         ),
     }
+
+
+def together(rounds: list[FirstOrder]) -> FirstOrder:
+    """The feedback on several rounds from that on each, added in their order."""
+    total = rounds[0]
+    for seen in rounds[1:]:
+        total = FirstOrder(
+            total.loss_gradient + seen.loss_gradient,
+            total.violation + seen.violation,
+            total.constraint_gradient + seen.constraint_gradient,
+            max(total.loss_slope, seen.loss_slope),
+            max(total.constraint_slope, seen.constraint_slope),
+            total.rounds + seen.rounds,
+        )
+    return total

@@ -55,7 +55,7 @@ from tidewolf.sets import (
     VertexHull,
 )
 from tidewolf.sets.base import membership_tolerance
-from tidewolf.testing.learner_trial import hostile_stream
+from tidewolf.testing.learners import hostile_stream
 
 DIAMOND = FlowPolytope.examples()[0]
 HULL = VertexHull(np.random.default_rng(0).standard_normal((7, 3)))

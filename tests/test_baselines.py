@@ -49,7 +49,7 @@ from tidewolf.sets import (
     VertexHull,
 )
 from tidewolf.sets.base import membership_tolerance
-from tidewolf.testing.learner_trial import hostile_stream
+from tidewolf.testing.learners import hostile_stream
 
 seeds = st.integers(0, 2**32)
 SETS = [

@@ -58,7 +58,8 @@ from tidewolf.functions import (
     Unlimited,
 )
 from tidewolf.functions.combined import can_be_saved, restored, saved_fields, saved_name
-from tidewolf.testing.functions import FUNCTION_CHECKS, check_function
+from tidewolf.testing.checks import checks_of
+from tidewolf.testing.functions import FunctionChecks, check_function
 
 EXAMPLES = [f for kind in functions.every() for f in kind.examples()]
 ARRAY_EXAMPLES = [f for f in EXAMPLES if not isinstance(f, Custom | Chain | Max | Sum)]
@@ -911,11 +912,11 @@ def test_a_users_own_batch_passes() -> None:
 @pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("seed", few(1, range(3)))
 def test_a_broken_batch_is_caught(kind: type[Distance], seed: int) -> None:
-    assert_fails(check_function, FUNCTION_CHECKS, kind.examples()[0], BROKEN[kind], seed=seed)
+    assert_fails(check_function, FunctionChecks, kind.examples()[0], BROKEN[kind], seed=seed)
 
 
 def test_every_check_catches_something() -> None:
-    assert {each.name for each in FUNCTION_CHECKS} == {
+    assert set(checks_of(FunctionChecks)) == {
         expected.split(":")[0] for expected in BROKEN.values()
     }
 
@@ -940,6 +941,7 @@ def test_a_domain_needs_points_of_it() -> None:
     f = Root(np.zeros((2, 2)))
     with pytest.raises(
         InvalidInput,
+        match="nonnegative vectors",
     ):
         check_function(f)
     check_function(f, points=[[1.0, 2.0], [0.5, 0.1], [3.0, 3.0]])

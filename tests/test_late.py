@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from covering import few
+from streams import together
 from tidewolf import loop
 from tidewolf.core.batch import NEVER
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
@@ -22,8 +23,7 @@ from tidewolf.evaluation.recording import Recording
 from tidewolf.methods.late import next_round
 from tidewolf.methods.steps import lyapunov
 from tidewolf.methods.steps.lyapunov import LyapunovWeights
-from tidewolf.testing.late_checks import late_stream, takes_late
-from tidewolf.testing.learner_trial import LearnerTrial, hostile_stream, together
+from tidewolf.testing.learners import hostile_stream, late_stream, takes_late
 
 seeds = st.integers(0, 10_000)
 PLAIN = (tw.sets.Simplex(4), tw.sets.L1Ball(3))
@@ -141,7 +141,7 @@ def test_rounds_that_are_not_seen_do_not_exist_for_late_feedback_either():
 def test_a_recording_goes_on_in_the_middle_with_rounds_pending():
     K = tw.sets.Simplex(3)
     learner = tw.Ensemble(K, experts=[tw.experts.Resolve()])
-    stream = late_stream(LearnerTrial(learner, hostile_stream(K, 26, 1)))
+    stream = late_stream(learner, hostile_stream(K, 26, 1))
     whole, half = Recording(learner, stream), Recording(learner, stream)
     for _ in whole.advance():
         pass
@@ -185,7 +185,7 @@ def test_no_total_exceeds_its_bound_with_delays_and_overrides(kind, seed):
     for learner in kind.examples(K, 20)[:2]:
         if not takes_late(learner):
             continue
-        stream = late_stream(LearnerTrial(learner, hostile_stream(K, 30, seed)), seed)
+        stream = late_stream(learner, hostile_stream(K, 30, seed), seed)
         run = tw.run(learner, stream)
         assert run.certificate.holds is not False, run.certificate.failures
         assert run.pending == np.count_nonzero(stream.arrives >= 30) > 0
@@ -398,7 +398,7 @@ def test_the_sums_of_bounds_are_those_of_the_formulas_written_plainly(
         if not valued:
             patch.setattr(loop, "compared", lambda *_: None)
         learner = maker(K, **given_)
-        stream = late_stream(LearnerTrial(learner, hostile_stream(K, 26, seed)), seed)
+        stream = late_stream(learner, hostile_stream(K, 26, seed), seed)
         if delays == "one by one":
             stream = late(stream, np.arange(26) + 4, stream.played)
         sums, state = followed(learner, stream, valued)

@@ -44,7 +44,7 @@ from tidewolf.sets import (
 )
 from tidewolf.sets.matchings import blocks
 from tidewolf.testing import check_learner, check_set
-from tidewolf.testing.learner_trial import hostile_stream
+from tidewolf.testing.learners import hostile_stream
 
 seeds = st.integers(0, 2**32)
 

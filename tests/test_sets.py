@@ -46,7 +46,7 @@ from tidewolf.sets import (
 )
 from tidewolf.sets.base import Compiled, LinearDescription, Relaxable
 from tidewolf.testing import check_set
-from tidewolf.testing.sets import SET_CHECKS
+from tidewolf.testing.sets import SetChecks
 
 EXAMPLES = [
     pytest.param(K, id=f"{kind.__name__}-{i}")
@@ -823,7 +823,7 @@ BROKEN = {
     FreezesItsInput: "directions stay unchanged: atom",
     ForgetsTheSeed: "answers are members: then another answer",
     CenterElsewhere: "center is a member: 1 1 -1",
-    CenterCanBeWritten: "center is a member: center.flags.writeable",
+    CenterCanBeWritten: "center is a member: flags.writeable",
     RadiusTooSmall: "sizes bound members: radius is 0.8",
     RadiusNegative: "sizes make sense: radius is -1",
     DiameterTooSmall: "sizes bound members: diameter",
@@ -840,7 +840,7 @@ BROKEN = {
     InfeasibilityHatesMixtures: "infeasibility tells members: the member",
     AnswersInDoublePrecision: "answers keep the dtype: float64",
     VertexWithAnotherInside: "vertices agree: inner",
-    CompiledFirstEntry: "compiled oracles agree: 1 0 0",
+    CompiledFirstEntry: "vertices agree: compiled oracle",
     AtomElsewhere: "tables agree: atom",
     DescribedTooLarge: "answers match the linear program",
     DescribedEmpty: "answers match the linear program: nan",
@@ -864,7 +864,7 @@ def test_the_pattern_of_the_broken_sets_is_right():
 
 @pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.__name__)
 def test_a_broken_set_fails_the_fitting_check(kind):
-    assert_fails(check_set, SET_CHECKS, kind(), BROKEN[kind])
+    assert_fails(check_set, SetChecks, kind(), BROKEN[kind])
 
 
 class Stumbles(Shares):

@@ -13,7 +13,7 @@ from tidewolf.core.errors import CheckFailed, EmptySet, InvalidInput, WrongType
 from tidewolf.kernels import simplices
 from tidewolf.sets import Factors, Simplex, SimplexProduct
 from tidewolf.testing import check_set
-from tidewolf.testing.sets import SetTrial, factors_make_the_set
+from tidewolf.testing.sets import SetChecks
 
 group_sizes = st.lists(st.integers(1, 6), min_size=1, max_size=7)
 seeds = st.integers(0, 2**32)
@@ -144,11 +144,11 @@ def test_factors_of_many_commodities():
         (Factors(np.array([1, 2]), np.full(2, 0.5), np.full(2, 1.0)), "start at"),
         (Factors(np.array([0, 0]), np.full(2, 0.5), np.full(2, 1.0)), "start at"),
         (Factors(np.array([0], dtype=np.int32), np.ones(1), np.ones(1)), "start at"),
-        (Factors(np.array([0]), np.ones(1), np.full(1, 2**0.5)), "the radii of its factors"),
-        (Factors(np.array([0]), np.full(1, 0.5**0.5), np.ones(1)), "diameters of its factors"),
+        (Factors(np.array([0]), np.ones(1), np.full(1, 2**0.5)), "the radii or diameters"),
+        (Factors(np.array([0]), np.full(1, 0.5**0.5), np.ones(1)), "the radii or diameters"),
         (
             Factors(np.array([0, 1]), np.array([0.5**0.5, 0.0]), np.array([2**0.5, 0.0])),
-            "above its radius",
+            "above its size",
         ),
         (Factors(np.array([0]), np.array([0.5**0.5, 0.0]), np.array([2**0.5])), "have the radii"),
         (
@@ -165,10 +165,10 @@ def test_wrong_factors_break_the_law(monkeypatch, told, words):
 
 def test_a_tangent_across_factors_breaks_the_law(monkeypatch):
     K = SimplexProduct([2, 3])
-    factors_make_the_set.check(SetTrial(K, 0))
+    SetChecks(K, 0).factors_make_the_set()
     monkeypatch.setattr(SimplexProduct, "tangent", lambda self, d: d - d.mean())
-    with pytest.raises(CheckFailed):
-        factors_make_the_set.check(SetTrial(K, 0))
+    with pytest.raises(CheckFailed, match="tangent of some factors"):
+        SetChecks(K, 0).factors_make_the_set()
 
 
 def test_an_exact_projection_is_there(monkeypatch):

@@ -7,33 +7,30 @@ import pytest
 import tidewolf as tw
 from tidewolf.core.errors import CheckFailed
 from tidewolf.testing import check_function, check_learner, check_set
-from tidewolf.testing.checks import Checks, require
-from tidewolf.testing.functions import FUNCTION_CHECKS
-from tidewolf.testing.late_checks import LATE_CHECKS
-from tidewolf.testing.learners import LEARNER_CHECKS
-from tidewolf.testing.sets import SET_CHECKS
-
-check = Checks[int]()
+from tidewolf.testing.checks import checks_of, require, run_checks, statement
+from tidewolf.testing.functions import FunctionChecks
+from tidewolf.testing.learners import LearnerChecks
+from tidewolf.testing.sets import SetChecks
 
 
-@check("numbers are small")
-def numbers_are_small(trial: int) -> None:
-    require(trial < 10, f"{trial} is large")
+class NumberChecks(int):
+    def numbers_are_small(self) -> None:
+        """Numbers are small."""
+        require(self < 10, f"{self} is large")
 
-
-@check("numbers divide")
-def numbers_divide(trial: int) -> None:
-    require(10 // trial >= 0, "they do not")
+    def numbers_divide(self) -> None:
+        """Numbers divide."""
+        require(10 // self >= 0, "they do not")
 
 
 def test_a_failed_check_is_named_and_so_is_an_error_inside_one():
     passed: list[str] = []
-    check.run(3, "Three", passed.append)
+    run_checks(NumberChecks(3), "Three", passed.append)
     assert passed == ["numbers are small", "numbers divide"]
     with pytest.raises(CheckFailed, match=r"Twelve.*numbers are small.*12 is large"):
-        check.run(12, "Twelve")
+        run_checks(NumberChecks(12), "Twelve", None)
     with pytest.raises(CheckFailed, match=r"Zero.*numbers divide.*ZeroDivisionError"):
-        check.run(0, "Zero")
+        run_checks(NumberChecks(0), "Zero", None)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +49,7 @@ def test_every_check_that_passes_is_reported_once(check, good):
 
 
 def test_every_check_states_a_property():
-    checks = [*SET_CHECKS, *FUNCTION_CHECKS, *LEARNER_CHECKS, *LATE_CHECKS]
+    kinds = (SetChecks, FunctionChecks, LearnerChecks)
+    checks = [check for kind in kinds for check in checks_of(kind).values()]
     assert len(checks) > 50
-    assert all(len(each.sentence.split()) > 2 for each in checks)
-    assert all(not each.sentence.endswith(".") for each in checks)
+    assert all(len(statement(check).split()) > 2 for check in checks)

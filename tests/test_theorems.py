@@ -13,7 +13,7 @@ from covering import thinned
 from tidewolf import BanditPrimalDual, DriftPlusPenalty, PrimalDual
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
 from tidewolf.testing import check_learner
-from tidewolf.testing.learner_trial import hostile_stream
+from tidewolf.testing.learners import hostile_stream
 
 DIAMOND = FlowPolytope.examples()[0]
 HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))

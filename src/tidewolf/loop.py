@@ -220,13 +220,13 @@ def _rounds(
     compiled, arrays = compiled_rounds(learner, stream), None
     while t < rounds:
         if compiled is not None and learner.compiled.takes(state):
-            x, functions = learner.act(state), compiled.at(t)
+            x = learner.act(state)
             arrays = (
                 arrays
                 if arrays is not None and arrays.state is state
                 else learner.compiled.begin(state)
             )
-            found = learner.compiled.play(arrays, functions, t - compiled.start, 1)
+            found = learner.compiled.play(arrays, compiled.at(t), t - compiled.start, 1)
             if found.done:
                 arrays, state, t = found.after, found.state, t + 1
                 losses, values = found.columns[:1, LOSS].copy(), found.columns[:1, VALUE].copy()
@@ -256,16 +256,18 @@ def _rounds(
             (k, *stream.shape) if explores else stream.shape,
             f"The point that {type(learner).__name__} plays",
         )
-        losses, constraints = (
-            stream.losses.view(slice(t, t + k)),
-            stream.constraints.view(slice(t, t + k)),
-        )
+        functions = functions_of(stream, slice(t, t + k))
         with SILENCE:
-            reads = learner.reads(losses)
-            values, seen = _looked(losses, constraints, x, reads, told, learner.per_constraint)
-            state = state if seen is None else learner.update(state, seen)
+            needs = learner.reads(functions.losses) if told or explores else FullInformation
+            values, seen = revealed(functions, x, needs, learner.per_constraint)
+            state = learner.update(state, seen) if told else state
         t += k
-        yield Played(x, *values, state, seen=seen is not None)
+        yield Played(x, *values, state, seen=told)
+
+
+def functions_of(stream: Stream, rounds: slice) -> FullInformation:
+    """The functions of these rounds."""
+    return FullInformation(stream.losses.view(rounds), stream.constraints.view(rounds))
 
 
 def compiled_rounds(learner: Learner[Any], stream: Stream) -> StreamFunctions | None:
@@ -366,36 +368,26 @@ def _arrival(
     learner: Learner[Any], stream: Stream, t: int, number: int, decision: Array
 ) -> Arrival:
     """The feedback of round t, which was decided so."""
-    losses, constraints = (
-        batch.view(slice(t, t + 1)) for batch in (stream.losses, stream.constraints)
-    )
-    played, instead = _override(learner, stream, t), None
-    if played is not None:
-        instead = compared(FullInformation(losses, constraints), played, decision)
+    functions, played = functions_of(stream, slice(t, t + 1)), _override(learner, stream, t)
+    instead = None if played is None else compared(functions, played, decision)
     x = decision if played is None or instead is not None else played
-    seen: Feedback = FullInformation(losses, constraints)
-    if learner.reads(losses) is FirstOrder:
-        seen = first_order(losses, constraints, x, constraints.values(x), learner.per_constraint)
-    return Arrival(number, seen, played, instead)
+    needs = learner.reads(functions.losses)
+    return Arrival(
+        number, revealed(functions, x, needs, learner.per_constraint)[1], played, instead
+    )
 
 
-def _looked(
-    losses: Batch,
-    constraints: Batch,
-    x: Array,
-    needs: type[Feedback],
-    told: bool,
-    per_constraint: bool,
-) -> tuple[tuple[Array, Array], Feedback | None]:
-    """The values of these rounds, and their feedback."""
+def revealed(
+    rounds: FullInformation, x: Array, needs: type[Feedback], per_constraint: bool
+) -> tuple[tuple[Array, Array], Feedback]:
+    """The values of these rounds at x (Bandit feedback: one point per round), and the feedback."""
+    losses, constraints = rounds
     values = _values(losses, x, needs is Bandit), _values(constraints, x, needs is Bandit)
-    if not told:
-        return values, None
     if needs is Bandit:
         return values, Bandit(*values)
     if needs is FirstOrder:
         return values, first_order(losses, constraints, x, values[1], per_constraint)
-    return values, FullInformation(losses, constraints)
+    return values, rounds
 
 
 def _alike(stream: Stream, t: int, most: int) -> tuple[bool, int]:

@@ -1,9 +1,11 @@
-"""Run named checks one after another and report the first that fails.
+"""Run the checks of a class one after another and report the first that fails. Every public method
+is a check; its docstring states the property that it tests.
 
-@check("no member is farther from the center than radius")
-def radius_bounds(trial: SetTrial) -> None:
-    for z in trial.members:
-        require_at_most(norm(z - trial.center), trial.K.radius, "a member's distance")
+class SetChecks(SetTrial):
+    def radius_bounds(self) -> None:
+        \"\"\"No member is farther from the center than radius.\"\"\"
+        for z in self.members:
+            require.at_most(norm(z - self.center), self.K.radius, "a member's distance")
 """
 
 from __future__ import annotations
@@ -11,8 +13,8 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, is_dataclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from dataclasses import is_dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,125 +25,103 @@ from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.core.values import Value, identity
 from tidewolf.sets.base import membership_tolerance
 
-T = TypeVar("T")
-OnPass: TypeAlias = Callable[[str], None]
+OnPass: TypeAlias = Callable[[str], None] | None
 """Called with the name of every check that passes."""
 
 
-@dataclass(frozen=True)
-class Check(Generic[T]):
-    """A property: its statement, and the function that tests it."""
-
-    sentence: str
-    check: Callable[[T], None]
-
-    @property
-    def name(self) -> str:
-        return self.check.__name__.replace("_", " ")
+def checks_of(kind: type) -> dict[str, Callable[[Any], None]]:
+    """The checks that a class declares, by name, in the order they run."""
+    checks = {name: each for name, each in vars(kind).items() if not name.startswith("_")}
+    return {name.replace("_", " "): each for name, each in checks.items() if callable(each)}
 
 
-class Checks(list[Check[T]]):
-    """Checks in the order they are declared: what later ones build on comes first."""
-
-    def __call__(self, sentence: str) -> Callable[[Callable[[T], None]], Check[T]]:
-        """Add a function that requires what the sentence states."""
-
-        def add(function: Callable[[T], None]) -> Check[T]:
-            self.append(Check(sentence, function))
-            return self[-1]
-
-        return add
-
-    def run(self, trial: T, name: str, on_pass: OnPass | None = None) -> None:
-        """Raise `CheckFailed` at the first check that fails or stops with another error."""
-        as_callback(on_pass, "on_pass, which is called with the name of every check that passes,")
-        for each in self:
-            try:
-                each.check(trial)
-            except CheckFailed as failed:
-                failed.args = (f"{name} fails the check that {each.sentence}: {failed}.",)
-                raise
-            except Exception as error:
-                raise CheckFailed(
-                    f"{name} cannot be checked ({each.name}): {sentence_of(error)}"
-                ) from error
-            if on_pass is not None:
-                on_pass(each.name)
+def run_checks(trial: object, subject: str, on_pass: OnPass) -> None:
+    """Raise `CheckFailed` at the first check that fails or stops with another error."""
+    as_callback(on_pass, "on_pass, which is called with the name of every check that passes,")
+    for name, check in checks_of(type(trial)).items():
+        try:
+            check(trial)
+        except CheckFailed as failed:
+            failed.args = (f"{subject} fails the check that {statement(check)}: {failed}.",)
+            raise
+        except Exception as error:
+            stopped = f"{subject} cannot be checked ({name}): {sentence_of(error)}"
+            raise CheckFailed(stopped) from error
+        if on_pass is not None:
+            on_pass(name)
 
 
-def require(holds: bool | np.bool_, detail: str) -> None:
-    """Fail the check unless this holds; `detail` is a clause with the numbers."""
-    if not holds:
-        raise CheckFailed(detail)
+def statement(check: Callable[..., None]) -> str:
+    """What a check states, as a clause."""
+    text = " ".join((check.__doc__ or "").split()).rstrip(".")
+    return text[:1].lower() + text[1:]
 
 
-def require_at_most(number: float, most: float, what: str) -> None:
-    """Fail the check if a number is above `most` or is not a number."""
-    require(number <= most, f"{what} is {number:.6g}, expected at most {most:.6g}")
+class Require:
+    """Fail the check unless something holds: `require(holds, detail)`, `require.at_most(...)`."""
+
+    def __call__(self, holds: bool | np.bool_, detail: str) -> None:
+        """This holds; `detail` is a clause with the numbers."""
+        if not holds:
+            raise CheckFailed(detail)
+
+    def at_most(self, number: float, most: float, what: str) -> None:
+        """A number is at most `most`, and not NaN."""
+        self(number <= most, f"{what} is {number:.6g}, expected at most {most:.6g}")
+
+    def close(self, found: Any, expected: Any, tolerance: float, what: str) -> None:
+        """No entry is farther than `tolerance` from what is expected."""
+        off = float(np.abs(np.asarray(found) - expected).max(initial=0.0))
+        self(off <= tolerance, f"{what} is off by {off:.3g}")
+
+    def array(self, found: Any, shape: Shape, reference: Array, what: str) -> None:
+        """It is an array of this shape, in the library and dtype of `reference`."""
+        kinds = [
+            f"a {type(each).__name__} of {getattr(each, 'dtype', None)} and shape {tuple(size)}"
+            for each, size in ((found, getattr(found, "shape", ())), (reference, shape))
+        ]
+        self(kinds[0] == kinds[1], f"{what} is {kinds[0]}, expected {kinds[1]}")
+
+    def locked(self, x: Array, what: str) -> None:
+        """It is not a NumPy array that can be written to."""
+        writeable = type(x) is np.ndarray and x.flags.writeable
+        self(not writeable, f"{what} can be written to; set its flags.writeable = False")
+
+    def member(self, K: Any, x: Array, what: str) -> None:
+        """x is in the set K, up to rounding."""
+        shape = tuple(x.shape)
+        self(shape == K.shape, f"{what} has shape {shape}, points have shape {K.shape}")
+        off = float(K.infeasibility(x)) if np.isfinite(as_floats(x)).all() else math.inf
+        if not off <= membership_tolerance(x, K.radius):
+            self(False, f"{what} is {format_point(x)}, with infeasibility {off:.3g}")
+
+    def value(self, value: Value, kind: type[Value]) -> None:
+        """It prints its name, and equals one that is made from the same settings."""
+        self(is_dataclass(value), "it is no dataclass(frozen=True, eq=False, repr=False)")
+        self.equality(value, kind)
+        for other in (type(value)(**value.fields()), copy.deepcopy(value)):
+            same = other == value and hash(value) == hash(other) and repr(value) == repr(other)
+            same = same and identity(value) == identity(other)
+            self(same, f"a copy, {other!r}, is not equal to it in ==, hash, repr and identity")
+        self(object() != value, "it equals an object of another kind")
+
+    def equality(self, value: Value, kind: type[Value]) -> None:
+        """It prints its name and compares as its kind does."""
+        self(repr(value).startswith(type(value).__name__), f"its repr is {value!r}")
+        own = type(value).__eq__ is not kind.__eq__
+        self(not own, "it does not compare arrays by content; declare the dataclass with eq=False")
 
 
-def require_close(found: Any, expected: Any, tolerance: float, what: str) -> None:
-    """Fail the check if an entry is farther than `tolerance` from what is expected."""
-    off = float(np.abs(np.asarray(found) - expected).max(initial=0.0))
-    require(off <= tolerance, f"{what} is off by {off:.3g}")
+require = Require()
 
 
-def require_array(found: Any, shape: Shape, reference: Array, what: str) -> None:
-    """Fail the check unless this is an array of the given shape, in the library and dtype of
-    `reference`.
-    """
-    kinds = [
-        (type(each), getattr(each, "dtype", None), tuple(size))
-        for each, size in ((found, getattr(found, "shape", ())), (reference, shape))
-    ]
-    texts = [f"a {kind.__name__} of {dtype} and shape {size}" for kind, dtype, size in kinds]
-    require(kinds[0] == kinds[1], f"{what} is {texts[0]}, expected {texts[1]}")
-
-
-def require_member(K: Any, x: Array, what: str) -> None:
-    """Fail the check unless x is in the set K, up to rounding."""
-    shape = tuple(x.shape)
-    require(shape == K.shape, f"{what} has shape {shape}, points have shape {K.shape}")
-    off = float(K.infeasibility(x)) if np.isfinite(as_floats(x)).all() else math.inf
-    if not off <= membership_tolerance(x, K.radius):
-        raise CheckFailed(f"{what} is {format_point(x)}, with infeasibility {off:.3g}")
-
-
-def require_value(value: Value, kind: type[Value]) -> None:
-    """Require that a set or learner equals one that is made from the same settings."""
-    require(
-        is_dataclass(value),
-        "it is not a dataclass; declare it with frozen=True, eq=False, repr=False",
-    )
-    require_equality_of(value, kind)
-    for how, other in (
-        ("made again from its fields", type(value)(**value.fields())),
-        ("copied", copy.deepcopy(value)),
-    ):
-        same = other == value and hash(value) == hash(other) and repr(value) == repr(other)
-        require(
-            same and identity(value) == identity(other),
-            f"{how}, it is {other!r} and not equal in ==, hash, repr and identity",
-        )
-    require(object() != value, "it equals an object of another kind")
-
-
-def require_equality_of(value: Value, kind: type[Value]) -> None:
-    """Require that it prints its name and compares as its kind does."""
-    require(repr(value).startswith(type(value).__name__), f"its repr is {value!r}")
-    require(
-        type(value).__eq__ is kind.__eq__,
-        "it does not compare arrays by content; declare the dataclass with eq=False",
-    )
-
-
-def raises(error: type[Exception], call: Callable[..., object], *given: object) -> bool:
-    """Whether a call raises this error."""
+def raised(call: Callable[..., object], *given: object) -> Exception | None:
+    """The error that a call raises, or None."""
     try:
         call(*given)
-    except error:
-        return True
-    return False
+    except Exception as error:
+        return error
+    return None
 
 
 def sentence_of(error: BaseException) -> str:

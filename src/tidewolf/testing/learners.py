@@ -10,8 +10,14 @@
     bad feedback is refused at once, and the state resumes as if it had not come
     side information stays with its state, and has no effect on a learner that does not use it
     a saved state does not grow with the rounds, and other settings refuse it
-    feedback may come late, for other points than were decided, or never
-    testing/late_checks.py
+
+and of one that takes feedback late, for other points than were decided, or never (others refuse):
+
+    on_feedback(state, the next round) does what update(state, feedback) does           bit for bit
+    with random delays and overrides every point is a member, t + pending + lost counts rounds, and
+        load(save(state)) resumes                                                       bit for bit
+    what arrives together gives one state, in any order
+    defer, on_feedback and drop leave their state unchanged
 
 Rounds are those of the given stream, or of a small hostile one: losses that change their sign,
 constraints that oppose them, zeros, one huge round.
@@ -19,47 +25,37 @@ constraints that oppose them, zeros, one huge round.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
-from dataclasses import replace
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, is_dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arrays import eps_of, like, namespace
-from tidewolf.core.batch import Stream
-from tidewolf.core.errors import InvalidInput, OtherSettings, TidewolfError, WrongType
-from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation
+from tidewolf.core.arrays import eps_of, is_array, like, to_numpy
+from tidewolf.core.batch import NEVER, Stream
+from tidewolf.core.errors import InvalidInput, NotSupported, OtherSettings, TidewolfError, WrongType
+from tidewolf.core.feedback import Arrival, Bandit, Feedback, FirstOrder
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.randomness import generator
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.core.values import fingerprint
-from tidewolf.loop import Played, play
-from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.testing.checks import (
-    Checks,
-    OnPass,
-    as_floats,
-    format_point,
-    raises,
-    require,
-    require_array,
-    require_at_most,
-    require_member,
-    require_value,
-)
-from tidewolf.testing.late_checks import LATE_CHECKS
-from tidewolf.testing.learner_trial import (
-    LearnerTrial,
-    bad_feedback,
-    bits_of,
-    hostile_stream,
-    points_of,
-    require_same,
-    together,
-)
+from tidewolf.evaluation.run import run
+from tidewolf.functions import Affine, Batch, Capacity, Linear
+from tidewolf.loop import Played, functions_of, play, revealed
+from tidewolf.methods.base import Bound, Learner
+from tidewolf.methods.late import next_round
+from tidewolf.testing.checks import OnPass, as_floats, format_point, raised, require, run_checks
 
 _ROUNDS = 26
+_TURN = 6
+"""After how many rounds the losses of the hostile stream change their sign."""
+_LONGEST = 5
+"""The longest finite delay, in rounds."""
 _PATIENCE = 400
 """Up to which horizon rounds past it are tested."""
 _CYCLES, _MOST_CYCLES = 10, 400
@@ -75,11 +71,7 @@ first: the size of an active set varies.
 
 
 def check_learner(
-    learner: Learner[Any],
-    stream: Stream | None = None,
-    *,
-    seed: int = 0,
-    on_pass: OnPass | None = None,
+    learner: Learner[Any], stream: Stream | None = None, *, seed: int = 0, on_pass: OnPass = None
 ) -> None:
     """Run every check of learners on one learner.
 
@@ -106,351 +98,415 @@ def check_learner(
     >>> learner = tw.LyapunovDescent(tw.sets.Simplex(2), horizon=12)
     >>> tw.testing.check_learner(learner)  # returns nothing: every check passes
     """
-    if not isinstance(learner, Learner):
-        raise WrongType(
-            f"check_learner takes a learner, an instance of a subclass of Learner, not {learner!r}."
-        )
+    for given, kind in ((learner, Learner), (stream, Stream | None)):
+        if not isinstance(given, kind):
+            raise WrongType(f"check_learner takes a Learner and a Stream or None, not {given!r}.")
     if stream is None:
         stream = hostile_stream(learner.hard_set, _ROUNDS, seed)
-    elif not isinstance(stream, Stream):
-        raise WrongType(
-            f"A learner plays a Stream(losses, constraints), not {type(stream).__name__}."
-        )
     elif play(learner, stream) and len(stream) < 2:
-        raise InvalidInput(
-            f"check_learner needs a stream of at least 2 rounds; this one has {len(stream)}."
-        )
-    trial = LearnerTrial(learner, stream)
-    for checks in (LEARNER_CHECKS, LATE_CHECKS):
-        checks.run(trial, trial.name, on_pass)
+        raise InvalidInput(f"check_learner needs at least 2 rounds; this stream has {len(stream)}.")
+    name = repr(learner) if is_dataclass(learner) else type(learner).__name__
+    run_checks(LearnerChecks(learner, stream), name, on_pass)
 
 
-LEARNER_CHECKS = Checks[LearnerTrial]()
+def hostile_stream(K: HasLMO, rounds: int, seed: int) -> Stream:
+    """Linear losses that change their sign; even seeds oppose them by half-spaces that cut the set
+    near its center, odd ones set capacities.
+    """
+    rng, center, size = generator(seed, "hostile stream"), as_floats(K.center), K.radius or 1.0
+    shape, column = (rounds, *center.shape), (rounds, *[1] * center.ndim)
+    turns = np.where(np.arange(rounds) // _TURN % 2, -1.0, 1.0).reshape(column)
+    C = turns * rng.standard_normal(center.shape) + 0.5 * rng.standard_normal(shape)
+    C *= rng.choice([0.0, 1.0, 1.0, 1.0, 1.0, 1.0], column)
+    C[rounds // 2] *= 100.0
+    room = size * rng.uniform(-0.1, 0.3, rounds)
+    constraints: Batch
+    if seed % 2:
+        capacities = center + room.reshape(column) * rng.uniform(0.5, 1.0, shape)
+        constraints = Capacity(like(capacities, K.center))
+    else:
+        A = rng.standard_normal(shape) - C / 4.0
+        rows = A.reshape(rounds, -1)
+        offsets = rows @ center.reshape(-1) + room * np.linalg.norm(rows, axis=1)
+        constraints = Affine(like(A, K.center), like(offsets, K.center))
+    return Stream(Linear(like(C, K.center)), constraints)
 
 
-@LEARNER_CHECKS("it prints its name and is equal to a learner of the same settings")
-def learner_prints_and_compares(trial: LearnerTrial) -> None:
-    require_value(trial.learner, Learner)
+@dataclass(frozen=True)
+class LearnerTrial:
+    """A learner, the rounds it is tested on, and its run on them."""
+
+    learner: Learner[Any]
+    stream: Stream
+
+    def steps(self, rounds: Iterable[int], state: Any = None) -> Iterator[Played]:
+        """These rounds, one at a time."""
+        return play(self.learner, (self.stream[t : t + 1] for t in rounds), state)
+
+    def endless(self) -> Iterator[Played]:
+        """The stream over and over."""
+        return play(self.learner, itertools.repeat(self.stream))
+
+    @cached_property
+    def run(self) -> list[Played]:
+        """The run, as many rounds at a time as the learner takes."""
+        return list(play(self.learner, self.stream))
+
+    @cached_property
+    def single(self) -> list[Played]:
+        """The run, one round at a time."""
+        return list(self.steps(range(len(self.stream))))
+
+    @cached_property
+    def states(self) -> list[Any]:
+        """The states before the rounds of `single`, and after the last."""
+        return [self.learner.start(), *(played.state for played in self.single)]
+
+    @cached_property
+    def moments(self) -> list[tuple[int, Any]]:
+        """Rounds and the states they are played from: the first two, and two in the middle."""
+        half = len(self.stream) // 2
+        rounds = sorted({0, 1, half, min(half + 1, len(self.stream) - 1)})
+        return [(t, self.states[t]) for t in rounds]
+
+    def point(self, t: int) -> Array:
+        """The point played in round t."""
+        return self.points(self.single[t])[0]
+
+    def points(self, played: Played) -> list[Array]:
+        """The different points played."""
+        return list(played.x) if self.learner.needs is Bandit else [played.x]
+
+    def next(self, t: int, state: Any) -> tuple[Any, Array, Feedback]:
+        """The state with what is known before round t, its point, and what the learner reads."""
+        learner, info, part = self.learner, self.stream.info(t), slice(t, t + 1)
+        state = state if info is None else learner.with_info(state, info)
+        x, functions = learner.act(state), functions_of(self.stream, part)
+        needs = learner.reads(functions.losses)
+        at = x[None, ...] if needs is Bandit else x
+        return state, x, revealed(functions, at, needs, learner.per_constraint)[1]
 
 
-@LEARNER_CHECKS("every action is a read-only member of the set")
-def actions_are_members(trial: LearnerTrial) -> None:
-    learner, state = trial.learner, trial.learner.start()
-    for t in range(len(trial.stream)):
-        _require_action(learner.hard_set, learner.act(state, trial.stream.info(t)), t)
-        state = trial.round(t, state).state
+def bits_of(x: Array) -> tuple[Any, ...]:
+    """What two arrays share if they are the same bit for bit."""
+    array = np.ascontiguousarray(to_numpy(x))
+    return array.shape, array.dtype.str, array.tobytes()
 
 
-@LEARNER_CHECKS("a state is of its state_type, with arrays that are read-only")
-def states_are_read_only(trial: LearnerTrial) -> None:
-    learner = trial.learner
-    same = learner.save(learner.start()) == learner.save(learner.start())
-    require(same, "start() gives another state the second time")
-    for state in (learner.start(), *(played.state for played in trial.single)):
-        require(isinstance(state, learner.state_type), f"it is a {type(state).__name__}")
-        for name, part in state._asdict().items():
-            writeable = type(part) is np.ndarray and part.flags.writeable
-            require(not writeable, f"its {name} can be written to; set flags.writeable = False")
+def require_same(expected: Iterable[Played], found: Iterable[Played], how: str) -> None:
+    """Fail the check at the first update after which two runs play other bits."""
+    for one, other in zip(expected, found, strict=True):
+        if (bits_of(one.x), one.state.calls) != (bits_of(other.x), other.state.calls):
+            ends = [f"{format_point(end.x)} with {end.state.calls} calls" for end in (other, one)]
+            played = f"{ends[0]} is played in place of {ends[1]}"
+            require(False, f"{how}, {played} before round {other.state.t}")
 
 
-@LEARNER_CHECKS("t counts the rounds, calls the oracle's answers, and rounds_left is at least 1")
-def rounds_and_calls_are_counted(trial: LearnerTrial) -> None:
-    learner, before = trial.learner, trial.learner.start()
-    share = learner.fields().get("calls_per_round")
-    for t, played in enumerate(trial.single, start=1):
-        state, left = played.state, learner.rounds_left(before)
-        require(left >= 1, f"rounds_left is {left} before round {t}")
-        require(state.t == t, f"t is {state.t} after {t} rounds")
-        rise = f"calls went from {before.calls} to {state.calls} in round {t}"
-        require(state.calls >= before.calls >= 0, rise)
-        require(0.0 <= state.distance < math.inf, f"distance is {state.distance} after {t} rounds")
-        most = math.inf if share is None else share * t + 1e-6
-        require_at_most(
-            state.calls, most, f"calls_per_round is {share}, and calls after {t} rounds"
-        )
-        before = state
-    t, rounds = trial.run[-1].state.t, sum(int(played.losses.shape[0]) for played in trial.run)
-    require(t == rounds, f"t is {t} after {rounds} rounds, many at a time")
+def require_action(K: HasLMO, x: Array, t: int) -> None:
+    what = f"the action of round {t}"
+    require.array(x, K.shape, K.center, what)
+    require.member(K, x, what)
+    require.locked(x, what)
 
 
-@LEARNER_CHECKS(
-    "act gives the point of its state each time, and acts those of the next rounds_left rounds"
-)
-def acting_changes_nothing(trial: LearnerTrial) -> None:
-    learner = trial.learner
-    explores = learner.needs is Bandit
-    for t, state in trial.moments:
-        before, info, k = learner.save(state), trial.stream.info(t), learner.rounds_left(state)
-        x, first = learner.act(state, info), points_of(trial.single[t], learner)[0]
-        same = bits_of(x) == bits_of(first)
-        require(same, f"in round {t} act gives {format_point(x)}, and gave {format_point(first)}")
-        for count in (1, (k + 1) // 2, k):
-            points, acts = learner.acts(state, count, info), f"acts(state, {count})"
-            require_array(points, (count, *x.shape), x, acts)
-            for i in range(min(count, len(trial.stream) - t) if explores else count):
-                due = points_of(trial.single[t + i], learner)[0] if explores else x
+def bad_feedback(trial: LearnerTrial, t: int, state: Any) -> dict[str, Any]:
+    """Feedback on round t of the kind the learner reads, with one fault each, by its fault."""
+    (_, x, good), nan, inf = trial.next(t, state), math.nan, math.inf
+    if isinstance(good, FirstOrder):
+        good = good._replace(violation=1.0, constraint_slope=1.0)
+    wide, bad = like(np.ones((1, *x.shape, 2)), x), dict[str, Any](nothing=None, text="up")
+    most = trial.learner.rounds_at_once(state)
+    numbers: dict[str, list[Any]] = {"violation": [-1.0, nan, inf], "rounds": [0, most + 1]}
+    for name, given in good._asdict().items():
+        faults = numbers.get(name, [])
+        if isinstance(given, Batch):
+            faults = [Linear(wide), given[:0]]
+        elif is_array(given):
+            faults = [given * nan, given + inf, wide[0, ...], 1.0]
+        bad |= {f"{name} = {fault}": good._replace(**{name: fault}) for fault in faults}
+    return bad
+
+
+def takes_late(learner: Learner[Any]) -> bool:
+    """Whether it takes feedback that comes late."""
+    return type(learner).defer is not Learner.defer
+
+
+def late_stream(learner: Learner[Any], stream: Stream, seed: int = 0) -> Stream:
+    """These rounds with random delays, some without end, and vertices of the set, or its center, in
+    place of some decisions.
+    """
+    K, rng, rounds = learner.hard_set, generator(seed, "late stream"), len(stream)
+    delays = rng.choice([0, 0, 1, 2, _LONGEST, rounds], rounds)
+    played = np.full((rounds, *K.shape), np.nan)
+    for t in np.flatnonzero(rng.uniform(size=rounds) < 0.25):
+        direction = like(rng.standard_normal(K.shape), K.center)
+        vertex = K.answer(direction).vertex.dense(K.center)
+        played[t] = as_floats(vertex if t % 3 else K.center)
+    late = {"arrives": np.arange(rounds) + delays, "played": like(played, K.center)}
+    return replace(stream, unavailable=None, **late)
+
+
+class LearnerChecks(LearnerTrial):
+    """The checks, in the order they run: what later ones build on comes first."""
+
+    def learner_prints_and_compares(self) -> None:
+        """It prints its name and is equal to a learner of the same settings."""
+        require.value(self.learner, Learner)
+
+    def actions_are_members(self) -> None:
+        """Every action is a read-only member of the set."""
+        learner, state = self.learner, self.learner.start()
+        for t in range(len(self.stream)):
+            require_action(learner.hard_set, learner.act(state, self.stream.info(t)), t)
+            state = next(self.steps([t], state)).state
+
+    def states_are_read_only(self) -> None:
+        """A state is of its state_type, with arrays that are read-only."""
+        learner = self.learner
+        for state in self.states:
+            require(isinstance(state, learner.state_type), f"it is a {type(state).__name__}")
+            for name, part in state._asdict().items():
+                require.locked(part, f"its {name}")
+
+    def rounds_and_calls_are_counted(self) -> None:
+        """t counts the rounds, calls the oracle's answers, and rounds_left is at least 1."""
+        learner, share = self.learner, self.learner.fields().get("calls_per_round")
+        for t, (before, state) in enumerate(itertools.pairwise(self.states), start=1):
+            left, off, after = learner.rounds_left(before), state.distance, f"after {t} rounds"
+            require(left >= 1, f"rounds_left is {left} before round {t}")
+            require(state.t == t, f"t is {state.t} {after}")
+            rise = f"calls went from {before.calls} to {state.calls} in round {t}"
+            require(state.calls >= before.calls >= 0, rise)
+            require(0.0 <= off < math.inf, f"distance is {off} {after}")
+            most = math.inf if share is None else share * t + 1e-6
+            require.at_most(state.calls, most, f"calls_per_round is {share}, and calls {after}")
+
+    def acting_changes_nothing(self) -> None:
+        """act gives the point of its state each time, acts those of the next rounds_left rounds."""
+        learner = self.learner
+        for t, state in self.moments:
+            before, info, k = learner.save(state), self.stream.info(t), learner.rounds_left(state)
+            points, acts = learner.acts(state, k, info), f"acts(state, {k})"
+            x = learner.act(state, info)
+            require.array(points, (k, *x.shape), x, acts)
+            require(bits_of(x) == bits_of(points[0, ...]), f"act differs from {acts} in round {t}")
+            for i in range(min(k, len(self.stream) - t)):
+                due = self.point(t + i if learner.needs is Bandit else t)
                 same = bits_of(points[i, ...]) == bits_of(due)
                 require(same, f"{acts} differs from what is played in round {t + i}")
-        for count in (0, k + 1):
-            refused = raises(TidewolfError, learner.acts, state, count)
-            require(refused, f"acts(state, {count}) is answered in round {t}, rounds_left is {k}")
-        require(learner.save(state) == before, f"act or acts changed the state of round {t}")
+            for count in (0, k + 1):
+                refused = raised(learner.acts, state, count) is not None
+                require(refused, f"acts(state, {count}) is answered, rounds_left is {k}")
+            require(learner.save(state) == before, f"act or acts changed the state of round {t}")
 
+    def same_rounds_same_run(self) -> None:
+        """The same rounds give the same run."""
+        again = type(self.learner)(**self.learner.fields())
+        require_same(self.run, play(self.learner, self.stream), "played again")
+        require_same(self.run, play(again, self.stream), "played by a learner of the same settings")
 
-@LEARNER_CHECKS("the same rounds give the same run")
-def same_rounds_same_run(trial: LearnerTrial) -> None:
-    require_same(trial.run, trial.played(), "played again")
-    again = type(trial.learner)(**trial.learner.fields())
-    rebuilt = LearnerTrial(again, trial.stream)
-    require_same(trial.run, rebuilt.run, "played by a learner of the same settings")
+    def saved_states_resume(self) -> None:
+        """load(save(state)) resumes bit for bit."""
+        learner, state, resumed = self.learner, self.states[0], list[Played]()
+        for t in range(len(self.stream)):
+            data = learner.save(state)
+            loaded = learner.load(data)
+            require(type(loaded) is type(state), f"it is loaded as a {type(loaded).__name__}")
+            require(learner.save(loaded) == data, f"saved again after round {t}, it is other bytes")
+            resumed += self.steps([t], loaded)
+            state = resumed[-1].state
+        require_same(self.single, resumed, "saved and loaded after every round")
+        for i in {0, len(self.run) // 2}:
+            t, loaded = self.run[i].state.t, learner.load(learner.save(self.run[i].state))
+            rest = play(learner, self.stream[t:], loaded)
+            require_same(self.run[i + 1 :], rest, f"saved and loaded after round {t}")
 
+    def old_states_stay_good(self) -> None:
+        """update leaves the old state unchanged, whatever is done with the new one."""
+        learner, rounds = self.learner, len(self.stream)
+        saved = [(played.state, learner.save(played.state)) for played in self.steps(range(rounds))]
+        for t, (old, data) in enumerate(saved):
+            require(learner.save(old) == data, f"the run changed the state after round {t}")
+        for t, old in self.moments:
+            orders = range(t, rounds), range(rounds - 1, t - 1, -1)
+            copied = learner.load(learner.save(old))
+            alone = self.single[t:], list(self.steps(orders[1], copied))
+            mixed = zip(*(self.steps(order, old) for order in orders), strict=True)
+            for expected, found in zip(alone, zip(*mixed, strict=True), strict=True):
+                how = f"with two branches from the state before round {t}, played in turn"
+                require_same(expected, found, how)
 
-@LEARNER_CHECKS("load(save(state)) resumes bit for bit")
-def saved_states_resume(trial: LearnerTrial) -> None:
-    learner = trial.learner
-    for _, state in trial.moments:
-        data = learner.save(state)
-        loaded = learner.load(data)
-        kinds = [type(each).__name__ for each in (state, loaded)]
-        require(type(loaded) is type(state), f"a {kinds[0]} is loaded as a {kinds[1]}")
-        same = learner.save(loaded) == data
-        require(same, f"saved again after round {state.t}, it is other bytes")
-    everywhere = trial.one_by_one(range(len(trial.stream)), through_bytes=True)
-    require_same(trial.single, everywhere, "saved and loaded after every round")
-    for i in {0, len(trial.run) // 2}:
-        t = trial.run[i].state.t
-        resumed = trial.played(learner.load(learner.save(trial.run[i].state)), t)
-        require_same(trial.run[i + 1 :], resumed, f"saved and loaded after round {t}")
+    def blocks_are_rounds(self) -> None:
+        """Feedback on k rounds at once does what it does one round at a time, up to rounding of
+        sums.
+        """
+        K, t = self.learner.hard_set, 0
+        room = max(self.learner.accuracy, math.sqrt(eps_of(K.center))) * (K.radius or 1.0)
+        for played in self.run:
+            points = itertools.cycle(self.points(played))
+            for x, _ in zip(points, played.losses, strict=False):
+                off = float(np.abs(as_floats(x) - as_floats(self.point(t))).max())
+                if not off <= room:
+                    require(False, f"in round {t}, {format_point(x)} is played, {off:.3g} away")
+                t += 1
+        ends = [(state.t, state.calls) for state in (self.run[-1].state, self.states[-1])]
+        require(ends[0] == ends[1], f"t and calls are {ends[0]} in place of {ends[1]}")
 
-
-@LEARNER_CHECKS("update leaves the old state unchanged, whatever is done with the new one")
-def old_states_stay_good(trial: LearnerTrial) -> None:
-    learner, rounds = trial.learner, len(trial.stream)
-    state, saved = learner.start(), []
-    for t in range(rounds):
-        if t % 3 == 1:
-            saved.append((t, state, learner.save(state)))
-        state = trial.round(t, state).state
-    for t, old, data in saved:
-        require(learner.save(old) == data, f"the state before round {t} is another after the run")
-    for t, old in trial.moments:
-        both = range(t, rounds), range(rounds - 1, t - 1, -1)
-        alone = trial.single[t:], trial.one_by_one(both[1], learner.load(learner.save(old)))
-        mixed: tuple[list[Played], list[Played]] = ([], [])
-        states = [old, old]
-        for turn in zip(*both, strict=True):
-            for branch, s in enumerate(turn):
-                mixed[branch].append(trial.round(s, states[branch]))
-                states[branch] = mixed[branch][-1].state
-        for expected, found in zip(alone, mixed, strict=True):
-            how = f"with two branches from the state before round {t}, played in turn"
-            require_same(expected, found, how)
-
-
-@LEARNER_CHECKS(
-    "feedback on k rounds at once does what it does one round at a time, up to rounding of sums"
-)
-def blocks_are_rounds(trial: LearnerTrial) -> None:
-    learner = trial.learner
-    K = learner.hard_set
-    room = max(learner.accuracy, math.sqrt(eps_of(K.center))) * (K.radius or 1.0)
-    t, state = 0, learner.start()
-    while t < len(trial.stream):
-        k = min(learner.rounds_left(state), len(trial.stream) - t)
-        state = trial.with_info(t, state)
-        points = learner.acts(state, k)
-        for i in range(k):
-            x, alone = points[i, ...], points_of(trial.single[t + i], learner)[0]
-            off = float(np.abs(as_floats(x) - as_floats(alone)).max())
-            if not off <= room:
-                played = f"{format_point(x)} is played in place of {format_point(alone)}"
-                require(False, f"in round {t + i}, {played}, {off:.3g} away")
-        state = learner.update(state, _feedback_together(trial, t, points))
-        t += k
-    calls = trial.single[-1].state.calls
-    require(state.calls == calls, f"in {t} rounds {state.calls} calls, not {calls}, are made")
-
-
-def _feedback_together(trial: LearnerTrial, t: int, points: Array) -> Feedback:
-    """What the learner needs of the rounds from t on, one at each point."""
-    k = int(points.shape[0])
-    part = trial.stream[t : t + k]
-    needs = trial.learner.reads(part.losses)
-    if needs is FullInformation:
-        return FullInformation(part.losses, part.constraints)
-    alone: list[Any] = [trial.feedback(t + i, points[i, ...]) for i in range(k)]
-    if needs is FirstOrder:
-        return together(alone)
-    return Bandit(*(namespace(points).concat(values) for values in zip(*alone, strict=True)))
-
-
-@LEARNER_CHECKS(
-    "bad feedback is refused at once with a TidewolfError, and leaves the state unchanged"
-)
-def bad_feedback_is_refused(trial: LearnerTrial) -> None:
-    learner = trial.learner
-    for t, state in trial.moments:
-        before = learner.save(state)
-        for what, bad in bad_feedback(trial, t, state).items():
-            given = f"{what}, in round {t},"
-            try:
+    def bad_feedback_is_refused(self) -> None:
+        """Bad feedback is refused at once with a TidewolfError, and leaves the state unchanged."""
+        learner = self.learner
+        for t, state in self.moments:
+            before = learner.save(state)
+            for what, bad in bad_feedback(self, t, state).items():
                 with np.errstate(all="ignore"):
-                    learner.update(state, bad)
-            except TidewolfError:
-                require(learner.save(state) == before, f"{given} changed the state")
-            except Exception as error:
-                require(False, f"{given} raised {type(error).__name__}: {error}")
-            else:
-                require(False, f"{given} was taken")
-        again = trial.one_by_one(range(t, len(trial.stream)), state)
-        require_same(trial.single[t:], again, f"after bad feedback in round {t}")
+                    error = raised(learner.update, state, bad)
+                refused = isinstance(error, TidewolfError)
+                require(refused, f"{what}, in round {t}, was taken or raised {error!r}")
+                require(learner.save(state) == before, f"{what}, in round {t}, changed the state")
+            again = self.steps(range(t, len(self.stream)), state)
+            require_same(self.single[t:], again, f"after bad feedback in round {t}")
 
+    def information_stays_with_the_state(self) -> None:
+        """Side information stays with its state, changes no other, has no effect if not used."""
+        learner, rounds = self.learner, len(self.stream)
+        K, hours, plain = learner.hard_set, 3600.0 * np.arange(float(rounds)), np.zeros(rounds)
+        advice = {"unexpected": like(np.stack([as_floats(K.center)] * rounds), K.center)}
+        stream = replace(self.stream, unavailable=None, arrives=None, played=None)
+        stream = replace(stream, time=hours, context=plain, advice=advice)
+        infos = [stream.info(t) or RoundInfo() for t in range(rounds)]
+        for t, state in self.moments:
+            before, info = learner.save(state), infos[t]
+            after = learner.with_info(state, info)
+            is_state = isinstance(after, learner.state_type)
+            require(is_state, f"with_info gives a {type(after).__name__}")
+            require(after.t == state.t, f"with_info takes the round from {state.t} to {after.t}")
+            x = learner.act(after)
+            require_action(K, x, t)
+            for way, other in (
+                ("act(state, info)", learner.act(state, info)),
+                ("acts(state, 1, info)", learner.acts(state, 1, info)[0, ...]),
+                ("act(load(save(with_info)))", learner.act(learner.load(learner.save(after)))),
+            ):
+                same = bits_of(other) == bits_of(x)
+                require(same, f"{way} is not the point of with_info(state, info) in round {t}")
+            require(learner.save(state) == before, f"with_info changed the state of round {t}")
+        pairs = zip(self.states[:-1], infos, strict=True)
+        unused = all(learner.with_info(state, info) is state for state, info in pairs)
+        if unused and self.stream.info(0) is None:
+            require_same(self.run, play(learner, stream), "with information it does not use")
 
-@LEARNER_CHECKS(
-    "side information stays with its state, changes no other, and has no effect if not used"
-)
-def information_stays_with_the_state(trial: LearnerTrial) -> None:
-    learner = trial.learner
-    stream = _with_information(trial.stream, learner.hard_set)
-    for t, state in trial.moments:
-        before, info = learner.save(state), stream.info(t) or RoundInfo()
-        after = learner.with_info(state, info)
-        kind = type(after).__name__
-        require(isinstance(after, learner.state_type), f"with_info gives a {kind}")
-        require(after.t == state.t, f"with_info takes the round from {state.t} to {after.t}")
-        require(learner.rounds_left(after) >= 1, f"with_info leaves no round in round {t}")
-        x = learner.act(after)
-        _require_action(learner.hard_set, x, t)
-        for way, other in (
-            ("act(state, info)", learner.act(state, info)),
-            ("acts(state, 1, info)", learner.acts(state, 1, info)[0, ...]),
-            ("act(load(save(with_info)))", learner.act(learner.load(learner.save(after)))),
-        ):
-            same = bits_of(other) == bits_of(x)
-            require(same, f"{way} is not the point of with_info(state, info) in round {t}")
-        require(learner.save(state) == before, f"with_info changed the state of round {t}")
-    states = [learner.start(), *(played.state for played in trial.single[:-1])]
-    infos = [stream.info(t) or RoundInfo() for t in range(len(states))]
-    pairs = zip(states, infos, strict=True)
-    unused = all(learner.with_info(state, info) is state for state, info in pairs)
-    if unused and trial.stream.info(0) is None:
-        require_same(trial.run, list(play(learner, stream)), "with information it does not use")
+    def other_settings_are_refused(self) -> None:
+        """A state saved under other settings, or broken, is refused."""
+        learner, data = self.learner, self.learner.save(self.run[-1].state)
+        settings = learner.fields()
+        for name, value in settings.items():
+            if type(value) in (int, float):
+                try:
+                    other = type(learner)(**{**settings, name: 2 * value + 1})
+                except TidewolfError:
+                    continue
+                refused = isinstance(raised(other.load, data), OtherSettings)
+                require(refused, f"it was taken by {other!r}, with another {name}")
+        changed = data[:-9] + bytes([data[-9] ^ 1]) + data[-8:]
+        for what, broken in (("short", data[:-1]), ("changed", changed), ("empty", b"")):
+            refused = isinstance(raised(learner.load, broken), TidewolfError)
+            require(refused, f"a state with {what} bytes was taken")
 
+    def bounds_are_stated(self) -> None:
+        """bound(run) states a number or a reason for having none, and no NaN."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            bound = self.learner.bound(run(self.learner, self.stream))
+        require(isinstance(bound, Bound), f"it is {bound!r}, not a Bound")
+        for name in ("regret", "violation"):
+            number = getattr(bound, name)
+            stated = bound.reason != "" if number is None else math.isfinite(number)
+            require(stated, f"its {name} is {number}, with the reason {bound.reason!r}")
 
-def _with_information(stream: Stream, K: HasLMO) -> Stream:
-    """The same rounds, an hour apart, of one category, with advice the learner does not expect."""
-    rounds = len(stream)
-    points = like(np.broadcast_to(as_floats(K.center), (rounds, *K.shape)).copy(), K.center)
-    times = np.linspace(0.0, 3600.0 * rounds, rounds, endpoint=False)
-    given: dict[str, Any] = {
-        "time": times,
-        "context": np.zeros(rounds),
-        "advice": {"unexpected": points},
-    }
-    return replace(stream, unavailable=None, arrives=None, played=None, **given)
-
-
-@LEARNER_CHECKS("a state saved under other settings, or broken, is refused")
-def other_settings_are_refused(trial: LearnerTrial) -> None:
-    learner = trial.learner
-    data = learner.save(trial.run[-1].state)
-    for name, other in _others(learner):
-        refused = raises(OtherSettings, other.load, data)
-        values = f"{getattr(other, name)!r} in place of {getattr(learner, name)!r}"
-        require(refused, f"it was taken with {name} = {values}")
-    for what, broken in (
-        ("without its last byte", data[:-1]),
-        ("with a byte changed", data[:-9] + bytes([data[-9] ^ 1]) + data[-8:]),
-        ("of no bytes", b""),
-    ):
-        require(raises(TidewolfError, learner.load, broken), f"a state {what} was taken")
-
-
-@LEARNER_CHECKS("bound(record) states a number or a reason for having none, and no NaN")
-def bounds_are_stated(trial: LearnerTrial) -> None:
-    bound = trial.learner.bound(_record(trial.learner, trial.run))
-    require(isinstance(bound, Bound), f"it is {bound!r}, not a Bound")
-    for name in ("regret", "violation"):
-        number = getattr(bound, name)
-        require(number is None or math.isfinite(number), f"its {name} is {number}")
-        require(number is not None or bound.reason != "", f"its {name} is None without a reason")
-
-
-@LEARNER_CHECKS("rounds past the horizon are played, and a note reports a restart")
-def the_horizon_may_be_passed(trial: LearnerTrial) -> None:
-    learner = trial.learner
-    horizon = learner.fields().get("horizon")
-    if horizon is None or horizon > _PATIENCE:
-        return
-    notes, state = learner.notes(learner.start()), learner.start()
-    for played in trial.endless():
-        for i, x in enumerate(points_of(played, learner)):
-            _require_action(learner.hard_set, x, state.t + i)
-        state = played.state
-        if state.t > 2 * horizon + _ROUNDS:
-            break
-    added = [note for note in learner.notes(state) if note not in notes]
-    after = f"after {state.t} rounds with a horizon of {horizon}"
-    require(learner.anytime or len(added) > 0, f"{after} there is no new note")
-    for note in added:
-        require(note.endswith("."), f"the note {note!r} is not a sentence")
-
-
-@LEARNER_CHECKS("a saved state does not grow with the rounds, except for those of an open block")
-def states_do_not_grow(trial: LearnerTrial) -> None:
-    learner, rounds = trial.learner, len(trial.stream)
-    sizes: list[tuple[int, int]] = []
-    settings = len(fingerprint(learner))  # part of every saved state, and not counted
-    before, checked = learner.start(), _CYCLES * rounds
-    for played in trial.endless():
-        state, due = played.state, learner.rounds_left(before) == int(played.losses.shape[0])
-        before = state
-        if not due or (sizes and state.t < sizes[-1][0] + _SAMPLE):
-            continue
-        sizes.append((state.t, len(learner.save(state)) - settings))
-        half = state.t // 2
-        if state.t < checked or sizes[0][0] > half:
-            continue
-        checked = state.t + _CYCLES * _SAMPLE
-        early = max(size for t, size in sizes if t <= half)
-        late = max(size for t, size in sizes if t > half)
-        if late <= _GROWTH * early:
+    def the_horizon_may_be_passed(self) -> None:
+        """Rounds past the horizon are played, and a note reports a restart."""
+        learner, state = self.learner, self.learner.start()
+        notes, horizon = learner.notes(state), learner.fields().get("horizon")
+        if horizon is None or horizon > _PATIENCE:
             return
-        detail = f"it has up to {early} bytes in the first {half} rounds, up to {late} in the next"
-        require(state.t < _MOST_CYCLES * rounds, detail)
+        for played in self.endless():
+            for i, x in enumerate(self.points(played)):
+                require_action(learner.hard_set, x, state.t + i)
+            if (state := played.state).t > 2 * horizon + _ROUNDS:
+                break
+        added = [note for note in learner.notes(state) if note not in notes]
+        stated = all(note.endswith(".") for note in added) and (learner.anytime or len(added) > 0)
+        require(stated, f"with a horizon of {horizon} the new notes are {added}, not sentences")
 
+    def states_do_not_grow(self) -> None:
+        """A saved state does not grow with the rounds, except for those of an open block."""
+        learner, rounds, state = self.learner, len(self.stream), self.learner.start()
+        settings = len(fingerprint(learner))  # part of every saved state, and not counted
+        sizes, enough, sampled = dict[int, int](), _CYCLES * rounds, 0
+        for played in self.endless():
+            due, state = learner.rounds_left(state) == int(played.losses.shape[0]), played.state
+            if due and state.t >= sampled:
+                sizes[state.t], sampled = len(learner.save(state)) - settings, state.t + _SAMPLE
+            early = [size for t, size in sizes.items() if 2 * t <= state.t]
+            if state.t >= enough and early:
+                largest, most = max(sizes.values()), _GROWTH * max(early)
+                if largest <= most:
+                    return
+                if state.t >= _MOST_CYCLES * rounds:
+                    require.at_most(largest, most, f"the number of bytes in {state.t} rounds")
+                enough += _CYCLES * _SAMPLE
 
-def _require_action(K: HasLMO, x: Array, t: int) -> None:
-    require_array(x, K.shape, K.center, f"the action of round {t}")
-    require_member(K, x, f"the action of round {t}")
-    if type(x) is np.ndarray:
-        what = f"the action of round {t} can be written to; set x.flags.writeable = False"
-        require(not x.flags.writeable, what)
+    def arriving_at_once_is_in_order(self) -> None:
+        """Feedback that arrives at once has the effect of feedback in order, or is refused."""
+        learner, after, run = self.learner, self.learner.start(), list[Played]()
+        if not takes_late(learner):
+            refused = isinstance(raised(learner.defer, after), NotSupported)
+            require(refused, "defer does not raise NotSupported")
+            return
+        for t, single in enumerate(self.single):
+            state, x, feedback = self.next(t, after)
+            before = learner.save(state)
+            after = learner.on_feedback(state, (Arrival(next_round(state), feedback),))
+            require(learner.save(state) == before, f"on_feedback changed the state of round {t}")
+            run.append(single._replace(x=x, state=after))
+        require_same(self.single, run, "with each round given to on_feedback")
 
+    def late_rounds_are_played(self) -> None:
+        """Late rounds are played: decisions are members, rounds are counted, load(save) resumes."""
+        learner, K, state = self.learner, self.learner.hard_set, self.learner.start()
+        if not takes_late(learner):
+            return
+        stream = late_stream(learner, self.stream)
+        run = list(play(learner, stream))
+        for t, played in enumerate(run):
+            off = K.infeasibility(learner.act(state, stream.info(t)))
+            require.at_most(off, 1e-6 * max(1.0, K.radius), f"the infeasibility in round {t}")
+            state = played.state
+            decided = next_round(state)
+            require(decided == t + 1, f"{decided} rounds are decided after {t + 1}")
+        counted = (state.t + len(state.pending) + state.lost, state.lost)
+        expected = (len(stream), np.sum(stream.arrives == NEVER))
+        require(counted == expected, f"rounds in all and lost are {counted}, expected {expected}")
+        for t in {1, max(1, len(run) // 3), max(1, len(run) // 2)}:
+            resumed = list(play(learner, stream, learner.load(learner.save(run[t - 1].state)), t))
+            require_same(run[t:], resumed, f"saved and loaded after round {t}, some pending")
+            same = learner.save(resumed[-1].state) == learner.save(state)
+            require(same, f"saved and loaded after round {t}, it ends in another state")
 
-def _others(learner: Learner[Any]) -> Iterator[tuple[str, Learner[Any]]]:
-    """Learners with one setting changed, for numbers that the constructor takes."""
-    for name, value in learner.fields().items():
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            try:
-                yield name, type(learner)(**{**learner.fields(), name: 2 * value + 1})
-            except TidewolfError:
-                continue
-
-
-def _record(learner: Learner[Any], run: list[Played]) -> Record:
-    """What `bound` is given of a run; calls count in the last round of each update."""
-    sizes = [int(played.losses.shape[0]) for played in run]
-    ends = np.cumsum(sizes)
-    calls = np.zeros(ends[-1], dtype=np.int64)
-    calls[ends - 1] = np.diff([0, *(played.state.calls for played in run)])
-    values = np.concatenate([as_floats(played.constraints) for played in run])
-    return Record(
-        losses=np.concatenate([as_floats(played.losses) for played in run]),
-        violations=np.maximum(0.0, values),
-        calls=calls,
-        distances=np.repeat([played.state.distance for played in run], sizes),
-        final_state=run[-1].state,
-        ends=ends,
-        measures=np.array([learner.measures(played.state) for played in run]).reshape(len(run), -1),
-    )
+    def order_within_a_batch_is_nothing(self) -> None:
+        """What arrives together gives one state, in any order, and changes no earlier state."""
+        learner, state, arrivals = self.learner, self.learner.start(), list[Arrival]()
+        if not takes_late(learner):
+            return
+        for t in range(min(4, len(self.stream))):
+            state, _, feedback = self.next(t, state)
+            arrivals.append(Arrival(t, feedback))
+            state = learner.defer(state)
+        before, orders = learner.save(state), itertools.permutations(arrivals[:-1])
+        after = {learner.save(learner.on_feedback(state, order)) for order in orders}
+        require(len(after) == 1, "another order gives other bits")
+        dropped = learner.drop(state, (0,))
+        same = dropped.lost == 1 and bits_of(learner.act(dropped)) == bits_of(learner.act(state))
+        require(same, "drop moves the point, or does not count the round as lost")
+        require(learner.save(state) == before, "on_feedback or drop changed the state")
