@@ -106,8 +106,8 @@ PATCHES = (
     Patch(
         "Excel: formulas without a value are gaps",
         "files/reading.py",
-        "if empty:  # formulas",
-        "if False:  # formulas",
+        "and number != top and value is None",
+        "and number != top and False",
         EXCEL,
     ),
     Patch(

@@ -379,8 +379,8 @@ def test_gaps(place: Path) -> None:
     filled.capacities.loc[7, "time"] = TIMES[7]
     experiment(stream=f'{BOTH}gaps = "last"\n')
     text = played(filled).replace("\n", " ")
-    assert "costs.csv: empty cells in used columns: 2" in text
-    assert "rounds without a row: 1" in text
+    assert "2 empty cells, 0 missing rows" in text
+    assert "0 empty cells, 1 missing rows" in text
 
     experiment(stream=f'{BOTH}gaps = "unseen"\n')
     text = played(filled, "--force").replace("\n", " ")

@@ -89,16 +89,24 @@ def align(
         return Aligned({}, None, ())
     named = {name: _named(name, table) for name, table in tables.items()}
     leading = [table for name, table in named.items() if name not in absent]
-    if gaps == "refuse":
-        _require_same_rounds(list(named.values()))
     rounds, length = _rounds(leading or list(named.values()), list(named.values()))
     filled, notes, missing = dict[str, Table](), list[str](), np.zeros(length, dtype=bool)
     for name, table in named.items():
         laid, there = _spread(table, rounds, length)
+        if gaps == "refuse" and not len(table.values) == there.sum() == length:
+            i = int(np.argmin(there))
+            when = f"round {i + 1}" if rounds is None else clock_text(rounds[i])
+            raise InvalidInput(
+                f"{table.file}: expected a row for each of the {length:,} rounds of all tables, "
+                f"received {len(table.values):,} rows{'' if there.all() else f', none for {when}'};"
+                f" {FILL}."
+            )
         if name not in absent and (empty := np.isnan(laid.values)).any():
             _require_fillable(laid, there, empty, gaps)
             missing |= empty.any(axis=1)
-            notes.append(_note(laid, there, empty, gaps))
+            cells, lost = int(empty[there].sum()), int((~there).sum())
+            done = "filled with the last number of the column" if gaps == "last" else "not seen"
+            notes.append(f"{table.file}: {cells:,} empty cells, {lost:,} missing rows, {done}.")
             laid = laid._replace(values=_with_last(laid.values, empty))
         filled[name] = laid
     if gaps != "unseen" or not missing.any():
@@ -136,14 +144,22 @@ def _rounds(leading: list[Table], tables: list[Table]) -> tuple[NDArray | None, 
     clocks = [table.times for table in leading if table.times is not None]
     if not clocks:
         return None, max(len(table.values) for table in tables)
-    _require_one_clock(tables)
+    called = {"M": "dates", "f": "numbers"}
+    kinds = {
+        called.get(table.times.dtype.kind, "whole numbers"): table.file
+        for table in tables
+        if table.times is not None
+    }
+    if len(kinds) > 1:
+        found = " and ".join(f"{file} has {kind}" for kind, file in kinds.items())
+        raise InvalidInput(f"{found} for times; all tables need the same.")
     rounds = np.unique(np.concatenate(clocks))
     return rounds, len(rounds)
 
 
 def _spread(table: Table, rounds: NDArray | None, length: int) -> tuple[Table, Bools]:
     """A table with a row for each round, NaN if it has none; and which rounds it has."""
-    own, at = np.arange(len(table.values)), np.arange(len(table.values))
+    own = at = np.arange(len(table.values))
     if rounds is not None and table.times is not None:
         own = np.flatnonzero(np.isin(table.times, rounds))
         at = np.searchsorted(rounds, table.times[own])
@@ -154,59 +170,26 @@ def _spread(table: Table, rounds: NDArray | None, length: int) -> tuple[Table, B
         )
     there = np.zeros(length, dtype=bool)
     there[at] = True
-    times = table.times if rounds is None else rounds
-    if there.all() and len(own) == length:
-        return table._replace(times=times), there
     values = np.full((length, len(table.columns)), np.nan)
     values[at] = table.values[own]
     places = [f"{table.file}, round {i}" for i in range(1, length + 1)]
     for i, row in zip(at.tolist(), own.tolist(), strict=True):
         places[i] = table.places[row]
+    times = table.times if rounds is None else rounds
     return table._replace(times=times, values=values, places=places), there
-
-
-def _require_same_rounds(tables: list[Table]) -> None:
-    """Tables are of one length, at the same times."""
-    table, *others = tables
-    for other in others:
-        if len(other.values) != len(table.values):
-            raise InvalidInput(
-                f"{other.file} and {table.file} differ in their rows ({len(other.values):,} and "
-                f"{len(table.values):,}); a round is a row of each. If rows are missing, say "
-                '[stream] gaps = "last" or "unseen".'
-            )
-        if table.times is not None and other.times is not None:
-            _require_one_clock([table, other])
-            for i in np.flatnonzero(other.times != table.times)[:1]:
-                raise InvalidInput(
-                    f"{other.places[i]}: the time is {clock_text(other.times[i])}, and "
-                    f"{table.file} has {clock_text(table.times[i])}; a round is a row of each."
-                )
-
-
-def _require_one_clock(tables: list[Table]) -> None:
-    called = {"M": "dates", "f": "numbers"}
-    clocks = {
-        called.get(table.times.dtype.kind, "whole numbers"): table.file
-        for table in tables
-        if table.times is not None
-    }
-    if len(clocks) > 1:
-        found = " and ".join(f"{file} has {clock}" for clock, file in clocks.items())
-        raise InvalidInput(f"{found} for times; all tables need the same.")
 
 
 def _require_fillable(table: Table, there: Bools, empty: Bools, gaps: str) -> None:
     """Refuse gaps, or those that nothing can fill."""
-    unfilled = empty.all(axis=0) if gaps == "unseen" else empty[0]
-    if gaps != "refuse" and not unfilled.any():
-        return
-    i, j = np.argwhere(empty)[0] if gaps == "refuse" else (0, int(np.argmax(unfilled)))
-    what = "the cell is empty" if there[i] else "there is no such row"
-    why = FILL if gaps == "refuse" else "no number comes before it"
-    if gaps == "unseen":
-        why = "the column has no number at all"
-    raise InvalidInput(f'{table.places[i]}, column "{table.columns[j]}": {what}; {why}.')
+    why = {
+        "refuse": FILL,
+        "last": "no number comes before it",
+        "unseen": "its column has no number",
+    }
+    unfilled = {"refuse": empty, "last": empty[:1], "unseen": empty & empty.all(axis=0)}[gaps]
+    for i, j in np.argwhere(unfilled)[:1]:
+        what = "the cell is empty" if there[i] else "there is no such row"
+        raise InvalidInput(f'{table.places[i]}, column "{table.columns[j]}": {what}; {why[gaps]}.')
 
 
 def _with_last(values: Floats, empty: Bools) -> Floats:
@@ -214,18 +197,3 @@ def _with_last(values: Floats, empty: Bools) -> Floats:
     last = np.maximum.accumulate(np.where(empty, -1, np.arange(len(values))[:, None]), axis=0)
     first = np.argmin(empty, axis=0)
     return np.take_along_axis(values, np.where(last < 0, first, last), axis=0)
-
-
-def _note(table: Table, there: Bools, empty: Bools, gaps: str) -> str:
-    """How much of a table was filled, and what with."""
-    parts, cells = list[str](), empty & there[:, None]
-    if cells.any():
-        i, j = np.argwhere(cells)[0]
-        where = f'{table.places[i].removeprefix(f"{table.file}, ")}, column "{table.columns[j]}"'
-        parts.append(f"empty cells in used columns: {int(cells.sum()):,} (the first in {where})")
-    if not there.all():
-        i = int(np.argmin(there))
-        when = f"round {i + 1}" if table.times is None else clock_text(table.times[i])
-        parts.append(f"rounds without a row: {int((~there).sum()):,} (the first is {when})")
-    done = "filled with the last number of the column" if gaps == "last" else "not seen"
-    return f"{table.file}: {' and '.join(parts)}, {done}."

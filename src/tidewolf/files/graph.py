@@ -12,20 +12,28 @@ their ids.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arguments import as_flag, as_items, as_path, as_text, is_text, shown
+from tidewolf.core.arguments import (
+    as_flag,
+    as_items,
+    as_path,
+    as_text,
+    import_extra,
+    is_text,
+    shown,
+)
 from tidewolf.core.arrays import as_number
 from tidewolf.core.edges import ENDS, Edges, edges_of
-from tidewolf.core.errors import EmptyGraph, InvalidInput, MissingExtra, TidewolfError
+from tidewolf.core.errors import EmptyGraph, InvalidInput, TidewolfError
 from tidewolf.core.types import Floats, Link
 from tidewolf.files.format import PLAIN, FileFormat, as_format
-from tidewolf.files.reading import ENDINGS, Cells, Record, file_of, read_cells
+from tidewolf.files.reading import ENDINGS, cell_text, file_of, finite, is_gap, read_cells
 from tidewolf.sets.graph_tools import away
 
 NAMES = ("name", "link", "id")
@@ -166,22 +174,7 @@ def read_graph(
     )
     directed = None if directed is None else as_flag(directed, "directed")
     missing = None if missing is None else as_number(missing, "What stands for a missing number")
-    name = file_of(path).name.lower()
-    columns: Sequence[str] | None = None
-    if graph is None and not file_of(path).is_file():
-        raise InvalidInput(f"There is no graph at {path}.")
-    if graph is not None:
-        found, columns, one_way = _of_edges(graph, path), graph.columns, graph.directed
-    elif name.endswith(ENDINGS):
-        cells = read_cells(path, as_format(format))
-        found, columns, one_way = _of_cells(cells), cells.header, True
-    elif name.endswith((".graphml", ".gml")):
-        graph = _from_networkx(path)
-        found, one_way = _of_edges(graph, path), graph.directed
-    else:
-        raise InvalidInput(
-            f"{path}: expected a graph that ends in {', '.join(ENDINGS)}, .graphml or .gml."
-        )
+    found, columns, one_way = _links(graph, path, as_format(format))
     for number in numbers:
         if columns is not None and number not in columns:
             raise InvalidInput(f"{path} has no column {number!r}; it has {', '.join(columns)}.")
@@ -191,10 +184,11 @@ def read_graph(
     ways = 1 if (one_way if directed is None else directed) else 2
     links = [(link.tail, link.head) for link in kept]
     read = {
-        each: np.tile([_number(link, each, missing) for link in kept], ways) for each in numbers
+        each: np.tile([link.number(each, format, missing) for link in kept], ways)
+        for each in numbers
     }
     for each in optional:
-        own = [_number(link, link.called(each), np.nan) for link in kept]
+        own = [link.number(link.called(each), format, np.nan) for link in kept]
         if not np.isnan(own).all():
             read[each] = np.tile(own, ways)
     return Graph(
@@ -215,22 +209,55 @@ class _Link(NamedTuple):
     head: Hashable
     known: dict[str, Any]
     where: str
-    number: Callable[[str], float]
-    """the finite number of this name, which is there"""
 
     def called(self, name: str) -> str:
         """What is known under this name in any case of letters."""
         return next((key for key in self.known if key.lower() == name.lower()), name)
 
+    def number(self, name: str, format: FileFormat, missing: float | None) -> float:
+        """The finite number of this name, or what stands for a missing one."""
+        cell = self.known.get(name)
+        if not is_gap(cell):
+            return finite(cell, f'{self.where}, column "{name}"', format)
+        if missing is not None:
+            return missing
+        raise InvalidInput(
+            f"{self.where} has no {name}; give `missing=` a number that stands for it, or fill it "
+            "in."
+        )
 
-def _number(link: _Link, name: str, missing: float | None) -> float:
-    if str(link.known.get(name, "")).strip():
-        return link.number(name)
-    if missing is not None:
-        return missing
-    raise InvalidInput(
-        f"{link.where} has no {name}; give `missing=` a number that stands for it, or fill it in."
-    )
+
+def _links(
+    graph: Edges | None, path: Path, format: FileFormat
+) -> tuple[list[_Link], Sequence[str] | None, bool]:
+    """The links of a graph or a file, the columns of an edge list, and whether they lead one
+    way.
+    """
+    name = file_of(path).name.lower()
+    if graph is None and not file_of(path).is_file():
+        raise InvalidInput(f"There is no graph at {path}.")
+    if graph is None and name.endswith(ENDINGS):
+        cells = read_cells(path, format)
+        ends, found = _ends(cells.header, cells.name), []
+        for row in range(len(cells.lines)):
+            tail, head = (cells.text(row, j) for j in ends)
+            if not (tail and head):
+                place = cells.place(row, ends[0] if not tail else ends[1])
+                raise InvalidInput(f"{place}: the cell is empty; a link has two ends.")
+            raw = (column[row] for column in cells.columns)
+            known = dict(zip(cells.header, raw, strict=True))
+            found.append(_Link(tail, head, known, cells.place(row)))
+        return found, cells.header, True
+    if graph is None and not name.endswith((".graphml", ".gml")):
+        raise InvalidInput(
+            f"{path}: expected a graph that ends in {', '.join(ENDINGS)}, .graphml or .gml."
+        )
+    graph = _from_networkx(path) if graph is None else graph
+    found = []
+    for i, edge in enumerate(graph.edges):
+        link = f"row {i + 1}" if graph.columns is not None else f"link {edge.tail} - {edge.head}"
+        found.append(_Link(*edge, f"{path}, {link}"))
+    return found, graph.columns, graph.directed
 
 
 def _ends(columns: Sequence[str], what: object) -> tuple[int, int]:
@@ -251,43 +278,12 @@ def _unread(columns: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
 
 
 def _name(link: _Link) -> str:
-    return next((str(link.known[key]).strip() for key in NAMES if key in link.known), "")
-
-
-def _of_cells(cells: Cells) -> list[_Link]:
-    """The links of an edge list in a file."""
-    ends, found = _ends(cells.header, cells.name), []
-    for row in range(len(cells.lines)):
-        texts = [cells.text(row, column) for column in range(len(cells.header))]
-        for j in ends:
-            if not texts[j]:
-                raise InvalidInput(
-                    f"{cells.place(row, j)}: the cell is empty; a link has two ends."
-                )
-        known, record = dict(zip(cells.header, texts, strict=True)), Record(cells, row)
-        found.append(_Link(texts[ends[0]], texts[ends[1]], known, record.where, record.number))
-    return found
-
-
-def _of_edges(graph: Edges, path: Path) -> list[_Link]:
-    """The links of a graph of networkx, or of an edge list in a frame."""
-    found = []
-    for i, (tail, head, known) in enumerate(graph.edges):
-        row = f"row {i + 1}" if graph.columns is not None else f"link {tail} - {head}"
-        columns = [np.array([each], dtype=object) for each in known.values()]
-        record = Record(Cells(f"{path}, {row}", list(known), columns, [1]), 0)
-        found.append(_Link(tail, head, known, record.cells.name, record.number))
-    return found
+    return next((cell_text(link.known[key]) for key in NAMES if key in link.known), "")
 
 
 def _from_networkx(path: Path) -> Edges:
     """The graph in a GraphML or GML file."""
-    try:
-        import networkx
-    except ImportError:
-        raise MissingExtra(
-            'Reading GraphML and GML needs networkx: pip install "tidewolf[graph]".'
-        ) from None
+    networkx = import_extra("networkx", "Reading GraphML and GML", "graph")
     size = path.stat().st_size
     if size > LARGEST_TEXT:
         raise InvalidInput(

@@ -1,5 +1,5 @@
-"""Cells of files with named columns: CSV through pandas, Excel through openpyxl, Parquet through
-pyarrow. Every cell knows its place, and numbers are read strictly.
+"""Cells of files with named columns: CSV, Excel through openpyxl, Parquet through pyarrow. Every
+cell knows its place, and numbers are read strictly.
 
     decimal "."     12.5   -4e2   .5            decimal ","     12,5   -4e2   ,5
 
@@ -22,7 +22,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from io import BytesIO, StringIO
+from io import StringIO
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,8 +30,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidewolf.core.archive import most_unpacked, too_much
-from tidewolf.core.arguments import as_items, as_path, as_text
-from tidewolf.core.errors import InvalidInput, MissingExtra, TidewolfError
+from tidewolf.core.arguments import as_items, as_path, as_text, import_extra
+from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.core.types import Floats, NDArray
 from tidewolf.files.dates import likely_formats
 from tidewolf.files.format import PLAIN, FileFormat, as_format, say
@@ -45,7 +45,6 @@ ENDINGS = (*CSV, *EXCEL, *PARQUET)
 FILL = 'fill it in; a table of rounds may have gaps with [stream] gaps = "last" or "unseen"'
 _GAPS = frozenset(("", "nan", "na", "n/a", "#n/a", "null", "none"))
 """What stands in cells without a number, in small letters."""
-_GROUPED = re.compile(r"[+-]?\d{1,3}([ .,'\u2019\u00a0\u2009\u202f]\d{3})+([.,]\d+)?")
 _MARKS = {
     b"\xef\xbb\xbf": "utf-8",
     b"\xff\xfe\x00\x00": "utf-32",
@@ -54,12 +53,6 @@ _MARKS = {
     b"\xfe\xff": "utf-16",
 }
 """What files begin with that say their encoding."""
-_NO_TEXT = {
-    b"PK\x03\x04": ".xlsx",
-    b"\x1f\x8b": ".csv.gz",
-    b"PAR1": ".parquet",
-    b"\xd0\xcf\x11\xe0": ".xls",
-}
 _MOST_ROWS = 1 << 20
 """What a sheet of Excel has."""
 _LONGEST_TEXT = 1000
@@ -78,48 +71,22 @@ class Cells:
     """where each row stands, counted from 1"""
     format: FileFormat = PLAIN
     unit: str = "row"
-    first_letter: int | None = None
-    """the place of the first column in a sheet, from 1"""
     utc: bool = False
     """whether dates in the first column are in UTC"""
 
     def place(self, i: int, j: int | None = None) -> str:
         """Where a row or a cell stands."""
         row = f"{self.name}, {self.unit} {self.lines[i]}"
-        if j is None:
-            return row
-        if self.first_letter is not None:
-            from openpyxl.utils import get_column_letter
-
-            letter = get_column_letter(self.first_letter + j)
-            row = f"{self.name}, cell {letter}{self.lines[i]}"
-        return f'{row}, column "{self.header[j]}"'
+        return row if j is None else f'{row}, column "{self.header[j]}"'
 
     def text(self, i: int, j: int) -> str:
         """A cell as text; empty if it is."""
-        cell = self.columns[j][i]
-        if _is_gap(cell):
-            return "" if not isinstance(cell, str) else cell.strip()
-        if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
-            cell = int(cell)  # a name that is a number
-        return str(cell).strip()
+        return cell_text(self.columns[j][i])
 
     def number(self, i: int, j: int, gaps: bool = False) -> float:
         """A cell as a finite number, or NaN if it is empty and there may be `gaps`."""
         cell = self.columns[j][i]
-        if _is_gap(cell):
-            if gaps:
-                return math.nan
-            raise InvalidInput(
-                f"{self.place(i, j)}: expected a number, received {str(cell or '')!r}; {FILL}."
-            )
-        number = _to_float(cell, self.format.decimal)
-        if math.isfinite(number):
-            return number
-        hint = self._hint(cell) if isinstance(cell, str) else ""
-        raise InvalidInput(
-            f"{self.place(i, j)}: expected a finite number, received {str(cell)!r}{hint}."
-        )
+        return math.nan if gaps and is_gap(cell) else finite(cell, self.place(i, j), self.format)
 
     def numbers(self, j: int, gaps: bool, rows: int) -> Floats:
         """The numbers of a column in the first rows; only with `gaps` may some be NaN."""
@@ -127,35 +94,49 @@ class Cells:
         if column.dtype.kind in "fiub":
             found = column.astype(np.float64)
         else:
-            found = np.array([_to_float(cell, decimal) for cell in column], dtype=np.float64)
+            found = np.array([to_float(cell, decimal) for cell in column], dtype=np.float64)
         for i in np.flatnonzero(~np.isfinite(found)).tolist():
             found[i] = self.number(i, j, gaps)
         return found
 
-    def _hint(self, text: str) -> str:
-        """What to do about a text that is no number."""
-        other = "," if self.format.decimal == "." else "."
-        hint = ""
-        if other in text and math.isfinite(_to_float(text, other)):
-            keys = {"decimal": other}
-            separator = self.format.separator_of(self.name)
-            if self.unit == "line" and self.format.separator is None and separator == other:
-                keys["separator"] = separator
-            hint = f"; if {other!r} stands before decimals, {say(**keys)}"
-        if _GROUPED.fullmatch(text):
-            return f"{hint}; thousands separators are not read"
-        if likely_formats([text]):
-            return "; a column of times is the first and is called time"
-        return hint
+
+def cell_text(cell: Any) -> str:
+    """A cell as text; empty if it is."""
+    if not isinstance(cell, str) and is_gap(cell):
+        return ""
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
+        cell = int(cell)  # a name that is a number
+    return str(cell).strip()
 
 
-def _is_gap(cell: Any) -> bool:
+def is_gap(cell: Any) -> bool:
+    """Whether a cell has no number because it is empty."""
     if isinstance(cell, str):
         return cell.strip().lower() in _GAPS
     return cell is None or cell != cell
 
 
-def _to_float(cell: Any, decimal: str) -> float:
+def finite(cell: Any, place: str, format: FileFormat) -> float:
+    """A cell as a finite number; the error has its place and how to read it, if that is known."""
+    number, hint = to_float(cell, format.decimal), ""
+    if math.isfinite(number):
+        return number
+    if is_gap(cell):
+        cell, hint = cell or "", f"; {FILL}"
+    elif isinstance(cell, str):
+        other = "," if format.decimal == "." else "."
+        if math.isfinite(to_float(cell, other)):
+            keys = {"decimal": other}
+            if other == "," and format.separator is None:
+                keys["separator"] = ","  # a decimal comma alone would be read with semicolons
+            hint = f"; thousands separators are not read; if {other!r} stands before decimals, "
+            hint += say(**keys)
+        elif likely_formats([cell]):
+            hint = "; a column of times is the first and is called time"
+    raise InvalidInput(f"{place}: expected a finite number, received {str(cell)!r}{hint}.")
+
+
+def to_float(cell: Any, decimal: str) -> float:
     """A number, NaN if it is none."""
     if isinstance(cell, str):
         if "_" in cell or (decimal == "," and "." in cell):
@@ -249,34 +230,25 @@ def file_of(path: Path) -> Path:
 
 
 def _split_sheet(path: Path) -> tuple[Path, str | None]:
-    for ending in EXCEL:
-        at = path.name.lower().find(f"{ending}#")
-        if at >= 0:
-            cut = at + len(ending)
-            return path.with_name(path.name[:cut]), path.name[cut + 1 :]
-    return path, None
+    found = re.match(r"(?i)(.*?\.xls[xm])#(.*)", path.name)
+    return (path, None) if found is None else (path.with_name(found[1]), found[2])
 
 
 def read_cells(path: Path, format: FileFormat) -> Cells:
     """The cells of a file, by the ending of its name."""
     name = file_of(path).name.lower()
-    read: Callable[[Path, FileFormat], Cells]
-    if name.endswith(CSV):
-        read = _read_csv
-    elif name.endswith(EXCEL):
-        read = _read_excel
-    elif name.endswith(PARQUET):
-        read = _read_parquet
-    else:
+    readers: dict[tuple[str, ...], Callable[[Path, FileFormat], Cells]] = {
+        CSV: _read_csv,
+        EXCEL: _read_excel,
+        PARQUET: _read_parquet,
+    }
+    read = next((read for endings, read in readers.items() if name.endswith(endings)), None)
+    if read is None:
         raise InvalidInput(f"{path}: expected a file that ends in {', '.join(ENDINGS)}.")
     if not file_of(path).is_file():
         raise InvalidInput(f"There is no file at {path}.")
     try:
         cells = read(path, format)
-    except ImportError as error:
-        raise MissingExtra(
-            f'Reading {path} needs {error.name or error}: pip install "tidewolf[app]".'
-        ) from None
     except TidewolfError:
         raise
     except Exception as error:  # parsers raise what they like
@@ -288,84 +260,60 @@ def read_cells(path: Path, format: FileFormat) -> Cells:
     return cells
 
 
-def _read_csv(path: Path, format: FileFormat) -> Cells:
-    import pandas
+def _csv_rows(path: Path, format: FileFormat) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV file that are not blank, and the lines in which they begin."""
+    text = StringIO(read_text(path, format.encoding), newline="")
+    rows, last = csv.reader(text, delimiter=format.separator_of(path.name), strict=True), 0
+    for row in rows:
+        if len(row) > 1 or "".join(row).strip():
+            yield last + 1, row
+        last = rows.line_num
 
-    text, separator = read_text(path, format.encoding), format.separator_of(path.name)
-    raw = re.split("\r\n|\n|\r", text)
-    blank = next((i for i, line in enumerate(raw) if line.strip()), len(raw))
-    if blank == len(raw):
+
+def _read_csv(path: Path, format: FileFormat) -> Cells:
+    found = list(_csv_rows(path, format))
+    if not found:
         return Cells(str(path), [], [], [], format, "line")
-    try:
-        frame = pandas.read_csv(
-            BytesIO(text.encode()),
-            sep=separator,
-            header=None,
-            dtype=object,
-            na_filter=False,
-            skip_blank_lines=False,
-            skiprows=blank,
-        )
-    except pandas.errors.ParserError as error:
-        found = re.search(r"Expected (\d+) fields in (line \d+), saw (\d+)", str(error))
-        what = f"{path} cannot be read as CSV: {str(error).strip()}"
-        if found:
-            what = f"{path}, {found[2]}: expected {found[1]} cells, received {found[3]}"
-        raise InvalidInput(f"{what}{_likely(raw, separator)}.") from None
-    columns, lines = (
-        [frame[j].to_numpy() for j in frame],
-        np.arange(blank + 1, blank + 1 + len(frame)),
-    )
-    if '"' in text:  # a cell may have several lines
-        ends = sum(np.array([cell.count("\n") for cell in column]) for column in columns)
-        lines = lines + np.cumsum(ends) - ends
-    width = len(columns)
-    while width > 1 and not any(cell.strip() for cell in columns[width - 1]):
-        width -= 1  # spreadsheets leave columns without a name and without a cell
-    header = [column[0].strip() for column in columns[:width]]
-    if len(header) == 1 and (likely := _likely(raw, separator)):
-        raise InvalidInput(f"{path}, line {blank + 1}: one column{likely}.")
-    kept = np.array([raw[line - 1].strip() != "" for line in lines.tolist()])
-    kept[0] = False
-    for i in np.flatnonzero(kept & (columns[-1] == "")).tolist():
-        line = raw[lines[i] - 1]
-        if '"' not in line and line.count(separator) + 1 != len(columns):
+    width = len(found[0][1])
+    for line, row in found:
+        if len(row) != width:
             raise InvalidInput(
-                f"{path}, line {lines[i]}: expected {len(columns)} cells, received "
-                f"{line.count(separator) + 1}{_likely(raw, separator)}."
+                f"{path}, line {line}: expected {width} cells, received {len(row)}"
+                f"{_likely(path, format)}."
             )
-    columns = [column[kept] for column in columns[:width]]
-    return Cells(str(path), header, columns, lines[kept].tolist(), format, "line")
+    if width == 1 and (likely := _likely(path, format)):
+        raise InvalidInput(f"{path}, line {found[0][0]}: one column{likely}.")
+    columns = [np.array(column, dtype=object) for column in zip(*(row for _, row in found))]  # noqa: B905
+    while len(columns) > 1 and not any(cell.strip() for cell in columns[-1]):
+        columns.pop()  # spreadsheets leave columns without a name and without a cell
+    header, lines = [column[0].strip() for column in columns], [line for line, _ in found[1:]]
+    return Cells(str(path), header, [column[1:] for column in columns], lines, format, "line")
 
 
 def read_header(path: Path, format: FileFormat) -> list[str]:
     """What the columns of a CSV file are called; its rows may be half written."""
-    text = read_text(path, format.encoding)
-    rows = csv.reader(StringIO(text), delimiter=format.separator_of(path.name))
-    names = [cell.strip() for cell in next((row for row in rows if row), [])]
-    while len(names) > 1 and names[-1] == "":
+    names = next((row for _, row in _csv_rows(path, format)), [])
+    while len(names) > 1 and names[-1].strip() == "":
         names.pop()
-    return names
+    return [cell.strip() for cell in names]
 
 
-def _likely(lines: Sequence[str], separator: str) -> str:
+def _likely(path: Path, format: FileFormat) -> str:
     """A separator under which the first lines would have equally many cells, as a hint."""
-    widths, sample = dict[str, int](), [line for line in lines[:500] if len(line) < 1 << 16]
+    lines, widths = read_text(path, format.encoding).splitlines()[:500], dict[str, int]()
     for other in ";,\t|":
-        rows = [row for row in csv.reader(sample, delimiter=other) if row]
-        if other != separator and len({len(row) for row in rows}) == 1 and len(rows[0]) > 1:
+        rows = [row for row in csv.reader(lines, delimiter=other) if row]
+        if other != format.separator_of(path.name) and len({len(row) for row in rows}) == 1:
             widths[other] = len(rows[0])
-    if not widths:
+    best = max(widths, key=widths.__getitem__, default="")
+    if widths.get(best, 1) == 1:
         return ""
-    return f"; cells look separated otherwise: {say(separator=max(widths, key=widths.__getitem__))}"
+    return f"; cells look separated otherwise: {say(separator=best)}"
 
 
 def read_text(path: Path, encoding: str) -> str:
     """The text of a file, without a mark of its byte order."""
     data = _unpacked(path) if path.name.lower().endswith(".gz") else path.read_bytes()
-    for start, ending in _NO_TEXT.items():
-        if data.startswith(start):
-            raise InvalidInput(f"{path} is no text; it looks like a file that ends in {ending}.")
     likely, line = likely_encoding(data), 1
     contradicted = likely is not None and _family(likely) != _family(encoding)
     if likely == "utf-8" and data.isascii() and _family(encoding) == "other":
@@ -398,7 +346,7 @@ def likely_encoding(data: bytes) -> str | None:
 
 
 def _family(encoding: str) -> str:
-    """What encodings are alike in: told as one of another family, text comes out wrong."""
+    """What encodings are alike in: declared as one of another family, text comes out wrong."""
     if encoding.startswith(("utf-16", "utf-32")):
         return "wide"
     return "utf-8" if encoding == "utf-8" else "other"
@@ -417,46 +365,41 @@ def _unpacked(path: Path) -> bytes:
 
 
 def _read_excel(path: Path, format: FileFormat) -> Cells:
-    import openpyxl
-
-    file, sheet = _split_sheet(path)
-    _require_honest(file)
+    openpyxl = import_extra("openpyxl", f"Reading {path}", "app")
+    _require_honest(file_of(path))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of styles and lists that openpyxl does not keep
-        rows = dict(_sheet_rows(openpyxl, file, sheet, path, values=True))
-        if not rows:
-            return Cells(str(path), [], [], [], format)
-        top, names = next(iter(rows.items()))
-        used = [j for j, cell in enumerate(names) if cell is not None]
-        first, width = used[0], used[-1] + 1
-        del rows[top]
-        header = ["" if cell is None else _name(cell) for cell in names[first:width]]
-        padded = [(*row, *(None,) * (width - len(row))) for row in rows.values()]
-        columns = [np.array([row[j] for row in padded], dtype=object) for j in range(first, width)]
-        cells = Cells(str(path), header, columns, list(rows), format, first_letter=first + 1)
-        for number, row in rows.items():
-            beside = [cell for cell in (*row[:first], *row[width:]) if cell is not None]
-            if beside:
+        rows = dict(_sheet_rows(openpyxl, path))
+        formulas = dict(_sheet_rows(openpyxl, path, values=False))
+    if not rows:
+        return Cells(str(path), [], [], [], format)
+    top = next(iter(rows))
+    names = rows.pop(top)
+    used = [j for j, cell in enumerate(names) if cell is not None]
+    first, width = used[0], used[-1] + 1
+    header = [cell_text(cell) for cell in names[first:width]]
+    for number, row in rows.items():
+        for cell in (*row[:first], *row[width:]):
+            if cell is not None:
+                raise InvalidInput(f"{path}, row {number}: row {top} names no column for {cell!r}.")
+    for number, row in formulas.items():
+        for j, cell in enumerate(row):
+            value = dict(enumerate(rows.get(number, ()))).get(j)
+            if isinstance(cell, str) and cell.startswith("=") and number != top and value is None:
                 raise InvalidInput(
-                    f"{path}, row {number}: row {top} names no column for {beside[0]!r}."
+                    f"{path}, row {number}: the formula {cell!r} was saved without a value; open "
+                    "the book in a spreadsheet program and save it."
                 )
-        empty = {n for n, row in zip(rows, padded, strict=True) if None in row[first:]}
-        if empty:  # formulas without a saved value look empty
-            for number, kinds in _sheet_rows(openpyxl, file, sheet, path, values=False):
-                for j, kind in enumerate(kinds[first:width]):
-                    i = cells.lines.index(number) if number in empty and kind == "f" else -1
-                    if i >= 0 and columns[j][i] is None:
-                        raise InvalidInput(
-                            f"{cells.place(i, j)}: its formula was saved without a value; open the "
-                            "book in a spreadsheet program and save it."
-                        )
-    return cells
+    padded = [(*row, *(None,) * (width - len(row))) for row in rows.values()]
+    columns = [np.array([row[j] for row in padded], dtype=object) for j in range(first, width)]
+    return Cells(str(path), header, columns, list(rows), format)
 
 
 def _sheet_rows(
-    openpyxl: Any, file: Path, name: str | None, path: Path, *, values: bool
+    openpyxl: Any, path: Path, *, values: bool = True
 ) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """The rows of a sheet that are not empty: the values of its cells, or else their kinds."""
+    """The rows of a sheet that are not empty, by their numbers: formulas by value or as text."""
+    file, name = _split_sheet(path)
     room = most_unpacked(file.stat().st_size) // 8
     with open(file, "rb") as source:  # a broken book would be left open otherwise
         book = openpyxl.load_workbook(source, read_only=True, data_only=values, keep_links=False)
@@ -465,26 +408,24 @@ def _sheet_rows(
         if sheet is None:
             raise InvalidInput(f"{path}: expected one of the sheets {', '.join(sheets)}.")
         sheet.reset_dimensions()  # a sheet may claim more than it has
-        for number, row in enumerate(sheet.iter_rows(values_only=values), 1):
+        for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
             room -= len(row)
             if number > _MOST_ROWS or room < 0:
                 raise InvalidInput(
                     f"{path}, row {number}: its cells lie so far apart that it is no table."
                 )
-            cells = row if values else tuple(getattr(cell, "data_type", "n") for cell in row)
-            cells = tuple(
-                (cell.strip() or None) if isinstance(cell, str) else cell for cell in cells
-            )
+            cells = tuple((cell.strip() or None) if isinstance(cell, str) else cell for cell in row)
             if any(cell is not None for cell in cells):
                 yield number, cells
 
 
 def _require_honest(file: Path) -> None:
-    """Refuse an archive that unpacks to too much, or whose XML declares entities."""
+    """Refuse what is no archive, or one that unpacks to too much, or whose XML declares
+    entities.
+    """
     size = file.stat().st_size
-    with open(file, "rb") as start:
-        if start.read(4) == b"\xd0\xcf\x11\xe0":
-            raise InvalidInput(f"{file} is an .xls book or has a password; save it as .xlsx.")
+    if not zipfile.is_zipfile(file):
+        raise InvalidInput(f"{file} cannot be read as excel: save it as .xlsx without a password.")
     with zipfile.ZipFile(file) as archive:
         if sum(member.file_size for member in archive.infolist()) > most_unpacked(size):
             raise InvalidInput(f"{file} is not read: {too_much(size)}. Write it as CSV.")
@@ -495,12 +436,9 @@ def _require_honest(file: Path) -> None:
                     raise InvalidInput(f"{file} is not read: {name} declares a document type.")
 
 
-def _name(cell: Any) -> str:
-    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
-
-
 def _read_parquet(path: Path, format: FileFormat) -> Cells:
-    from pyarrow import parquet, types
+    parquet = import_extra("pyarrow.parquet", f"Reading {path}", "app")
+    from pyarrow import types
 
     size = path.stat().st_size
     with parquet.ParquetFile(path) as file:

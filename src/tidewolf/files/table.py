@@ -24,7 +24,7 @@ from tidewolf.core.round_info import as_stamps, as_times
 from tidewolf.core.types import Floats, NDArray
 from tidewolf.files.dates import clock_text, clocks_went_back, in_utc, read_dates
 from tidewolf.files.format import PLAIN, FileFormat, as_format
-from tidewolf.files.reading import Cells, file_of, read_cells
+from tidewolf.files.reading import Cells, file_of, read_cells, to_float
 
 
 class Table(NamedTuple):
@@ -190,7 +190,7 @@ def _times(cells: Cells, rows: int) -> NDArray:
     format, utc, times = cells.format, cells.utc, cells.columns[0][:rows]
     where = [cells.place(i, 0) for i in range(rows)]
     if times.dtype.kind not in "fiubM":
-        if format.date_format is None and _is_number(cells):
+        if format.date_format is None and np.isfinite(to_float(times[0], format.decimal)):
             texts, times = [str(cell) for cell in times], cells.numbers(0, False, rows)
             with suppress(ValueError, OverflowError):  # floats do not keep more than 53 bits
                 times = np.array([int(text) for text in texts], dtype=np.int64)
@@ -211,11 +211,3 @@ def _times(cells: Cells, rows: int) -> NDArray:
             f"{clock_text(times[i])}; {cure or 'sort the rows, one per time'}."
         )
     return times
-
-
-def _is_number(cells: Cells) -> bool:
-    try:
-        cells.number(0, 0)
-    except InvalidInput:
-        return False
-    return True
