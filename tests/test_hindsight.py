@@ -35,6 +35,7 @@ from tidewolf.hindsight.best import Comparator, Infeasibility, best_in_hindsight
 from tidewolf.hindsight.best_point import BestPoint
 from tidewolf.hindsight.task import Solution, Task
 from tidewolf.hindsight.warm_model import WarmModel
+from tidewolf.sets import CappedSimplex
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral
 from tidewolf.sets.simplices import Simplex
 
@@ -327,6 +328,16 @@ def test_units_do_not_matter(unit: float) -> None:
             assert got.infeasibility is not None
             assert want.infeasibility is not None
             assert got.infeasibility.bound == pytest.approx(unit * want.infeasibility.bound)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_rows_that_are_constant_on_the_set_change_nothing(sign: float) -> None:
+    """What projecting such a row leaves is rounding, which is not to be scaled to size 1."""
+    K, losses = CappedSimplex(6, 0.5), Linear([[4.0, 10.0, -4.0, 4.0, -18.0, -18.0]] * 2)
+    rows = np.array([[sign] * 6, [1.0, -1.0, 1.0, 1.0, 1.0, 1.0]])
+    best = best_in_hindsight(K, Stream(losses, Affine(rows, [sign, 0.9])))
+    assert best.feasible
+    assert best.lower == pytest.approx(best.upper)
 
 
 def test_long_and_wide_streams() -> None:

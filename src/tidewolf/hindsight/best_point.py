@@ -41,12 +41,10 @@ from tidewolf.hindsight.rows import (
     rows_times,
     several_entries,
 )
-from tidewolf.hindsight.task import parts_of
+from tidewolf.hindsight.task import ACROSS, ROUNDING, parts_of
 from tidewolf.hindsight.warm_model import TOLERANCE, Basis, Rows, Solved, WarmModel
 from tidewolf.sets.base import ConvexSet, Polyhedral, membership_tolerance
 
-ACROSS = 1e-2
-"""A row whose part within aff(K) is a smaller share of it would lose digits at size 1."""
 _ROOM = 1e-9
 """How much more than the least worst breach is allowed, at size 1, so that the solver finds a point
 again.
@@ -339,7 +337,9 @@ class BestPoint(Described):
                 for row in rows
             ]
             along = np.array(tangents, dtype=np.float64).reshape(rows.shape)
-        across = np.linalg.norm(along, axis=1) < ACROSS * np.linalg.norm(rows, axis=1)
+        left, sizes = np.linalg.norm(along, axis=1), np.linalg.norm(rows, axis=1)
+        along[left <= ROUNDING * np.finfo(float).eps * sizes] = 0.0
+        across = left < ACROSS * sizes
         return np.where(across[:, None], along, rows) if across.any() else rows
 
     @cached_property

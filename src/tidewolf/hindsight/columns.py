@@ -26,7 +26,6 @@ from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.vertices import Vertex
 from tidewolf.hindsight.best_point import (
-    ACROSS,
     Bases,
     Best,
     BestPoint,
@@ -35,6 +34,7 @@ from tidewolf.hindsight.best_point import (
     Program,
 )
 from tidewolf.hindsight.rows import compact
+from tidewolf.hindsight.task import ACROSS
 from tidewolf.hindsight.warm_model import Basis, Solved
 from tidewolf.sets.base import LinearDescription
 

@@ -42,9 +42,9 @@ from tidewolf.sets.base import Polyhedral
 from tidewolf.sets.spectra import Spectral
 
 FEASIBILITY_TOLERANCE = 1e-9
-_ACROSS, _ROUNDING = 1e-2, 1e3
-"""Costs lose digits if less than this share of them is within aff(K); less than the second, in eps,
-is rounding.
+ACROSS, ROUNDING = 1e-2, 1e3
+"""Costs and rows lose digits if less than the first share of them is within aff(K); less than the
+second, in eps, is rounding.
 """
 
 
@@ -176,9 +176,9 @@ class Task:
             return plain
         along = flattened(self.K.tangent(self.unflattened(self.c)))
         size, left = float(np.linalg.norm(self.c)), float(np.linalg.norm(along))
-        if left >= _ACROSS * size:
+        if left >= ACROSS * size:
             return plain
-        rounding = left <= _ROUNDING * eps_of(self.K.center) * size
+        rounding = left <= ROUNDING * eps_of(self.K.center) * size
         return replace(plain, c=0.0 * along if rounding else along)
 
     # ------------------------------------------------------------------------------- functions
