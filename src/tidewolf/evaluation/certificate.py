@@ -42,6 +42,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from tidewolf.core.arrays import eps_of, inner
+from tidewolf.core.piecewise import PiecewiseLinear
 from tidewolf.core.values import Value
 from tidewolf.evaluation.formatting import (
     aligned,
@@ -50,7 +51,6 @@ from tidewolf.evaluation.formatting import (
     precise_interval,
 )
 from tidewolf.evaluation.membership import EVERY_POINT
-from tidewolf.functions.base import PiecewiseLinear
 from tidewolf.functions.combined import leaves
 from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE
 from tidewolf.methods.base import Bound, Guard, Learner, ProjectionRecord

@@ -30,9 +30,9 @@ from __future__ import annotations
 from inspect import isabstract
 
 from tidewolf.core.batch import Batch
+from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.functions.autograd import from_jax, from_torch
-from tidewolf.functions.base import Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.functions.combined import Chain, Max, Sum
 from tidewolf.functions.custom import Custom
 from tidewolf.functions.entries import Range, Squared

@@ -14,8 +14,9 @@ What comes back is checked: a finite number a round, and a finite gradient.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self, final
@@ -70,31 +71,92 @@ class Engine(ABC):
     def weighted(self, x: Array, rounds: Rounds, weights: Floats) -> Array:
         """The gradient of the weighted sum."""
 
-    def arguments(self, x: Any, t: int, row: Sequence[Any]) -> tuple[Any, ...]:
-        """What the callable is given of a round."""
-        if self.call == "rows":
-            return (x, *row)
-        return (t, x) if self.call == "numbers" else (x,)
 
-    def tried(self, together: Callable[[], Any], apart: Callable[[], Any]) -> Any:
-        """What all rounds together give, or where the callable does not let itself be traced, one
-        after another.
-        """
-        if self.at_once:
-            try:
-                return together()
-            except Exception:  # whatever is wrong with the callable itself, the next line says
-                found = apart()
-                self.at_once = False
-                return found
-        return apart()
+class Traced(Engine):
+    """Abstract: an engine that goes over all rounds at once (`vmap`) if the library can trace the
+    callable, else over one after another.
+    """
 
-    def refuse(self, what: object) -> WrongType:
-        """The sentence on an answer that is no number."""
-        return WrongType(
-            f"A callable for from_{self.name} answers one number, a {self.name} scalar computed "
-            f"from x, not {shown(what)}."
-        )
+    def values(self, x: Array, rounds: Rounds, *, each: bool) -> Array:
+        def apart(point: Any) -> Any:
+            data = self._columns(rounds, point)
+            return self._stack(
+                self._scalar(point[i] if each else point, int(t), [part[i] for part in data])
+                for i, t in enumerate(rounds.ts)
+            )
+
+        return self._tried("values_at" if each else "values", apart, x, rounds)
+
+    def gradients(self, x: Array, rounds: Rounds) -> Array:
+        def apart(point: Any) -> Any:
+            return self._stack(self._slope(point, one) for one in rounds.one_by_one())
+
+        return self._tried("gradients", apart, x, rounds)
+
+    def weighted(self, x: Array, rounds: Rounds, weights: Floats) -> Array:
+        def apart(point: Any) -> Any:
+            each = zip(weights.tolist(), rounds.one_by_one(), strict=True)
+            return sum(w * self._slope(point, one) for w, one in each)
+
+        return self._tried("weighted", apart, x, rounds, weights)
+
+    def _tried(
+        self, what: str, apart: Callable[[Any], Any], x: Array, rounds: Rounds, *weights: Floats
+    ) -> Any:
+        point = self._point(x)
+        if not self.at_once or not self._worth_it(rounds):
+            return apart(point)
+        try:
+            return self._together(what, point, rounds, *weights)
+        except Exception:  # whatever is wrong with the callable itself, the next line says
+            found = apart(point)
+            self.at_once = False
+            return found
+
+    def _worth_it(self, rounds: Rounds) -> bool:
+        """Whether going over all rounds at once pays."""
+        return True
+
+    @abstractmethod
+    def _point(self, x: Array) -> Any:
+        """The point in the library's arrays."""
+
+    @abstractmethod
+    def _columns(self, rounds: Rounds, point: Any) -> Sequence[Any]:
+        """The data of the rounds in the library's arrays."""
+
+    @abstractmethod
+    def _stack(self, found: Iterable[Any]) -> Any:
+        """Answers of rounds as one array."""
+
+    @abstractmethod
+    def _slope(self, point: Any, one: Rounds) -> Any:
+        """The gradient of a single round."""
+
+    @abstractmethod
+    def _together(self, what: str, point: Any, rounds: Rounds, *weights: Floats) -> Any:
+        """All rounds at once: values, values_at, gradients, or a weighted gradient."""
+
+    @abstractmethod
+    def _number(self, found: Any, x: Any) -> Any:
+        """An answer as an array of the library, which it may be refused for."""
+
+    def _scalar(self, x: Any, t: Any, row: Sequence[Any]) -> Any:
+        """The callable's answer as an array without axes, in the dtype of x."""
+        given = {"rows": (x, *row), "numbers": (t, x), "alone": (x,)}[self.call]
+        found = self.value(*given)
+        answer = None if isinstance(found, bool) else self._number(found, x)
+        if answer is None:
+            raise WrongType(
+                f"A callable for from_{self.name} answers one number, a {self.name} scalar "
+                f"computed from x, not {shown(found)}."
+            )
+        if math.prod(answer.shape) != 1:
+            raise WrongShape(
+                f"A callable for from_{self.name} answers one number, not an array of shape "
+                f"{tuple(answer.shape)}: add them up, or take the largest."
+            )
+        return answer.reshape(())
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -211,11 +273,7 @@ def resolved(
         parts = _as_data(data, who)
         count = len(parts[0])
         if rounds is not None and as_count(rounds, f"rounds of {who}", least=0) != count:
-            raise WrongShape(
-                f"{who} was given {rounds} rounds and data of {count}; data alone say how many "
-                "rounds there are.",
-                setting="rounds",
-            )
+            raise WrongShape(f"{who} got {rounds} rounds and data of {count}.", setting="rounds")
         return "rows", sides, Rounds(np.arange(count), parts)
     if rounds is None:
         return "alone", sides, Rounds(np.zeros(1, dtype=np.int64), ())
@@ -224,29 +282,22 @@ def resolved(
 
 def _as_data(data: Any, who: str) -> tuple[Any, ...]:
     several = isinstance(data, list | tuple) and data and all(map(is_array, data))
-    parts = tuple(_as_rows(part, who) for part in (data if several else (data,)))
-    counts = [len(part) for part in parts]
-    if len(set(counts)) > 1:
+    parts = tuple(_as_rows(part, f"The data of {who}") for part in (data if several else (data,)))
+    if len({len(part) for part in parts}) > 1:
         raise WrongShape(
-            f"The data of {who} are arrays with rounds first, of as many rounds each; arrays of "
-            f"{' and '.join(map(str, counts))} rounds were given.",
+            f"The data of {who} must be arrays of as many rounds each, not of "
+            f"{' and '.join(str(len(part)) for part in parts)}.",
             setting="data",
         )
     return parts
 
 
-def _as_rows(part: Any, who: str) -> Any:
-    what = f"The data of {who}"
+def _as_rows(part: Any, what: str) -> Any:
     array = part if is_array(part) else as_array(part, what)
-    xp = namespace(array)
-    if not xp.isdtype(array.dtype, ("integral", "bool")):
+    if not namespace(array).isdtype(array.dtype, ("integral", "bool")):
         array = as_array(array, what)
     if array.ndim < 1:
-        raise InvalidInput(
-            f"{what} are arrays with rounds first, such as features of shape (rounds, n), not a "
-            "single number.",
-            setting="data",
-        )
+        raise InvalidInput(f"{what} must be arrays with rounds first.", setting="data")
     return array
 
 
@@ -259,11 +310,7 @@ def name_of(value: object) -> str | None:
 def examples_of(make: Callable[..., Autograd]) -> tuple[Autograd, ...]:
     """One of each way to give a callable, by the function that takes it."""
     rows = np.arange(6.0).reshape(3, 2) - 2.0
-    return (
-        make(_distance, 2, data=rows),
-        make(_scaled, (2, 2), rounds=2),
-        make(_square, 1),
-    )
+    return make(_distance, 2, data=rows), make(_scaled, (2, 2), rounds=2), make(_square, 1)
 
 
 def _distance(x: Any, row: Any) -> Any:
@@ -353,7 +400,7 @@ class FromTorch(Autograd):
         return examples_of(from_torch)
 
 
-class _Torch(Engine):
+class _Torch(Traced):
     """Classic backward passes over what `vmap` computes of all rounds."""
 
     name: ClassVar[str] = "torch"
@@ -362,112 +409,70 @@ class _Torch(Engine):
         import torch
 
         with torch.no_grad():
-            return self._values(_tensor(x), rounds, each)
+            return super().values(x, rounds, each=each)
 
-    def gradients(self, x: Array, rounds: Rounds) -> Array:
-        import torch
-
-        point = _tensor(x)
-
-        def together() -> Any:
-            columns = _columns(rounds, point)
-            slope = torch.func.grad(self._scalar, argnums=1)
-            return torch.func.vmap(slope, in_dims=(None, None, 0))(0, point, columns)
-
-        def apart() -> Any:
-            return torch.stack([self._slope(point, one) for one in rounds.one_by_one()])
-
-        return self.tried(together, apart) if self._many(rounds) else apart()
-
-    def weighted(self, x: Array, rounds: Rounds, weights: Floats) -> Array:
-        import torch
-
-        given = _tensor(x)
-        factors = torch.tensor(weights, dtype=given.dtype, device=given.device)
-        point = given.clone().requires_grad_(True)
-        with torch.enable_grad():
-            total = (factors * self._values(point, rounds, False)).sum()
-        return _backward(total, point)
-
-    def _many(self, rounds: Rounds) -> bool:
-        """Whether `vmap` is worth its time, and has something to go over but numbers of rounds."""
+    def _worth_it(self, rounds: Rounds) -> bool:
         return self.call == "rows" and len(rounds.ts) > 1
 
+    def _point(self, x: Array) -> Any:
+        """The point itself where it is torch's, else in float64."""
+        import torch
+
+        if isinstance(x, torch.Tensor):
+            return x.detach()
+        return torch.tensor(np.asarray(to_numpy(x), dtype=np.float64))
+
+    def _columns(self, rounds: Rounds, point: Any) -> list[Any]:
+        """The data where the point is, floating ones in its dtype."""
+        import torch
+
+        columns = []
+        for part in rounds.data:
+            if not isinstance(part, torch.Tensor):
+                array = to_numpy(part)
+                part = torch.as_tensor(array if array.flags.writeable else array.copy())
+            kind = point.dtype if part.dtype.is_floating_point else part.dtype
+            columns.append(part.detach().to(device=point.device, dtype=kind))
+        return columns
+
+    def _stack(self, found: Iterable[Any]) -> Any:
+        import torch
+
+        return torch.stack(list(found))
+
+    def _together(self, what: str, point: Any, rounds: Rounds, *weights: Floats) -> Any:
+        from torch.func import grad, vmap
+
+        columns, ways = self._columns(rounds, point), (0 if what == "values_at" else None, None, 0)
+        if what == "gradients":
+            return vmap(grad(self._scalar), in_dims=ways)(point, 0, columns)
+        values = vmap(self._scalar, in_dims=ways)
+        if what != "weighted":
+            return values(point, 0, columns)
+        return _backward(lambda x: values(x, 0, columns) @ x.new_tensor(weights[0]), point)
+
     def _slope(self, point: Any, one: Rounds) -> Any:
+        row = [part[0] for part in self._columns(one, point)]
+        return _backward(lambda x: self._scalar(x, int(one.ts[0]), row), point)
+
+    def _number(self, found: Any, x: Any) -> Any:
         import torch
 
-        point = point.detach().clone().requires_grad_(True)
-        with torch.enable_grad():
-            value = self._values(point, one, False).sum()
-        return _backward(value, point)
-
-    def _values(self, point: Any, rounds: Rounds, each: bool) -> Any:
-        import torch
-
-        def together() -> Any:
-            columns = _columns(rounds, point)
-            ways = (None, 0 if each else None, 0)
-            return torch.func.vmap(self._scalar, in_dims=ways)(0, point, columns)
-
-        def apart() -> Any:
-            columns = _columns(rounds, point)
-            return torch.stack(
-                [
-                    self._scalar(
-                        int(t), point[i, ...] if each else point, [part[i] for part in columns]
-                    )
-                    for i, t in enumerate(rounds.ts)
-                ]
-            )
-
-        return self.tried(together, apart) if self._many(rounds) else apart()
-
-    def _scalar(self, t: int, x: Any, row: Sequence[Any]) -> Any:
-        """The callable's answer as a tensor without axes, in the dtype of x."""
-        import torch
-
-        found = self.value(*self.arguments(x, t, row))
-        if isinstance(found, bool) or not isinstance(found, torch.Tensor | int | float):
-            raise self.refuse(found)
-        answer = torch.as_tensor(found, device=x.device)
-        if answer.numel() != 1:
-            raise WrongShape(
-                f"A callable for from_torch answers one number, not {answer.numel()} of shape "
-                f"{tuple(answer.shape)}: add them up, or take the largest."
-            )
-        return answer.reshape(()).to(x.dtype)
+        if isinstance(found, torch.Tensor | int | float):
+            return torch.as_tensor(found, device=x.device).to(x.dtype)
+        return None
 
 
-def _backward(total: Any, point: Any) -> Any:
+def _backward(value: Callable[[Any], Any], point: Any) -> Any:
     import torch
 
+    point = point.detach().clone().requires_grad_(True)
+    with torch.enable_grad():
+        total = value(point)
     if not total.requires_grad:  # a constant
         return torch.zeros_like(point)
     (found,) = torch.autograd.grad(total, point, allow_unused=True)
     return torch.zeros_like(point) if found is None else found
-
-
-def _tensor(x: Array) -> Any:
-    """The point itself where it is torch's, else in float64."""
-    import torch
-
-    if isinstance(x, torch.Tensor):
-        return x.detach()
-    return torch.tensor(np.asarray(to_numpy(x), dtype=np.float64))
-
-
-def _columns(rounds: Rounds, point: Any) -> list[Any]:
-    """The data where the point is, floating ones in its dtype."""
-    import torch
-
-    columns = []
-    for part in rounds.data:
-        if not isinstance(part, torch.Tensor):
-            array = to_numpy(part)
-            part = torch.as_tensor(array if array.flags.writeable else array.copy())
-        kind = point.dtype if part.dtype.is_floating_point else part.dtype
-        columns.append(part.detach().to(device=point.device, dtype=kind))
-    return columns
 
 
 # Plain callables of jax as functions, with gradients by its automatic differentiation.
@@ -546,109 +551,67 @@ class FromJax(Autograd):
         return examples_of(from_jax)
 
 
-class _Jax(Engine):
+class _Jax(Traced):
     """`grad` of what `vmap` computes of all rounds, compiled; each within 64 bits."""
 
     name: ClassVar[str] = "jax"
 
-    def values(self, x: Array, rounds: Rounds, *, each: bool) -> Array:
-        point = _float64(x)
-
-        def together() -> Any:
-            many, filled = _filled(rounds), point
-            if each:
-                filled = np.concatenate([point, _copies(point, len(many.ts))])
-            run = self._values_at if each else self._values
-            return run(filled, many.ts, many.data)[: len(rounds.ts)]
-
-        def apart() -> Any:
-            ways = enumerate(rounds.one_by_one())
-            return np.array([self._one(point[i] if each else point, one) for i, one in ways])
-
-        return self._tried(together, apart)
-
-    def gradients(self, x: Array, rounds: Rounds) -> Array:
-        point = _float64(x)
-
-        def together() -> Any:
-            many = _filled(rounds)
-            return self._gradients(point, many.ts, many.data)[: len(rounds.ts)]
-
-        def apart() -> Any:
-            return np.stack([self._slope(point, one) for one in rounds.one_by_one()])
-
-        return self._tried(together, apart)
-
-    def weighted(self, x: Array, rounds: Rounds, weights: Floats) -> Array:
-        point = _float64(x)
-
-        def together() -> Any:
-            many = _filled(rounds)
-            factors = np.concatenate([weights, np.zeros(len(many.ts) - len(weights))])
-            return self._weighted(point, many.ts, many.data, factors)
-
-        def apart() -> Any:
-            slopes = [self._slope(point, one) for one in rounds.one_by_one()]
-            return sum(w * slope for w, slope in zip(weights, slopes, strict=True))
-
-        return self._tried(together, apart)
-
-    def _tried(self, together: Callable[[], Any], apart: Callable[[], Any]) -> Any:
+    def _tried(self, *given: Any) -> Any:
         with _in_64_bits():
-            return np.asarray(self.tried(together, apart))
+            return np.asarray(super()._tried(*given))
 
-    def _one(self, point: Floats, one: Rounds) -> Any:
-        import jax.numpy as jnp
+    def _point(self, x: Array) -> Any:
+        return np.asarray(to_numpy(x), dtype=np.float64)
 
-        return self._scalar(jnp.asarray(point), int(one.ts[0]), [part[0] for part in one.data])
+    def _columns(self, rounds: Rounds, point: Any) -> Sequence[Any]:
+        return tuple(map(to_numpy, rounds.data))
 
-    def _slope(self, point: Floats, one: Rounds) -> Any:
+    def _stack(self, found: Iterable[Any]) -> Any:
+        return np.stack([np.asarray(one) for one in found])
+
+    def _slope(self, point: Any, one: Rounds) -> Any:
         import jax
 
         row = [part[0] for part in one.data]
         return jax.grad(lambda x: self._scalar(x, int(one.ts[0]), row))(point)
 
+    def _together(self, what: str, point: Any, rounds: Rounds, *weights: Floats) -> Any:
+        k = len(rounds.ts)
+        more = (1 << (k - 1).bit_length()) - k  # rounds up to a power of two, copies of the first
+
+        def filled(rows: Any) -> Any:
+            return np.concatenate([rows, np.repeat(rows[:1], more, axis=0)]) if more else rows
+
+        data = tuple(map(filled, self._columns(rounds, point)))
+        factors = [np.concatenate([w, np.zeros(more)]) for w in weights]
+        point = filled(point) if what == "values_at" else point
+        found = self._compiled[what](point, filled(rounds.ts), data, *factors)
+        return found if what == "weighted" else found[:k]
+
+    @cached_property
+    def _compiled(self) -> dict[str, Any]:
+        from jax import grad, jit, vmap
+
+        each = vmap(self._scalar, in_axes=(None, 0, 0))
+        return {
+            "values": jit(each),
+            "values_at": jit(vmap(self._scalar, in_axes=(0, 0, 0))),
+            "gradients": jit(vmap(grad(self._scalar), in_axes=(None, 0, 0))),
+            "weighted": jit(grad(lambda x, ts, data, w: w @ each(x, ts, data))),
+        }
+
     def _scalar(self, x: Any, t: Any, row: Sequence[Any]) -> Any:
-        """The callable's answer as an array without axes, in float64."""
+        import jax.numpy as jnp
+
+        return super()._scalar(jnp.asarray(x), t, list(map(jnp.asarray, row)))
+
+    def _number(self, found: Any, x: Any) -> Any:
         import jax
         import jax.numpy as jnp
 
-        row = [jnp.asarray(part) for part in row]
-        found = self.value(*self.arguments(x, t, row))
-        if isinstance(found, bool) or not isinstance(found, jax.Array | int | float | np.generic):
-            raise self.refuse(found)
-        answer = jnp.asarray(found, dtype=jnp.float64)
-        if answer.size != 1:
-            raise WrongShape(
-                f"A callable for from_jax answers one number, not {answer.size} of shape "
-                f"{tuple(answer.shape)}: add them up, or take the largest."
-            )
-        return answer.reshape(())
-
-    @cached_property
-    def _values(self) -> Any:
-        import jax
-
-        return jax.jit(jax.vmap(self._scalar, in_axes=(None, 0, 0)))
-
-    @cached_property
-    def _values_at(self) -> Any:
-        import jax
-
-        return jax.jit(jax.vmap(self._scalar, in_axes=(0, 0, 0)))
-
-    @cached_property
-    def _gradients(self) -> Any:
-        import jax
-
-        return jax.jit(jax.vmap(jax.grad(self._scalar), in_axes=(None, 0, 0)))
-
-    @cached_property
-    def _weighted(self) -> Any:
-        import jax
-
-        each = jax.vmap(self._scalar, in_axes=(None, 0, 0))
-        return jax.jit(jax.grad(lambda x, ts, data, w: w @ each(x, ts, data)))
+        if isinstance(found, jax.Array | int | float | np.generic):
+            return jnp.asarray(found, dtype=jnp.float64)
+        return None
 
 
 def _in_64_bits() -> Any:
@@ -659,25 +622,3 @@ def _in_64_bits() -> Any:
     from jax.experimental import enable_x64  # where jax is older
 
     return enable_x64()
-
-
-def _float64(x: Array) -> Floats:
-    return np.asarray(to_numpy(x), dtype=np.float64)
-
-
-def _filled(rounds: Rounds) -> Rounds:
-    """The rounds, and copies of the first up to a power of two."""
-    k = len(rounds.ts)
-    more = (1 << (k - 1).bit_length()) - k
-    data = tuple(to_numpy(part) for part in rounds.data)
-    if not more:
-        return Rounds(rounds.ts, data)
-    ts, *data_more = (
-        np.concatenate([part, _copies(part, k + more)]) for part in (rounds.ts, *data)
-    )
-    return Rounds(ts, tuple(data_more))
-
-
-def _copies(rows: Any, count: int) -> Any:
-    """The first row as often as rows are missing."""
-    return np.repeat(rows[:1], count - len(rows), axis=0)

@@ -20,7 +20,6 @@ import numpy as np
 from tidewolf.core.arrays import as_array, flat, is_array, like, namespace, square_range, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import WrongShape
-from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.core.settings import Numbers
 from tidewolf.core.sparse import (
     as_sparse,
@@ -34,29 +33,6 @@ from tidewolf.core.sparse import (
     stack_rows,
 )
 from tidewolf.core.types import Array, Floats, Shape
-
-__all__ = [
-    "ArrayBatch",
-    "Coefficients",
-    "Halfspaces",
-    "LinearTotal",
-    "PerRound",
-    "PiecewiseLinear",
-    "Uncopied",
-    "axis_count",
-    "beside",
-    "each_row",
-    "host_rows",
-    "lane_products",
-    "one_round",
-    "own_products",
-    "products",
-    "row_norms",
-    "rows",
-    "shaped",
-    "total_row",
-    "weighted",
-]
 
 LANES, AT_ONCE = 8, 1 << 15
 """Sums that a product of two vectors is made of, and terms that are made at a time."""
@@ -85,7 +61,7 @@ class PerRound(Uncopied):
         array = as_array(value, what)
         if array.ndim < self.axes:
             raise WrongShape(
-                f"{what} needs at least {axis_count(self.axes)}, rounds first; it has shape "
+                f"{what} needs {self.axes} axes or more, rounds first; it has shape "
                 f"{tuple(array.shape)}. For a single round use `.one(...)`."
             )
         return _with_entries(array, what)
@@ -185,8 +161,7 @@ def one_round(x: object, what: str, *, axes: int = 1, sparse: bool = False) -> A
     array = as_array(x, what)
     if array.ndim < axes or 0 in array.shape:
         raise WrongShape(
-            f"{what} needs at least {axis_count(axes)} and one entry; it has shape "
-            f"{tuple(array.shape)}."
+            f"{what} needs an entry and {axes} axes or more; it has shape {tuple(array.shape)}."
         )
     return array[None, ...]
 
@@ -195,15 +170,8 @@ def _sparse_round(x: Any, what: str) -> Any:
     """A sparse array of a single round, a vector or one row, as a matrix of one row."""
     row = as_sparse(x.reshape((1, -1)) if x.ndim == 1 else x, what)
     if row.shape[0] != 1 or row.shape[1] == 0:
-        raise WrongShape(
-            f"{what} is sparse and has shape {tuple(x.shape)}; one round is a vector, or one row."
-        )
+        raise WrongShape(f"{what} must be a vector or one row, not of shape {tuple(x.shape)}.")
     return row
-
-
-def axis_count(axes: int) -> str:
-    """A number of axes in words."""
-    return "1 axis" if axes == 1 else f"{axes} axes"
 
 
 def _equal(mine: Any, other: Any) -> bool:

@@ -98,8 +98,10 @@ class Combined(Composed, Batch):
         return cls._unchecked(parts=whole, **own)
 
 
-def checked_parts(functions: Iterable[Any], parts: Any, who: str) -> tuple[Batch, ...]:
-    """Batches of equal lengths on points of one shape, at least one."""
+def checked_parts(
+    functions: Iterable[Any], parts: Any, who: str, *, chained: bool = False
+) -> tuple[Batch, ...]:
+    """Batches on points of one shape, at least one; of equal lengths unless they are chained."""
     more = as_items(parts, f"The parts of {who}", "[functions.Linear(C), functions.Capacity(c)]")
     such = (*functions, *more)
     if not such:
@@ -107,15 +109,14 @@ def checked_parts(functions: Iterable[Any], parts: Any, who: str) -> tuple[Batch
     for part in such:
         if not isinstance(part, Batch):
             raise WrongType(
-                f"The parts of {who} are batches of functions such as functions.Linear(C), not "
-                f"{part!r}.",
+                f"The parts of {who} are batches such as functions.Linear(C), not {part!r}.",
                 setting="parts",
             )
-        if len(part) != len(such[0]) or part.shape != such[0].shape:
+        if part.shape != such[0].shape or not (chained or len(part) == len(such[0])):
             raise WrongShape(
-                f"The parts of {who} have as many rounds and take points of one shape; "
-                f"{len(such[0])} rounds of shape {such[0].shape} and {len(part)} of shape "
-                f"{part.shape} were given.",
+                f"The parts of {who} must have points of one shape"
+                f"{'' if chained else ' and as many rounds'}; {len(such[0])} rounds of shape "
+                f"{such[0].shape} and {len(part)} of shape {part.shape} were given.",
                 setting="parts",
             )
     return such
@@ -209,12 +210,16 @@ class Sum(Combined):
     def _choices(self) -> Halfspaces:
         """The rows of a single round."""
         told = [(w, p.halfspaces()) for w, p in zip(self.weights, self._piecewise(), strict=True)]
-        A, b = _times(told[0][1].A, told[0][0]), told[0][0] * told[0][1].b
-        for w, one in told[1:]:
-            mine = np.repeat(np.arange(len(b)), len(one.b))
-            theirs = np.tile(np.arange(len(one.b)), len(b))
-            A = _plus(A[mine, :], _times(one.A, w)[theirs, :])
-            b = b[mine] + w * one.b[theirs]
+        each = [(w * one.A.astype(np.float64, copy=False), w * one.b) for w, one in told]
+        if any(is_sparse(A) for A, _ in each):
+            from scipy.sparse import csr_array
+
+            each = [(csr_array(A), b) for A, b in each]
+        A, b = each[0]
+        for C, c in each[1:]:
+            mine = np.repeat(np.arange(len(b)), len(c))
+            theirs = np.tile(np.arange(len(c)), len(b))
+            A, b = A[mine, :] + C[theirs, :], b[mine] + c[theirs]
         return Halfspaces(A, b, np.zeros(len(b), dtype=np.int64))
 
     @classmethod
@@ -238,19 +243,6 @@ def _weights(weights: Any, count: int) -> tuple[float, ...]:
             setting="weights",
         )
     return tuple(as_number(w, "A weight of Sum", least=0.0) for w in given)
-
-
-def _times(A: Any, w: float) -> Any:
-    return w * A.astype(np.float64, copy=False)
-
-
-def _plus(A: Any, B: Any) -> Any:
-    """The sum of two matrices, sparse where one is."""
-    if is_sparse(A) == is_sparse(B):
-        return A + B
-    from scipy.sparse import csr_array
-
-    return csr_array(A) + csr_array(B)
 
 
 # Maxima of functions, round by round:  f_t(x) = max_i f_ti(x).
@@ -331,11 +323,8 @@ class Max(Combined):
 
     def gradients(self, x: Array) -> Array:
         first, axes = self._largest(x), (-1,) + (1,) * len(self.shape)
-        total = 0.0
-        for i, part in enumerate(self.parts):
-            mine = like((first == i).reshape(axes), x)
-            total = total + mine * part.gradients(x)
-        return total
+        each = ((like((first == i).reshape(axes), x), part) for i, part in enumerate(self.parts))
+        return sum(mine * part.gradients(x) for mine, part in each)
 
     def slopes(self, x: Array) -> Floats:
         slopes = np.array([part.slopes(x) for part in self.parts])
@@ -435,25 +424,7 @@ class Chain(Batch):
     parts: tuple[Batch, ...]
 
     def __post_init__(self) -> None:
-        parts = as_items(
-            self.parts, "The parts of a Chain", "[functions.Linear(C), functions.Linear(D)]"
-        )
-        if not parts:
-            raise InvalidInput("A Chain needs at least one part.", setting="parts")
-        for part in parts:
-            if not isinstance(part, Batch):
-                raise WrongType(
-                    "The parts of a Chain are batches of functions such as functions.Linear(C), "
-                    f"not {part!r}.",
-                    setting="parts",
-                )
-            if part.shape != parts[0].shape:
-                raise WrongShape(
-                    f"The parts of a Chain take points of one shape; {parts[0].shape} and "
-                    f"{part.shape} were given.",
-                    setting="parts",
-                )
-        object.__setattr__(self, "parts", parts)
+        object.__setattr__(self, "parts", checked_parts((), self.parts, "Chain", chained=True))
 
     def __len__(self) -> int:
         return int(self._starts[-1])
@@ -517,17 +488,12 @@ def leaves(batch: Batch) -> Iterator[Batch]:
 
 def chained(parts: Sequence[Batch]) -> Batch:
     """One batch with the rounds of all parts, in as few parts as their arrays allow."""
-    merged = [batch for _, group in groupby(parts, type) for batch in _merged(list(group))]
+    merged = list[Batch]()
+    for _, group in groupby(parts, type):
+        several = list(group)
+        whole = type(several[0]).joined(several) if len(several) > 1 else several[0]
+        merged += several if whole is None else [whole]
     return merged[0] if len(merged) == 1 else Chain(tuple(merged))
-
-
-def _merged(parts: list[Batch]) -> Iterator[Batch]:
-    """Batches of one kind as one where they fit together, else as they are."""
-    whole = type(parts[0]).joined(parts) if len(parts) > 1 else parts[0]
-    if whole is None:
-        yield from parts
-    else:
-        yield whole
 
 
 def mapped(batch: Batch, change: Callable[[Array], Array]) -> Batch:

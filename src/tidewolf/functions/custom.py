@@ -14,7 +14,16 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_array, as_count, as_number, as_point, like, namespace, norm
+from tidewolf.core.arrays import (
+    as_array,
+    as_count,
+    as_number,
+    as_point,
+    like,
+    namespace,
+    norm,
+    to_numpy,
+)
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NotSupported, WrongShape, WrongType
 from tidewolf.core.settings import as_shape
@@ -63,10 +72,7 @@ class Custom(Batch):
     ) -> None:
         _require_callables("a Custom batch is a callable of (t, x)", value, subgradient)
         if shape is None:
-            raise WrongType(
-                "A Custom batch needs the shape of a point, such as shape=3 for three entries.",
-                setting="shape",
-            )
+            raise WrongType("A Custom batch needs shape, that of a point.", setting="shape")
         sides = tuple(shape) if isinstance(shape, Sequence) else (shape,)
         self.__dict__.update(
             _value=value,
@@ -89,13 +95,7 @@ class Custom(Batch):
         return cls(_EveryRound(value), slope, shape)
 
     def fields(self) -> dict[str, Any]:
-        return {
-            "value": self._value,
-            "subgradient": self._subgradient,
-            "shape": self._shape,
-            "rounds": self._rounds,
-            "first": self._first,
-        }
+        return {name.lstrip("_"): value for name, value in self.__dict__.items()}
 
     def __len__(self) -> int:
         return self._rounds
@@ -127,9 +127,8 @@ class Custom(Batch):
     def subgradient(self, x: Array, weights: Array) -> Array:
         x = as_point(x, self._shape, "The point")
         total = namespace(x).zeros_like(x)
-        for t in range(self._rounds):
-            if weights[t] != 0:
-                total = total + weights[t] * self._gradient(t, x)
+        for t in np.flatnonzero(to_numpy(weights)).tolist():
+            total = total + weights[t] * self._gradient(t, x)
         return total
 
     def slopes(self, x: Array) -> Floats:
@@ -140,9 +139,8 @@ class Custom(Batch):
         t += self._first
         if self._subgradient is None:
             raise NotSupported(
-                "A Custom batch without a subgradient knows its values alone, and here its "
-                "gradients are needed: give subgradient(t, x) beside value(t, x), or have torch or "
-                "jax find it by functions.from_torch(value, shape, rounds) or functions.from_jax."
+                "A Custom batch without a subgradient has values alone; give subgradient(t, x), or "
+                "use functions.from_torch or functions.from_jax, which find it."
             )
         what = f"The subgradient of round {t + 1} (t = {t}) of a Custom batch"
         gradient = as_array(self._subgradient(t, x), what)
@@ -154,11 +152,8 @@ class Custom(Batch):
 
     @classmethod
     def examples(cls) -> Sequence[Custom]:
-        return (
-            cls(_distance, _directions, 3, rounds=4),
-            cls.one(_square, _twice, (1,)),
-            cls(_distance, _directions, (2, 2), rounds=2),
-        )
+        matrices = cls(_distance, _directions, (2, 2), rounds=2)
+        return cls(_distance, _directions, 3, rounds=4), cls.one(_square, _twice, (1,)), matrices
 
 
 def _require_callables(accepted: str, value: object, subgradient: object) -> None:

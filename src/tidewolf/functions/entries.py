@@ -7,7 +7,7 @@ Places live on the host, as integers, whatever the library of the points.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, final
 
@@ -16,9 +16,10 @@ import numpy as np
 from tidewolf.core.arguments import as_items, shown
 from tidewolf.core.arrays import as_array, flat, like, namespace, require_no_mask, to_numpy
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
+from tidewolf.core.piecewise import Halfspaces, PiecewiseLinear
 from tidewolf.core.settings import Check, Number, as_shape
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
-from tidewolf.functions.base import ArrayBatch, Halfspaces, PiecewiseLinear, Uncopied, row_norms
+from tidewolf.functions.base import ArrayBatch, Uncopied, row_norms
 
 
 @dataclass(frozen=True)
@@ -79,23 +80,13 @@ class EntryBatch(ArrayBatch):
     def _require_places(self, beside: str) -> None:
         """Require a place for each number of a table, within the point, and none twice a round."""
         what, numbers = f"places of {type(self).__name__}", getattr(self, beside)
-        if self.places.shape != tuple(numbers.shape):
-            raise WrongShape(
-                f"{what} have shape {self.places.shape}; {beside} has shape "
-                f"{tuple(numbers.shape)}.",
-                setting="places",
-            )
-        if self.places.max(initial=-1) >= math.prod(self.sides):
-            raise InvalidInput(
-                f"{what} are whole numbers from 0 to {math.prod(self.sides) - 1}, or -1 where "
-                "there is none.",
-                setting="places",
-            )
+        self._match("places", tuple(numbers.shape), self.places)
         in_order = np.sort(self.places, axis=1)
         twice = (in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)
-        for t in np.flatnonzero(twice.any(axis=1))[:1]:
+        if self.places.max(initial=-1) >= math.prod(self.sides) or twice.any():
             raise InvalidInput(
-                f"{what} name an entry twice in round {t + 1}; an entry comes once a round.",
+                f"{what} are whole numbers from 0 to {math.prod(self.sides) - 1}, no two alike in "
+                "a round, or -1 where there is none.",
                 setting="places",
             )
 
@@ -109,54 +100,39 @@ def pad_rounds(
     The indices of a matrix are (rows, columns).
     """
     such = as_items(rounds, f"The rounds of {what}", "[(indices, numbers), ...]")
-    listed = [_round(each, shape, what, count) for each in such]
+    listed = [_round(each, shape, f"Round {t} of {what}", count) for t, each in enumerate(such)]
     if not listed:
         raise InvalidInput(f"There is no round for {what}; give at least one.")
-    counts = [len(places) for places, *_ in listed]
-    tables = []
-    for part, empty in zip(zip(*listed, strict=True), (-1, 0.0, 0.0), strict=False):
-        table = np.full((len(listed), max(counts)), empty)
-        for t, numbers in enumerate(part):
-            require_no_mask(numbers, f"Round {t} of {what}")
-            if np.shape(numbers) not in ((), (counts[t],)):
-                raise WrongShape(
-                    f"Round {t} of {what} has {counts[t]} entries and numbers of shape "
-                    f"{np.shape(numbers)} for them."
-                )
-            table[t, : counts[t]] = numbers
-        tables.append(table)
+    most = max(len(places) for places, *_ in listed)
+    tables = [np.full((len(listed), most), empty) for empty in (-1, 0.0, 0.0)[: 1 + count]]
+    for t, parts in enumerate(listed):
+        for table, numbers in zip(tables, parts, strict=True):
+            table[t, : len(parts[0])] = numbers
     return tables
 
 
 def _round(given: Any, shape: Shape, what: str, count: int) -> tuple[Any, ...]:
     """The places and the numbers of one round."""
-    parts = as_items(given, f"A round of {what}", "(indices, numbers)")
+    parts = as_items(given, what, "(indices, numbers)")
     if len(parts) != 1 + count:
-        raise WrongShape(
-            f"A round of {what} is its indices and {count} of numbers beside them, not "
-            f"{shown(given)}."
-        )
-    numbers = (to_numpy(as_array(part, f"The numbers of a round of {what}")) for part in parts[1:])
-    return (_places(parts[0], shape, what), *numbers)
-
-
-def _places(indices: Iterable[Any], shape: Shape, what: str) -> Int64s:
+        raise WrongShape(f"{what} is indices and {count} of numbers, not {shown(given)}.")
     try:
-        given = list(indices)
-        require_no_mask(given, f"One of the indices of {what}")
-        axes = [np.asarray(axis).reshape(-1) for axis in given]
-        return np.asarray(
-            np.ravel_multi_index(
-                tuple(axis if axis.size else axis.astype(np.int64) for axis in axes), shape
-            )
-        )
+        indices = list(parts[0])
+        require_no_mask(indices, f"One of the indices of {what}")
+        axes = [np.asarray(axis).reshape(-1) for axis in indices]
+        axes = [axis if axis.size else axis.astype(np.int64) for axis in axes]
+        places = np.asarray(np.ravel_multi_index(tuple(axes), shape))
     except WrongType:
         raise
     except (ValueError, TypeError):
         raise InvalidInput(
             f"The indices of {what} are those of an array of shape {shape}, one list of whole "
-            f"numbers an axis; {shown(indices)} was given."
+            f"numbers an axis; {shown(parts[0])} was given."
         ) from None
+    numbers = [to_numpy(as_array(part, f"The numbers of {what}")) for part in parts[1:]]
+    if any(each.shape not in ((), places.shape) for each in numbers):
+        raise WrongShape(f"{what} has {len(places)} entries and more or fewer numbers for them.")
+    return places, *numbers
 
 
 def gather_entries(x: Array, places: Int64s) -> Array:
@@ -215,13 +191,11 @@ class Squared(EntryBatch):
     targets : array
         What was seen, of shape (rounds, most entries a round).
     places : array
-        Where it was seen, as places in the flattened point, of the same shape; -1 where a round
-        has fewer entries than others.
+        The entries seen, places in the flattened point; -1: none.
     sides : tuple of int
         The shape of a point, such as (users, items).
     exp_concavity : float, optional
-        A number alpha for which exp(-alpha f) is concave on the set of decisions: 1/E where the
-        squared errors of a round sum to at most E there. None: none is declared.
+        1/E, E the most that squared errors of a round sum to. None: unknown.
 
     Examples
     --------
@@ -234,21 +208,11 @@ class Squared(EntryBatch):
     by_round = ("targets", "places")
 
     targets: Annotated[Array, EntryTable("What was seen, of shape (rounds, most entries a round).")]
-    places: Annotated[
-        Array,
-        Places(
-            "Where it was seen, as places in the flattened point, of the same shape; -1 where a "
-            "round has fewer entries than others."
-        ),
-    ]
+    places: Annotated[Array, Places("The entries seen, places in the flattened point; -1: none.")]
     sides: Annotated[Shape, PointShape("The shape of a point, such as (users, items).")]
     exp_concavity: Annotated[
         float | None,
-        Number(
-            "A number alpha for which exp(-alpha f) is concave on the set of decisions: 1/E where "
-            "the squared errors of a round sum to at most E there. None: none is declared.",
-            above=0.0,
-        ),
+        Number("1/E, E the most that squared errors of a round sum to. None: unknown.", above=0.0),
     ] = None
 
     def __post_init__(self) -> None:
@@ -290,9 +254,8 @@ class Squared(EntryBatch):
         return 0.5 * namespace(errors).vecdot(errors, errors)
 
     def subgradient(self, x: Array, weights: Array) -> Array:
-        return scatter_entries(
-            self.places, self._errors(gather_entries(x, self.places)) * weights[:, None], self.sides
-        )
+        errors = self._errors(gather_entries(x, self.places)) * weights[:, None]
+        return scatter_entries(self.places, errors, self.sides)
 
     def sparse_subgradient(self, x: Array, weights: Array) -> Any:
         """The same for matrices, as a sparse array of SciPy: a direction that the sets of matrices
@@ -306,14 +269,12 @@ class Squared(EntryBatch):
 
         seen = self.places >= 0
         errors = to_numpy(self._errors(gather_entries(x, self.places)) * weights[:, None])[seen]
-        return coo_array(
-            (errors, np.unravel_index(self.places[seen], self.sides)), shape=self.sides
-        ).tocsr()
+        places = np.unravel_index(self.places[seen], self.sides)
+        return coo_array((errors, places), shape=self.sides).tocsr()
 
     def gradients(self, x: Array) -> Array:
-        return scatter_each_round(
-            self.places, self._errors(gather_entries(x, self.places)), self.sides
-        )
+        errors = self._errors(gather_entries(x, self.places))
+        return scatter_each_round(self.places, errors, self.sides)
 
     def slopes(self, x: Array) -> Floats:
         return row_norms(self._errors(gather_entries(x, self.places)))
@@ -324,15 +285,9 @@ class Squared(EntryBatch):
 
     @classmethod
     def examples(cls) -> Sequence[Squared]:
+        first, last = (([0, 1], [2, 0]), [1.0, -2.0]), (([1, 0, 1], [1, 2, 2]), [0.5, 0.0, 3.0])
         return (
-            cls.of(
-                [
-                    (([0, 1], [2, 0]), [1.0, -2.0]),
-                    (([], []), []),
-                    (([1, 0, 1], [1, 2, 2]), [0.5, 0.0, 3.0]),
-                ],
-                (2, 3),
-            ),
+            cls.of([first, (([], []), []), last], (2, 3)),
             cls.one([[0]], [2.0], (1,)),
             cls([[1.0, 2.0], [0.0, -1.0]], [[3, 0], [-1, 3]], (2, 2)),
         )
@@ -360,8 +315,7 @@ class Range(EntryBatch, PiecewiseLinear):
     high : array
         The upper bounds, of the same shape.
     places : array
-        The entries they are for, as places in the flattened point, of the same shape; -1 where
-        a round has fewer entries than others.
+        Their entries, as places in the flattened point; -1: none.
     sides : tuple of int
         The shape of a point, such as (users, items).
 
@@ -376,13 +330,7 @@ class Range(EntryBatch, PiecewiseLinear):
 
     low: Annotated[Array, EntryTable("The lower bounds, of shape (rounds, most entries a round).")]
     high: Annotated[Array, EntryTable("The upper bounds, of the same shape.")]
-    places: Annotated[
-        Array,
-        Places(
-            "The entries they are for, as places in the flattened point, of the same shape; -1 "
-            "where a round has fewer entries than others."
-        ),
-    ]
+    places: Annotated[Array, Places("Their entries, as places in the flattened point; -1: none.")]
     sides: Annotated[Shape, PointShape("The shape of a point, such as (users, items).")]
 
     def __post_init__(self) -> None:
@@ -478,15 +426,10 @@ class Range(EntryBatch, PiecewiseLinear):
 
     @classmethod
     def examples(cls) -> Sequence[Range]:
+        last = ([1, 0, 1], [1, 2, 2]), -0.5, [0.0, 1.0, 2.0]
+        rounds = [(([0, 1], [2, 0]), -1.0, 1.0), (([1], [1]), [0.5], [0.5]), last]
         return (
-            cls.of(
-                [
-                    (([0, 1], [2, 0]), -1.0, 1.0),
-                    (([1], [1]), [0.5], [0.5]),
-                    (([1, 0, 1], [1, 2, 2]), -0.5, [0.0, 1.0, 2.0]),
-                ],
-                (2, 3),
-            ),
+            cls.of(rounds, (2, 3)),
             cls.one([[0]], [-1.0], [2.0], (1,)),
             cls([[0.0, 0.0], [0.0, 5.0]], [[1.0, 1.0], [2.0, 0.0]], [[3, 0], [1, -1]], (2, 2)),
         )

@@ -21,35 +21,61 @@ from tidewolf.core.arrays import (
     zeros,
 )
 from tidewolf.core.errors import WrongShape
+from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.core.sparse import as_sparse, cut_rows, is_sparse, same_sparse, stack_rows
 from tidewolf.core.types import Array, Floats, Int64s, Shape
-from tidewolf.functions.base import (
-    ArrayBatch,
-    Coefficients,
-    Halfspaces,
-    LinearTotal,
-    PerRound,
-    PiecewiseLinear,
-    beside,
-    each_row,
-    host_rows,
-    lane_products,
-    one_round,
-    own_products,
-    products,
-    row_norms,
-    rows,
-    shaped,
-    total_row,
-    weighted,
-)
+from tidewolf.functions.base import ArrayBatch, Coefficients, PerRound, beside, each_row, host_rows, lane_products, one_round, own_products, products, row_norms, rows, shaped, total_row, weighted
 
 # Linear functions:  f_t(x) = <C_t, x>.
 
 
+class AffineRows(ArrayBatch, LinearTotal, PiecewiseLinear):
+    """Abstract: <a_t, x> - b_t, with the fields that `by_round` names; one alone has no offsets."""
+
+    @property
+    def _a(self) -> Array:
+        return self.__dict__[self.by_round[0]]
+
+    def _less_offsets(self, found: Array, x: Array) -> Array:
+        b = self.__dict__.get("b")
+        return found if b is None else found - beside(b, self._a, x)
+
+    @property
+    def shape(self) -> Shape:
+        return tuple(self._a.shape[1:])
+
+    def values(self, x: Array) -> Array:
+        return self._less_offsets(products(rows(self._a), x), x)
+
+    def values_at(self, points: Array) -> Array:
+        return self._less_offsets(own_products(rows(self._a), rows(points)), points)
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        return shaped(weighted(rows(self._a), weights), self.shape)
+
+    def gradients(self, x: Array) -> Array:
+        return each_row(self._a, x)
+
+    def slopes(self, x: Array) -> Floats:
+        return row_norms(rows(self._a))
+
+    def total(self) -> tuple[Floats, float]:
+        return total_row(self._a), 0.0 - float(self.offsets().sum())
+
+    def epigraph(self) -> Halfspaces:
+        return self.halfspaces()
+
+    def halfspaces(self) -> Halfspaces:
+        return Halfspaces(host_rows(self._a), self.offsets(), np.arange(len(self)))
+
+    def offsets(self) -> Floats:
+        b = self.__dict__.get("b")
+        return np.zeros(len(self)) if b is None else to_numpy(b).astype(np.float64)
+
+
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Linear(ArrayBatch, LinearTotal, PiecewiseLinear):
+class Linear(AffineRows):
     """Linear functions <C_t, x>.
 
     Parameters
@@ -74,34 +100,6 @@ class Linear(ArrayBatch, LinearTotal, PiecewiseLinear):
         """A single round <c, x>."""
         return cls._unchecked(C=one_round(c, "c of Linear.one", sparse=True))
 
-    @property
-    def shape(self) -> Shape:
-        return tuple(self.C.shape[1:])
-
-    def values(self, x: Array) -> Array:
-        return products(rows(self.C), x)
-
-    def values_at(self, points: Array) -> Array:
-        return own_products(rows(self.C), rows(points))
-
-    def subgradient(self, x: Array, weights: Array) -> Array:
-        return shaped(weighted(rows(self.C), weights), self.shape)
-
-    def gradients(self, x: Array) -> Array:
-        return each_row(self.C, x)
-
-    def slopes(self, x: Array) -> Floats:
-        return row_norms(rows(self.C))
-
-    def total(self) -> tuple[Floats, float]:
-        return total_row(self.C), 0.0
-
-    def epigraph(self) -> Halfspaces:
-        return self.halfspaces()
-
-    def halfspaces(self) -> Halfspaces:
-        return Halfspaces(host_rows(self.C), np.zeros(len(self)), np.arange(len(self)))
-
     @classmethod
     def examples(cls) -> Sequence[Linear]:
         from scipy.sparse import csr_array
@@ -119,7 +117,7 @@ class Linear(ArrayBatch, LinearTotal, PiecewiseLinear):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Affine(ArrayBatch, LinearTotal, PiecewiseLinear):
+class Affine(AffineRows):
     """Affine functions <A_t, x> - b_t: as a constraint, <A_t, x> <= b_t.
 
     Parameters
@@ -151,37 +149,6 @@ class Affine(ArrayBatch, LinearTotal, PiecewiseLinear):
         """A single round <a, x> - b."""
         A, offset = one_round(a, "a of Affine.one", sparse=True), as_number(b, "b of Affine.one")
         return cls._unchecked(A=A, b=like(np.array([offset]), A.data if is_sparse(A) else A))
-
-    @property
-    def shape(self) -> Shape:
-        return tuple(self.A.shape[1:])
-
-    def values(self, x: Array) -> Array:
-        return products(rows(self.A), x) - beside(self.b, self.A, x)
-
-    def values_at(self, points: Array) -> Array:
-        return own_products(rows(self.A), rows(points)) - beside(self.b, self.A, points)
-
-    def subgradient(self, x: Array, weights: Array) -> Array:
-        return shaped(weighted(rows(self.A), weights), self.shape)
-
-    def gradients(self, x: Array) -> Array:
-        return each_row(self.A, x)
-
-    def slopes(self, x: Array) -> Floats:
-        return row_norms(rows(self.A))
-
-    def total(self) -> tuple[Floats, float]:
-        offsets = float(to_numpy(self.b).sum(dtype=np.float64))
-        return total_row(self.A), -offsets
-
-    def epigraph(self) -> Halfspaces:
-        return self.halfspaces()
-
-    def halfspaces(self) -> Halfspaces:
-        return Halfspaces(
-            host_rows(self.A), to_numpy(self.b).astype(np.float64), np.arange(len(self))
-        )
 
     @classmethod
     def examples(cls) -> Sequence[Affine]:
@@ -415,8 +382,7 @@ class Capacity(ArrayBatch, PiecewiseLinear):
     Parameters
     ----------
     c : array
-        The capacity of every entry, of shape (rounds, *shape of a point); for vectors also a
-        frame of pandas or polars.
+        The capacity of every entry, (rounds, *shape of a point); also a frame.
 
     Examples
     --------
@@ -428,11 +394,7 @@ class Capacity(ArrayBatch, PiecewiseLinear):
     by_round = ("c",)
 
     c: Annotated[
-        Array,
-        PerRound(
-            "The capacity of every entry, of shape (rounds, *shape of a point); for vectors also a "
-            "frame of pandas or polars."
-        ),
+        Array, PerRound("The capacity of every entry, (rounds, *shape of a point); also a frame.")
     ]
 
     @classmethod
@@ -465,9 +427,6 @@ class Capacity(ArrayBatch, PiecewiseLinear):
         c = rows(self.c)
         if type(c) is not np.ndarray and len(self) <= _FEW and is_torch(c):
             total = zeros((c.shape[1],), c)
-            if len(self) == 1:
-                total[(flat(x) - c[0, :]).argmax()] = weights[0]
-                return shaped(total, self.shape)
             for t in range(len(self)):
                 total[(flat(x) - c[t, :]).argmax()] += weights[t]
             return shaped(total, self.shape)

@@ -24,20 +24,11 @@ import numpy as np
 
 from tidewolf.core.arrays import MOST_ENTRIES, as_array, as_number, like, namespace, to_numpy
 from tidewolf.core.errors import InvalidInput, WrongShape
-from tidewolf.core.piecewise import ManyRows
+from tidewolf.core.piecewise import Halfspaces, LinearTotal, ManyRows, PiecewiseLinear
 from tidewolf.core.settings import Names
 from tidewolf.core.sparse import as_sparse, is_sparse, row_of_each, sparse_row_norms
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
-from tidewolf.functions.base import (
-    ArrayBatch,
-    Halfspaces,
-    LinearTotal,
-    PerRound,
-    PiecewiseLinear,
-    Uncopied,
-    one_round,
-    row_norms,
-)
+from tidewolf.functions.base import ArrayBatch, PerRound, Uncopied, one_round, row_norms
 
 MANY = 10**6
 """Stored numbers of all half-spaces together from which on they are made some at a time,"""
@@ -128,20 +119,10 @@ class OverPaths(ArrayBatch):
                 f"{tuple(self.demands.shape)}.",
                 setting="demands",
             )
-        self._require_pairs(int(self.incidence.shape[1]))
-
-    def _require_pairs(self, paths: int) -> None:
-        if self.pairs.shape != (paths,):
-            raise WrongShape(
-                f"pairs of {type(self).__name__} needs shape ({paths},), a pair for each path; it "
-                f"has shape {self.pairs.shape}.",
-                setting="pairs",
-            )
-        columns = int(self.demands.shape[1])
-        for path in np.flatnonzero(self.pairs >= columns)[:1]:
+        self._match("pairs", self.shape, self.pairs)
+        if self.pairs.max(initial=0) >= (columns := int(self.demands.shape[1])):
             raise InvalidInput(
-                f"pairs of {type(self).__name__} are columns of demands, which has {columns}; path "
-                f"{path} names column {self.pairs[path]}.",
+                f"pairs of {type(self).__name__} are columns of demands, from 0 to {columns - 1}.",
                 setting="pairs",
             )
 
@@ -280,20 +261,11 @@ def example_loads() -> tuple[tuple[Any, Any, Any, Any], tuple[Any, Any, Any, Any
     from scipy.sparse import csr_array
 
     shared = [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
-    return (
-        (
-            csr_array(shared),
-            [[4.0, 1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 3.0, 2.0]],
-            [[2.0, 1.0, 0.0], [0.0, -0.5, 0.0], [1.0, 4.0, 1.0]],
-            [0, 0, 1, 2],
-        ),
-        (
-            [[1.0, 0.5, 0.0], [0.0, 0.5, 1.0]],
-            [[2.0, 1.0], [2.0, 1.0]],
-            [[1.0, 0.5], [0.75, 1.0]],
-            [0, 0, 1],
-        ),
-    )
+    demands = [[4.0, 1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 3.0, 2.0]]
+    numbers = [[2.0, 1.0, 0.0], [0.0, -0.5, 0.0], [1.0, 4.0, 1.0]]
+    two, same = [[1.0, 0.5, 0.0], [0.0, 0.5, 1.0]], [[2.0, 1.0], [2.0, 1.0]]
+    second = two, same, [[1.0, 0.5], [0.75, 1.0]], [0, 0, 1]
+    return (csr_array(shared), demands, numbers, [0, 0, 1, 2]), second
 
 
 @final
@@ -470,7 +442,7 @@ class LoadLimit(LinkLoads):
     pairs : array
         For each path the pair it serves, a column of `demands`.
     names : tuple of str, default ()
-        What the links are called; empty where they have no names.
+        What the links are called; empty: nothing.
 
     Examples
     --------
@@ -488,10 +460,7 @@ class LoadLimit(LinkLoads):
     demands: PairDemands
     capacities: Annotated[Array, PerRound("What each link may carry, of shape (rounds, links).")]
     pairs: PairOfPath
-    names: Annotated[
-        tuple[str, ...],
-        Names("What the links are called; empty where they have no names."),
-    ] = ()
+    names: Annotated[tuple[str, ...], Names("What the links are called; empty: nothing.")] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -499,9 +468,7 @@ class LoadLimit(LinkLoads):
         self._match("capacities", (len(self), self._links), self.demands)
         if self.names and len(self.names) != self._links:
             raise WrongShape(
-                f"names of LoadLimit are one for each of the {self._links} links, not "
-                f"{len(self.names)}.",
-                setting="names",
+                f"names of LoadLimit are one for each of {self._links} links.", setting="names"
             )
 
     @classmethod
@@ -621,10 +588,9 @@ class MaxUtilization(LinkLoads):
         self._match("limit", (len(self),), self.demands)
         self._match("capacities", (self._links,), self.demands)
         capacities = to_numpy(self.capacities)
-        for link in np.flatnonzero(capacities <= 0)[:1]:
+        if (capacities <= 0).any():
             raise InvalidInput(
-                f"capacities of MaxUtilization are above 0; that of link {link} is "
-                f"{capacities[link]:g}.",
+                f"capacities of MaxUtilization must be above 0, not {capacities.min():g}.",
                 setting="capacities",
             )
 

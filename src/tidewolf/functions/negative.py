@@ -80,10 +80,8 @@ def warn_of_negative_capacities(
     """One warning that names the first, and says how many entries have one."""
     found = negative_capacities(K, constraints, asked)
     if found:
-        entry, row, value = found[0]
-        what = (
-            f"The capacity of {entry_name(K, entry)} is {value:g} in round {first_round + row + 1}"
-        )
+        (entry, _, value), t = found[0], first_round + found[0].round + 1
+        what = f"The capacity of {entry_name(K, entry)} is {value:g} in round {t}"
         warnings.warn(f"{what}: {breaks(len(found))}", NegativeCapacity, stacklevel=stacklevel)
 
 
@@ -94,14 +92,9 @@ def breaks(entries: int) -> str:
 
 
 def entry_name(K: Any, entry: int) -> str:
-    """A link by its ends where the set is one of flows, else an entry by its number or numbers."""
-    if (
-        hasattr(K, "nodes")
-        and hasattr(K, "tails")
-        and hasattr(K, "heads")
-        and len(K.tails) == K.shape[0]
-    ):
-        return f"{K.nodes[int(K.tails[entry])]} > {K.nodes[int(K.heads[entry])]}"
+    """An entry by its name if the set has names, else by its number or numbers."""
+    if getattr(K, "names", None):
+        return str(K.names[entry])
     place = tuple(int(i) for i in np.unravel_index(entry, K.shape))
     return f"entry {place[0] if len(place) == 1 else place}"
 

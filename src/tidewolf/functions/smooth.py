@@ -12,15 +12,7 @@ from tidewolf.core.arrays import as_number, eps_of, flat, like, namespace, to_nu
 from tidewolf.core.errors import InvalidInput, NotConvex, WrongShape
 from tidewolf.core.settings import Number
 from tidewolf.core.types import Array, Floats, NDArray, Shape
-from tidewolf.functions.base import (
-    ArrayBatch,
-    PerRound,
-    Uncopied,
-    one_round,
-    row_norms,
-    rows,
-    shaped,
-)
+from tidewolf.functions.base import ArrayBatch, PerRound, Uncopied, one_round, row_norms, rows, shaped
 
 # Convex quadratics of vectors:  f_t(x) = 1/2 <x, P_t x> + <q_t, x> + r_t,  P_t symmetric and
 # positive semidefinite.
@@ -36,15 +28,13 @@ class Quadratic(ArrayBatch):
     Parameters
     ----------
     P : array
-        The matrices, symmetric and positive semidefinite: of shape (rounds, n, n), or (n, n)
-        where one serves all rounds.
+        Symmetric and positive semidefinite, (rounds, n, n), or (n, n) for all.
     q : array
         The linear parts, of shape (rounds, n).
     r : array, optional
         The constants, one a round. None: zeros.
     exp_concavity : float, optional
-        A number alpha for which exp(-alpha f) is concave on the set of decisions. None: none is
-        declared.
+        An alpha for which exp(-alpha f) is concave on the set. None: unknown.
 
     Examples
     --------
@@ -54,21 +44,13 @@ class Quadratic(ArrayBatch):
     """
 
     P: Annotated[
-        Array,
-        Uncopied(
-            "The matrices, symmetric and positive semidefinite: of shape (rounds, n, n), or (n, n) "
-            "where one serves all rounds."
-        ),
+        Array, Uncopied("Symmetric and positive semidefinite, (rounds, n, n), or (n, n) for all.")
     ]
     q: Annotated[Array, PerRound("The linear parts, of shape (rounds, n).")]
     r: Annotated[Array, PerRound("The constants, one a round. None: zeros.", axes=1)] = None
     exp_concavity: Annotated[
         float | None,
-        Number(
-            "A number alpha for which exp(-alpha f) is concave on the set of decisions. None: none "
-            "is declared.",
-            above=0.0,
-        ),
+        Number("An alpha for which exp(-alpha f) is concave on the set. None: unknown.", above=0.0),
     ] = None
 
     def __post_init__(self) -> None:
@@ -118,15 +100,10 @@ class Quadratic(ArrayBatch):
 
     @classmethod
     def examples(cls) -> Sequence[Quadratic]:
-        flat_in_one_direction = np.array([[1.0, 1.0], [1.0, 1.0]])
-        return (
-            cls(flat_in_one_direction, [[0.0, 0.0], [1.0, -2.0]], [1.0, -3.0]),
-            cls(
-                [np.eye(3), np.zeros((3, 3)), np.diag([4.0, 0.0, 0.5])],
-                [[1.0, 2.0, 3.0], [0.0, 0.0, 0.0], [-1.0, 0.0, 1.0]],
-            ),
-            cls.one([[2.0]], [-1.0], 0.5),
-        )
+        P = [np.eye(3), np.zeros((3, 3)), np.diag([4.0, 0.0, 0.5])]
+        q = [[1.0, 2.0, 3.0], [0.0, 0.0, 0.0], [-1.0, 0.0, 1.0]]
+        flat_in_one_direction = cls(np.ones((2, 2)), [[0.0, 0.0], [1.0, -2.0]], [1.0, -3.0])
+        return flat_in_one_direction, cls(P, q), cls.one([[2.0]], [-1.0], 0.5)
 
 
 def _require_convex(P: NDArray, eps: float) -> None:
@@ -140,20 +117,16 @@ def _require_convex(P: NDArray, eps: float) -> None:
     least = np.linalg.eigvalsh(stack)[:, 0]
     for t in np.flatnonzero(skew > slack)[:1]:
         raise InvalidInput(
-            f"{_name(P, t)} is not symmetric: two mirrored entries differ by {skew[t]:.3g}. Give "
-            "(P + P') / 2 instead.",
+            f"P of Quadratic must be symmetric; in round {t + 1} two mirrored entries differ by "
+            f"{skew[t]:.3g}. Give (P + P') / 2.",
             setting="P",
         )
     for t in np.flatnonzero(least < -slack)[:1]:
         raise NotConvex(
-            f"{_name(P, t)} has eigenvalue {least[t]:.3g}; a convex quadratic needs every "
-            "eigenvalue to be at least 0.",
+            f"P of Quadratic must have no eigenvalue below 0; in round {t + 1} it has "
+            f"{least[t]:.3g}.",
             setting="P",
         )
-
-
-def _name(P: NDArray, t: int) -> str:
-    return "The matrix P" if P.ndim == 2 else f"The matrix P of round {t + 1}"
 
 
 # The loss of growing wealth:  f_t(x) = -log <r_t, x>,  with r_t what a unit put into each asset is
@@ -172,8 +145,7 @@ class LogWealth(ArrayBatch):
     Parameters
     ----------
     returns : array
-        What a unit put into each asset is worth after the round, of shape (rounds, *shape of a
-        point); for vectors also a frame of pandas or polars.
+        What a unit of each asset becomes, (rounds, *shape); also a frame.
 
     Examples
     --------
@@ -188,11 +160,7 @@ class LogWealth(ArrayBatch):
     by_round = ("returns",)
 
     returns: Annotated[
-        Array,
-        PerRound(
-            "What a unit put into each asset is worth after the round, of shape (rounds, *shape of "
-            "a point); for vectors also a frame of pandas or polars."
-        ),
+        Array, PerRound("What a unit of each asset becomes, (rounds, *shape); also a frame.")
     ]
 
     @classmethod

@@ -30,11 +30,13 @@ from tidewolf.core.settings import Count, Number, Numbers, Size, require_entries
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
 from tidewolf.core.vertices import Dense, Sparse, Vertex
 from tidewolf.sets.base import (
+    ClosedForm,
     ConvexSet,
     LinearDescription,
     Polyhedral,
     Projectable,
     Relaxable,
+    Sizes,
     SparseSet,
     clipped,
     require_shape,
@@ -248,7 +250,7 @@ _MOST_STEPS = 200
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Ellipsoid(ConvexSet, Projectable, Relaxable):
+class Ellipsoid(ClosedForm, Projectable, Relaxable):
     """Vectors x with (x - center)' A (x - center) <= 1. Geometry exact.
 
     For { (x - c)' A (x - c) <= r } give A/r.
@@ -284,16 +286,13 @@ class Ellipsoid(ConvexSet, Projectable, Relaxable):
         object.__setattr__(self, "center", frozen(like(center, matrix)))
         require_shape(self, "center", self.shape)
         A = to_numpy(matrix)
-        if A.ndim == 2 and np.max(np.abs(A - A.T)) > 100 * eps_of(matrix) * np.max(np.abs(A)):
+        skew = float(np.max(np.abs(A - A.T))) if A.ndim == 2 else 0.0
+        least, most = float(np.min(self._eigen[0])), float(np.max(self._eigen[0]))
+        slack = eps_of(matrix) * float(np.max(np.abs(A)))
+        if skew > 100 * slack or least <= n * eps_of(matrix) * most or most <= 0:
             raise InvalidInput(
-                "matrix of Ellipsoid must be symmetric; give (A + A')/2.", setting="matrix"
-            )
-        eigenvalues = self._eigen[0]
-        smallest, largest = float(np.min(eigenvalues)), float(np.max(eigenvalues))
-        if smallest <= n * eps_of(matrix) * largest or largest <= 0:
-            raise InvalidInput(
-                "matrix of Ellipsoid must be positive definite; its eigenvalues run from "
-                f"{smallest:.3g} to {largest:.3g}.",
+                "matrix of Ellipsoid must be symmetric and positive definite; mirrored entries "
+                f"differ by {skew:.3g}, and its eigenvalues run from {least:.3g} to {most:.3g}.",
                 setting="matrix",
             )
 
@@ -302,19 +301,16 @@ class Ellipsoid(ConvexSet, Projectable, Relaxable):
         return (self.matrix.shape[0],)
 
     @cached_property
-    def radius(self) -> float:
-        return float(np.max(self._semiaxes))
-
-    @cached_property
-    def inner_radius(self) -> float:
-        return float(np.min(self._semiaxes))
+    def _sizes(self) -> Sizes:
+        least, most = float(np.min(self._semiaxes)), float(np.max(self._semiaxes))
+        return Sizes(len(self._semiaxes), most, 2.0 * most, least)
 
     def infeasibility(self, x: Array) -> float:
         """How much larger the ellipsoid would have to be to hold x, times the shortest semi-axis:
         at most the distance to it.
         """
         u = self._to_axes(x - like(self.center, x))
-        return self.inner_radius * max(0.0, length(u / like(self._semiaxes, u)) - 1.0)
+        return self._sizes.inner_radius * max(0.0, length(u / like(self._semiaxes, u)) - 1.0)
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         xp, center = namespace(direction), like(self.center, direction)
@@ -638,8 +634,7 @@ class OrderedWeightedBall(NormBall, Projectable):
     Parameters
     ----------
     weights : array
-        The weight of the largest entry, of the second largest and so on: as many as a point has
-        entries. They do not increase, none is negative, and the first is above 0.
+        The weight of the largest entry, of the second largest and so on.
     tau : float, default 1.0
         What the norm of a member is at most.
 
@@ -654,11 +649,7 @@ class OrderedWeightedBall(NormBall, Projectable):
 
     weights: Annotated[
         Array,
-        Numbers(
-            "The weight of the largest entry, of the second largest and so on: as many as a point "
-            "has entries. They do not increase, none is negative, and the first is above 0.",
-            axes=1,
-        ),
+        Numbers("The weight of the largest entry, of the second largest and so on.", axes=1),
     ]
     tau: Bound = 1.0
 
@@ -721,17 +712,23 @@ class OrderedWeightedBall(NormBall, Projectable):
         t = low
         pools = found = _pools(z, w, t)
         for _ in range(_MOST_STEPS):
-            reached = found.weighted_sum(t)
+            m, zs, ws = found
+            reached, slope = float((m * ws) @ (zs - t * ws)), float(m @ ws**2)
             if abs(reached - self.tau) <= _ROUNDING * self.tau:
                 break
             low, high = (t, high) if reached > self.tau else (low, t)
-            ahead = t + (reached - self.tau) / found.slope if found.slope > 0 else high
+            ahead = t + (reached - self.tau) / slope if slope > 0 else high
             t = ahead if low < ahead < high else low + (high - low) / 2
             if t in (low, high):
                 break
             found = _pools(z, w, t)
-            pools = found if len(found.counts) else pools
-        x = pools.with_total(self.tau, len(z))
+            pools = found if len(found[0]) else pools
+        # the x with these pools and <w, x> = tau: z - t w = (z - z_1 w/w_1) + s w, s by the bound
+        m, zs, ws = pools
+        above = zs - ws * (zs[0] / ws[0])
+        s = (self.tau - float((m * ws) @ above)) / float(m @ ws**2)
+        x = np.repeat(np.maximum(above + s * ws, 0.0), m.astype(np.int64))
+        x = np.concatenate([x, np.zeros(len(z) - len(x))])
         return x * min(1.0, self.tau / float(w @ np.sort(x)[::-1]))
 
     @cached_property
@@ -743,36 +740,10 @@ class OrderedWeightedBall(NormBall, Projectable):
         return np.cumsum(self._w)
 
 
-@dataclass(frozen=True)
-class _Pools:
-    """The leading pools of a vector, those with a positive value: how many entries each has, and
-    the means of z and w over them.
+def _pools(z: Floats, w: Floats, t: float) -> tuple[Floats, Floats, Floats]:
+    """The leading pools of z - t w, those with a positive value: how many entries each has, and the
+    means of z and w over them.
     """
-
-    counts: Floats
-    z: Floats
-    w: Floats
-
-    @property
-    def slope(self) -> float:
-        """How fast <w, x(t)> falls."""
-        return float(self.counts @ self.w**2)
-
-    def weighted_sum(self, t: float) -> float:
-        """<w, x(t)>."""
-        return float((self.counts * self.w) @ (self.z - t * self.w))
-
-    def with_total(self, tau: float, n: int) -> Floats:
-        """The x with these pools and <w, x> = tau: z - t w = (z - z_1 w/w_1) + s w, with s from the
-        bound.
-        """
-        above = self.z - self.w * (self.z[0] / self.w[0])
-        s = (tau - float((self.counts * self.w) @ above)) / self.slope
-        x = np.repeat(np.maximum(above + s * self.w, 0.0), self.counts.astype(np.int64))
-        return np.concatenate([x, np.zeros(n - len(x))])
-
-
-def _pools(z: Floats, w: Floats, t: float) -> _Pools:
     from scipy.optimize import isotonic_regression
 
     x = isotonic_regression(z - t * w, increasing=False).x
@@ -782,10 +753,9 @@ def _pools(z: Floats, w: Floats, t: float) -> _Pools:
     starts, counts = starts[kept], (stops - starts + 1)[kept].astype(np.float64)
     end = int(counts.sum())
     if not end:
-        return _Pools(counts, counts, counts)
-    return _Pools(
-        counts, np.add.reduceat(z[:end], starts) / counts, np.add.reduceat(w[:end], starts) / counts
-    )
+        return counts, counts, counts
+    zs, ws = (np.add.reduceat(part[:end], starts) / counts for part in (z, w))
+    return counts, zs, ws
 
 
 # The ball of the k-norm: the sum of the k entries of largest size.
@@ -913,12 +883,11 @@ class GroupBall(NormBall, Projectable):
     Parameters
     ----------
     groups : array
-        A whole number for each entry, in the shape of a point: entries with the same number
-        form a group.
+        The number of each entry's group, in the shape of a point.
     tau : float, default 1.0
         What the norm of a member is at most.
     weights : array, optional
-        The weight of each group, above 0, in the order of their numbers. None: 1 for each.
+        The weight of each group, above 0. None: 1 each.
 
     Examples
     --------
@@ -929,18 +898,10 @@ class GroupBall(NormBall, Projectable):
 
     groups: Annotated[
         Array,
-        GroupNumbers(
-            "A whole number for each entry, in the shape of a point: entries with the same number "
-            "form a group."
-        ),
+        GroupNumbers("The number of each entry's group, in the shape of a point."),
     ]
     tau: Bound = 1.0
-    weights: Annotated[
-        Array,
-        Numbers(
-            "The weight of each group, above 0, in the order of their numbers. None: 1 for each."
-        ),
-    ] = None
+    weights: Annotated[Array, Numbers("The weight of each group, above 0. None: 1 each.")] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -88,7 +88,11 @@ class Box(ClosedForm, Projectable, Polyhedral, Relaxable):
         return Factors(places, frozen(widths / 2), frozen(widths), exact=True)
 
     def tangent(self, direction: Array) -> Array:
-        return direction * like(self._widths > 0, direction)
+        return direction * like(self._free, direction)
+
+    @cached_property
+    def _free(self) -> Array:
+        return namespace(self.lower).astype(self.upper > self.lower, self.lower.dtype)
 
     def infeasibility(self, x: Array) -> float:
         """The largest breach of a bound."""

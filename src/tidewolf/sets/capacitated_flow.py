@@ -170,9 +170,7 @@ class CapacitatedFlow(Flows):
         *,
         supplies: Annotated[
             Mapping[Hashable, float],
-            Supplies(
-                "What nodes send; negative, what they draw. A node that is left out does neither."
-            ),
+            Supplies("What nodes send, or draw if it is negative; other nodes do neither."),
         ],
         upper: Annotated[
             float | Sequence[float] | Array,
@@ -193,7 +191,7 @@ class CapacitatedFlow(Flows):
             separate. Or a networkx graph, whose undirected edges are a link each way, or a frame of
             pandas or polars with columns tail and head.
         supplies : mapping of Hashable or float
-            What nodes send; negative, what they draw. A node that is left out does neither.
+            What nodes send, or draw if it is negative; other nodes do neither.
         upper : float or sequence of float or array
             The most that arcs carry: one number for all, or one for each.
         lower : float or sequence of float or array, default 0.0

@@ -324,11 +324,6 @@ class FlowPolytope(DagFlows, CompiledGeometry):
     def _hull(self) -> HullProjection:
         return HullProjection(self.dag.arcs, self.dag.tails, self.dag.heads, len(self.dag.order))
 
-    @property
-    def tangent_method(self) -> str:
-        """How `tangent` solves: "dense inverse", "sparse factor" or "conjugate gradients"."""
-        return self._hull.method
-
     def infeasibility(self, x: Array) -> float:
         """The largest negative flow, unbalanced node, or flow on an arc that leads nowhere."""
         x = to_numpy(x)[:]
@@ -545,7 +540,7 @@ class MultiFlow(DagFlows):
     demands : tuple of float
         How much of each commodity must go.
     starts : array
-        The entries of commodity j are those from starts[j] to starts[j + 1] - 1.
+        Where the entries of each commodity start, and the end.
     links : array
         The link of each entry of a point.
     nodes : tuple of Hashable
@@ -564,10 +559,7 @@ class MultiFlow(DagFlows):
     sources: Annotated[Int32s, Indices("The number of the node where each commodity starts.")]
     targets: Annotated[Int32s, Indices("The number of the node where each commodity is wanted.")]
     demands: Annotated[tuple[float, ...], Demands("How much of each commodity must go.")]
-    starts: Annotated[
-        Int32s,
-        Indices("The entries of commodity j are those from starts[j] to starts[j + 1] - 1."),
-    ]
+    starts: Annotated[Int32s, Indices("Where the entries of each commodity start, and the end.")]
     links: Annotated[Int32s, Indices("The link of each entry of a point.")]
     nodes: NumberedNames = field(metadata={"label": True})
 
@@ -578,18 +570,14 @@ class MultiFlow(DagFlows):
         edges: GraphLinks,
         commodities: Annotated[
             Iterable[Commodity | tuple[Any, ...]],
-            Commodities(
-                "What must go from where to where, each a Commodity or (source, target, demand); "
-                "or a frame with such columns."
-            ),
+            Commodities("Each (source, target, demand), or a frame with such columns."),
         ],
         *,
         lengths: Annotated[
             Lengths | None,
             LinkLengths(
                 "How long each link is, above 0: a commodity uses the links that lead away from "
-                "its source by length, so that the network may have cycles and commodities take a "
-                "cable in opposite ways. None: what a commodity may use must be free of cycles."
+                "its source. None: the links a commodity may use must be free of cycles."
             ),
         ] = None,
     ) -> MultiFlow:
@@ -602,12 +590,10 @@ class MultiFlow(DagFlows):
             separate. Or a networkx graph, whose undirected edges are a link each way, or a frame of
             pandas or polars with columns tail and head.
         commodities : iterable of Commodity or tuple
-            What must go from where to where, each a Commodity or (source, target, demand); or a
-            frame with such columns.
+            Each (source, target, demand), or a frame with such columns.
         lengths : sequence of float or array, optional
             How long each link is, above 0: a commodity uses the links that lead away from its
-            source by length, so that the network may have cycles and commodities take a cable in
-            opposite ways. None: what a commodity may use must be free of cycles.
+            source. None: the links a commodity may use must be free of cycles.
 
         Examples
         --------

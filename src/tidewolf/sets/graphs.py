@@ -10,13 +10,12 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from tidewolf.core.arguments import as_items, shown
-from tidewolf.core.arrays import as_array, as_number, frozen, is_array, to_numpy
+from tidewolf.core.arrays import as_array, as_number, frozen, to_numpy
 from tidewolf.core.edges import ENDS, edges_of
 from tidewolf.core.errors import (
     CyclicGraph,
     EmptyGraph,
     InvalidInput,
-    NotFinite,
     UnknownNode,
     UnreachableTarget,
     WrongShape,
@@ -210,10 +209,6 @@ class Commodities(Check):
     def __call__(self, value: Any, what: str) -> tuple[Commodity, ...]:
         if is_frame(value):
             value = commodities_of(value, what)
-        if not isinstance(value, Iterable) or isinstance(value, str):
-            raise WrongType(
-                f"{what} must be an iterable of (source, target, demand), not {shown(value)}."
-            )
         listed = as_items(value, what, "[(source, target, demand)]")
         if not listed:
             raise InvalidInput(f"{what} must be at least one (source, target, demand).")
@@ -222,7 +217,7 @@ class Commodities(Check):
     def read(self, value: Any) -> str | tuple[tuple[Any, ...], ...] | None:
         if isinstance(value, str):
             return value or None
-        listed = isinstance(value, list) and value and all(map(_is_commodity, value))
+        listed = isinstance(value, list) and value and all(_is_row(row, 2, (2, 3)) for row in value)
         return tuple(map(tuple, value)) if listed else None
 
 
@@ -236,14 +231,10 @@ def commodities_of(frame: Any, what: str) -> list[tuple[Any, ...]]:
     others = [name for name in found.columns if name.lower() not in {"demand", *sum(ENDS, ())}]
     if "demand" not in map(str.lower, found.columns) and others:
         raise InvalidInput(
-            f"{what}: how much each commodity sends is read from a column called demand, and there "
-            f"are {listed(others)}; call it so, or leave others out, and each sends 1."
+            f"{what}: the column of demands must be called demand; there are {listed(others)}."
         )
-    demands = [edge.get("demand") for edge in found.edges]
-    return [
-        (edge.tail, edge.head, 1.0 if demand is None else demand)
-        for edge, demand in zip(found.edges, demands, strict=True)
-    ]
+    sent = ((edge.tail, edge.head, edge.get("demand")) for edge in found.edges)
+    return [(tail, head, 1.0 if demand is None else demand) for tail, head, demand in sent]
 
 
 @dataclass(frozen=True)
@@ -270,21 +261,15 @@ class Supplies(Check):
         try:
             amounts = dict(value)
         except (TypeError, ValueError):
-            such = "{'s': 1.0, 't': -1.0}"
-            raise WrongType(
-                f"{what} must be a mapping such as {such}, not {shown(value)}."
-            ) from None
-        return {
-            node: as_number(amount, f"The supply of {shown(node)}")
-            for node, amount in amounts.items()
-        }
+            raise WrongType(f"{what} must be amounts by node, not {shown(value)}.") from None
+        return {node: as_number(amount, f"{what} at {node}") for node, amount in amounts.items()}
 
     def read(self, value: Any) -> str | tuple[tuple[str | int, float], ...] | None:
         """A table's name, or pairs (node, amount); pairs let whole numbers be nodes."""
         if isinstance(value, str):
             return value or None
         pairs = list(map(list, value.items())) if isinstance(value, Mapping) else value
-        if not isinstance(pairs, list) or not all(map(_is_supply, pairs)):
+        if not isinstance(pairs, list) or not all(_is_row(pair, 1, (2,)) for pair in pairs):
             return None
         return tuple((node, float(amount)) for node, amount in pairs)
 
@@ -296,13 +281,7 @@ class ArcBounds(Numbers):
     words: ClassVar[str] = "a number, a list of numbers, or a column of the graph's file"
 
     def __call__(self, value: Any, what: str) -> Floats:
-        try:
-            bounds = to_numpy(as_array(value, what)).astype(np.float64)
-        except NotFinite:
-            raise NotFinite(
-                f"{what} must be finite, so that the set is bounded; the total supply is room "
-                "enough on a path."
-            ) from None
+        bounds = to_numpy(as_array(value, what)).astype(np.float64)
         if bounds.ndim > 1:
             raise WrongShape(f"{what} must be one number, or one for each arc, not a table.")
         return bounds
@@ -318,34 +297,21 @@ class LinkLengths(Numbers):
         lengths = to_numpy(as_array(value, what)).astype(np.float64)
         if lengths.ndim != 1:
             raise WrongShape(f"{what} must be a list, one for each link, not {shown(value)}.")
-        if not (positive := lengths > 0).all():
-            first = int(np.argmin(positive))
-            raise InvalidInput(
-                f"{what} must be positive; that of link {first} is {lengths[first]:g}."
-            )
+        if lengths.min(initial=1.0) <= 0:
+            raise InvalidInput(f"{what} must be above 0, not {lengths.min():g}.")
         return lengths
 
 
 @dataclass(frozen=True)
-class Indices(Check):
+class Indices(Numbers):
     """A vector of places in another array, counted from 0, kept as a read-only copy."""
 
-    words: ClassVar[str] = "a list of whole numbers"
-
     def __call__(self, value: Any, what: str) -> Int32s:
-        try:
-            given = np.array(to_numpy(value) if is_array(value) else value)
-        except (TypeError, ValueError):
-            given = np.empty(0)
-        if given.ndim != 1 or given.dtype.kind not in "iu" or (given.size and given.min() < 0):
+        given = to_numpy(as_array(value, what))
+        whole = given.ndim == 1 and (given == np.rint(given)).all() and given.min(initial=0) >= 0
+        if not whole or given.max(initial=0) >= 2**31:
             raise WrongType(f"{what} must be a vector of whole numbers from 0, not {shown(value)}.")
-        if given.size and given.max() > np.iinfo(np.int32).max:
-            raise WrongType(f"{what} must be a vector of places in an array, not {shown(value)}.")
         return frozen(given.astype(np.int32))
-
-    def read(self, value: Any) -> tuple[int, ...] | None:
-        whole = isinstance(value, list) and all(type(place) is int for place in value)
-        return tuple(value) if whole else None
 
 
 GraphLinks: TypeAlias = Annotated[
@@ -384,8 +350,9 @@ def _as_commodity(i: int, commodity: Any) -> Commodity:
         asked = Commodity(*(commodity if not isinstance(commodity, str) else ()))
         hash(asked[:2])
     except TypeError:
-        what = "a commodity is (source, target, demand), and perhaps the links it may use"
-        raise WrongType(f"Commodity {i} is {shown(commodity)}; {what}.") from None
+        raise WrongType(
+            f"Commodity {i} must be (source, target, demand), not {shown(commodity)}."
+        ) from None
     demand = as_number(asked.demand, f"{asked.called(i)}: its demand", least=0.0)
     return asked._replace(demand=demand)
 
@@ -394,22 +361,12 @@ def _is_name(value: Any) -> bool:
     return type(value) in (str, int)
 
 
-def _is_supply(pair: Any) -> bool:
-    return (
-        isinstance(pair, list)
-        and len(pair) == 2
-        and _is_name(pair[0])
-        and Number().read(pair[1]) is not None
-    )
-
-
-def _is_commodity(item: Any) -> bool:
-    return (
-        isinstance(item, list)
-        and len(item) in (2, 3)
-        and all(map(_is_name, item[:2]))
-        and all(Number().read(demand) is not None for demand in item[2:])
-    )
+def _is_row(item: Any, names: int, lengths: tuple[int, ...]) -> bool:
+    """Whether a file's list has so many names and then numbers."""
+    if not isinstance(item, list) or len(item) not in lengths:
+        return False
+    numbers = (Number().read(number) for number in item[names:])
+    return all(map(_is_name, item[:names])) and None not in numbers
 
 
 # Directed acyclic graphs between a source and a target, put in order once.

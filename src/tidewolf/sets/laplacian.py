@@ -165,16 +165,7 @@ class HullProjection:
 
     @property
     def _dense_laplacian(self) -> Floats:
-        """Of all nodes, without scipy, whose sparse matrices take a tenth of a second to import."""
-        laplacian = np.zeros((self.nodes, self.nodes))
-        for a, b, sign in (
-            (self.tails, self.tails, 1.0),
-            (self.heads, self.heads, 1.0),
-            (self.tails, self.heads, -1.0),
-            (self.heads, self.tails, -1.0),
-        ):
-            np.add.at(laplacian, (a, b), sign)
-        return laplacian
+        return dense_laplacian(self.tails, self.heads, self.nodes)
 
     @cached_property
     def _inverse(self) -> Floats | None:
@@ -206,10 +197,8 @@ class HullProjection:
         permuted = self._laplacian[order][:, order].tocsc()
         size = permuted.shape[0]
         work = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
-        if (
-            factor_entries(permuted.indptr, permuted.indices, FACTOR_ENTRIES, *work)
-            <= FACTOR_ENTRIES
-        ):
+        most = FACTOR_ENTRIES
+        if factor_entries(permuted.indptr, permuted.indices, most, *work) <= most:
             return "sparse factor", _factorised(permuted, self._free[order])
         return "conjugate gradients", _conjugate_gradients(self._laplacian, self._free)
 
@@ -230,6 +219,14 @@ class HullProjection:
             entries.append((0.5 * (inverse + inverse.T)).reshape(-1))
         at = np.concatenate(rows), np.concatenate(columns)
         return coo_array((np.concatenate(entries), at), shape=(self.nodes, self.nodes)).tocsr()
+
+
+def dense_laplacian(a: NDArray, b: NDArray, nodes: int) -> Floats:
+    """Of all nodes, without scipy, whose sparse matrices take a tenth of a second to import."""
+    laplacian = np.zeros((nodes, nodes))
+    for one, other, sign in ((a, a, 1.0), (b, b, 1.0), (a, b, -1.0), (b, a, -1.0)):
+        np.add.at(laplacian, (one, other), sign)
+    return laplacian
 
 
 def least_degree(tails: NDArray, heads: NDArray, nodes: int) -> NDArray:
@@ -283,10 +280,7 @@ def _conjugate_gradients(laplacian: Any, free: NDArray) -> Callable[[Floats], Fl
             rows, divergence[free], rtol=CG_TOLERANCE, maxiter=20 * len(divergence), M=jacobi
         )
         if failed:
-            raise SolverFailed(
-                f"Conjugate gradients did not reach {CG_TOLERANCE:g} on the graph's Laplacian in "
-                "20 steps a node."
-            )
+            raise SolverFailed("Conjugate gradients took over 20 steps per node of the graph.")
         return potentials
 
     return solve

@@ -29,7 +29,7 @@ from tidewolf.sets.base import (
     membership_tolerance,
 )
 from tidewolf.sets.graphs import Links, NodeNames, first_names, number_nodes
-from tidewolf.sets.laplacian import HullProjection
+from tidewolf.sets.laplacian import HullProjection, dense_laplacian
 from tidewolf.sets.min_cost_flow import connected_parts, one_node_of_each
 
 
@@ -110,11 +110,11 @@ class Matching(_EdgeSet):
         edges are separate entries of a point. Or a networkx graph whose edges go from left to
         right, or a frame with columns tail and head.
     perfect : bool, default False
-        Whether a matching must touch every node, not at most once but once.
+        Whether a matching must touch every node.
     lefts : sequence of Hashable, default ()
-        What the left nodes are called. None given: as the edges call them.
+        Names of the left nodes.
     rights : sequence of Hashable, default ()
-        What the right nodes are called. None given: as the edges call them.
+        Names of the right nodes.
 
     Examples
     --------
@@ -140,17 +140,9 @@ class Matching(_EdgeSet):
                 directed=False,
             ),
         ],
-        perfect: Annotated[
-            bool, Flag("Whether a matching must touch every node, not at most once but once.")
-        ] = False,
-        lefts: Annotated[
-            Sequence[Hashable],
-            NodeNames("What the left nodes are called. None given: as the edges call them."),
-        ] = (),
-        rights: Annotated[
-            Sequence[Hashable],
-            NodeNames("What the right nodes are called. None given: as the edges call them."),
-        ] = (),
+        perfect: Annotated[bool, Flag("Whether a matching must touch every node.")] = False,
+        lefts: Annotated[Sequence[Hashable], NodeNames("Names of the left nodes.")] = (),
+        rights: Annotated[Sequence[Hashable], NodeNames("Names of the right nodes.")] = (),
     ) -> None:
         names, tails, heads = number_nodes(edges)
         if len(tails) == 0:
@@ -463,7 +455,7 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
         The edges of a connected graph, pairs of hashable names; loops stay at 0. Or a networkx
         graph, or a frame with columns tail and head.
     nodes : sequence of Hashable, default ()
-        What the nodes are called. None given: as the edges call them.
+        Names of the nodes.
 
     Examples
     --------
@@ -486,10 +478,7 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
                 directed=False,
             ),
         ],
-        nodes: Annotated[
-            Sequence[Hashable],
-            NodeNames("What the nodes are called. None given: as the edges call them."),
-        ] = (),
+        nodes: Annotated[Sequence[Hashable], NodeNames("Names of the nodes.")] = (),
     ) -> None:
         names, tails, heads = number_nodes(edges)
         if len(tails) == 0:
@@ -532,12 +521,9 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
         c, infeasibility = np.ones(self.shape), 0.0
         c[self._loops] = 0.0
         for edges, ends, nodes in self._blocks_with_choice():
-            laplacian = np.zeros((nodes, nodes))
             a, b = ends.T
-            np.add.at(laplacian, (np.concatenate([a, b]), np.concatenate([a, b])), 1.0)
-            np.add.at(laplacian, (np.concatenate([a, b]), np.concatenate([b, a])), -1.0)
             inverse = np.zeros((nodes, nodes))
-            inverse[:-1, :-1] = np.linalg.inv(laplacian[:-1, :-1])
+            inverse[:-1, :-1] = np.linalg.inv(dense_laplacian(a, b, nodes)[:-1, :-1])
             resistance = inverse[a, a] - 2.0 * inverse[a, b] + inverse[b, b]
             c[edges] = resistance * ((nodes - 1) / resistance.sum())
             infeasibility += float(np.abs(c[edges] - resistance).sum()) + _handed_beyond(

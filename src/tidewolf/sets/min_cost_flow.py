@@ -180,11 +180,8 @@ class FlowNetwork(Value):
         as nothing.
         """
         left, size = self.supply - self.balance(self.lower), np.abs(self.lower)
-        at_node = (
-            np.abs(self.supply)
-            + np.bincount(self.tails, size, len(left))
-            + np.bincount(self.heads, size, len(left))
-        )
+        at_node = np.abs(self.supply) + np.bincount(self.tails, size, len(left))
+        at_node += np.bincount(self.heads, size, len(left))
         return np.where(np.abs(left) <= 1e-3 * ROUNDING * at_node, 0.0, left)
 
     def balance(self, x: NDArray) -> Floats:
@@ -231,10 +228,7 @@ class FlowNetwork(Value):
             flow, gap = self._improved(costs, self._with_root, basis, self._limit)
             if gap >= 0:
                 return PhaseOne(frozen(basis), frozen(flow[:arcs]), frozen(flow[arcs:]))
-        raise SolverFailed(
-            f"The network simplex could not tell within its limit of steps whether {arcs} arcs "
-            "have a flow."
-        )
+        raise SolverFailed(f"The network simplex did not end on {arcs} arcs.")
 
     def cheapest(self, costs: Floats, warm: Basis | None = None) -> CheapestFlow:
         """The cheapest flow, from the basis `warm` where that is one of this network's, else from
@@ -249,15 +243,9 @@ class FlowNetwork(Value):
         for basis, limit in self._starts(given, (tails, heads, room), warm):
             flow, gap = self._improved(given, (tails, heads, room), basis, limit)
             if gap >= 0 and float(np.abs(flow[arcs:]).max()) <= self.nothing(flow):
-                return CheapestFlow(
-                    np.clip(self.lower + flow[:arcs], self.lower, self.upper),
-                    unit * gap,
-                    frozen(basis),
-                )
-        raise SolverFailed(
-            f"The network simplex found no cheapest flow on {arcs} arcs that keeps its bounds, "
-            "within its limit of steps."
-        )
+                x = np.clip(self.lower + flow[:arcs], self.lower, self.upper)
+                return CheapestFlow(x, unit * gap, frozen(basis))
+        raise SolverFailed(f"The network simplex found no cheapest flow on {arcs} arcs.")
 
     def _starts(self, costs: Floats, arcs: Arcs, warm: Basis | None) -> Iterator[tuple[Basis, int]]:
         """Bases, and how many pivots each may take: from a warm one, on large networks, few enough
@@ -302,13 +290,12 @@ class FlowNetwork(Value):
             return flow, -1.0
         return flow, float(simplex.proved_gap(costs, arcs, count, flow, pi))
 
-    def _is_basis(self, warm: Basis | None) -> bool:
+    def _is_basis(self, warm: Basis) -> bool:
         """Whether it looks like one; whether its tree spans the graph, and its flow keeps the
         bounds, is seen on the way.
         """
-        if warm is None or warm.shape != self.start.basis.shape or warm.dtype != np.int8:
-            return False
-        return bool((warm[len(self.tails) :] >= 0).all())
+        fits = warm.shape == self.start.basis.shape and warm.dtype == np.int8
+        return fits and bool((warm[len(self.tails) :] >= 0).all())
 
 
 class PhaseOne(NamedTuple):
@@ -355,15 +342,11 @@ def residual_directions(net: FlowNetwork) -> tuple[Bools, Bools]:
 def loose_arcs(net: FlowNetwork) -> Int32s:
     """The arcs within strong components of the residual graph: bridges and arcs that can change."""
     more, less = residual_directions(net)
-    tails, heads = (
-        np.concatenate([net.tails[more], net.heads[less]]),
-        np.concatenate([net.heads[more], net.tails[less]]),
-    )
+    tails = np.concatenate([net.tails[more], net.heads[less]])
+    heads = np.concatenate([net.heads[more], net.tails[less]])
     strong = connected_parts(tails, heads, len(net.nodes), strong=True)
-    loose: Int32s = np.flatnonzero((strong[net.tails] == strong[net.heads]) & (more | less)).astype(
-        np.int32
-    )
-    return loose
+    together = strong[net.tails] == strong[net.heads]
+    return np.flatnonzero(together & (more | less)).astype(np.int32)
 
 
 def connected_parts(tails: Int32s, heads: Int32s, nodes: int, *, strong: bool = False) -> Int32s:
@@ -404,18 +387,12 @@ def cut_capacity(net: FlowNetwork, members: Bools) -> float:
 
 
 def cut_sentence(net: FlowNetwork, members: Bools) -> str:
-    """Describe a cut that is too small, from the side with fewer nodes."""
+    """Describe a cut that is too small."""
     needed, most = float(net.supply[members].sum()), cut_capacity(net, members)
-    behind = bool(members.sum() > len(members) / 2)
-    names = first_names(
-        [name for name, member in zip(net.nodes, members, strict=True) if member != behind]
-    )
-    verb, bring = ("draw", "bring") if behind else ("supply", "take")
-    there, back = ("into", "out of") if behind else ("out of", "into")
+    names = first_names([net.nodes[v] for v in np.flatnonzero(members)])
     return (
-        f"No flow exists: the nodes {names} {verb} {needed:g} in all, and the arcs {there} them "
-        f"{bring} at most {most:g} (their upper bounds, less the lower bounds of the arcs {back} "
-        f"them). Let bounds or supplies give way by {needed - most:g}."
+        f"No flow exists: the nodes {names} supply {needed:g} in all, and the arcs out of them "
+        f"take at most {most:g}. Change bounds or supplies by {needed - most:g}."
     )
 
 

@@ -70,7 +70,7 @@ class Permutahedron(ClosedForm, Projectable, Polyhedral, Relaxable):
     Parameters
     ----------
     weights : array
-        The entries that are ordered; they are kept largest first.
+        The entries that are ordered, in any order.
 
     Examples
     --------
@@ -79,9 +79,7 @@ class Permutahedron(ClosedForm, Projectable, Polyhedral, Relaxable):
     array([1., 3., 2.])
     """
 
-    weights: Annotated[
-        Array, Numbers("The entries that are ordered; they are kept largest first.", axes=1)
-    ]
+    weights: Annotated[Array, Numbers("The entries that are ordered, in any order.", axes=1)]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -335,10 +333,7 @@ def cheapest_plan(c: Floats, given: WholeAmounts, warm: Any = None) -> Transport
         root_basis(basis, c, given.net, *tree)
     tolerance = 4.0 * np.finfo(np.float64).eps * nodes * float(np.max(np.abs(c)))
     if exchange_cells(c, tolerance, _EXCHANGES * nodes, *tree) < 0:
-        raise SolverFailed(
-            f"A transportation problem of {m} rows and {n} columns needed more than "
-            f"{_EXCHANGES * nodes} exchanges."
-        )
+        raise SolverFailed(f"A plan of {m} x {n} took over {_EXCHANGES * nodes} exchanges.")
     v = np.arange(nodes - 1)
     up = paths[0][:-1]
     cells = np.where(v < m, v * n + up - m, up * n + v - m)
@@ -383,7 +378,7 @@ class Transportation(Plans):
     rows : array
         What each row sums to, at least 0.
     columns : array
-        What each column sums to, at least 0; in all, as much as the rows.
+        What each column sums to, at least 0.
 
     Examples
     --------
@@ -394,9 +389,7 @@ class Transportation(Plans):
     """
 
     rows: Annotated[Array, Numbers("What each row sums to, at least 0.", axes=1)]
-    columns: Annotated[
-        Array, Numbers("What each column sums to, at least 0; in all, as much as the rows.", axes=1)
-    ]
+    columns: Annotated[Array, Numbers("What each column sums to, at least 0.", axes=1)]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -408,16 +401,11 @@ class Transportation(Plans):
         a, b = (float(to_numpy(sums).sum(dtype=np.float64)) for sums in (self.rows, self.columns))
         if abs(a - b) > 100 * max(eps_of(self.rows), eps_of(self.columns)) * max(a, b):
             raise EmptySet(
-                f"The rows sum to {a:.10g} and the columns to {b:.10g}; what is sent must arrive: "
-                "scale one to the other's total.",
+                f"The rows sum to {a:.10g} and the columns to {b:.10g}; scale one to the other.",
                 setting="columns",
             )
         if max(a, b) == 0.0:
-            raise InvalidInput(
-                "All rows and columns sum to 0, so that nothing can be sent: give a positive "
-                "total.",
-                setting="rows",
-            )
+            raise InvalidInput("rows of Transportation must not all be 0.", setting="rows")
 
     @property
     def shape(self) -> Shape:
@@ -437,16 +425,14 @@ class Transportation(Plans):
             return 0.0
         unit = self._unit
         c = np.outer(self._a / unit, self._b / self._b.sum())
-        return unit * math.sqrt(
-            max(0.0, inner(c, c) + self._most(self._caps / unit - 2.0 * c) / unit)
-        )
+        most = self._most(self._caps / unit - 2.0 * c) / unit
+        return unit * math.sqrt(max(0.0, inner(c, c) + most))
 
     @cached_property
     def diameter(self) -> float:
         unit = self._unit
-        return min(
-            2.0 * self.radius, unit * math.sqrt(2.0 * (self._most(self._caps / unit) / unit))
-        )
+        most = self._most(self._caps / unit) / unit
+        return min(2.0 * self.radius, unit * math.sqrt(2.0 * most))
 
     @cached_property
     def inner_radius(self) -> float:
@@ -468,9 +454,8 @@ class Transportation(Plans):
         if self._places is not None:
             rows, columns = (places.reshape(-1) for places in self._places)
             cells = rows[cells // len(columns)] * len(self._b) + columns[cells % len(columns)]
-        return Answer(
-            Sparse(self.shape, cells.astype(np.int32), plan.values), warm=frozen(plan.basis)
-        )
+        vertex = Sparse(self.shape, cells.astype(np.int32), plan.values)
+        return Answer(vertex, warm=frozen(plan.basis))
 
     @classmethod
     def examples(cls) -> Sequence[Transportation]:

@@ -425,7 +425,7 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
     Parameters
     ----------
     A_ub : array, optional
-        The matrix of A_ub x <= b_ub. None: no such rows.
+        The matrix of A_ub x <= b_ub. None: no rows.
     b_ub : array, optional
         The right-hand side of A_ub x <= b_ub.
     A_eq : array, optional
@@ -433,8 +433,7 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
     b_eq : array, optional
         The right-hand side of A_eq x = b_eq.
     bounds : array, optional
-        A pair (lower, upper) for all entries, or one for each; None in a pair is no bound.
-        None: no bounds at all.
+        Pairs (lower, upper), one for all or each; None in one: no bound.
 
     Examples
     --------
@@ -443,18 +442,12 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
     array([0., 2.])
     """
 
-    A_ub: Annotated[Array, DoubleNumbers("The matrix of A_ub x <= b_ub. None: no such rows.")] = (
-        None
-    )
+    A_ub: Annotated[Array, DoubleNumbers("The matrix of A_ub x <= b_ub. None: no rows.")] = None
     b_ub: Annotated[Array, DoubleNumbers("The right-hand side of A_ub x <= b_ub.")] = None
     A_eq: Annotated[Array, DoubleNumbers("The matrix of A_eq x = b_eq. None: no such rows.")] = None
     b_eq: Annotated[Array, DoubleNumbers("The right-hand side of A_eq x = b_eq.")] = None
     bounds: Annotated[
-        Array,
-        BoundPairs(
-            "A pair (lower, upper) for all entries, or one for each; None in a pair is no bound. "
-            "None: no bounds at all."
-        ),
+        Array, BoundPairs("Pairs (lower, upper), one for all or each; None in one: no bound.")
     ] = None
 
     def __post_init__(self) -> None:

@@ -386,9 +386,9 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, 
     Parameters
     ----------
     sizes : sequence of int
-        How many entries each group has; groups follow one another.
+        How many entries each group has, in order.
     labels : sequence of str, default ()
-        What the entries are called, no two alike; empty where they have no names.
+        Different names of the entries; empty: none.
 
     Examples
     --------
@@ -399,13 +399,8 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, 
 
     oracle: ClassVar = cheapest_of_each
 
-    sizes: Annotated[
-        Sequence[int], GroupSizes("How many entries each group has; groups follow one another.")
-    ]
-    labels: Annotated[
-        Sequence[str],
-        Names("What the entries are called, no two alike; empty where they have no names."),
-    ] = ()
+    sizes: Annotated[Sequence[int], GroupSizes("How many entries each group has, in order.")]
+    labels: Annotated[Sequence[str], Names("Different names of the entries; empty: none.")] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -559,7 +554,7 @@ class Knapsack(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable):
     total : float
         The weight that is carried.
     upper : array, default 1.0
-        The largest amount, above 0: one number for all things, or one for each.
+        The largest amounts, above 0: one, or one each.
     at_most : bool, default True
         Whether the weight may be less than `total`, too.
 
@@ -572,10 +567,7 @@ class Knapsack(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable):
 
     weights: Annotated[Array, Numbers("What one unit of each thing weighs, above 0.", axes=1)]
     total: Annotated[float, Number("The weight that is carried.", above=0.0)]
-    upper: Annotated[
-        Array,
-        Numbers("The largest amount, above 0: one number for all things, or one for each."),
-    ] = 1.0
+    upper: Annotated[Array, Numbers("The largest amounts, above 0: one, or one each.")] = 1.0
     at_most: Annotated[bool, Flag("Whether the weight may be less than `total`, too.")] = True
 
     def __post_init__(self) -> None:

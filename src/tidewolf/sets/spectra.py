@@ -215,35 +215,18 @@ class Spectral(ClosedForm, Projectable):
     tolerance: Annotated[
         float,
         Number(
-            "How far an iterative answer may be above the minimum, as a share of the spectral norm "
-            "of the direction times the sum of the eigenvalues (of the singular values) of a "
-            "vertex.",
+            "What an iterative answer may cost too much, as a share of the direction's spectral "
+            "norm times the eigenvalues (singular values) of a vertex in sum.",
             above=0.0,
         ),
     ] = 1e-2
     failure: Annotated[
         float,
-        Number(
-            "The chance that an iterative answer which is not certified is worse than its error "
-            "says. 1 promises nothing, and is quick.",
-            above=0.0,
-            most=1.0,
-        ),
+        Number("The chance that an error is larger than stated. 1: quick.", above=0.0, most=1.0),
     ] = 1e-6
-    certified: Annotated[
-        bool, Flag("Whether the error of an iterative answer is proved by a Cholesky factor.")
-    ] = False
-    dense: Annotated[
-        int,
-        Count(
-            "Up to this many rows, or columns where there are fewer, a dense eigensolver answers, "
-            "exactly.",
-            least=0,
-        ),
-    ] = 300
-    seed: Annotated[
-        int, Seed("The seed of the random vectors that iterative answers start from.")
-    ] = 0
+    certified: Annotated[bool, Flag("Whether a Cholesky factor proves the error.")] = False
+    dense: Annotated[int, Count("Up to so many rows a dense solver answers.", least=0)] = 300
+    seed: Annotated[int, Seed("The seed of the vectors that iterative answers start from.")] = 0
 
     def as_direction(self, direction: Matrix) -> Matrix:
         return as_matrix(direction, self.shape)
@@ -472,18 +455,16 @@ class Spectraplex(TraceBound):
     tau : float, default 1.0
         What the trace is.
     tolerance : float, default 0.01
-        How far an iterative answer may be above the minimum, as a share of the spectral norm of
-        the direction times the sum of the eigenvalues (of the singular values) of a vertex.
+        What an iterative answer may cost too much, as a share of the direction's spectral norm
+        times the eigenvalues (singular values) of a vertex in sum.
     failure : float, default 1e-06
-        The chance that an iterative answer which is not certified is worse than its error says.
-        1 promises nothing, and is quick.
+        The chance that an error is larger than stated. 1: quick.
     certified : bool, default False
-        Whether the error of an iterative answer is proved by a Cholesky factor.
+        Whether a Cholesky factor proves the error.
     dense : int, default 300
-        Up to this many rows, or columns where there are fewer, a dense eigensolver answers,
-        exactly.
+        Up to so many rows a dense solver answers.
     seed : int, default 0
-        The seed of the random vectors that iterative answers start from.
+        The seed of the vectors that iterative answers start from.
 
     Examples
     --------
@@ -545,18 +526,16 @@ class BoundedPSD(TraceBound):
     tau : float, default 1.0
         What the trace is at most.
     tolerance : float, default 0.01
-        How far an iterative answer may be above the minimum, as a share of the spectral norm of
-        the direction times the sum of the eigenvalues (of the singular values) of a vertex.
+        What an iterative answer may cost too much, as a share of the direction's spectral norm
+        times the eigenvalues (singular values) of a vertex in sum.
     failure : float, default 1e-06
-        The chance that an iterative answer which is not certified is worse than its error says.
-        1 promises nothing, and is quick.
+        The chance that an error is larger than stated. 1: quick.
     certified : bool, default False
-        Whether the error of an iterative answer is proved by a Cholesky factor.
+        Whether a Cholesky factor proves the error.
     dense : int, default 300
-        Up to this many rows, or columns where there are fewer, a dense eigensolver answers,
-        exactly.
+        Up to so many rows a dense solver answers.
     seed : int, default 0
-        The seed of the random vectors that iterative answers start from.
+        The seed of the vectors that iterative answers start from.
 
     Examples
     --------
@@ -630,18 +609,16 @@ class Fantope(SymmetricSpectral):
     k : int, default 1
         What the eigenvalues add up to: the rank of a vertex.
     tolerance : float, default 0.01
-        How far an iterative answer may be above the minimum, as a share of the spectral norm of
-        the direction times the sum of the eigenvalues (of the singular values) of a vertex.
+        What an iterative answer may cost too much, as a share of the direction's spectral norm
+        times the eigenvalues (singular values) of a vertex in sum.
     failure : float, default 1e-06
-        The chance that an iterative answer which is not certified is worse than its error says.
-        1 promises nothing, and is quick.
+        The chance that an error is larger than stated. 1: quick.
     certified : bool, default False
-        Whether the error of an iterative answer is proved by a Cholesky factor.
+        Whether a Cholesky factor proves the error.
     dense : int, default 300
-        Up to this many rows, or columns where there are fewer, a dense eigensolver answers,
-        exactly.
+        Up to so many rows a dense solver answers.
     seed : int, default 0
-        The seed of the random vectors that iterative answers start from.
+        The seed of the vectors that iterative answers start from.
 
     Examples
     --------
@@ -795,18 +772,16 @@ class NuclearBall(Spectral):
     tau : float, default 1.0
         What the singular values add up to at most.
     tolerance : float, default 0.01
-        How far an iterative answer may be above the minimum, as a share of the spectral norm of
-        the direction times the sum of the eigenvalues (of the singular values) of a vertex.
+        What an iterative answer may cost too much, as a share of the direction's spectral norm
+        times the eigenvalues (singular values) of a vertex in sum.
     failure : float, default 1e-06
-        The chance that an iterative answer which is not certified is worse than its error says.
-        1 promises nothing, and is quick.
+        The chance that an error is larger than stated. 1: quick.
     certified : bool, default False
-        Whether the error of an iterative answer is proved by a Cholesky factor.
+        Whether a Cholesky factor proves the error.
     dense : int, default 300
-        Up to this many rows, or columns where there are fewer, a dense eigensolver answers,
-        exactly.
+        Up to so many rows a dense solver answers.
     seed : int, default 0
-        The seed of the random vectors that iterative answers start from.
+        The seed of the vectors that iterative answers start from.
 
     Examples
     --------

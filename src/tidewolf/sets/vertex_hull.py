@@ -61,8 +61,7 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
     Parameters
     ----------
     points : array
-        The points along the first axis, in the shape that points have; duplicates and points
-        inside the hull of the others are welcome.
+        The points, along the first axis; duplicates are welcome.
 
     Examples
     --------
@@ -71,13 +70,7 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
     array([2., 0.])
     """
 
-    points: Annotated[
-        Array,
-        Numbers(
-            "The points along the first axis, in the shape that points have; duplicates and points "
-            "inside the hull of the others are welcome."
-        ),
-    ]
+    points: Annotated[Array, Numbers("The points, along the first axis; duplicates are welcome.")]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -118,15 +111,11 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
         """That of the hull of these points, in coordinates of the affine hull, their mean 0."""
         if self.dimension == 1:
             return float(min(spokes.max(), -spokes.min()))
-        surely = 1.0 / (
-            len(spokes)
-            * float(np.max(np.linalg.norm(spokes @ np.linalg.inv(spokes.T @ spokes), axis=1)))
-        )
-        return (
-            surely
-            if self.dimension > _FLAT or len(spokes) == self.dimension + 1
-            else max(surely, _nearest_facet(spokes))
-        )
+        slopes = np.linalg.norm(spokes @ np.linalg.inv(spokes.T @ spokes), axis=1)
+        surely = 1.0 / (len(spokes) * float(np.max(slopes)))
+        if self.dimension > _FLAT or len(spokes) == self.dimension + 1:
+            return surely
+        return max(surely, _nearest_facet(spokes))
 
     def tangent(self, direction: Array) -> Array:
         basis = like(self._basis, direction)
@@ -142,21 +131,17 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
             return 0.0
         away = away / scale
         columns = np.vstack([away.T, np.ones(len(away))])
+        sides = np.append(np.zeros(len(columns) - 1), 1.0)
         try:
-            weights, _ = nnls(
-                columns, np.append(np.zeros(len(columns) - 1), 1.0), maxiter=30 * len(away)
-            )
+            weights, _ = nnls(columns, sides, maxiter=30 * len(away))
         except RuntimeError as error:
-            raise SolverFailed(
-                f"The distance to a hull of {len(away)} points could not be computed: {error}."
-            ) from error
+            raise SolverFailed(f"The distance to a hull was not found: {error}.") from error
         return scale * float(np.linalg.norm(weights @ away) / np.sum(weights))
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         xp, points = namespace(direction), like(self.points, direction)
-        values = like(self._unit_rows, direction) @ (
-            flat(direction) / (_power_of_2(direction) or 1.0)
-        )
+        d = flat(direction) / (_power_of_2(direction) or 1.0)
+        values = like(self._unit_rows, direction) @ d
         return Answer(Dense(points[int(xp.argmin(values)), ...]))
 
     def relax(self, y: Array) -> Array:
@@ -183,8 +168,7 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
     def _rows(self) -> Floats:
         """The points, flattened, one a row."""
         points = to_numpy(self.points).astype(np.float64)
-        rows: Floats = frozen(points.reshape(self.points.shape[0], -1))
-        return rows
+        return frozen(points.reshape(self.points.shape[0], -1))
 
     @cached_property
     def _unit_rows(self) -> Floats:
@@ -208,11 +192,8 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
         alone could cause does not count.
         """
         _, sizes, rows = np.linalg.svd(self._spokes, full_matrices=False)
-        noise = (
-            max(self._rows.shape)
-            * eps_of(self.points)
-            * max(self.radius, float(np.max(np.abs(self._rows))))
-        )
+        size = max(self.radius, float(np.max(np.abs(self._rows))))
+        noise = max(self._rows.shape) * eps_of(self.points) * size
         return rows[sizes > noise]  # type: ignore[no-any-return]
 
 

@@ -26,9 +26,9 @@ from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import as_point, eps_of, is_array, like, namespace, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import CheckFailed, InvalidInput, NotSupported, WrongType
+from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
 from tidewolf.core.randomness import generator
 from tidewolf.core.types import Array, Floats, Int64s
-from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.functions.combined import chained
 from tidewolf.testing.checks import OnPass, as_floats, format_point, require, run_checks
 

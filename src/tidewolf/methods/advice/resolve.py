@@ -37,11 +37,11 @@ from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.feedback import FirstOrder, FullInformation, require_full_information
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.settings import Check, Count, Flag
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.core.vertices import Vertex
-from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.functions.combined import Chain, chained
 from tidewolf.functions.linear import Affine
 from tidewolf.hindsight.best_point import (
