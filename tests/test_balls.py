@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from covering import thinned
 from refused import refused
 from tidewolf.core.errors import (
     EmptySet,
@@ -24,7 +23,7 @@ from tidewolf.core.errors import (
     WrongShape,
     WrongType,
 )
-from tidewolf.core.vertices import Joined, Sparse
+from tidewolf.core.vertices import Joined
 from tidewolf.hindsight.exact import ExactProjection
 from tidewolf.sets import (
     BoundedPSD,
@@ -49,7 +48,6 @@ from tidewolf.sets import (
     Translated,
     VertexHull,
 )
-from tidewolf.sets.balls import NormBall
 from tidewolf.testing import check_set
 
 seeds = st.integers(0, 2**32)
@@ -253,28 +251,6 @@ def test_oracle_and_geometry_are_those_of_the_enumerated_vertices(make, seed):
     assert K.inner_radius == pytest.approx(inside_by_facets(points, K.center), rel=1e-9, abs=room)
 
 
-@pytest.mark.soak_examples(25)
-@each
-@settings(max_examples=8)
-@given(seed=seeds)
-def test_a_superset_reaches_no_farther_along_an_axis_than_the_set(make, seed):
-    K = make(np.random.default_rng(seed))
-    for i, sign in itertools.product(range(K.shape[0]), (1.0, -1.0)):
-        unit = sign * np.eye(K.shape[0])[i]
-        reached, best = K.relax(K.center + 1e3 * unit)[i], K.lmo(-unit)[i]
-        if sign > 0 or isinstance(K, NormBall | Ellipsoid):
-            assert reached == pytest.approx(best, rel=1e-12, abs=1e-12 * K.radius)
-
-
-@given(seed=seeds)
-def test_the_center_of_a_knapsack_leaves_most_room_along_its_ray(seed):
-    K = knapsack(np.random.default_rng(seed))
-    points = corners(K)
-    for factor in (0.9, 0.99, 1.01, 1.1):
-        if K.infeasibility(factor * K.center) == 0.0:
-            assert inside_by_facets(points, factor * K.center) <= K.inner_radius * (1 + 1e-9)
-
-
 @given(seed=seeds, at_most=st.booleans())
 @settings(max_examples=60)
 def test_the_radius_of_a_knapsack_is_exact_where_nothing_is_filled_in_part(seed, at_most):
@@ -289,15 +265,6 @@ def test_the_radius_of_a_knapsack_is_exact_where_nothing_is_filled_in_part(seed,
     in_part = float(v @ (u - v))
     assert farthest <= K.radius + 1e-12 * K.upper.max()
     assert K.radius**2 <= farthest**2 + in_part + 1e-9
-
-
-@given(seed=seeds, k=st.integers(1, 7), n=st.integers(1, 3))
-def test_the_inner_radius_of_a_hull_is_a_lower_bound_and_exact_for_a_regular_simplex(seed, k, n):
-    K = VertexHull(np.random.default_rng(seed).integers(-2, 3, (k, n)).astype(float))
-    exact = inside_by_facets(np.asarray(K.points), K.center)
-    assert 0.0 <= K.inner_radius <= exact + 1e-12
-    assert (K.inner_radius > 0) == (K.dimension > 0)
-    assert VertexHull(np.eye(k + 1)).inner_radius == pytest.approx(Simplex(k + 1).inner_radius)
 
 
 @given(seed=seeds)
@@ -354,73 +321,6 @@ def test_the_projection_on_a_polytope_is_that_of_a_quadratic_program(make, seed,
     program = ExactProjection(unit if isinstance(K, Polyhedral) else hull)._quadratic_program(y)
     np.testing.assert_allclose(unit.project(y), program, atol=1e-5 * max(1.0, far))
     assert np.linalg.norm(unit.project(y) - y) <= np.linalg.norm(program - y) + 1e-9 * max(1.0, far)
-
-
-def root(falls: Callable[[float], float], high: float) -> float:
-    low = 0.0
-    for _ in range(300):
-        middle = (low + high) / 2
-        low, high = (middle, high) if falls(middle) > 0 else (low, middle)
-    return high
-
-
-@given(seed=seeds, far=st.sampled_from([0.3, 1.0, 3.0, 1e3]))
-def test_projections_on_round_sets_agree_with_plain_bisection(seed, far):
-    rng = np.random.default_rng(seed)
-    K = ellipsoid(rng)
-    y = K.center + far * K.radius * rng.standard_normal(K.shape)
-    n, A, away = len(y), K.matrix, y - K.center
-
-    def near(t):
-        return np.linalg.solve(np.eye(n) + t * A, away)
-
-    t = root(lambda t: near(t) @ A @ near(t) - 1.0, 1e9 * far) if away @ A @ away > 1 else 0.0
-    np.testing.assert_allclose(K.project(y), K.center + near(t), atol=1e-8 * K.radius)
-
-    G = group(rng)
-    y = far * G.radius * rng.standard_normal(G.shape)
-
-    def shortened(t):
-        x = y.copy()
-        for w, g in zip(G.weights, np.unique(G.groups), strict=True):
-            length = np.linalg.norm(y[G.groups == g])
-            x[G.groups == g] *= max(0.0, length - t * w) / length
-        return x
-
-    t = (
-        root(lambda t: G.norm(shortened(t)) - G.tau, 100 * far * G.radius / G.weights.min())
-        if G.norm(y) > G.tau
-        else 0.0
-    )
-    np.testing.assert_allclose(G.project(y), shortened(t), atol=1e-9 * max(1.0, far) * G.radius)
-
-
-@given(seed=seeds, n=st.integers(1, 12), far=st.sampled_from([0.1, 1.0, 10.0]))
-@settings(max_examples=50)
-def test_the_projection_on_an_ordered_weighted_ball_agrees_with_plain_pooling_and_bisection(
-    seed, n, far
-):
-    rng = np.random.default_rng(seed)
-    weights = np.sort(rng.choice([0.1, 0.5, 1.0, 2.0, 2.0], n))[::-1]
-    K, y = OrderedWeightedBall(weights, 1.0), far * rng.standard_normal(n)
-    order = np.argsort(-np.abs(y))
-
-    def pooled(t):
-        """Pool adjacent violators, as it is told."""
-        blocks: list[list[float]] = []
-        for value in np.abs(y)[order] - t * weights:
-            blocks.append([value])
-            while len(blocks) > 1 and np.mean(blocks[-2]) < np.mean(blocks[-1]):
-                last = blocks.pop()
-                blocks[-1] += last
-        x = np.empty(n)
-        x[order] = np.maximum(
-            0.0, np.concatenate([np.full(len(block), np.mean(block)) for block in blocks])
-        )
-        return np.sign(y) * x
-
-    t = root(lambda t: K.norm(pooled(t)) - 1.0, 1e3) if K.norm(y) > 1 else 0.0
-    np.testing.assert_allclose(K.project(y), pooled(t), atol=1e-10)
 
 
 @pytest.mark.soak_examples(20)
@@ -527,49 +427,6 @@ def test_ties_go_to_the_earlier_entry():
     np.testing.assert_array_equal(Knapsack(np.ones(4), 2.5).lmo(-np.ones(4)), [1.0, 1.0, 0.5, 0.0])
 
 
-def test_a_zero_direction_gets_a_member():
-    for K in (
-        GroupBall([0, 0, 1]),
-        LpBall(3, 3.0),
-        Ellipsoid(np.ones(3), [1.0, 2.0, 3.0]),
-        Knapsack(np.ones(3), 1.0),
-    ):
-        np.testing.assert_array_equal(
-            K.lmo(np.zeros(3)), K.center if not isinstance(K, Knapsack) else np.zeros(3)
-        )
-    for K in (
-        L1Ball(3),
-        KSparse(3, 2),
-        KNormBall(3, 2),
-        OrderedWeightedBall([2.0, 1.0, 1.0]),
-        LpBall(3, math.inf),
-    ):
-        assert K.norm(K.lmo(np.zeros(3))) == pytest.approx(1.0)
-
-
-def test_answers_are_kept_in_their_own_size():
-    d = np.random.default_rng(0).standard_normal(1000)
-    sizes = {
-        L1Ball(1000): 1,
-        KSparse(1000, 7): 7,
-        GroupBall(np.arange(1000) // 10): 10,
-        Knapsack(np.ones(1000), 3.5): 4,
-        Product(Simplex(500), L1Ball(500)): 2,
-    }
-    for K, size in sizes.items():
-        vertex = K.answer(d).vertex
-        assert isinstance(vertex, Sparse)
-        assert len(vertex.indices) == size
-        assert K.answer(2 * d).vertex.key() == vertex.key()
-
-
-def test_an_exact_total_of_everything_is_a_single_point():
-    K = Knapsack([0.1, 0.2, 0.3], 0.1 * 7 + 0.2 * 7 + 0.3 * 7, 7.0, at_most=False)
-    assert (K.dimension, K.radius, K.diameter, K.inner_radius) == (0, 0.0, 0.0, 0.0)
-    np.testing.assert_allclose(K.lmo(np.ones(3)), [7.0, 7.0, 7.0])
-    assert not K.tangent(np.ones(3)).any()
-
-
 # --- products and scaled sets ---------------------------------------------------------------------
 
 
@@ -633,60 +490,7 @@ def test_isinstance_tells_what_a_product_can_do(K, projects, describes, relaxes)
             K.relax(x)
 
 
-def test_a_product_prints_and_compares_as_what_it_is():
-    K = Product(Simplex(2), L1Ball(1))
-    assert repr(K) == "Product(parts=(Simplex(n=2, total=1, at_most=False), L1Ball(n=1, tau=1)))"
-    assert Product(parts=[Simplex(2), L1Ball(1)]) == K
-    assert Product(L1Ball(1), Simplex(2)) != K
-    assert Product(K, Simplex(2)).shape == (5,)
-    assert Product(K.to(np.zeros(1, dtype=np.float32)), Simplex(2)).center.dtype == np.float32
-
-
 # --- other libraries ------------------------------------------------------------------------------
-
-
-@thinned(
-    2,
-    kind={
-        kind.__name__: kind
-        for kind in (
-            L1Ball,
-            LpBall,
-            Ellipsoid,
-            GroupBall,
-            KSparse,
-            KNormBall,
-            OrderedWeightedBall,
-            Knapsack,
-            Product,
-            Scaled,
-        )
-    },
-    dtype={"float64": "float64", "float32": "float32"},
-)
-def test_sets_on_torch_give_numpys_numbers(kind, dtype):
-    torch = pytest.importorskip(
-        "torch", reason='torch is not installed; pip install "tidewolf[torch]" runs these tests'
-    )
-    room = 1e-12 if dtype == "float64" else 1e-5
-    for K in kind.examples()[1:2]:
-        moved = K.to(torch.zeros(1, dtype=getattr(torch, dtype)))
-        check_set(moved)
-        for d in np.random.default_rng(2).standard_normal((3, *K.shape)).astype(dtype):
-            asked = torch.tensor(d)
-            pairs = [(home.lmo(asked), K.lmo(d)) for home in (K, moved)]
-            pairs += [
-                (home.relax(asked), K.relax(d)) for home in (K, moved) if isinstance(K, Relaxable)
-            ]
-            pairs += [
-                (home.project(asked), K.project(d))
-                for home in (K, moved)
-                if isinstance(K, Projectable)
-            ]
-            for ours, numpys in pairs:
-                assert isinstance(ours, torch.Tensor)
-                assert str(ours.dtype) == f"torch.{dtype}"
-                np.testing.assert_allclose(ours.numpy(), numpys, atol=room * max(1.0, K.radius))
 
 
 def test_groups_of_a_table_are_whole_numbers_too():
@@ -750,18 +554,3 @@ def test_groups_of_a_table_are_whole_numbers_too():
 def test_what_cannot_be_a_set_is_refused_with_a_sentence(make, error, setting):
     with refused(error, setting):
         make()
-
-
-@each
-def test_bad_points_are_refused_with_a_sentence(make):
-    K = make(np.random.default_rng(0))
-    calls = [
-        K.infeasibility,
-        *([K.project] if isinstance(K, Projectable) else []),
-        *([K.relax] if isinstance(K, Relaxable) else []),
-    ]
-    for call in calls:
-        with pytest.raises(WrongShape):
-            call(np.ones(99))
-        with pytest.raises(NotFinite):
-            call(np.full(K.shape, np.nan))

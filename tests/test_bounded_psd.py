@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import CheckFailed
 from tidewolf.core.vertices import LowRank
 from tidewolf.kernels import lanczos
-from tidewolf.sets import BoundedPSD, Fantope, Spectraplex, spectra
+from tidewolf.sets import BoundedPSD, spectra
 from tidewolf.testing import check_set
 
 seeds = st.integers(0, 2**32)
@@ -42,30 +41,6 @@ def test_a_rank_one_update_reaches_the_array_it_is_meant_for(order, dtype):
     np.testing.assert_allclose(
         LowRank(f).blend(x[::-1, ::-1], 0.25), 0.75 * x[::-1, ::-1] + 0.25 * f.T @ f, rtol=1e-6
     )
-
-
-def test_the_sign_of_a_factor_does_not_matter_and_parts_come_back():
-    f = np.array([[1.0, -3.0, 2.0], [0.5, 0.0, -0.1]])
-    vertex = LowRank(f.copy(), 0.25)
-    assert vertex.key() == LowRank(-f, 0.25).key() == LowRank(f * [[1.0], [-1.0]], 0.25).key()
-    assert vertex.key() != LowRank(f.copy()).key()
-    again = Stored._kinds[vertex.tag].restored(vertex.parts())
-    assert again.key() == vertex.key()
-    np.testing.assert_array_equal(again.dense(f), vertex.dense(f))
-    assert not vertex.dense(f).flags.writeable
-
-
-@given(seed=seeds, n=sizes, rank=st.integers(0, 9))
-def test_any_member_is_an_atom_of_its_own_rank(seed, n, rank):
-    rng = np.random.default_rng(seed)
-    F = rng.standard_normal((n, min(rank, n)))
-    X = F @ F.T
-    vertex = LowRank.of(X)
-    np.testing.assert_allclose(vertex.dense(X), X, atol=1e-12 * max(1.0, np.abs(X).max()))
-    assert len(vertex.rows) <= max(min(rank, n), n - 1)
-    center = LowRank.of(BoundedPSD(n).center)
-    assert len(center.rows) == 0
-    assert center.ridge == BoundedPSD(n).inner_radius
 
 
 # --- geometry -------------------------------------------------------------------------------------
@@ -159,39 +134,6 @@ def test_a_factor_runs_through_just_above_the_largest_eigenvalue(seed, n, by):
     assert lanczos.is_above(float(np.linalg.eigvalsh(A)[-1]) + by, A) is (by > 0)
 
 
-def drift(n: int, steps: int, spike: float):
-    """A random matrix and a spike that turn by 0.02 a step."""
-    rng = np.random.default_rng(0)
-    A, B, u, w = (
-        symmetric(rng, n) / math.sqrt(2 * n),
-        symmetric(rng, n) / math.sqrt(2 * n),
-        *(v / np.linalg.norm(v) for v in rng.standard_normal((2, n))),
-    )
-    for t in range(steps):
-        c, s = math.cos(0.02 * t), math.sin(0.02 * t)
-        z = c * u + s * w
-        yield c * A + s * B - spike * np.outer(z, z)
-
-
-@pytest.mark.parametrize("spike", [0.0, 3.0])
-def test_warm_starts_need_few_products_on_a_drift(spike, monkeypatch):
-    products, grow = [0], lanczos.Krylov.grow
-    monkeypatch.setattr(
-        lanczos.Krylov,
-        "grow",
-        lambda self: (products.__setitem__(-1, products[-1] + 1), grow(self))[1],
-    )
-    K, warm = BoundedPSD(150, dense=0, certified=True, tolerance=1e-3), None
-    for D in drift(150, 8, spike):
-        answer = K.answer(D, warm)
-        best = float(np.linalg.eigvalsh(D)[0])
-        assert answer.vertex.inner(D) - best <= 1e-3 * abs(best)
-        warm = answer.warm
-        products.append(0)
-    assert products[0] >= 6 >= max(products[1:-1])
-    assert np.mean(products[1:-1]) <= 4.5
-
-
 def test_a_repeated_leading_eigenvalue_is_found():
     K = BoundedPSD(16)
     for seed in range(60):
@@ -243,15 +185,6 @@ def test_products_stay_the_same_however_many_there_are(symmetric, library):
     for _ in range(40):
         v = rng.standard_normal(20)
         np.testing.assert_allclose(np.asarray(A @ at(v)), dense @ v, atol=1e-13)
-
-
-@pytest.mark.parametrize("K", [BoundedPSD(6, 2.0), Spectraplex(6, 2.0), Fantope(6, 2)], ids=repr)
-def test_the_center_is_a_vertex_in_closed_form(K):
-    atom = K.atom(K.center)
-    assert atom.rows.shape == (0, 6)
-    np.testing.assert_array_equal(atom.dense(K.center), K.center)
-    other = K.atom(K.center + 0.0)
-    np.testing.assert_allclose(other.dense(K.center), K.center, atol=1e-15)
 
 
 def test_without_a_promise_it_stops_at_the_tolerance_asked():

@@ -14,15 +14,7 @@ from hypothesis import strategies as st
 from polytopes import layered, random_flow_polytope
 from tidewolf.functions import Capacity
 from tidewolf.kernels import penalty as kernels
-from tidewolf.methods.steps.penalty import PenaltyTask, capacities, hull, interior
-from tidewolf.methods.steps.penalty.capacities import (
-    Part,
-    Proposal,
-    Search,
-    closed_form,
-    dual_ascent,
-    interior_point,
-)
+from tidewolf.methods.steps.penalty import PenaltyTask, capacities, interior
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, Translated, VertexHull
 
 SETS = {
@@ -124,78 +116,6 @@ def test_answers_are_as_good_as_certified_and_as_asked(name, seed):
         )
 
 
-@pytest.mark.soak_examples(25)
-@pytest.mark.parametrize("name", SETS)
-@settings(max_examples=8)
-@given(seed=seeds)
-def test_the_gap_is_that_of_the_bound_of_the_task(name, seed):
-    """What is certified is h(x) - task.lower(s, e), only summed so that nothing cancels, and the
-    bound is below h everywhere.
-    """
-    task = random_task(SETS[name], seed)
-    search = Search(task, 0.0, 1)
-    rng = np.random.default_rng(seed)
-    S = np.unique(rng.integers(0, len(search.z), 3))
-    u = (
-        rng.exponential(size=(len(search.C), len(S)))
-        * search.rho
-        / len(S)
-        * rng.choice([0.01, 1.0])
-    )
-    part = Part(search, 1.0)
-    part.offer(Proposal(S, u, None))
-    lam = task.alpha * Proposal(S, u, None).within(search.rho).u
-    w = np.zeros(len(search.z))
-    w[S] = lam.sum(axis=0)
-    s = task.d + np.asarray(task.K.tangent(w.reshape(task.y.shape)))
-    finite = np.where(lam > 0.0, task.y.reshape(-1)[S] - search.C[:, S], 0.0)
-    e = float(np.vdot(lam, finite))
-    lower = task.lower(s, e)
-    best = search.best
-    sizes = (
-        abs(h(task, best.x))
-        + abs(e)
-        + float(np.linalg.norm(s)) * task.K.radius
-        + float(np.abs(lam * finite).sum())
-    )
-    assert best.gap == pytest.approx(h(task, best.x) - lower, rel=1e-9, abs=1e-11 * sizes)
-    assert np.allclose(
-        best.x,
-        task.nearest(s),
-        atol=1e-11 * (task.K.radius + np.abs(search.z).max() + np.abs(w).max() / task.alpha),
-    )
-    assert all(lower <= h(task, z) + 1e-11 * sizes for z in members(task, best.x, seed, 10))
-
-
-@pytest.mark.soak_examples(12)
-@pytest.mark.parametrize("name", SETS)
-@settings(max_examples=5)
-@given(seed=seeds)
-def test_every_stage_that_answers_gives_the_same_point(name, seed):
-    task = random_task(SETS[name], seed)
-    accuracy = 1e-8 * scale(task)
-    whole = capacities.capacities(task, accuracy, 1000)
-    for stages in (
-        (closed_form,),
-        (dual_ascent,),
-        (interior_point,),
-        (closed_form, interior_point),
-    ):
-        search = Search(task, accuracy, 1000)
-        part = Part(search, 1.0)
-        for stage in stages:
-            if stage is not closed_form and part.gap == np.inf:
-                part.offer(part.best)
-            for proposal in stage(part):
-                part.offer(proposal)
-        if search.best.gap <= accuracy:
-            apart = np.linalg.norm(search.best.x - whole.x)
-            assert apart <= 2.0 * np.sqrt(2.0 * accuracy / task.alpha) * (1 + 1e-9)
-        assert h(task, search.best.x) - search.best.gap <= h(task, whole.x) + 1e-12 * scale(
-            task
-        ) + 1e-12 * abs(h(task, whole.x))
-
-
 @given(
     seed=seeds,
     factor=st.sampled_from([1e-8, 1e-3, 1e8]),
@@ -231,73 +151,6 @@ def test_extreme_weights_leave_certificates_honest(name, alpha, seed):
 # ------------------------------------------------------------------------------------------ by hand
 
 
-def test_closed_form_by_hand():
-    K = Box(np.zeros(3), np.full(3, 10.0))
-    c = np.array([[4.0, 9.0, 9.0], [9.0, 3.0, 9.0]])
-    task = PenaltyTask(
-        K, Capacity(c), np.full(3, 5.0), np.array([0.0, 0.0, 1.0]), 10.0, 2.0, np.full(3, 5.0)
-    )
-    search = Search(task, 1e-12, 10)
-    answer = search.run()
-    assert search.stage == "closed_form"
-    assert answer.x.tolist() == [4.0, 3.0, 4.5]
-    assert answer.breach == 0.0
-    assert answer.looks == 1
-
-
-def test_a_saturated_round_by_hand():
-    """One round, rho = 0.5: 1/2 (x - 1)^2 + 0.5 x^+ has its least value at 0.5."""
-    task = PenaltyTask(
-        Box([-3.0], [3.0]), Capacity.one([0.0]), np.array([1.0]), np.zeros(1), 1.0, 2.0, np.zeros(1)
-    )
-    x, breach, gap, _, _ = capacities.capacities(task, 1e-12, 100)
-    assert x[0] == pytest.approx(0.5, abs=1e-6)
-    assert breach == pytest.approx(0.5, abs=1e-6)
-    assert gap <= 1e-12
-
-
-def test_the_ball_by_hand():
-    """A pull along the first axis ends on the ball; a capacity there holds it back."""
-    K = L2Ball(2)
-    task = PenaltyTask(
-        K, Capacity.one([5.0, 5.0]), np.zeros(2), np.array([-30.0, -40.0]), 1.0, 1.0, np.zeros(2)
-    )
-    assert capacities.capacities(task, 1e-9, 100).x == pytest.approx([0.6, 0.8], abs=1e-6)
-    held = capacities.capacities(
-        task._replace(constraints=Capacity.one([0.28, 5.0]), delta=100.0), 1e-9, 100
-    )
-    assert held.x == pytest.approx([0.28, 0.96], abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    "K", [FlowPolytope.examples()[3], Box([0.5, -0.5], [0.5, -0.5]), CappedSimplex(2, 0.5)]
-)
-def test_one_point_is_the_answer(K):
-    c = np.asarray(K.center, dtype=float)
-    task = PenaltyTask(K, Capacity(np.stack([c - 1.0, c + 1.0])), c, np.zeros(K.shape), 2.0, 1.0, c)
-    x, breach, gap, _, _ = capacities.capacities(task, 1e-12, 10)
-    assert np.array_equal(x, c)
-    assert breach == pytest.approx(1.0)
-    assert gap == 0.0
-
-
-def test_ties_are_shared_among_rounds():
-    """Twenty rounds with the same capacities carry together what one cannot."""
-    K = Box(np.zeros(4), np.ones(4))
-    task = PenaltyTask(
-        K,
-        Capacity(np.full((20, 4), 0.25)),
-        np.full(4, 0.75),
-        np.zeros(4),
-        0.11,
-        1.0,
-        np.full(4, 0.5),
-    )
-    search = Search(task, 1e-12, 10)
-    assert search.run().x == pytest.approx(np.full(4, 0.25))
-    assert search.stage == "closed_form"
-
-
 @pytest.mark.parametrize("rounds", [4, 40])
 @pytest.mark.parametrize("delta", [0.05, 2.0, 100.0])
 def test_an_outage_is_answered(rounds, delta):
@@ -323,16 +176,6 @@ def test_a_budget_ends_the_search_with_what_it_has():
     assert 0.0 <= few.gap < np.inf
 
 
-def test_nothing_given_is_changed():
-    task = random_task(SETS["a simplex"], 1)
-    before = [np.array(a) for a in (task.constraints.c, task.y, task.d, task.center)]
-    capacities.capacities(task, 1e-9, 100)
-    assert all(
-        np.array_equal(a, b)
-        for a, b in zip(before, (task.constraints.c, task.y, task.d, task.center), strict=True)
-    )
-
-
 @pytest.mark.parametrize("name", ["a box", "a simplex", "flows", "a hull of vertices", "a ball"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_conic_solver_agrees(name, seed):
@@ -355,36 +198,6 @@ def test_a_conic_solver_agrees(name, seed):
 
 
 # -------------------------------------------------------------------------------------------- hulls
-
-
-@pytest.mark.parametrize("name", SETS)
-@pytest.mark.parametrize("few", [0, 16])
-def test_normals_and_columns_are_those_of_the_tangent(name, few, monkeypatch):
-    monkeypatch.setattr(hull, "FEW_NORMALS", few)
-    K = SETS[name]
-    n = int(np.prod(K.shape))
-    P = np.array([np.asarray(K.tangent(e.reshape(K.shape))).reshape(-1) for e in np.eye(n)])
-    H = hull.AffineHull(K)
-    A = H.normals if isinstance(H.normals, np.ndarray) else H.normals.toarray()
-    assert A.shape == (n - K.dimension, n)
-    assert np.allclose(np.eye(n) - np.linalg.pinv(A) @ A, P, atol=1e-12)
-    S = np.arange(0, n, 2)
-    Q, N = H.among(S)
-    assert np.allclose(Q if len(Q) else np.eye(len(S)) - N @ N.T, P[np.ix_(S, S)], atol=1e-12)
-    weights = np.random.default_rng(0).random(n)
-    assert np.allclose(H.gram(weights), (A * weights) @ A.T, atol=1e-11)
-
-
-@pytest.mark.parametrize("columns", [0, 64])
-@pytest.mark.parametrize("name", ["a box", "a simplex", "layers"])
-def test_binding_entries_are_solved_for(name, columns, monkeypatch):
-    monkeypatch.setattr(hull, "COLUMNS", columns)
-    H = hull.AffineHull(SETS[name])
-    S = np.array([0, 3, 4])
-    r = np.array([1.0, -0.5, 2.0])
-    w = np.zeros(H.n)
-    w[S] = H.solve(S, r)
-    assert H(w)[S] == pytest.approx(r, abs=1e-9)
 
 
 # -------------------------------------------------------------------------------------------- twins
@@ -441,23 +254,6 @@ def test_ascent_never_lowers_the_bound(seed):
         bound = float(w @ z - np.vdot(u, C) - 0.5 * w @ Q @ w)
         assert bound >= last - 1e-12
         last = bound
-
-
-@given(seed=seeds)
-def test_shares_add_up_and_go_to_the_rounds_that_attain_the_minimum(seed):
-    rng = np.random.default_rng(seed)
-    b, m, rho = rng.integers(1, 6), rng.integers(1, 6), 0.7
-    C, w = rng.integers(0, 3, (b, m)).astype(float), rng.random(m)
-    for run in (kernels.share_multipliers.compiled, kernels.share_multipliers.plain):
-        u = np.zeros((b, m))
-        run(C, C.min(axis=0), w, rho, u)
-        assert u.sum(axis=0) == pytest.approx(w)
-        assert (u >= 0.0).all()
-        assert (u[C.min(axis=0) < C] == 0.0).all()
-        # every round ties everywhere: no order of filling can fail
-        only = (C.min(axis=0) == C).all(axis=0).all()
-        if only and w.sum() <= b * rho:
-            assert u.sum(axis=1).max() <= rho + 1e-12
 
 
 @given(seed=seeds, corrector=st.booleans())

@@ -193,29 +193,6 @@ def test_potentials_fall_by_distances(net, seed):
     np.testing.assert_array_equal(infeasibility, np.where(stranded, 0.0, before))
 
 
-@given(keys=st.lists(st.integers(0, 9), min_size=1, max_size=30), seed=seeds)
-def test_heaps_give_back_in_order(keys, seed):
-    nodes = len(keys)
-    heap = order, where, _ = (
-        np.empty(nodes, dtype=np.int32),
-        np.full(nodes, steps.ABSENT, dtype=np.int32),
-        np.empty(nodes),
-    )
-    size = 0
-    for v, key in enumerate(keys):
-        size = steps.rise(heap, v, float(key + 1), size)
-    for v in np.random.default_rng(seed).permutation(nodes):
-        size = steps.rise(heap, v, float(keys[v]), size)
-    assert size == nodes
-    taken = []
-    while size:
-        size = steps.take_least(heap, size)
-        taken.append(int(order[size]))
-        assert where[taken[-1]] == steps.DONE
-    assert sorted(taken) == list(range(nodes))
-    assert [keys[v] for v in taken] == sorted(keys)
-
-
 @given(net=every, seed=seeds, more=st.sampled_from([0.5, 3.0, 50.0]))
 def test_what_has_no_flow_is_found_and_as_much_is_sent_as_can_be(net, seed, more):
     rng = np.random.default_rng(seed)

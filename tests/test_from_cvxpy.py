@@ -19,7 +19,6 @@ from tidewolf.core.errors import (
     MissingExtra,
     NotConvex,
     NotFinite,
-    NotSupported,
     WrongShape,
     WrongType,
 )
@@ -27,10 +26,8 @@ from tidewolf.functions import (
     Affine,
     Capacity,
     Linear,
-    LogWealth,
     MaxAffine,
     Quadratic,
-    cvxpy_kinds,
     from_cvxpy,
 )
 from tidewolf.functions.from_cvxpy import FromCvxpy
@@ -192,30 +189,6 @@ def require_equal(f, g, points):
     np.testing.assert_allclose(f.values_at(many), g.values_at(many), rtol=0, atol=1e-12)
 
 
-def test_they_equal_their_built_in_twins():
-    a, b, m = rows_of(A, 1), rows_of(T, 2), rows_of(M, 3)
-    q, w = rows_of(Q, 4), rows_of(W, 5)
-    points = list(np.random.default_rng(0).dirichlet(np.ones(N), 3))
-    pieces = MaxAffine(m, np.ones((ROUNDS, 4)))
-    for made, reference in (
-        (from_cvxpy(A @ X, X, {A: a}), Linear(a)),
-        (from_cvxpy(A @ X - T, X, {A: a, T: b}), Affine(a, b)),
-        (from_cvxpy(cp.max(X - A), X, {A: a}), Capacity(a)),
-        (from_cvxpy(cp.max(M @ X - 1.0), X, {M: m}), pieces),
-        (
-            from_cvxpy(0.5 * cp.quad_form(X, Q) + A @ X + T, X, {Q: q, A: a, T: b}),
-            Quadratic(q, a, b),
-        ),
-        (from_cvxpy(0.5 * cp.sum_squares(X) + A @ X, X, {A: a}), Quadratic(np.eye(N), a)),
-    ):
-        assert type(made) is type(reference)
-        require_equal(made, reference, points)
-        assert made == reference or type(reference) is Quadratic  # up to rounding
-    wealth = from_cvxpy(-cp.log(W @ X), X, {W: w})
-    require_equal(wealth, LogWealth(w), points)
-    assert from_cvxpy(0.5 * cp.sum_squares(X) + A @ X, X, {A: a}).P.shape == (N, N)
-
-
 def test_matrices_are_in_the_order_of_points():
     rows = rows_of(B, 0)
     costs = from_cvxpy(cp.sum(cp.multiply(B, Y)), Y, {B: rows})
@@ -244,23 +217,6 @@ def test_nothing_given_is_copied_or_changed():
         assert R.value == 3.0
     finally:
         X.value = A.value = R.value = None
-
-
-def test_parts_are_the_whole():
-    expression = cp.norm(X - A) + R
-    f, x = from_cvxpy(expression, X, values_of(expression, 0, 7)), np.array([0.5, -1.0, 0.25])
-    for part, where in ((f[2:5], slice(2, 5)), (f[3:][1:], slice(4, 7)), (f[:0], slice(0, 0))):
-        assert len(part) == len(f.values(x)[where])
-        np.testing.assert_allclose(part.values(x), f.values(x)[where], rtol=1e-14)
-        np.testing.assert_allclose(part.gradients(x), f.gradients(x)[where], rtol=1e-14)
-    assert FromCvxpy.joined([f[:3], f[3:]]) == f
-    assert f[:3] != f[3:6]
-    again = from_cvxpy(expression, X, values_of(expression, 0, 7))
-    assert FromCvxpy.joined([f, again]) is not None
-    other = from_cvxpy(cp.norm(X - A), X, {A: rows_of(A, 0)})
-    assert FromCvxpy.joined([f, other]) is None
-    assert repr(other) == f"FromCvxpy({cp.norm(X - A)}, shape=(3,), rounds=4)"
-    assert FromCvxpy.one(cp.exp(X[0]), X).values(np.zeros(N)) == [1.0]
 
 
 def test_rounds_given_one_by_one_are_of_one_kind():
@@ -314,85 +270,15 @@ def test_large_tables_are_sparse_or_not_made(monkeypatch):
     expression, point = cp.max(np.diag([1.0, 0.0, 2.0]) @ X - T), np.array([0.5, 1.0, -0.25])
     values = values_of(expression, 0)
     small = from_cvxpy(expression, X, values)
-    monkeypatch.setattr(cvxpy_kinds, "_LARGE", 8)
+    monkeypatch.setattr(sys.modules["tidewolf.functions.from_cvxpy"], "_LARGE", 8)
     shared = from_cvxpy(expression, X, values)
     assert type(small) is type(shared) is MaxAffine
     assert shared.A.shape == (3, N)  # one table for all rounds
     require_equal(small, shared, [point, -point])
     check_function(shared)
-    monkeypatch.setattr(cvxpy_kinds, "_MOST", 8)
+    monkeypatch.setattr(sys.modules["tidewolf.functions.from_cvxpy"], "_MOST", 8)
     for each in (expression, A @ X, cp.sum_squares(M @ X), cp.max(M @ X) + cp.max(X)):
         assert type(from_cvxpy(each, X, values_of(each, 0))) is FromCvxpy
-
-
-def test_the_best_point_in_hindsight_is_that_of_cvxpy():
-    """The whole problem, summed over the rounds, solved directly."""
-    K, rounds, x = tw.sets.Simplex(N), 6, cp.Variable(N)
-    member = [x >= 0.0, cp.sum(x) == 1.0]
-    caps = np.full((rounds, N), 0.6)
-    limits = from_cvxpy(cp.max(X - A), X, {A: caps})
-    for expression in (
-        A @ X + T,
-        cp.max(M @ X) + cp.norm1(X - A),
-        cp.sum_squares(M @ X - T) + A @ X,
-        cp.norm(X - A) + cp.logistic(T * (A @ X)),
-        cp.norm1(cp.hstack([X, X - A, 2.0 * X + 1.0])),
-        -cp.log(W @ X),
-    ):
-        values = values_of(expression, 7, rounds)
-        best = tw.best_in_hindsight(K, tw.Stream(from_cvxpy(expression, X, values), limits))
-        total = 0.0
-        for t in range(rounds):
-            total += _of_round(expression, values, x, t)
-        problem = cp.Problem(cp.Minimize(total), [*member, x <= 0.6])
-        problem.solve(solver=cp.CLARABEL)
-        slack = 1e-5 * (1.0 + abs(problem.value))
-        assert best.lower - slack <= problem.value <= best.upper + slack
-        assert best.upper - best.lower <= slack
-
-
-def _of_round(expression, values, x, t):
-    """The expression with numbers for parameters, and another variable."""
-    known = {X.id: x, **{p.id: cp.Constant(rows[t]) for p, rows in values.items()}}
-
-    def copied(e):
-        if not e.args:
-            return known.get(e.id, e) if hasattr(e, "id") else e
-        return e.copy([copied(each) for each in e.args])
-
-    return copied(expression)
-
-
-def test_runs_sessions_and_advice_take_them(tmp_path):
-    K, rounds = tw.sets.Simplex(3), 30
-    rng = np.random.default_rng(0)
-    costs, caps = rng.normal(size=(rounds, 3)), rng.uniform(0.4, 0.6, (rounds, 3))
-    losses, limits = from_cvxpy(A @ X, X, {A: costs}), from_cvxpy(cp.max(X - A), X, {A: caps})
-    ours, theirs = (
-        tw.run(tw.LyapunovDescent(K), stream)
-        for stream in (tw.Stream(losses, limits), tw.Stream(Linear(costs), Capacity(caps)))
-    )
-    np.testing.assert_array_equal(ours.losses, theirs.losses)
-    np.testing.assert_allclose(ours.regret, theirs.regret)
-    curved = from_cvxpy(cp.norm(X - A) - cp.sum(cp.entr(X + 1.0)), X, {A: costs})
-    run = tw.run(tw.LyapunovDescent(K), tw.Stream(curved, limits))
-    assert np.isfinite(run.regret).all()
-    session = tw.Session(tw.Ensemble(K, experts=[tw.experts.Resolve()]))
-    for t in range(3):
-        session.observe(loss=curved[t : t + 1], constraint=[limits[t : t + 1]])
-    assert session.rounds == 3
-    full = tw.baselines.ProximalPenalty(K, horizon=rounds)
-    with tw.Session.open(tmp_path / "kept", full) as storage:
-        storage.observe(loss=losses[:1], constraint=limits[:1])
-        assert storage.rounds == 1
-    ball = from_cvxpy(cp.norm(X) - 1.0 + 0.0 * cp.exp(X[0]), X)
-    with (
-        tw.Session.open(tmp_path / "refused", full) as storage,
-        pytest.raises(NotSupported),
-    ):
-        storage.observe(loss=losses[:1], constraint=ball)
-    with pytest.raises(NotSupported):
-        tw.best_in_hindsight(K, tw.Stream(losses[:1], ball))
 
 
 def test_where_it_is_defined_is_stated_and_kept():

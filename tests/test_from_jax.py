@@ -40,10 +40,6 @@ def test_bad_input_is_refused_in_a_sentence():
     checks.sentences(from_jax)
 
 
-def test_runs_and_sessions_take_them(tmp_path):
-    checks.runs_and_sessions_take_them(from_jax, tmp_path)
-
-
 def test_64_bits_hold_within_and_nowhere_else():
     f = from_jax(lambda x, c: c @ x, checks.N, data=checks.C)
     assert f.values(np.ones(checks.N)).dtype == np.float64

@@ -39,10 +39,6 @@ def test_bad_input_is_refused_in_a_sentence():
     checks.sentences(from_torch)
 
 
-def test_runs_and_sessions_take_them(tmp_path):
-    checks.runs_and_sessions_take_them(from_torch, tmp_path)
-
-
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_points_of_torch_stay_torchs(dtype):
     f = from_torch(checks.quadratic, checks.N, data=(checks.P, checks.C, checks.R))

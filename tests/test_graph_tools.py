@@ -4,10 +4,7 @@ Zoo, and what is refused.
 
 from __future__ import annotations
 
-import csv
-import gzip
 import itertools
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -16,7 +13,6 @@ from hypothesis import strategies as st
 
 from polytopes import paths_of, random_edges
 from refused import refused
-from test_problems import needs_records
 from tidewolf.core.errors import (
     CyclicGraph,
     InvalidInput,
@@ -25,8 +21,6 @@ from tidewolf.core.errors import (
     WrongShape,
     WrongType,
 )
-from tidewolf.problems import read_graph
-from tidewolf.problems.data import RECORDS, record
 from tidewolf.sets import FlowPolytope
 from tidewolf.sets.graph_tools import away, count_paths, leading_away, shortest, useful
 
@@ -119,72 +113,3 @@ def test_what_cannot_be_done_gets_its_sentence(call, error, setting):
 
 
 # --- every network of the Topology Zoo ------------------------------------------------------------
-
-
-def networks() -> dict[str, list[tuple[str, str, str]]]:
-    """The links of every network, each with its speed where the record knows it."""
-    found: dict[str, list[tuple[str, str, str]]] = {}
-    with gzip.open(record(RECORDS["zoo"]), "rt", newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            found.setdefault(row["net"], []).append((row["u"], row["v"], row["link_speed_bps"]))
-    return found
-
-
-def as_gml(links) -> str:
-    """As the Zoo's own files are: not directed, without a word on parallel links, speeds where they
-    are known.
-    """
-    nodes = sorted({int(node) for u, v, _ in links for node in (u, v)})
-    speeds = [f"LinkSpeedRaw {float(speed)}" if speed else "" for _, _, speed in links]
-    lines = [f'  node [ id {node} label "{node}" ]' for node in nodes]
-    lines += [
-        f"  edge [ source {u} target {v} {speed} ]"
-        for (u, v, _), speed in zip(links, speeds, strict=True)
-    ]
-    return "\n".join(["graph [", "  directed 0", *lines, "]"])
-
-
-def as_csv(links) -> str:
-    return "u,v,LinkSpeedRaw\n" + "".join(f"{u},{v},{speed}\n" for u, v, speed in links)
-
-
-@needs_records
-def test_every_network_of_the_zoo_is_read_alike_from_gml_and_csv(tmp_path):
-    pytest.importorskip("networkx")
-    parts = parallel = 0
-    for name, links in networks().items():
-        between = [(u, v) for u, v, _ in links if u != v]
-        (tmp_path / f"{name}.gml").write_text(as_gml(links))
-        (tmp_path / f"{name}.csv").write_text(as_csv(links))
-        gml = read_graph(tmp_path / f"{name}.gml", numbers=["LinkSpeedRaw"], missing=1.0)
-        table = read_graph(
-            tmp_path / f"{name}.csv", numbers=["LinkSpeedRaw"], missing=1.0, directed=False
-        )
-        for graph in (gml, table):
-            assert graph.loops == len(links) - len(between)
-            assert len(graph.links) == 2 * len(between)
-            assert Counter(frozenset(link) for link in graph.links) == Counter(
-                frozenset(link) for link in between * 2
-            )
-        assert Counter(
-            zip(map(frozenset, gml.links), gml.numbers["LinkSpeedRaw"], strict=True)
-        ) == Counter(zip(map(frozenset, table.links), table.numbers["LinkSpeedRaw"], strict=True))
-        source = table.links[0][0]
-        distance, _ = shortest(table.links, [1.0] * len(table.links), source)
-        nodes = {node for link in table.links for node in link}
-        parts += len(distance) < len(nodes)
-        parallel += len(set(map(frozenset, between))) < len(between)
-        target = max(distance, key=distance.__getitem__)
-        kept = table.dag(source, target)
-        K = FlowPolytope.from_edges([table.links[i] for i in kept], source=source, target=target)
-        assert K.lmo(np.ones(K.shape)).sum() == distance[target]
-        assert len(K.dag.arcs) == len(kept)
-        assert (
-            count_paths([table.links[i] for i in kept], source=source, target=target)
-            >= K.dimension + 1
-        )
-        for other in nodes - set(distance):
-            with pytest.raises(UnreachableTarget):
-                table.dag(source, other)
-    assert parts == 6  # the others in parts have single nodes, which no link touches
-    assert parallel > 50

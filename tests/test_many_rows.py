@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 import tidewolf as tw
 from tidewolf.core.piecewise import ManyRows
-from tidewolf.functions import LoadCost, LoadLimit, MaxUtilization, link_loads
+from tidewolf.functions import LoadCost, LoadLimit, MaxUtilization, loads
 from tidewolf.hindsight import lp
 from tidewolf.hindsight.lp import LinearProgramming
 from tidewolf.hindsight.task import Task
@@ -44,8 +44,8 @@ def streams(seed, room):
 @pytest.fixture
 def many(monkeypatch):
     """Every table of half-spaces is a large one, and two rounds make a part."""
-    monkeypatch.setattr(link_loads, "MANY", 0)
-    monkeypatch.setattr(link_loads, "AT_A_TIME", 30)
+    monkeypatch.setattr(loads, "MANY", 0)
+    monkeypatch.setattr(loads, "AT_A_TIME", 30)
 
 
 @pytest.mark.parametrize("room", [0.4, 1.0, 2.5, 20.0])
@@ -56,7 +56,7 @@ def test_few_rows_give_the_bracket_of_all(many, room):
         for K, stream in streams(seed, room):
             ours = tw.best_in_hindsight(K, stream)
             with pytest.MonkeyPatch.context() as plain:
-                plain.setattr(link_loads, "MANY", 10**9)
+                plain.setattr(loads, "MANY", 10**9)
                 theirs = tw.best_in_hindsight(K, stream)
             assert ours.feasible is theirs.feasible is not None
             assert ours.method == theirs.method == "linear program"
@@ -138,7 +138,7 @@ def test_a_set_that_is_lifted_or_has_no_equations_works_too(many):
         )
         ours = tw.best_in_hindsight(K, stream)
         with pytest.MonkeyPatch.context() as plain:
-            plain.setattr(link_loads, "MANY", 10**9)
+            plain.setattr(loads, "MANY", 10**9)
             assert ours.upper == pytest.approx(tw.best_in_hindsight(K, stream).upper, abs=1e-8)
 
 
@@ -161,8 +161,8 @@ def test_without_highspy_scipy_solves_the_same_rows(many, monkeypatch):
 @given(seed=seeds, step=st.integers(1, 200))
 def test_rows_made_some_at_a_time_are_those_of_the_table(seed, step):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(link_loads, "MANY", 0)
-        patch.setattr(link_loads, "AT_A_TIME", step)
+        patch.setattr(loads, "MANY", 0)
+        patch.setattr(loads, "AT_A_TIME", step)
         for _, stream in streams(seed, 1.0):
             g, rng = stream.constraints, np.random.default_rng(seed)
             A, b, rounds = g.halfspaces()

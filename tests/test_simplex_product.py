@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import array_api_strict as strict
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -77,14 +76,6 @@ def test_what_is_projected_may_be_of_any_size(size):
     assert K.infeasibility(x) <= 1e-15
 
 
-def test_points_keep_their_library_and_dtype():
-    K = SimplexProduct([2, 3])
-    for y in (np.arange(5, dtype=np.float32), strict.asarray(np.arange(5.0), dtype=strict.float32)):
-        for point in (K.project(y), K.tangent(y), K.lmo(y)):
-            assert type(point) is type(y)
-            assert point.dtype == y.dtype
-
-
 @pytest.mark.parametrize(
     ("sizes", "error", "words"),
     [
@@ -100,11 +91,6 @@ def test_sizes_are_refused_in_a_sentence(sizes, error, words):
     with pytest.raises(error) as caught:
         SimplexProduct(sizes)
     assert caught.value.setting == "sizes"
-
-
-def test_sizes_may_be_any_list_of_counts():
-    assert SimplexProduct(np.array([3, 2])) == SimplexProduct((3, 2)) == SimplexProduct([3, 2.0])
-    assert repr(SimplexProduct([3] * 12)) == "SimplexProduct(sizes=12 x 3)"
 
 
 # --- factors --------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 
-import array_api_strict as strict
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,23 +13,17 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from refused import refused
-from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
 from tidewolf.core.vertices import LowRank, Outer
 from tidewolf.hindsight.task import with_exact_oracle
 from tidewolf.kernels import lanczos
 from tidewolf.kernels.lanczos import Found
-from tidewolf.projection import ActiveSet
 from tidewolf.sets import (
     BoundedPSD,
-    CappedSimplex,
     Fantope,
     NuclearBall,
-    Shrunk,
-    Simplex,
     SparsePlusLowRank,
     Spectraplex,
-    Translated,
     spectra,
 )
 from tidewolf.sets.spectra import (
@@ -38,8 +31,6 @@ from tidewolf.sets.spectra import (
     Spectral,
     SymmetricPart,
 )
-from tidewolf.testing import check_set
-from tidewolf.testing.sets import lengths
 
 seeds = st.integers(0, 2**32)
 sizes = st.integers(1, 9)
@@ -71,13 +62,6 @@ def naive(vertex: LowRank | Outer) -> np.ndarray:
         rows = np.asarray(vertex.rows, dtype=np.float64)
         return vertex.ridge * np.eye(vertex.n) + rows.T @ rows
     return np.asarray(vertex.left, dtype=np.float64).T @ np.asarray(vertex.right, dtype=np.float64)
-
-
-def strictly(vertex: LowRank | Outer) -> LowRank | Outer:
-    """The same vertex in array-api-strict."""
-    if isinstance(vertex, LowRank):
-        return LowRank(strict.asarray(vertex.rows.copy()), vertex.ridge)
-    return Outer(strict.asarray(vertex.left.copy()), strict.asarray(vertex.right.copy()))
 
 
 each_vertex = pytest.mark.parametrize("make", [low_rank, outer])
@@ -115,51 +99,6 @@ def test_a_vertex_is_its_dense_point(make, seed, m, n, step, dtype, order):
     if make is low_rank:
         np.testing.assert_array_equal(blended, blended.T)
     np.testing.assert_array_equal(x, before)
-
-
-@each_vertex
-@given(
-    seed=seeds, m=sizes, n=sizes, count=st.integers(1, 20), library=st.sampled_from([np, strict])
-)
-@settings(max_examples=60)
-def test_a_table_of_vertices_agrees_with_dense_arithmetic(make, seed, m, n, count, library):
-    rng = np.random.default_rng(seed)
-    vertices = [make(rng, m, n) for _ in range(count)]
-    shape = naive(vertices[0]).shape
-    points = np.stack([naive(vertex).reshape(-1) for vertex in vertices])
-    if library is strict:
-        vertices = [strictly(vertex) for vertex in vertices]
-    table = vertices[0].table()
-    for row, vertex in enumerate(vertices):
-        table = table.append(vertex, row)
-    first, G = int(rng.integers(1, count + 1)), rng.standard_normal(shape)
-    weights, reference = rng.standard_normal(first), library.asarray(G)
-    some = points[:first]
-    np.testing.assert_allclose(table.inner(reference, first), some @ G.reshape(-1), atol=1e-10)
-    combined = np.asarray(table.combine(weights, reference)).reshape(-1)
-    np.testing.assert_allclose(combined, weights @ some, atol=1e-10)
-    if make is low_rank:
-        positive = np.asarray(table.combine(np.abs(weights), reference))
-        np.testing.assert_array_equal(positive, positive.T)
-    np.testing.assert_allclose(table.gram[:count, :count], points @ points.T, atol=1e-9)
-    np.testing.assert_allclose(
-        lengths(table.only(np.arange(first)[::-1]).gram[:first, :first]),
-        lengths(some[::-1] @ some[::-1].T),
-        atol=1e-9,
-    )
-    fork = table.append(vertices[0], first) if first < count else table
-    np.testing.assert_allclose(table.inner(reference, count), points @ G.reshape(-1), atol=1e-10)
-    assert len(fork) == (first + 1 if first < count else count)
-    assert all(table.find(vertex, count) is not None for vertex in vertices)
-
-
-def test_a_pair_and_its_negative_are_one_and_parts_come_back():
-    left, right = np.array([[1.0, -3.0], [0.5, 0.1]]), np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 0.5]])
-    vertex = Outer(left.copy(), right.copy())
-    assert vertex.key() == Outer(-left, -right).key() != Outer(-left, right.copy()).key()
-    again = Stored._kinds[vertex.tag].restored(vertex.parts())
-    assert again.key() == vertex.key()
-    np.testing.assert_allclose(vertex.dense(left), left.T @ right)
 
 
 @given(seed=seeds, m=sizes, n=sizes, rank=st.integers(0, 4))
@@ -287,25 +226,6 @@ def test_an_answer_is_a_function_of_direction_and_warm_start(make):
     assert other.vertex.inner(D) == pytest.approx(first.vertex.inner(D), rel=1e-2)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(
-    "K",
-    [
-        Spectraplex(50, dense=0),
-        Fantope(50, 3, dense=0),
-        NuclearBall((60, 50), dense=0),
-        NuclearBall((50, 60)),
-    ],
-)
-def test_answers_keep_their_dtype_and_their_word(K, dtype):
-    D = np.random.default_rng(1).standard_normal(K.shape).astype(dtype)
-    answer = K.answer(D)
-    assert answer.vertex.dense(D).dtype == dtype
-    again = K.answer(D, answer.warm)
-    best = with_exact_oracle(K).answer(D.astype(np.float64)).vertex.inner(D.astype(np.float64))
-    assert again.vertex.inner(D) <= best + again.error + 1e-4
-
-
 # --- what is certain ------------------------------------------------------------------------------
 
 
@@ -389,21 +309,6 @@ def turning(m: int, n: int, steps: int):
         yield math.cos(0.02 * t) * here + math.sin(0.02 * t) * there - 3.0 * np.outer(u, v)
 
 
-def test_answers_that_promise_nothing_stay_good_on_a_drift():
-    """Each starts from the last of its kind, so that small errors might grow."""
-    rng, K, warm = (
-        np.random.default_rng(0),
-        BoundedPSD(300, dense=0, failure=1.0, tolerance=1e-3),
-        None,
-    )
-    here, there = ((G + G.T) / math.sqrt(600) for G in rng.standard_normal((2, 300, 300)))
-    for t in range(12):
-        D = math.cos(0.02 * t) * here + math.sin(0.02 * t) * there
-        answer, best = K.answer(D, warm), float(np.linalg.eigvalsh(D)[0])
-        assert answer.vertex.inner(D) <= (1 - 1e-3) * best
-        warm = answer.warm
-
-
 def test_an_error_of_the_nuclear_ball_covers_what_the_gap_allows(monkeypatch):
     D, K = np.diag([2.0, 1.0]), NuclearBall((2, 2), 3.0)
     unit2 = Gram(D, 2.0).unit ** 2
@@ -429,18 +334,6 @@ def test_directions_at_the_ends_of_the_scale(size):
         np.testing.assert_allclose(
             np.abs(np.diag(K.lmo(D * size))), np.isin(range(4), best), atol=0.1
         )
-
-
-@pytest.mark.parametrize(("dtype", "size"), [(np.float32, 1e37), (np.float64, 1e307)])
-def test_sums_of_huge_entries_do_not_overflow(dtype, size):
-    D = np.full((200, 200), -size, dtype=dtype)
-    for K in (
-        Spectraplex(200, dense=0),
-        Fantope(200, 1, dense=0),
-        BoundedPSD(200, dense=0),
-        NuclearBall((200, 200), dense=0),
-    ):
-        np.testing.assert_allclose(K.lmo(D), 1 / 200, rtol=1e-3)
 
 
 def test_warm_starts_need_few_products_on_a_drift(monkeypatch):
@@ -497,18 +390,6 @@ def test_a_direction_known_by_its_parts_is_answered_like_its_array(K, dtype, see
     assert not got.flags.writeable
     again = K.answer(D, answer.warm)
     assert again.vertex.inner(whole) <= best + again.error + 1e3 * np.finfo(dtype).eps * size
-
-
-@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
-def test_every_kind_of_sparse_matrix_is_taken_and_left_as_it_was(form):
-    S = sparse.random_array((6, 8), density=0.4, rng=np.random.default_rng(0)).asformat(form)
-    before = S.toarray()
-    K = NuclearBall((6, 8))
-    np.testing.assert_allclose(K.lmo(S), K.lmo(before), atol=1e-12)
-    np.testing.assert_allclose(
-        K.lmo(sparse.csr_matrix(before.astype(int) + 1)), K.lmo(before.astype(int) + 1), atol=1e-12
-    )
-    np.testing.assert_array_equal(S.toarray(), before)
 
 
 def test_entries_that_come_twice_add_up_and_nothing_is_no_trouble():
@@ -604,46 +485,6 @@ def test_a_fantope_of_rank_one_is_a_spectraplex(seed, n, tau):
     assert (one.dimension, one.shape) == (other.dimension, other.shape)
 
 
-def test_excess_says_what_is_violated():
-    assert BoundedPSD(2).infeasibility(np.diag([0.5, -0.25])) == 0.25
-    assert BoundedPSD(2).infeasibility(np.diag([1.0, 0.5])) == 0.5
-    assert BoundedPSD(2).infeasibility(np.array([[0.5, 0.1], [0.0, 0.5]])) == pytest.approx(0.1)
-    assert BoundedPSD(2).infeasibility(np.zeros((2, 2))) == 0.0
-    assert Spectraplex(2).infeasibility(np.diag([1.25, -0.25])) == 0.25
-    assert Spectraplex(2).infeasibility(np.diag([0.5, 0.25])) == 0.25
-    assert Spectraplex(2).infeasibility(np.array([[0.5, 0.1], [0.0, 0.5]])) == pytest.approx(0.1)
-    assert Fantope(3, 2).infeasibility(np.diag([1.5, 0.5, 0.0])) == 0.5
-    assert Fantope(3, 2).infeasibility(np.diag([1.0, 1.0, 0.25])) == 0.25
-    assert Fantope(3, 2).infeasibility(np.diag([1.0, 1.125, -0.125])) == 0.125
-    assert NuclearBall((2, 3)).infeasibility(np.eye(2, 3)) == pytest.approx(1.0)
-    assert NuclearBall((2, 3)).infeasibility(0.5 * np.eye(2, 3)) == 0.0
-
-
-@given(seed=seeds, m=sizes, n=sizes, far=st.sampled_from([0.1, 1.0, 1e6]))
-def test_projections_move_eigenvalues_or_singular_values_only(seed, m, n, far):
-    rng = np.random.default_rng(seed)
-    y, k = far * rng.standard_normal((n, n)), int(rng.integers(1, n + 1))
-    values, vectors = np.linalg.eigh((y + y.T) / 2)
-    for K, spectrum in (
-        (BoundedPSD(n, 1.5), Simplex(n, 1.5, at_most=True)),
-        (Spectraplex(n, 1.5), Simplex(n, 1.5)),
-        (Fantope(n, k), CappedSimplex(n, 1.0, k)),
-    ):
-        p = K.project(y)
-        np.testing.assert_allclose(
-            p, vectors @ np.diag(spectrum.project(values)) @ vectors.T, atol=1e-9
-        )
-        np.testing.assert_array_equal(p, p.T)
-        assert np.vdot(y - p, K.lmo(p - y) - p) <= 1e-9 * max(1.0, far)
-    ball, z = NuclearBall((m, n), 1.5), far * rng.standard_normal((m, n))
-    left, values, right = np.linalg.svd(z, full_matrices=False)
-    p = ball.project(z)
-    np.testing.assert_allclose(
-        p, left @ np.diag(Simplex(min(m, n), 1.5, at_most=True).project(values)) @ right, atol=1e-9
-    )
-    assert np.vdot(z - p, ball.lmo(p - z) - p) <= 1e-9 * max(1.0, far)
-
-
 @pytest.mark.parametrize(
     ("make", "setting"),
     [
@@ -674,39 +515,6 @@ def test_wrong_settings_are_refused_in_a_sentence(make, setting):
 # --- in other libraries, moved, and as an active set ----------------------------------------------
 
 
-def soon_on_torch(K) -> bool:
-    """The quick suite has the largest dense example of each kind and those that iterate without a
-    certificate, of which the one of BoundedPSD stands for the Spectraplex's.
-    """
-    if not K.dense:
-        return not K.certified and not isinstance(K, Spectraplex)
-    return K in [max((L for L in ON_TORCH if type(L) is type(K) and L.dense), key=volume)]
-
-
-def volume(K) -> int:
-    return math.prod(K.shape)
-
-
-@pytest.mark.parametrize(
-    ("K", "dtype"),
-    [
-        pytest.param(
-            K,
-            dtype,
-            id=f"{K!r}-{dtype}",
-            marks=() if soon_on_torch(K) and (i + j) % 2 == 0 else pytest.mark.soak,
-        )
-        for i, K in enumerate(ON_TORCH)
-        for j, dtype in enumerate(["float32", "float64"])
-    ],
-)
-def test_the_laws_hold_on_torch(K, dtype):
-    torch = pytest.importorskip(
-        "torch", reason='torch is not installed; pip install "tidewolf[torch]" runs this test'
-    )
-    check_set(K.to(torch.zeros(1, dtype=getattr(torch, dtype))))
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
     "K",
@@ -729,37 +537,3 @@ def test_certified_answers_on_torch_are_as_good_as_they_say(K, dtype):
         assert float((point * D).sum()) <= best + answer.error + rounding
         assert 0.0 <= answer.error <= K.tolerance * size * np.linalg.norm(D, 2) + rounding
         assert moved.infeasibility(point) <= rounding
-
-
-@pytest.mark.parametrize(
-    "K",
-    [
-        BoundedPSD(3, 2.0),
-        *(BoundedPSD(3, 2.0, dense=0), Spectraplex(3, dense=0)),
-        *(Fantope(3, 2, dense=0), NuclearBall((2, 3), dense=0)),
-    ],
-    ids=repr,
-)
-def test_they_can_be_moved_and_shrunk(K):
-    check_set(Shrunk(K, 0.5))
-    check_set(Translated(K, np.ones(K.shape)))
-
-
-@given(seed=seeds, m=st.integers(1, 5), n=st.integers(1, 6), dense=st.sampled_from([0, 300]))
-@settings(max_examples=20)
-def test_an_active_set_reaches_the_projection(seed, m, n, dense):
-    rng = np.random.default_rng(seed)
-    for K in (
-        BoundedPSD(n, dense=dense, tolerance=1e-4),
-        NuclearBall((m, n), dense=dense, tolerance=1e-4),
-        Fantope(n, min(m, n), dense=dense, tolerance=1e-4),
-        Spectraplex(n, dense=dense),
-    ):
-        active = ActiveSet.start(K)
-        for _ in range(2):
-            y = K.center + K.tangent(rng.standard_normal(K.shape))
-            done = active.project(K, y, tol=1e-3)
-            active = done.active
-            assert K.infeasibility(done.x) <= 1e-12
-            assert done.distance2 <= 1e-3
-            assert np.linalg.norm(done.y - K.project(y)) <= np.linalg.norm(y - K.project(y)) + 1e-12

@@ -54,14 +54,6 @@ def test_files_count_rounds_from_1():
     }
 
 
-@given(st.integers(1, 100_000), st.data())
-def test_a_share_is_never_shown_as_all_or_nothing(rounds, data):
-    broken = data.draw(st.integers(0, rounds))
-    shown = percent(broken / rounds)
-    assert (shown == "0 %") == (broken == 0)
-    assert (shown == "100 %") == (broken == rounds)
-
-
 def _run(capacity: float, rounds: int = 8) -> tw.Run:
     costs, capacities = np.tile([1.0, 2.0], (rounds, 1)), np.tile([capacity, 1.0], (rounds, 1))
     stream = tw.Stream(tw.functions.Linear(costs), tw.functions.Capacity(capacities))

@@ -4,8 +4,6 @@ in torch's arrays.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,14 +11,11 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from covering import covered, thinned
-from polytopes import assert_rounding_chooses_no_vertex, layered
 from streams import streams
 from tidewolf import functions
-from tidewolf.core.arrays import to_numpy
-from tidewolf.core.errors import OracleError
-from tidewolf.core.vertices import Dense, Sparse, table_for
+from tidewolf.core.vertices import Sparse, table_for
 from tidewolf.core.vertices.placed import PlacedAtoms
-from tidewolf.kernels.lanczos import Krylov, is_above
+from tidewolf.kernels.lanczos import Krylov
 from tidewolf.projection import ActiveSet, afp, afp_paper
 from tidewolf.projection.compiled import Correction
 from tidewolf.projection.on_device import Start, search_on_device
@@ -102,15 +97,6 @@ def test_directions_in_torch_are_answered_in_torch(K, dtype):
             np.testing.assert_array_equal(asked.numpy(), d.astype(asked.numpy().dtype))
 
 
-def test_a_large_flow_polytope_answers_torch_in_torch():
-    K, d = layered(11, 10), np.random.default_rng(3).standard_normal(1021)
-    v = K.lmo(there(d))
-    assert isinstance(v, torch.Tensor)
-    np.testing.assert_array_equal(v.numpy(), K.lmo(d))
-    np.testing.assert_allclose(K.tangent(there(d)).numpy(), K.tangent(d), atol=1e-12)
-    assert len(K.paths(there(K.center))) == len(K.paths(K.center))
-
-
 # --- functions ------------------------------------------------------------------------------------
 
 
@@ -137,13 +123,6 @@ def test_functions_on_torch_give_numpys_numbers():
                 functions.Batch.gradients(mine, asked)
             assert traffic.homes_missing == {}
             check_function(mine)
-
-
-def test_functions_do_not_copy_what_they_are_given():
-    C = torch.zeros((3, 2), dtype=torch.float64)
-    f = functions.Linear(C)
-    C[1, 0] = 5.0
-    assert float(f.values(torch.ones(2, dtype=torch.float64))[1]) == 5.0
 
 
 # --- projections ----------------------------------------------------------------------------------
@@ -225,22 +204,6 @@ def test_a_learner_stays_on_torch_in_its_dtype_and_under_its_bound(K, kind, dtyp
     assert run.max_infeasibility <= (1e-9 if dtype == torch.float64 else 1e-4)
     assert run.oracle_calls <= 60
     assert run.regret is None or run.regret[0] <= run.bound.regret + 1e-3
-
-
-@pytest.mark.parametrize("name", ["hull", "flow"])
-def test_a_saved_state_returns_to_torch_and_goes_on(name):
-    K, stream = (
-        SETS[name].to(torch.zeros(1, dtype=torch.float64)),
-        streams(40, 4, there)["affine under maxima"],
-    )
-    learner = tw.LyapunovDescent(K, horizon=40)
-    *_, half = tw.play(learner, stream[:20])
-    again = learner.load(learner.save(half.state))
-    assert isinstance(again.point.y, torch.Tensor)
-    for whole, resumed in zip(
-        tw.play(learner, stream[20:], half.state), tw.play(learner, stream[20:], again), strict=True
-    ):
-        np.testing.assert_array_equal(to_numpy(whole.x), to_numpy(resumed.x))
 
 
 # --- every learner --------------------------------------------------------------------------------
@@ -325,26 +288,6 @@ def test_in_a_round_no_point_comes_to_the_host_or_from_it(name, limit):
         assert traffic.reads <= most
 
 
-def test_the_counter_counts():
-    x = torch.ones(8, dtype=torch.float64)
-    with Traffic(8) as traffic:
-        float(x[0] + 1.0)
-        to_numpy(x)
-        torch.asarray(np.ones(8))
-        torch.zeros(3)
-        torch.ones(3, device="cpu")
-        matrix = torch.ones((2, 4), dtype=torch.float64)
-        (matrix @ x[:4]).addmv(matrix, x[4:])
-    assert (traffic.reads, traffic.large_reads, traffic.writes, traffic.large_writes) == (
-        2,
-        1,
-        1,
-        1,
-    )
-    assert traffic.homes_missing == {"asarray": 1, "zeros": 1, "ones": 1}
-    assert traffic.products == 2
-
-
 # --- twins ----------------------------------------------------------------------------------------
 
 
@@ -399,32 +342,6 @@ def test_the_search_on_a_device_is_that_of_an_active_set(name):
         reference = ActiveSet(naive.atoms, naive.weights, naive.x, naive.warm)
 
 
-@pytest.mark.parametrize("seed", [3, 16, 20])
-def test_rounding_does_not_choose_between_vertices_that_tie_on_torch(seed):
-    assert_rounding_chooses_no_vertex(there, seed)
-
-
-def test_an_oracle_that_is_worse_than_the_point_is_refused_on_torch():
-    @dataclass(frozen=True, eq=False, repr=False)
-    class Backwards(tw.sets.ConvexSet):
-        shape, radius = (3,), 1.0
-        center = property(lambda K: torch.zeros(3, dtype=torch.float64))
-
-        def infeasibility(self, x):
-            return 0.0
-
-        def lmo(self, direction):
-            return direction / torch.linalg.vector_norm(direction)
-
-        @classmethod
-        def examples(cls):
-            return (cls(),)
-
-    start = ActiveSet.start(Backwards())
-    with pytest.raises(OracleError):
-        start.project(Backwards(), 3.0 * torch.ones(3, dtype=torch.float64), tol=1e-3)
-
-
 @given(seed=st.integers(0, 2**32), n=st.integers(1, 40))
 @settings(max_examples=30)
 def test_lanczos_on_torch_is_numpys(seed, n):
@@ -443,16 +360,6 @@ def test_lanczos_on_torch_is_numpys(seed, n):
     assert ours.k == n or ours.beta[-1] <= 1e3 * ours.rounding
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_a_cholesky_factor_on_torch_says_what_numpys_does(dtype):
-    G = np.random.default_rng(10).standard_normal((9, 9)).astype(np.float32)
-    A = (G + G.T).astype(np.float64)
-    top = float(np.linalg.eigvalsh(A)[-1])
-    for z in (top - 1e-9, top + 1e-9, 0.0, 100.0):  # finer than float32 sees
-        assert is_above(z, there(A, dtype)) == is_above(z, A) == (z > top)
-    np.testing.assert_array_equal(A, (G + G.T).astype(np.float64))
-
-
 @given(seed=st.integers(0, 2**32), n=st.integers(1, 9), k=st.integers(1, 9))
 def test_the_largest_entries_are_numpys(seed, n, k):
     d = np.random.default_rng(seed).integers(-2, 3, n).astype(np.float64)
@@ -460,13 +367,3 @@ def test_the_largest_entries_are_numpys(seed, n, k):
     references, numbers = largest_entries(d, min(k, n))
     np.testing.assert_array_equal(places, references)
     np.testing.assert_array_equal(entries, numbers)
-
-
-def test_equal_points_are_one_atom_and_others_are_not():
-    """Points of a device are told apart by a few sums first: those of (1, -1) and (-1, 1) agree."""
-    x = there(np.array([0.0, 1.0, -1.0, 0.0]))
-    table = Dense(x).table().append(Dense(x), 0)
-    assert table.find(Dense(x + 0.0), 1) == 0
-    other = Dense(there(np.array([0.0, -1.0, 1.0, 0.0])))
-    assert other.digest == Dense(x).digest
-    assert table.find(other, 1) is None

@@ -24,7 +24,23 @@ from tidewolf.core.errors import WrongShape
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.core.sparse import as_sparse, cut_rows, is_sparse, same_sparse, stack_rows
 from tidewolf.core.types import Array, Floats, Int64s, Shape
-from tidewolf.functions.base import ArrayBatch, Coefficients, PerRound, beside, each_row, host_rows, lane_products, one_round, own_products, products, row_norms, rows, shaped, total_row, weighted
+from tidewolf.functions.base import (
+    ArrayBatch,
+    Coefficients,
+    PerRound,
+    beside,
+    each_row,
+    host_rows,
+    lane_products,
+    one_round,
+    own_products,
+    products,
+    row_norms,
+    rows,
+    shaped,
+    total_row,
+    weighted,
+)
 
 # Linear functions:  f_t(x) = <C_t, x>.
 

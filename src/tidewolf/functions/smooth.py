@@ -12,7 +12,15 @@ from tidewolf.core.arrays import as_number, eps_of, flat, like, namespace, to_nu
 from tidewolf.core.errors import InvalidInput, NotConvex, WrongShape
 from tidewolf.core.settings import Number
 from tidewolf.core.types import Array, Floats, NDArray, Shape
-from tidewolf.functions.base import ArrayBatch, PerRound, Uncopied, one_round, row_norms, rows, shaped
+from tidewolf.functions.base import (
+    ArrayBatch,
+    PerRound,
+    Uncopied,
+    one_round,
+    row_norms,
+    rows,
+    shaped,
+)
 
 # Convex quadratics of vectors:  f_t(x) = 1/2 <x, P_t x> + <q_t, x> + r_t,  P_t symmetric and
 # positive semidefinite.

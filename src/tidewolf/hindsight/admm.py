@@ -24,7 +24,6 @@ from typing import final
 import numpy as np
 
 from tidewolf.core.arrays import to_numpy
-from tidewolf.core.piecewise import Halfspaces
 from tidewolf.core.types import Floats
 from tidewolf.functions.entries import Range, Squared
 from tidewolf.hindsight.task import Solution, Task, flattened

@@ -27,9 +27,9 @@ from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NotSupported, SolverFailed
 from tidewolf.core.feedback import FullInformation, require_full_information
 from tidewolf.core.oracle import HasLMO, as_set
+from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
 from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Bools, Floats
-from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
 from tidewolf.functions.linear import Capacity
 from tidewolf.hindsight.exact import Described, ExactProjection
 from tidewolf.hindsight.rows import (

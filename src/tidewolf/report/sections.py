@@ -446,8 +446,8 @@ _INTERVALS = (
 
 def quick_intervals(runs: Sequence[Run]) -> list[Intervals]:
     """The intervals of each run if each is a linear program of moderate size, else none."""
-    from tidewolf.evaluation.intervals import shared_intervals
     from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
+    from tidewolf.evaluation.intervals import shared_intervals
     from tidewolf.sets.base import Polyhedral
 
     for run in runs:
