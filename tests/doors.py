@@ -13,7 +13,7 @@ import signal
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from traceback import extract_tb
@@ -185,21 +185,10 @@ def _sets() -> Iterator[Door]:
             yield Door(kind.__name__, kind, K.fields())
             x = np.array(K.center, dtype=float)
             named = dict.fromkeys(("direction", "x", "y", "point", "reference"), x)
-            made = {
-                "edges": edges,
-                "source": "s",
-                "target": "t",
-                "graph": _networkx(edges),
-                "supplies": {"s": 1.0, "t": -1.0},
-            }
-            more = {
-                "upper": 2.0,
-                "lower": 0.0,
-                "commodities": [("s", "t", 2.0)],
-                "lengths": [1.0] * 5,
-                "tolerance": 1e-9,
-                "parts": [sets.Simplex(2)],
-            }
+            made = {"edges": edges, "source": "s", "target": "t", "graph": _networkx(edges)}
+            made["supplies"] = {"s": 1.0, "t": -1.0}
+            more = {"upper": 2.0, "lower": 0.0, "commodities": [("s", "t", 2.0)]}
+            more |= {"lengths": [1.0] * 5, "tolerance": 1e-9, "parts": [sets.Simplex(2)]}
             known = {**named, **made, **more, "vertex": K.atom(x)}
             if kind is sets.MultiFlow:
                 known["w"] = np.ones(len(K.tails))
@@ -250,31 +239,17 @@ def _networks() -> Iterator[Door]:
 
 
 def _functions() -> Iterator[Door]:
+    loads = {"incidence": [[1.0, 0.0], [1.0, 1.0]], "demands": [1.0, 2.0], "pairs": [0, 1]}
+    two = [1.0, 2.0]
     one: dict[str, dict[str, Any]] = {
-        "Linear": {"c": [1.0, 2.0]},
-        "Affine": {"a": [1.0, 2.0], "b": 1.0},
-        "Capacity": {"c": [1.0, 2.0]},
-        "LogWealth": {"returns": [1.0, 2.0]},
-        "MaxAffine": {"A": [[1.0, 2.0]], "b": [1.0]},
-        "MaxUtilization": {
-            "incidence": [[1.0, 0.0], [1.0, 1.0]],
-            "demands": [1.0, 2.0],
-            "capacities": [1.0, 2.0],
-            "pairs": [0, 1],
-            "limit": 0.5,
-        },
-        "LoadCost": {
-            "incidence": [[1.0, 0.0], [1.0, 1.0]],
-            "demands": [1.0, 2.0],
-            "costs": [1.0, 2.0],
-            "pairs": [0, 1],
-        },
-        "LoadLimit": {
-            "incidence": [[1.0, 0.0], [1.0, 1.0]],
-            "demands": [1.0, 2.0],
-            "capacities": [1.0, 2.0],
-            "pairs": [0, 1],
-        },
+        "Linear": {"c": two},
+        "Affine": {"a": two, "b": 1.0},
+        "Capacity": {"c": two},
+        "LogWealth": {"returns": two},
+        "MaxAffine": {"A": [two], "b": [1.0]},
+        "MaxUtilization": {**loads, "capacities": two, "limit": 0.5},
+        "LoadCost": {**loads, "costs": two},
+        "LoadLimit": {**loads, "capacities": two},
         "Unlimited": {"sides": 2},
         "Quadratic": {"P": np.eye(2), "q": [0.0, 1.0], "r": 1.0},
         "Range": {
@@ -298,30 +273,16 @@ def _functions() -> Iterator[Door]:
     }
     for kind in functions.every():
         for f in kind.examples():
-            if "of" not in dir(kind):
-                yield Door(
-                    kind.__name__, kind, f.fields() if kind is not functions.Custom else _custom()
-                )
-            else:
-                yield Door(kind.__name__, kind, f.fields())
+            yield Door(kind.__name__, kind, _custom() if kind is functions.Custom else f.fields())
             x = np.full(f.shape, 0.5)
             points, weights = np.full((len(f), *f.shape), 0.5), np.ones(len(f))
             for name in ("one", "of"):
                 if name in dir(kind) and kind.__name__ in one:
                     taken = inspect.signature(getattr(kind, name)).parameters
-                    known = one[kind.__name__]
-                    yield Door(
-                        f"{kind.__name__}.{name}",
-                        getattr(kind, name),
-                        {key: known[key] for key in taken if key in known},
-                    )
-            known = {
-                "x": x,
-                "weights": weights,
-                "points": points,
-                "rounds": slice(0, 1),
-                "parts": [f, f],
-            }
+                    given = {key: at for key, at in one[kind.__name__].items() if key in taken}
+                    yield Door(f"{kind.__name__}.{name}", getattr(kind, name), given)
+            known = {"x": x, "weights": weights, "points": points, "parts": [f, f]}
+            known["rounds"] = slice(0, 1)
             yield from _methods(f, known, "rounds", but=("one", "of", "piece_gradients"))
             if len(f):
                 one_place = {"x": x, "rounds": np.array([0]), "limits": np.array([0])}
@@ -404,21 +365,9 @@ def _learners() -> Iterator[Door]:
     for kind in (*learners.every().values(), *baselines.every().values()):
         learner = kind.examples(K, 5)[0]
         takes = inspect.signature(kind).parameters
-        some = {
-            "K": K,
-            "horizon": 5,
-            "caution": 1.0,
-            "calls_per_round": 1.0,
-            "block": 1,
-            "tolerance": 1e-3,
-            "seed": 0,
-            "window": 2,
-        }
-        yield Door(
-            kind.__name__,
-            kind,
-            {name: value for name, value in {**some, **sizes}.items() if name in takes},
-        )
+        some = {"K": K, "horizon": 5, "caution": 1.0, "calls_per_round": 1.0, "block": 1, **sizes}
+        some |= {"tolerance": 1e-3, "seed": 0, "window": 2}
+        yield Door(kind.__name__, kind, {name: at for name, at in some.items() if name in takes})
         played = tw.run(learner, _stream(2))
         state, seen = learner.start(), None
         k = min(1, learner.rounds_left(state))
@@ -429,46 +378,19 @@ def _learners() -> Iterator[Door]:
             seen = learner.needs(np.ones(1), np.ones(1))
         else:
             seen = learner.needs(stream.losses, stream.constraints)
-        known = {
-            "K": K,
-            "horizon": 400,
-            **sizes,
-            "start": None,
-            "state": state,
-            "k": k,
-            "feedback": seen,
-            "info": tw.RoundInfo(time=3.0, context=0, advice={"a": [0.5, 0.5]}),
-            "losses": stream.losses,
-            "arrivals": [Arrival(0, seen)],
-            "rounds": [0],
-        }
-        known |= (
-            {"record": played, "start": 0, "stop": 2, "data": learner.save(state)}
-            if "theorem" not in dir(kind)
-            else {}
-        )
-        yield from _methods(
-            learner,
-            {**known, "record": played, "stop": 2, "data": learner.save(state)},
-            but=("theorem", "bound_between", *OF_SESSIONS, *_hooks(kind)),
-        )
-        yield Door(
-            f"{kind.__name__}.bound_between",
-            learner.bound_between,
-            {"record": played, "start": 0, "stop": 2},
-        )
+        known = {"K": K, "horizon": 400, **sizes, "start": None, "state": state, "k": k}
+        known |= {"feedback": seen, "losses": stream.losses, "arrivals": [Arrival(0, seen)]}
+        known |= {"rounds": [0], "record": played, "stop": 2, "data": learner.save(state)}
+        known["info"] = tw.RoundInfo(time=3.0, context=0, advice={"a": [0.5, 0.5]})
+        but = ("theorem", "bound_between", *OF_SESSIONS, *_hooks(kind))
+        yield from _methods(learner, known, but=but)
+        between = {"record": played, "start": 0, "stop": 2}
+        yield Door(f"{kind.__name__}.bound_between", learner.bound_between, between)
         if hasattr(kind, "theorem"):
             wanted = inspect.signature(kind.theorem).parameters
-            yield Door(
-                f"{kind.__name__}.theorem",
-                kind.theorem,
-                {name: known[name] for name in wanted if name in known and name != "start"},
-            )
-            yield Door(
-                f"{kind.__name__}.theorem",
-                kind.theorem,
-                {**{name: known[name] for name in wanted if name in known}, "start": K.center},
-            )
+            given = {name: known[name] for name in wanted if name in known and name != "start"}
+            for start in ({}, {"start": K.center}):
+                yield Door(f"{kind.__name__}.theorem", kind.theorem, {**given, **start})
         for field, value in zip(getattr(seen, "_fields", ()), seen, strict=True):
             yield Door(
                 f"{kind.__name__}.update {field}",
@@ -502,31 +424,14 @@ def _problems(folder: Path) -> Iterator[Door]:
     )
     found = problems.read_graph(graph, numbers=["km"])
     yield Door("Graph.dag", found.dag, {"source": "s", "target": "t", "lengths": "km"})
-    yield Door(
-        "Problem",
-        problems.Problem,
-        {
-            "name": "mine",
-            "K": sets.Simplex(2),
-            "stream": _stream(2),
-            "title": "",
-            "labels": ("a", "b"),
-            "period": 2,
-        },
-    )
+    given = {"name": "mine", "K": sets.Simplex(2), "stream": _stream(2), "title": "", "period": 2}
+    yield Door("Problem", problems.Problem, {**given, "labels": ("a", "b")})
 
 
 def _projections() -> Iterator[Door]:
     K, y = sets.Simplex(3), np.array([2.0, 0.0, -1.0])
-    known = {
-        "K": K,
-        "y": y,
-        "x0": K.center,
-        "tol": 1e-2,
-        "budget": 5,
-        "before": y,
-        "after": K.center,
-    }
+    known = {"K": K, "y": y, "x0": K.center, "tol": 1e-2, "budget": 5, "before": y}
+    known["after"] = K.center
     for name in ("afp", "afp_paper", "closer_to_all", "closer_to_center"):
         door = getattr(projection, name)
         yield Door(name, door, {key: known[key] for key in inspect.signature(door).parameters})
@@ -567,23 +472,11 @@ def _evaluations(folder: Path) -> Iterator[Door]:
             lambda cells=cells, **given: cells.features(tw.RoundInfo(**given), 3),
             {"time": 3.0, "context": [0.5, 0.5]},
         )
-    yield Door(
-        "run",
-        tw.run,
-        {
-            "learner": learner,
-            "stream": stream,
-            "progress": lambda moment: None,
-            "comparator": run.comparator,
-            "decisions": True,
-            "every": 2,
-        },
-    )
-    yield Door(
-        "play",
-        lambda **given: next(tw.play(**given), None),
-        {"learner": learner, "stream": stream, "state": state},
-    )
+    asked = {"learner": learner, "stream": stream, "progress": lambda moment: None}
+    asked |= {"comparator": run.comparator, "decisions": True, "every": 2}
+    yield Door("run", tw.run, asked)
+    asked = {"learner": learner, "stream": stream, "state": state}
+    yield Door("play", lambda **given: next(tw.play(**given), None), asked)
     costs, capacities = np.ones(2), np.array([0.5, 1.0])
     for one in (
         {"costs": costs, "capacities": capacities, "time": 3.0, "seen": True, "played": K.center},
@@ -612,15 +505,8 @@ def _evaluations(folder: Path) -> Iterator[Door]:
     yield Door(
         "intervals", tw.intervals, {"run": run, "shortest": 2, "progress": lambda done, of: None}
     )
-    yield Door(
-        "rates",
-        tw.rates,
-        {
-            "runs": [
-                tw.run(learners.LyapunovDescent(K, horizon=t), _stream(2, t)) for t in (8, 16, 32)
-            ]
-        },
-    )
+    runs = [tw.run(learners.LyapunovDescent(K, horizon=t), _stream(2, t)) for t in (8, 16, 32)]
+    yield Door("rates", tw.rates, {"runs": runs})
     yield Door("compare", tw.compare, {
         "learners": [learners.LyapunovDescent], "streams": {"mine": (K, stream)}, "cautions": [1.0],
         "budgets": [1.0], "seeds": [0],
@@ -628,14 +514,8 @@ def _evaluations(folder: Path) -> Iterator[Door]:
     })  # fmt: skip
     comparison = _comparison()
     comparison.save(folder / "comparison")
-    pick = {
-        "stream": "mine",
-        "learner": "LyapunovDescent",
-        "baseline": "SinhaVaze",
-        "budget": 1.0,
-        "seconds": 1e9,
-        "caution": 10.0,
-    }
+    pick = {"stream": "mine", "learner": "LyapunovDescent", "baseline": "SinhaVaze", "budget": 1.0}
+    pick |= {"seconds": 1e9, "caution": 10.0}
     yield from _methods(
         comparison, {**pick, "folder": folder / "comparison", "force": True}, but=("plot",)
     )
@@ -705,47 +585,24 @@ def _experiments(folder: Path) -> Iterator[Door]:
     }  # fmt: skip
     yield Door("Experiment", Experiment, given)
     yield Door("Experiment.builtin", Experiment.builtin, {"name": "scheduling"})
-    yield Door(
-        "Experiment.builtin(share=)",
-        lambda share: Experiment.builtin("abilene", share=share),
-        {"share": 0.5},
-    )
+    of_share = partial(Experiment.builtin, "abilene")
+    yield Door("Experiment.builtin(share=)", of_share, {"share": 0.5})
     yield Door("Experiment.problem", some.problem, {"seed": 0})
-    yield Door(
-        "Experiment.learner",
-        some.learner,
-        {"entrant": Choice("SinhaVaze"), "problem": some.problem(0), "seed": 0},
-    )
+    asked = {"entrant": Choice("SinhaVaze"), "problem": some.problem(0), "seed": 0}
+    yield Door("Experiment.learner", some.learner, asked)
     yield Door("Experiment.resolved", some.resolved, {"rounds": 3})
     yield Door("Choice", Choice, {"name": "scheduling", "settings": (("a", 1),)})
     yield Door("Choice.of", Choice.of, {"name": "scheduling", "given": {"a": 1}})
-    yield Door(
-        "Tables",
-        experiments.Tables,
-        {
-            "costs": folder / "table.csv",
-            "capacities": folder / "table.csv",
-            "weights": None,
-            "budgets": None,
-            "losses": None,
-            "constraints": None,
-        },
-    )
+    absent = dict.fromkeys(("weights", "budgets", "losses", "constraints"))
+    both = dict.fromkeys(("costs", "capacities"), folder / "table.csv")
+    yield Door("Tables", experiments.Tables, {**both, **absent})
     file = folder / "small.toml"
     file.write_text(some.toml())
     yield Door("load", experiments.load, {"path": file})
     (folder / "links.csv").write_text("tail,head\ns,a\na,t\n")
     (folder / "costs.csv").write_text("s > a,a > t\n1,2\n2,1\n")
-    given = {
-        "graph": folder / "links.csv",
-        "source": "s",
-        "target": "t",
-        "demand": 2.0,
-        "paths": "away",
-        "k": 2,
-        "costs": folder / "costs.csv",
-        "gaps": "refuse",
-    }
+    given = {"graph": folder / "links.csv", "source": "s", "target": "t", "demand": 2.0}
+    given |= {"paths": "away", "k": 2, "costs": folder / "costs.csv", "gaps": "refuse"}
     yield Door("from_files", networks.from_files, given)
     yield Door(
         "RunFolder.create",

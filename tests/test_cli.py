@@ -376,13 +376,6 @@ def test_the_current_directory_is_looked_in_and_no_color_is_honoured(mine):
     assert not re.search(COLORS, seen)
 
 
-def test_help_teaches(capsys):
-    assert main([]) == 0
-    assert "tidewolf run routing" in capsys.readouterr().out
-    assert main(["run", "--help"]) == 0
-    assert "tidewolf run routing --rounds 2000 --seed 7 --out results" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     "command",
     ["run", "resume", "report", "new", "compare", "list", "serve", "backup", "restore", "doctor"],

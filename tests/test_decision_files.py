@@ -187,29 +187,6 @@ def test_memory_is_flat_in_the_rounds(tmp_path):
     assert points[1999, 999] == 1.0
 
 
-def test_paths_of_a_network_have_the_demands_of_their_rounds(here):
-    (here / "links.csv").write_text("tail,head\na,b\nb,a\nb,c\na,c\n")
-    (here / "commodities.csv").write_text("source,target,demand\na,c,4\nb,c,2\n")
-    names = "a > b,b > a,b > c,a > c"
-    costs = "".join(f"2026-03-0{day},1,1,{day},2\n" for day in (1, 2, 3))
-    (here / "costs.csv").write_text(f"time,{names}\n{costs}")
-    demands = "".join(f"2026-03-0{day},{day},{10 * day}\n" for day in (1, 2, 3))
-    (here / "demands.csv").write_text(f"time,a > c,b > c\n{demands}")
-    (here / "network.toml").write_text(
-        'learners = ["LyapunovDescent"]\n[set]\ngraph = "links.csv"\npaths = "all"\n'
-        'commodities = "commodities.csv"\n[stream]\ncosts = "costs.csv"\n'
-        'demands = "demands.csv"\n'
-    )
-    assert main(["run", "network.toml", "--out", "out", "--quiet"]) == 0
-    paths = pandas.read_csv(here / "out" / "paths.csv")
-    sums = paths.groupby(["commodity", "time"])[["share", "volume"]].sum()
-    np.testing.assert_allclose(sums["share"], 1.0)
-    np.testing.assert_allclose(sums.loc["a > c", "volume"], [1.0, 2.0, 3.0])
-    np.testing.assert_allclose(sums.loc["b > c", "volume"], [10.0, 20.0, 30.0])
-    header, *_ = rows(here / "out" / "decisions.csv")
-    assert header[:3] == ["time", "a > c: a > b", "a > c: b > a"]
-
-
 def test_small_paths_go_to_the_others_of_their_commodity() -> None:
     Route, large = decision_files.Route, decision_files.large
     routes = [Route("a", "1", 0.6, 6.0), Route("a", "2", 0.3, 3.0), Route("a", "3", 0.1, 1.0)]

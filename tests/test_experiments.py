@@ -165,14 +165,6 @@ def test_cables_both_ways_share_a_column_and_circles_are_cut(network, numbers):
     assert "do not lead away from SEA" in problem.notes[0]
 
 
-def test_demand_is_in_the_unit_of_the_capacities(network, numbers):
-    plain = load("network.toml").problem(0)
-    (network / "capacities.csv").write_text(table(NAMES, numbers[1] * 4.0))
-    (network / "costs.csv").write_text(table(NAMES, numbers[0] / 4.0))
-    (network / "network.toml").write_text(NETWORK.replace("[stream]", "demand = 4\n[stream]"))
-    assert load("network.toml").problem(0).stream == plain.stream
-
-
 def test_other_sets_and_limits(network, numbers):
     order = [3, 0, 6, 1, 5, 2, 4]
     (network / "budgets.csv").write_text(table(["budget"], np.full((ROUNDS, 1), 0.9)))
@@ -408,21 +400,6 @@ def test_sets_made_of_sets_are_tables_within_tables(network):
     assert load_set(network, text + "[1, 1]\n" + SMALL) == tw.sets.Scaled(
         tw.sets.Box([0.0, 0.0], [1.0, 1.0]), 3.0
     )
-
-
-def test_a_file_without_limits_is_played_without_any(network, capsys):
-    text = (network / "network.toml").read_text()
-    few = "".join(line for line in text.splitlines(True) if not line.startswith("capacities"))
-    few += '[[learners]]\nname = "LyapunovDescent"\n'
-    (network / "network.toml").write_text(few)
-    assert main(["run", "network.toml", "--out", "results"]) == 0
-    assert capsys.readouterr().err == ""
-    (told,) = json.loads((network / "results" / "summary.json").read_text())["runs"]
-    assert told["violation"] == 0.0
-    assert told["feasible_in_hindsight"] is True
-    page = (network / "results" / "report.html").read_text()
-    assert f"Unlimited(sides={len(LINKS)}, rounds={ROUNDS})" in page
-    assert main(["resume", "results"]) == 0
 
 
 # the commented file

@@ -92,17 +92,6 @@ def test_rows_one_at_a_time_are_the_rounds_of_the_tables(folder, ends, paths, de
     assert found.notes == problem.notes
 
 
-def test_lists_stand_for_links_in_their_order(folder):
-    (folder / "net.toml").write_text(f'[set]\ngraph = "links.csv"\n{ONE}')
-    reader = RoundReader(load(folder / "net.toml"))
-    loss, limit = reader.functions({"costs": [1, 2, 3, 4, 5]})
-    named, _ = reader.functions({"costs": dict(zip(NAMES, [1, 2, 3, 4, 5], strict=True))})
-    assert loss == named
-    assert limit.values(reader.K.center)[0] == pytest.approx(  # the edge list's, in shares
-        max(reader.network.loads(reader.K.center)[[0, 3, 4]] - 2.0) / 4.0
-    )
-
-
 def test_without_tables_there_is_nothing_to_run_but_rows_can_come(folder):
     (folder / "net.toml").write_text(f'[set]\ngraph = "links.csv"\n{ONE}')
     experiment = load(folder / "net.toml")
@@ -149,17 +138,6 @@ def test_weights_of_links_are_a_budget_on_what_they_carry(folder):
     loads = reader.network.loads(x)
     over = max(loads[[0, 3, 4]] - 2.0) / 4.0
     assert limit.values(x)[0] == pytest.approx(max(weights @ loads - 3.0, over))
-
-
-def test_a_table_counts_in_place_of_the_edge_list_and_only_for_its_links(folder):
-    (folder / "net.toml").write_text(f'[set]\ngraph = "links.csv"\n{ONE}')
-    reader = RoundReader(load(folder / "net.toml"))
-    _, limit = reader.functions({"costs": [1.0] * 5, "capacities": {"SEA > DEN": 9.0}})
-    x = reader.K.center
-    own = np.array([9.0, np.inf, np.inf, 2.0, 2.0])  # the third has none in the edge list
-    assert limit.values(x)[0] == pytest.approx(max(reader.network.loads(x) - own) / 4.0)
-    x = reader.K.lmo(np.array([0.0, 0.0, 1.0, 1.0]))  # all by way of DEN
-    assert limit.values(x)[0] == pytest.approx(-0.5)
 
 
 def test_gaps_of_links_that_nothing_uses_are_nobodys(folder):

@@ -156,10 +156,8 @@ def compare(
     (('LyapunovDescent', 'SinhaVaze'), 'SinhaVaze', 4)
     """
     as_callback(progress, "progress, which is called with how far each run is,")
-    values = {
-        "caution": _numbers(cautions, "caution"),
-        "calls_per_round": _numbers(budgets, "budget"),
-    }
+    values = {"caution": _numbers(cautions, "caution")}
+    values["calls_per_round"] = _numbers(budgets, "budget")
     factories = _factories(learners)
     entrants = [_entrant_of(name, factory, values) for name, factory in factories.items()]
     all_seeds = _numbers(() if seeds is None else seeds, "seed") or ()
@@ -167,8 +165,7 @@ def compare(
     for name, source in _named(streams):
         problems = _distinct(partial(_problem, name, source), all_seeds)
         place = problems[0][0].name if name is None else name
-        if any(match.entry.stream == place for match in matches):
-            raise InvalidInput(f"Two streams are called {place!r}; give streams as a mapping.")
+        _require_new(place, matches, "streams", "give streams as a mapping")
         for each in problems:
             warn_of_negative_capacities(each[0].K, each[0].stream.constraints, set())
             matches += _matches(place, InProcess(place, each[0], factories), None, [each], entrants)
@@ -176,21 +173,15 @@ def compare(
         raise InvalidInput("compare needs at least one stream, and none was given.")
     player, rows = Player(), list[Row]()
     for number, match in enumerate(matches, start=1):
-        moved = None
-        if progress is not None:
-            step = Step(match.entry, number, len(matches))
-            moved = partial(_report, progress, step)
-        rows.append(player.row(match.job, moved=moved, refused=TidewolfError))
+        step = Step(match.entry, number, len(matches))
+
+        def moved(moment: RunProgress, regret: float | None, step: Step = step) -> None:
+            if progress is not None:
+                progress(step, moment)
+
+        report = None if progress is None else moved
+        rows.append(player.row(match.job, moved=report, refused=TidewolfError))
     return _comparison(matches, rows)
-
-
-def _report(
-    progress: Callable[[Step, RunProgress], None],
-    step: Step,
-    moment: RunProgress,
-    regret: float | None,
-) -> None:
-    progress(step, moment)
 
 
 def plan_comparison(
@@ -206,18 +197,12 @@ def plan_comparison(
     Values that are given here replace the usual ones and those of the experiment. A seed that
     changes neither stream nor learner is not played again.
     """
-    values = {
-        "caution": _numbers(cautions, "caution"),
-        "headroom": _numbers(headrooms, "headroom"),
-        "calls_per_round": _numbers(budgets, "budget"),
-    }
+    values = {"caution": _numbers(cautions, "caution"), "headroom": _numbers(headrooms, "headroom")}
+    values["calls_per_round"] = _numbers(budgets, "budget")
     all_seeds = _numbers(seeds, "seed")
     matches: list[Match] = []
     for experiment in experiments:
-        if any(match.entry.stream == experiment.name for match in matches):
-            raise InvalidInput(
-                f"Two experiments are called {experiment.name!r}; rename one of them in its file."
-            )
+        _require_new(experiment.name, matches, "experiments", "rename one of them in its file")
         problems = _distinct(experiment.problem, all_seeds or experiment.seeds)
         learners = learners_as_run(experiment, problems[0][0])
         entrants = [
@@ -227,6 +212,11 @@ def plan_comparison(
         source = Recipe.of(experiment)
         matches += _matches(experiment.name, source, experiment.rounds, problems, entrants)
     return tuple(matches)
+
+
+def _require_new(name: str, matches: Sequence[Match], what: str, cure: str) -> None:
+    if any(match.entry.stream == name for match in matches):
+        raise InvalidInput(f"Two {what} are called {name!r}; {cure}.")
 
 
 def compare_experiments(
@@ -293,16 +283,10 @@ def _matches(
                 at = {**dict.fromkeys(_SETTINGS), **own, **settings}
                 default = knob is not None and at[knob] == own[knob]
                 entrant = Choice.of(choice.name, {**choice.given, **settings})
+                knobs = at["caution"], at["calls_per_round"]
                 for seed in seeds if seeded else seeds[:1]:
-                    entry = Entry(
-                        place,
-                        label,
-                        seed,
-                        at["caution"],
-                        at["calls_per_round"],
-                        headroom=at["headroom"],
-                        default=default,
-                    )
+                    entry = Entry(place, label, seed, *knobs)
+                    entry = entry._replace(headroom=at["headroom"], default=default)
                     yield Match(Job(source, rounds, seed, entrant), entry, seeds[0], len(problem))
 
 
