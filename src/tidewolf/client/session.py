@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self, final
+from typing import Any, Self, final
 
 import numpy as np
 
@@ -42,13 +42,6 @@ _SENT = (
     "A service takes costs= and capacities=, functions.Linear and functions.Capacity of one "
     "round, gradients or values"
 )
-
-
-class _Entries(NamedTuple):
-    """What the entries of a point are called, in their order, and its shape."""
-
-    names: Mapping[str, None]
-    shape: Shape
 
 
 @final
@@ -103,21 +96,26 @@ class Client:
         timeout: float = 10.0,
         attempts: int = 5,
     ) -> None:
-        self.name = _session_name(session)
+        if not isinstance(session, str) or not _NAME.fullmatch(session):
+            raise InvalidInput(
+                "A session is called by letters, digits, dots, dashes and underscores, at most "
+                f"100, beginning with a letter or a digit, not {shown(session)}."
+            )
+        if token is not None and not (isinstance(token, str) and _TOKEN.fullmatch(token)):
+            raise InvalidInput("A token is signs of ASCII without spaces.")
+        self.name = session
         timeout = min(as_number(timeout, "The timeout", above=0.0), _LONGEST)
         attempts = as_count(attempts, "The number of attempts")
-        self._transport = Transport(url, _checked_token(token), timeout, attempts)
+        self._transport = Transport(url, token, timeout, attempts)
         self._turn = threading.RLock()
         """held while the round of an observation is found, and the observation sent"""
         self._standing: int | None = None
         """the round that stands, from 0, as far as this client knows"""
-        self._known_entries: _Entries | None = None
+        self._known_entries: tuple[tuple[str, ...], Shape] | None = None
+        """the names of the entries of a point, in their order, and its shape"""
         if experiment is not None:
             if not isinstance(experiment, Mapping):
-                raise WrongType(
-                    f'An experiment is keys and values, such as {{"set": {{"kind": "Simplex", '
-                    f'"n": 3}}}}, not {shown(experiment)}.'
-                )
+                raise WrongType(f"An experiment is keys and values, not {shown(experiment)}.")
             try:
                 self._keep_entries(self._ask("PUT", "", experiment))
             except BaseException:
@@ -337,10 +335,7 @@ class Client:
             Where the session cannot go on so; it stays as it was.
         """
         if not isinstance(experiment, Mapping):
-            raise WrongType(
-                f'A session migrates to keys and values, such as {{"set": {{"kind": "Simplex", '
-                f'"n": 4}}}}, not {shown(experiment)}.'
-            )
+            raise WrongType(f"An experiment is keys and values, not {shown(experiment)}.")
         try:
             self._ask("POST", "/migrate", {**experiment, "why": as_text(why, "why")})
         finally:
@@ -379,7 +374,7 @@ class Client:
     @property
     def names(self) -> tuple[str, ...]:
         """What the entries of a point are called, in their order."""
-        return tuple(self._entries.names)
+        return self._entries[0]
 
     def close(self) -> None:
         """Let go of the connections; the session stays with the service. Twice does no harm."""
@@ -403,21 +398,20 @@ class Client:
             self._standing = self._known_entries = None
 
     @property
-    def _entries(self) -> _Entries:
-        if self._known_entries is None:
-            self._keep_entries(self._ask("GET", ""))
-        assert self._known_entries is not None
-        return self._known_entries
+    def _entries(self) -> tuple[tuple[str, ...], Shape]:
+        found = self._known_entries
+        return self._keep_entries(self._ask("GET", "")) if found is None else found
 
-    def _keep_entries(self, card: Mapping[str, Any]) -> None:
-        self._known_entries = _Entries(dict.fromkeys(card["names"]), tuple(card["shape"]))
+    def _keep_entries(self, answer: Mapping[str, Any]) -> tuple[tuple[str, ...], Shape]:
+        self._known_entries = found = tuple(answer["names"]), tuple(answer["shape"])
+        return found
 
     def _in_order(self, x: Any, name: Any) -> Any:
         """Advice that is given by name, in the order of the entries."""
         if not (isinstance(x, Mapping) or is_table(x)):
             return x
-        shape = self._entries.shape
-        return in_order(x, self.names, f"The advice {shown(name)}", shape, gaps=True)
+        names, shape = self._entries
+        return in_order(x, names, f"The advice {shown(name)}", shape, gaps=True)
 
     def _called(self, entry: int | str) -> str:
         """The name of an entry that may be given by its place."""
@@ -432,28 +426,11 @@ class Client:
 
     def _point(self, decision: Mapping[str, float]) -> Floats:
         """Numbers by name as a point; another client may have migrated the session meanwhile."""
-        if self._entries.names.keys() != decision.keys():
-            self._keep_entries(self._ask("GET", ""))
-        entries = self._entries
-        x = np.array([decision[name] for name in entries.names], dtype=np.float64)
-        return frozen(x.reshape(entries.shape))
-
-
-def _session_name(name: object) -> str:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise InvalidInput(
-            "A session is called by letters, digits, dots, dashes and underscores, at most 100, "
-            f"beginning with a letter or a digit, not {shown(name)}."
-        )
-    return name
-
-
-def _checked_token(token: object) -> str | None:
-    if token is None:
-        return None
-    if not isinstance(token, str) or not _TOKEN.fullmatch(token):
-        raise InvalidInput("A token is signs of ASCII without spaces, as the token file has it.")
-    return token
+        names, shape = self._entries
+        if set(names) != decision.keys():
+            names, shape = self._keep_entries(self._ask("GET", ""))
+        x = np.array([decision[name] for name in names], dtype=np.float64)
+        return frozen(x.reshape(shape))
 
 
 def _info_body(info: RoundInfo) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import json
 import random
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, final
 from urllib.parse import urlsplit
 
@@ -91,14 +92,13 @@ class Transport:
                 answer = connection.request(method, path, content=content)
             except _httpx().TransportError as error:
                 failed = error
-            if answer is not None and not _may_pass(answer):
+            is_last = attempt + 1 == self._attempts
+            if answer is not None and (is_last or not _may_pass(answer)):
                 return _read(answer, self.url)
-            if attempt + 1 < self._attempts:
+            if not is_last:
                 self._wait(attempt, answer)
-        if answer is not None:
-            return _read(answer, self.url)
         raise NoAnswer(
-            f"{self.url} does not answer ({_reason(failed)}): is `tidewolf serve` running there?"
+            f"{self.url} does not answer ({failed!r}): is `tidewolf serve` running there?"
         ) from failed
 
     def close(self) -> None:
@@ -127,18 +127,12 @@ class Transport:
 def as_json(body: Mapping[str, Any]) -> bytes:
     """An object as JSON, in UTF-8, every number finite and with all of its digits."""
     try:
-        text = json.dumps(body, default=_plain, allow_nan=False, ensure_ascii=False)
-        return text.encode()
-    except WrongType:
-        raise
-    except RecursionError:
-        raise InvalidInput("What is sent to a service holds itself, or is nested deeply.") from None
+        return json.dumps(body, default=_plain, allow_nan=False, ensure_ascii=False).encode()
     except TypeError as error:
-        raise WrongType(f"What is sent to a service is no JSON: {error}.") from None
-    except ValueError as error:
-        if "circular" in str(error).lower():
-            raise InvalidInput("What is sent to a service holds itself.") from None
-        raise NotFinite("What is sent to a service holds a number that is not finite.") from None
+        raise WrongType(f"What is sent to a service is plain data: {error}.") from None
+    except (ValueError, RecursionError) as error:
+        kind = NotFinite if "range" in str(error) else InvalidInput
+        raise kind(f"What is sent to a service cannot be JSON: {error}.") from None
 
 
 def _plain(x: object) -> Any:
@@ -147,26 +141,19 @@ def _plain(x: object) -> Any:
         return x.tolist()
     if isinstance(x, Mapping):
         return dict(x)
-    raise WrongType(f"What is sent to a service is plain data; {shown(x)} is none.")
+    raise TypeError(f"{shown(x)} is none")
 
 
 def _checked_url(url: object) -> str:
-    if not isinstance(url, str) or not _is_address(url):
-        raise InvalidInput(
-            f"A service is found under an address such as http://127.0.0.1:8000, not {shown(url)}."
-        )
-    return url.rstrip("/")
-
-
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        return False
-    is_plain = url.isascii() and url.isprintable() and " " not in url
-    is_bare = not parts.query and not parts.fragment and port != 0
-    return is_plain and is_bare and parts.scheme in ("http", "https") and bool(parts.hostname)
+    with suppress(ValueError):
+        if isinstance(url, str) and url.isascii() and url.isprintable() and " " not in url:
+            parts = urlsplit(url)
+            is_bare = not parts.query and not parts.fragment and parts.port != 0
+            if is_bare and parts.scheme in ("http", "https") and parts.hostname:
+                return url.rstrip("/")
+    raise InvalidInput(
+        f"A service is found under an address such as http://127.0.0.1:8000, not {shown(url)}."
+    )
 
 
 def _may_pass(answer: httpx.Response) -> bool:
@@ -180,11 +167,6 @@ def _retry_after(answer: httpx.Response) -> float:
         return max(float(answer.headers.get("retry-after", "0")), 0.0)
     except ValueError:
         return 0.0
-
-
-def _reason(failed: Exception | None) -> str:
-    text = " ".join(str(failed).split())
-    return text[:1].lower() + text[1:].rstrip(".") if text else type(failed).__name__
 
 
 def _read(answer: httpx.Response, url: str) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def make_app(
     FastAPI
         To be run by uvicorn.
     """
-    app = _App(
+    app = FastAPI(
         title="tidewolf",
         version=__version__,
         description="Decisions, round after round, inside a hard set, under limits that move with "
@@ -114,22 +114,6 @@ def make_app(
     app.state.pools = (service.quick, service.slow)
     app.add_middleware(Middleware, service=service, loopback_only=loopback_only, log=log)
     return app
-
-
-class _App(FastAPI):
-    """FastAPI, whose description has the media type of problems."""
-
-    def openapi(self) -> dict[str, Any]:
-        if self.openapi_schema is None:
-            for methods in super().openapi()["paths"].values():
-                for operation in methods.values():
-                    for status, response in operation["responses"].items():
-                        if status >= "400":
-                            response["content"][messages.PROBLEM] = response["content"].pop(
-                                next(iter(response["content"]))
-                            )
-        assert self.openapi_schema is not None
-        return self.openapi_schema
 
 
 async def _http_problem(request: Request, error: Exception) -> Response:

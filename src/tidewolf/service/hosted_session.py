@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import math
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -45,15 +44,8 @@ from tidewolf.live.entries import follows_clock, given_demands
 from tidewolf.methods.available import entries_out
 from tidewolf.methods.events import takes_late
 from tidewolf.methods.moves import distance_moved
+from tidewolf.service import models as m
 from tidewolf.service.description import BROKEN, Built, Description, ReadFeedback, read_feedback
-from tidewolf.service.models import (
-    DecisionRequest,
-    Migration,
-    ModeChange,
-    Observation,
-    Pin,
-    Rollback,
-)
 from tidewolf.service.modes import (
     INCUMBENT,
     Candidate,
@@ -189,13 +181,11 @@ class HostedSession:
         return number < self.session.round and not self._waits(number)
 
     def _waits(self, number: int) -> bool:
-        waiting = self.session.pending
-        place = bisect_left(waiting, number)
-        return place < len(waiting) and waiting[place] == number
+        return number in self.session.pending
 
-    def _own(self, number: int) -> Floats:
+    def _own(self, number: int, waits: bool) -> Floats:
         """The learner's decision of a round that waits or is current, without asking for it."""
-        if self._waits(number):
+        if waits:
             return _flat(self.session.play(round=number))
         return _flat(self.session.learner.act(self.session.state))
 
@@ -212,7 +202,7 @@ class HostedSession:
 
     # --- decisions --------------------------------------------------------------------------------
 
-    def decide(self, body: DecisionRequest) -> dict[str, Any]:
+    def decide(self, body: m.DecisionRequest) -> dict[str, Any]:
         """The decision of the current round, or of another, as often as it is asked for."""
         number = self.session.round if body.round is None else body.round - 1
         if self._is_over(number):
@@ -249,7 +239,7 @@ class HostedSession:
         """Whether an answer still holds: that of the current round follows the settings."""
         return note.serial == self.settings.serial or number != self.session.round
 
-    def _side_info(self, body: DecisionRequest) -> dict[str, Any]:
+    def _side_info(self, body: m.DecisionRequest) -> dict[str, Any]:
         """The side information of a request, as `Session.play` takes it."""
         info: dict[str, Any] = {}
         if body.time is not None:
@@ -268,7 +258,7 @@ class HostedSession:
         return info
 
     def _decide(
-        self, number: int, body: DecisionRequest, info: dict[str, Any], known: RoundInfo | None
+        self, number: int, body: m.DecisionRequest, info: dict[str, Any], known: RoundInfo | None
     ) -> Note:
         """The decision of a round, noted if the state alone would not give it again."""
         is_plain = not info and number == self.session.round and not self._waits(number)
@@ -278,7 +268,7 @@ class HostedSession:
         deadline = self.settings.deadline if body.deadline is None else body.deadline
         if deadline is not None:
             arguments["deadline"] = deadline
-        own, failure = self._asked(number, is_plain, arguments)
+        own, failure = self._tried(number, lambda: self.session.play(**arguments), not is_plain)
         incumbent = info.get("advice", {}).get(INCUMBENT)
         wanted = override(self.settings, None if incumbent is None else _flat(incumbent))
         if wanted is not None and wanted.source == INCUMBENT and incumbent is not None:
@@ -289,22 +279,22 @@ class HostedSession:
             note = self._note(number, note)
         return note
 
-    def _asked(
-        self, number: int, is_plain: bool, arguments: dict[str, Any]
+    def _tried(
+        self, number: int, ask: Callable[[], Array], may_refuse: bool = False
     ) -> tuple[Floats | None, str]:
-        """The learner's decision; or None, and what is wrong with it."""
+        """The learner's decision; or None, and what is wrong with it: whatever a learner raises, a
+        caller waits for a decision.
+        """
         try:
-            return _flat(self.session.play(**arguments)), ""
-        except CheckpointError:
-            raise
+            return _flat(ask()), ""
         except OtherContent:
             raise _decided_otherwise(number) from None
-        except (InvalidInput, NotSupported) as error:
-            if not is_plain:
+        except Exception as error:
+            is_refusal = may_refuse and isinstance(error, InvalidInput | NotSupported)
+            if is_refusal or isinstance(error, CheckpointError):
                 raise
-            return None, _failed(error)
-        except Exception as error:  # whatever a learner raises, a caller waits for a decision
-            return None, _failed(error)
+            words = str(error).strip() or type(error).__name__
+            return None, f"The learner failed: {words.removesuffix('.')}."
 
     def _chosen(
         self,
@@ -368,7 +358,7 @@ class HostedSession:
             note = self.observed(number)
             return note.decision if note and note.era == len(self.settings.eras) else None
         wanted = override(self.settings)
-        return self._own(number) if wanted is None else wanted.point
+        return self._own(number, self._waits(number)) if wanted is None else wanted.point
 
     def decision(self, number: int) -> dict[str, Any]:
         """The answer of a round that is over, waits, or is current, without asking for it."""
@@ -393,12 +383,7 @@ class HostedSession:
         return self._chosen(number, override(self.settings), own, failure)
 
     def _look(self, number: int) -> tuple[Floats | None, str]:
-        try:
-            return self._own(number), ""
-        except CheckpointError:
-            raise
-        except Exception as error:  # as if it is asked
-            return None, _failed(error)
+        return self._tried(number, lambda: self._own(number, self._waits(number)))
 
     def _answer(self, number: int, note: Note) -> dict[str, Any]:
         eras = self.settings.eras
@@ -436,11 +421,11 @@ class HostedSession:
 
     # --- observations -----------------------------------------------------------------------------
 
-    def observe(self, body: Observation) -> dict[str, Any]:
+    def observe(self, body: m.Observation) -> dict[str, Any]:
         """Learn from what a round turned out to be; the same twice is answered alike and counts
         once.
         """
-        current = self.session.round
+        current, waiting = self.session.round, self.session.pending
         number = current if body.round is None else body.round - 1
         content = body.given | {"round": number + 1}
         feedback = read_feedback(content, self.built)
@@ -456,10 +441,13 @@ class HostedSession:
             if content != self._fresh[number]:
                 raise _observed_otherwise(number)
             note = self.recent[number]
-        elif number < current and not self._waits(number):
+        elif number < current and number not in waiting:
             note = self._observe_again(number, feedback, played)
         else:
-            note = self._observe(number, feedback, played, body)
+            if number not in waiting and number not in self._answers:
+                self._tell_time(body.time)
+            own = self._own(number, number in waiting)
+            note = self._observe(number, own, feedback, played, content)
             self._fresh[number] = content
         return {
             "round": number + 1,
@@ -479,13 +467,13 @@ class HostedSession:
         return note
 
     def _observe(
-        self, number: int, feedback: ReadFeedback, played: Array | None, body: Observation
+        self,
+        number: int,
+        own: Floats,
+        feedback: ReadFeedback,
+        played: Array | None,
+        content: dict[str, Any],
     ) -> Note:
-        is_new = number == self.session.round and not self._waits(number)
-        if body.time is not None and self._follows_clock and is_new and number not in self._answers:
-            with suppress(OtherContent):  # it was asked without, and keeps its decision
-                self.session.play(time=body.time)
-        own = self._own(number)
         note = self._note_to_observe(number, own)
         note = note._replace(played="" if played is None else "given", observed=True)
         if played is None and note.source != "learner" and self._takes_late:
@@ -499,7 +487,7 @@ class HostedSession:
         self.session.observe(round=number, played=played, **feedback.arguments)
         x = own.reshape(self.K.shape) if played is None else played
         cost, violation, broken = feedback.outcome(x, self._limit_names)
-        self._demands = given_demands(self.built.reader, body.given, self._demands)
+        self._demands = given_demands(self.built.reader, content, self._demands)
         rounds, saved = self.session.rounds, self.session.overrides
         note = note._replace(
             decision=_flat(x) if note.decision is None else note.decision,
@@ -521,6 +509,12 @@ class HostedSession:
         self.recent.pop(number, None)
         self.recent[number] = note
         return note
+
+    def _tell_time(self, time: Any) -> None:
+        """Give the time of the current round to a learner that follows the clock."""
+        if time is not None and self._follows_clock:
+            with suppress(OtherContent):  # it was asked without, and keeps its decision
+                self.session.play(time=time)
 
     def _note_to_observe(self, number: int, own: Floats) -> Note:
         """What was or would be answered in a round that is not over. In the round in which an
@@ -556,19 +550,19 @@ class HostedSession:
 
     # --- operating --------------------------------------------------------------------------------
 
-    def operate(self, body: ModeChange | Pin | Rollback | Migration) -> str:
+    def operate(self, body: m.ModeChange | m.Pin | m.Rollback | m.Migration) -> str:
         """Do what an operator asks for; what was done, for the audit."""
         match body:
-            case ModeChange():
+            case m.ModeChange():
                 return self._set_mode(body)
-            case Pin():
+            case m.Pin():
                 return self._pin(body)
-            case Rollback():
+            case m.Rollback():
                 return self._roll_back(body.round - 1)
-            case Migration():
+            case m.Migration():
                 return self._migrate(body)
 
-    def _set_mode(self, body: ModeChange) -> str:
+    def _set_mode(self, body: m.ModeChange) -> str:
         if body.mode != "live":
             self._require_overrides()
         if body.incumbent is not None and body.mode != "shadow":
@@ -580,7 +574,7 @@ class HostedSession:
         self._set(self.settings.changed(mode=body.mode, incumbent=incumbent, frozen=frozen))
         return f"mode {body.mode}"
 
-    def _pin(self, body: Pin) -> str:
+    def _pin(self, body: m.Pin) -> str:
         if body.decision is not None:
             self._require_overrides()
         pin = self._member(body.decision, "The decision to pin")
@@ -616,7 +610,7 @@ class HostedSession:
         self._demands = None if last is None else last.demands
         return f"rollback from round {before + 1} to round {number + 1}"
 
-    def _migrate(self, body: Migration) -> str:
+    def _migrate(self, body: m.Migration) -> str:
         """Continue with another learner of the same kind, such as over a network that changed."""
         changes = {key: getattr(body, key) for key in body.model_fields_set - {"why"}}
         changes = {key: it for key, it in changes.items() if it is not None or key == "fallback"}
@@ -705,7 +699,10 @@ class HostedSession:
     def description(self) -> dict[str, Any]:
         """The session as `GET sessions/{name}` answers."""
         session, settings = self.session, self.settings
-        saved, oldest = session.overrides, min(self.asked_at.values(), default=math.inf)
+        oldest = min(self.asked_at.values(), default=math.inf)
+        found = session.overrides
+        saved = found.saved_loss, found.saved_violation, found.rounds
+        times = {key: getattr(settings, key) for key in ("deadline", "stale_after", "expire_after")}
         allowed = math.inf if settings.stale_after is None else settings.stale_after
         points = {
             key: _named(self.entries.names, getattr(settings, key))
@@ -721,17 +718,8 @@ class HostedSession:
             "names": list(self.entries.names),
             "shape": list(self.K.shape),
             "created": self.info.created,
-            "settings": {
-                "deadline": settings.deadline,
-                "stale_after": settings.stale_after,
-                "expire_after": settings.expire_after,
-                **points,
-            },
-            "saved": {
-                "loss": saved.saved_loss,
-                "violation": saved.saved_violation,
-                "rounds": saved.rounds,
-            },
+            "settings": {**times, **points},
+            "saved": dict(zip(("loss", "violation", "rounds"), saved, strict=True)),
             "notes": list(session.notes_from(1)),
             "pinned": settings.pin is not None,
             "stale": self._clock() - oldest > allowed,
@@ -750,11 +738,6 @@ def _observed_otherwise(number: int) -> OtherContent:
         f"Round {number + 1} is over: it was observed with other content, which is kept, or it "
         "expired. Nothing was learned."
     )
-
-
-def _failed(error: BaseException) -> str:
-    words = str(error).strip() or type(error).__name__
-    return f"The learner failed: {words if words.endswith('.') else f'{words}.'}"
 
 
 def _flat(x: Array) -> Floats:

@@ -311,7 +311,7 @@ class Observed(Answer):
     violation: float | None
 
 
-class Refusal(BaseModel):
+class Problem(Answer):
     """A problem (RFC 9457)."""
 
     type: str
@@ -321,16 +321,12 @@ class Refusal(BaseModel):
     holder: str = Field("", description="The server that holds the session.")
 
 
-class Problem(Refusal, Answer):
-    pass
-
-
 class ObservedOne(BaseModel):
     round: Round
 
 
 class RefusedOne(BaseModel):
-    error: Refusal
+    error: Problem
 
 
 class ObservedMany(Answer):

@@ -29,6 +29,7 @@ from tidewolf.core.errors import TidewolfError, TooMany, UnknownSession
 from tidewolf.service import models as m
 from tidewolf.service.description import Description
 from tidewolf.service.messages import (
+    PROBLEM,
     Refused,
     as_object,
     dumps,
@@ -110,10 +111,11 @@ class Operation(APIRoute):
         errors = {401, 403, 422, 429, 503} if more["dependencies"] else {403, 429, 503}
         errors |= {404, 409, 501} if "{name}" in path else set()
         errors |= {400, 408, 413, 415} if self._body else set()
+        content = {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
         more["responses"] = (more["responses"] or {}) | {
             status: {
-                "model": m.Problem,
                 "description": _REASONS[status],
+                "content": content,
                 "headers": _HEADERS.get(status, {}),
             }
             for status in sorted(errors)

@@ -41,18 +41,10 @@ from tidewolf.core.errors import (
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.evaluation.experts import Experts
 from tidewolf.methods.available import entries_out
+from tidewolf.service import models as m
 from tidewolf.service.description import BROKEN, Built, Description
 from tidewolf.service.hosted_session import HostedSession, on_disk
 from tidewolf.service.messages import problem, status_of
-from tidewolf.service.models import (
-    DecisionRequest,
-    Migration,
-    ModeChange,
-    Observation,
-    Observations,
-    Pin,
-    Rollback,
-)
 from tidewolf.service.modes import Candidate, Note, Settings, first_playable, override
 from tidewolf.service.overviews import Overview, Overviews
 from tidewolf.service.tokens import Caller
@@ -225,7 +217,7 @@ class Sessions:
 
     # --- decisions and observations ---------------------------------------------------------------
 
-    def decide(self, name: str, body: DecisionRequest) -> Reply:
+    def decide(self, name: str, body: m.DecisionRequest) -> Reply:
         """The decision of a round: the learner's, or what is played in place of it."""
         try:
             with (
@@ -244,11 +236,11 @@ class Sessions:
         with self._held(name, looks=True) as hosted:
             return Reply(200, hosted.decision(round - 1), self._after(hosted))
 
-    def observe(self, name: str, body: Observation | Observations) -> Reply:
+    def observe(self, name: str, body: m.Observation | m.Observations) -> Reply:
         """Learn from what a round, or several, turned out to be."""
         with self._held(name) as hosted, self.store.transaction(name) as transaction:
             try:
-                if isinstance(body, Observation):
+                if isinstance(body, m.Observation):
                     answer = hosted.observe(body)
                 else:
                     answer = self._observed(hosted, body.observations)
@@ -266,7 +258,7 @@ class Sessions:
         found: list[dict[str, Any]] = []
         for item in items:
             try:
-                answer = hosted.observe(Observation.read(item))
+                answer = hosted.observe(m.Observation.read(item))
                 del answer["rounds"]
                 found.append(answer)
             except (InvalidInput, NotSupported) as error:
@@ -276,7 +268,7 @@ class Sessions:
         return {"observations": found, "rounds": hosted.session.rounds}
 
     def lock_at_once(
-        self, name: str, body: DecisionRequest | Observation | Observations
+        self, name: str, body: m.DecisionRequest | m.Observation | m.Observations
     ) -> threading.RLock | None:
         """The lock of a session, acquired, if the session is open, free, has computed little for
         its last requests, and this one needs little, too. Else None.
@@ -284,7 +276,7 @@ class Sessions:
         place = self._places.get(name)
         if (
             place is None
-            or isinstance(body, Observations)
+            or isinstance(body, m.Observations)
             or not place.lock.acquire(blocking=False)
         ):
             return None
@@ -293,14 +285,14 @@ class Sessions:
             hosted is not None
             and hosted.seconds < QUICK
             and not hosted.lost
-            and (body.round or 1) <= hosted.next_round + 1
+            and (body.round or 1) <= hosted.session.round + 2
             and self.store.holds(name)
         ):
             return place.lock
         place.lock.release()
         return None
 
-    def _without_session(self, name: str, body: DecisionRequest, error: CheckpointError) -> Reply:
+    def _without_session(self, name: str, body: m.DecisionRequest, error: CheckpointError) -> Reply:
         """A decision of a session whose rows cannot be read."""
         info = self.store.info(name)
         if info is None:
@@ -345,7 +337,7 @@ class Sessions:
     # --- operating --------------------------------------------------------------------------------
 
     def operate(
-        self, name: str, body: ModeChange | Pin | Rollback | Migration, caller: Caller
+        self, name: str, body: m.ModeChange | m.Pin | m.Rollback | m.Migration, caller: Caller
     ) -> Reply:
         """Do what an operator asks for, with a line in the audit."""
         with self._held(name) as hosted, self.store.transaction(name) as transaction:
@@ -468,10 +460,12 @@ class Sessions:
                 yield hosted
                 hosted.took(time.thread_time() - began)
             except BaseException as error:
-                is_refusal = isinstance(error, TidewolfError) and not isinstance(
-                    error, CheckpointError
+                is_failure = isinstance(error, CheckpointError) or not isinstance(
+                    error, TidewolfError
                 )
-                if not is_refusal or not self.store.holds(name):  # or after something was written
+                if is_failure or not self.store.holds(
+                    name
+                ):  # or refused after something was written
                     self._let_go(name, place)
                 raise
         finally:
@@ -557,11 +551,5 @@ def _experts(hosted: HostedSession) -> list[dict[str, Any]]:
 
 def _past(number: int, note: Note) -> dict[str, Any]:
     """A line of the history."""
-    return {
-        "round": number,
-        "at": note.at,
-        "cost": note.cost,
-        "violation": note.violation,
-        "mode": note.mode,
-        "source": note.source,
-    }
+    keys = ("at", "cost", "violation", "mode", "source")
+    return {"round": number, **{key: getattr(note, key) for key in keys}}
