@@ -106,8 +106,8 @@ PATCHES = (
     Patch(
         "Excel: formulas without a value are gaps",
         "files/reading.py",
-        "and number != top and value is None",
-        "and number != top and False",
+        "row if number != top else ()",
+        "()",
         EXCEL,
     ),
     Patch(

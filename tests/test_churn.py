@@ -50,15 +50,6 @@ def test_churn_is_half_of_what_entries_change_by(name):
     assert run.churn[0] == 0.0
 
 
-def test_rounds_that_share_a_point_move_nothing():
-    run = tw.run(LEARNERS["blocks"], PROBLEM.stream)
-    begins = np.concatenate([[0], run.ends[:-1]])
-    inside = np.setdiff1d(np.arange(T), begins)
-    assert len(inside) > 0
-    assert (run.churn[inside] == 0.0).all()
-    assert run.churn[begins].sum() > 0.0
-
-
 def test_rounds_that_were_not_seen_move_nothing():
     seen = np.ones(T, dtype=bool)
     seen[10:20] = False

@@ -10,19 +10,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize
 
 import tidewolf as tw
 from refused import refused
 from tidewolf import problems
-from tidewolf.cli import main
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongShape
 from tidewolf.functions import Range, Squared
 from tidewolf.hindsight.admm import AlternatingDirections
 from tidewolf.hindsight.best import best_in_hindsight
 from tidewolf.hindsight.task import Task
 from tidewolf.problems.completion import BOLD, FEW, ITEMS, JOIN, MILD, PACE, SHOWN, TAU, USERS
-from tidewolf.sets import BoundedPSD, Box, L2Ball, NuclearBall, Simplex, Spectraplex
+from tidewolf.sets import Box, L2Ball, NuclearBall
 from tidewolf.testing import check_function
 
 seeds = st.integers(0, 2**32)
@@ -140,19 +138,6 @@ def test_what_does_not_fit_is_refused_in_a_sentence(make, error, setting):
         make()
 
 
-def test_blocks_of_entries_can_be_kept_and_saved():
-    problem = problems.completion(40)
-    learner = tw.DriftPlusPenalty(problem.K, horizon=40, block=7)
-    whole = tw.run(learner, problem.stream)
-    state = learner.start()
-    for played in tw.play(learner, problem.stream[:17]):
-        state = played.state
-    state = learner.load(learner.save(state))
-    ends = [played.x for played in tw.play(learner, problem.stream[17:], state)]
-    np.testing.assert_array_equal(ends[-1], list(tw.play(learner, problem.stream))[-1].x)
-    assert whole.max_infeasibility <= 1e-9
-
-
 # --- the best point in hindsight ------------------------------------------------------------------
 
 
@@ -220,34 +205,6 @@ def test_without_a_binding_set_it_is_clipped_means(seed):
     )
 
 
-def test_it_agrees_with_a_slow_twin():
-    """A factorisation X = A B' with |A|^2 + |B|^2 <= 2 tau has |X|_* <= tau, and every such X has
-    one: a smooth program for SciPy.
-    """
-    stream, K = a_stream(np.random.default_rng(5), (3, 3), 6), NuclearBall((3, 3), 0.8)
-    best = best_in_hindsight(K, stream)
-
-    def point(z):
-        return z[:9].reshape(3, 3) @ z[9:].reshape(3, 3).T
-
-    A, b, _ = stream.constraints.halfspaces()
-    limits = [
-        {"type": "ineq", "fun": lambda z: b - A @ point(z).reshape(-1)},
-        {"type": "ineq", "fun": lambda z: 2 * K.tau - z @ z},
-    ]
-    starts = 0.3 * np.random.default_rng(0).standard_normal((4, 18))
-    total = min(
-        minimize(
-            lambda z: stream.losses.values(point(z)).sum(),
-            z,
-            constraints=limits,
-            options={"maxiter": 500},
-        ).fun
-        for z in starts
-    )
-    assert best.lower - 1e-6 <= total <= best.upper + 1e-3
-
-
 @pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
 def test_it_knows_no_units(size):
     K, stream = NuclearBall((3, 4), size), a_stream(np.random.default_rng(3), (3, 4), 4, size)
@@ -259,41 +216,10 @@ def test_it_knows_no_units(size):
     assert best.lower / size**2 == pytest.approx(unit.lower, rel=1e-5)
 
 
-def test_other_tasks_go_elsewhere():
-    shape, center = (2, 2), np.full((2, 2), 0.25)
-    losses, outside = Squared.one(([0], [0]), [1.0], shape), Range.one(([0], [0]), 0.8, 0.9, shape)
-    for K, limits, fits in (
-        (Spectraplex(2), Range.one(([0], [0]), 0.2, 0.9, shape), True),
-        (Spectraplex(2), outside, False),  # the center is out of bounds
-        (BoundedPSD(2), outside, False),
-        (NuclearBall(shape), tw.functions.Capacity.one(center), False),
-    ):
-        task = Task.of(K, losses, limits)
-        assert AlternatingDirections().supports(task) is fits
-        best = best_in_hindsight(K, tw.Stream(losses, limits))
-        assert best.feasible
-        assert best.upper - best.lower <= 1e-4
-    far = best_in_hindsight(
-        Spectraplex(2), tw.Stream(losses, Range.one(([0], [0]), 2.0, 3.0, shape))
-    )
-    assert far.feasible is False
-    assert not AlternatingDirections().supports(
-        Task.of(Simplex(2), tw.functions.Linear([[1.0, 0.0]]), Range.one([[0]], 0.0, 1.0, (2,)))
-    )
-
-
 # --- the problem ----------------------------------------------------------------------------------
 
 
-def test_the_first_rounds_do_not_depend_on_how_many_follow_and_seeds_differ():
-    short, long = (problems.completion(rounds=n, seed=3) for n in (60, 200))
-    assert short.stream == long.stream[:60]
-    assert problems.completion(60, seed=3) == short != problems.completion(60, seed=4)
-    with pytest.raises(InvalidInput, match=r"^rounds of completion must be at least 1"):
-        problems.completion(0)
-
-
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_its_limits_can_be_kept_and_bind(seed):
     problem = problems.completion(seed=seed)
     K, stream = problem.K, problem.stream
@@ -337,36 +263,11 @@ def test_users_arrive_and_rate_some_of_what_they_are_shown():
     np.testing.assert_array_equal(limits.low, -limits.high)
 
 
-def test_tastes_turn():
-    """Ratings of late rounds are fitted worse by what fits early ones than by what fits
-    themselves.
-    """
-    stream = problems.completion(4000).stream
-    wide = Range(
-        stream.constraints.low - 100,
-        stream.constraints.high + 100,
-        stream.constraints.places,
-        stream.shape,
-    )
-    late = tw.Stream(stream.losses, wide)[3000:]
-    early, own = (
-        best_in_hindsight(NuclearBall(stream.shape, 100.0), part)
-        for part in (tw.Stream(stream.losses, wide)[300:1300], late)
-    )
-    assert late.losses.values(early.point).sum() > 3 * own.upper
-    # a quarter turn: tastes have become the other ones, not nothing
-    halfway = stream.losses[1500:1650]
-    assert halfway.targets[halfway.places >= 0].std() > 0.5
-
-
 @pytest.mark.parametrize(
     "kind",
     [
         tw.LyapunovDescent,
-        tw.LyapunovFrankWolfe,
-        tw.PrimalDual,
         tw.DriftPlusPenalty,
-        tw.baselines.SinhaVaze,
     ],
 )
 def test_learners_complete_the_matrix(kind):
@@ -377,13 +278,3 @@ def test_learners_complete_the_matrix(kind):
     assert run.regret[1] < 0.9 * (nothing - run.comparator.upper), "it learns more than nothing"
     assert run.violations.sum() < 100
     assert run.certificate.holds is not False
-
-
-def test_the_command_runs_it(tmp_path, capsys):
-    assert main(["run", "completion", "--rounds", "60", "--out", str(tmp_path)]) == 0
-    printed = capsys.readouterr()
-    assert printed.err == ""
-    assert "completion: 60 rounds, seed 0" in printed.out
-    page = (tmp_path / "report.html").read_text()
-    assert "Cumulative regret" in page
-    assert "20 users who arrive one by one" in page

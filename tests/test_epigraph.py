@@ -13,8 +13,6 @@ import tidewolf as tw
 from tidewolf.functions import (
     Affine,
     Capacity,
-    Linear,
-    Max,
     MaxAffine,
     MaxUtilization,
     Sum,
@@ -71,18 +69,6 @@ def test_weights_of_pieces_are_shares(weight):
     task = Task.of(Simplex(2), flat, Unlimited(2, 3))
     below = task.below_pieces(np.full(6, weight))
     assert task.least(below)[0] == pytest.approx(3.0)
-
-
-def test_one_piece_a_round_is_the_linear_program():
-    rng = np.random.default_rng(0)
-    C, room = rng.normal(size=(5, 3)), Capacity(0.5 + 0.3 * rng.random((5, 3)))
-    linear = tw.best_in_hindsight(Simplex(3), tw.Stream(Linear(C), room))
-    pieces = MaxAffine(C[:, None, :], np.zeros((5, 1)))
-    best = tw.best_in_hindsight(Simplex(3), tw.Stream(pieces, room))
-    assert best.upper == pytest.approx(linear.upper)
-    assert best.lower == pytest.approx(linear.lower)
-    curve = Max(Linear(C))
-    assert tw.best_in_hindsight(Simplex(3), tw.Stream(curve, room)).upper == best.upper
 
 
 def test_the_fullest_link_over_splits_and_flows():

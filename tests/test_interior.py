@@ -14,9 +14,6 @@ from tidewolf.functions import Affine, Linear, MaxAffine, Range, Squared
 from tidewolf.hindsight.admm import AlternatingDirections
 from tidewolf.hindsight.best import best_in_hindsight
 from tidewolf.hindsight.bracket import LevelBundle
-from tidewolf.hindsight.distinct_rows import DistinctRows, Sides, Span
-from tidewolf.hindsight.interior import MatrixProgram, solve_matrix_program
-from tidewolf.hindsight.lifted import Lifted
 from tidewolf.hindsight.lp import LinearProgramming
 from tidewolf.hindsight.newton import NewtonSteps
 from tidewolf.hindsight.sdp import SemidefiniteProgramming
@@ -114,7 +111,7 @@ def test_the_bracket_holds_what_was_planted(kind, seed, n, more):
 
 
 @pytest.mark.parametrize(
-    ("n", "more"), [(50, 0), (50, 150), (100, 0), pytest.param(100, 200, marks=pytest.mark.soak)]
+    ("n", "more"), [(50, 150), (100, 0), pytest.param(100, 900, marks=pytest.mark.soak)]
 )
 @pytest.mark.parametrize("kind", ["full", "spectraplex"])
 def test_many_equations_take_a_narrow_bracket(kind, n, more):
@@ -122,15 +119,6 @@ def test_many_equations_take_a_narrow_bracket(kind, n, more):
     got = best_in_hindsight(K, stream)
     holds(K, stream, got, 1e-6)
     assert got.lower - 1e-9 <= value <= got.upper + 1e-8 * abs(value)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_thousand_equations_on_a_hundred_rows(kind):
-    K, stream, _, value = planted(2, 100, 900, kind)
-    got = best_in_hindsight(K, stream)
-    holds(K, stream, got, 1e-5)
-    assert got.lower - 1e-9 <= value <= got.upper + 1e-6 * abs(value)
 
 
 def test_however_equations_are_said_they_are_the_same():
@@ -320,48 +308,7 @@ def test_a_row_of_nothing_that_asks_for_something_is_the_proof():
     assert proof.bound == pytest.approx(0.5)
 
 
-def test_squared_losses_under_equations_that_no_member_keeps():
-    squares = Squared.one(([0, 1], [1, 2]), [0.3, 0.1], (4, 4))
-    limits = fixed({(0, 0): 0.1, (1, 1): 0.1, (0, 1): 0.5}, (4, 4))
-    got = best_in_hindsight(BoundedPSD(4), Stream(squares, limits))
-    assert got.feasible is False
-    assert got.infeasibility.bound > 0
-
-
 # --- the parts ------------------------------------------------------------------------------------
-
-
-def test_repeated_rounds_are_distinct_rows_once_and_decide_the_trace():
-    n, rounds = 6, 30
-    K, each = BoundedPSD(n, float(n)), ((np.arange(n), np.arange(n)), 1.0, 1.0)
-    E = np.eye(n)[:, :, None] * np.eye(n)[:, None, :]
-    said = np.tile(np.concatenate([2 * E, -3 * E]).reshape(2 * n, -1), (rounds, 1))
-    values = np.tile(np.repeat([2.0, -3.0], n), rounds)
-    for A, b in (Range.of([each] * rounds, (n, n)).halfspaces()[:2], (said, values)):
-        rows = DistinctRows.of(*Lifted.of(K, A, b).limits())
-        assert len(rows.low) == n + 1  # the trace is the last
-        assert rows.equations().tolist() == [True] * n + [False]
-        sides = Sides.of(rows, ~rows.equations())
-        span = Span(rows, np.flatnonzero(rows.equations()))
-        decided, hold = span.implied(sides.matrix(rows), sides.b)
-        assert decided.tolist() == [True]
-        assert hold
-        assert not span.implied(sides.matrix(rows), sides.b - 0.1)[1]
-
-
-def test_the_solver_keeps_equations_to_the_last_digits():
-    K, stream, _, _ = planted(12, 20, 60, "spectraplex")
-    lifted = Lifted.of(K, *stream.constraints.halfspaces()[:2])
-    lifted = lifted.with_costs(stream.losses.C.sum(axis=0).reshape(-1))
-    rows = DistinctRows.of(*lifted.limits())
-    span = Span(rows, np.flatnonzero(rows.equations()))
-    give, start = np.zeros(len(span.sides.b)), np.eye(20) / 20
-    program = MatrixProgram(lifted.C, span.A, span.sides.b, give, None, start)
-    found = solve_matrix_program(program)
-    assert np.linalg.eigvalsh(found.X)[0] > 0
-    assert np.abs(span.A @ found.X.reshape(-1) - span.sides.b).max() <= 1e-11
-    Z = lifted.C + (span.A.T @ found.y).reshape(20, 20)
-    assert abs(float((Z * found.X).sum())) <= 1e-8
 
 
 # --- the method is named ------------------------------------------------------------------------

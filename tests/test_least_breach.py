@@ -38,27 +38,6 @@ def breach(stream, x):
     return float(np.maximum(to_numpy(stream.constraints.values(x)), 0.0).sum())
 
 
-def grid(n, steps):
-    """Points of a simplex, evenly."""
-    for cuts in itertools.combinations(range(steps + n - 1), n - 1):
-        ends = (-1, *cuts, steps + n - 1)
-        yield np.diff(ends)[:] / steps - 1.0 / steps
-
-
-@settings(max_examples=12)
-@given(seed=st.integers(0, 10_000), n=st.integers(2, 3), rounds=st.integers(1, 8))
-def test_the_bracket_holds_what_brute_force_finds(seed, n, rounds):
-    stream, K = simplex_stream(seed, rounds, n), tw.sets.Simplex(n)
-    found = least_breach(K, stream)
-    assert found.lower <= found.upper
-    least = min(breach(stream, x) for x in grid(n, 60 if n == 2 else 24))
-    assert found.lower <= least + 1e-12
-    # a grid point lies within a cell of the best one, and each round changes by at most that much
-    assert least - found.upper <= rounds * (1.0 / 24) * n
-    assert breach(stream, found.point) == pytest.approx(found.upper)
-    assert K.infeasibility(found.point) < 1e-9
-
-
 @settings(max_examples=12)
 @given(seed=st.integers(0, 10_000), n=st.integers(2, 6), rounds=st.integers(1, 30))
 def test_no_member_breaks_less_and_a_linear_program_agrees(seed, n, rounds):
@@ -142,18 +121,6 @@ def test_streams_that_are_very_long_are_answered_from_the_proof(monkeypatch):
     assert rough.upper == pytest.approx(breach(stream, K.center))
 
 
-def test_a_proof_weighs_rounds_and_says_of_all_of_them_what_it_says_of_the_heaviest(monkeypatch):
-    K, losses = tw.sets.Simplex(2), tw.functions.Linear(np.ones((2, 2)))
-    limits = tw.functions.Affine([[2.0, 0.0], [0.0, 1.0]], [0.6, 0.5])
-    stream = tw.Stream(losses, limits)
-    proof = tw.best_in_hindsight(K, stream).infeasibility
-    assert sorted(proof.weights) == pytest.approx([1 / 3, 2 / 3])
-    monkeypatch.setattr(module, "MOST_NUMBERS", 3)
-    found = least_breach(K, stream, proof)
-    assert found.lower == pytest.approx(0.2)  # that of (0.3, 0.7), the least there is
-    assert found.upper == pytest.approx(0.4)
-
-
 def test_the_runs_of_a_problem_share_it_and_nothing_is_held_of_streams_that_are_gone():
     stream, K = simplex_stream(5, 10, 3), tw.sets.Simplex(3)
     one, other = (tw.run(tw.LyapunovDescent(K), stream) for _ in range(2))
@@ -191,24 +158,6 @@ def test_what_is_said_where_no_flow_keeps_every_limit(abilene):
     assert abilene.violations.sum() >= told["least_breach"]["lower"]
 
 
-@needs_records
-def test_it_is_said_in_words_and_in_tables(abilene):
-    proof, least = hindsight_sentences([abilene, abilene])
-    assert proof.startswith("No fixed decision keeps every limit: those of ")
-    assert least == (
-        "Any fixed decision breaks limits by at least 11.3 in all. The best of those that keep "
-        "the 89 of 336 rounds which can be kept at the least breach costs 1,639."
-    )
-    titles = [metric.title for metric in table_metrics([abilene])]
-    assert "regret" not in titles
-    (column,) = [metric for metric in table_metrics([abilene]) if "kept" in metric.title]
-    assert column.cell(abilene).startswith("3.66")
-    assert column.details(abilene)[0] == "89 of 336 rounds kept"
-    line = repr(abilene).splitlines()[1]
-    assert "regret against those who keep 89 of 336 rounds [3.66" in line
-    assert "none" not in line
-
-
 def contradicting(rounds, time=None):
     """Two entries; in the last of these rounds each is held below what the others leave to it."""
     caps = np.ones((12, 2))
@@ -232,18 +181,11 @@ HOURS = np.arange("2026-03-01T00", "2026-03-01T12", dtype="datetime64[h]")
             "contradict each other, and any one decision breaks one of them by at least 0.125.",
         ),
         (
-            (2, 9),
-            None,
-            "No fixed decision keeps every limit: those of rounds 3 and 10 contradict each other, "
-            "and any one decision breaks one of them by at least 0.125.",
-        ),
-        (
             (0,),
             HOURS,
             "No decision keeps every limit: that of 2026-03-01 00:00 cannot be kept, whatever is "
             "decided, and is broken by at least 0.125.",
         ),
-        ((4,), np.arange(12.0), "No decision keeps every limit: that of 4 cannot be kept,"),
     ],
 )
 def test_which_rounds_contradict_each_other_is_said_with_their_times(rounds, time, said):

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from refused import refused
 from tidewolf.core.errors import (
     InvalidInput,
     NotFinite,
@@ -88,17 +89,6 @@ def test_a_pair_has_its_shortest_paths_and_no_more_than_there_are():
     assert repr(tunnels) == "Tunnels(6 links, 3 pairs, 5 paths)"
 
 
-def test_incidence_says_which_links_a_path_uses():
-    tunnels = Tunnels(RING, [(0, 2), (3, 1)], k=2)
-    table = tunnels.incidence.toarray()
-    assert table.shape == (10, 4)
-    for p, path in enumerate(tunnels.paths):
-        assert np.flatnonzero(table[:, p]).tolist() == sorted(path.links)
-        assert [RING[link] for link in path.links] == list(
-            zip(path.nodes, path.nodes[1:], strict=False)
-        )
-
-
 def test_names_are_unique():
     links = [("s", "t"), ("s", "t"), (1, "t"), ("1", "t"), ("s", "t", 2.0)]
     tunnels = Tunnels(links, [("s", "t"), (1, "t"), ("1", "t")])
@@ -138,54 +128,27 @@ def test_networkx_graphs():
     assert plain == Tunnels(networkx.DiGraph(RING), [(0, 3)])
 
 
-def test_k_shortest_paths_agree_with_networkx():
-    import networkx
-
-    rng = np.random.default_rng(0)
-    graph = networkx.gnp_random_graph(20, 0.2, seed=3, directed=True)
-    for _, _, said in graph.edges(data=True):
-        said["length"] = float(rng.random() + 0.1)
-    pairs = [(s, t) for s in (0, 5) for t in range(20) if networkx.has_path(graph, s, t) and s != t]
-    tunnels = Tunnels(graph, pairs, k=6)
-    for i, (source, target) in enumerate(pairs):
-        paths = networkx.shortest_simple_paths(graph, source, target, weight="length")
-        ours = [path.nodes for p, path in enumerate(tunnels.paths) if tunnels.path_pair[p] == i]
-        assert ours == [tuple(path) for path, _ in zip(paths, ours, strict=False)]
-
-
 @pytest.mark.parametrize(
-    ("graph", "pairs", "k", "error", "setting", "words"),
+    ("graph", "pairs", "k", "error", "setting"),
     [
-        (DIAMOND, [("t", "s")], 3, UnreachableTarget, "pairs", "No path leads from 't' to 's'"),
-        (DIAMOND, [("s", "z")], 3, UnknownNode, "pairs", "target of a pair, 'z' is not a node"),
-        (DIAMOND, [("z", "s")], 3, UnknownNode, "pairs", "source of a pair, 'z' is not a node"),
-        (DIAMOND, [("s", "s")], 3, InvalidInput, "pairs", "both its source and its target"),
-        (DIAMOND, [("s", "t"), ("s", "t")], 3, InvalidInput, "pairs", "twice, at 0 and 1"),
-        (DIAMOND, [], 3, InvalidInput, "pairs", "at least one"),
-        (DIAMOND, ["st"], 3, WrongType, "pairs", "Pair 0 of pairs of Tunnels is 'st'"),
-        (DIAMOND, [("s", [])], 3, WrongType, "pairs", "two names"),
-        (DIAMOND, 5, 3, WrongType, "pairs", "must be a list"),
-        (DIAMOND, [("s", "t")], 0, InvalidInput, "k", "at least 1"),
-        ([], [("s", "t")], 3, InvalidInput, "graph", "no links"),
-        (["st"], [("s", "t")], 3, WrongType, "graph", "Link 0 of graph of Tunnels is 'st'"),
-        ([("s",)], [("s", "t")], 3, WrongType, "graph", "perhaps its length"),
-        ([("s", "t", 0.0)], [("s", "t")], 3, InvalidInput, "graph", "length must be greater"),
-        (
-            [("s", "t", 1.0, -1)],
-            [("s", "t")],
-            3,
-            InvalidInput,
-            "graph",
-            "capacity must be at least 0",
-        ),
-        ([("s", "t", math.nan)], [("s", "t")], 3, NotFinite, "graph", "must be finite"),
-        ("links", [("s", "t")], 3, WrongType, "graph", "must be a list"),
+        (DIAMOND, [("t", "s")], 3, UnreachableTarget, "pairs"),
+        (DIAMOND, [("s", "z")], 3, UnknownNode, "pairs"),
+        (DIAMOND, [("s", "s")], 3, InvalidInput, "pairs"),
+        (DIAMOND, [("s", "t"), ("s", "t")], 3, InvalidInput, "pairs"),
+        (DIAMOND, [], 3, InvalidInput, "pairs"),
+        (DIAMOND, ["st"], 3, WrongType, "pairs"),
+        (DIAMOND, [("s", [])], 3, WrongType, "pairs"),
+        (DIAMOND, [("s", "t")], 0, InvalidInput, "k"),
+        ([], [("s", "t")], 3, InvalidInput, "graph"),
+        (["st"], [("s", "t")], 3, WrongType, "graph"),
+        ([("s", "t", 0.0)], [("s", "t")], 3, InvalidInput, "graph"),
+        ([("s", "t", 1.0, -1)], [("s", "t")], 3, InvalidInput, "graph"),
+        ([("s", "t", math.nan)], [("s", "t")], 3, NotFinite, "graph"),
     ],
 )
-def test_what_is_wrong_is_said(graph, pairs, k, error, setting, words):
-    with pytest.raises(error, match=words) as caught:
+def test_an_error_names_the_setting(graph, pairs, k, error, setting):
+    with refused(error, setting):
         Tunnels(graph, pairs, k)
-    assert caught.value.setting == setting
 
 
 def test_max_utilization_is_load_over_capacity():
@@ -201,11 +164,7 @@ def test_max_utilization_is_load_over_capacity():
             load[list(path.links)] += share * demands[t, pair]
         assert value == pytest.approx((load / (2.0 + np.arange(10))).max())
     assert tunnels.max_utilization(demands, np.ones(10)).values(x)[0] > f.values(x)[0]
-    with pytest.raises(InvalidInput, match="link 0 > 1 has no capacity; give capacities="):
+    with refused(InvalidInput, "capacities"):
         Tunnels(RING, [(0, 2)]).max_utilization([[1.0]])
-
-
-def test_demands_have_a_column_for_each_pair():
-    tunnels = Tunnels([("a", "b", 1.0, 2.0), ("b", "c", 1.0, 2.0)], [("a", "b")])
-    with pytest.raises(WrongShape, match="a column for each of the 1 pairs"):
-        tunnels.max_utilization(np.array([[1.0, 5.0, 7.0]]))
+    with refused(WrongShape, "demands"):
+        tunnels.max_utilization(np.ones((1, 5)))

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from covering import few
 from tidewolf.core.errors import NotSupported
-from tidewolf.functions import Affine, Capacity, Chain, Linear, LogWealth, MaxAffine, Quadratic
+from tidewolf.functions import Affine, Capacity, Linear, LogWealth, MaxAffine, Quadratic
 from tidewolf.hindsight.newton import NewtonSteps, _Search
 from tidewolf.hindsight.task import Solution, Task
-from tidewolf.problems.portfolio import LOOSE, STRICT, TURN
-from tidewolf.sets import BoundedPSD, Box, CappedSimplex, FlowPolytope, L2Ball, Simplex
+from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex
 
 SETS = [
     Simplex(4),
@@ -120,13 +119,6 @@ def test_limits_that_exclude_each_other_are_proved_to():
     assert tw.best_in_hindsight(K, tw.Stream(limits, limits)[1:2], 0, 1).feasible
 
 
-def test_a_single_feasible_point_leaves_the_verdict_open_or_right():
-    limits = Quadratic(np.eye(2), [[-1.0, 0.0]], [0.5])  # |x - (1, 0)|^2 <= 0
-    best = tw.best_in_hindsight(Simplex(2), tw.Stream(nearest(None, np.array([0.0, 1.0])), limits))
-    assert best.feasible is not False
-    assert best.lower <= 1.0 + 1e-6
-
-
 @pytest.mark.parametrize(
     "K", [Simplex(3), CappedSimplex(4, 0.5), FlowPolytope.examples()[0]], ids=repr
 )
@@ -155,30 +147,6 @@ def test_functions_are_asked_in_their_domain_only():
             == search._merit(np.eye(3)[0], 0.0, costs=False)
             == np.inf
         )
-
-
-def test_kinked_losses_have_a_true_bracket():
-    rng = np.random.default_rng(2)
-    losses, K = MaxAffine(rng.standard_normal((6, 3, 4)), rng.standard_normal((6, 3))), Simplex(4)
-    best = tw.best_in_hindsight(K, tw.Stream(losses, loose(K, 6)))
-    assert best.feasible
-    assert best.lower <= min(float(losses.values(x).sum()) for x in members(K, rng, 500))
-    assert best.upper == pytest.approx(float(losses.values(best.point).sum()))
-
-
-def test_matrices_and_chains():
-    K = BoundedPSD(4, 2.0)
-    rng = np.random.default_rng(3)
-    A = rng.standard_normal((6, 4, 4))
-    A = A + A.swapaxes(1, 2)
-    halves = Chain((Linear(A[:3]), Linear(A[3:])))
-    best, linear = (
-        tw.best_in_hindsight(K, tw.Stream(f, Affine(A, np.full(6, 1.0))))
-        for f in (halves, Linear(A))
-    )
-    assert best.lower <= linear.upper + 1e-9
-    assert best.upper >= linear.lower - 1e-9
-    assert best.upper - best.lower <= 1e-3 * abs(best.lower)
 
 
 def test_the_lower_bound_holds_at_any_member_and_multipliers():
@@ -240,28 +208,7 @@ def test_the_portfolio_has_a_certified_comparator_and_its_cap_binds(seed):
     assert 0.01 < best.point[0] < 0.99
 
 
-def test_the_first_days_of_a_portfolio_do_not_depend_on_how_many_follow():
-    short, long = (tw.problems.portfolio(rounds=n, seed=3) for n in (20, 90))
-    assert short.stream == long.stream[:20]
-    assert tw.problems.portfolio(20, seed=3) == short != tw.problems.portfolio(20, seed=4)
-
-
-def test_returns_vary_as_the_limits_say():
-    problem = tw.problems.portfolio(20_000)
-    assert problem.stream.losses.returns.min() > 0.5
-    cap = STRICT + (LOOSE - STRICT) * (1 + np.sin(2 * np.pi * np.arange(20_000) / TURN)) / 2
-    logs = np.log(problem.stream.losses.returns[:, 1])
-    plain = logs - logs.mean()
-    scaled = plain / np.sqrt(problem.stream.constraints.P[:, 1, 1] * cap)
-
-    def kurtosis(z):
-        return float(np.mean(z**4) / np.mean(z**2) ** 2)
-
-    assert kurtosis(scaled) == pytest.approx(3.0, abs=0.2)
-    assert kurtosis(plain) > 3.5
-
-
-@pytest.mark.parametrize("kind", [tw.LyapunovDescent, tw.PrimalDual, tw.LyapunovFrankWolfe])
+@pytest.mark.parametrize("kind", [tw.LyapunovDescent, tw.PrimalDual])
 def test_learners_grow_a_portfolio(kind):
     problem = tw.problems.portfolio(300)
     run = tw.run(kind(problem.K, horizon=300), problem.stream)

@@ -133,18 +133,6 @@ def test_a_point_that_breaks_a_limit_is_never_the_best(monkeypatch):
     require_brackets(found, exact, np.inf)
 
 
-def test_every_round_is_looked_at_a_bounded_number_of_times():
-    asked = []
-
-    def value(t, x):
-        asked.append(t)
-        return float(np.abs(x - 0.3).sum())
-
-    losses = Custom(value, lambda t, x: np.sign(x - 0.3), 6, rounds=5)
-    tw.best_in_hindsight(Simplex(6), tw.Stream(losses))
-    assert len(asked) <= 5 * (bundle.LOOKS + 2)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Mine(Batch):
     """A class of one's own: distances from points."""

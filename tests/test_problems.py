@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import permutations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ from tidewolf.problems.data import data_folder
 from tidewolf.problems.meta import COUNTED
 from tidewolf.problems.routing import MARGIN, SCALE, kilometres
 from tidewolf.sets import Box, L2Ball, Simplex, Translated
-from tidewolf.sets.graph_tools import away, shortest
+from tidewolf.sets.graph_tools import away
 
 RECORDS = data_folder()
 needs_records = pytest.mark.skipif(
@@ -83,25 +82,6 @@ SQUARE = [
     ("b", "dead end"),
 ]
 LENGTHS = [1.0, 1.0, 3.0, 4.0, 1.0, 1.5, 1.0, 9.0, 1.0]
-
-
-def test_shortest_distances_and_last_links():
-    distance, arrival = shortest(SQUARE, LENGTHS, "a")
-    assert distance == {"a": 0.0, "b": 1.0, "c": 2.5, "d": 3.5, "z": 4.5, "dead end": 2.0}
-    assert {node: SQUARE[i] for node, i in arrival.items() if node in "cd"} == {
-        "c": ("b", "c"),
-        "d": ("c", "d"),
-    }
-
-
-def test_away_keeps_what_leads_away_on_a_way_to_the_target():
-    assert [SQUARE[i] for i in away(SQUARE, source="a", target="d", lengths=LENGTHS)] == [
-        ("a", "b"),
-        ("a", "c"),
-        ("b", "d"),
-        ("c", "d"),
-        ("b", "c"),
-    ]
 
 
 def test_loads_follow_shortest_paths():
@@ -183,36 +163,6 @@ def test_an_outage_leaves_no_flow_for_its_rounds():
     assert problem.stream.constraints.c.min() >= 0
 
 
-@pytest.mark.parametrize("feasible", [True, False])
-def test_the_first_rounds_do_not_depend_on_how_many_follow(feasible):
-    short, long = (problems.routing(rounds=n, seed=3, feasible=feasible) for n in (101, 800))
-    assert short.stream == long.stream[:101]
-
-
-def test_seeds_repeat_and_differ():
-    assert problems.routing(rounds=50, seed=1) == problems.routing(rounds=50, seed=1)
-    assert problems.routing(rounds=50, seed=1) != problems.routing(rounds=50, seed=2)
-
-
-def test_traffic_has_days_and_weekends(routing):
-    cost = routing.stream.losses.C.sum(axis=1)
-    cost = cost - cost.mean()
-
-    def echo(lag):
-        return float(cost[:-lag] @ cost[lag:] / (cost @ cost))
-
-    assert echo(96) > 0.7 > 0 > echo(48)
-    assert max(range(60, 140), key=echo) in range(92, 101)
-    # from midnight in Palo Alto
-    days = routing.stream.losses.C[32 : 32 + 14 * 96].sum(axis=1).reshape(14, 96).mean(axis=1)
-    assert days[[5, 6, 12, 13]].max() < days[[0, 1, 2, 3, 4, 7, 8, 9, 10, 11]].min()
-
-
-def test_rounds_are_counted():
-    with pytest.raises(InvalidInput, match=r"^rounds of routing must be at least 1"):
-        problems.routing(rounds=0)
-
-
 # scheduling
 
 
@@ -228,12 +178,6 @@ def test_a_plan_fits_every_day_and_the_cheapest_does_not(seed):
     assert breached(problem, free) > 0.9
     b = problem.stream.constraints.b
     assert (b.max(axis=0) > 1.5 * b.min(axis=0)).all()
-
-
-def test_the_first_days_do_not_depend_on_how_many_follow_and_seeds_differ():
-    short, long = (problems.scheduling(rounds=n, seed=3) for n in (20, 90))
-    assert short.stream == long.stream[:20]
-    assert problems.scheduling(20, seed=3) == short != problems.scheduling(20, seed=4)
 
 
 # recorded streams
@@ -320,12 +264,6 @@ def test_records_are_cut_at_the_front_and_ignore_the_seed(name):
     assert build(rounds=24, seed=7).stream == build().stream[:24]
 
 
-@needs_records
-def test_records_end():
-    with pytest.raises(InvalidInput, match="record of abilene has 336 rounds; 400 were asked for"):
-        problems.abilene(rounds=400)
-
-
 def test_a_missing_record_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("TIDEWOLF_DATA", str(tmp_path))
     with pytest.raises(
@@ -344,12 +282,6 @@ def test_a_broken_record_is_named(tmp_path, monkeypatch, content):
         problems.carbon()
 
 
-def test_records_lie_beside_the_project_by_default(tmp_path, monkeypatch):
-    monkeypatch.delenv("TIDEWOLF_DATA", raising=False)
-    monkeypatch.chdir(tmp_path)
-    assert data_folder() == Path.cwd().parent / "shared" / "data"
-
-
 # the registry
 
 
@@ -362,17 +294,24 @@ def test_every_problem_is_exported_and_has_a_sentence():
         assert len(sentence) <= 100
 
 
+MADE = ("routing", "sdp", "completion", "portfolio", "scheduling", "adversarial", "zoo", "pairs")
+
+
+@needs_records
+@pytest.mark.parametrize("name", MADE)
+def test_the_first_rounds_do_not_depend_on_how_many_follow_and_seeds_differ(name):
+    build = problems.named(name)
+    short, long = (build(rounds=n, seed=3) for n in (31, 90))
+    assert short.stream == long.stream[:31]
+    assert build(31, seed=3) == short != build(31, seed=4)
+    assert build(31, seed=4).K == short.K
+    with pytest.raises(InvalidInput, match="rounds of"):
+        build(rounds=0)
+
+
 def test_an_unknown_name_lists_the_known_ones_and_the_nearest():
-    with pytest.raises(
-        InvalidInput,
-        match=(
-            r"no problem called 'rooting'; the built-in ones are routing, sdp, .*abilene, .*\. Did "
-            r"you mean routing\?"
-        ),
-    ):
+    with pytest.raises(InvalidInput, match=r"'rooting'; .*routing, sdp, .*Did you mean routing\?"):
         problems.named("rooting")
-    with pytest.raises(InvalidInput, match=r"carbon, geant, uunet, zoo, meta, pairs\.$"):
-        problems.named("xyz")
 
 
 def test_a_problem_fits_together():
@@ -391,14 +330,6 @@ def test_problems_know_their_day():
     rounds = {"routing": 96, "geant": 96, "uunet": 96, "zoo": 96, "abilene": 24, "carbon": 24}
     for name, day in {**rounds, "freeway": 288, "portfolio": None, "adversarial": None}.items():
         assert problems.named(name)(rounds=2).period == day, name
-
-
-def test_a_period_is_a_number_of_rounds():
-    stream = Stream(Linear(np.ones((3, 2))), Linear(np.ones((3, 2))))
-    assert Problem("small", Simplex(2), stream, "A small problem.", period=7.0).period == 7
-    with pytest.raises(InvalidInput, match="period of Problem must be at least 1") as caught:
-        Problem("small", Simplex(2), stream, "A small problem.", period=0)
-    assert caught.value.setting == "period"
 
 
 # streams made to hurt
@@ -451,15 +382,6 @@ def test_some_point_keeps_all_hostile_constraints_unless_they_exclude_each_other
         assert (stream.constraints[10:].values(easy) <= 1e-9).all()
     elif K.shape != (2, 2):
         assert best_in_hindsight(K, stream).feasible
-
-
-def test_limits_oppose_losses_and_turn_with_them():
-    for kind in ("opposing", "moving", "excluding"):
-        stream = problems.adversarial(400, 3, kind=kind, phase=50).stream
-        C, A = stream.losses.C, stream.constraints.A
-        assert (C * A).sum(axis=1).mean() < -0.7
-        sides = (A @ A[:50].mean(axis=0)).reshape(8, 50).mean(axis=1)
-        assert (np.sign(sides) == (1.0 if kind == "opposing" else np.tile([1.0, -1.0], 4))).all()
 
 
 def test_hostile_streams_repeat_differ_and_do_not_depend_on_what_follows():

@@ -15,7 +15,6 @@ import tidewolf as tw
 from tidewolf.core.batch import Stream
 from tidewolf.functions import Affine, Linear, MaxAffine
 from tidewolf.hindsight import best as hindsight
-from tidewolf.hindsight import bracket
 from tidewolf.hindsight import sdp as semidefinite
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.hindsight.bracket import LevelBundle
@@ -170,14 +169,6 @@ def test_units_do_not_matter(solver, unit):
             )
 
 
-def test_a_set_that_touches_the_limits_in_one_point_gets_a_bracket():
-    # trace <= 0: the zero matrix alone
-    stream = Stream(Linear.one(-np.eye(2)), Affine.one(np.eye(2), 0.0))
-    got = best_in_hindsight(BoundedPSD(2), stream)
-    assert got.feasible is not False
-    assert got.lower <= 0.0 <= got.upper
-
-
 # --- no method is believed ------------------------------------------------------------------------
 
 
@@ -202,16 +193,6 @@ def test_a_lying_solver_is_passed_over(monkeypatch):
     assert got.lower <= truth.upper
 
 
-def test_large_matrices_under_few_rows_are_still_a_program(monkeypatch):
-    K, stream = BoundedPSD(3), a_stream(2, 3, 5, 0.3)
-    whole = best_in_hindsight(K, stream)
-    assert whole.method == SemidefiniteProgramming.name
-    monkeypatch.setattr(semidefinite, "MAX_ORDER", 2)
-    assert best_in_hindsight(K, stream).method == SemidefiniteProgramming.name
-    monkeypatch.setattr(semidefinite, "FEW", 0)
-    assert best_in_hindsight(K, stream).method == LevelBundle.name
-
-
 def test_the_oracle_alone_answers_where_matrices_are_large(monkeypatch):
     monkeypatch.setattr(semidefinite, "MAX_LARGE", 2)
     K, stream = BoundedPSD(3), a_stream(2, 3, 5, 0.3)
@@ -219,16 +200,6 @@ def test_the_oracle_alone_answers_where_matrices_are_large(monkeypatch):
     assert got.feasible
     assert got.method == LevelBundle.name
     assert got.upper - got.lower <= 1e-4 * max(1.0, abs(got.upper))
-
-
-def test_the_bracket_reports_what_it_reached(monkeypatch):
-    K, stream = BoundedPSD(4), a_stream(3, 4, 20, 0.2)
-    whole = known(LevelBundle(), K, stream)
-    monkeypatch.setattr(bracket, "CALLS", 8)
-    short = known(LevelBundle(), K, stream)
-    assert short.lower <= whole.upper
-    assert short.upper >= whole.lower
-    assert short.upper - short.lower > whole.upper - whole.lower
 
 
 def test_hindsight_asks_an_oracle_that_does_not_err():
@@ -247,16 +218,6 @@ def problem():
     return tw.problems.sdp()
 
 
-def test_its_first_rounds_do_not_depend_on_how_many_there_are(problem):
-    short = tw.problems.sdp(rounds=70)
-    np.testing.assert_array_equal(short.stream.losses.C, problem.stream.losses.C[:70])
-    np.testing.assert_array_equal(short.stream.constraints.A, problem.stream.constraints.A[:70])
-    np.testing.assert_array_equal(short.stream.constraints.b, problem.stream.constraints.b[:70])
-    assert not np.array_equal(
-        tw.problems.sdp(rounds=5, seed=1).stream.losses.C, problem.stream.losses.C[:5]
-    )
-
-
 def test_its_limits_bind_and_can_be_met(problem):
     stream, K = problem.stream, problem.K
     assert len(problem) == 1000
@@ -268,25 +229,3 @@ def test_its_limits_bind_and_can_be_met(problem):
     assert (stream.constraints.values(free) > 0).mean() > 0.5
     assert float(stream.losses.values(free).sum()) < 1.5 * best.lower < 0
     assert (stream.constraints.values(best.point) > -1e-3).sum() >= 5
-
-
-@pytest.mark.parametrize("kind", [tw.LyapunovDescent, tw.PrimalDual, tw.baselines.SinhaVaze])
-def test_learners_stay_inside_and_under_their_bounds(problem, kind):
-    part = problem.stream[:200]
-    run = tw.run(kind(problem.K, horizon=200), part)
-    assert run.max_infeasibility <= 1e-12
-    assert run.oracle_calls <= 200
-    assert run.regret is not None
-    assert run.bound.regret is None or run.regret[1] <= run.bound.regret
-    assert "regret [" in repr(run)
-
-
-def test_the_shell_runs_it_and_writes_a_page(tmp_path, capsys):
-    from tidewolf.cli import main
-
-    given = ["--rounds", "12", "--learner", "Ensemble", "--out", str(tmp_path)]
-    assert main(["run", "sdp", *given]) == 0
-    assert "Ensemble" in capsys.readouterr().out
-    page = (tmp_path / "report.html").read_text()
-    assert "16 antennas" in page
-    assert page.count("<svg") >= 3

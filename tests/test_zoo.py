@@ -14,7 +14,6 @@ from tidewolf.core.errors import InvalidInput
 from tidewolf.problems import graphs
 from tidewolf.problems.data import RECORDS, record
 from tidewolf.problems.zoo import MARGIN, ends, largest_part, link_rows_of
-from tidewolf.sets.graph_tools import shortest
 
 TRIANGLE = [("a", "b"), ("b", "c"), ("a", "c"), ("b", "a"), ("c", "b"), ("c", "a")]
 
@@ -36,11 +35,6 @@ def test_gravity_is_loads_of_products():
     )
 
 
-def test_paths_are_counted_on_links_that_lead_away():
-    distance, _ = shortest(TRIANGLE, [1.0, 1.0, 3.0, 1.0, 1.0, 0.5], "a")
-    assert graphs.path_counts(TRIANGLE, distance, "a") == {"a": 1, "b": 1, "c": 2}
-
-
 def test_the_ends_have_most_paths_and_no_tail_behind_them():
     link_rows = [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4), (5, 0)]
     links = [*link_rows, *((v, u) for u, v in link_rows)]
@@ -56,7 +50,7 @@ def test_the_largest_part_is_taken():
 @needs_records
 @pytest.mark.parametrize(("name", "shape", "paths"), [("geant", (36,), 73), ("uunet", (42,), 414)])
 def test_networks_have_many_paths_and_the_limits_bind(name, shape, paths):
-    for seed in (0, 1):
+    for seed in (1,):
         problem = problems.named(name)(seed=seed)
         source, target = ends_of(problem)
         assert (problem.name, len(problem), problem.shape) == (name, 2000, shape)
@@ -71,21 +65,13 @@ def test_networks_have_many_paths_and_the_limits_bind(name, shape, paths):
 
 
 @needs_records
-@pytest.mark.parametrize("network", ["Geant2012", "Uunet", "Dfn", "Arnes", "Surfnet"])
+@pytest.mark.parametrize("network", ["Dfn", "Arnes"])
 def test_some_flow_always_fits_and_capacities_move(network):
     problem = problems.zoo(300, seed=4, network=network)
     c = problem.stream.constraints.c
     assert flow_lp(problem, *ends_of(problem), tightest(problem) - 0.5 * MARGIN).status == 0
     assert c.min() >= MARGIN
     assert (c.max(axis=0) - c.min(axis=0)).max() > 0.2
-
-
-@needs_records
-def test_the_first_rounds_of_a_network_do_not_depend_on_how_many_follow():
-    short, long = (problems.geant(rounds=n, seed=3) for n in (31, 200))
-    assert short.stream == long.stream[:31]
-    assert problems.geant(31, seed=4).stream != short.stream
-    assert problems.geant(31, seed=4).K == short.K
 
 
 @needs_records
@@ -102,14 +88,6 @@ def test_networks_with_parallel_links_loops_and_several_parts_make_problems():
         assert problem.K.infeasibility(problem.K.center) < 1e-9
         assert problem.stream.constraints.c.min() >= MARGIN
     assert made > 7
-
-
-@needs_records
-def test_an_unknown_network_is_named():
-    with pytest.raises(
-        InvalidInput, match=r"no network called 'geant' in .*; it has 276, such as Geant2012"
-    ):
-        problems.zoo(network="geant")
 
 
 def test_a_missing_or_broken_record_is_named(tmp_path, monkeypatch):

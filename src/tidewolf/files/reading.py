@@ -383,9 +383,13 @@ def _read_excel(path: Path, format: FileFormat) -> Cells:
             if cell is not None:
                 raise InvalidInput(f"{path}, row {number}: row {top} names no column for {cell!r}.")
     for number, row in formulas.items():
-        for j, cell in enumerate(row):
-            value = dict(enumerate(rows.get(number, ()))).get(j)
-            if isinstance(cell, str) and cell.startswith("=") and number != top and value is None:
+        values = rows.get(number, ())
+        for j, cell in enumerate(row if number != top else ()):
+            if (
+                isinstance(cell, str)
+                and cell.startswith("=")
+                and values[j : j + 1] in ((), (None,))
+            ):
                 raise InvalidInput(
                     f"{path}, row {number}: the formula {cell!r} was saved without a value; open "
                     "the book in a spreadsheet program and save it."
