@@ -53,7 +53,7 @@ def without_kernel(learner: LyapunovDescent) -> LyapunovDescent:
 
 
 def recorded(learner, stream) -> Recording:
-    recording = Recording(learner, stream, warm_up=False)
+    recording = Recording(learner, stream)
     for _ in recording.advance():
         pass
     return recording

@@ -98,7 +98,7 @@ KINDS += ("across", "ties", "nothing")
 
 def recorded(learner, stream, cuts=(), **options):
     """A whole run; at these rounds it is saved, and goes on from that."""
-    recording = Recording(learner, stream, warm_up=False, **options)
+    recording = Recording(learner, stream, **options)
     for cut in (*cuts, len(stream)):
         for t in recording.advance():
             if t >= cut:

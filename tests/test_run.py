@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
 import numpy as np
 import pytest
 
 import tidewolf as tw
+from tidewolf.core import jit as kernels
 from tidewolf.core.errors import WrongShape, WrongType
+from tidewolf.core.jit import Kernel, compiling, kernel
+from tidewolf.evaluation import recording
+from tidewolf.evaluation.recording import Recording
 from tidewolf.evaluation.run import RunProgress
+from tidewolf.functions.support import FIRST
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +148,7 @@ def test_each_of_several_limits_has_a_total_of_its_own(learner):
                 totals, t = totals + np.maximum(limits(t, x), 0.0), t + 1
         np.testing.assert_allclose(run.each_violation, totals, atol=1e-12)
         assert run.summary()["each_violation"] == run.each_violation.tolist()
-        assert f"broken most: {np.argmax(totals)} by" in repr(run)
+        assert f"{run.limit_names[np.argmax(totals)]}: {totals.max():.3g}" in repr(run)
 
 
 def test_one_limit_a_round_needs_no_second_total():
@@ -151,4 +161,75 @@ def test_one_limit_a_round_needs_no_second_total():
         tw.Stream(stream.losses, tw.functions.Capacity(np.ones((3, 2)))),
     )
     assert kept.each_violation.tolist() == [0.0, 0.0]
-    assert "broken most" not in repr(kept)
+    assert "0 of 2 limits were broken" in repr(kept)
+
+
+# --- clocks and counters --------------------------------------------------------------------------
+
+
+class Compiling(tw.LyapunovDescent):  # type: ignore[misc]
+    """A learner that meets a kernel which was never compiled."""
+
+    needs: ClassVar = tw.LyapunovDescent.needs
+    fresh: ClassVar[list[Kernel]] = []
+
+    def update(self, state: Any, seen: Any) -> Any:
+        for each in self.fresh:
+            each(1.0)
+        return super().update(state, seen)
+
+
+def test_no_clock_counts_compiling(monkeypatch: pytest.MonkeyPatch):
+    def inner(x):
+        return x + 0.5
+
+    space = {"__name__": "somewhere", "inner": kernel(inner), "opaque": object()}
+    exec("def never_kept(x):\n    return inner(x)\n    opaque", space)
+    K = tw.sets.L2Ball(2)
+    stream = tw.Stream(tw.functions.Linear(np.ones((3, 2))))
+    tw.run(Compiling(K, horizon=3), stream)  # what the learner itself needs is compiled
+    on_its_way = Recording(Compiling(K, horizon=3), stream)
+    monkeypatch.setattr(Compiling, "fresh", [kernel(space["never_kept"])])
+    before = compiling()
+    looks = itertools.count()
+    clock = SimpleNamespace(perf_counter=lambda: float(next(looks)))  # every look takes a second
+    monkeypatch.setattr(recording, "time", clock)
+    monkeypatch.setattr(kernels, "time", clock)
+    assert list(on_its_way.advance()) == [1, 2, 3]
+    assert compiling() - before == 2.0  # linking, then compiling, with what is called inside
+    assert on_its_way.seconds == 3.0 + 2.0  # three rounds, and the looks around two compilings
+
+
+def test_a_run_asks_the_set_and_the_functions_of_a_user_no_more_than_it_plays(monkeypatch):
+    calls: Counter[str] = Counter()
+    right = tw.sets.L2Ball.answer
+
+    def counted(self, *given):
+        calls["answer"] += 1
+        return right(self, *given)
+
+    def value(t, x):
+        calls["loss"] += 1
+        return (x - 2.0) @ (x - 2.0)
+
+    monkeypatch.setattr(tw.sets.L2Ball, "answer", counted)
+    T = 30
+    losses = tw.functions.Custom(value, lambda t, x: 2.0 * (x - 2.0), (3,), T)
+    run = tw.run(tw.LyapunovDescent(tw.sets.L2Ball(3), horizon=T), tw.Stream(losses))
+    assert calls["answer"] == run.oracle_calls > 0
+    assert T < calls["loss"] <= T + 20 * FIRST  # the gradients of the first updates are tested
+
+
+@pytest.mark.parametrize("learner", [tw.LyapunovDescent, tw.LyapunovFrankWolfe])
+def test_a_recording_goes_on_from_its_bytes_bit_for_bit(learner):
+    problem = tw.problems.routing(rounds=30)
+    learner = learner(problem.K)
+    whole, first = Recording(learner, problem.stream), Recording(learner, problem.stream)
+    assert list(whole.advance())[-1] == 30
+    for rounds in first.advance():
+        if rounds >= 11:
+            break
+    second = Recording.load(first.save(), learner, problem.stream, "It")
+    assert list(second.advance())[-1] == 30
+    for name in ("losses", "violations", "distances", "calls"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(second, name))

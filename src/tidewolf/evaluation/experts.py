@@ -12,8 +12,8 @@ In the order of the learner; tables begin with those that were trusted most.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, Self, final
+from collections.abc import Callable
+from typing import Any, NamedTuple, final
 
 from tidewolf.evaluation.formatting import aligned, finite_or_none, short_number
 from tidewolf.methods.base import Expert
@@ -60,9 +60,6 @@ class Experts(tuple[Expert, ...]):
     """The members of a run, one row each; prints as a table."""
 
     __slots__ = ()
-
-    def __new__(cls, experts: Iterable[Expert] = ()) -> Self:
-        return super().__new__(cls, experts)
 
     @property
     def by_trust(self) -> tuple[Expert, ...]:

@@ -117,6 +117,16 @@ class Intervals(Value):
         """Those with a proof that no point keeps all of their constraints."""
         return tuple(each for each in self.every if each.feasible is False)
 
+    def worst_by_length(self) -> list[tuple[list[Interval], Interval | None, Interval]]:
+        """The intervals of each length, with those of the worst regret and the worst violation."""
+        groups: dict[int, list[Interval]] = {}
+        for each in self.every:
+            groups.setdefault(each.length, []).append(each)
+        return [
+            (these, worst_regret(these), max(these, key=lambda each: each.violation))
+            for _, these in sorted(groups.items())
+        ]
+
     @property
     def holds(self) -> bool | None:
         """Whether every interval is within its measured bound; None where there is no bound or
@@ -156,13 +166,11 @@ class Intervals(Value):
                 *("worst regret", "measured bound", "worst violation", "measured bound"),
             )
         ]
-        for length in sorted({each.length for each in self.every}):
-            these = [each for each in self.every if each.length == length]
-            regret, violation = worst_regret(these), max(these, key=lambda each: each.violation)
+        for these, regret, violation in self.worst_by_length():
             most = regret and regret.regret
             rows.append(
                 (
-                    f"{length}",
+                    f"{these[0].length}",
                     f"{len(these)}",
                     f"{sum(each.feasible is False for each in these)}",
                     precise_interval(*most) if most else "none",

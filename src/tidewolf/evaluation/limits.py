@@ -7,8 +7,7 @@ that the limits of the rounds around it came to.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
@@ -32,9 +31,6 @@ class RunLimits(tuple[LimitBound, ...]):
 
     __slots__ = ()
 
-    def __new__(cls, limits: Iterable[LimitBound] = ()) -> Self:
-        return super().__new__(cls, limits)
-
     @property
     def broken(self) -> tuple[LimitBound, ...]:
         """Those that were broken, the most broken first."""
@@ -42,17 +38,15 @@ class RunLimits(tuple[LimitBound, ...]):
         return tuple(sorted(found, key=lambda one: -one.violation))
 
     def lines(self, most: int | None = None) -> list[str]:
-        """A line for each of those that were broken most; none if the learner does not tell limits
-        apart.
-        """
+        """A line for each of those that were broken most, after how many were broken."""
         if not self:
             return []
         shown = self.broken[:most]
         colon = ", those most:" if len(shown) < len(self.broken) else ":" if shown else ""
         lines = [f"{len(self.broken)} of {len(self)} limits were broken{colon}"]
         for name, violation, bound in shown:
-            allowed = "unknown" if bound is None else short_number(bound)
-            lines.append(f"  {name}: {short_number(violation)}, at most {allowed}")
+            allowed = "" if bound is None else f", at most {short_number(bound)}"
+            lines.append(f"  {name}: {short_number(violation)}{allowed}")
         return lines
 
     def plain(self) -> list[dict[str, Any]]:

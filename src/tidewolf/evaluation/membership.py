@@ -3,7 +3,7 @@
     every point    excess(x) of each; for every set whose excess is cheap
     combination    |x - sum_i w_i v_i| and excess(v_i), for the weights w and vertices v that the
                    state holds; each vertex is looked at once
-    some points    excess(x) of the 1st, 2nd, 4th, 8th, ... and of the last point, when asked
+    some points    excess(x) of the 1st, 2nd, 4th, 8th, ... and, when asked, of the last point
 
 The latter two are for sets that declare their excess dear (`sets.base.CostlyMembership`): the
 combination where the learner's state has one, an `ActiveSet`, else some points. With w >= 0, and
@@ -40,7 +40,6 @@ class Membership:
         self._K = K
         self._worst = 0.0
         self._points = self._combined = self._asked = 0
-        self._waiting: list[Array] = []
         self._last: Array | None = None
         self._atoms: Atoms | None = None
         self._vertices: list[tuple[Vertex, float]] = []
@@ -54,13 +53,11 @@ class Membership:
             self._points += 1
             if active is not None:
                 self._prove(active, x)
-            elif not isinstance(self._K, CostlyMembership):
-                self._ask(x)
-            elif self._points & (self._points - 1) == 0:
-                self._waiting.append(x)
-                self._last = None
-            else:
+            elif isinstance(self._K, CostlyMembership) and self._points & (self._points - 1):
                 self._last = x
+            else:
+                self._ask(x)
+                self._last = None
 
     @property
     def worst(self) -> float:
@@ -118,21 +115,16 @@ class Membership:
 
     @property
     def infeasibility(self) -> float:
-        """The largest; points that wait are asked now, once."""
-        self._flush()
+        """The largest; the last point is asked now, once."""
         if self._last is not None:
             self._ask(self._last)
             self._last = None
         return self._worst
 
-    def _flush(self) -> None:
-        while self._waiting:
-            self._ask(self._waiting.pop(0))
-
     @property
     def _looked_at(self) -> int:
         """Points whose own excess is known, or will be on request."""
-        return self._asked + len(self._waiting) + (self._last is not None)
+        return self._asked + (self._last is not None)
 
     @property
     def law(self) -> str:
@@ -152,8 +144,7 @@ class Membership:
         return COMBINATION + (f", {some} by their excess" if self._looked_at else "")
 
     def parts(self) -> tuple[Any, ...]:
-        """Everything as numbers, for a file; points that wait are asked for that."""
-        self._flush()
+        """Everything as numbers, for a file."""
         last = None if self._last is None else to_numpy(self._last)
         return self._worst, self._points, self._combined, self._asked, last
 

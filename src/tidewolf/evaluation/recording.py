@@ -25,7 +25,6 @@ from tidewolf.core.errors import (
     BrokenFile,
     CheckpointError,
     NotFinite,
-    TidewolfError,
     WrongType,
 )
 from tidewolf.core.feedback import Bandit
@@ -38,7 +37,6 @@ from tidewolf.evaluation.gradient_check import GradientCheck
 from tidewolf.evaluation.limits import Breaches
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.trajectory_summary import Movement, TrajectorySummary
-from tidewolf.evaluation.warm_up import needs, small_runs
 from tidewolf.kernels.rounds import APART, CHURN, LOSS, SPENT, VALUE
 from tidewolf.loop import Played, compiled_rounds, play
 from tidewolf.methods.base import Learner, ProjectionRecord
@@ -102,7 +100,6 @@ class Recording:
         learner: Learner[Any],
         stream: Stream,
         *,
-        warm_up: bool = True,
         decisions: DecisionSink | None = None,
         source: str = "",
     ) -> None:
@@ -129,8 +126,6 @@ class Recording:
         if isinstance(learner.compiled, CompiledFactors):  # every projection moves y
             self.audit.expect(rounds)
         self._gradients = GradientCheck(learner, stream)
-        if warm_up:
-            _warm_up(learner, stream, self.state)
         limits = (
             stream.constraints.view(slice(0, 1)).pieces(learner.hard_set.center) if rounds else None
         )
@@ -407,21 +402,3 @@ class Recording:
     @cached_property
     def _settings(self) -> str:
         return fingerprint((self.learner, self._source))
-
-
-_warm: set[Any] = set()
-"""What kinds of runs this process has the kernels of."""
-
-
-def _warm_up(learner: Learner[Any], stream: Stream, state: Any) -> None:
-    """Compile what such a run needs, on small runs made for that."""
-    kind = needs(learner, stream)
-    if kind in _warm or len(stream) == 0:
-        return
-    _warm.add(kind)
-    try:
-        for small in small_runs(learner, stream, state):
-            for _ in Recording(*small, warm_up=False).advance():
-                pass
-    except TidewolfError:  # an example that cannot be played says nothing about the run
-        return

@@ -464,14 +464,10 @@ class Run(Record):
 
     def _worst_limits(self) -> list[str]:
         """Which of several limits were broken most; empty if there are none."""
-        if self.limits:
+        if self.limits or self.each_violation is None:
             return self.limits.lines(SHOWN_LIMITS)
-        each = self.each_violation
-        if each is None or not each.any():
-            return []
-        worst = [i for i in np.argsort(-each, kind="stable")[:3] if each[i] > 0.0]
-        most = ", ".join(f"{i} by {each[i]:.3g}" for i in worst)
-        return [f"of {len(each)} limits a round, broken most: {most}"]
+        totals = zip(self.limit_names, self.each_violation.tolist(), strict=True)
+        return RunLimits(LimitBound(*each, None) for each in totals).lines(SHOWN_LIMITS)
 
     def __str__(self) -> str:
         best = self.comparator

@@ -87,7 +87,6 @@ class LegendEntry(NamedTuple):
 
     style: RunStyle
     value: str = ""
-    note: str = ""
 
 
 class Chart(NamedTuple):

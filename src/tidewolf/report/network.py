@@ -12,13 +12,13 @@ turned so that flow goes from left to right; the same graph is always laid out t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.types import Floats, Int64s
+from tidewolf.core.types import Floats
 from tidewolf.evaluation.formatting import number, percent
 from tidewolf.report.charts import (
     LEVELS,
@@ -37,6 +37,7 @@ from tidewolf.report.tables import RunStyle, Table, table
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
+    from tidewolf.evaluation.trajectory_summary import TrajectorySummary
     from tidewolf.networks.network import Network
     from tidewolf.report.sections import ShownRun
 
@@ -48,24 +49,6 @@ PATHS, FULLEST = 12, 8
 """How many paths, and how many of the fullest links, are listed."""
 NEGLIGIBLE = 0.005
 """A load below this share of the largest counts as none; a path below this share is not listed."""
-
-
-class Graph(NamedTuple):
-    """The network behind a set, and what points put on its links."""
-
-    nodes: tuple[str, ...]
-    tails: Int64s
-    heads: Int64s
-    names: tuple[str, ...]
-    """of links"""
-    sources: Sequence[int]
-    targets: Sequence[int]
-    cut: Mapping[str, str]
-    """links that may carry nothing, by name, and why"""
-    loads: Callable[[Floats, slice], Floats]
-    """the mean loads of links over rounds played at a point"""
-    capacities: Callable[[slice], Floats]
-    """the mean capacities of links over rounds, infinite if there is none"""
 
 
 class Link(NamedTuple):
@@ -97,87 +80,112 @@ class Link(NamedTuple):
         )
 
 
-def graph_of(run: Run, net: Network | None = None) -> Graph | None:
-    """The network behind a run's set of flows; None for other sets."""
-    from tidewolf.functions import Capacity, LoadLimit, MaxUtilization
+class Links(NamedTuple):
+    """The network behind a set, and its links."""
+
+    nodes: tuple[str, ...]
+    sources: Sequence[int]
+    targets: Sequence[int]
+    links: list[Link]
+
+
+def _links(K: Any, net: Network | None) -> Links | None:
+    """The network behind a set of flows, nothing on its links yet; None for other sets."""
     from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow
 
-    K: Any = run.learner.hard_set
-    limits: Any = run.stream.constraints
-    capacities, unit = np.full((1, 1), np.inf), 1.0
-    limited: Any = slice(None)
-    demands: Any = None
     if net is not None:
-        nodes, names, unit = tuple(map(str, net.nodes)), net.link_names, net.unit
+        nodes, names = tuple(map(str, net.nodes)), net.link_names
         at = {node: i for i, node in enumerate(net.nodes)}
-        tails, heads = (np.array([at[link[i]] for link in net.links]) for i in (0, 1))
+        pairs: Any = [(at[tail], at[head]) for tail, head in net.links]
         sources, targets = (
             sorted({at[node] for demand in net.demands for node in getattr(demand, ends)})
             for ends in ("sources", "targets")
         )
-        if isinstance(limits, LoadLimit):
-            capacities, demands = limits.capacities, np.asarray(limits.demands) * unit
-            limited = [names.index(name) for name in limits.names]
-        elif isinstance(limits, Capacity):
-            capacities, limited = limits.c, np.asarray(net.incidence.tocsc().indices)
     elif isinstance(K, FlowPolytope | MultiFlow | CapacitatedFlow):
         graph: Any = K.network if isinstance(K, CapacitatedFlow) else K
-        nodes, tails, heads = tuple(map(str, graph.nodes)), graph.tails, graph.heads
-        names = tuple(f"{nodes[i]} > {nodes[j]}" for i, j in zip(tails, heads, strict=True))
+        nodes, pairs = tuple(map(str, graph.nodes)), zip(graph.tails, graph.heads, strict=True)
+        pairs = [(int(tail), int(head)) for tail, head in pairs]
+        names = tuple(f"{nodes[tail]} > {nodes[head]}" for tail, head in pairs)
         if isinstance(K, FlowPolytope):
             sources, targets = [int(K.source)], [int(K.target)]
         elif isinstance(K, MultiFlow):
             sources, targets = (sorted(set(ends.tolist())) for ends in (K.sources, K.targets))
         else:
-            sources, targets = (
-                np.flatnonzero(x > 0).tolist() for x in (graph.supply, -graph.supply)
-            )
-        if isinstance(K, MultiFlow) and isinstance(limits, MaxUtilization):
-            capacities = np.asarray(limits.capacities)[None, :]
-            demands = np.asarray(limits.demands)[:, np.asarray(limits.pairs)]
-        elif isinstance(limits, Capacity) and not isinstance(K, MultiFlow):
-            capacities = np.asarray(limits.c).reshape(-1, len(names))
+            sources, targets = (np.flatnonzero(s * graph.supply > 0).tolist() for s in (1, -1))
     else:
         return None
+    links = [Link(i, j, name, 0.0) for (i, j), name in zip(pairs, names, strict=True)]
+    return Links(nodes, sources, targets, links)
 
-    def loads(x: Floats, rounds: slice) -> Floats:
-        mean = None if demands is None else demands[rounds].mean(axis=0)
+
+def links_of(run: Run, clock: Clock, net: Network | None = None) -> Links | None:
+    """The links of a run's set of flows, loaded by the mean points of the run's parts; None for
+    other sets.
+    """
+    from tidewolf.functions import Capacity, LoadLimit, MaxUtilization
+    from tidewolf.sets import MultiFlow
+
+    K: Any = run.learner.hard_set
+    limits: Any = run.stream.constraints
+    found, kept = _links(K, net), run.trajectory
+    if found is None or kept is None:
+        return None
+    # the capacities of some links, and the demands that scale loads, rounds first
+    unit = 1.0 if net is None else net.unit
+    capacities, limited, demands = np.full((1, 1), np.inf), _ALL, None
+    if isinstance(limits, LoadLimit) and net is not None:
+        capacities, demands = limits.capacities, np.asarray(limits.demands) * unit
+        limited = [net.link_names.index(name) for name in limits.names]
+    elif isinstance(limits, Capacity) and net is not None:
+        capacities, limited = limits.c, np.asarray(net.incidence.tocsc().indices)
+    elif isinstance(limits, MaxUtilization) and isinstance(K, MultiFlow):
+        capacities = np.asarray(limits.capacities)[None, :]
+        demands = np.asarray(limits.demands)[:, np.asarray(limits.pairs)]
+    elif isinstance(limits, Capacity) and not isinstance(K, MultiFlow):
+        capacities = np.asarray(limits.c).reshape(-1, len(found.links))
+
+    def load(x: Floats, mean: Floats | None) -> Floats:
         if net is not None:
             return net.loads(x, mean)
         if mean is not None:
             return np.asarray(K.incidence @ (mean * x))
         return np.asarray(K.loads(x)) if isinstance(K, MultiFlow) else x
 
-    def room(rounds: slice) -> Floats:
-        found = np.full(len(names), np.inf)
-        every = np.broadcast_to(capacities, (run.rounds, np.shape(capacities)[1]))
-        found[limited] = unit * every[rounds].mean(axis=0)
-        return found
-
-    cut = {} if net is None else {each.link: each.reason for each in net.cut}
-    return Graph(nodes, tails, heads, names, sources, targets, cut, loads, room)
-
-
-def links_of(run: Run, graph: Graph, clock: Clock) -> list[Link]:
-    """What each link carried, from the mean points of the run's parts."""
-    kept = run.trajectory
-    assert kept is not None
     parts = [slice(int(b), int(e)) for b, e in zip(kept.begins, kept.ends, strict=True)]
+    means = [None if demands is None else demands[part].mean(axis=0) for part in parts]
+    loads = np.array([load(*each) for each in zip(kept.means, means, strict=True)])
+    every = np.broadcast_to(capacities, (run.rounds, np.shape(capacities)[1]))
+    room = np.full(loads.shape, np.inf)
+    room[:, limited] = unit * np.array([every[part].mean(axis=0) for part in parts])
+    cut = {} if net is None else {each.link: each.reason for each in net.cut}
+    return found._replace(links=_used_links(found.links, loads, room, kept, cut, clock))
+
+
+_ALL: Any = slice(None)
+
+
+def _used_links(
+    links: Sequence[Link],
+    loads: Floats,
+    room: Floats,
+    kept: TrajectorySummary,
+    cut: Mapping[str, str],
+    clock: Clock,
+) -> list[Link]:
+    """Links with their loads, (parts, links), and how full they were."""
     lengths = kept.ends - kept.begins
-    loads = np.array([graph.loads(x, part) for x, part in zip(kept.means, parts, strict=True)])
-    limits = np.array([graph.capacities(part) for part in parts])
-    mean, room = (np.average(each, axis=0, weights=lengths) for each in (loads, limits))
-    used, share = _share(loads, limits), _share(mean, room)
-    worst = used.argmax(axis=0)
-    found = []
-    for e, name in enumerate(graph.names):
-        link = Link(int(graph.tails[e]), int(graph.heads[e]), name, float(mean[e]))
-        if name in graph.cut:
-            link = link._replace(load=0.0, cut=graph.cut[name])
-        elif np.isfinite(room[e]):
-            at = parts[int(worst[e])]
-            numbers = (float(room[e]), float(share[e]), float(used[worst[e], e]))
-            link = Link(*link[:4], *numbers, clock.named_span(at.start, at.stop))
+    mean, limit = (np.average(each, axis=0, weights=lengths) for each in (loads, room))
+    used, share = _share(loads, room), _share(mean, limit)
+    worst, found = used.argmax(axis=0).tolist(), []
+    for e, link in enumerate(links):
+        if link.name in cut:
+            link = link._replace(cut=cut[link.name])
+        else:
+            link = link._replace(load=float(mean[e]))
+            if np.isfinite(limit[e]):
+                when = clock.named_span(int(kept.begins[worst[e]]), int(kept.ends[worst[e]]))
+                numbers = (float(limit[e]), float(share[e]), float(used[worst[e], e]))
+                link = Link(*link[:4], *numbers, when)
         found.append(link)
     return found
 
@@ -211,43 +219,42 @@ def networks_of(
     """The network of each run, with the same links and places for all; nothing for sets without
     one.
     """
-    graphs = [(each, graph) for each in shown if (graph := graph_of(each.run, net)) is not None]
-    if not graphs:
+    known = [(each, its) for each in shown if (its := links_of(each.run, clock, net)) is not None]
+    if not known:
         return []
-    graph, tables = graphs[0][1], [links_of(each.run, graph, clock) for each, graph in graphs]
-    loads = np.max([[abs(link.load) for link in links] for links in tables], axis=0)
+    loads = np.max([[abs(link.load) for link in its.links] for _, its in known], axis=0)
     drawn = np.arange(len(loads))
     if len(loads) > LINKS:
         drawn = np.sort(np.argsort(-loads, kind="stable")[:LINKS])
         drawn = drawn[loads[drawn] >= NEGLIGIBLE * loads.max()]
-    ends = np.stack([graph.tails[drawn], graph.heads[drawn]])
-    nodes, (tails, heads) = np.unique(ends, return_inverse=True)
+    first = known[0][1]
+    pairs = np.array([first.links[e][:2] for e in drawn])
+    nodes, numbers = np.unique(pairs, return_inverse=True)
+    ends: Any = numbers.reshape(pairs.shape).tolist()
     sources, targets = (
-        [int(i) for i in np.flatnonzero(np.isin(nodes, side))]
-        for side in (graph.sources, graph.targets)
+        np.flatnonzero(np.isin(nodes, side)).tolist() for side in (first.sources, first.targets)
     )
     size = (860.0, min(max(180.0, 90.0 + 24.0 * len(nodes)), 600.0))
-    places = node_places(len(nodes), list(zip(tails, heads, strict=True)), sources, targets)
+    places = node_places(len(nodes), ends, sources, targets)
     places = np.array([90.0, 30.0]) + places * (np.array(size) - [180.0, 60.0])
-    called, both = [graph.nodes[i] for i in nodes], frozenset((*sources, *targets))
-    most = float(loads.max(initial=0.0)) or 1.0
+    called, most = [first.nodes[i] for i in nodes], float(loads.max(initial=0.0)) or 1.0
     found = []
-    for (each, _), links in zip(graphs, tables, strict=True):
-        kept = [
-            links[e]._replace(tail=int(i), head=int(j))
-            for e, i, j in zip(drawn, tails, heads, strict=True)
+    for each, its in known:
+        links = [
+            its.links[e]._replace(tail=i, head=j) for e, (i, j) in zip(drawn, ends, strict=True)
         ]
-        found.append((each, DrawnNetwork(called, both, kept, places, size, most)))
+        both = frozenset((*sources, *targets))
+        found.append((each, DrawnNetwork(called, both, links, places, size, most)))
     return found
 
 
 def node_places(
-    nodes: int, pairs: Sequence[tuple[int, int]], sources: Sequence[int], targets: Sequence[int]
+    nodes: int, pairs: Sequence[Sequence[int]], sources: Sequence[int], targets: Sequence[int]
 ) -> Floats:
     """A place in the unit square for each node, y downwards."""
     import networkx as nx
 
-    graph = nx.Graph(pairs)
+    graph = nx.Graph(list(map(tuple, pairs)))
     graph.add_nodes_from(range(nodes))
     # parts of the graph that no link joins are a little farther apart than the ends of a part
     links = dict(nx.all_pairs_shortest_path_length(graph))
@@ -327,7 +334,7 @@ def network_chart(drawn: DrawnNetwork, style: RunStyle) -> Chart:
     return Chart(
         f"network of {style.label}",
         f"The network under {style.label}",
-        _summary(drawn),
+        "",
         f"The network with the load of each link under {style.label}.",
         partial(draw_network, drawn=drawn),
         legend,
@@ -354,18 +361,6 @@ def _used(share: float) -> str:
     return f"{100.0 * share:.0f} %" if share >= 0.1 else percent(share)
 
 
-def _summary(drawn: DrawnNetwork) -> str:
-    """Mean and worst utilisation of all links; empty without capacities."""
-    known = [link for link in drawn.links if link.used is not None and np.isfinite(link.used)]
-    if not known:
-        return ""
-    means, worst = ([getattr(link, name) or 0.0 for link in known] for name in ("used", "worst"))
-    return (
-        f"Links are {_used(sum(means) / len(means))} used on average, the fullest "
-        f"{_used(max(means))}; at worst one was {_used(max(worst))} used."
-    )
-
-
 def _links_table(drawn: DrawnNetwork, name: str, most: int) -> Table:
     """The fullest links, or those that carry most."""
     links = [link for link in drawn.links if not link.cut]
@@ -387,7 +382,7 @@ def _links_table(drawn: DrawnNetwork, name: str, most: int) -> Table:
     return table(name, titles, rows)
 
 
-def paths_context(each: ShownRun, net: Network | None, clock: Clock) -> dict[str, Any] | None:
+def paths_table(each: ShownRun, net: Network | None, clock: Clock) -> Table | None:
     """The heaviest paths of the last part of a run; None for sets without paths."""
     trajectory = each.run.trajectory
     assert trajectory is not None
@@ -395,20 +390,13 @@ def paths_context(each: ShownRun, net: Network | None, clock: Clock) -> dict[str
     if not found:
         return None
     shown = [one for one in found if one[2] >= NEGLIGIBLE][:PATHS]
-    left = found[len(shown) :]
-    several = len({commodity for commodity, _, _ in found}) > 1
+    rows = [[f"{share:.3g}", who, " \u2192 ".join(nodes)] for who, nodes, share in shown]
+    if left := found[len(shown) :]:
+        rows.append(["...", "", f"{len(left):,} more, each with at most {percent(left[0][2])}"])
+    step = 1 if len({who for who, _, _ in found}) > 1 else 2  # one commodity needs no name
+    titles = ("share", "commodity", "path")[::step]
     span = clock.named_span(int(trajectory.begins[-1]), int(trajectory.ends[-1]))
-    rows = [
-        (
-            f"{share:.3g}",
-            *([commodity] if several else []),
-            " \u2192 ".join(nodes),
-        )
-        for commodity, nodes, share in shown
-    ]
-    titles = ("share", *(["commodity"] if several else []), "path")
-    more = f"and {len(left):,} more, each with at most {percent(left[0][2])}" if left else ""
-    return {"table": table(f"Paths in use, {span}", titles, rows, kind="paths"), "more": more}
+    return table(f"Paths in use, {span}", titles, [row[::step] for row in rows], kind="paths")
 
 
 def paths_in_use(
@@ -459,7 +447,7 @@ def networks_context(
             {
                 "figure": figure(network_chart(one, each.style)),
                 "links": _links_table(one, name, FULLEST),
-                "paths": paths_context(each, net, clock),
+                "paths": paths_table(each, net, clock),
             }
             for each, one in found
         ],

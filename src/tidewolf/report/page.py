@@ -146,10 +146,9 @@ def _record(
     """All that the page of runs shows, as plain data.
 
     `entries` names the entries of a point; `experiment` is its file as resolved; `worst` holds the
-    intervals of each run, which are computed if they are None and each is a linear program of
-    moderate size; `left_out` says why learners that usually take part do not; `network` is what the
-    set was made from; `notes` are sentences about the problem; `decisions` names the files beside
-    the page that hold them.
+    intervals of each run, computed if they are None and quick to compute; `left_out` says why
+    learners that usually take part do not; `network` is what the set was made from; `notes` are
+    about the problem; `decisions` names the files beside the page that hold them.
     """
     require_extras()
     styles, clock = run_styles(runs), clock_of(runs[0].stream, runs[0].rounds)

@@ -45,8 +45,6 @@ MAX_RUNS = 6
 """Of more runs, only the first have weights, networks and decisions over time."""
 _TABLE_ROWS = 10
 """How many rounds the table under a chart has."""
-_FEW = 4
-"""With more runs a legend has only the measured bounds that are drawn; the headline has all."""
 
 
 # --- what adds up over the rounds -----------------------------------------------------------------
@@ -79,7 +77,6 @@ def _totals_chart(metric: metrics.TotalMetric, lines: list[PlotLine], clock: Clo
         LegendEntry(
             line.style,
             number(float(line.values[-1])) if line.bracket is None else interval(line.bracket),
-            _bound_note(lines, line.bound),
         )
         for line in lines
     ]
@@ -91,22 +88,16 @@ def _totals_chart(metric: metrics.TotalMetric, lines: list[PlotLine], clock: Clo
         for t in at.tolist()
     ]
     titles = ("round" if clock.times is None else "time", *(line.style.label for line in lines))
+    near = any(line.bound is not None and in_reach(lines, line.bound) for line in lines)
     return Chart(
         metric.name,
         metric.title,
-        metric.about,
+        f"{metric.about}{'; dotted: the measured bound' * near}",
         f"{metric.title} after each round. At the end: {ends}",
         partial(draw_lines, lines=lines, clock=clock, from_zero=zero),
         legend,
         table(metric.title, titles, rows),
     )
-
-
-def _bound_note(lines: Sequence[PlotLine], bound: float | None) -> str:
-    if bound is None or (len(lines) > _FEW and not in_reach(lines, bound)):
-        return ""
-    where = "dotted" if in_reach(lines, bound) else "beyond the picture"
-    return f"measured bound {number(bound)}, {where}"
 
 
 def _frontiers(runs: Sequence[Run]) -> list[Curve]:
@@ -227,15 +218,6 @@ def trust_chart(run: Run, label: str = "") -> Chart | None:
         for style, mean in zip(trust.styles, trust.means.tolist(), strict=True)
     ]
     spoken = ", ".join(f"{entry.style.label} {entry.value}" for entry in legend)
-    parts = trust.shares.shape[1]
-    ends = np.unique(np.linspace(0, parts, min(parts, _TABLE_ROWS) + 1).round().astype(int))
-    rows = []
-    for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-        lengths = np.diff(trust.edges)[begin:end]
-        means = np.average(trust.shares[:, begin:end], axis=1, weights=lengths)
-        when = clock.span(int(trust.edges[begin]), int(trust.edges[end]))
-        rows.append((when, *(weight_text(float(mean)) for mean in means)))
-    first = "rounds" if clock.times is None else "time"
     hues = [style.hue for style in trust.styles]
     return Chart(
         f"trust of {label}",
@@ -244,7 +226,6 @@ def trust_chart(run: Run, label: str = "") -> Chart | None:
         f"{title}: weights of the experts, round by round. On average: {spoken}",
         partial(draw_areas, edges=trust.edges, shares=100.0 * trust.shares, hues=hues, clock=clock),
         legend[::-1],  # the top area first, as it is drawn
-        table(title, (first, *(style.label for style in trust.styles)), rows),
     )
 
 
@@ -463,8 +444,6 @@ def intervals_context(
     found: Sequence[Intervals], styles: Sequence[RunStyle], clock: Clock
 ) -> dict[str, Any] | None:
     """A table of each run's intervals; None if there are none."""
-    from tidewolf.evaluation.intervals import worst_regret
-
     if not found:
         return None
     regrets = any(each.regret is not None for one in found for each in one.every)
@@ -478,13 +457,12 @@ def intervals_context(
             bar = (each.start / rounds, each.stop / rounds, hue)
             return Cell(clock.span(each.start, each.stop), bar=bar)
 
-        for length in sorted({each.length for each in run.every}):
-            these = [each for each in run.every if each.length == length]
-            regret, violation = worst_regret(these), max(these, key=lambda each: each.violation)
+        for these, regret, violation in run.worst_by_length():
             most = regret and regret.regret
             said = Cell(interval(most) if most else "no feasible point")
             broken = [Cell(number(violation.violation)), where(violation)]
-            rows.append([Cell(f"{length:,}"), *([said, where(regret)] if regrets else []), *broken])
+            length = f"{these[0].length:,}"
+            rows.append([Cell(length), *([said, where(regret)] if regrets else []), *broken])
         groups.append(Rows(rows, Cell(style.label, style=style)))
     titles = ("rounds", "worst regret", "where", "worst violation", "where")
     shown = titles if regrets else (titles[0], *titles[3:])

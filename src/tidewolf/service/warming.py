@@ -19,10 +19,10 @@ import numpy as np
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.errors import TidewolfError
 from tidewolf.core.feedback import Bandit
-from tidewolf.evaluation.warm_up import kind_of_set
 from tidewolf.methods.events import takes_late
 from tidewolf.service.description import Built, Description
 from tidewolf.session import Session
+from tidewolf.sets.base import ConvexSet
 from tidewolf.storage.session_store import SessionStore
 
 MOST_SESSIONS = 1000
@@ -37,7 +37,7 @@ def warm_up(built: Built) -> None:
     """Play a few rounds of this learner in memory, unless one of its kind has; errors are left to
     the session's own rounds.
     """
-    kind = type(built.learner), built.learner.needs, kind_of_set(built.K)
+    kind = type(built.learner), built.learner.needs, _kind_of_set(built.K)
     if kind in _WARM:
         return
     _WARM.add(kind)
@@ -69,6 +69,15 @@ def warm_store(store: SessionStore) -> None:
 def _kind_of_text(said: Any) -> Hashable:
     """Equal for descriptions of the same kind, without building what they describe."""
     return said["set"].get("kind"), *said["set"], json.dumps(said.get("learners"), sort_keys=True)
+
+
+def _kind_of_set(K: Any) -> Hashable:
+    """Equal for sets whose kernels are the same: of the same classes and switches."""
+    if isinstance(K, tuple):
+        return frozenset(map(_kind_of_set, K))
+    if not isinstance(K, ConvexSet):
+        return str(K if isinstance(K, bool | str) else type(K))
+    return type(K), len(K.shape), *map(_kind_of_set, K.fields().values())
 
 
 def _observe(session: Session[Any], number: int) -> None:
