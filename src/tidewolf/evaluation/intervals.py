@@ -18,9 +18,9 @@ intervals are counted, with their proofs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, final
 
 from tidewolf.core.arguments import as_callback
 from tidewolf.core.arrays import as_count, eps_of
@@ -42,8 +42,6 @@ from tidewolf.evaluation.formatting import (
 from tidewolf.evaluation.run import Run
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.methods.base import Bound
-
-_Bests: TypeAlias = dict[tuple[int, int], Comparator | None]
 
 _SHARES = 32
 """How many of the shortest intervals, end to end, cover a run by default."""
@@ -239,52 +237,32 @@ def intervals(
         if shortest is None
         else as_count(shortest, "The shortest interval")
     )
-    return _intervals(
-        run,
-        _bests(run, least, as_callback(progress, "progress, the number of intervals done,")),
-    )
+    progress = as_callback(progress, "progress, the number of intervals done,")
+    return shared_intervals([run], least, progress)[0]
 
 
-def shared_intervals(runs: Sequence[Run], shortest: int) -> list[Intervals]:
+def shared_intervals(
+    runs: Sequence[Run], shortest: int, progress: Callable[[int, int], None] | None = None
+) -> list[Intervals]:
     """The intervals of each run; runs of equal sets on one stream share their best points."""
     found: list[Intervals] = []
-    bests: _Bests = {}
+    bests: dict[tuple[int, int], Comparator | None] = {}
     for before, run in zip((None, *runs), runs, strict=False):
-        if before is None or not _same_problem(before, run):
-            bests = _bests(run, shortest, None)
-        found.append(_intervals(run, bests))
+        K, stream = run.learner.hard_set, run.stream
+        if before is None or before.stream is not stream or before.learner.hard_set != K:
+            bests = {}
+        family, every = _family(run.rounds, shortest), []
+        for ends in family:
+            if ends == (0, run.rounds):
+                bests[ends] = run.comparator
+            elif ends not in bests:
+                bests[ends] = _best(run, *ends)
+            every.append(_interval(run, *ends, bests[ends]))
+            if progress is not None:
+                progress(len(every), len(family))
+        checks = () if run.learner.on_average else tuple(_checks(run, every))
+        found.append(Intervals(type(run.learner).__name__, tuple(every), checks))
     return found
-
-
-def _same_problem(one: Run, other: Run) -> bool:
-    return (
-        one.stream is other.stream
-        and one.rounds == other.rounds
-        and one.learner.hard_set == other.learner.hard_set
-    )
-
-
-def _bests(run: Run, least: int, progress: Callable[[int, int], None] | None) -> _Bests:
-    """The best point of each interval of the family; that of all rounds is the run's own."""
-    bests: _Bests = {}
-    family = _family(run.rounds, least)
-    for done, (start, stop) in enumerate(family, start=1):
-        whole = (start, stop) == (0, run.rounds)
-        bests[start, stop] = None if whole else _best(run, start, stop)
-        if progress is not None:
-            progress(done, len(family))
-    return bests
-
-
-def _intervals(run: Run, bests: _Bests) -> Intervals:
-    found = [_interval(run, start, stop, best) for (start, stop), best in bests.items()]
-    per_round = feasibility_slack(run, 1)
-    checks = (
-        ()
-        if run.learner.on_average
-        else tuple(check for each in found for check in _checks(run, each, per_round))
-    )
-    return Intervals(type(run.learner).__name__, tuple(found), checks)
 
 
 def _family(rounds: int, least: int) -> list[tuple[int, int]]:
@@ -296,13 +274,17 @@ def _family(rounds: int, least: int) -> list[tuple[int, int]]:
     return [*family, (0, rounds)]
 
 
+def _best(run: Run, start: int, stop: int) -> Comparator | None:
+    try:
+        return best_in_hindsight(run.learner.hard_set, run.stream, start, stop)
+    except NotSupported:
+        return None
+
+
 def _interval(run: Run, start: int, stop: int, best: Comparator | None) -> Interval:
-    if (start, stop) == (0, run.rounds):
-        best = run.comparator
-    violation = float(run.violations[start:stop].sum())
+    loss, violation = (float(x[start:stop].sum()) for x in (run.losses, run.violations))
     if best is not None and best.feasible is False:
         return Interval(start, stop, best, None, violation, Bound(None, None))
-    loss = float(run.losses[start:stop].sum())
     if run.unseen:
         bound = Bound(None, None, UNSEEN)
     elif run.stream.late or run.stream.played is not None:
@@ -313,40 +295,20 @@ def _interval(run: Run, start: int, stop: int, best: Comparator | None) -> Inter
     return Interval(start, stop, best, regret, violation, bound)
 
 
-def _best(run: Run, start: int, stop: int) -> Comparator | None:
-    try:
-        return best_in_hindsight(run.learner.hard_set, run.stream, start, stop)
-    except NotSupported:
-        return None
-
-
-def _checks(run: Run, each: Interval, per_round: float) -> list[CertificateCheck]:
-    """Regret and violation of an interval against its measured bound, if there are such."""
-    eps, rounds = SUMS * eps_of(run.learner.hard_set.center), slice(each.start, each.stop)
-    lower, upper = each.regret or (-math.inf, math.inf)
-    least = each.violation if each.feasible else -math.inf
-    losses = float(abs(run.losses[rounds]).sum())
-    found = (
-        ("regret", lower, upper, each.bound.regret, eps * losses),
-        (
-            "violation",
-            least,
-            each.violation,
-            each.bound.violation,
-            eps * each.violation + per_round * each.length,
-        ),
-    )
-    return [
-        CertificateCheck(
-            name,
-            f"the {name} of {each} is within its measured bound",
-            low,
-            high,
-            bound + slack + eps * abs(bound),
-        )
-        for name, low, high, bound, slack in found
-        if bound is not None
-    ]
+def _checks(run: Run, every: Sequence[Interval]) -> Iterator[CertificateCheck]:
+    """Regret and violation of each interval against its measured bounds, if there are such."""
+    eps, per_round = SUMS * eps_of(run.learner.hard_set.center), feasibility_slack(run, 1)
+    for each in every:
+        losses = float(abs(run.losses[each.start : each.stop]).sum())
+        least = each.violation if each.feasible else -math.inf
+        for name, ends, slack in (
+            ("regret", each.regret or (-math.inf, math.inf), eps * losses),
+            ("violation", (least, each.violation), eps * each.violation + per_round * each.length),
+        ):
+            bound: float | None = getattr(each.bound, name)
+            if bound is not None:
+                law = f"the {name} of {each} is within its measured bound"
+                yield CertificateCheck(name, law, *ends, bound + slack + eps * abs(bound))
 
 
 def worst_regret(every: Sequence[Interval]) -> Interval | None:
