@@ -700,19 +700,6 @@ def test_a_season_and_experts_are_periods_and_data_to_solve_with(network, line, 
     assert made("again.toml") == [learner]
 
 
-def test_a_sweep_runs_through_seasons_and_advice(network):
-    path = told(
-        network,
-        learner='name = "Ensemble"\n[sweep]\nseason = ["1d", 5]\nexperts = [["last"], []]\n',
-    )
-    cells = plan(load(path))
-    assert len(cells) == 4
-    problem = load(path).problem(0)
-    learners_made = [cell.source.learner(cell.entrant, problem, 0) for cell in cells]
-    assert {learner.context.period for learner in learners_made} == {"1d", 5}
-    assert sorted(len(learner.advisers) for learner in learners_made) == [0, 0, 1, 1]
-
-
 # who plays where nobody is named
 
 

@@ -497,14 +497,6 @@ def test_a_folder_that_another_process_plays_in_is_refused(folder, here, capsys)
         assert len(RunFolder.open(folder).play()) == 2
 
 
-def test_a_fresh_folder_that_another_process_begins_in_is_refused(here, capsys):
-    (here / "fresh").mkdir()
-    with another_process_in(here / "fresh"):
-        assert main(["run", "short.toml", "--out", "fresh", "--quiet"]) == 2
-        assert "Another process is at work on the run in fresh" in capsys.readouterr().err
-    assert not any((here / "fresh").iterdir())
-
-
 def test_two_threads_do_not_play_in_one_folder(folder):
     from concurrent.futures import ThreadPoolExecutor
 

@@ -127,25 +127,18 @@ def outside(infeasibility):
     return shares
 
 
+OFF = [time.replace("2026", "2027") for time in TIMES]
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         ({"shares": outside(0.5)}, r"^mine.csv, line 6: .* 0\.5 outside the set"),
         ({"shares": 40.0 * SHARES}, r"^mine.csv, line 2: .* 39 outside the set"),
-        (
-            {"names": ["night", "days", "dusk"]},
-            r'^mine.csv, line 2, column "days": .* Did you mean day\?',
-        ),
+        ({"names": ["night", "days", "dusk"]}, r'^mine.csv, line 2, column "days": .* mean day\?'),
         ({"names": ["nights", "days", "dusks"]}, r"^mine.csv: .* night, day and dusk"),
-        (
-            {"shares": np.column_stack([SHARES, SHARES[:, 0]]), "names": [*NAMES, "noon"]},
-            r'^mine.csv, line 2, column "noon": ',
-        ),
         ({"shares": SHARES[:5]}, r"^mine.csv: .* 20 rounds.* 5 rows"),
-        (
-            {"time": [t.replace("2026", "2027") for t in TIMES]},
-            r"^mine.csv: .* round 1 \(2026-03-01\)",
-        ),
+        ({"time": OFF}, r"^mine.csv: .* round 1 \(2026-03-01\)"),
         ({"round": range(2, ROUNDS + 2)}, r"^mine.csv: .* round 1\."),
     ],
 )

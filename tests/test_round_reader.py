@@ -29,7 +29,7 @@ def folder(tmp_path):
     )
     (tmp_path / "demands.csv").write_text("source,target,demand\nSEA,NYC,2\nDEN,NYC,1\n")
     table(tmp_path / "costs.csv", NAMES, rng.random((ROUNDS, len(NAMES))))
-    table(tmp_path / "capacities.csv", NAMES[:3], rng.random((ROUNDS, 3)))
+    table(tmp_path / "capacities.csv", NAMES[:3], 4.0 * rng.random((ROUNDS, 3)))
     table(tmp_path / "moving.csv", ["SEA > NYC", "DEN > NYC"], rng.random((ROUNDS, 2)))
     table(tmp_path / "one.csv", ["volume"], rng.random((ROUNDS, 1)))
     return tmp_path

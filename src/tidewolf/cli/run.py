@@ -26,7 +26,6 @@ from tidewolf.core.errors import Interrupted, InvalidInput
 if TYPE_CHECKING:
     from tidewolf.evaluation.recording import RunProgress
     from tidewolf.experiments import Experiment, RunFolder
-    from tidewolf.experiments.folder import Finished
     from tidewolf.experiments.jobs import Job
     from tidewolf.problems import Problem
 
@@ -264,6 +263,8 @@ def is_file(name: str) -> bool:
 
 def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) -> None:
     """Play what is left, write the results, show them."""
+    from tidewolf import report as report_pages
+
     experiment = folder.experiment
     jobs = len(experiment.seeds) * len(experiment.entrants())
     try:
@@ -277,7 +278,19 @@ def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) 
         folder.write_rounds(found)
         notes = folder.write_decisions(found)
         for each in found:
-            _write_page(folder, each)
+            report_pages.write(
+                folder.page(each.seed),
+                each.shown,
+                name=experiment.name,
+                about=experiment.title or each.problem.title,
+                seed=each.seed,
+                date=datetime.now(UTC),
+                entries=each.problem.labels,
+                experiment=experiment.toml(),
+                left_out=experiment.left_out(each.problem),
+                network=each.problem.network,
+                notes=each.notes,
+            )
         folder.write_summary(found)
     except KeyboardInterrupt:
         raise Interrupted(f"Interrupted; `tidewolf resume {folder.path}` resumes.") from None
@@ -295,21 +308,3 @@ def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) 
                 decisions=folder.decisions_file if begins else None,
                 notes=(*each.notes, *notes) if begins else (),
             )
-
-
-def _write_page(folder: RunFolder, each: Finished) -> None:
-    from tidewolf import report
-
-    report.write(
-        folder.page(each.seed),
-        each.shown,
-        name=folder.experiment.name,
-        about=folder.experiment.title or each.problem.title,
-        seed=each.seed,
-        date=datetime.now(UTC),
-        entries=each.problem.labels,
-        experiment=folder.experiment.toml(),
-        left_out=folder.experiment.left_out(each.problem),
-        network=each.problem.network,
-        notes=each.notes,
-    )

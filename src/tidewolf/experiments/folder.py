@@ -167,8 +167,8 @@ class RunFolder:
                 file.unlink()
             text = experiment.toml()
             head = f"# tidewolf run {RUN_FORMAT}, written by tidewolf {__version__}"
-            content = f"{head}, sha256 {_digest(text)}\n{text}"
-            checkpoint.write(path / EXPERIMENT_FILE, content.encode())
+            text = f"{head}, sha256 {_digest(text)}\n{text}"
+            checkpoint.write(path / EXPERIMENT_FILE, text.encode())
             return cls.open(path)
 
     @classmethod
@@ -202,17 +202,13 @@ class RunFolder:
             ) from None
         except (OSError, UnicodeDecodeError) as error:
             raise BrokenFile(f"{file} cannot be read: {error}.") from None
-        found = _HEAD.fullmatch(head)
-        if found is None:
+        found, otherwise = _HEAD.fullmatch(head), "Run the experiment in a new folder."
+        if found is not None:
+            require_format(file, int(found[1]), RUN_FORMAT, otherwise)
+        if found is None or _digest(text) != found[3]:
             raise BrokenFile(
-                f"{file}, line 1: expected the heading of a run, and received {head[:40]!r}. The "
-                "file was changed, or is not of a run."
-            )
-        otherwise = "Run the experiment in a new folder."
-        require_format(file, int(found[1]), RUN_FORMAT, otherwise)
-        if _digest(text) != found[3]:
-            raise BrokenFile(
-                f"{file} is truncated or was changed: its checksum does not match. {otherwise}"
+                f"{file} is truncated or was changed: expected the heading of a run with the "
+                f"checksum of the rest, received {head[:40]!r}. {otherwise}"
             )
         return cls(path, read(f"\n{text}", file))
 
@@ -471,8 +467,10 @@ class RunFolder:
         Path
             report.html for the first seed, report-seed-S.html for others.
         """
-        first = seed == self.experiment.seeds[0]
-        return self.path / (REPORT_FILE if first else f"report-seed-{seed}.html")
+        return self.path / f"report{self._suffix(seed)}.html"
+
+    def _suffix(self, seed: int) -> str:
+        return "" if seed == self.experiment.seeds[0] else f"-seed-{seed}"
 
     def figures(self, seed: int) -> Path:
         """The folder of a seed's figures, if they are asked for.
@@ -487,8 +485,7 @@ class RunFolder:
         Path
             figures for the first seed, figures-seed-S for others.
         """
-        first = seed == self.experiment.seeds[0]
-        return self.path / ("figures" if first else f"figures-seed-{seed}")
+        return self.path / f"figures{self._suffix(seed)}"
 
 
 def _each(found: Sequence[Finished]) -> Iterator[tuple[Problem, Job, Run]]:
@@ -502,13 +499,10 @@ def require_no_run(path: Path, force: bool) -> None:
     if path.exists() and not path.is_dir():
         raise InvalidInput(f"{path} is a file; a folder is needed.")
     names = [] if force else [file.name for file in _files_of(path)]
-    if names and names[0] == EXPERIMENT_FILE:
-        raise InvalidInput(
-            f"{path} holds a run that is not complete: `tidewolf resume {path}` completes it, "
-            "--force begins again."
-        )
     if names:
-        what = "a run" if SUMMARY_FILE in names else ", ".join(sorted(names))
+        what = f"a run that is not complete (`tidewolf resume {path}` completes it)"
+        if names[0] != EXPERIMENT_FILE:
+            what = "a run" if SUMMARY_FILE in names else ", ".join(sorted(names))
         raise InvalidInput(f"{path} holds {what} already. Use another folder, or --force.")
 
 

@@ -26,27 +26,14 @@ from tidewolf.experiments.loading import FILE_FORMAT, to_toml
 NETWORK = "network"
 """What to call it so that it is written."""
 _LINK_ROWS = (
-    ("SEA", "SFO", 1090, 100),
-    ("SEA", "DEN", 1640, 100),
-    ("SFO", "LAX", 560, 100),
-    ("SFO", "DEN", 1530, 100),
-    ("LAX", "PHX", 575, 100),
-    ("PHX", "DEN", 940, 60),
-    ("PHX", "DAL", 1425, 100),
-    ("DEN", "DAL", 1065, 60),
-    ("DEN", "CHI", 1480, 100),
-    ("DAL", "CHI", 1290, 60),
-    ("DAL", "ATL", 1160, 100),
-    ("CHI", "ATL", 945, 60),
-    ("CHI", "NYC", 1145, 100),
-    ("CHI", "BOS", 1360, 60),
-    ("CHI", "WAS", 960, 60),
-    ("ATL", "MIA", 975, 60),
-    ("ATL", "WAS", 870, 100),
-    ("MIA", "WAS", 1480, 60),
-    ("WAS", "NYC", 330, 100),
-    ("NYC", "BOS", 305, 100),
-)
+    ("SEA", "SFO", 1090, 100), ("SEA", "DEN", 1640, 100), ("SFO", "LAX", 560, 100),
+    ("SFO", "DEN", 1530, 100), ("LAX", "PHX", 575, 100), ("PHX", "DEN", 940, 60),
+    ("PHX", "DAL", 1425, 100), ("DEN", "DAL", 1065, 60), ("DEN", "CHI", 1480, 100),
+    ("DAL", "CHI", 1290, 60), ("DAL", "ATL", 1160, 100), ("CHI", "ATL", 945, 60),
+    ("CHI", "NYC", 1145, 100), ("CHI", "BOS", 1360, 60), ("CHI", "WAS", 960, 60),
+    ("ATL", "MIA", 975, 60), ("ATL", "WAS", 870, 100), ("MIA", "WAS", 1480, 60),
+    ("WAS", "NYC", 330, 100), ("NYC", "BOS", 305, 100),
+)  # fmt: skip
 """Two cities, how far it is between them, and what the cable carries each way."""
 _CLOCKS = {"SEA": -8, "SFO": -8, "LAX": -8, "PHX": -7, "DEN": -7, "DAL": -6, "CHI": -6}
 _EAST = -5

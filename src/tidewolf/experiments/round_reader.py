@@ -98,6 +98,7 @@ class RoundReader:
         self._layouts: dict[tuple[str, Columns], Int64s] = {}
         self._limits: dict[bytes, LoadLimit] = {}
         if network is not None:
+            self._used = np.flatnonzero(np.diff(network.incidence.indptr) > 0)
             self._link_of_entry = np.asarray(network.incidence.tocsc().indices, dtype=np.int64)
 
     @property
@@ -145,21 +146,17 @@ class RoundReader:
         values = list(given.values()) if by_name else given
         values = list(values) if isinstance(values, list | tuple) else [values]
         columns: Columns = tuple(map(str, given)) if by_name else len(values)
-        for i, value in enumerate(values):
-            try:
-                is_finite = type(value) in (int, float) and math.isfinite(value)
-            except OverflowError:  # a whole number of hundreds of digits
-                is_finite = False
-            if not is_finite:
-                at = repr(columns[i]) if isinstance(columns, tuple) else f"number {i + 1}"
-                raise InvalidInput(f"{where}, {at}: expected a finite number, not {shown(value)}.")
+        numbers = _floats(values)
+        if not np.isfinite(numbers).all():
+            i = next(i for i, each in enumerate(values) if not np.isfinite(_floats([each])).all())
+            at = repr(columns[i]) if isinstance(columns, tuple) else f"number {i + 1}"
+            raise InvalidInput(f"{where}, {at}: expected a finite number, not {shown(values[i])}.")
         layout = self._layouts.get((name, columns))
         if layout is None:
             layout = self._find(name, columns, where)
             if len(self._layouts) >= MOST_LAYOUTS:
                 self._layouts.clear()
             self._layouts[name, columns] = layout
-        numbers = np.array(values, dtype=np.float64)
         if name == "capacities" and self.network is not None:
             own = self.network.capacities
             return np.where(layout >= 0, numbers[layout], own) if len(numbers) else own
@@ -186,7 +183,7 @@ class RoundReader:
             demands = [each.name for each in files.network.demands]
             return match_names(columns, demands, where, "commodity")
         if files is not None:
-            needed = () if name == "capacities" else files.used
+            needed = () if name == "capacities" else self._used
             return files.columns.places(columns, where, needed)
         if self._coordinates.on_links is not None:
             return self._coordinates.on_links.places(columns, where)
@@ -220,10 +217,9 @@ class RoundReader:
 
     def _limit(self, capacities: Floats, sent: Floats, given: Mapping[str, Floats]) -> Batch:
         """The capacities of links that some decision uses."""
-        files, network = self._coordinates.on_network, self.network
-        assert files is not None
+        network = self.network
         assert network is not None
-        limited = files.used[np.isfinite(capacities[files.used])]
+        limited = self._used[np.isfinite(capacities[self._used])]
         if not len(limited):
             return self._unlimited
         one_each = len(network.demands) == 1 and network.tunnels is None
@@ -246,6 +242,15 @@ class RoundReader:
             names=shared.names,
             _loads=shared._loads,
         )
+
+
+def _floats(values: Sequence[Any]) -> Floats:
+    """Numbers as an array; NaN if one of them is text, true or too large."""
+    try:
+        plain = set(map(type, values)) <= {int, float}
+        return np.array(values if plain else [np.nan], dtype=np.float64)
+    except OverflowError:  # a whole number of hundreds of digits
+        return np.array([np.nan])
 
 
 def _names(K: ConvexSet, names: Sequence[str] = ()) -> tuple[str, ...]:
