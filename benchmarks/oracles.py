@@ -23,7 +23,7 @@ from benchmarks.cases import layered_flow
 from benchmarks.measuring import Bar, median_us, number, show
 from tidewolf import sets
 from tidewolf.hindsight.exact import ExactProjection
-from tidewolf.sets.min_cost_flow import FlowNetwork
+from tidewolf.sets.capacitated_flow import FlowNetwork
 
 STEP = 0.05
 Ask = Callable[[Any], object]

@@ -161,7 +161,7 @@ PATCHES = (
     ),
     Patch(
         "cost scaling: what cannot arrive goes to nodes that draw",
-        "sets/min_cost_flow.py",
+        "sets/capacitated_flow.py",
         "infeasibility[:] = lost - np.maximum(0.0, left)",
         "infeasibility[:] = lost - np.abs(left)",
         "tests/test_cost_scaling.py",

@@ -251,22 +251,6 @@ def test_oracle_and_geometry_are_those_of_the_enumerated_vertices(make, seed):
     assert K.inner_radius == pytest.approx(inside_by_facets(points, K.center), rel=1e-9, abs=room)
 
 
-@given(seed=seeds, at_most=st.booleans())
-@settings(max_examples=60)
-def test_the_radius_of_a_knapsack_is_exact_where_nothing_is_filled_in_part(seed, at_most):
-    K = knapsack(np.random.default_rng(seed), at_most)
-    points = corners(K)
-    farthest = float(np.linalg.norm(points - K.center, axis=1).max())
-    u, share = (
-        np.minimum(K.upper, K.total / K.weights),
-        K.center[0] / min(K.upper[0], K.total / K.weights[0]),
-    )
-    v = K.lmo(-u if share <= 0.5 else u)
-    in_part = float(v @ (u - v))
-    assert farthest <= K.radius + 1e-12 * K.upper.max()
-    assert K.radius**2 <= farthest**2 + in_part + 1e-9
-
-
 @given(seed=seeds)
 def test_the_sizes_of_round_sets_are_attained(seed):
     rng = np.random.default_rng(seed)

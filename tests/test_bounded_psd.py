@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tidewolf.core.errors import CheckFailed
 from tidewolf.core.vertices import LowRank
 from tidewolf.kernels import lanczos
-from tidewolf.sets import BoundedPSD, spectra
+from tidewolf.sets import BoundedPSD
 from tidewolf.testing import check_set
 
 seeds = st.integers(0, 2**32)
@@ -155,36 +155,6 @@ def test_a_tridiagonal_matrix_is_solved_as_its_dense_twin(n):
         np.testing.assert_allclose(values, references, atol=1e-12)
         np.testing.assert_allclose(T @ vectors, vectors * values, atol=1e-12)
         np.testing.assert_allclose(vectors.T @ vectors, np.eye(n), atol=1e-12)
-
-
-@pytest.mark.parametrize("n", [1, 7, 256, 300])
-def test_symmetry_is_seen_to_the_last_bit(n):
-    G = np.random.default_rng(n).standard_normal((n, n))
-    D = G + G.T
-    assert spectra.is_symmetric(D)
-    for i, j in ((0, n - 1), (n - 1, n - 2), (n // 2, 0)):
-        off = D.copy()
-        off[i, j] = np.nextafter(off[i, j], np.inf)
-        assert spectra.is_symmetric(off) == (i == j or n == 1)
-
-
-@pytest.mark.parametrize("symmetric", [True, False])
-@pytest.mark.parametrize("library", ["numpy", "torch"])
-def test_products_stay_the_same_however_many_there_are(symmetric, library):
-    """The ways that are quicker after a few, and after many, lead to the same place."""
-    rng = np.random.default_rng(0)
-    D = rng.standard_normal((20, 20))
-    D = D + D.T if symmetric else D
-    dense, at = -0.5 * (D + D.T) / 3.0, np.asarray
-    if library == "torch":
-        torch = pytest.importorskip(
-            "torch", reason='torch is not installed; pip install "tidewolf[torch]" runs this test'
-        )
-        at = torch.tensor
-    A = spectra.SymmetricPart(at(D), 3.0)
-    for _ in range(40):
-        v = rng.standard_normal(20)
-        np.testing.assert_allclose(np.asarray(A @ at(v)), dense @ v, atol=1e-13)
 
 
 def test_without_a_promise_it_stops_at_the_tolerance_asked():

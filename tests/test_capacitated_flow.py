@@ -18,7 +18,7 @@ from tidewolf.core.errors import EmptyGraph, EmptySet, NotFinite, UnknownNode, W
 from tidewolf.core.vertices import Sparse
 from tidewolf.kernels import network_simplex as simplex
 from tidewolf.sets import CapacitatedFlow, capacitated_flow, laplacian
-from tidewolf.sets.min_cost_flow import FlowNetwork, bridges, cut_capacity, violated_cut
+from tidewolf.sets.capacitated_flow import FlowNetwork, bridges, cut_capacity, violated_cut
 from tidewolf.testing import check_set
 
 seeds = st.integers(0, 2**32)
@@ -168,37 +168,6 @@ def test_the_kernels_are_their_source(net, seed):
         ).cheapest(d)
     np.testing.assert_array_equal(slow.basis, fast.basis)
     np.testing.assert_array_equal(slow.x, fast.x)
-
-
-@given(seed=seeds, nodes=st.integers(1, 6), arcs=st.integers(1, 20))
-def test_from_every_node_of_a_tree_something_can_be_sent_to_the_root(seed, nodes, arcs):
-    """What keeps pivots without progress from going round in circles; whole numbers, so that
-    nothing is rounded.
-    """
-    rng = np.random.default_rng(seed)
-    tails, heads = rng.integers(0, nodes, (2, arcs)).astype(np.int32)
-    upper = rng.integers(0, 3, arcs).astype(float)
-    empty = FlowNetwork(tails, heads, np.zeros(arcs), upper, np.zeros(nodes), tuple(range(nodes)))
-    net = FlowNetwork(
-        tails,
-        heads,
-        empty.lower,
-        upper,
-        empty.balance(np.floor(upper * rng.random(arcs) * 1.5)),
-        empty.nodes,
-    )
-    if violated_cut(net) is not None:
-        return
-    all_tails, all_heads, room = net._with_root
-    warm = None
-    for d in rng.integers(-2, 3, (4, arcs)).astype(float):
-        warm = net.cheapest(d, warm).basis
-        tree, flow = np.empty((7, nodes + 1), dtype=np.int32), np.empty(arcs + nodes)
-        assert simplex.build_tree(warm, all_tails, all_heads, tree)
-        assert simplex.basic_flow(net._with_root, net.left, warm, tree, flow, 0.0)
-        for v in range(nodes):
-            e = tree[simplex.ARC, v]
-            assert flow[e] < room[e] if all_tails[e] == v else flow[e] > 0
 
 
 @given(net=networks, seed=seeds, pushed=st.floats(0.0, 1.0))

@@ -13,8 +13,8 @@ from test_capacitated_flow import networks, program, seeds
 from tidewolf.core.errors import EmptySet
 from tidewolf.kernels import cost_scaling as steps
 from tidewolf.kernels import network_simplex as simplex
-from tidewolf.sets import CapacitatedFlow, min_cost_flow
-from tidewolf.sets.min_cost_flow import FlowNetwork, cut_capacity, violated_cut
+from tidewolf.sets import CapacitatedFlow, capacitated_flow
+from tidewolf.sets.capacitated_flow import FlowNetwork, cut_capacity, violated_cut
 
 KERNELS = (
     "refine",
@@ -30,7 +30,7 @@ KERNELS = (
 @pytest.fixture(autouse=True, scope="module")
 def every_network_counts_as_large():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(min_cost_flow, "SCALED", 0)
+        patch.setattr(capacitated_flow, "SCALED", 0)
         yield
 
 
@@ -59,14 +59,6 @@ def costs_of(net: FlowNetwork, seed: int, *, ties: bool) -> np.ndarray:
     rng = np.random.default_rng(seed)
     count = len(net.tails)
     return rng.integers(-1, 2, count).astype(float) if ties else rng.standard_normal(count)
-
-
-def with_artificial(net: FlowNetwork, d: np.ndarray):
-    """Costs at most 1, and arcs, as `cheapest` gives them."""
-    tails, heads, room = net._with_root
-    room = np.where(tails == len(net.nodes), 0.0, room)
-    unit = float(np.abs(d).max()) or 1.0
-    return np.concatenate([d / unit, np.zeros(len(net.nodes))]), (tails, heads, room)
 
 
 def flow_of(net: FlowNetwork, arcs, basis: np.ndarray):
@@ -98,77 +90,13 @@ def test_cold_answers_agree_with_a_linear_program_and_with_warm_ones(net, seed, 
         warm = cold.warm
 
 
-@given(net=every, seed=seeds, ties=st.booleans())
-def test_with_a_small_last_eps_no_pivot_is_left_to_make(net, seed, ties):
-    """The flow is the cheapest, and its tree prices no arc wrongly where one artificial arc is
-    enough; from every node something can be sent to the root.
-    """
-    d = costs_of(net, seed, ties=ties)
-    costs, arcs = with_artificial(net, d)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(min_cost_flow, "LAST", 1e-7)
-        basis = min_cost_flow.scaled_basis(costs, arcs, net.left, net.start.flow, net.floor)
-    fits, tree, flow = flow_of(net, arcs, basis)
-    assert fits
-    count = len(net.tails)
-    assert d @ (net.lower + flow[:count]) == pytest.approx(program(net, d).fun, abs=1e-6)
-    for v in range(len(net.nodes)):
-        e = tree[simplex.ARC, v]
-        assert flow[e] < arcs[2][e] if arcs[0][e] == v else flow[e] > 0
-    if (basis[count:] == 0).sum() == 1:
-        state = (basis, flow, np.zeros(len(net.nodes) + 1))
-        assert simplex.improve(costs, arcs, state, tree, count, net.floor, 1)
-
-
-@given(net=every, seed=seeds, share=st.floats(0.05, 0.95))
-def test_a_flow_between_corners_goes_to_one_that_costs_no_more(net, seed, share):
-    d = costs_of(net, seed, ties=False)
-    costs, arcs = with_artificial(net, d)
-    count, ends = (
-        len(net.tails),
-        [net.cheapest(costs_of(net, seed + i, ties=False)).x for i in (1, 2)],
-    )
-    x = share * ends[0] + (1 - share) * ends[1]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(min_cost_flow, "LAST", 1e12)
-        basis = min_cost_flow.scaled_basis(costs, arcs, net.left, x - net.lower, net.floor)
-    fits, _, flow = flow_of(net, arcs, basis)
-    assert fits
-    assert d @ (net.lower + flow[:count]) <= d @ x + 1e-9
-
-
-@given(net=every, seed=seeds, eps=st.sampled_from([1.0, 0.1, 1e-3]))
-def test_refined_flows_are_eps_optimal_and_stay_flows(net, seed, eps):
-    is_refined(net, seed, eps)
-
-
-@pytest.mark.parametrize("eps", [0.1, 1e-3])
-def test_refined_flows_on_large_networks_are_eps_optimal(eps):
-    is_refined(grid(52, seed=3), 0, eps)
-
-
-def is_refined(net, seed, eps):
-    d = costs_of(net, seed, ties=False)
-    residual = min_cost_flow.residual_of(net.tails, net.heads, net.room, net.left, net.start.flow)
-    residual.price[residual.there], residual.price[residual.back] = d, -d
-    pi, lost = np.zeros((2, len(net.nodes)))
-    assert residual.refined(pi, lost, eps, 1e-12)
-    _, there, back, _, able, infeasibility, _, _ = residual
-    assert np.abs(infeasibility).max() <= 1e-11
-    assert not lost.any()
-    x = able[back]
-    np.testing.assert_allclose(net.balance(net.lower + x), net.supply, atol=1e-11)
-    np.testing.assert_allclose(able[there] + x, net.room, atol=1e-11)
-    rc = d + pi[net.tails] - pi[net.heads]
-    assert (rc[able[there] > 1e-12] >= -eps - 1e-12).all()
-    assert (rc[x > 1e-12] <= eps + 1e-12).all()
-
-
 @given(net=every, seed=seeds)
 def test_potentials_fall_by_distances(net, seed):
     """Against Bellman and Ford's, from every node to the nearest that lacks something."""
     rng, nodes, count = np.random.default_rng(seed), len(net.nodes), len(net.tails)
-    residual = min_cost_flow.residual_of(net.tails, net.heads, net.room, net.left, net.start.flow)
+    residual = capacitated_flow.residual_of(
+        net.tails, net.heads, net.room, net.left, net.start.flow
+    )
     graph, there, back, price, able, infeasibility, heap, _ = residual
     able[:] = rng.integers(0, 2, 2 * count)
     price[there] = price[back] = rng.random(count)
@@ -205,12 +133,12 @@ def test_what_has_no_flow_is_found_and_as_much_is_sent_as_can_be(net, seed, more
     cut = violated_cut(tried)
     assert (cut is None) == exists
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(min_cost_flow, "SCALED", 10**9)
+        patch.setattr(capacitated_flow, "SCALED", 10**9)
         plain = FlowNetwork(*parts).start
     assert tried.start.unsent.sum() == pytest.approx(plain.unsent.sum(), abs=1e-9)
     arcs, count = tried._with_root, len(net.tails)
     costs = np.concatenate([np.zeros(count), np.ones(len(net.nodes))])
-    basis = min_cost_flow.scaled_basis(costs, arcs, tried.left, np.zeros(count), tried.floor)
+    basis = capacitated_flow.scaled_basis(costs, arcs, tried.left, np.zeros(count), tried.floor)
     fits, _, flow = flow_of(tried, arcs, basis)
     assert fits
     assert flow[count:].sum() == pytest.approx(plain.unsent.sum(), abs=1e-9)
@@ -223,9 +151,9 @@ def test_what_has_no_flow_is_found_and_as_much_is_sent_as_can_be(net, seed, more
 def test_what_cannot_arrive_goes_back_to_where_it_came_from():
     tails, heads = np.array([[0, 2], [1, 0]], dtype=np.int32)
     left, flow = np.array([3.0, -1.0, -2.0]), np.zeros(2)
-    residual = min_cost_flow.residual_of(tails, heads, np.array([5.0, 5.0]), left, flow)
+    residual = capacitated_flow.residual_of(tails, heads, np.array([5.0, 5.0]), left, flow)
     unsent = np.zeros(3)
-    assert min_cost_flow.send(residual, left, unsent, 1e-12)
+    assert capacitated_flow.send(residual, left, unsent, 1e-12)
     np.testing.assert_array_equal(unsent, [2.0, 0.0, 2.0])
     np.testing.assert_array_equal(residual.able[residual.back], [1.0, 0.0])
 
@@ -260,15 +188,6 @@ def test_where_patience_is_lost_pivots_alone_find_the_answer(net, seed):
             net.tails, net.heads, net.lower, net.upper, net.supply, net.nodes
         ).cheapest(d)
     assert d @ impatient.x == pytest.approx(d @ net.cheapest(d).x, abs=1e-9)
-
-
-@given(net=every, seed=seeds)
-def test_a_basis_far_from_the_answer_is_given_up(net, seed):
-    d = costs_of(net, seed, ties=False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(min_cost_flow, "WARM", 0)
-        given_up = net.cheapest(d, net.cheapest(-d).basis)
-    np.testing.assert_array_equal(given_up.basis, net.cheapest(d).basis)
 
 
 def test_amounts_beside_which_others_are_rounding_do_no_harm():
@@ -309,7 +228,7 @@ def test_on_large_networks_potentials_prove_the_answer(ties, monkeypatch):
     near = d + 0.05 * rng.standard_normal(len(d))
     warm = net.cheapest(near, cold.basis)
     assert near @ warm.x == pytest.approx(near @ net.cheapest(near).x, rel=1e-12)
-    monkeypatch.setattr(min_cost_flow, "SCALED", 10**9)
+    monkeypatch.setattr(capacitated_flow, "SCALED", 10**9)
     plain = FlowNetwork(net.tails, net.heads, net.lower, net.upper, net.supply, net.nodes)
     other = plain.cheapest(d)
     assert d @ cold.x == pytest.approx(d @ other.x, rel=1e-12)

@@ -12,7 +12,7 @@ import pytest
 
 from tidewolf import sets
 from tidewolf.core.arrays import to_numpy
-from tidewolf.sets.min_cost_flow import FlowNetwork
+from tidewolf.sets.capacitated_flow import FlowNetwork
 
 SIZES = (1e-200, 1e200)
 SPECTRAL = (sets.BoundedPSD, sets.Fantope, sets.NuclearBall, sets.Spectraplex)

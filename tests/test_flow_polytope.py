@@ -316,46 +316,7 @@ def test_without_unit_norms_the_inner_radius_is_a_lower_bound(monkeypatch):
     assert 0 < K.inner_radius <= exact
 
 
-def a_long_ladder(layers: int, width: int) -> FlowPolytope:
-    """`layered` with integer names, quick to build at any size."""
-    grid = 1 + np.arange(layers * width).reshape(layers, width)
-    tails = np.repeat(grid[:-1], width, axis=1).reshape(-1)
-    heads = np.tile(grid[1:], width).reshape(-1)
-    last = layers * width + 1
-    edges = (
-        [(0, node) for node in grid[0]],
-        zip(tails, heads, strict=True),
-        [(node, last) for node in grid[-1]],
-    )
-    return FlowPolytope.from_edges(
-        [(int(a), int(b)) for a, b in itertools.chain(*edges)], source=0, target=last
-    )
-
-
-@pytest.fixture(scope="module")
-def hundred_thousand():
-    return a_long_ladder(1000, 10)
-
-
-def test_a_hundred_paths_on_a_hundred_thousand_arcs_cost_a_hundred_paths(hundred_thousand):
-    """12 bytes an arc of a path, its share of room to grow, and the Gram matrix; one dense row
-    would be 800 kB.
-    """
-    K, rng = hundred_thousand, np.random.default_rng(1)
-    vertices = [K.answer(rng.standard_normal(K.shape)).vertex for _ in range(100)]
-    table = vertices[0].table()
-    for row, vertex in enumerate(vertices):
-        table = table.append(vertex, row)
-    arcs = sum(len(vertex.indices) for vertex in vertices)
-    assert arcs == 100 * 1001
-    assert sum(vertex.indices.nbytes + vertex.values.nbytes for vertex in vertices) == 12 * arcs
-    assert table.indices.nbytes + table.values.nbytes <= 2 * 12 * arcs
-    assert table.gram.nbytes + table.starts.nbytes <= 8 * (128**2 + 256)
-    weights = rng.dirichlet(np.ones(100))
-    np.testing.assert_allclose(
-        table.combine(weights, K.center),
-        sum(w * v.dense(K.center) for w, v in zip(weights, vertices, strict=True)),
-    )
+# --- ways in --------------------------------------------------------------------------------------
 
 
 def cholesky_entries(matrix: np.ndarray) -> int:
@@ -394,9 +355,6 @@ def test_factor_entries_counts_the_cholesky_factor_and_stops_at_its_limit(seed, 
         assert counted <= limit + n or counted <= cholesky_entries(matrix.copy())
         if cholesky_entries(matrix.copy()) > limit:
             assert counted <= limit + n
-
-
-# --- ways in --------------------------------------------------------------------------------------
 
 
 def test_from_networkx_takes_edges_in_their_order(networkx):

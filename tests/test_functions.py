@@ -32,7 +32,6 @@ from tidewolf.core.errors import (
     WrongShape,
     WrongType,
 )
-from tidewolf.core.settings import constructor_of, settings_of
 from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Shape
 from tidewolf.core.values import identity
@@ -760,20 +759,6 @@ def test_a_domain_needs_points_of_it() -> None:
 
 
 # ------------------------------------------------------------------------------------------- files
-
-
-@pytest.mark.parametrize(
-    "f", [f for kind in functions.every() for f in kind.examples()], ids=lambda f: type(f).__name__
-)
-def test_what_numbers_describe_can_be_written_in_a_file(f: Batch) -> None:
-    known = settings_of(constructor_of(type(f)))
-    if isinstance(f, Custom | Chain | Max | Sum):
-        assert "nothing that a file can say" in {setting.words for setting in known.values()}
-        return
-    f = dense(f)
-    written = {name: np.asarray(part).tolist() for name, part in f.fields().items()}
-    read = {name: known[name].check.read(value) for name, value in written.items()}
-    assert constructor_of(type(f))(**read) == f
 
 
 # ------------------------------------------------------------------------------------------- states

@@ -185,32 +185,6 @@ def test_sizes_are_those_of_all_choices_of_paths(K):
     )
 
 
-@given(K=multi_flows, seed=seeds)
-def test_geometry_is_the_product_of_single_flows(K, seed):
-    ones, rng = list(zip(singles_of(K), K.demands, strict=True)), np.random.default_rng(seed)
-    np.testing.assert_allclose(
-        K.center, np.concatenate([demand * one.center for one, demand in ones]), atol=1e-14
-    )
-    d = rng.standard_normal(K.shape)
-    parts = [
-        one.tangent(part) if demand else 0 * part
-        for (one, demand), part in zip(ones, parts_of(K, d), strict=True)
-    ]
-    np.testing.assert_allclose(K.tangent(d), np.concatenate(parts), atol=1e-12)
-    free = [demand * one.inner_radius for one, demand in ones if demand and one.dimension]
-    assert K.inner_radius == pytest.approx(min(free, default=0.0), abs=1e-12)
-    x = K.center + 0.125 * rng.standard_normal(K.shape)
-    for j, ((one, demand), part) in enumerate(zip(ones, parts_of(K, x), strict=True)):
-        if demand:
-            alone = np.where(K.owner == j, x, K.center)
-            assert K.infeasibility(alone) == pytest.approx(
-                demand * one.infeasibility(part / demand), abs=1e-12
-            )
-    np.testing.assert_array_equal(
-        K.relax(x), np.clip(x, 0, np.repeat(K.demands, np.diff(K.starts)))
-    )
-
-
 def test_all_ways_to_project_agree(monkeypatch):
     from tidewolf.sets import laplacian
 
@@ -314,14 +288,6 @@ def test_commodities_may_be_told_their_links():
     assert K.links.tolist() == [0, 2, 1, 3, 0, 2, 3]
     again = MultiFlow.from_edges(links, [("s", "t", 1.0, [0, 1, 2])], lengths=[1.0, 1.0, 1.0, 1.0])
     assert again.links.tolist() == [0, 2]
-
-
-def test_huge_and_tiny_demands_stand_side_by_side():
-    links = [("s", "a"), ("a", "t"), ("s", "t")]
-    K = MultiFlow.from_edges(links, [("s", "t", 1e9), ("s", "t", 1e-9)])
-    check_set(K)
-    np.testing.assert_array_equal(K.lmo(np.array([1.0, 1, 1, 1, 1, 3])), [0, 0, 1e9, 1e-9, 1e-9, 0])
-    assert [len(ways) for ways in K.paths(K.center)] == [2, 2]
 
 
 LINKS = [("s", "a"), ("a", "b"), ("b", "a"), ("b", "t"), ("x", "y")]

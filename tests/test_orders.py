@@ -36,9 +36,8 @@ from tidewolf.sets import (
     SpanningTrees,
     Transportation,
     VertexHull,
-    matchings,
+    generic,
     orders,
-    vertex_hull,
 )
 from tidewolf.sets.matchings import blocks
 from tidewolf.testing import check_set
@@ -395,23 +394,6 @@ def test_the_center_of_trees_is_their_mean(seed):
     np.testing.assert_allclose(K.center, vertices_of(K).mean(axis=0), atol=1e-12)
 
 
-@given(seed=seeds, n=st.integers(3, 9))
-def test_the_room_around_the_center_of_a_large_block_is_a_lower_bound(seed, n):
-    rng = np.random.default_rng(seed)
-    edges = [(v, (v + 1) % n) for v in range(n)] + rng.integers(
-        0, n, (int(rng.integers(0, 8)), 2)
-    ).tolist()
-    K = SpanningTrees(edges)
-    bounds = []
-    for block in K._blocks_with_choice():
-        c = K.center[block.edges]
-        exact = matchings._block_inner_radius(block, c)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(matchings, "_FEW_NODES", 0)
-            bounds.append((matchings._block_inner_radius(block, c), exact))
-    assert all(0.0 < bound <= exact * (1 + 1e-9) for bound, exact in bounds)
-
-
 # --- matchings ------------------------------------------------------------------------------------
 
 
@@ -572,7 +554,7 @@ def test_the_inner_radius_of_a_hull(seed, k, n):
         assert (along @ u).max() >= K.inner_radius * (1 - 1e-9)
         assert K.infeasibility(K.center + (K.inner_radius * u) @ K._basis) <= 1e-9
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(vertex_hull, "_FLAT", 0)
+        patch.setattr(generic, "_FLAT", 0)
         bound = VertexHull(points).inner_radius
     assert 0.0 < bound <= K.inner_radius * (1 + 1e-9)
     if len(np.unique(points, axis=0)) == k == K.dimension + 1:

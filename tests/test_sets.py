@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from covering import thinned
 from failing import assert_fails
 from refused import refused
 from tidewolf import sets
@@ -53,12 +54,7 @@ EXAMPLES = [
     for kind in sets.every()
     for i, K in enumerate(kind.examples())
 ]
-FIRST = [
-    pytest.param(K, id=f"{kind.__name__}-{i}", marks=pytest.mark.soak if i else ())
-    for kind in sets.every()
-    for i, K in enumerate(kind.examples())
-]
-"""The first example of each kind, all of them in the long run."""
+FIRST = {kind.__name__: kind.examples()[0] for kind in sets.every()}
 seeds = st.integers(0, 2**32)
 
 
@@ -72,10 +68,7 @@ def test_every_example_keeps_every_law(K, seed):
     check_set(K, seed=seed)
 
 
-@pytest.mark.parametrize("K", FIRST)
-@pytest.mark.parametrize(
-    "reference", [np.zeros(1, dtype=np.float32), strict.zeros(1)], ids=["float32", "strict"]
-)
+@thinned(2, K=FIRST, reference={"float32": np.zeros(1, np.float32), "strict": strict.zeros(1)})
 def test_the_laws_hold_in_other_libraries_and_dtypes(K, reference):
     moved = K.to(reference)
     assert type(moved.center) is type(reference)
@@ -227,17 +220,6 @@ def test_the_projection_on_a_capped_simplex_agrees_with_plain_bisection(seed, n,
         np.testing.assert_allclose(x, np.clip(y - low, 0, cap), atol=1e-12)
 
 
-@given(seed=seeds, n=st.integers(1, 9), far=st.sampled_from([0.0, 1.0, 1e9, 1e150]))
-def test_a_cap_that_never_binds_leaves_the_simplex(seed, n, far):
-    y = far * np.random.default_rng(seed).standard_normal(n)
-    free, capped = Simplex(n, 2.0), CappedSimplex(n, 7.0, 2.0)
-    np.testing.assert_allclose(capped.project(y), free.project(y), atol=1e-12)
-    np.testing.assert_array_equal(capped.lmo(y), free.lmo(y))
-    assert capped.radius == pytest.approx(free.radius, abs=1e-12)
-    assert capped.diameter == pytest.approx(free.diameter, abs=1e-12)
-    assert capped.inner_radius == pytest.approx(free.inner_radius, abs=1e-12)
-
-
 @pytest.mark.parametrize(
     "K",
     [
@@ -266,38 +248,6 @@ def test_ties_go_to_the_earlier_coordinate():
     np.testing.assert_array_equal(Simplex(3).lmo(np.zeros(3)), [1.0, 0.0, 0.0])
     np.testing.assert_array_equal(VertexHull([[0.0, 1.0], [1.0, 0.0]]).lmo(np.ones(2)), [0.0, 1.0])
     np.testing.assert_array_equal(L2Ball(2, center=[3.0, 4.0]).lmo(np.zeros(2)), [3.0, 4.0])
-
-
-def test_a_capped_simplex_at_its_cap_is_a_single_point():
-    for K in (
-        CappedSimplex(49, 1 / 49),
-        CappedSimplex(10, 0.1),
-        CappedSimplex(3, 0.1, 0.3),
-        CappedSimplex(1, 5.0),
-    ):
-        assert (K.dimension, K.radius, K.diameter, K.inner_radius) == (0, 0.0, 0.0, 0.0)
-        np.testing.assert_array_equal(K.lmo(np.arange(K.n)), K.center)
-        assert not K.tangent(np.arange(K.n, dtype=float)).any()
-
-
-def test_fixed_entries_of_a_box_do_not_count():
-    K = Box([0.0, 1.0, 2.0], [4.0, 1.0, 2.5])
-    assert K.dimension == 2
-    assert K.inner_radius == 0.25
-    np.testing.assert_array_equal(K.tangent(np.ones(3)), [1.0, 0.0, 1.0])
-
-
-def test_a_ball_is_where_its_center_is():
-    K = L2Ball((1, 2), radius=2.0, center=[[3.0, 4.0]])
-    np.testing.assert_allclose(K.lmo(np.array([[0.0, 1e-200]])), [[3.0, 2.0]])
-    assert K.infeasibility(np.array([[3.0, 7.0]])) == 1.0
-    assert L2Ball(3) == L2Ball((3,))
-    assert L2Ball(3) != L2Ball(3, center=np.ones(3))
-
-
-def test_a_large_hull_settles_for_twice_the_radius():
-    K = VertexHull(np.random.default_rng(0).standard_normal((600, 3)))
-    assert K.diameter == 2 * K.radius
 
 
 def test_a_shrunk_set_leaves_room_around_its_members():
@@ -422,7 +372,7 @@ def test_what_cannot_be_a_set_is_refused_with_a_sentence(make, error, setting):
         make()
 
 
-@pytest.mark.parametrize("K", EXAMPLES)
+@pytest.mark.parametrize("K", FIRST.values(), ids=FIRST)
 def test_bad_directions_are_refused_with_a_sentence(K):
     with pytest.raises(NotFinite):
         K.lmo(np.full(K.shape, np.nan))

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from refused import refused
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
-from tidewolf.core.vertices import LowRank, Outer
+from tidewolf.core.vertices import Outer
 from tidewolf.hindsight.task import with_exact_oracle
 from tidewolf.kernels import lanczos
 from tidewolf.kernels.lanczos import Found
@@ -37,16 +37,9 @@ sizes = st.integers(1, 9)
 MODES = {"dense": {}, "likely": {"dense": 0}, "certified": {"dense": 0, "certified": True}}
 each_mode = pytest.mark.parametrize("mode", MODES)
 EXAMPLES = [K for kind in (Spectraplex, Fantope, NuclearBall) for K in kind.examples()]
-ON_TORCH = [*EXAMPLES, *BoundedPSD.examples()]
 
 
 # --- vertices -------------------------------------------------------------------------------------
-
-
-def low_rank(rng: np.random.Generator, m: int, n: int, dtype=np.float64) -> LowRank:
-    """Rank 0 to 3, half of them with a ridge."""
-    rows = rng.standard_normal((int(rng.integers(0, 4)), n)).astype(dtype)
-    return LowRank(rows, float(rng.random()) if rng.random() < 0.5 else 0.0)
 
 
 def outer(rng: np.random.Generator, m: int, n: int, dtype=np.float64) -> Outer:
@@ -55,50 +48,6 @@ def outer(rng: np.random.Generator, m: int, n: int, dtype=np.float64) -> Outer:
     return Outer(
         rng.standard_normal((rank, m)).astype(dtype), rng.standard_normal((rank, n)).astype(dtype)
     )
-
-
-def naive(vertex: LowRank | Outer) -> np.ndarray:
-    if isinstance(vertex, LowRank):
-        rows = np.asarray(vertex.rows, dtype=np.float64)
-        return vertex.ridge * np.eye(vertex.n) + rows.T @ rows
-    return np.asarray(vertex.left, dtype=np.float64).T @ np.asarray(vertex.right, dtype=np.float64)
-
-
-each_vertex = pytest.mark.parametrize("make", [low_rank, outer])
-
-
-@each_vertex
-@given(
-    seed=seeds,
-    m=sizes,
-    n=sizes,
-    step=st.floats(0.0, 1.0),
-    dtype=st.sampled_from([np.float64, np.float32]),
-    order=st.sampled_from("CF"),
-)
-@settings(max_examples=60)
-def test_a_vertex_is_its_dense_point(make, seed, m, n, step, dtype, order):
-    rng = np.random.default_rng(seed)
-    vertex, room = make(rng, m, n, dtype), 1e-11 if dtype == np.float64 else 1e-3
-    point = naive(vertex)
-    G, x = (rng.standard_normal(point.shape) for _ in range(2))
-    if make is low_rank:
-        x = x + x.T
-    G, x = (np.asarray(each, dtype=dtype, order=order) for each in (G, x))
-    before = x.copy()
-    np.testing.assert_allclose(vertex.dense(x), point, atol=room)
-    assert not vertex.dense(x).flags.writeable
-    assert vertex.inner(G) == pytest.approx(np.vdot(point, G), abs=10 * room)
-    assert vertex.distance2(x, float(np.vdot(x, x))) == pytest.approx(
-        np.vdot(x - point, x - point), abs=100 * room
-    )
-    assert vertex.square == pytest.approx(np.vdot(point, point), abs=100 * room)
-    blended = vertex.blend(x, step)
-    assert blended.dtype == dtype
-    np.testing.assert_allclose(blended, (1 - step) * x + step * point, atol=room)
-    if make is low_rank:
-        np.testing.assert_array_equal(blended, blended.T)
-    np.testing.assert_array_equal(x, before)
 
 
 @given(seed=seeds, m=sizes, n=sizes, rank=st.integers(0, 4))
@@ -513,27 +462,3 @@ def test_wrong_settings_are_refused_in_a_sentence(make, setting):
 
 
 # --- in other libraries, moved, and as an active set ----------------------------------------------
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(
-    "K",
-    [K for K in ON_TORCH if K.certified],
-    ids=lambda K: type(K).__name__,
-)
-def test_certified_answers_on_torch_are_as_good_as_they_say(K, dtype):
-    torch = pytest.importorskip(
-        "torch", reason='torch is not installed; pip install "tidewolf[torch]" runs this test'
-    )
-    D, warm = np.random.default_rng(2).standard_normal(K.shape), None
-    best = with_exact_oracle(K).answer(D).vertex.inner(D)
-    size = K.tau if hasattr(K, "tau") else K.k
-    rounding = 1e2 * torch.finfo(getattr(torch, dtype)).eps * np.linalg.norm(D) * size
-    moved, D = K.to(torch.zeros(1, dtype=getattr(torch, dtype))), torch.tensor(D)
-    for _ in range(2):  # the second starts from the first
-        answer = moved.answer(D.to(moved.center.dtype), warm)
-        point, warm = answer.vertex.dense(moved.center), answer.warm
-        assert (type(point), point.dtype) == (torch.Tensor, moved.center.dtype)
-        assert float((point * D).sum()) <= best + answer.error + rounding
-        assert 0.0 <= answer.error <= K.tolerance * size * np.linalg.norm(D, 2) + rounding
-        assert moved.infeasibility(point) <= rounding

@@ -162,32 +162,6 @@ def test_projections_on_torch_give_numpys_points(project, name, dtype):
 
 
 @covered(
-    name={name: name for name in sorted(SETS.keys() - {"box", "moved"})},
-    kind={kind: kind for kind in streams(1, 4, np.asarray)},
-    block={"1": 1, "5": 5},
-)
-def test_a_learner_on_torch_makes_numpys_decisions(name, kind, block):
-    """Over a few updates, and not on boxes: where x and y agree in an entry, rounding decides which
-    corner the oracle of a box answers.
-
-    Rounding also decides, now and then, whether an active set takes one more of its small steps: x
-    then differs far within the tolerance.
-    """
-    K = SETS[name]
-    moved, rounds = K.to(torch.zeros(1, dtype=torch.float64)), 4 * block
-    ours = tw.run(
-        tw.LyapunovDescent(moved, horizon=rounds, block=block), streams(rounds, 4, there)[kind]
-    )
-    numpys = tw.run(
-        tw.LyapunovDescent(K, horizon=rounds, block=block), streams(rounds, 4, np.asarray)[kind]
-    )
-    np.testing.assert_allclose(ours.losses, numpys.losses, atol=1e-4)
-    np.testing.assert_allclose(ours.violations, numpys.violations, atol=1e-4)
-    np.testing.assert_array_equal(ours.calls, numpys.calls)
-    np.testing.assert_allclose(ours.distances, numpys.distances, atol=1e-4)
-
-
-@covered(
     K=SETS,
     kind={kind: kind for kind in streams(1, 4, np.asarray)},
     dtype={str(dtype): dtype for dtype in DTYPES},

@@ -37,7 +37,7 @@ from tidewolf.learners.ensemble import Ensemble
 from tidewolf.methods.base import Learner
 from tidewolf.session import Session
 from tidewolf.sets.base import ConvexSet
-from tidewolf.sets.polytope import Polytope
+from tidewolf.sets.generic import Polytope
 from tidewolf.sets.simplices import CappedSimplex, Simplex
 
 try:

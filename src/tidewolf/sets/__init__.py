@@ -31,13 +31,12 @@ from tidewolf.sets.box import Box
 from tidewolf.sets.calculus import Product, Scaled, Shrunk, Translated
 from tidewolf.sets.capacitated_flow import CapacitatedFlow
 from tidewolf.sets.flows import FlowPolytope, MultiFlow
+from tidewolf.sets.generic import Polytope, VertexHull
 from tidewolf.sets.graphs import Commodity
 from tidewolf.sets.matchings import Matching, SpanningTrees
 from tidewolf.sets.orders import Birkhoff, Permutahedron, Transportation
-from tidewolf.sets.polytope import Polytope
 from tidewolf.sets.simplices import CappedSimplex, Knapsack, Simplex, SimplexProduct
 from tidewolf.sets.spectra import BoundedPSD, Fantope, NuclearBall, Spectraplex
-from tidewolf.sets.vertex_hull import VertexHull
 
 __all__ = [
     "Birkhoff",

@@ -36,9 +36,9 @@ from tidewolf.sets.base import (
     require_shape,
 )
 from tidewolf.sets.box import Box
+from tidewolf.sets.generic import VertexHull
 from tidewolf.sets.simplices import CappedSimplex, Simplex, SimplexProduct
 from tidewolf.sets.spectra import BoundedPSD
-from tidewolf.sets.vertex_hull import VertexHull
 
 # What translated, scaled and shrunk sets share: the image of a set K under v -> offset + scale v,
 # scale > 0.

@@ -554,6 +554,21 @@ def weighted_paths(
     return [(weight / total, arcs) for weight, arcs in found]
 
 
+def connected_parts(tails: Int32s, heads: Int32s, nodes: int, *, strong: bool = False) -> Int32s:
+    """The number of the connected (strong: strongly connected) part of every node."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    graph = csr_array((np.ones(len(tails)), (tails, heads)), shape=(nodes, nodes))
+    part: Int32s = connected_components(graph, directed=strong, connection="strong")[1]
+    return part
+
+
+def one_node_of_each(part: Int32s) -> Int32s:
+    """A node of each part."""
+    return np.unique(part, return_index=True)[1].astype(np.int32)
+
+
 def incidence_matrix(arcs: Int32s, tails: Int32s, heads: Int32s, nodes: int, entries: int) -> Any:
     """The sparse matrix (nodes, entries) of what leaves every node less what enters it; arcs are
     entries of a point.

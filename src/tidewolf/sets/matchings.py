@@ -28,9 +28,15 @@ from tidewolf.sets.base import (
     clipped,
     membership_tolerance,
 )
-from tidewolf.sets.graphs import Links, NodeNames, first_names, number_nodes
+from tidewolf.sets.graphs import (
+    Links,
+    NodeNames,
+    connected_parts,
+    first_names,
+    number_nodes,
+    one_node_of_each,
+)
 from tidewolf.sets.laplacian import HullProjection, dense_laplacian
-from tidewolf.sets.min_cost_flow import connected_parts, one_node_of_each
 
 
 class _EdgeSet(SparseSet, Polyhedral, Relaxable):
