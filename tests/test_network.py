@@ -11,7 +11,7 @@ import tidewolf as tw
 from tidewolf.core.errors import InvalidInput, UnknownNode, UnreachableTarget, WrongShape
 from tidewolf.networks import Network
 from tidewolf.networks.network import PATHS
-from tidewolf.networks.shortest_path_dag import shortest_path_dag
+from tidewolf.networks.shortest_paths import shortest_path_dag
 from tidewolf.sets import graph_tools
 
 BACKBONE = [

@@ -30,7 +30,7 @@ from tidewolf.functions import (
     Sum,
 )
 from tidewolf.hindsight.policy import policy_batch
-from tidewolf.sets import Box, L2Ball, Simplex
+from tidewolf.sets import Box, CappedSimplex, L2Ball, Simplex
 from tidewolf.testing import check_function
 
 seeds = st.integers(0, 2**32 - 1)
@@ -90,6 +90,20 @@ def test_a_policy_is_achieved_and_no_worse_than_a_point(which, seed, T, n, cells
         if context.cells == 1:
             assert best.upper == pytest.approx(fixed.upper, abs=1e-8 * size)
             assert best.lower == pytest.approx(fixed.lower, abs=1e-8 * size)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=seeds)
+def test_no_policy_that_keeps_the_limits_is_below_the_lower_bound(seed):
+    rng, K = np.random.default_rng(seed), CappedSimplex(3, 0.8)
+    C, c = rng.normal(size=(6, 3)), 0.4 + 0.5 * rng.random((6, 3))
+    stream, context = tw.Stream(Linear(C), Capacity(c)), Season(3, 2)
+    best = tw.best_in_hindsight(K, stream, context=context)
+    for _ in range(50):
+        W = np.array([K.project(rng.normal(size=3)) for _ in range(2)])
+        points = mixes(context, stream, W)
+        if (points <= c).all():
+            assert (C * points).sum() >= best.lower - 1e-9
 
 
 @pytest.mark.parametrize(

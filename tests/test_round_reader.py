@@ -167,7 +167,7 @@ def test_links_have_their_own_names_in_decisions_and_loops_are_said(folder):
     problem = load(file).problem(0)
     assert problem.labels == ("fibre", "radio")
     assert problem.stream.losses.C.tolist() == [[2.0, 1.0]] * 2
-    assert problem.notes == ("1 link leads from a node to itself, where nothing goes: left out.",)
+    assert problem.notes == ("Links from a node to itself are left out: 1.",)
     assert entry_names(problem.K, problem.labels) == ("fibre", "radio")
 
 
@@ -226,7 +226,7 @@ def test_columns_that_nobody_reads_are_said(folder):
     file = folder / "net.toml"
     stream = '[stream]\ncosts = "costs.csv"\n'
     file.write_text(f'[set]\ngraph = "links.csv"\nsource = "SEA"\ntarget = "NYC"\n{stream}')
-    assert "nothing is made of the column cap;" in load(file).problem(0).notes[0]
+    assert "not read are the columns cap;" in load(file).problem(0).notes[0]
     file.write_text(f'[set]\ngraph = "links.csv"\n{MANY}{stream}')
     with pytest.raises(InvalidInput, match="a column called demand, and there are volume"):
         load(file).problem(0)

@@ -126,18 +126,15 @@ class NetworkFiles(NamedTuple):
     @property
     def notes(self) -> tuple[str, ...]:
         """What to know of the network, in sentences: links that carry nothing, and why."""
-        graph, said = self.columns.graph, list(self.network.notes)
+        graph, notes = self.columns.graph, list(self.network.notes)
         if graph.loops:
-            lead = "1 link leads" if graph.loops == 1 else f"{graph.loops} links lead"
-            said.append(f"{lead} from a node to itself, where nothing goes: left out.")
+            notes.append(f"Links from a node to itself are left out: {graph.loops}.")
         if graph.unread:
-            read = f"{LENGTH}, {CAPACITY} and name are read, and what `lengths` says"
-            which = "column" if len(graph.unread) == 1 else "columns"
-            said.append(
-                f"{Path(self.columns.name).name}: nothing is made of the {which} "
-                f"{listed(graph.unread)}; beside the ends of links {read}."
+            notes.append(
+                f"{Path(self.columns.name).name}: not read are the columns {listed(graph.unread)}; "
+                f"beside the ends of links {LENGTH}, {CAPACITY}, name and `lengths` are."
             )
-        return tuple(said)
+        return tuple(notes)
 
     @property
     def title(self) -> str:

@@ -35,8 +35,8 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_items, shown
-from tidewolf.core.arrays import as_array, as_count, as_number, as_point, frozen, is_array, to_numpy
+from tidewolf.core.arguments import shown
+from tidewolf.core.arrays import as_array, as_number, as_point, frozen, is_array, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import (
     CyclicGraph,
@@ -52,7 +52,7 @@ from tidewolf.core.unlimited import Unlimited
 from tidewolf.core.values import Value
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.functions.loads import LoadLimit
-from tidewolf.networks.shortest_path_dag import leading_away, shortest_path_dag
+from tidewolf.networks.shortest_paths import leading_away, shortest_path_dag
 from tidewolf.networks.tunnels import LinkRow, LinkRows, Tunnels
 from tidewolf.sets.base import ConvexSet
 from tidewolf.sets.calculus import Product
@@ -238,7 +238,7 @@ class Network(Value):
     >>> network.K
     FlowPolytope('SEA' -> 'NYC', 3 arcs, 3 nodes, dimension 1)
     >>> print(network.notes[0].partition(". ")[0])
-    1 of 4 links is cut: it does not lead away from SEA (DEN > SEA)
+    1 of 4 links are cut: DEN > SEA: does not lead away from SEA
     >>> losses = network.losses(np.ones((2, 4)))  # two rounds
     >>> limits = network.limits([[0.5, 1.0, 1.0, np.inf]] * 2)
     >>> tw.run(tw.Ensemble(network.K), tw.Stream(losses, limits)).rounds
@@ -288,10 +288,8 @@ class Network(Value):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given = (self.source is not None, self.target is not None)
-        if given not in ((True, True), (False, False)) or given[0] == (
-            self.commodities is not None
-        ):
+        given = {self.source is None, self.target is None, self.commodities is not None}
+        if len(given) > 1:
             raise InvalidInput(
                 "A network sends one commodity from a source to a target, or else commodities, "
                 "each (source, target, demand): give source and target, or commodities."
@@ -415,21 +413,11 @@ class Network(Value):
         reasons = dict[str, list[str]]()
         for link, reason in self.cut:
             reasons.setdefault(reason, []).append(link)
-        counted = f"{len(self.cut)} of {len(self.links)} links {_verb(self.cut, 'is', 'are')} cut"
-        more = (
-            'With paths = "all" every link stays.'
-            if self.paths == "away"
-            else "A larger k keeps more of them."
-        )
-        if len(reasons) == 1:
-            ((reason, links),) = reasons.items()
-            why = f"{_verb(links, 'it', 'they')} {_agreeing(reason, links)} ({listed(links)})"
-        else:
-            why = "; ".join(
-                f"{len(links)} {_agreeing(reason, links)} ({listed(links)})"
-                for reason, links in reasons.items()
-            )
-        return (f"{counted}: {why}. {more}",)
+        why = "; ".join(f"{listed(links)}: {reason}" for reason, links in reasons.items())
+        more = "A larger k keeps more of them."
+        if self.paths == "away":
+            more = 'With paths = "all" every link stays.'
+        return (f"{len(self.cut)} of {len(self.links)} links are cut: {why}. {more}",)
 
     def losses(self, costs: Array, demands: Array | None = None) -> Linear:
         """What rounds cost: the costs of links times what they carry.
@@ -611,13 +599,7 @@ class Network(Value):
         tuple of str
             Empty where nodes tell the path.
         """
-        places = [
-            as_count(i, "The place of a link", least=0)
-            for i in as_items(links, "The links of a path", "[0, 2]")
-        ]
-        if any(i >= len(self.links) for i in places):
-            raise InvalidInput(f"Places of links are below {len(self.links)}, not {max(places)}.")
-        return tuple(self.link_names[i] for i in places if self._beside[self.links[i]] > 1)
+        return tuple(self.link_names[i] for i in links if self._beside[self.links[i]] > 1)
 
     @cached_property
     def _beside(self) -> Counter[Link]:
@@ -845,14 +827,3 @@ def _supplies(demand: Demand) -> dict[Hashable, float]:
 
 def _ends(shares: Iterable[Hashable]) -> str:
     return " + ".join(map(str, shares))
-
-
-def _verb(several: Sequence[object], one: str, many: str) -> str:
-    return one if len(several) == 1 else many
-
-
-def _agreeing(reason: str, links: Sequence[str]) -> str:
-    """A reason that agrees with how many links have it."""
-    verb, _, rest = reason.partition(" ")
-    many = {"does": "do", "lies": "lie", "is": "are", "leads": "lead"}[verb]
-    return f"{_verb(links, verb, many)} {rest}"
