@@ -51,16 +51,19 @@ def fed(learner: Learner[Any], rounds: int, seed: int = 0, **known: Any) -> tw.S
     return session
 
 
-@pytest.mark.parametrize("rounds", [0, 1, 2, 7])
+@pytest.mark.parametrize("rounds", [0, 1, 7])
 @pytest.mark.parametrize("name", LEARNERS)
 def test_every_learner_explains_itself_shortly_and_as_json(name: str, rounds: int) -> None:
     session = fed(LEARNERS[name], rounds)
     before = session.learner.save(session.state)
     why = session.explain()
-    page = str(why)
+    page, line, plain = str(why), why.in_short(), why.to_dict()
     assert len(page.splitlines()) <= 29
     assert max(map(len, page.splitlines())) <= 105
-    plain = why.to_dict()
+    assert len(line.splitlines()) == 1
+    assert len(line) <= 300
+    moved = "the first decision" if rounds == 0 else f"moved {record.number(why.moved)}"
+    assert line.startswith(moved if rounds == 0 or why.moved > 1e-9 else "nothing moved")
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
     assert why.round == rounds == why.observed
     assert session.learner.save(session.state) == before
@@ -97,9 +100,7 @@ def test_what_members_did_and_what_held_them_back_add_up_to_the_move(
         parts = sum(part.by_proposal + part.by_weight for part in why.experts)
         assert parts + why.held_back == pytest.approx(why.moved, abs=1e-12)
         assert sum(part.weight for part in why.experts) == pytest.approx(1.0)
-        for (
-            part
-        ) in why.experts:  # two points of a simplex are at most 1 apart, as moves are measured
+        for part in why.experts:  # two points of a simplex are at most 1 apart
             assert part.weight_before is not None
             assert abs(part.by_weight) <= abs(part.weight - part.weight_before) + 1e-12
             assert abs(part.by_proposal) <= part.weight + 1e-12
@@ -140,8 +141,6 @@ def test_a_limit_is_named_with_what_it_holds() -> None:
     assert why.limits[0].played == pytest.approx(FLOW.center[0] - 0.2)
     assert "s > a: " in str(why)
     assert why.outlook is not None
-    assert why.outlook.limit_gain is not None
-    assert why.outlook.limit_gain > 0.0
     assert why.outlook.limit == pytest.approx(max(x - [0.2, 1, 1, 1, 1]))
 
 
@@ -175,16 +174,6 @@ def test_a_session_that_was_just_opened_says_what_it_does_not_know(tmp_path: Pat
     assert session.explain().notes == ()
 
 
-def test_a_durable_session_explains_itself_as_one_in_memory_does(tmp_path: Path) -> None:
-    learner = LEARNERS["ensemble"]
-    with tw.Session.open(tmp_path / "a.db", learner) as session:
-        rng = np.random.default_rng(0)
-        for _ in range(4):
-            session.play()
-            session.observe(costs=rng.random(5), capacities=rng.uniform(0.2, 0.9, 5))
-        assert str(session.explain()) == str(fed(learner, 4).explain())
-
-
 def lived(session: tw.Session[Any], rounds: int, late: int, seed: int = 0) -> None:
     """So many rounds, told of late, with a link out and another point played now and then."""
     rng = np.random.default_rng(seed)
@@ -196,9 +185,9 @@ def lived(session: tw.Session[Any], rounds: int, late: int, seed: int = 0) -> No
             session.observe(round=t - late, played=other, **seen)
 
 
-@pytest.mark.parametrize("late", [0, 2])
-@pytest.mark.parametrize("every", [1, 4, 100])
-@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize(
+    ("every", "late", "read_only"), [(1, 2, False), (4, 2, True), (4, 0, False), (100, 2, False)]
+)
 def test_a_session_that_is_opened_again_explains_itself_as_before(
     tmp_path: Path, every: int, late: int, read_only: bool
 ) -> None:
@@ -213,28 +202,26 @@ def test_a_session_that_is_opened_again_explains_itself_as_before(
         assert "Out       b > t" in said[-1]
 
 
-@pytest.mark.parametrize("storage", [False, True])
-@pytest.mark.parametrize("back", [0, 1, 5, 9])
-def test_a_session_that_went_back_explains_itself_as_it_did_then(
-    tmp_path: Path, storage: bool, back: int
-) -> None:
-    learner = LEARNERS["ensemble"]
-    session = tw.Session.open(tmp_path / "a.db", learner) if storage else tw.Session(learner)
-    rng, said = np.random.default_rng(0), list[str]()
-    for t in range(12):
+@pytest.mark.parametrize("back", [0, 1, 9])
+def test_a_session_that_went_back_explains_itself_as_it_did_then(tmp_path: Path, back: int) -> None:
+    """From its file; one in memory knows what moved a decision from the next observation on."""
+    learner, said = LEARNERS["ensemble"], list[str]()
+    opened = tw.Session.open(tmp_path / "a.db", learner)
+    for session in (opened, tw.Session(learner)):
+        rng, said = np.random.default_rng(0), []
+        for t in range(12):
+            said.append(str(session.explain()))
+            session.play(unavailable=["s > a"] if t == 9 else None)
+            session.observe(costs=rng.random(5), capacities=rng.uniform(0.2, 0.9, 5))
         said.append(str(session.explain()))
-        session.play(unavailable=["s > a"] if t == 9 else None)
-        session.observe(costs=rng.random(5), capacities=rng.uniform(0.2, 0.9, 5))
-    session.play()
-    session.rollback(12 - back)
-    why = str(session.explain())
-    session.close()
-    if back == 9 and not storage:
-        assert "went back to this round, farther" in " ".join(why.split())
-    elif back:
-        assert why == said[12 - back]
-    else:
-        assert "Moved" in why
+        session.play()
+        session.rollback(12 - back)
+        why = str(session.explain())
+        session.close()
+        if back and session is not opened:
+            assert "went back to this round" in " ".join(why.split())
+        else:
+            assert why == said[12 - back]
 
 
 def test_a_learner_that_is_replaced_says_what_moved_by_name() -> None:
@@ -267,13 +254,19 @@ def test_what_is_out_is_said_with_what_had_to_leave_it() -> None:
     assert "Out       s > a" in str(why)
 
 
-def test_a_brake_is_named_and_moves_nothing() -> None:
+def test_a_move_is_from_what_was_played_and_what_holds_it_back_is_named() -> None:
     session = tw.Session(tw.Ensemble(Simplex(3), max_move=0.1))
     session.observe(costs=[0.0, 0.5, 1.0], played=[0.0, 0.0, 1.0])
     why = session.explain()
     page = " ".join(str(why).split())
+    assert why.moved == pytest.approx(0.5 * np.abs(session.play() - [0.0, 0.0, 1.0]).sum())
+    assert why.moved <= 0.1 + 1e-9
+    parts = sum(part.by_proposal + part.by_weight for part in why.experts)
+    assert parts + why.held_back + why.overridden == pytest.approx(why.moved)
+    assert why.overridden > 0.0
     assert why.overrides is not None
-    assert why.overrides.more_loss == pytest.approx(1.0 - 0.5)
+    assert why.overrides.rounds == 1
+    assert why.overrides.loss - why.overrides.own_loss == pytest.approx(1.0 - 0.5)
     assert f"{why.short_of:.3g} short of where it would be, with max_move 0.1" in page
     assert "another point was played than was decided" in page
 
@@ -312,19 +305,6 @@ def test_what_explanations_need_of_the_past_does_not_grow() -> None:
     assert len(session._history.stood) <= 2
 
 
-def test_a_move_is_from_what_was_played() -> None:
-    session = tw.Session(tw.Ensemble(Simplex(3), max_move=0.1))
-    session.observe(costs=[0.0, 0.5, 1.0], played=[0.0, 0.0, 1.0])
-    why = session.explain()
-    assert why.moved == pytest.approx(0.5 * np.abs(session.play() - [0.0, 0.0, 1.0]).sum())
-    assert why.moved <= 0.1 + 1e-9
-    parts = sum(part.by_proposal + part.by_weight for part in why.experts)
-    assert parts + why.held_back + why.overridden == pytest.approx(why.moved)
-    assert why.overridden > 0.0
-    assert why.overrides is not None
-    assert why.overrides.rounds == 1
-
-
 def test_pending_rounds_are_explained_each_as_it_was_decided() -> None:
     session, rng = tw.Session(LEARNERS["ensemble"]), np.random.default_rng(5)
     for t in range(5):
@@ -346,20 +326,16 @@ def test_pending_rounds_are_explained_each_as_it_was_decided() -> None:
             assert why.moves[0].value in x
 
 
-@pytest.mark.parametrize("number", [0, 1, 3])
-def test_a_round_that_does_not_stand_is_refused(number: int) -> None:
-    session = fed(LEARNERS["descent"], 2)
-    with pytest.raises(InvalidInput, match=rf"2; round {number} "):
-        session.explain(round=number)
-    assert session.explain(round=2) == session.explain()
-
-
-def test_names_are_one_for_each_entry() -> None:
+def test_other_rounds_and_too_few_names_are_refused() -> None:
     session = fed(LEARNERS["ensemble, gradients"], 2)
+    for number in (0, 1, 3):
+        with pytest.raises(InvalidInput):
+            session.explain(round=number)
+    with pytest.raises(InvalidInput):
+        session.explain(names=["coal", "gas"])
+    assert session.explain(round=2) == session.explain()
     why = session.explain(names=["coal", "gas", "sun", "wind", "rain"])
     assert {one.name for one in why.entries} <= {"coal", "gas", "sun", "wind", "rain"}
-    with pytest.raises(InvalidInput, match="5 in all; 2 names"):
-        session.explain(names=["coal", "gas"])
 
 
 def test_a_matrix_and_many_commodities_are_explained() -> None:
@@ -384,21 +360,6 @@ def test_a_member_where_the_loss_has_no_value_is_left_without_one() -> None:
     why = session.explain()
     assert isinstance(why, Explanation)
     assert {part.name: part.loss for part in why.experts}["bold"] is not None
-
-
-@pytest.mark.parametrize("rounds", [0, 1, 2, 7])
-@pytest.mark.parametrize("name", LEARNERS)
-def test_every_learner_explains_itself_in_one_sentence(name: str, rounds: int) -> None:
-    session = fed(LEARNERS[name], rounds)
-    why = session.explain()
-    said = why.in_short()
-    assert "\n" not in said
-    assert len(said) <= 300
-    assert not said.endswith(".")
-    if why.moved is not None and why.moved > 1e-9:
-        assert said.startswith(f"moved {record.number(why.moved)}")
-    elif rounds == 0:
-        assert said.startswith("the first decision")
 
 
 def told(*rounds: tuple[list[float], list[float]], **settings: Any) -> tw.Session[Any]:
@@ -444,13 +405,3 @@ def test_the_reason_in_short_is_the_first_that_fits() -> None:
     other = tw.Session(tw.Ensemble(FLOW))
     other.observe(costs=[1.0, 1.0, 1.0, 1.0, 1.0], played=FLOW.lmo(np.array([1.0, 0, 0, 0, 0])))
     assert "because another point was played than was decided" in other.explain().in_short()
-
-
-def test_a_session_that_was_opened_again_says_the_same_in_short(tmp_path: Path) -> None:
-    learner, rng = LEARNERS["ensemble"], np.random.default_rng(3)
-    for _ in range(4):
-        with tw.Session.open(tmp_path / "a.db", learner) as session:
-            session.observe(costs=rng.random(5), capacities=rng.uniform(0.2, 0.9, 5))
-            said = session.explain().in_short()
-        with tw.Session.open(tmp_path / "a.db", learner) as session:
-            assert session.explain().in_short() == said

@@ -30,11 +30,10 @@ from tidewolf.core.names import did_you_mean, listed
 from tidewolf.core.settings import Text
 from tidewolf.core.types import Array, Floats
 from tidewolf.evaluation.experts import Experts
-from tidewolf.explanation.record import Proved
 from tidewolf.functions.linear import Linear, MaxAffine
 from tidewolf.functions.smooth import LogWealth
 from tidewolf.learners.ensemble import Ensemble
-from tidewolf.methods.base import Learner
+from tidewolf.methods.base import Bound, Learner
 from tidewolf.session import Session
 from tidewolf.sets.base import ConvexSet
 from tidewolf.sets.generic import Polytope
@@ -122,7 +121,7 @@ class OnlineAllocator(_Estimator):
         Rows seen so far.
     session_ : Session
         The learner at work.
-    proved_ : Proved
+    proved_ : Bound
         What is proved of the rows so far: the most that was lost to the best fixed weights.
     experts_ : Experts
         Whom the learner mixed, and the most that was lost to each.
@@ -309,9 +308,9 @@ class OnlineAllocator(_Estimator):
     # ---------------------------------------------------------------- what is known
 
     @property
-    def proved_(self) -> Proved | None:
+    def proved_(self) -> Bound | None:
         """What is proved of the rows so far; None where nothing is."""
-        proved: Proved | None = self.session_.explain().proved
+        proved: Bound | None = self.session_.explain().proved
         return proved
 
     @property

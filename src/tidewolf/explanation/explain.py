@@ -33,7 +33,7 @@ from tidewolf.explanation.history import History, Last, RoundFeedback, Stood, la
 from tidewolf.functions.combined import Chain, limit_names
 from tidewolf.functions.linear import Capacity
 from tidewolf.methods.available import entries_out
-from tidewolf.methods.base import Learner, Record
+from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.events import decision, waiting
 from tidewolf.methods.late import TakesLate, next_round
 from tidewolf.methods.moves import distance_moved
@@ -57,15 +57,12 @@ Namer = Callable[[int], str]
 def namer(K: HasLMO, names: Sequence[str] | None = None) -> Namer:
     """The names of entries: those given here, or those of the set."""
     names, size = getattr(K, "names", None) if names is None else names, math.prod(K.shape)
-    if names is not None and len(names) != size:
-        raise InvalidInput(
-            f"Expected one name per entry, {size} in all; {len(names)} names were given."
-        )
-    if names is not None:
-        return lambda i: str(names[i])
-    if len(K.shape) == 1:
-        return lambda i: f"entry {i}"
-    return lambda i: f"entry {tuple(map(int, np.unravel_index(i, K.shape)))}"
+    if names is None:
+        vector = len(K.shape) == 1
+        return lambda i: f"entry {i if vector else tuple(map(int, np.unravel_index(i, K.shape)))}"
+    if len(names) != size:
+        raise InvalidInput(f"Expected one name per entry, {size} in all; {len(names)} names given.")
+    return lambda i: str(names[i])
 
 
 def flat(x: Array) -> Floats:
@@ -74,18 +71,14 @@ def flat(x: Array) -> Floats:
 
 def once(x: Array) -> Floats:
     """The entries of a point, with 0 below the diagonal of a symmetric matrix."""
-    dense = to_numpy(x)
-    if dense.ndim == 2 and dense.shape[0] == dense.shape[1] and bool((dense == dense.T).all()):
-        dense = np.triu(dense)
-    return flat(dense)
+    symmetric = len(x.shape) == 2 and np.array_equal(to_numpy(x), to_numpy(x).T)
+    return flat(np.triu(to_numpy(x)) if symmetric else x)
 
 
 def named(places: Iterable[int], x: Array, before: Array | None, name: Namer) -> Entries:
     """These entries, with what they were before."""
-    new, old = flat(x), None if before is None else flat(before)
-    return tuple(
-        record.Entry(name(i), float(new[i]), old if old is None else float(old[i])) for i in places
-    )
+    new, old = flat(x).tolist(), None if before is None else flat(before).tolist()
+    return tuple(record.Entry(name(i), new[i], None if old is None else old[i]) for i in places)
 
 
 def largest(size: Floats, most: int, share: float) -> list[int]:
@@ -99,17 +92,15 @@ def moves(x: Array, before: Array, name: Namer, weights: Floats | float = 1.0) -
     return named(largest(np.abs(once(x - before)) * weights, MOST // 2, LITTLE), x, before, name)
 
 
-def routes(K: HasLMO, x: Array, before: Array | None) -> list[record.Route]:
-    """The paths of a flow; those of commodities that moved most first."""
+def routes(K: HasLMO, x: Array) -> list[record.Route]:
+    """The paths of a flow, by commodity."""
     found: list[tuple[str | None, Any]] = []
     if isinstance(K, FlowPolytope):
         found = [(None, path) for path in K.paths(x, tolerance=1e-4)]
     elif isinstance(K, MultiFlow):
-        change, paths = flat(x if before is None else x - before), K.paths(x, tolerance=1e-4)
-        moved = np.bincount(K.owner, np.abs(change), len(K.demands))
         ends = [f"{K.nodes[i]} to {K.nodes[j]}" for i, j in zip(K.sources, K.targets, strict=True)]
-        order = np.argsort(-moved, kind="stable").tolist()
-        found = [(ends[j], path) for j in order for path in paths[j]]
+        paths = zip(ends, K.paths(x, tolerance=1e-4), strict=True)
+        found = [(end, path) for end, own in paths for path in own]
     return [record.Route(path.weight, tuple(map(str, path.nodes)), who) for who, path in found]
 
 
@@ -118,9 +109,8 @@ class LastRound:
 
     def __init__(self, learner: Learner[Any], feedback: RoundFeedback | None, name: Namer) -> None:
         self.K, self.feedback, self.name = learner.hard_set, feedback, name
-        self.loss_function: Batch | None = None
-        self.constraint: Batch | None = None
         self.gradients: FirstOrder | None = None
+        self.loss, self.constraint = None, None  # type: Batch | None, Batch | None
         self.observed: tuple[float | None, ...] = (None, None)
         """loss and constraint value at what was played, if no functions were observed"""
         given = None if feedback is None else last_round(feedback.given)
@@ -129,7 +119,7 @@ class LastRound:
         elif isinstance(given, Bandit):
             self.observed = tuple(float(values[0]) for values in given)
         elif isinstance(given, FullInformation) and feedback is not None:
-            self.loss_function, one = given
+            self.loss, one = given
             if learner.needs is not Bandit:
                 self.gradients = first_order(*given, feedback.x, one.values(feedback.x))
             while isinstance(one, Chain) and len(one.parts) == 1:
@@ -138,22 +128,20 @@ class LastRound:
 
     def values(self, x: Array | None) -> tuple[float | None, ...]:
         """Loss and largest constraint value at x; None if unknown, or if there is no constraint."""
-        if self.loss_function is None and self.feedback is not None and x is self.feedback.x:
+        if self.loss is None and self.feedback is not None and x is self.feedback.x:
             return self.observed
-        return _value(self.loss_function, x), _value(self.constraint, x)
+        return tuple(_value(batch, x) for batch in (self.loss, self.constraint))
 
     def outlook(self, x: Array, before: Array | None) -> record.Outlook | None:
         """What is expected at the decision, and at the one before."""
         if self.feedback is None:
             return None
-        gain, limit_gain, given = None, None, self.gradients
+        gain, given = None, self.gradients
         if before is not None and given is not None:
             gain = inner(given.loss_gradient, before - x)
-            if given.violation > 0.0:
-                limit_gain = inner(given.constraint_gradient, before - x)
-        now, then, played = map(self.values, (x, before, self.feedback.x))
-        losses, limits = ((now[i], then[i], played[i]) for i in (0, 1))
-        return record.Outlook(self.feedback.round, *losses, *limits, gain, limit_gain)
+        (loss, limit), (loss_before, _) = self.values(x), self.values(before)
+        played = self.values(self.feedback.x)[1]
+        return record.Outlook(self.feedback.round, loss, loss_before, limit, played, gain)
 
     def limits(self, x: Array, prices: Floats | None) -> tuple[record.Limit, ...]:
         """The constraints with the largest values, at the decision or at what was played."""
@@ -164,16 +152,10 @@ class LastRound:
         room = FULL * float(batch.slopes(x)[0]) * self.K.diameter
         names = limit_names(self.K, batch) if len(now) > 1 else ("the limit",)
         capacity = flat(batch.c) if isinstance(batch, Capacity) else None
+        name, load = (names.__getitem__, None) if capacity is None else (self.name, flat(x))
+        columns = then, now, load, capacity, now >= -room, prices
         return tuple(
-            record.Limit(
-                name=names[i] if capacity is None else self.name(i),
-                played=float(then[i]),
-                now=float(now[i]),
-                load=None if capacity is None else float(flat(x)[i]),
-                capacity=None if capacity is None else float(capacity[i]),
-                binds=bool(now[i] >= -room),
-                price=None if prices is None else float(prices[i]),
-            )
+            record.Limit._make([name(i), *(None if of is None else of[i].item() for of in columns)])
             for i in np.argsort(-np.maximum(now, then), kind="stable")[: MOST // 2].tolist()
         )
 
@@ -200,10 +182,8 @@ def _pieces(batch: Batch, x: Array) -> Floats:
 
 def _value(batch: Batch | None, x: Array | None) -> float | None:
     """The value of a single round at x; None if it has none there."""
-    if batch is None or x is None:
-        return None
     try:
-        value = float(batch.values(x)[0])
+        value = math.nan if batch is None or x is None else float(batch.values(x)[0])
     except Exception:  # a function of the user, at a point where it may not be defined
         return None
     return value if math.isfinite(value) else None
@@ -222,10 +202,7 @@ def explained(
     """
     learner, pending = history.learner, tuple(one.round for one in waiting(latest))
     if number not in (rounds := (*pending, next_round(latest))):
-        raise InvalidInput(
-            "Expected a round that is pending or next, one of "
-            f"{', '.join(map(str, rounds))}; round {number} cannot be explained."
-        )
+        raise InvalidInput(f"Expected a round that is pending or next, {rounds}, not {number}.")
     stood = history.decision_of(number, latest)
     if stood is None:  # it was decided before the history begins
         history, stood = History(learner, number, history.came), Stood(number, latest, None)
@@ -233,15 +210,14 @@ def explained(
     name, info = namer(learner.hard_set, names), history.info.get(number) or RoundInfo()
     newest = LastRound(learner, stood.feedback, name)
     whole = next((one for one in learner.experts_of(state) if one.rounds == state.t), None)
-    unknown: tuple[str, ...] = ()
     if last.stood is None and number:
-        unknown = (f"{history.came}: what moved the decision is not known.",)
+        notes = (f"{history.came}: what moved the decision is not known.", *notes)
     return record.Explanation(
         round=number,
         learner=type(learner).__name__,
         on=type(learner.hard_set).__name__,
         **_moved(learner, x, last, newest, info),
-        **_experts(learner, stood, last, newest, name),
+        **_experts(learner, stood, last, newest),
         short_of=_short_of(learner, stood, x),
         skipped=tuple(map(learner.adviser_in_words, info.skipped or ())),
         slept_because=tuple(reasons.get(one, "") for one in info.skipped or ()),
@@ -252,9 +228,9 @@ def explained(
         run_loss=None if whole is None else whole.run_loss,
         run_violation=None if whole is None else whole.run_violation,
         proved=_proved(learner, state),
-        overrides=_overrides(latest),
+        overrides=getattr(latest, "overrides", None),
         pending=pending,
-        notes=(*unknown, *learner.notes(state), *notes),
+        notes=(*learner.notes(state), *notes),
     )
 
 
@@ -262,7 +238,7 @@ def _moved(
     learner: Learner[Any], x: Array, last: Last, newest: LastRound, info: RoundInfo
 ) -> dict[str, Any]:
     """The fields of the decision by name, and of its move."""
-    size, name, paths = np.abs(once(x)), newest.name, routes(learner.hard_set, x, last.x)
+    size, name, paths = np.abs(once(x)), newest.name, routes(learner.hard_set, x)
     shown, closed = largest(size, MOST, SMALL), entries_out(learner.hard_set, info)
     out = named([] if closed is None else np.flatnonzero(closed).tolist(), x, last.x, name)
     found: dict[str, Any] = {
@@ -279,17 +255,8 @@ def _moved(
         found["moved"] = distance_moved(x, last.x) + 0.5 * sum(one.before or 0 for one in last.gone)
         found["moves"] = moves(x, last.x, name)
     if last.x is not None and last.stood is not None and last.stood.feedback is not None:
-        found["feedback_before"] = last.stood.feedback.round
         found |= newest.changes(LastRound(learner, last.stood.feedback, name), x, last.x)
     return found
-
-
-def _overrides(state: Any) -> record.Override | None:
-    found = getattr(state, "overrides", None)
-    if found is None or not found.rounds:
-        return None
-    more = (found.loss - found.own_loss, found.violation - found.own_violation)
-    return record.Override(found.rounds, found.price, found.valued, *more)
 
 
 def _short_of(learner: Learner[Any], stood: Stood, x: Array) -> float:
@@ -307,21 +274,19 @@ def _short_of(learner: Learner[Any], stood: Stood, x: Array) -> float:
     return far if far > 1e-9 * learner.hard_set.diameter else 0.0
 
 
-def _proved(learner: Learner[Any], state: Any) -> record.Proved | None:
+def _proved(learner: Learner[Any], state: Any) -> Bound | None:
     """The measured bound, if it needs the state only."""
     if not state.t or learner.on_average:
         return None
     run = Record.__new__(Record)
     object.__setattr__(run, "final_state", state)
     try:
-        return record.Proved(state.t, *learner.bound(run))
+        return learner.bound(run)
     except AttributeError:  # it needs more than the state
         return None
 
 
-def _experts(
-    learner: Learner[Any], stood: Stood, last: Last, newest: LastRound, name: Namer
-) -> dict[str, Any]:
+def _experts(learner: Learner[Any], stood: Stood, last: Last, newest: LastRound) -> dict[str, Any]:
     """The fields of experts with their parts of the move, and of what else moved the decision."""
     now = then = learner.proposals(stood.state, stood.round)
     if not now:
@@ -330,37 +295,27 @@ def _experts(
     if last.stood is not None:
         then = learner.proposals(last.stood.state, last.stood.round)
         x_before, x_last = to_numpy(last.stood.x(learner)), to_numpy(last.x)
-    along, rest, parts = 0.5 * np.sign(x - x_last), x - x_before, list[record.Part]()
+    rest, parts = x - x_before, list[record.Part]()
+
+    def along(part: Floats) -> float:
+        return float(np.sum(0.5 * np.sign(x - x_last) * part))
+
     mix = sum((one.weight * to_numpy(one.point) for one in then if one.point is not None), 0.0 * x)
     for one, old, total in zip(now, then, learner.experts_of(stood.state), strict=True):
         z_old = to_numpy(next(z for z in (old.point, one.point, mix) if z is not None))
         z = z_old if one.point is None else to_numpy(one.point)
         by_proposal, by_weight = one.weight * (z - z_old), (one.weight - old.weight) * (z_old - mix)
-        whole, (loss, limit) = once(by_proposal + by_weight), newest.values(one.point)
         rest = rest - (by_proposal + by_weight)
-        part = record.Part(
-            name=one.who,
-            weight=one.weight,
-            weight_before=None if last.stood is None else old.weight,
-            by_proposal=float(np.sum(along * by_proposal)),
-            by_weight=float(np.sum(along * by_weight)),
-            towards=name(int(whole.argmax())) if whole.max() > 0.0 else None,
-            away_from=name(int(whole.argmin())) if whole.min() < 0.0 else None,
-            loss=loss,
-            limit=limit,
-            guard=total.guard if total.rounds else None,
-            more_loss=_minus(total.run_loss, total.loss),
-            more_violation=_minus(total.run_violation, total.violation),
-            its_loss=total.loss,
-            present=one.point is not None,
-        )
-        parts.append(part)
+        weights = one.weight, None if last.stood is None else old.weight
+        guard = total.guard if total.rounds else None
+        more = [
+            None if a is None or b is None else a - b
+            for a, b in ((total.run_loss, total.loss), (total.run_violation, total.violation))
+        ]
+        measured = along(by_proposal), along(by_weight), *newest.values(one.point), guard, *more
+        parts.append(record.Part._make((one.who, *weights, *measured, one.point is not None)))
     return {
         "experts": tuple(sorted(parts, key=lambda part: -part.weight)),
-        "held_back": float(np.sum(along * rest)),
-        "overridden": float(np.sum(along * (x_before - x_last))),
+        "held_back": along(rest),
+        "overridden": along(x_before - x_last),
     }
-
-
-def _minus(a: float | None, b: float | None) -> float | None:
-    return None if a is None or b is None else a - b

@@ -1,21 +1,19 @@
 """What a session keeps to explain its decisions: references, no copies.
 
 The state that a round was decided from is kept while the round is pending, and one round longer,
-with the feedback that was newest then. The history before each of the last few observations is
-kept for `rollback`.
+with the feedback that was newest then.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from tidewolf.core.arrays import to_numpy
-from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation
+from tidewolf.core.feedback import Feedback, FirstOrder, FullInformation
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.core.unlimited import Unlimited
@@ -27,12 +25,8 @@ from tidewolf.methods.events import Decide, Event, Observe, SetInfo, decision, w
 from tidewolf.methods.late import next_round
 from tidewolf.methods.migration import Move
 
-BACK = 8
-"""Observations that can be rolled back together with their explanations."""
-KEPT = BACK + 4
+KEPT = 4
 """Observations that a history is made of if it was not written as they came."""
-ROOM = 1_000_000
-"""Entries of points that are kept for `rollback`; fewer observations if points are larger."""
 BEGUN = "The session was begun from a state, loaded or copied at this round"
 OPENED = "The session was opened at this round, and its history does not reach farther back"
 WENT_BACK = "The session went back to this round, farther than what explains it is kept"
@@ -68,6 +62,10 @@ class Stood(NamedTuple):
         return learner.act(self.state) if own is None else own.x
 
 
+Stoods: TypeAlias = Mapping[int, Stood]
+Infos: TypeAlias = Mapping[int, RoundInfo]
+
+
 class Last(NamedTuple):
     """What is known of the decision before another one."""
 
@@ -92,11 +90,9 @@ class History:
     """what was played last before the learner was replaced"""
     is_whole: bool = False
     """whether all that the file of the session has is here"""
-    earlier: tuple[History, ...] = ()
-    """the history before each of the last observations"""
-    stood: Mapping[int, Stood] = field(default_factory=dict)
+    stood: Stoods = field(default_factory=dict)
     """by the number of the round"""
-    info: Mapping[int, RoundInfo] = field(default_factory=dict)
+    info: Infos = field(default_factory=dict)
     """side information of these rounds"""
     feedback: RoundFeedback | None = None
     """the newest"""
@@ -118,32 +114,22 @@ class History:
         return self.following(upcoming, least, stood, info, feedback)
 
     def following(
-        self,
-        upcoming: int,
-        least: int,
-        stood: Mapping[int, Stood],
-        info: Mapping[int, RoundInfo],
-        feedback: RoundFeedback | None,
+        self, upcoming: int, least: int, stood: Stoods, info: Infos, feedback: RoundFeedback | None
     ) -> History:
         """With more decisions and this side information, from round `least` on."""
         stood = {one: own for one, own in {**self.stood, **stood}.items() if one >= least}
         info = {one: own for one, own in info.items() if one >= least}
         if feedback is None:
             return replace(self, stood=stood, info=info)
-        most = min(BACK, ROOM // max(1, math.prod(self.learner.hard_set.shape)))
-        earlier = (*self.earlier, replace(self, earlier=()))[-most:] if most else ()
-        return replace(
-            self, at=upcoming, earlier=earlier, stood=stood, info=info, feedback=feedback
-        )
+        return replace(self, at=upcoming, stood=stood, info=info, feedback=feedback)
 
     def back_to(self, number: int) -> History:
-        """The history when this round became the next one, as far as it is kept."""
-        found = [one for one in (*self.earlier, self) if one.at <= number]
-        if not found:
+        """The history when this round became the next one; of earlier observations none is kept."""
+        if self.at > number:
             return History(self.learner, number, WENT_BACK)
-        stood = {one: own for one, own in found[-1].stood.items() if one < number}
-        info = {one: own for one, own in found[-1].info.items() if one < number}
-        return replace(found[-1], earlier=tuple(found[:-1]), stood=stood, info=info)
+        stood = {one: own for one, own in self.stood.items() if one < number}
+        info = {one: own for one, own in self.info.items() if one < number}
+        return replace(self, stood=stood, info=info)
 
     def decision_of(self, number: int, state: Any) -> Stood | None:
         """The next round of `state`, or an earlier one, as it was decided; None if that is not
@@ -216,6 +202,4 @@ def last_round(given: Feedback) -> Feedback:
     k = given.rounds
     if k == 1 or isinstance(given, FirstOrder):
         return given
-    if isinstance(given, Bandit):
-        return Bandit(given.loss_values[k - 1 :], given.constraint_values[k - 1 :])
-    return type(given)(given.losses[k - 1 : k], given.constraints[k - 1 : k])
+    return type(given)(*(part[k - 1 : k] for part in given))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from tidewolf.core.types import Floats
+from tidewolf.methods.base import Bound
+from tidewolf.methods.late import Overrides
 
 _MOST = 4
 """items per line, and lines per label"""
@@ -54,10 +56,6 @@ class Part(NamedTuple):
     """how far it moved the decision because it proposes another point"""
     by_weight: float
     """how far it moved the decision because its weight changed"""
-    towards: str | None
-    """the entry that its part raised most"""
-    away_from: str | None
-    """the entry that its part lowered most"""
     loss: float | None
     """expected at its proposal"""
     limit: float | None
@@ -67,8 +65,6 @@ class Part(NamedTuple):
     more_loss: float | None
     """loss of the run minus its own so far; None if the functions were not observed"""
     more_violation: float | None
-    its_loss: float | None
-    """its own loss so far"""
     present: bool
     """whether it proposed a point"""
 
@@ -98,41 +94,11 @@ class Outlook(NamedTuple):
     """at the decision"""
     loss_before: float | None
     """at what was played in the round before"""
-    loss_played: float | None
     limit: float | None
     """the largest constraint value at the decision; above 0 it is violated"""
-    limit_before: float | None
     limit_played: float | None
     gain: float | None
     """how much the move lowers the loss, by its gradient at what was played"""
-    limit_gain: float | None
-    """how much it lowers the violated constraint, by its gradient; None if no constraint was
-    violated, or no gradient was observed
-    """
-
-
-class Override(NamedTuple):
-    """Rounds in which another point was played than was decided."""
-
-    rounds: int
-    price: float
-    """what that cost at most, in units of the loss, violation included"""
-    valued: int
-    """those of them whose functions were observed"""
-    more_loss: float
-    """loss of what was played minus loss of the decisions"""
-    more_violation: float
-
-
-class Proved(NamedTuple):
-    """The measured bound of the observed rounds."""
-
-    rounds: int
-    regret: float | None
-    """the most that was lost to the best fixed decision; None if there is no bound"""
-    violation: float | None
-    """the largest total violation"""
-    reason: str
 
 
 @final
@@ -187,8 +153,6 @@ class Explanation:
         The entries whose cost (gradient of the loss) changed most since the observation before.
     capacities : tuple of Entry
         The entries whose capacity changed most.
-    feedback_before : int or None
-        The round that costs and capacities are compared with.
     limits : tuple of Limit
         Constraints that are violated, or have least room.
     limit_price : float or None
@@ -201,9 +165,9 @@ class Explanation:
         Total loss; None if the functions were not observed.
     run_violation : float or None
         Total violation, likewise.
-    proved : Proved or None
+    proved : Bound or None
         The measured bound of these rounds.
-    overrides : Override or None
+    overrides : Overrides or None
         Rounds in which another point was played.
     pending : tuple of int
         Rounds that were decided and not observed yet.
@@ -240,22 +204,20 @@ class Explanation:
     slept_because: tuple[str, ...] = ()
     costs: tuple[Entry, ...] = ()
     capacities: tuple[Entry, ...] = ()
-    feedback_before: int | None = None
     limits: tuple[Limit, ...] = ()
     limit_price: float | None = None
     outlook: Outlook | None = None
     observed: int = 0
     run_loss: float | None = None
     run_violation: float | None = None
-    proved: Proved | None = None
-    overrides: Override | None = None
+    proved: Bound | None = None
+    overrides: Overrides | None = None
     pending: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        rounds = "round" if self.observed == 1 else "rounds"
-        first = f"Round {self.round} (counted from 0): {self.learner} on {self.on}, "
-        lines, last = [f"{first}{self.observed:,} {rounds} observed."], ""
+        first = f"Round {self.round} (counted from 0): {self.learner} on {self.on}"
+        lines, last = [f"{first}, observed rounds: {self.observed:,}."], ""
         for label, item in (*_decision(self), *_experts(self), *_limits(self), *_so_far(self)):
             start = f"{'' if label == last else label:<10}"
             lines += textwrap.wrap(item, 100, initial_indent=start, subsequent_indent=" " * 12)
@@ -280,14 +242,12 @@ class Explanation:
         >>> session.explain(names=["coal", "sun"]).in_short().partition(" because ")[2]
         'coal was over by 0.1 in the last round'
         """
-        weights = {name: float(numbers[0]) for name, numbers in _kinds(self).items()}
         parts = [_moved(self)]
         if self.moved and self.short_of > _TINY and self.max_move is not None:
             parts.append(f"max_move lets it go no farther than {number(self.max_move)}")
         parts += [f"{name} was skipped" for name in self.skipped]
-        if len(weights) > 1 and self.observed:
-            name = max(weights, key=lambda one: weights[one])
-            parts.append(f"{name} has weight {weights[name]:.2g}")
+        if len(self.experts) > 1 and self.observed:
+            parts.append(f"{self.experts[0].name} has weight {self.experts[0].weight:.2g}")
         return "; ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
@@ -298,17 +258,17 @@ class Explanation:
         dict
             The fields by name; a number that is not finite is None.
         """
-        return {one.name: _plain(getattr(self, one.name)) for one in fields(self)}
+        found: dict[str, Any] = _plain(vars(self))
+        return found
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if not isinstance(value, tuple):
-        return value
-    if hasattr(value, "_asdict"):
-        return {name: _plain(part) for name, part in value._asdict().items()}
-    return [_plain(part) for part in value]
+    named: dict[str, Any] = getattr(value, "_asdict", dict)()
+    if named or isinstance(value, dict):
+        return {name: _plain(part) for name, part in (named or value).items()}
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def number(x: float | None) -> str:
@@ -350,90 +310,69 @@ def _decision(why: Explanation) -> Iterator[tuple[str, str]]:
 
 
 def _experts(why: Explanation) -> Iterator[tuple[str, str]]:
-    """Which experts, or which step, moved the decision, and the experts with largest weights."""
-    seen, moved = why.outlook, why.moved or 0.0
-    if moved and why.experts:
-        parts = [(size, what) for size, what in _parts(why) if abs(size) >= _SHARE * moved]
-        yield from (("By", f"{size:+.3g} {what}") for size, what in parts[:_MOST])
-    elif moved:
-        step = "own step; it observes no gradients"
-        if seen is not None and seen.gain is not None:
-            step = f"step after round {seen.round}: the loss changes by {-seen.gain:+.3g}"
-            if seen.limit_gain is not None:
-                step += f", the violation by {-seen.limit_gain:+.3g}"
-        yield "By", f"{why.learner}'s {step}"
+    """What moved the decision, and the experts with largest weights."""
+    if why.moved:
+        yield from (("By", reason) for reason in [*_reasons(why)][:_MOST])
     for part in why.experts[: _MOST - 1] if why.observed else ():
-        facts = {
-            "weight": part.weight,
-            "before": part.weight_before,
-            "loss": part.loss,
-            "limit": part.limit,
-            "loss of the run minus its own": part.more_loss,
-            "violation of the run minus its own": part.more_violation,
-            "the run lost to it at most": part.guard if part.more_loss is None else None,
-        }
+        facts = {"weight": part.weight, "before": part.weight_before, "loss": part.loss}
+        facts |= {"limit": part.limit, "loss of the run minus its own": part.more_loss}
+        facts["violation of the run minus its own"] = part.more_violation
+        facts["the run lost to it at most"] = part.guard if part.more_loss is None else None
         yield "Experts", f"{part.name}: {_facts(facts)}"
     for name, because in zip(why.skipped, why.slept_because, strict=True):
         yield "Skipped", f"{name}: {because or 'no answer in time'}"
 
 
-def _kinds(why: Explanation) -> dict[str, Floats]:
-    """The weight now and before, and the parts by proposal and by weight, of experts of one kind,
-    such as all headrooms of a re-solve.
+def _parts(why: Explanation) -> Iterator[str]:
+    """The parts of the move, largest first; those of experts of one kind, such as all headrooms of
+    a re-solve, together.
     """
-    found: dict[str, Floats] = {}
+    kinds: dict[str, Floats] = {}
     for one in why.experts:
         numbers = (one.weight, one.weight_before or 0.0, one.by_proposal, one.by_weight)
         kind = one.name.partition(", ")[0]
-        found[kind] = found.get(kind, np.zeros(4)) + numbers
-    return found
-
-
-def _parts(why: Explanation) -> list[tuple[float, str]]:
-    """The parts of the move, largest first."""
-    found = [
-        (why.held_back, "what holds it back, such as max_move"),
-        (why.overridden, "another point was played than was decided"),
-    ]
-    for name, (now, then, by_proposal, by_weight) in _kinds(why).items():
+        kinds[kind] = kinds.get(kind, np.zeros(4)) + numbers
+    found = [(why.held_back, "what holds it back, such as max_move")]
+    for name, (now, then, by_proposal, by_weight) in kinds.items():
         found.append((by_proposal, f"{name} proposes another point"))
         found.append((by_weight, f"the weight of {name} went from {number(then)} to {number(now)}"))
-    return sorted(found, key=lambda one: -abs(one[0]))
+    for size, what in sorted(found, key=lambda one: -one[0]):
+        if size > max(_TINY, _SHARE * (why.moved or 0.0)):
+            yield f"{what} ({size:+.3g})"
 
 
 def _limits(why: Explanation) -> Iterator[tuple[str, str]]:
     """The limits that bind or were broken, or the nearest one, and what is expected of the move."""
     shown = [one for one in why.limits if one.binds or one.played > _TINY] or why.limits[:1]
-    for one in shown[:_MOST]:
+    for one in shown:
         load = "" if one.capacity is None else f"{number(one.load)} of {number(one.capacity)}, "
         now = f"BROKEN by {number(one.now)}" if one.now > 0.0 else f"room {number(-one.now)}"
         then = f", was over by {number(one.played)}" if one.played > 0.0 else ""
         weight = f", weighs {number(one.price)}" if one.price else ""
         yield "Limits", f"{one.name}: {load}{now}{then}{weight}"
-    if shown[_MOST:]:
-        yield "Limits", f"also {_some([one.name for one in shown[_MOST:]])}"
     if why.limit_price and not any(one.price for one in why.limits):
         yield "Limits", f"a unit of violation weighs {number(why.limit_price)}"
     if (seen := why.outlook) is not None:
         where, limit = ("", seen.limit) if why.limits else (" then", seen.limit_played)
         kept = "broken by " + number(limit) if (limit or 0.0) > 0.0 else "kept"
-        facts = _facts({"loss": seen.loss, "without the move": seen.loss_before}) or "loss unknown"
+        values = {"loss": seen.loss, "without the move": seen.loss_before}
+        facts = _facts(values | {"lowered by": seen.gain if seen.loss is None else None})
         limits = "" if limit is None else f", limits {kept}{where}"
-        yield "Expected", f"as in round {seen.round}: {facts}{limits}"
+        yield "Expected", f"as in round {seen.round}: {facts or 'loss unknown'}{limits}"
 
 
 def _so_far(why: Explanation) -> Iterator[tuple[str, str]]:
     """The totals, what is proved, and what other points than the decisions have cost."""
     if why.run_loss is not None and why.observed:
         yield "So far", _facts({"loss": why.run_loss, "violation": why.run_violation})
-    if why.proved is not None and why.proved.regret is not None:
-        yield "So far", f"proved: regret at most {number(why.proved.regret)}"
-    elif why.proved is not None and why.proved.reason:
-        yield "So far", f"no bound: {why.proved.reason}"
-    if (other := why.overrides) is not None:
+    if (proved := why.proved) is not None:
+        regret = _facts({"proved: regret at most": proved.regret})
+        yield "So far", regret or f"no bound: {proved.reason}"
+    if (other := why.overrides) is not None and other.rounds:
         cost = f"at most {number(other.price)} more in the bound"
         if other.valued:
-            cost = f"{other.more_loss:+.3g} loss and {other.more_violation:+.3g} violation"
+            loss, violation = other.loss - other.own_loss, other.violation - other.own_violation
+            cost = f"{loss:+.3g} loss and {violation:+.3g} violation"
         yield "So far", f"rounds with another point than decided: {other.rounds:,}, {cost}"
     if why.pending:
         yield "Pending", f"rounds {_some(why.pending)}"
@@ -468,9 +407,8 @@ def _reasons(why: Explanation) -> Iterator[str]:
             large = abs(one.change) > _CHANGE * max(abs(one.value), abs(one.before or 0.0))
             if large and moved.get(one.name, 0.0) * sign * one.change > 0.0:
                 yield f"the {what} of {_changes([one])}"
-    if why.experts:
-        yield from (what for size, what in _parts(why) if size > _TINY)
-    else:
+    yield from _parts(why)
+    if not why.experts:
         yield f"{why.learner} made its step after the last round"
 
 
