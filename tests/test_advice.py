@@ -20,13 +20,7 @@ from covering import covered, thinned
 from polytopes import vertices_of
 from tidewolf.baselines import Resolve as Baseline
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import (
-    InvalidInput,
-    NotFinite,
-    NotSupported,
-    WrongShape,
-    WrongType,
-)
+from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongShape, WrongType
 from tidewolf.core.feedback import FullInformation
 from tidewolf.core.piecewise import Halfspaces, PiecewiseLinear
 from tidewolf.functions import (
@@ -219,20 +213,6 @@ def test_utilisations_and_streams_without_limits_make_programs():
     assert all(x is not None for x in last.points)
 
 
-def test_other_limits_begin_anew():
-    """The drops of the limits before say nothing of them."""
-    K, adviser = Simplex(2), tw.experts.Resolve(headroom=1.0)
-    state, loss = adviser.start(K), Linear.one([1.0, 0.0])
-    for c in ([0.9, 0.9], [0.9, 0.7]):
-        state = adviser.observe(K, state, FullInformation(loss, Capacity.one(c)), K.center)
-    (x,) = adviser.propose(K, state, None, 2, 0, ()).points
-    np.testing.assert_allclose(x, [0.5, 0.5], atol=1e-9)  # 0.7 - 0.2
-    other = FullInformation(loss, Affine.one([1.0, 0.0], 0.9))
-    state = adviser.observe(K, state, other, K.center)
-    assert len(state.drops.usual()) == 0
-    assert adviser.propose(K, state, None, 4, 0, ()).points[0] is not None
-
-
 def test_a_program_that_is_not_solved_is_no_advice(monkeypatch):
     stream = random_stream(DIAMOND, 4, 0, "capacity")
     every = played(tw.experts.Resolve(), DIAMOND, stream)
@@ -298,25 +278,21 @@ def test_what_less_headroom_shows_to_be_infeasible_is_not_tried(monkeypatch, kin
             assert x.tobytes() == y.tobytes()
 
 
-def test_the_first_drop_counts_in_full_and_other_limits_begin_anew():
+# --- which round ----------------------------------------------------------------------------------
+
+
+def test_other_limits_begin_anew():
+    """The drops of the limits before say nothing of them."""
     K, adviser = Simplex(2), tw.experts.Resolve(headroom=1.0)
-    state = adviser.start(K)
-    loss, caps = Linear.one([1.0, 0.0]), ([0.9, 0.9], [0.9, 0.7], [0.9, 0.8])
-    for c in caps[:2]:
+    state, loss = adviser.start(K), Linear.one([1.0, 0.0])
+    for c in ([0.9, 0.9], [0.9, 0.7]):
         state = adviser.observe(K, state, FullInformation(loss, Capacity.one(c)), K.center)
-    np.testing.assert_allclose(state.drops.usual(), [0.0, 0.2])
     (x,) = adviser.propose(K, state, None, 2, 0, ()).points
     np.testing.assert_allclose(x, [0.5, 0.5], atol=1e-9)  # 0.7 - 0.2
-    state = adviser.observe(K, state, FullInformation(loss, Capacity.one(caps[2])), K.center)
-    np.testing.assert_allclose(state.drops.usual()[1] ** 2, 0.98 * 0.04 / (0.98 + 1.0))
     other = FullInformation(loss, Affine.one([1.0, 0.0], 0.9))
     state = adviser.observe(K, state, other, K.center)
-    assert state.drops.counted == 0
     assert len(state.drops.usual()) == 0
     assert adviser.propose(K, state, None, 4, 0, ()).points[0] is not None
-
-
-# --- which round ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("data", ["last", 1, 3, 5])
@@ -486,39 +462,6 @@ def test_without_highspy_scipy_solves(monkeypatch, columns, highspy):
             assert float(g.values(x)[0]) == pytest.approx(float(g.values(y)[0]), abs=1e-7)
 
 
-def test_what_is_absent_is_no_advice_and_what_is_no_point_is_refused():
-    K, adviser = Simplex(3), tw.experts.Named("boss")
-    for known in (None, tw.RoundInfo(time=0.0)):
-        assert adviser.propose(K, adviser.start(K), known, 0, 5, ()).points == (None,)
-    assert proposed(K, [0.2, 0.3, 0.5], name="other").points == (None,)
-    for absent in (None, [0.2, np.nan, 0.5]):
-        assert proposed(K, absent).points == (None,)
-    for z, error in (
-        ([0.5, 0.5], WrongShape),
-        (np.array([0.5, np.inf, 0.5]), NotFinite),
-        ("x_1 = 1", WrongType),
-    ):
-        known = tw.RoundInfo.unchecked(None, None, {"boss": z})
-        with pytest.raises(error, match="'boss'"):
-            adviser.propose(K, adviser.start(K), known, 0, 1, ())
-
-
-def test_points_near_the_set_take_no_call_and_those_far_outside_are_absent_without():
-    K, rng = CappedSimplex(8, 0.4), np.random.default_rng(0)
-    for cost in rng.random((20, 8)):
-        z = np.array(K.lmo(cost)).astype(np.float32).astype(float) * (1.0 + 2e-7)
-        found = proposed(K, z)
-        [point] = found.points
-        assert found.calls == 0
-        assert K.infeasibility(point) <= membership_tolerance(point, K.radius)
-        assert np.abs(point - z).max() < 1e-5
-    far = 0.5 * np.arange(8.0)
-    assert proposed(K, far).points == (None,)
-    found = proposed(K, far, budget=50)
-    assert found.points[0] is not None
-    assert tw.experts.Named("boss").reserves(found.state) == 1
-
-
 @pytest.mark.parametrize("size", [1e-9, 1e9])
 def test_a_set_may_write_its_rows_in_any_units(size):
     A, b = np.array([[1.0, 2.0, 0.5], [1.0, -1.0, 3.0]]), np.array([1.0, 2.0])
@@ -650,10 +593,7 @@ def test_a_round_takes_one_call_at_most_and_none_without_a_budget(monkeypatch, b
 )
 def test_columns_reach_the_program_itself_where_rounds_repeat(K, kind, room):
     first = random_stream(K, 1, 11, kind, room)
-    stream = tw.Stream(
-        Chain((first.losses,) * 30),
-        Chain((first.constraints,) * 30),
-    )
+    stream = tw.Stream(Chain((first.losses,) * 30), Chain((first.constraints,) * 30))
     adviser = tw.experts.Resolve(columns=True, headroom=(0.0, 1.0))
     every = played(adviser, K, stream)
     for x in every[-1].points:
@@ -734,6 +674,39 @@ def test_members_stay_as_they_are_and_others_are_brought_in(K):
 
 
 # --- settings -------------------------------------------------------------------------------------
+
+
+def test_what_is_absent_is_no_advice_and_what_is_no_point_is_refused():
+    K, adviser = Simplex(3), tw.experts.Named("boss")
+    for known in (None, tw.RoundInfo(time=0.0)):
+        assert adviser.propose(K, adviser.start(K), known, 0, 5, ()).points == (None,)
+    assert proposed(K, [0.2, 0.3, 0.5], name="other").points == (None,)
+    for absent in (None, [0.2, np.nan, 0.5]):
+        assert proposed(K, absent).points == (None,)
+    for z, error in (
+        ([0.5, 0.5], WrongShape),
+        (np.array([0.5, np.inf, 0.5]), NotFinite),
+        ("x_1 = 1", WrongType),
+    ):
+        known = tw.RoundInfo.unchecked(None, None, {"boss": z})
+        with pytest.raises(error, match="'boss'"):
+            adviser.propose(K, adviser.start(K), known, 0, 1, ())
+
+
+def test_points_near_the_set_take_no_call_and_those_far_outside_are_absent_without():
+    K, rng = CappedSimplex(8, 0.4), np.random.default_rng(0)
+    for cost in rng.random((20, 8)):
+        z = np.array(K.lmo(cost)).astype(np.float32).astype(float) * (1.0 + 2e-7)
+        found = proposed(K, z)
+        [point] = found.points
+        assert found.calls == 0
+        assert K.infeasibility(point) <= membership_tolerance(point, K.radius)
+        assert np.abs(point - z).max() < 1e-5
+    far = 0.5 * np.arange(8.0)
+    assert proposed(K, far).points == (None,)
+    found = proposed(K, far, budget=50)
+    assert found.points[0] is not None
+    assert tw.experts.Named("boss").reserves(found.state) == 1
 
 
 @pytest.mark.parametrize(

@@ -64,11 +64,7 @@ CASES = [
 ]
 
 
-@thinned(
-    2,
-    case={"-".join(map(str, case)): case for case in CASES},
-    total={"1": 1.0, "2.5": 2.5},
-)
+@thinned(2, case={"-".join(map(str, case)): case for case in CASES}, total={"1": 1.0, "2.5": 2.5})
 def test_rounds_are_those_of_the_kernel_for_every_set(case, total):
     """Until what rounding left grows: the other one rounds directions, this one does not."""
     n, rounds, kind, settings = case

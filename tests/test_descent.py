@@ -19,12 +19,10 @@ from tidewolf.methods.steps.adagrad import (
     DescentSums,
     descend,
     descend_in_factors,
-    into_ball,
     into_balls,
     reaches,
 )
 from tidewolf.methods.steps.group import Part, StepGradient, descend_together
-from tidewolf.methods.steps.overshoot import soften_overshoot
 from tidewolf.projection.exact_point import ExactPoint
 from tidewolf.projection.factored import FactoredActiveSet
 from tidewolf.sets import Box, Factors, MultiFlow, Product, Simplex, SimplexProduct
@@ -49,47 +47,10 @@ def some_factors(rng: np.random.Generator) -> tuple[Factors, int]:
     return Factors(np.cumsum([0, *sizes[:-1]]), radii, diameters), int(sizes.sum())
 
 
-def slices_of(factors: Factors, n: int) -> list[slice]:
-    ends = [*factors.starts[1:].tolist(), n]
-    return [slice(a, b) for a, b in zip(factors.starts.tolist(), ends, strict=True)]
-
-
 def sparse_gradient(rng: np.random.Generator, n: int) -> np.ndarray:
     """Often 0 in whole factors."""
     g: np.ndarray = rng.standard_normal(n) * 10.0 ** rng.uniform(-2, 2)
     return g * (rng.random(n) < 0.6)
-
-
-@settings(max_examples=60)
-@given(seed=seeds, scale=scales)
-def test_every_factor_is_a_descent_of_its_own(seed, scale):
-    """Steps, sums, prices and balls are those of `descend` and `into_ball` on each factor alone."""
-    rng = np.random.default_rng(seed)
-    factors, n = some_factors(rng)
-    center, y = rng.standard_normal(n), rng.standard_normal(n)
-    sums, alone = DescentSums.start(factors), [DescentSums()] * len(factors.starts)
-    for _ in range(5):
-        g, apart = sparse_gradient(rng, n), 0.1 * rng.standard_normal(n)
-        D = reaches(factors, y + apart, y)
-        step = descend_in_factors(y, g, sums, D, factors, scale)
-        moved = step.y
-        ended = into_balls(moved, center, factors)
-        for b, s in enumerate(slices_of(factors, n)):
-            R = factors.radii[b]
-            far = min(2.0 * R, factors.diameters[b] + float(np.linalg.norm((y + apart - y)[s])))
-            assert D[b] == pytest.approx(far)
-            expected, norm2 = y[s], float(g[s] @ g[s])
-            if far > 0.0 and alone[b].square_sum + norm2 > 0.0:
-                expected, alone[b] = descend(y[s], g[s], norm2, alone[b], far, scale)
-            np.testing.assert_allclose(moved[s], expected, rtol=1e-12, atol=1e-12)
-            expected = into_ball(expected, center[s], R)
-            np.testing.assert_allclose(ended[s], expected, rtol=1e-9, atol=1e-9)
-        y, sums = ended, step.sums
-        prices = sum(own.regret_bound for own in alone)
-        assert sums.regret_bound == pytest.approx(prices, rel=1e-9, abs=1e-12)
-        assert sums.factors is not None
-        sigmas = np.array([own.inverse_step for own in alone])
-        np.testing.assert_allclose(sums.factors.inverse_steps, sigmas, rtol=1e-12)
 
 
 @settings(max_examples=60)
@@ -224,36 +185,6 @@ def test_what_is_given_back_in_full_ends_on_the_limit(seed, owed):
     weighed = zip(plain.parts, plain.etas, strict=True)
     without = before + sum(part.share**2 * float(eta @ P**2) for part, eta in weighed)
     assert after == pytest.approx(min(0.0, without), abs=1e-9 * (1.0 + abs(before)))
-
-
-@settings(max_examples=50)
-@given(seed=seeds, keep=st.sampled_from([0.0, 0.3, 1.0]), owed=st.sampled_from([0.0, 0.5, 9.0]))
-def test_one_factor_gives_back_what_a_plain_step_does(seed, keep, owed):
-    rng = np.random.default_rng(seed)
-    n, R = 4, 2.0
-    one = Factors(np.array([0]), np.array([R]), np.array([2.0 * R]))
-    y, x, g, P = rng.standard_normal((4, n))
-    grad = StepGradient(g, float(g @ g), x, P, owed)
-    own = Part(y, 1.0, DescentSums.start(one), np.array([2.0 * R]))
-    [(moved, sums)] = descend_together([own], grad, 0.3, keep, one)
-    plain, expected = descend(y, g, grad.norm2, DescentSums(), 2.0 * R, 0.3)
-    plain = soften_overshoot(plain, x, P, owed, 0.5 / expected.inverse_step, keep)
-    np.testing.assert_allclose(moved, plain, rtol=1e-12, atol=1e-12)
-    assert sums.regret_bound == pytest.approx(expected.regret_bound)
-    whole = Part(y, 1.0, DescentSums(), 2.0 * R)
-    [(moved, _)] = descend_together([whole], grad, 0.3, keep)
-    np.testing.assert_allclose(moved, plain, rtol=1e-12, atol=1e-12)
-
-
-def test_nothing_is_given_back_while_the_limit_pulls_at_what_never_moved():
-    """In the first factor losses and limit cancel, so that it has no step yet."""
-    factors = Factors(np.array([0, 1]), np.ones(2), 2.0 * np.ones(2))
-    P, x = np.array([1.0, 1.0]), np.zeros(2)
-    grad = StepGradient(np.array([0.0, 1.0]), 1.0, x, P, 0.0)
-    part = Part(x, 1.0, DescentSums.start(factors), 2.0 * np.ones(2))
-    [(y, sums)] = descend_together([part], grad, 1.0, 0.0, factors)
-    assert sums.factors is not None
-    np.testing.assert_allclose(y, [0.0, -0.5 / sums.factors.inverse_steps[1]])
 
 
 @settings(max_examples=20)

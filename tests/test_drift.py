@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import theorems
 import tidewolf as tw
+from tidewolf.baselines import ProximalPenalty
 from tidewolf.core.errors import (
     FrozenRegime,
     InvalidInput,
@@ -351,6 +352,15 @@ def test_the_slopes_of_an_open_block_count():
 
 
 # --- the theorem ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [DriftPlusPenalty, ProximalPenalty])
+def test_functions_defined_on_the_set_alone_are_refused_by_name(kind):
+    fenced = Linear.one([1.0, 0.0])
+    object.__setattr__(fenced, "domain", "points whose entries are all positive")
+    learner = kind(Simplex(2), horizon=30)
+    with pytest.raises(NotSupported, match="Linear is only defined on points whose"):
+        learner.update(learner.start(), FullInformation(ONE, fenced))
 
 
 @pytest.mark.parametrize("K", [L2Ball(3), DIAMOND, HULL], ids=repr)

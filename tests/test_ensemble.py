@@ -206,9 +206,7 @@ ADVISED = {
     "context": {"experts": [tw.experts.Season(6, cells=3)]},
     "categories": {"experts": [tw.experts.Categories(3)], "step_scales": (0.3,)},
     "advice": {"experts": ["a", "b"], "caution": 1.0},
-    "re-solving": {
-        "experts": [tw.experts.Season(4), tw.experts.Resolve(headroom=(0.0, 1.0)), "a"],
-    },
+    "re-solving": {"experts": [tw.experts.Season(4), tw.experts.Resolve(headroom=(0.0, 1.0)), "a"]},
 }
 
 
@@ -439,8 +437,7 @@ def test_a_promise_is_the_formula_of_its_file():
 def test_units_of_losses_and_limits_change_no_decision(K):
     stream = with_knowledge(hostile("switching", K, 30, 3)[0], K, 3)
     learner = tw.Ensemble(
-        K,
-        experts=[tw.experts.Season(5, cells=2), "a", tw.experts.Resolve(headroom=(0.0, 2.0))],
+        K, experts=[tw.experts.Season(5, cells=2), "a", tw.experts.Resolve(headroom=(0.0, 2.0))]
     )
     C, A = stream.losses.C, stream.constraints
     other = tw.Stream(
@@ -452,6 +449,19 @@ def test_units_of_losses_and_limits_change_no_decision(K):
     )
     for first, second in zip(tw.play(learner, stream), tw.play(learner, other), strict=True):
         assert second.x == pytest.approx(first.x, abs=1e-7)
+
+
+def test_names_are_told_apart():
+    season, solves = tw.experts.Season(4), tw.experts.Resolve(headroom=0)
+    learner = tw.Ensemble(Simplex(3), experts=[season, "a", solves, "a", solves, "season", "a (2)"])
+    assert learner.names[4:8] == ("season", "a", "last, headroom 0", "a (2)")
+    assert len(set(learner.names)) == 11
+    assert learner.kinds == ("descent",) * 4 + ("context",) + ("advice",) * 6
+    run = tw.run(learner, with_knowledge(hostile("switching", Simplex(3), 20, 0)[0], Simplex(3), 0))
+    members = learner.experts_of(run.final_state)
+    assert tuple(member.name for member in members) == learner.names
+    assert run.measures.sum(axis=1) == pytest.approx(1.0)
+    assert run.measures.mean(axis=0) == pytest.approx([member.mean_weight for member in members])
 
 
 def test_what_it_needs_and_reads_is_what_its_members_need():

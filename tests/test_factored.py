@@ -19,12 +19,7 @@ from tidewolf.core.oracle import Answer
 from tidewolf.kernels.active_set import DROP
 from tidewolf.projection import ActiveSet, closer_to_center
 from tidewolf.projection.active import factors_of
-from tidewolf.projection.active_set import (
-    CORRECTIVE_GAP,
-    CORRECTIVE_STEPS,
-    SPARE,
-    most_idle,
-)
+from tidewolf.projection.active_set import CORRECTIVE_GAP, CORRECTIVE_STEPS, SPARE, most_idle
 from tidewolf.projection.exact_point import ExactPoint
 from tidewolf.projection.factored import SPARE_IN_FACTOR, FactoredActiveSet, start_active
 from tidewolf.sets import (

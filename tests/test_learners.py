@@ -30,13 +30,7 @@ from tidewolf.baselines import (
 )
 from tidewolf.core.arrays import frozen
 from tidewolf.core.checkpoint import Stored
-from tidewolf.core.errors import (
-    InvalidInput,
-    NotSupported,
-    TidewolfError,
-    WrongShape,
-    WrongType,
-)
+from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongShape, WrongType
 from tidewolf.core.feedback import FirstOrder, first_order, require_first_order
 from tidewolf.core.values import identity
 from tidewolf.functions import Affine, Capacity, Linear

@@ -83,10 +83,7 @@ def scale(task: PenaltyTask) -> float:
 
 
 def honest(
-    task: PenaltyTask,
-    solved: PenaltySolution,
-    rng: np.random.Generator,
-    *others: np.ndarray,
+    task: PenaltyTask, solved: PenaltySolution, rng: np.random.Generator, *others: np.ndarray
 ):
     """The answer is in the ball and hull, its numbers are its own, and nothing sampled is below the
     quadratic that certifies it.

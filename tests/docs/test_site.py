@@ -41,8 +41,7 @@ WORDS += ("`code`", "`x_`", "<a, b>", "n.", "(rounds,", "*row)", "x:", "``twice`
 def read(lines: list[str]) -> str:
     """What a reader of the site sees; anything that docutils complains of fails."""
     document = publish_doctree(
-        "\n".join(lines),
-        settings_overrides={"halt_level": Reporter.INFO_LEVEL, "report_level": 5},
+        "\n".join(lines), settings_overrides={"halt_level": Reporter.INFO_LEVEL, "report_level": 5}
     )
     return document.astext()
 
