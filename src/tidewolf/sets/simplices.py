@@ -60,9 +60,6 @@ from tidewolf.sets.base import (
 class _SumSet(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, CompiledGeometry):
     """Abstract: vectors of n entries at least 0 whose sum is bounded."""
 
-    tangents: ClassVar = within_sum
-    point_infeasibility: ClassVar = sum_infeasibility
-
     n: int
 
     @property
@@ -110,6 +107,8 @@ class Simplex(_SumSet):
     """
 
     oracle: ClassVar = cheapest_entry
+    tangents: ClassVar = within_sum
+    point_infeasibility: ClassVar = sum_infeasibility
 
     n: Annotated[int, Count("How many entries a point has.", most=MOST_ENTRIES)]
     total: Annotated[float, Number("What the entries sum to.", above=0.0)] = 1.0
@@ -232,6 +231,8 @@ class CappedSimplex(_SumSet):
     """
 
     oracle: ClassVar = cheapest_entries
+    tangents: ClassVar = within_sum
+    point_infeasibility: ClassVar = sum_infeasibility
 
     n: Annotated[int, Count("How many entries a point has.", most=MOST_ENTRIES)]
     cap: Annotated[float, Number("What an entry is at most.", above=0.0)]
