@@ -131,7 +131,6 @@ NEEDS = {
     "test_service_docs.py": "httpx",
     "test_serve_faults.py": "fastapi",
     "test_hosted_session.py": "orjson",
-    "test_hosted_hostile.py": "orjson",
     "test_service_fixtures.py": "orjson",
     "test_storm.py": "fastapi",
     "test_serve_fuzz.py": "fastapi",

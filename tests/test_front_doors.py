@@ -12,13 +12,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import tidewolf as tw
 from doors import Door, doors, hostile, knock
-from tidewolf import experiments, learners, sets
-from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
+from tidewolf import sets
 
 PARTS = (
     "experts",
@@ -128,67 +126,3 @@ def test_front_doors_show_no_foreign_exception(every_door, share) -> None:
             for sentence in findings(door, replaced):
                 found[sentence.rpartition("[")[2]].append(sentence)
     assert not found, "\n".join(f"{len(each)} like {each[0]}" for each in found.values())
-
-
-@pytest.mark.parametrize(
-    ("call", "kind", "sentence"),
-    [
-        (lambda: tw.compare(-1, 1.5), WrongType, "The learners of compare must be a list such as"),
-        (
-            lambda: tw.compare([learners.LyapunovDescent], 1.5),
-            WrongType,
-            "The streams of compare must be a list such as",
-        ),
-        (
-            lambda: sets.LpBall(5, [1, 2]),
-            WrongType,
-            r"p of LpBall must be a number, not \[1, 2\]",
-        ),
-        (lambda: sets.GroupBall([[1, 2], [3]]), WrongType, "the rows given have different lengths"),
-        (
-            lambda: sets.CapacitatedFlow(sets.Simplex(4)),
-            WrongType,
-            "made by CapacitatedFlow.from_edges",
-        ),
-        (
-            lambda: experiments.Experiment.builtin(3),
-            WrongType,
-            "The name of a problem must be text, not 3",
-        ),
-        (
-            lambda: experiments.Experiment.builtin("abilene", shore=1.0),
-            InvalidInput,
-            "no setting called 'shore'.*Did you mean share",
-        ),
-        (
-            lambda: tw.Session(learners.LyapunovDescent(sets.Simplex(2))).save(7),
-            WrongType,
-            "must be given as text or a pathlib.Path",
-        ),
-        (
-            lambda: learners.LyapunovDescent(sets.Simplex(2)).act(None),
-            WrongType,
-            "continues from a state of its own",
-        ),
-        (
-            lambda: learners.LyapunovDescent(sets.Scaled(sets.Simplex(2), 1e200)),
-            InvalidInput,
-            "give the points in other units",
-        ),
-        (
-            lambda: sets.FlowPolytope(np.array([0, 9]), np.array([1, 1]), 0, 1, ("s", "t")),
-            InvalidInput,
-            "whole numbers from 0 to 1",
-        ),
-        (
-            lambda: tw.functions.Capacity([[1.0, 2.0]]).values([3.0]),
-            WrongShape,
-            r"has shape \(1,\)",
-        ),
-    ],
-)
-def test_doors_that_were_found_open(call, kind, sentence) -> None:
-    with pytest.raises(kind, match=sentence) as caught:
-        call()
-    assert isinstance(caught.value, TidewolfError)
-    assert str(caught.value)[-1] in ".?"

@@ -26,16 +26,9 @@ from tidewolf.core.errors import (
     UnknownSession,
 )
 from tidewolf.methods.advice.base import Adviser, Proposals
+from tidewolf.service import models as m
 from tidewolf.service.description import Built, Description
 from tidewolf.service.hosted_session import HostedSession
-from tidewolf.service.models import (
-    DecisionRequest,
-    Migration,
-    ModeChange,
-    ObservationRequest,
-    Pin,
-    Rollback,
-)
 from tidewolf.service.modes import Note, Settings
 from tidewolf.service.sessions import Reply, Sessions
 from tidewolf.service.tokens import Caller
@@ -45,6 +38,17 @@ from tidewolf.storage.session_store import SessionStore
 ME = Caller("me")
 THREE = {"set": {"kind": "Simplex", "n": 3}, "learners": [{"name": "LyapunovDescent"}]}
 COSTS, CAPACITIES = [1.0, 0.0, 0.5], [1.0, 0.5, 1.0]
+
+
+BODIES: dict[str, Any] = {
+    "put": Description,
+    "decide": m.DecisionRequest,
+    "observe": m.ObservationRequest,
+    "pin": m.Pin,
+    "mode": m.ModeChange,
+    "rollback": m.Rollback,
+    "migrate": m.Migration,
+}
 
 
 class Door:
@@ -64,40 +68,19 @@ class Door:
 
     def __getattr__(self, what: str) -> Any:
         def ask(*given: Any, **more: Any) -> Any:
-            return self.waited(getattr(self.sessions, what)(*given, **more))
+            if what in BODIES:
+                name, *body = given
+                read = BODIES[what].read(*body or [{}])
+                given = (name, read) if what in ("decide", "observe") else (name, read, ME)
+            method = what if hasattr(self.sessions, what) else "operate"
+            reply = getattr(self.sessions, method)(*given, **more)
+            if not isinstance(reply, Reply):
+                return reply
+            if reply.after is not None:
+                reply.after.result(30)
+            return reply.body
 
         return ask
-
-    def waited(self, reply: Any) -> Any:
-        if not isinstance(reply, Reply):
-            return reply
-        if reply.after is not None:
-            reply.after.result(30)
-        return reply.body
-
-    def put(self, name: str, body: Any) -> Any:
-        return self.waited(self.sessions.put(name, Description.read(body), ME))
-
-    def decide(self, name: str, body: Any = None) -> Any:
-        return self.waited(self.sessions.decide(name, DecisionRequest.read(body or {})))
-
-    def observe(self, name: str, body: Any) -> Any:
-        return self.waited(self.sessions.observe(name, ObservationRequest.read(body)))
-
-    def delete(self, name: str) -> Any:
-        return self.waited(self.sessions.delete(name, "", ME))
-
-    def pin(self, name: str, body: Any) -> Any:
-        return self.waited(self.sessions.operate(name, Pin.read(body), ME))
-
-    def mode(self, name: str, body: Any) -> Any:
-        return self.waited(self.sessions.operate(name, ModeChange.read(body), ME))
-
-    def rollback(self, name: str, body: Any) -> Any:
-        return self.waited(self.sessions.operate(name, Rollback.read(body), ME))
-
-    def migrate(self, name: str, body: Any) -> Any:
-        return self.waited(self.sessions.operate(name, Migration.read(body), ME))
 
     def hosted(self, name: str) -> Any:
         with self.sessions._held(name) as served:
@@ -149,9 +132,9 @@ def test_what_is_put_twice_is_there_once(door):
     with pytest.raises(AlreadyThere, match="another description"):
         door.put("a", {"set": {"kind": "Simplex", "n": 4}})
     with pytest.raises(UnknownSession):
-        door.decide("b", None)
+        door.decide("b")
     assert [one["name"] for one in door.list()["sessions"]] == ["a"]
-    door.delete("a")
+    door.delete("a", "", ME)
     with pytest.raises(UnknownSession):
         door.get("a")
     assert [one["what"] for one in door.audit("a")["entries"]] == ["put", "delete"]
@@ -172,16 +155,6 @@ def test_the_same_observation_twice_counts_once_and_another_is_refused(door):
         door.observe("a", {**body, "round": 3})
     assert door.get("a")["rounds"] == 1
     assert door.sessions.counters["observations", ""] == 1
-
-
-def test_many_observations_stop_at_the_first_that_is_refused(door):
-    rows = [{"round": number, "costs": COSTS} for number in (1, 2, 2, 5, 3)]
-    body = door.observe("a", {"observations": rows})
-    assert [one.get("round") for one in body["observations"]] == [1, 2, 2, None]
-    assert body["observations"][-1]["error"]["status"] == 422
-    assert body["rounds"] == 2
-    door.reopen()
-    assert door.get("a")["rounds"] == 2
 
 
 def test_rounds_are_observed_late_and_in_any_order(door):
@@ -244,16 +217,6 @@ def test_the_learner_is_told_what_was_played_in_place_of_its_decision(door):
     assert door.audit("a")["entries"][1]["why"] == "night"
     with pytest.raises(InvalidInput, match="decision"):
         door.pin("a", {})
-
-
-def test_a_pin_is_played_in_the_round_that_stands_also_where_it_was_answered_before(door):
-    assert door.decide("a")["source"] == "learner"
-    door.pin("a", {"decision": [0.0, 0.0, 1.0]})
-    assert door.decide("a")["source"] == "pinned"
-    door.pin("a", {"decision": None})
-    assert door.decide("a")["source"] == "learner"
-    door.reopen()
-    assert door.decide("a")["source"] == "learner"
 
 
 def test_shadow_plays_the_incumbent_and_says_what_the_learner_would_have_saved(door):
@@ -328,19 +291,10 @@ def test_a_learner_that_fails_leaves_the_last_decision_and_then_a_static_one(doo
     assert (counters["fallbacks", "static"], counters["fallbacks", "last"]) == (2, 1)
     door.reopen()
     assert door.decide("a") == last
-
-
-def test_a_fallback_of_ones_own(tmp_path, monkeypatch):
-    door = Door(tmp_path)
-    door.put("a", dict(THREE, fallback={"entry 1": 1.0}))
-    session = door.hosted("a").session
-    monkeypatch.setattr(session, "play", lambda **_: 1 / 0)
-    answer = door.decide("a")
-    assert answer["source"] == "static"
-    assert answer["decision"]["entry 1"] == 1.0
-    with pytest.raises(InvalidInput):
-        door.put("b", dict(THREE, fallback={"entry 1": 2.0}))
-    door.sessions.store.close()
+    door.put("b", {**THREE, "fallback": {"entry 1": 1.0}})
+    monkeypatch.setattr(door.hosted("b").session, "play", fail)
+    own = door.decide("b")
+    assert (own["source"], own["decision"]["entry 1"]) == ("static", 1.0)
 
 
 def test_a_session_whose_rows_are_broken_still_gets_decisions(door):
@@ -360,7 +314,7 @@ def test_a_session_whose_rows_are_broken_still_gets_decisions(door):
     with pytest.raises(CheckpointError):
         door.observe("a", {"round": 3, "costs": COSTS})
     assert door.sessions.overview()[0].rounds == 2
-    door.delete("a")
+    door.delete("a", "", ME)
 
 
 def test_a_commit_that_fails_acknowledges_nothing_and_the_session_goes_on(door):
@@ -418,16 +372,6 @@ def test_going_back_forgets_what_was_answered_since(door):
     door.reopen()
     assert door.decide("a") == again
     assert door.audit("a")["entries"][-1]["what"] == "rollback from round 7 to round 3"
-
-
-def test_rounds_that_waited_wait_again_after_going_back(door):
-    door.pin("a", {"decision": [1.0, 0.0, 0.0]})
-    pinned = door.decide("a", {"round": 2})
-    door.observe("a", {"round": 2, "costs": COSTS})
-    door.rollback("a", {"round": 3})
-    assert door.get("a")["pending"] == [1, 2]
-    assert door.decide("a", {"round": 2}) == pinned
-    assert door.observe("a", {"round": 2, "costs": [0.0, 1.0, 1.0]})["cost"] == 0.0
 
 
 LINKS = [["s", "a"], ["a", "t"], ["s", "b"], ["b", "t"]]
@@ -523,11 +467,23 @@ def test_advisers_that_hang_or_fail_sleep_and_the_decision_comes(door, hangs):
     served = HostedSession(store, info, built, Limits(), lambda: 0.0, lambda *_: None)
     try:
         with store.transaction("planned"):
-            answer = served.decide(DecisionRequest.read({"deadline": 0.05}))
+            answer = served.decide(m.DecisionRequest.read({"deadline": 0.05}))
         assert answer["source"] == "learner"
         assert served.description()["notes"]
     finally:
         GATE.set()
+
+
+def test_sessions_that_were_not_used_for_longest_are_let_go_of(tmp_path):
+    door = Door(tmp_path, open=2)
+    for name in "abcd":
+        door.put(name, THREE)
+        door.observe(name, {"round": 1, "costs": COSTS})
+    assert sorted(door.sessions._places) == ["c", "d"]
+    assert [door.get(name)["rounds"] for name in "abcd"] == [1] * 4
+    door.sessions.close()
+    assert door.sessions.overview()[0].costs == (0.5,)
+    door.sessions.store.close()
 
 
 def test_pending_limits_and_numbers_of_observations(tmp_path):
@@ -588,19 +544,6 @@ def test_rounds_that_expired_are_waited_for_no_more(tmp_path):
     door.sessions.store.close()
 
 
-def test_sessions_that_were_not_used_for_longest_are_let_go_of(tmp_path):
-    door = Door(tmp_path, open=2)
-    for name in "abcd":
-        door.put(name, THREE)
-        door.observe(name, {"round": 1, "costs": COSTS})
-    assert sorted(door.sessions._places) == ["c", "d"]
-    for name in "abcd":
-        assert door.get(name)["rounds"] == 1
-    door.sessions.close()
-    assert door.sessions.overview()[0].costs == (0.5,)
-    door.sessions.store.close()
-
-
 def test_many_threads_observe_every_round_once(door):
     def work() -> None:
         for number in range(1, 31):
@@ -618,16 +561,158 @@ def test_many_threads_observe_every_round_once(door):
     assert list(door.decide("a")["decision"].values()) == session.play().tolist()
 
 
-def test_a_look_at_a_session(door):
-    door.observe("a", {"round": 1, "costs": COSTS, "capacities": CAPACITIES})
-    why = door.explanation("a")
-    assert why["round"] == 2
-    assert why["learner"] == "LyapunovDescent"
-    assert door.experts("a")["experts"] == []
-    door.put("e", {"set": {"kind": "Simplex", "n": 2}})
-    assert door.experts("e")["experts"]
-    assert door.facts("a")["history"][0]["round"] == 1
+# --- several requests at once, and what must be refused ------------------------------------------
 
+
+def test_who_deletes_a_session_leaves_nothing_half_gone(door, monkeypatch):
+    gate, writing = threading.Event(), threading.Event()
+    commits = door.sessions.store.commits
+    write = commits._write
+
+    def slow(group):
+        writing.set()
+        assert gate.wait(30)
+        write(group)
+
+    monkeypatch.setattr(commits, "_write", slow)
+    found: list[Any] = []
+
+    def ask(what: str, *given: Any) -> None:
+        try:
+            found.append((what, getattr(door, what)(*given)))
+        except TidewolfError as error:
+            found.append((what, type(error)))
+
+    deleting = threading.Thread(target=ask, args=("delete", "a", "", ME))
+    deleting.start()
+    assert writing.wait(30)  # it is being deleted, and not yet gone
+    others = [
+        threading.Thread(target=ask, args=call)
+        for call in (
+            ("decide", "a"),
+            ("observe", "a", {"costs": COSTS}),
+            ("get", "a"),
+            ("delete", "a", "", ME),
+        )
+    ]
+    for thread in others:
+        thread.start()
+    door.sessions.store.rounds_of("a", 1, 9)  # who only looks remembers nothing
+    gate.set()
+    for thread in (deleting, *others):
+        thread.join(30)
+    assert found[0] == ("delete", {"name": "a", "deleted": True})
+    assert [kind for _, kind in found[1:]] == [UnknownSession] * 4
+    with pytest.raises(UnknownSession):
+        door.history("a")
+    assert door.put("a", {**THREE, "rounds": 9})["rounds"] == 0
+    assert door.observe("a", {"costs": COSTS})["round"] == 1
+
+
+def test_a_session_that_another_process_deleted_is_not_there(door):
+    door.hosted("a")
+    number = door.sessions.store._number("a")
+    store = door.sessions.store
+    with sqlite3.connect(door.folder / "tidewolf.db") as db:
+        db.execute("DELETE FROM sessions")
+        db.execute("DELETE FROM head")
+    db.close()
+    with pytest.raises(UnknownSession, match="it was deleted"):
+        store.commits.submit(lambda db: store._backing.claim(db, number)).result(30)
+    with pytest.raises(UnknownSession):
+        door.decide("a")
+
+
+def test_a_pin_holds_where_the_session_cannot_be_opened(door):
+    door.observe("a", {"costs": COSTS})
+    door.pin("a", {"decision": [0.0, 1.0, 0.0], "why": "a test"})
+    door.sessions.store.close()
+    with sqlite3.connect(door.folder / "tidewolf.db") as db:
+        db.execute("UPDATE observations SET feedback = zeroblob(9)")
+    db.close()
+    door.open()
+    answer = door.decide("a")
+    assert answer["source"] == "pinned"
+    assert answer["decision"]["entry 1"] == 1.0
+    assert "cannot be opened" in answer["reason"]
+    assert "pinned point is played" in answer["reason"]
+
+
+def test_an_incumbent_outside_of_the_set_is_refused_when_it_is_said(door):
+    door.mode("a", {"mode": "shadow"})
+    with pytest.raises(NotAMember, match="incumbent"):
+        door.decide("a", {"round": 1, "advice": {"incumbent": [0.0, 3.0, 0.0]}})
+    right = {"round": 1, "advice": {"incumbent": [0.0, 1.0, 0.0]}}
+    assert door.decide("a", right)["source"] == "incumbent"
+    assert door.observe("a", {"round": 1, "costs": COSTS})["cost"] == 0.0
+
+
+def test_a_fallback_that_fits_no_more_is_changed_with_the_set(door):
+    learners = [{"name": "LyapunovDescent"}]
+    body = {"set": network(LINKS), "learners": learners, "fallback": {"s > a": 1.0, "a > t": 1.0}}
+    door.put("net", body)
+    less = network([["s", "b"], ["b", "t"], ["s", "t"]])
+    with pytest.raises(InvalidInput, match="The fallback has no entry called"):
+        door.migrate("net", {"set": less, "why": "a is gone"})
+    new = {"s > b": 0.0, "b > t": 0.0, "s > t": 1.0}
+    said = door.migrate("net", {"set": less, "fallback": new, "why": "a is gone"})
+    assert said["settings"]["fallback"] == new
+    assert door.migrate("net", {"fallback": None})["settings"]["fallback"] is None
+    door.reopen()
+    assert door.get("net")["settings"]["fallback"] is None
+
+
+def test_notes_count_rounds_from_one(door):
+    door.put("late", {**THREE, "expire_after": 2})
+    door.decide("late", {"round": 6})
+    (note,) = door.get("late")["notes"]
+    assert note.endswith("expired, with nothing told of them: 1, 2, 3, 4.")
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_who_was_not_told_of_a_pin_did_not_play_it(door, kill):
+    told = door.decide("a")
+    door.pin("a", {"decision": [1.0, 0.0, 0.0], "why": "between a decision and its feedback"})
+    if kill:
+        door.reopen()
+    cost = np.dot(list(told["decision"].values()), COSTS)
+    assert door.observe("a", {"round": 1, "costs": COSTS})["cost"] == pytest.approx(cost)
+    assert door.get("a")["saved"]["rounds"] == 0
+    assert door.observe("a", {"round": 1, "costs": COSTS})["cost"] == pytest.approx(cost)
+    assert door.observe("a", {"round": 2, "costs": COSTS})["cost"] == 1.0  # from now on
+    door.decide("a")
+    door.pin("a", {"decision": [0.0, 1.0, 0.0]})
+    if kill:
+        door.reopen()
+    assert door.observe("a", {"round": 3, "costs": COSTS})["cost"] == 1.0  # the pin before
+    door.pin("a", {"decision": [1.0, 0.0, 0.0]})
+    door.decide("a")
+    assert door.observe("a", {"round": 4, "costs": COSTS})["cost"] == 1.0  # asked again
+    door.rollback("a", {"round": 2})
+    for number in (2, 3, 4):
+        assert door.observe("a", {"round": number, "costs": COSTS})["cost"] == 1.0
+
+
+def test_what_takes_long_is_not_done_where_everybody_waits(door):
+    for _ in range(3):
+        door.decide("a")
+
+    def at_once(body: Any) -> bool:
+        lock = door.sessions.lock_at_once("a", body)
+        if lock is not None:
+            lock.release()
+        return lock is not None
+
+    door.hosted("a").seconds = 0.0
+    assert at_once(m.DecisionRequest.read({}))
+    assert at_once(m.DecisionRequest.read({"round": 1}))
+    assert not at_once(m.DecisionRequest.read({"round": 10000}))
+    assert not at_once(m.Observations.read({"observations": [{"round": 1}]}))
+    door.sessions.store.let_go("a")
+    assert not at_once(m.DecisionRequest.read({}))
+
+
+# --- a kill between any two requests --------------------------------------------------------------
 
 POINTS = st.sampled_from([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5], [0.25, 0.25, 0.5]])
 ROWS = st.fixed_dictionaries(
@@ -669,7 +754,7 @@ def asked(door: Door, what: str, body: Any) -> Any:
             case "decide":
                 body = dict(body)
                 number = ranking + body.pop("ahead")
-                found = door.decide("a", {**body, "round": number} if number > ranking else None)
+                found = door.decide("a", {**body, "round": number} if number > ranking else {})
             case "observe":
                 back, row = body
                 found = door.observe("a", {**row, "round": max(1, ranking - back)})
@@ -719,7 +804,3 @@ def test_notes_come_back_as_they_were(decision, proposal, reason, observed):
         assert x is None or x.tolist() == y.tolist()
     assert Note.of(note.row(4)._replace(note=b"")) is None
     assert Note.of(note.row(4)._replace(note=b"[]\n")) is None
-
-
-def test_settings_of_a_later_version_are_read(door):
-    assert Settings.of('{"learner": "Ensemble", "colour": "red"}') == Settings("Ensemble")

@@ -12,7 +12,6 @@ import shutil
 import signal
 import socket
 import sqlite3
-import subprocess
 import threading
 import time
 from pathlib import Path
@@ -161,41 +160,6 @@ def test_a_disk_that_fills_while_many_observe_keeps_what_it_acknowledged(server)
         assert decide(caller, name) == reference(acknowledged[name])
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """One with a megabyte."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=1M", "tidewolf", str(place)]
-    if subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("only root can mount a small disk")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
-
-
-def test_a_small_disk_that_is_full_recovers_when_there_is_room(servers, small_disk):
-    ballast = small_disk / "ballast"
-    server = servers.start(small_disk / "data")
-    caller = Caller(server)
-    put(caller, "a")
-    acknowledged = 0
-    with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
-        while True:
-            file.write(bytes(4096))
-    while (found := observe(caller, "a", acknowledged + 1))[0] == 200:
-        acknowledged += 1
-        assert acknowledged < 40
-    require_refusal(caller, *found)
-    assert decide(caller, "a") == reference(acknowledged)
-    ballast.unlink()
-    soon(caller, "POST", "/v1/sessions/a/observations", 200, told(acknowledged + 1))
-    assert decide(caller, "a") == reference(acknowledged + 1)
-    server.kill()
-    server.start()
-    assert decide(caller, "a") == reference(acknowledged + 1)
-    server.kill()
-
-
 # --- a folder that is not what it was -------------------------------------------------------------
 
 
@@ -342,20 +306,6 @@ def test_callers_that_stall_keep_nobody_waiting(server):
         for line in lines[:100]:  # the others stay
             line.close()
         assert decide(caller, "a") == reference(10)
-
-
-def test_thousands_of_idle_connections_keep_nobody_waiting(server):
-    put(Caller(server), "a")
-    files = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.prlimit(os.getpid(), resource.RLIMIT_NOFILE, (files[1], files[1]))
-    with contextlib.ExitStack() as stack:
-        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, files)
-        for _ in range(min(2000, files[1] - 500)):
-            stack.enter_context(half_sent(server))
-        caller = Caller(server, timeout=5.0)
-        for number in range(1, 6):
-            assert observe(caller, "a", number)[0] == 200
-        assert decide(caller, "a") == reference(5)
 
 
 # --- the end --------------------------------------------------------------------------------------

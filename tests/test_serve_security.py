@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import socket
 import stat
-import threading
 import time
 from urllib.parse import urlsplit
 
@@ -127,12 +125,6 @@ def test_who_asks_is_said_once(guarded):
     assert answer.startswith(b"HTTP/1.1 400")
 
 
-def test_the_audit_names_the_token_and_never_says_it(guarded):
-    entries = call(guarded, "GET", "/v1/sessions/a-one/audit", headers=bearer("a-reads"))
-    assert entries.body["entries"][0]["who"] == "operator"
-    assert b"all-writes" not in entries.raw
-
-
 WORD = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=12)
 
 
@@ -236,33 +228,16 @@ def test_pages_of_the_web_reach_nothing(served):
 
 # --- names ----------------------------------------------------------------------------------------
 
-HOSTILE = (
-    "%3Cscript%3Ealert(1)%3C%2Fscript%3E",
-    "..",
-    "%2e%2e",
-    "..%2f..%2fetc%2fpasswd",
-    "a%00b",
-    "a%0d%0aSet-Cookie:x",
-    "%ff%fe",
-    "a%20b",
-    "-a",
-    "_a",
-    "a" * 101,
-    "%22;drop%20table",
-    "caf%C3%A9",
-    "a%0A",
-)
 
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names_reach_nothing(served, name):
-    for method, part, body in (("PUT", "", SIMPLEX), ("GET", "", None), ("POST", "/pin", {})):
-        answer = call(served.url, method, f"/v1/sessions/{name}{part}", body)
-        assert answer.status in (404, 422)
-        assert b"<script" not in answer.raw
-        assert "set-cookie" not in answer.headers
-    for page in ("/", "/metrics"):
-        assert b"alert(1)" not in call(served.url, "GET", page).raw
+def test_hostile_names_reach_nothing(served):
+    script = "%3Cscript%3Ealert(1)%3C%2Fscript%3E"
+    names = (script, "..", "..%2fetc", "a%00b", "a%0d%0aSet-Cookie:x", "%ff", "a%20b", "a" * 101)
+    for name in names:
+        for method, part, body in (("PUT", "", SIMPLEX), ("GET", "", None), ("POST", "/pin", {})):
+            answer = call(served.url, method, f"/v1/sessions/{name}{part}", body)
+            assert answer.status in (404, 422)
+            assert b"<script" not in answer.raw
+            assert "set-cookie" not in answer.headers
 
 
 @given(st.text(max_size=110))
@@ -445,16 +420,6 @@ def test_bodies_are_bounded_in_all(tmp_path):
         _until(lambda: traffic.held == 0)
 
 
-def test_readiness_follows_the_traffic_and_the_disk(tmp_path):
-    traffic = Traffic()
-    with in_thread(tmp_path, traffic=traffic) as url:
-        assert call(url, "GET", "/readyz").status == 200
-        traffic.ready = False
-        answer = call(url, "GET", "/readyz")
-        assert (answer.status, answer.headers["retry-after"]) == (503, "1")
-        assert call(url, "GET", "/healthz").status == 200
-
-
 def _until(holds):
     for _ in range(500):
         if holds():
@@ -483,51 +448,13 @@ def test_quotas_are_of_each_token(tmp_path):
         assert call(url, "POST", path, {"costs": [1, 2, 3]}, bearer("two")).status == 200
 
 
-def test_memory_is_flat_under_requests_that_are_refused(small):
-    url, traffic = small
-    body = b'{"costs": "' + b"x" * 900 + b'"}'
+def test_an_unexpected_error_is_a_problem_without_its_cause(tmp_path, monkeypatch, capfd):
+    def fail(*_):
+        raise ZeroDivisionError("the cause")
 
-    def refused() -> int:
-        """How much memory this process holds after so many more, in bytes."""
-        for _ in range(150):
-            call(url, "POST", "/v1/sessions/one/observations", body)
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-    before, threads = refused(), threading.active_count()  # what is made once is made
-    assert refused() - before < 8 << 20
-    _until(lambda: traffic.in_flight == 0)
-    assert threading.active_count() < threads + 20
-
-
-def test_a_mistake_of_ours_is_a_problem_without_its_cause(tmp_path, capfd):
-    from tidewolf.service.app import make_app
-
-    class Broken:
-        """Sessions that fail in a way nobody expected."""
-
-        def __getattr__(self, name):
-            raise ZeroDivisionError("the cause")
-
-    app = make_app(Broken())
-    sent = []
-
-    async def send(message):
-        sent.append(message)
-
-    async def receive():
-        return {"type": "http.request", "body": b"{}", "more_body": False}
-
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": "/v1/sessions/one/decisions",
-        "headers": [(b"host", b"localhost")],
-        "query_string": b"",
-    }
-    asyncio.run(app(scope, receive, send))
-    for pool in app.state.pools:
-        pool.shutdown()
-    assert sent[0]["status"] == 500
-    assert b"the cause" not in sent[1]["body"]
+    with in_thread(tmp_path) as url:
+        monkeypatch.setattr("tidewolf.service.sessions.Sessions.list", fail)
+        answer = call(url, "GET", "/v1/sessions")
+    assert answer.status == 500
+    assert b"the cause" not in answer.raw
     assert "ZeroDivisionError: the cause" in capfd.readouterr().err

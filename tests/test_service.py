@@ -10,7 +10,6 @@ import json
 import signal
 import socket
 import sys
-import threading
 import time
 from urllib.parse import quote, urlsplit
 
@@ -24,7 +23,7 @@ import tidewolf as tw
 from serving import SIMPLEX, call, ended, fresh, in_thread, start
 from tidewolf.core import errors
 from tidewolf.core.errors import InvalidInput, TidewolfError, TooMany
-from tidewolf.service.messages import Refused, dumps, loads, problem_of, status_of
+from tidewolf.service.messages import dumps, loads, problem_of, status_of
 from tidewolf.service.models import AuditQuery
 from tidewolf.service.traffic import Quotas
 
@@ -41,19 +40,6 @@ def session(served):
 
 
 # --- the contract ---------------------------------------------------------------------------------
-
-
-def test_a_session_is_made_once_and_only_as_it_is_described(served, session):
-    made = call(served.url, "GET", session)
-    assert made.status == 200
-    assert made.body["name"] == session.rpartition("/")[2]
-    assert (made.body["rounds"], made.body["round"], made.body["pending"]) == (0, 1, [])
-    assert (made.body["mode"], made.body["learner"]) == ("live", "LyapunovDescent")
-    again = call(served.url, "PUT", session, SIMPLEX)
-    assert (again.status, again.body) == (200, made.body)
-    other = call(served.url, "PUT", session, {"set": {"kind": "Simplex", "n": 4}})
-    assert other.status == 409
-    assert other.body["detail"].endswith(".")
 
 
 def test_rounds_are_decided_and_observed_as_in_python(served, session):
@@ -75,57 +61,6 @@ def test_rounds_are_decided_and_observed_as_in_python(served, session):
     assert [row["round"] for row in history] == [2]
 
 
-def test_the_same_observation_gets_the_first_answer_and_another_is_refused(served, session):
-    path = f"{session}/observations"
-    call(served.url, "POST", f"{session}/decisions")
-    first = call(served.url, "POST", path, {"round": 1, "costs": COSTS})
-    call(served.url, "POST", path, {"costs": [0.0, 0.0, 1.0]})
-    again = call(served.url, "POST", path, {"round": 1, "costs": COSTS})
-    assert (again.status, again.body) == (200, first.body)
-    other = call(served.url, "POST", path, {"round": 1, "costs": [9.0, 9.0, 9.0]})
-    assert other.status == 409
-    assert call(served.url, "GET", session).body["rounds"] == 2
-
-
-def test_many_observations_stop_at_the_first_that_is_refused(served, session):
-    rows = [{"costs": COSTS}, {"costs": COSTS}, {"costs": [1.0]}, {"costs": COSTS}]
-    answer = call(served.url, "POST", f"{session}/observations", {"observations": rows})
-    assert answer.status == 200
-    assert [row.get("round") for row in answer.body["observations"][:2]] == [1, 2]
-    problem = answer.body["observations"][2]["error"]
-    assert (problem["status"], len(answer.body["observations"])) == (422, 3)
-    assert answer.body["rounds"] == 2
-
-
-def test_what_operators_do_is_done_and_audited(served, session):
-    point = [0.5, 0.25, 0.25]
-    pinned = call(served.url, "POST", f"{session}/pin", {"decision": point, "why": "noon"})
-    assert (pinned.status, pinned.body["pinned"]) == (200, True)
-    decided = call(served.url, "POST", f"{session}/decisions").body
-    assert (decided["source"], list(decided["decision"].values())) == ("pinned", point)
-    assert len(decided["proposal"]) == 3
-    call(served.url, "POST", f"{session}/pin", {"decision": None, "why": "it is over"})
-    call(served.url, "POST", f"{session}/observations", {"costs": COSTS})
-    frozen = call(served.url, "POST", f"{session}/mode", {"mode": "frozen", "why": "a freeze"})
-    assert frozen.body["mode"] == "frozen"
-    back = call(served.url, "POST", f"{session}/rollback", {"round": 1, "why": "wrong unit"})
-    assert (back.status, back.body["rounds"]) == (200, 0)
-    entries = call(served.url, "GET", f"{session}/audit").body["entries"]
-    assert {"noon", "it is over", "a freeze", "wrong unit"} <= {each["why"] for each in entries}
-    assert {each["who"] for each in entries} == {"anonymous"}
-    everything = call(served.url, "GET", "/v1/audit?most=1000").body["entries"]
-    assert [each for each in everything if each["session"] == session.rpartition("/")[2]] == entries
-
-
-def test_a_learner_is_replaced_and_a_session_deleted(served, session):
-    asked = {"learners": [{"name": "DriftPlusPenalty", "horizon": 100}], "why": "to compare"}
-    moved = call(served.url, "POST", f"{session}/migrate", asked)
-    assert moved.status in (200, 422), moved.raw
-    assert call(served.url, "DELETE", f"{session}?why=done").status == 200
-    assert call(served.url, "GET", session).status == 404
-    assert call(served.url, "DELETE", session).status == 404
-
-
 def test_looking_at_a_session(served, session):
     call(served.url, "POST", f"{session}/observations", {"costs": COSTS})
     assert call(served.url, "GET", f"{session}/experts").body["experts"] == []
@@ -135,17 +70,6 @@ def test_looking_at_a_session(served, session):
     report = call(served.url, "GET", f"{session}/report")
     assert report.headers["content-type"] == "text/html; charset=utf-8"
     assert report.raw.startswith(b"<!doctype html>")
-
-
-def test_sessions_are_listed_by_name(served):
-    prefix = fresh("list")
-    names = [f"{prefix}-{letter}" for letter in "abc"]
-    for name in names:
-        call(served.url, "PUT", f"/v1/sessions/{name}", SIMPLEX)
-    found = call(served.url, "GET", f"/v1/sessions?prefix={prefix}").body["sessions"]
-    assert [each["name"] for each in found] == names
-    rest = call(served.url, "GET", f"/v1/sessions?prefix={prefix}&after={names[0]}&most=1").body
-    assert [each["name"] for each in rest["sessions"]] == [names[1]]
 
 
 def test_pages_metrics_and_descriptions_load_nothing(served, session):
@@ -303,21 +227,6 @@ def test_every_error_of_the_library_is_a_problem_with_its_sentence(kind):
     assert ("retry-after" in answer.headers) == (answer.status_code in (429, 503))
 
 
-def test_a_mistake_of_ours_says_nothing_of_itself_but_on_stderr(capsys):
-    answer = problem_of(ZeroDivisionError("secret"))
-    assert answer.status_code == 500
-    assert b"secret" not in answer.body
-    assert b"Traceback" not in answer.body
-    assert "ZeroDivisionError: secret" in capsys.readouterr().err
-    assert problem_of(Refused(418, "No.")).status_code == 418
-
-
-@given(st.binary(max_size=60))
-def test_queries_are_read_or_refused(raw):
-    with contextlib.suppress(InvalidInput):
-        assert AuditQuery.read(raw).after >= 0
-
-
 @given(st.text(max_size=20))
 def test_whole_numbers_are_digits(text):
     with contextlib.suppress(InvalidInput):
@@ -448,19 +357,3 @@ def test_basic_is_for_pages(tmp_path):
         answer = call(url, "GET", "/v1/sessions", headers={"Authorization": f"Basic {secret}"})
         assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer")
         assert call(url, "GET", "/").headers["www-authenticate"].startswith("Basic")
-
-
-def test_callers_at_once_are_all_answered(served, session):
-    answers = []
-
-    def ask():
-        for _ in range(5):
-            answers.append(call(served.url, "POST", f"{session}/decisions", {"round": 1}))  # noqa: PERF401
-
-    threads = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert {answer.status for answer in answers} == {200}
-    assert len({answer.raw for answer in answers}) == 1
