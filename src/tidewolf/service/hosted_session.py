@@ -225,7 +225,7 @@ class HostedSession:
         if before is None or not self._is_valid(number, before):
             note = self._decide(number, body, info, known)
         elif known is not None and known.identity and known.identity != before.info_id:
-            raise _decided_otherwise(number)
+            raise _other_information(number)
         else:
             note = before
         self.asked_at.setdefault(number, self._clock())
@@ -288,7 +288,7 @@ class HostedSession:
         try:
             return _flat(ask()), ""
         except OtherContent:
-            raise _decided_otherwise(number) from None
+            raise _other_information(number) from None
         except Exception as error:
             is_refusal = may_refuse and isinstance(error, InvalidInput | NotSupported)
             if is_refusal or isinstance(error, CheckpointError):
@@ -439,7 +439,7 @@ class HostedSession:
             )
         if number in self._fresh:
             if content != self._fresh[number]:
-                raise _observed_otherwise(number)
+                raise _other_content(number)
             note = self.recent[number]
         elif number < current and number not in waiting:
             note = self._observe_again(number, feedback, played)
@@ -463,7 +463,7 @@ class HostedSession:
         try:
             self.session.observe(round=number, played=played, **feedback.arguments)
         except OtherContent:
-            raise _observed_otherwise(number) from None
+            raise _other_content(number) from None
         return note
 
     def _observe(
@@ -726,14 +726,14 @@ class HostedSession:
         }
 
 
-def _decided_otherwise(number: int) -> OtherContent:
+def _other_information(number: int) -> OtherContent:
     return OtherContent(
         f"Round {number + 1} was decided with other side information, and that decision is kept: "
         "ask for it without side information, or go back to the round to decide it again."
     )
 
 
-def _observed_otherwise(number: int) -> OtherContent:
+def _other_content(number: int) -> OtherContent:
     return OtherContent(
         f"Round {number + 1} is over: it was observed with other content, which is kept, or it "
         "expired. Nothing was learned."

@@ -134,12 +134,12 @@ class Operation(APIRoute):
             found: Response = await self.endpoint(call)
             return found
         try:
-            return await self._asked(call)
+            return await self._handled(call)
         except TidewolfError:
             call.service.sessions.count("refused")
             raise
 
-    async def _asked(self, call: Call) -> Response:
+    async def _handled(self, call: Call) -> Response:
         service, methods = call.service, self.methods or set()
         values = {"call": call, **_address(call.path_params, call.caller, "PUT" in methods)}
         if "GET" not in methods and call.caller.role != "writer":
