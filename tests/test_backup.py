@@ -4,8 +4,6 @@ the bit.
 
 from __future__ import annotations
 
-import io
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -294,23 +292,6 @@ def test_a_copy_that_was_cut_short_is_refused_and_restores_nothing(tmp_path, kee
         restore(tmp_path / "cut", tmp_path / "second")
     with store_at(tmp_path / "second") as store:
         assert store.count() == 0
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_a_terminal_sees_how_far_it_is(tmp_path, monkeypatch, capsys):
-    with store_at(tmp_path / "first") as store:
-        play(store, "a", [True])
-    shown = Terminal()
-    monkeypatch.setattr(sys, "stderr", shown)
-    monkeypatch.setattr("rich.status.Status.update", lambda _, text: shown.write(f"{text}\n"))
-    assert command("backup", tmp_path / "copy", "--data", tmp_path / "first") == 0
-    assert command("restore", tmp_path / "copy", "--data", tmp_path / "second") == 0
-    assert "copying: 1 of 1 sessions\n" in shown.getvalue()
-    assert "restoring: 1 of 1 sessions\n" in shown.getvalue()
 
 
 def test_a_copy_that_cannot_be_finished_leaves_nothing(tmp_path):

@@ -84,19 +84,6 @@ def test_a_session_among_others_goes_on_to_the_bit(name, tmp_path):
     store.close()
 
 
-def test_what_is_done_is_on_disk_and_what_is_not_may_not_be(tmp_path):
-    store = SessionStore.open(tmp_path / "sessions", commit_within=0.0)
-    session = made(store)
-    for t in range(12):
-        observe(session, t)
-        store.flushed("one").result()
-        with_all = SessionStore.open(copied(store, tmp_path / f"copy {t}"))
-        again = tw.Session.open(with_all, LEARNERS["LyapunovDescent"], name="one")
-        assert again.play().tobytes() == session.play().tobytes()
-        with_all.close()
-    store.close()
-
-
 def test_rounds_go_back_and_come_late_as_in_a_file(store, tmp_path):
     session = made(store)
     with tw.Session.open(tmp_path / "alone.db", LEARNERS["LyapunovDescent"]) as alone:
@@ -112,18 +99,6 @@ def test_rounds_go_back_and_come_late_as_in_a_file(store, tmp_path):
         assert session.play().tobytes() == alone.play().tobytes()
         assert [each.rounds for each in session.history()] == [1] * 10
         tw.Session.open(store, LEARNERS["LyapunovDescent"], name="one").play()
-
-
-def test_migration_on_a_shelf(store):
-    session = made(store)
-    for t in range(5):
-        observe(session, t)
-    careful = tw.LyapunovDescent(K, caution=30.0)
-    session.migrate(careful)
-    observe(session, 5)
-    again = tw.Session.open(store, careful, name="one")
-    assert again.rounds == 6
-    assert again.play().tobytes() == session.play().tobytes()
 
 
 def test_names(store):
@@ -204,15 +179,28 @@ def test_a_bundle_that_fails_is_not_kept_and_the_session_is_opened_again(store):
     assert transaction.future.done()
 
 
-def test_one_holder_at_a_time(store):
+def test_one_process_serves_a_folder_and_one_session_holds_a_name(tmp_path):
+    store = SessionStore.open(tmp_path / "sessions", commit_within=0.0)
+    with pytest.raises(InUse, match="Another process serves"):
+        SessionStore.open(Path(store.where).parent)
     first = made(store)
     observe(first, 0)
     second = tw.Session.open(store, LEARNERS["LyapunovDescent"], name="one")
     with pytest.raises(CheckpointError, match="let go of"):
         observe(first, 1)
     observe(second, 1)
+    careful = tw.LyapunovDescent(K, caution=30.0)
+    second.migrate(careful)
+    observe(second, 2)
     store.flushed("one").result()
-    assert second.rounds == 2
+    killed = SessionStore.open(copied(store, tmp_path / "killed"))  # what is done is on disk
+    again = tw.Session.open(killed, careful, name="one")
+    assert again.rounds == 3
+    assert again.play().tobytes() == second.play().tobytes()
+    for one in (killed, store, store):
+        one.close()
+    with pytest.raises(CheckpointError, match="closed"):
+        observe(second, 3)
 
 
 def test_a_writer_of_an_earlier_epoch_keeps_nothing(store):
@@ -235,20 +223,6 @@ def test_a_writer_of_an_earlier_epoch_keeps_nothing(store):
     store.flushed("other").result()
     again = tw.Session.open(store, LEARNERS["LyapunovDescent"], name="one")
     assert again.rounds == 1
-
-
-def test_one_process_serves_a_folder(store):
-    with pytest.raises(InUse, match="Another process serves"):
-        SessionStore.open(Path(store.where).parent)
-
-
-def test_a_closed_shelf_takes_nothing(tmp_path):
-    store = SessionStore.open(tmp_path)
-    session = made(store)
-    store.close()
-    store.close()
-    with pytest.raises(CheckpointError, match="closed"):
-        observe(session, 0)
 
 
 def test_files_that_are_none_of_ours(tmp_path):
@@ -353,34 +327,24 @@ def callers(commits: Commits, count: int, each: int) -> float:
     return time.perf_counter() - began
 
 
-def test_sixteen_callers_share_syncs():
+def test_sixteen_callers_share_syncs_and_are_not_waited_for_once_gone():
     db = Slow(0.005)
     commits = Commits(db, 0.01, "here")
     callers(commits, 16, 20)
     commits.close()
+    patient = Commits(Slow(0.001), 10.0, "here")  # type: ignore[arg-type]
+    callers(patient, 16, 4)
+    assert callers(patient, 1, 20) < 5.0  # the sixteen are not coming
+    patient.close()
     assert sorted(chain(*db.kept)) == [(i, k) for i in range(16) for k in range(20)]
     assert len(db.kept) <= 320 / 8
 
 
-def test_a_single_caller_waits_for_nobody():
+@pytest.mark.parametrize(("within", "count"), [(5.0, 1), (0.0, 4)])
+def test_a_single_caller_waits_for_no_other_and_without_groups_none_does(within, count):
     db = Slow(0.0)
-    commits = Commits(db, 5.0, "here")
-    assert callers(commits, 1, 20) < 2.5
-    commits.close()
-    assert list(map(len, db.kept)) == [1] * 20
-
-
-def test_nobody_is_waited_for_longer_than_a_group_takes_to_write():
-    commits = Commits(Slow(0.001), 10.0, "here")  # type: ignore[arg-type]
-    callers(commits, 16, 4)
-    assert callers(commits, 1, 20) < 5.0  # the sixteen are not coming
-    commits.close()
-
-
-def test_each_by_itself_where_that_is_asked_for():
-    db = Slow(0.0)
-    commits = Commits(db, 0.0, "here")
-    callers(commits, 4, 5)
+    commits = Commits(db, within, "here")
+    assert callers(commits, count, 20 // count) < 2.5
     commits.close()
     assert list(map(len, db.kept)) == [1] * 20
 

@@ -15,7 +15,7 @@ one of them, when the first is made, where skfolio is installed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any, NamedTuple, Self
 
@@ -227,8 +227,7 @@ class OnlineAllocator(_Estimator):
         assets = tuple(f"x{i}" for i in range(count)) if names is None else tuple(map(str, names))
         session, rule = self._begin(assets) if anew else (self.session_, self._rule)
         loss = _loss(rule.loss, returns, assets)
-        moving = _moving(limits, assets, rule.owners, len(returns))
-        rows = _rows(returns, rule.max_loss, moving)
+        rows = _limits(returns, rule.max_loss, limits, assets, rule.owners)
         history = np.empty_like(returns)
         state = session.state
         try:
@@ -257,12 +256,11 @@ class OnlineAllocator(_Estimator):
             most = as_number(most, "max_loss of OnlineAllocator", above=0.0, least=_ROUNDING)
         owners = _owners(self.groups, assets)
         K = self._set(assets, owners)
-        if self.learner is None:
-            learner: Any = Ensemble(K, caution=self.caution, max_move=self.max_move)
-        elif callable(self.learner):
-            learner = self.learner(K)
-        else:
-            learner = self.learner
+        learner: Any = self.learner
+        if learner is None:
+            learner = Ensemble(K, caution=self.caution, max_move=self.max_move)
+        elif callable(learner):
+            learner = learner(K)
         if not isinstance(learner, Learner):
             raise WrongType(
                 "learner of OnlineAllocator is a callable that makes a learner of a set, such as "
@@ -274,23 +272,19 @@ class OnlineAllocator(_Estimator):
         count = len(assets)
         low = _of_each(self.min_weights, 0.0, assets, "min_weights")
         high = np.minimum(1.0, _of_each(self.max_weights, 1.0, assets, "max_weights"))
-        for name, total, wrong in (
-            ("min_weights", float(low.sum()), low.sum() > 1.0 + _ROUNDING),
-            ("max_weights", float(high.sum()), high.sum() < 1.0 - _ROUNDING),
+        for setting, wrong in (
+            ("min_weights", low.sum() > 1.0 + _ROUNDING),
+            ("max_weights", high.sum() < 1.0 - _ROUNDING),
+            ("min_weights", (low > high).any()),
         ):
             if wrong:
+                i = int(np.argmax(low - high))
                 raise EmptySet(
-                    f"{name} of {count} assets sum to {total:g}, and weights sum to 1: "
-                    f"{'lower' if name == 'min_weights' else 'raise'} them.",
-                    setting=name,
+                    f"{setting}: weights sum to 1, and {count} assets have at least {low.sum():g} "
+                    f"and at most {high.sum():g} together, {assets[i]} between {low[i]:g} and "
+                    f"{high[i]:g}. Lower min_weights, or raise max_weights.",
+                    setting=setting,
                 )
-        if (low > high).any():
-            i = int(np.argmax(low > high))
-            raise EmptySet(
-                f"{assets[i]} has at least {low[i]:g} and at most {high[i]:g}: lower min_weights, "
-                "or raise max_weights.",
-                setting="min_weights",
-            )
         rows, most = _group_rows(self.group_limits, owners)
         if len(rows) == 0 and not low.any() and (high == high[0]).all():
             return Simplex(count) if high[0] == 1.0 else CappedSimplex(count, float(high[0]))
@@ -300,8 +294,8 @@ class OnlineAllocator(_Estimator):
             return Polytope(A_eq=np.ones((1, count)), b_eq=[1.0], bounds=bounds, **limited)
         except EmptySet:
             raise EmptySet(
-                f"No weights of the {count} assets {listed(assets)} sum to 1 and keep min_weights, "
-                "max_weights and group_limits together: loosen one of them.",
+                f"No weights of the {count} assets {listed(assets)} sum to 1 and satisfy "
+                "min_weights, max_weights and group_limits together: loosen one of them.",
                 setting="group_limits",
             ) from None
 
@@ -413,13 +407,12 @@ def _of_each(given: Any, default: float, assets: tuple[str, ...], name: str) -> 
     """
     what = f"{name} of OnlineAllocator"
     if given is None:
-        return np.full(len(assets), default)
+        given = default
     if isinstance(given, Mapping):
-        numbers = {
-            str(asset): as_number(number, f"{what}: that of {shown(asset)}", least=0.0)
-            for asset, number in given.items()
-        }
-        return np.minimum([numbers.get(asset, default) for asset in assets], 2.0)
+        given = [
+            {str(asset): number for asset, number in given.items()}.get(asset, default)
+            for asset in assets
+        ]
     array = np.asarray(as_array(given, what), dtype=np.float64)
     if array.shape not in ((), (len(assets),)):
         raise WrongShape(
@@ -439,45 +432,34 @@ def _owners(groups: Any, assets: tuple[str, ...]) -> dict[str, Floats]:
     if groups is None:
         return {}
     what = "groups of OnlineAllocator"
-    if isinstance(groups, Mapping):
-        of_asset = {str(asset): _labels(labels, what) for asset, labels in groups.items()}
-        if not set(of_asset) & set(assets):
-            raise InvalidInput(
-                f"{what} name {listed(map(repr, of_asset))}, and the assets are called "
-                f"{listed(map(repr, assets))}; name them as the columns of X are.",
-                setting="groups",
-            )
-    elif isinstance(groups, list | tuple) or (isinstance(groups, np.ndarray) and groups.ndim):
+    if isinstance(groups, np.ndarray) and groups.ndim:
+        groups = list(groups)
+    if isinstance(groups, list | tuple):
         if len(groups) != len(assets):
             raise WrongShape(
                 f"{what} are one for each of {len(assets)} assets, or a mapping; {len(groups)} "
                 "were given.",
                 setting="groups",
             )
-        of_asset = dict(zip(assets, (_labels(each, what) for each in groups), strict=True))
-    else:
+        groups = dict(zip(assets, groups, strict=True))
+    if not isinstance(groups, Mapping):
         raise WrongType(
             f"{what} are {{asset: group}}, or a list with one for each asset, not {shown(groups)}.",
             setting="groups",
         )
+    if not {str(asset) for asset in groups} & {*assets}:
+        raise InvalidInput(
+            f"{what} name {listed(map(repr, groups))}, and the assets are called "
+            f"{listed(map(repr, assets))}; name them as the columns of X are.",
+            setting="groups",
+        )
     found = dict[str, Floats]()
-    for asset, labels in of_asset.items():
-        for label in labels:
-            members = found.setdefault(label, np.zeros(len(assets)))
-            if asset in assets:
-                members[assets.index(asset)] = 1.0
+    for asset, labels in groups.items():
+        for label in labels if isinstance(labels, list | tuple | np.ndarray) else [labels]:
+            if label is not None:
+                members = found.setdefault(str(label), np.zeros(len(assets)))
+                members[[name == str(asset) for name in assets]] = 1.0
     return found
-
-
-def _labels(given: Any, what: str) -> tuple[str, ...]:
-    """The group of an asset, or several; none where it is in none."""
-    if given is None:
-        return ()
-    if isinstance(given, list | tuple | np.ndarray):
-        return tuple(str(label) for label in given if label is not None)
-    if isinstance(given, Hashable):
-        return (str(given),)
-    raise WrongType(f"{what}: a group is a name, not {shown(given)}.", setting="groups")
 
 
 def _group_rows(
@@ -485,22 +467,17 @@ def _group_rows(
 ) -> tuple[Floats, Floats]:
     """A x <= b of the groups that are limited for good."""
     rows, most = list[Floats](), list[float]()
-    if limits is None:
-        return np.empty((0, 0)), np.empty(0)
     what = "group_limits of OnlineAllocator"
-    if not isinstance(limits, Mapping):
+    pairs = {} if limits is None else limits
+    if isinstance(pairs, Mapping):
+        pairs = {str(g): p if isinstance(p, tuple | list) else (None, p) for g, p in pairs.items()}
+    if not isinstance(pairs, Mapping) or any(len(pair) != 2 for pair in pairs.values()):
         raise WrongType(
             f"{what} are {{group: most}} or {{group: (least, most)}}, not {shown(limits)}.",
             setting="group_limits",
         )
-    for group, limit in limits.items():
-        members = _members(str(group), owners, what)
-        pair = limit if isinstance(limit, tuple | list) else (None, limit)
-        if len(pair) != 2:
-            raise WrongType(
-                f"{what}: that of {group!r} is one number, or (least, most), not {shown(limit)}.",
-                setting="group_limits",
-            )
+    for group, pair in pairs.items():
+        members = _members(group, owners, what)
         for sign, number in zip((-1.0, 1.0), pair, strict=True):
             if number is not None:
                 rows.append(sign * members)
@@ -510,7 +487,7 @@ def _group_rows(
 
 def _members(name: str, owners: Mapping[str, Floats], what: str) -> Floats:
     if name not in owners:
-        known = f"there are {listed(map(repr, owners))}" if owners else "groups= says who is in one"
+        known = f"there are {listed(map(repr, owners))}" if owners else "groups= names them"
         raise InvalidInput(
             f"{what}: no group is called {name!r}; {known}.{did_you_mean(name, owners)}",
             setting="group_limits",
@@ -531,25 +508,29 @@ def _loss(kind: str, returns: Floats, assets: tuple[str, ...]) -> Callable[[Floa
     return lambda row: LogWealth.one(1.0 + row)
 
 
-def _moving(
-    limits: Any, assets: tuple[str, ...], owners: Mapping[str, Floats], rows: int
-) -> tuple[Floats, Floats]:
-    """A and b_t of A x <= b_t, for limits that move; an asset is a group of its own."""
-    if limits is None:
-        return np.empty((0, len(assets))), np.empty((rows, 0))
+def _limits(
+    returns: Floats,
+    max_loss: float | None,
+    limits: Any,
+    assets: tuple[str, ...],
+    owners: Mapping[str, Floats],
+) -> Callable[[int], MaxAffine | None]:
+    """The soft limits of each row: its loss, and A x <= b_t for limits that move; an asset is a
+    group of its own.
+    """
+    columns = limits or {} if limits is None or isinstance(limits, Mapping) else None
     if is_frame(limits):
         frame = read_frame(limits, "limits")
         columns = dict(zip(frame.names or (), frame.values.T, strict=True))
-    elif isinstance(limits, Mapping):
-        columns = {str(name): column for name, column in limits.items()}
-    else:
+    if columns is None:
         raise WrongType(
             f"limits are a DataFrame, or {{group: numbers}}, a number a row; not {shown(limits)}."
         )
-    single = {asset: np.eye(len(assets))[i] for i, asset in enumerate(assets)}
-    A = [_members(name, {**single, **owners}, "limits") for name in columns]
-    b = np.empty((rows, len(columns)))
+    rows, count = returns.shape
+    groups = {**dict(zip(assets, np.eye(count), strict=True)), **owners}
+    A, b = np.empty((len(columns), count)), np.empty((rows, len(columns)))
     for j, (name, column) in enumerate(columns.items()):
+        A[j] = _members(str(name), groups, "limits")
         numbers = np.asarray(as_array(column, f"limits: those of {name!r}"))
         if numbers.shape not in ((), (rows,)):
             raise WrongShape(
@@ -557,14 +538,6 @@ def _moving(
                 f"{numbers.shape} was given."
             )
         b[:, j] = numbers
-    return np.array(A).reshape(len(columns), len(assets)), b
-
-
-def _rows(
-    returns: Floats, max_loss: float | None, moving: tuple[Floats, Floats]
-) -> Callable[[int], MaxAffine | None]:
-    """The soft limits of each row."""
-    A, b = moving
 
     def row(t: int) -> MaxAffine | None:
         pieces, most = A, b[t]

@@ -40,12 +40,12 @@ class Journal(Generic[S]):
     side information of rounds that wait and of the next one, by their numbers from 0.
     """
 
+    state: S
+    info_ids: Mapping[int, str]
     numbered: bool
     """whether contents of rounds are kept"""
     _place: Place
     _head: Head
-    _epoch: int
-    """what this writer's commits carry"""
 
     def __init__(
         self, backend: Backend, learner: Learner[S], *, snapshot_every: int, keep_history: bool
@@ -58,22 +58,23 @@ class Journal(Generic[S]):
         """whether something was written of which it is not known whether it was kept"""
         try:
             content, self._epoch = backend.open(learner)
-            self._resume(content)
+            self._head, self._place = content.head, self._resumed(content)
+            self.state, self.info_ids = self._place.state, self._place.info_ids
             self.numbered = bool(backend.tables.last_contents(1))
         except BaseException:
             backend.close()
             raise
 
-    def _resume(self, content: Content) -> None:
+    def _resumed(self, content: Content) -> Place:
         """Load the last state, and apply again what came after it."""
-        self._head, rows, pending = content.head, content.left, content.pending
+        head, rows, pending = content.head, content.left, content.pending
         try:
             state = self.learner.load(content.state, source=self._backend.store)
             rounds = self._event_log.waited(rows, pending)
-            place = self._event_log.begin(state, self._head.snapshot, content.link, rounds)
+            place = self._event_log.begin(state, head.snapshot, content.link, rounds)
             for step in self._event_log.again(place, rows, rounds):
                 place = step.place
-            self._place = self._event_log.with_pending_info(place, pending)
+            return self._event_log.with_pending_info(place, pending)
         except CheckpointError as error:
             raise type(error)(f"{self._backend.where}: {error}") from None
         except Warning:
@@ -83,15 +84,6 @@ class Journal(Generic[S]):
                 f"{self._backend.where} has right checksums and holds what no "
                 f"{type(self.learner).__name__} observes: {checkpoint.half_sentence(error)}."
             ) from None
-
-    @property
-    def state(self) -> S:
-        state: S = self._place.state
-        return state
-
-    @property
-    def info_ids(self) -> Mapping[int, str]:
-        return self._place.info_ids
 
     @property
     def contents(self) -> Mapping[int, str | None]:
@@ -107,7 +99,8 @@ class Journal(Generic[S]):
     def commit_next(self) -> None:
         """Commit the next round, if it is not."""
         with self._mutex:
-            self._place = self._event_log.committed(self._place)
+            place = self._event_log.committed(self._place)
+            self._place, self.state = place, place.state
 
     def take(
         self, events: Sequence[Event], content: str | None = None, *, commit_next: bool = True
@@ -192,7 +185,8 @@ class Journal(Generic[S]):
                 if not self._keep_history:
                     tables.forget_contents(next_round(place.state) - REMEMBERED)
 
-        after = head, place, self.numbered or bool(contents)
+        numbered = self.numbered or bool(contents)
+        after = head, place, numbered, place.state, place.info_ids
         self._is_unsure = True
         try:
             self._backend.write(write, head.last)
@@ -205,10 +199,10 @@ class Journal(Generic[S]):
         except BaseException as error:
             is_kept = self._holds(head, place)
             if is_kept:
-                self._head, self._place, self.numbered = after
+                self._head, self._place, self.numbered, self.state, self.info_ids = after
             self._is_unsure = is_kept is None and not isinstance(error, Exception)
             raise
-        self._head, self._place, self.numbered = after
+        self._head, self._place, self.numbered, self.state, self.info_ids = after
         self._is_unsure = False
 
     def _holds(self, head: Head, place: Place) -> bool | None:
