@@ -352,7 +352,9 @@ _MOST_ALONE = (
     "The violation in the headline counts only the limit that was broken most in each round, so "
     "this table may add up to more."
 )
-_VOLUMES = "Limits are measured in shares of all that is sent; the unit of the volumes is yours."
+_VOLUMES = (
+    "Limits are measured in shares of all that is sent; volumes are in the unit of the capacities."
+)
 
 
 def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[str, Any] | None:
