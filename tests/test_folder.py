@@ -114,6 +114,7 @@ def test_a_folder_holds_everything_and_every_file_its_format_and_version(folder)
         assert path.read_bytes().startswith(head)
 
 
+@pytest.mark.usefixtures("no_pages")
 def test_the_experiment_of_a_folder_runs_again_elsewhere(folder, here):
     assert main(["run", "whole/experiment.toml", "--out", "again", "--quiet"]) == 0
     assert results(here / "again") == results(folder)
@@ -142,6 +143,7 @@ def test_nothing_is_overwritten_without_force(folder, here, capsys):
     assert json.loads((folder / "summary.json").read_text())["seeds"] == [5]
 
 
+@pytest.mark.usefixtures("no_pages")
 def test_without_a_folder_the_next_free_one_is_taken(here, capsys):
     for expected in ("out", "out-2", "out-3"):
         assert main(["run", "adversarial", "--rounds", "5", "--learner", "SinhaVaze"]) == 0
@@ -153,6 +155,7 @@ def test_without_a_folder_the_next_free_one_is_taken(here, capsys):
     assert (here / "sub" / "results" / "summary.json").exists()
 
 
+@pytest.mark.usefixtures("no_pages")
 def test_the_command_line_overrules_the_file(here, capsys):
     arguments = ["--rounds", "20", "--seed", "9", "--json"]
     arguments += ["--learner", "SinhaVaze", "--learner", "PrimalDual"]
@@ -263,6 +266,7 @@ def begun(here, *arguments):
     return child
 
 
+@pytest.mark.usefixtures("no_pages")
 def test_a_child_that_is_killed_is_resumed_bit_for_bit(here, capsys):
     (here / "long.toml").write_text(LONG.replace("4000", "1500"))
     with begun(here, "run", "long.toml", "--out", "cut") as child:
@@ -399,6 +403,7 @@ def test_a_record_that_makes_no_page_leaves_the_page_as_it_was(folder, capsys, e
         assert main(["report", "whole", "--quiet"]) == 0
 
 
+@pytest.mark.usefixtures("no_pages")
 def test_a_checkpoint_of_other_settings_or_other_data_is_refused(folder, here, capsys):
     (here / "other.toml").write_text(TWO + SHORT.replace("moving", "opposing"))
     assert main(["run", "other.toml", "--out", "other", "--quiet"]) == 0
@@ -433,6 +438,7 @@ def test_folders_that_are_none(here, capsys):
     assert "cannot be used" in refused(capsys, *run_to, "short.toml/sub")
 
 
+@pytest.mark.usefixtures("no_pages")
 def test_a_full_disk_is_a_sentence_and_what_was_written_stays_good(here, monkeypatch, capsys):
     def full(descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")

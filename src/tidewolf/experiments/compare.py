@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from inspect import Parameter, signature
+from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, final
 
@@ -159,7 +159,10 @@ def compare(
     values = {"caution": _numbers(cautions, "caution")}
     values["calls_per_round"] = _numbers(budgets, "budget")
     factories = _factories(learners)
-    entrants = [_entrant_of(name, factory, values) for name, factory in factories.items()]
+    entrants = [
+        _entrant(name, Choice(name), _defaults(factory) or {}, values)
+        for name, factory in factories.items()
+    ]
     all_seeds = _numbers(() if seeds is None else seeds, "seed") or ()
     matches: list[Match] = []
     for name, source in _named(streams):
@@ -205,10 +208,13 @@ def plan_comparison(
         _require_new(experiment.name, matches, "experiments", "rename one of them in its file")
         problems = _distinct(experiment.problem, all_seeds or experiment.seeds)
         learners = learners_as_run(experiment, problems[0][0])
-        entrants = [
-            _chosen(label, choice, values, experiment.cautions)
-            for label, choice in zip(_labels(learners), learners, strict=True)
-        ]
+        usual = {"caution": (*CAUTIONS, *experiment.cautions), "headroom": HEADROOMS}
+        entrants = []
+        for label, choice in zip(_labels(learners), learners, strict=True):
+            known = {key: each.default for key, each in learner_keys(choice.name).items()}
+            if experiment.cautions and "caution" in known:
+                known["caution"] = experiment.cautions[0]
+            entrants.append(_entrant(label, choice, known, values, usual))
         source = Recipe.of(experiment)
         matches += _matches(experiment.name, source, experiment.rounds, problems, entrants)
     return tuple(matches)
@@ -306,23 +312,23 @@ def _distinct(
     return found
 
 
-def _chosen(
+def _entrant(
     label: str,
     choice: Choice,
+    known: Mapping[str, Any],
     values: Mapping[str, tuple[float, ...] | None],
-    cautions: tuple[float, ...],
+    usual: Mapping[str, Sequence[float]] | None = None,
 ) -> _Entrant:
-    """A learner of an experiment; values that are not given are the usual ones and its own."""
-    known, usual = learner_keys(choice.name), {"caution": cautions[0]} if cautions else {}
-    own = {
-        knob: choice.given.get(knob, usual.get(knob, known[knob].default))
-        for knob in _SETTINGS
-        if knob in known
-    }
-    swept = {"caution": {*CAUTIONS, *cautions}, "headroom": {*HEADROOMS}}
-    tried = {
-        knob: values[knob] or tuple(sorted({*swept.get(knob, ()), at})) for knob, at in own.items()
-    }
+    """A learner whose settings have these defaults; knobs without values to try stay at their own,
+    or, if there are `usual` values, take those and their own.
+    """
+    own = {knob: choice.given.get(knob, known[knob]) for knob in _SETTINGS if knob in known}
+    tried: dict[str, tuple[float, ...]] = {}
+    for knob, at in own.items():
+        if given := values.get(knob):
+            tried[knob] = given
+        elif usual is not None:
+            tried[knob] = tuple(sorted({*usual.get(knob, ()), at}))
     return _Entrant(label, choice, own, tried, "seed" in known)
 
 
@@ -353,7 +359,7 @@ def _factories(learners: Sequence[Factory] | Mapping[str, Factory]) -> dict[str,
                 "partial(...)}."
             )
     for name, factory in learners.items():
-        if not callable(factory) or _parameters(factory) is None:
+        if _defaults(factory) is None:
             raise WrongType(
                 f"{name} must be a learner class such as LyapunovDescent, or a function of (K, "
                 f"horizon), not {shown(factory)}."
@@ -363,25 +369,13 @@ def _factories(learners: Sequence[Factory] | Mapping[str, Factory]) -> dict[str,
     return dict(learners)
 
 
-def _entrant_of(
-    name: str, factory: Factory, values: Mapping[str, tuple[float, ...] | None]
-) -> _Entrant:
-    known = _parameters(factory) or {}
-    own = {
-        knob: None if known[knob].default is Parameter.empty else known[knob].default
-        for knob in _SETTINGS
-        if knob in known
-    }
-    tried = {knob: some for knob, some in values.items() if some is not None and knob in known}
-    return _Entrant(name, Choice(name), own, tried, "seed" in known)
-
-
-def _parameters(function: Any) -> Mapping[str, Parameter] | None:
-    """What a function takes; None if that cannot be found out, as for int."""
+def _defaults(function: Any) -> dict[str, Any] | None:
+    """What a function takes, with defaults; None if that cannot be found out, as for int."""
     try:
-        return signature(function).parameters
+        found = signature(function).parameters.values()
     except (TypeError, ValueError):
         return None
+    return {each.name: None if each.default is each.empty else each.default for each in found}
 
 
 def _named(streams: Any) -> list[tuple[str | None, Any]]:
@@ -401,11 +395,7 @@ def _listed(given: Any, what: str, such: str) -> tuple[Any, ...]:
 
 def _problem(name: str | None, source: Any, seed: int) -> Problem:
     problem = source
-    if (
-        callable(source)
-        and not isinstance(source, Problem)
-        and "seed" in (_parameters(source) or ())
-    ):
+    if callable(source) and not isinstance(source, Problem) and "seed" in (_defaults(source) or ()):
         problem = source(seed=seed)
     if name is not None and isinstance(problem, tuple) and len(problem) == 2:
         problem = Problem(name, problem[0], problem[1], name)

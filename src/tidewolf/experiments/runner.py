@@ -176,16 +176,11 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[int, Row], int]:
 
 def require_format(path: Path, found: int, known: int, otherwise: str) -> None:
     """Refuse a file of a format that this tidewolf does not read."""
-    if found > known:
-        raise NewerFormat(
-            f"{path} has format {found}; this tidewolf reads up to {known}. Install a newer "
-            "tidewolf."
-        )
-    if found < known:
-        raise OlderFormat(
-            f"{path} has format {found}, which an earlier tidewolf wrote; this tidewolf reads "
-            f"format {known}. {otherwise}"
-        )
+    if found != known:
+        newer = found > known
+        cure = "Install a newer tidewolf." if newer else otherwise
+        sentence = f"{path} has format {found}; this tidewolf reads format {known}. {cure}"
+        raise (NewerFormat if newer else OlderFormat)(sentence)
 
 
 @contextmanager
