@@ -240,10 +240,10 @@ def test_absurd_numbers_are_refused_in_the_shell(line, sentence, here, capsys):
     ("line", "sentence"),
     [
         (f"rounds = {ABSURD}", "line 1, column 1: rounds "),
-        (f"seeds = [1, {ABSURD}]", "line 1, column 13: seeds "),
-        (f"seeds = {'9' * 5000}", "cannot be read: Exceeds the limit"),
+        (f"seeds = [1, {ABSURD}]", "line 1, column 1, item 2: seeds "),
+        (f"seeds = {'9' * 5000}", "cannot be read as TOML: Exceeds the limit"),
         (f"caution = 1{'0' * 400}", "line 1, column 1: caution "),
-        (f"a = {'[' * 5000}{']' * 5000}", "nested too deep"),
+        (f"a = {'[' * 5000}{']' * 5000}", "cannot be read as TOML: maximum recursion depth"),
         (f'learners = [{{name = "BanditPrimalDual", seed = {ABSURD}}}]', "seed must be at most"),
     ],
 )

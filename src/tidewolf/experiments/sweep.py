@@ -208,7 +208,7 @@ class Sweep:
                 f"knob_{name}": json.dumps(value) if knobs[name] is str else value
                 for name, value in row["settings"].items()
             }
-            | {name: row[name] for name in (*_WHICH, "failure")}
+            | {name: row.get(name) for name in (*_WHICH, "failure")}
             | sweep_values(row)
             for row in self.rows
         ]
