@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from refused import refused
 from tidewolf import problems
-from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongShape
+from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape
 from tidewolf.functions import Range, Squared
 from tidewolf.hindsight.admm import AlternatingDirections
 from tidewolf.hindsight.best import best_in_hindsight
 from tidewolf.hindsight.task import Task
-from tidewolf.problems.completion import BOLD, FEW, ITEMS, JOIN, MILD, PACE, SHOWN, TAU, USERS
+from tidewolf.problems.completion import MILD, TAU
 from tidewolf.sets import Box, L2Ball, NuclearBall
 from tidewolf.testing import check_function
 
@@ -78,11 +78,6 @@ def test_a_sparse_subgradient_is_the_dense_one_and_a_direction(seed, dtype):
         np.vdot(K.lmo(f.subgradient(x, w)), f.subgradient(x, w)),
         rtol=1e-4,
     )
-
-
-def test_only_matrices_have_sparse_subgradients():
-    with pytest.raises(NotSupported, match=r"is one of matrices; these points have shape \(3,\)"):
-        Squared.one([[0]], [1.0], (3,)).sparse_subgradient(np.zeros(3), np.ones(1))
 
 
 def test_rounds_of_one_width_are_joined_and_of_one_shape_only():
@@ -182,29 +177,6 @@ def test_the_bracket_is_narrow_and_no_feasible_member_is_below_it(seed, rounds, 
         assert float(stream.losses.values(x).sum()) >= best.lower - 1e-9 * start
 
 
-@given(seed=seeds)
-@settings(max_examples=10)
-def test_without_a_binding_set_it_is_clipped_means(seed):
-    stream = a_stream(np.random.default_rng(seed), (3, 3), 5)
-    best = best_in_hindsight(NuclearBall((3, 3), 100.0), stream)
-    seen, size = stream.losses.places >= 0, 9
-    n = np.bincount(stream.losses.places[seen], minlength=size)
-    mean = np.bincount(stream.losses.places[seen], stream.losses.targets[seen], size) / np.maximum(
-        n, 1
-    )
-    A, b, _ = stream.constraints.halfspaces()
-    low, high = np.full(size, -np.inf), np.full(size, np.inf)
-    high[A.indices[A.data > 0]], low[A.indices[A.data < 0]] = b[A.data > 0], -b[A.data < 0]
-    np.testing.assert_allclose(
-        best.point.reshape(-1)[n > 0], np.clip(mean, low, high)[n > 0], atol=2e-3
-    )
-    assert best.upper == pytest.approx(
-        float(stream.losses.values(np.clip(mean, low, high).reshape(3, 3)).sum()),
-        rel=1e-5,
-        abs=1e-5,
-    )
-
-
 @pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
 def test_it_knows_no_units(size):
     K, stream = NuclearBall((3, 4), size), a_stream(np.random.default_rng(3), (3, 4), 4, size)
@@ -237,44 +209,3 @@ def test_its_limits_can_be_kept_and_bind(seed):
     nothing = float(stream.losses.values(K.center).sum())
     assert 1.5 * free.upper < best.lower < 0.7 * nothing
     assert np.linalg.norm(free.point, "nuc") == pytest.approx(TAU, rel=1e-6)
-
-
-def test_users_arrive_and_rate_some_of_what_they_are_shown():
-    problem = problems.completion()
-    losses, limits = problem.stream.losses, problem.stream.constraints
-    user = limits.places // ITEMS
-    assert (user == user[:, :1]).all()
-    for t in (0, 100, 239, 999):
-        there = min(JOIN + t // PACE, USERS)
-        assert user[: t + 1].max() < there
-    assert len(np.unique(user[:PACE])) <= JOIN
-    assert len(np.unique(user)) == USERS
-    rated = losses.places >= 0
-    assert (np.bincount(rated.sum(axis=1)) > 0).tolist() == [False] * FEW + [True] * (
-        SHOWN - FEW + 1
-    )
-    np.testing.assert_array_equal(losses.places[rated], limits.places[rated])
-    shows = np.bincount((limits.places % ITEMS).reshape(-1))
-    assert shows[0] > 1.3 * shows[-1]
-    assert (limits.high.min(), limits.high.max()) == (
-        pytest.approx(MILD, abs=0.01),
-        pytest.approx(BOLD, abs=0.01),
-    )
-    np.testing.assert_array_equal(limits.low, -limits.high)
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        tw.LyapunovDescent,
-        tw.DriftPlusPenalty,
-    ],
-)
-def test_learners_complete_the_matrix(kind):
-    problem = problems.completion(300)
-    run = tw.run(kind(problem.K, horizon=300), problem.stream)
-    nothing = float(problem.stream.losses.values(problem.K.center).sum())
-    assert run.max_infeasibility <= 1e-9
-    assert run.regret[1] < 0.9 * (nothing - run.comparator.upper), "it learns more than nothing"
-    assert run.violations.sum() < 100
-    assert run.certificate.holds is not False

@@ -104,14 +104,6 @@ def test_refusing_leaves_tables_as_they_are_or_refuses(given):
         np.testing.assert_array_equal(found.tables[name].values, each.values)
 
 
-def test_inputs_are_left_alone():
-    given = {"costs": table([[1.0], [NAN]], [0, 1]), "limits": table([[1.0]], [1], "limits.csv")}
-    before = {name: each.values.copy() for name, each in given.items()}
-    align(given, "unseen")
-    for name, each in given.items():
-        np.testing.assert_array_equal(each.values, before[name])
-
-
 def test_tables_without_times_go_row_by_row():
     given = {"costs": table([1, 2, 3]), "limits": table([5, 6], None, "limits.csv")}
     found = align(given, "last")
@@ -198,3 +190,11 @@ def test_files_with_gaps_become_rounds(tmp_path):
     assert found.seen.tolist() == [True, False, False, True]
     assert found.tables["costs"].values.tolist() == [[1, 2], [1, 3], [1, 3], [4, 5]]
     assert "1 empty cells, 1 missing rows, not seen" in found.notes[0]
+
+
+def test_inputs_are_left_alone():
+    given = {"costs": table([[1.0], [NAN]], [0, 1]), "limits": table([[1.0]], [1], "limits.csv")}
+    before = {name: each.values.copy() for name, each in given.items()}
+    align(given, "unseen")
+    for name, each in given.items():
+        np.testing.assert_array_equal(each.values, before[name])

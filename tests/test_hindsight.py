@@ -16,10 +16,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tidewolf.core.arrays import frozen, namespace, norm, to_numpy
+from tidewolf.core.arrays import frozen, norm
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
-from tidewolf.core.types import Array, Shape
+from tidewolf.core.types import Array
 from tidewolf.functions import (
     Affine,
     Capacity,
@@ -34,72 +34,11 @@ from tidewolf.hindsight import lp as linear_program
 from tidewolf.hindsight.best import Comparator, Infeasibility, best_in_hindsight
 from tidewolf.hindsight.task import Solution, Task
 from tidewolf.hindsight.warm_model import WarmModel
-from tidewolf.sets import CappedSimplex
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral
-from tidewolf.sets.simplices import Simplex
+from tidewolf.sets import CappedSimplex, Simplex, Translated, VertexHull
+from tidewolf.sets.base import ConvexSet
 
 seeds = st.integers(0, 2**32 - 1)
 quick = settings(max_examples=60, deadline=None)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Corners(ConvexSet, Polyhedral):
-    """The hull of some points, moved by `shift`: described through the weights of the corners."""
-
-    points: Array
-    shift: Array
-
-    @property
-    def shape(self) -> Shape:
-        return tuple(self.points.shape[1:])
-
-    @property
-    def center(self) -> Array:
-        return frozen(namespace(self.points).mean(self.points, axis=0) + self.shift)
-
-    @property
-    def radius(self) -> float:
-        return max(
-            norm(self.points[i, ...] + self.shift - self.center)
-            for i in range(self.points.shape[0])
-        )
-
-    def lmo(self, direction: Array) -> Array:
-        xp = namespace(direction)
-        return (
-            self.points[
-                int(
-                    xp.argmin(
-                        xp.sum(self.points * direction, axis=tuple(range(1, self.points.ndim)))
-                    )
-                ),
-                ...,
-            ]
-            + self.shift
-        )
-
-    def infeasibility(self, x: Array) -> float:
-        from scipy.optimize import nnls
-
-        corners = to_numpy(self.points).reshape(len(to_numpy(self.points)), -1)
-        target = to_numpy(x).reshape(-1) - to_numpy(self.shift).reshape(-1)
-        return float(nnls(np.vstack([corners.T, np.ones(len(corners))]), np.append(target, 1.0))[1])
-
-    def description(self) -> LinearDescription:
-        corners = to_numpy(self.points).reshape(self.points.shape[0], -1)
-        m = len(corners)
-        return LinearDescription(
-            np.zeros(m),
-            np.ones(m),
-            A_eq=np.ones((1, m)),
-            b_eq=np.ones(1),
-            lift=corners.T,
-            shift=to_numpy(self.shift).reshape(-1),
-        )
-
-    @classmethod
-    def examples(cls) -> Sequence[Corners]:
-        return ()
 
 
 def by_enumeration(corners: np.ndarray[Any, Any], stream: Stream) -> float:
@@ -205,7 +144,7 @@ def test_lifted_and_shifted_sets_work_too(seed: int, room: float, square: bool) 
     b = A @ (corners.mean(axis=0) + shift) + room
     C, shape = rng.normal(size=(3, 4)), (2, 2) if square else (4,)
     stream = Stream(Linear(C.reshape(3, *shape)), Affine(A.reshape(3, *shape), b))
-    K = Corners(corners.reshape(4, *shape), shift.reshape(shape))
+    K = Translated(VertexHull(corners.reshape(4, *shape)), shift.reshape(shape))
     best, got = by_enumeration(corners + shift, stream), best_in_hindsight(K, stream)
     assume(math.isinf(best) or abs(best) > 0)
     if math.isinf(best):
@@ -226,7 +165,8 @@ def test_lifted_and_shifted_sets_work_too(seed: int, room: float, square: bool) 
 
 def test_a_set_in_another_array_library() -> None:
     xp = array_api_strict
-    K = Corners(xp.asarray([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), xp.asarray([0.5, 0.0]))
+    hull = VertexHull(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
+    K = Translated(hull, np.array([0.5, 0.0])).to(xp.asarray([0.0]))
     got = best_in_hindsight(
         K,
         Stream(

@@ -287,7 +287,7 @@ def test_squared_losses_under_equations_are_bracketed(kind, n):
     assert value <= got.upper * (1 + 1e-7)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_squared_losses_where_entries_leave_some_rows_no_choice(seed):
     rng = np.random.default_rng(seed)
     n, u = 8, rng.normal(size=8)

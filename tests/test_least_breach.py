@@ -132,14 +132,6 @@ def test_the_runs_of_a_problem_share_it_and_nothing_is_held_of_streams_that_are_
     assert key not in module._known
 
 
-def test_where_some_point_keeps_every_limit_there_is_a_regret_and_nothing_else():
-    problem = tw.problems.adversarial(rounds=20, kind="moving")
-    run = tw.run(tw.LyapunovDescent(problem.K), problem.stream)
-    assert run.least_breach is run.regret_kept is run.summary()["hindsight"] is None
-    assert "regret, kept rounds" not in [metric.title for metric in table_metrics([run])]
-    assert hindsight_sentences([run]) == []
-
-
 @pytest.fixture(scope="module")
 def abilene():
     """Two weeks of Abilene at 0.15 of its capacity, which no flow fits beside in every hour."""

@@ -142,17 +142,6 @@ def test_names_say_whose_entry_is_where():
     assert named.names == ("cable 7",)
 
 
-def test_capacities_of_the_graph_and_of_no_link():
-    network = Network(
-        [("s", "a", 1.0, 3.0), ("a", "t"), ("s", "t", 1.0, 1.0)], source="s", target="t"
-    )
-    assert network.capacities.tolist() == [3.0, np.inf, 1.0]
-    limits = network.limits(np.tile(network.capacities, (2, 1)))
-    assert limits.names == ("s > a", "s > t")
-    none = network.limits(np.full((2, 3), np.inf))
-    assert isinstance(none, tw.functions.Unlimited)
-
-
 @pytest.mark.parametrize(
     ("given_", "error", "words"),
     [

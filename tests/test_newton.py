@@ -208,15 +208,6 @@ def test_the_portfolio_has_a_certified_comparator_and_its_cap_binds(seed):
     assert 0.01 < best.point[0] < 0.99
 
 
-@pytest.mark.parametrize("kind", [tw.LyapunovDescent, tw.PrimalDual])
-def test_learners_grow_a_portfolio(kind):
-    problem = tw.problems.portfolio(300)
-    run = tw.run(kind(problem.K, horizon=300), problem.stream)
-    assert run.regret is not None
-    assert np.isfinite(run.regret).all()
-    assert run.certificate.failures == ()
-
-
 def test_a_learner_that_leaves_the_set_refuses_the_portfolio():
     problem = tw.problems.portfolio(50)
     with pytest.raises(NotSupported, match=r"LogWealth.*<r, x> > 0"):

@@ -132,7 +132,7 @@ def test_a_network_is_told_in_words(net, capsys):
         "rounds 5, from 2026-03-01 00:00 to 2026-03-01 04:00 seeds 0",
         "losses costs of links times what they carry",
         "limits capacities of 2 of 3 used links (2 per round) note",
-        "1 of 4 links is cut",
+        "1 of 4 links are cut",
         "incumbent It plays the decisions of mine.csv, whose one row holds for every round; 2 of 3 "
         "entries have no column there and count as 0.",
         "decisions.csv, paths.parquet, paths.csv, limits.parquet, limits.csv",

@@ -120,18 +120,6 @@ def test_spread_gives_paths_exponential_shares():
 ENDS = ("Palo Alto", "College Park")
 
 
-@pytest.fixture(scope="module")
-def routing():
-    return problems.routing()
-
-
-def test_routing_is_a_dag_with_ten_paths(routing):
-    links = arcs(routing)
-    assert (len(routing), routing.shape) == (2000, (19,))
-    assert count_paths(links, *ENDS) == 10
-    assert routing.K.infeasibility(routing.K.lmo(routing.stream.losses.C[0])) < 1e-12
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_routing_can_be_met_in_every_round_and_the_limits_bind(seed):
     problem = problems.routing(seed=seed)
@@ -323,13 +311,6 @@ def test_a_problem_fits_together():
     with pytest.raises(WrongShape, match="has 3 labels"):
         Problem("small", Simplex(2), stream, "A small problem.", ("a", "b", "c"))
     assert len(Problem("small", Simplex(2), stream, "A small problem.", ("a", "b"))) == 3
-
-
-@needs_records
-def test_problems_know_their_day():
-    rounds = {"routing": 96, "geant": 96, "uunet": 96, "zoo": 96, "abilene": 24, "carbon": 24}
-    for name, day in {**rounds, "freeway": 288, "portfolio": None, "adversarial": None}.items():
-        assert problems.named(name)(rounds=2).period == day, name
 
 
 # streams made to hurt

@@ -85,7 +85,7 @@ def read_table(
         If the file does not exist, or a cell is no finite number; the error names file, line and
         column.
     MissingExtra
-        If pandas (CSV), pyarrow (Parquet) or openpyxl (Excel) is not installed.
+        If pyarrow (Parquet) or openpyxl (Excel) is not installed.
 
     Examples
     --------

@@ -78,18 +78,10 @@ class LevelBundle:
         return best._replace(point=moved_inside(best.point, inside.point, breach, -above))
 
 
-class _Program(NamedTuple):
-    """The best combination of the vertices over the rows in use, its value, and their
-    multipliers.
-    """
-
-    weights: Floats
-    value: float
-    lam: Floats
-
-
 class _Master(NamedTuple):
-    """The same over all rows, and how far the combination is above each."""
+    """The best combination of the vertices, its value, the multipliers of all rows, and how far the
+    combination is above each.
+    """
 
     weights: Floats
     value: float
@@ -193,19 +185,20 @@ class _VertexBundle:
             found = self._program(costs)
             if found is None:
                 return None
-            above = self.breaches(found.weights)
-            breach = above - (self.slack if costs else found.value)
+            weights, value, own = found
+            above = self.breaches(weights)
+            breach = above - (self.slack if costs else value)
             breach[self.rows] = -np.inf
             more = np.flatnonzero(breach > _EXACT)
             more = more[np.argsort(-breach[more], kind="stable")[:_ROWS]]
             if len(more) == 0:
                 lam = np.zeros(len(self.norms))
-                lam[self.rows] = found.lam
-                return _Master(found.weights, found.value, lam, above)
+                lam[self.rows] = own
+                return _Master(weights, value, lam, above)
             self.add_rows(more)
 
-    def _program(self, costs: bool) -> _Program | None:
-        """The linear program over the rows in use."""
+    def _program(self, costs: bool) -> tuple[Floats, float, Floats] | None:
+        """The linear program over the rows in use: weights, value, multipliers."""
         from scipy.optimize import linprog
 
         k, m = len(self.f), len(self.rows)
@@ -221,10 +214,8 @@ class _VertexBundle:
         )
         if found.status != 0:
             return None
-        weights = np.maximum(0.0, found.x[:k])
-        return _Program(
-            weights / weights.sum(), float(found.fun), np.maximum(0.0, -found.ineqlin.marginals)
-        )
+        weights, lam = np.maximum(0.0, found.x[:k]), np.maximum(0.0, -found.ineqlin.marginals)
+        return weights / weights.sum(), float(found.fun), lam
 
     def _level_projection(self, best: Floats, lower: float, master: _Master, costs: bool) -> Floats:
         """The nearest multipliers to the best ones at which the model reaches the level; the

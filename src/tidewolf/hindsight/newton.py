@@ -15,7 +15,7 @@ programs feasible, and mixing it in makes the last point so.
 
 from __future__ import annotations
 
-from typing import NamedTuple, final
+from typing import final
 
 import numpy as np
 
@@ -60,13 +60,6 @@ class NewtonSteps:
         return search.minimise(inside.point, costs=True)
 
 
-class _Step(NamedTuple):
-    """The next weights of the atoms, and the multipliers of all limits, in the task's units."""
-
-    weights: Floats
-    lam: Floats
-
-
 class _Search:
     """Atoms seen, one a row, and limits in use."""
 
@@ -108,7 +101,7 @@ class _Search:
             found = self._newton_step(w, lam, costs)
             if found is None:
                 break
-            target, lam = found.weights, found.lam
+            target, lam = found
             self._add_limits(target @ self.atoms)
             weight = max(weight, 2.0 * float(lam.sum()))
             w = self._line_search(w, target, weight, costs)
@@ -193,8 +186,10 @@ class _Search:
             [self.used, more[np.argsort(-values[more], kind="stable")[:_ROWS]]]
         )
 
-    def _newton_step(self, w: Floats, lam: Floats, costs: bool) -> _Step | None:
-        """The solution of the program; None where the solver gives up."""
+    def _newton_step(self, w: Floats, lam: Floats, costs: bool) -> tuple[Floats, Floats] | None:
+        """The next weights of the atoms and the multipliers of all constraints; None if the solver
+        gives up.
+        """
         import piqp
 
         task, k, m = self.task, len(self.atoms), len(self.used)
@@ -235,7 +230,7 @@ class _Search:
             return None
         whole, z = np.zeros(len(task.b)), np.where(z > _IDLE * z.max(), z, 0.0)
         whole[self.used] = z * unit / self.size if costs else z / z.sum()
-        return _Step(found / found.sum(), whole)
+        return found / found.sum(), whole
 
 
 def _convex(H: Floats) -> Floats:

@@ -141,16 +141,10 @@ class PolicyBatch(Batch):
     def _kinds(self) -> Int64s:
         """A number for each round, the same for rounds with the same features."""
         phi, number = self.phi, dict[bytes, int]()
-        starts = phi.indptr
-        return np.array(
-            [
-                number.setdefault(
-                    phi.indices[at:end].tobytes() + phi.data[at:end].tobytes(), len(number)
-                )
-                for at, end in pairwise(starts)
-            ],
-            dtype=np.int64,
-        )
+        rows = [slice(*ends) for ends in pairwise(phi.indptr)]
+        keys = (phi.indices[row].tobytes() + phi.data[row].tobytes() for row in rows)
+        found = [number.setdefault(key, len(number)) for key in keys]
+        return np.array(found, dtype=np.int64)
 
     @cached_property
     def _groups(self) -> list[tuple[Int64s, Batch]]:

@@ -111,8 +111,6 @@ class WarmModel:
         self.F, self.low, self.high = F, low, high
         self._solving = threading.Lock()
         self._rows: Any = None
-        self._costs: Floats | None = None
-        self._bounds: tuple[Floats, Floats] | None = None
 
     @classmethod
     def of(cls, K: LinearDescription, unit: float, columns: int) -> WarmModel:
@@ -158,13 +156,15 @@ class WarmModel:
         solver, n, m = self._solver, len(costs), len(self.low)
         solver.clearSolver()
         self._set_rows(rows)
-        self._set_columns(costs, lower, upper)
+        solver.changeColsCost(n, self._places, costs)
+        solver.changeColsBounds(n, self._places, lower, upper)
         count = 0 if rows is None else len(rows.b)
         if basis is not None and (basis.columns, basis.rows) == (n, m + count):
             solver.setBasis(basis.own)
         solver.run()
         status = solver.getModelStatus()
-        if status in self._empty:
+        kinds = type(status)
+        if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
             return None
         if status != self._optimal:  # it lost its way: rare, and never for good
             return self.solve_cold(costs, lower, upper, rows)
@@ -174,16 +174,6 @@ class WarmModel:
             np.array(solution.row_dual)[m:] if count else np.zeros(0),
             Basis(n, m + count, solver.getBasis()),
         )
-
-    def _set_columns(self, costs: Floats, lower: Floats, upper: Floats) -> None:
-        """Pass costs and bounds where they are others than the last ones."""
-        solver, n, last = self._solver, len(costs), self._bounds
-        if self._costs is None or not np.array_equal(costs, self._costs):
-            solver.changeColsCost(n, self._places, costs)
-            self._costs = costs.copy()
-        if last is None or not all(map(np.array_equal, (lower, upper), last)):
-            solver.changeColsBounds(n, self._places, lower, upper)
-            self._bounds = lower.copy(), upper.copy()
 
     def _set_rows(self, rows: Rows | None) -> None:
         """Put these rows after the fixed ones; where they are the last ones, their bounds alone."""
@@ -246,13 +236,6 @@ class WarmModel:
         import highspy
 
         return highspy.HighsModelStatus.kOptimal
-
-    @cached_property
-    def _empty(self) -> tuple[Any, ...]:
-        import highspy
-
-        status = highspy.HighsModelStatus
-        return status.kInfeasible, status.kUnboundedOrInfeasible
 
     @cached_property
     def _solver(self) -> Any:
