@@ -165,23 +165,20 @@ class Autograd(Batch):
 
     _engine: Engine
     _shape: Shape
-    _ts: Int64s
-    _data: tuple[Any, ...]
+    _rounds: Rounds
 
     def fields(self) -> dict[str, Any]:
-        return {
-            "value": self._engine.value,
-            "shape": self._shape,
-            "rounds": tuple(self._ts.tolist()) if self._engine.call == "numbers" else len(self),
-            "data": self._data,
-        }
+        ts, data = self._rounds
+        rounds = tuple(ts.tolist()) if self._engine.call == "numbers" else len(self)
+        value = self._engine.value
+        return {"value": value, "shape": self._shape, "rounds": rounds, "data": data}
 
     def __repr__(self) -> str:
         called = self.name or "value"
         return f"{type(self).__name__}({called}, shape={self._shape}, rounds={len(self)})"
 
     def __len__(self) -> int:
-        return len(self._ts)
+        return len(self._rounds.ts)
 
     @property
     def shape(self) -> Shape:
@@ -192,46 +189,41 @@ class Autograd(Batch):
         """What the callable is called, where it has a name."""
         return name_of(self._engine.value)
 
-    @property
-    def _own_rounds(self) -> Rounds:
-        return Rounds(self._ts, self._data)
-
     def view(self, rounds: slice) -> Self:
-        ts, data = self._own_rounds.some(rounds)
-        return self._unchecked(_engine=self._engine, _shape=self._shape, _ts=ts, _data=data)
+        return self._unchecked(**{**self.__dict__, "_rounds": self._rounds.some(rounds)})
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self | None:
-        first = parts[0]
+        first, rounds = parts[0], [part._rounds for part in parts]
         if any(part._engine is not first._engine for part in parts):
             return None
-        columns = zip(*(part._data for part in parts), strict=True)
+        columns = zip(*(each.data for each in rounds), strict=True)
         data = tuple(namespace(column[0]).concat(column) for column in columns)
-        ts = np.concatenate([part._ts for part in parts])
-        return cls._unchecked(_engine=first._engine, _shape=first._shape, _ts=ts, _data=data)
+        whole = Rounds(np.concatenate([each.ts for each in rounds]), data)
+        return cls._unchecked(**{**first.__dict__, "_rounds": whole})
 
     def values(self, x: Array) -> Array:
-        if not len(self):
-            return like(np.zeros(0), x)
-        return self._finite(self._engine.values(x, self._own_rounds, each=False), x, "value")
+        return self._all_values(x, each=False)
 
     def values_at(self, points: Array) -> Array:
+        return self._all_values(points, each=True)
+
+    def _all_values(self, x: Array, *, each: bool) -> Array:
         if not len(self):
-            return like(np.zeros(0), points)
-        found = self._engine.values(points, self._own_rounds, each=True)
-        return self._finite(found, points, "value")
+            return like(np.zeros(0), x)
+        return self._finite(self._engine.values(x, self._rounds, each=each), x, "value")
 
     def gradients(self, x: Array) -> Array:
         if not len(self):
             return like(np.zeros((0, *self._shape)), x)
-        return self._finite(self._engine.gradients(x, self._own_rounds), x, "gradient")
+        return self._finite(self._engine.gradients(x, self._rounds), x, "gradient")
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         each = np.asarray(to_numpy(weights), dtype=np.float64)
         used = np.flatnonzero(each)
         if not len(used):
             return 0.0 * x
-        rounds = self._own_rounds if len(used) == len(each) else self._own_rounds.some(used)
+        rounds = self._rounds if len(used) == len(each) else self._rounds.some(used)
         found = self._engine.weighted(x, rounds, each[used])
         return self._finite(found[None, ...], x, "gradient")[0, ...]
 
@@ -245,12 +237,11 @@ class Autograd(Batch):
             same = type(found) is type(x) and found.dtype == x.dtype
             return found if same else like(to_numpy(found), x)
         rows = np.isfinite(to_numpy(found)).reshape(len(found), -1).all(axis=1)
-        t = int(self._ts[int(np.argmin(rows))]) if len(found) == len(self) else None
+        t = int(self._rounds.ts[int(np.argmin(rows))]) if len(found) == len(self) else None
         where = "a round" if t is None else f"round {t + 1} (t = {t})"
         raise NotFinite(
-            f"The {what} of {where} of {type(self).__name__} is not finite at this point; "
-            "functions are finite on the whole set, and so are their gradients: a root or a norm "
-            "at 0 has none, unless a small number is added under the root."
+            f"The {what} of {where} of {type(self).__name__} is not finite at this point; add a "
+            "small number under a root or a norm that may be 0."
         )
 
 
@@ -380,9 +371,7 @@ def from_torch(
            [ 0. , -0.5]])
     """
     call, sides, own = resolved(value, shape, rounds, data, "torch")
-    return FromTorch._unchecked(
-        _engine=_Torch(value, call), _shape=sides, _ts=own.ts, _data=own.data
-    )
+    return FromTorch._unchecked(_engine=_Torch(value, call), _shape=sides, _rounds=own)
 
 
 @final
@@ -533,7 +522,7 @@ def from_jax(
     array([-0.5, -2. ])
     """
     call, sides, own = resolved(value, shape, rounds, data, "jax")
-    return FromJax._unchecked(_engine=_Jax(value, call), _shape=sides, _ts=own.ts, _data=own.data)
+    return FromJax._unchecked(_engine=_Jax(value, call), _shape=sides, _rounds=own)
 
 
 @final

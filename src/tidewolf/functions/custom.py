@@ -10,30 +10,60 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    as_array,
-    as_count,
-    as_number,
-    as_point,
-    like,
-    namespace,
-    norm,
-    to_numpy,
-)
-from tidewolf.core.batch import Batch
+from tidewolf.core.arrays import as_array, as_count, as_number, like, namespace
 from tidewolf.core.errors import NotSupported, WrongShape, WrongType
 from tidewolf.core.settings import as_shape
 from tidewolf.core.types import Array, Floats, Shape
-from tidewolf.functions.autograd import name_of
+from tidewolf.functions.autograd import Autograd, Engine, Rounds
+
+
+class _Given(Engine):
+    """Two callables of (t, x), or of x alone."""
+
+    name: ClassVar[str] = "callables"
+
+    def __init__(self, value: Any, subgradient: Any, call: str) -> None:
+        super().__init__(value, call)
+        self.subgradient = subgradient
+
+    def values(self, x: Array, rounds: Rounds, *, each: bool) -> Array:
+        points = enumerate(rounds.ts.tolist())
+        return np.array([self._value(t, x[i, ...] if each else x) for i, t in points])
+
+    def gradients(self, x: Array, rounds: Rounds) -> Array:
+        return namespace(x).stack([self._gradient(t, x) for t in rounds.ts.tolist()])
+
+    def weighted(self, x: Array, rounds: Rounds, weights: Floats) -> Array:
+        each = zip(weights.tolist(), rounds.ts.tolist(), strict=True)
+        return sum(w * self._gradient(t, x) for w, t in each)
+
+    def _value(self, t: int, x: Array) -> float:
+        found = self.value(x) if self.call == "alone" else self.value(t, x)
+        return as_number(found, f"The value of round {t + 1} (t = {t}) of a Custom batch")
+
+    def _gradient(self, t: int, x: Array) -> Array:
+        if self.subgradient is None:
+            raise NotSupported(
+                "A Custom batch without a subgradient has values alone; give subgradient(t, x), or "
+                "use functions.from_torch or functions.from_jax, which find it."
+            )
+        what = f"The subgradient of round {t + 1} (t = {t}) of a Custom batch"
+        found = self.subgradient(x) if self.call == "alone" else self.subgradient(t, x)
+        gradient = as_array(found, what)
+        if tuple(gradient.shape) != tuple(x.shape):
+            raise WrongShape(
+                f"{what} has shape {tuple(gradient.shape)}; its points have shape {tuple(x.shape)}."
+            )
+        return like(gradient, x)
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Custom(Batch):
+class Custom(Autograd):
     """Functions given by two callables, value(t, x) and subgradient(t, x).
 
     A callable is nothing that an experiment's file can write: such a function is made in Python.
@@ -57,11 +87,7 @@ class Custom(Batch):
     array([ 0.,  5., 10.])
     """
 
-    _value: Callable[[int, Array], float]
-    _subgradient: Callable[[int, Array], Array] | None
-    _shape: Shape
-    _rounds: int
-    _first: int
+    _engine: _Given
 
     def __init__(
         self,
@@ -70,16 +96,21 @@ class Custom(Batch):
         shape: Shape | int | None = None,
         rounds: int = 1,
     ) -> None:
-        _require_callables("a Custom batch is a callable of (t, x)", value, subgradient)
+        self._make(_Given(value, subgradient, "numbers"), shape, rounds)
+
+    def _make(self, engine: _Given, shape: Any, rounds: int) -> None:
+        for name, given in (("value", engine.value), ("subgradient", engine.subgradient)):
+            if not callable(given) and not (name == "subgradient" and given is None):
+                raise WrongType(
+                    f"The {name} of a Custom batch is a callable, not {given!r}.", setting=name
+                )
         if shape is None:
             raise WrongType("A Custom batch needs shape, that of a point.", setting="shape")
         sides = tuple(shape) if isinstance(shape, Sequence) else (shape,)
         self.__dict__.update(
-            _value=value,
-            _subgradient=subgradient,
+            _engine=engine,
             _shape=as_shape(sides, "shape of Custom"),
-            _rounds=as_count(rounds, "rounds of Custom"),
-            _first=0,
+            _rounds=Rounds(np.arange(as_count(rounds, "rounds of Custom")), ()),
         )
 
     @classmethod
@@ -90,86 +121,17 @@ class Custom(Batch):
         shape: Shape | int | None = None,
     ) -> Custom:
         """A single round from callables of x alone."""
-        _require_callables("a Custom function is a callable of x", value, subgradient)
-        slope = None if subgradient is None else _EveryRound(subgradient)
-        return cls(_EveryRound(value), slope, shape)
+        batch = object.__new__(cls)
+        batch._make(_Given(value, subgradient, "alone"), shape, 1)
+        return batch
 
     def fields(self) -> dict[str, Any]:
-        return {name.lstrip("_"): value for name, value in self.__dict__.items()}
-
-    def __len__(self) -> int:
-        return self._rounds
-
-    @property
-    def shape(self) -> Shape:
-        return self._shape
-
-    @property
-    def name(self) -> str | None:
-        """What the value's callable is called, where it has a name."""
-        value = self._value
-        return name_of(value.call if isinstance(value, _EveryRound) else value)
-
-    def view(self, rounds: slice) -> Self:
-        start, stop, _ = rounds.indices(self._rounds)
-        return self._unchecked(
-            **{**self.__dict__, "_rounds": max(0, stop - start), "_first": self._first + start}
-        )
-
-    def values(self, x: Array) -> Array:
-        x = as_point(x, self._shape, "The point")
-        values = [
-            as_number(self._value(t, x), f"The value of round {t + 1} (t = {t}) of a Custom batch")
-            for t in range(self._first, self._first + self._rounds)
-        ]
-        return like(np.array(values), x)
-
-    def subgradient(self, x: Array, weights: Array) -> Array:
-        x = as_point(x, self._shape, "The point")
-        total = namespace(x).zeros_like(x)
-        for t in np.flatnonzero(to_numpy(weights)).tolist():
-            total = total + weights[t] * self._gradient(t, x)
-        return total
-
-    def slopes(self, x: Array) -> Floats:
-        x = as_point(x, self._shape, "The point")
-        return np.array([norm(self._gradient(t, x)) for t in range(self._rounds)])
-
-    def _gradient(self, t: int, x: Array) -> Array:
-        t += self._first
-        if self._subgradient is None:
-            raise NotSupported(
-                "A Custom batch without a subgradient has values alone; give subgradient(t, x), or "
-                "use functions.from_torch or functions.from_jax, which find it."
-            )
-        what = f"The subgradient of round {t + 1} (t = {t}) of a Custom batch"
-        gradient = as_array(self._subgradient(t, x), what)
-        if tuple(gradient.shape) != self._shape:
-            raise WrongShape(
-                f"{what} has shape {tuple(gradient.shape)}; its points have shape {self._shape}."
-            )
-        return like(gradient, x)
+        return super().fields() | {"subgradient": self._engine.subgradient}
 
     @classmethod
     def examples(cls) -> Sequence[Custom]:
         matrices = cls(_distance, _directions, (2, 2), rounds=2)
         return cls(_distance, _directions, 3, rounds=4), cls.one(_square, _twice, (1,)), matrices
-
-
-def _require_callables(accepted: str, value: object, subgradient: object) -> None:
-    for name, given in (("value", value), ("subgradient", subgradient)):
-        if not callable(given) and not (name == "subgradient" and given is None):
-            raise WrongType(f"The {name} of {accepted}, not {given!r}.", setting=name)
-
-
-@dataclass(frozen=True)
-class _EveryRound:
-    """A callable of x alone as one of (t, x)."""
-
-    call: Callable[[Array], Any]
-
-    def __call__(self, t: int, x: Array) -> Any:
-        return self.call(x)
 
 
 def _distance(t: int, x: Array) -> float:

@@ -346,7 +346,7 @@ def from_cvxpy(
     with suppress(NotBuiltIn):
         if engine.split is not None:
             return engine.split.batch(data, counts[0])
-    own = {"_shape": tuple(variable.shape), "_ts": np.arange(counts[0]), "_data": data}
+    own = {"_shape": tuple(variable.shape), "_rounds": Rounds(np.arange(counts[0]), data)}
     return FromCvxpy._unchecked(_engine=engine, **own)
 
 
