@@ -18,7 +18,8 @@ from tidewolf.core.errors import EmptyGraph, EmptySet, NotFinite, UnknownNode, W
 from tidewolf.core.vertices import Sparse
 from tidewolf.kernels import network_simplex as simplex
 from tidewolf.sets import CapacitatedFlow, capacitated_flow, laplacian
-from tidewolf.sets.capacitated_flow import FlowNetwork, bridges, cut_capacity, violated_cut
+from tidewolf.sets.capacitated_flow import FlowNetwork, cut_capacity, violated_cut
+from tidewolf.sets.graphs import bridges
 from tidewolf.testing import check_set
 
 seeds = st.integers(0, 2**32)

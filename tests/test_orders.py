@@ -39,7 +39,7 @@ from tidewolf.sets import (
     generic,
     orders,
 )
-from tidewolf.sets.matchings import blocks
+from tidewolf.sets.graphs import blocks
 from tidewolf.testing import check_set
 
 seeds = st.integers(0, 2**32)

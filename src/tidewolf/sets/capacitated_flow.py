@@ -35,6 +35,7 @@ from tidewolf.sets.graphs import (
     ArcBounds,
     GraphLinks,
     Supplies,
+    bridges,
     connected_parts,
     first_names,
     incidence_matrix,
@@ -43,6 +44,7 @@ from tidewolf.sets.graphs import (
     number_nodes,
     numbers_of,
     one_node_of_each,
+    reached,
 )
 from tidewolf.sets.laplacian import HullProjection
 
@@ -360,36 +362,27 @@ class CheapestFlow(NamedTuple):
 #         1960)
 
 
-def residual_directions(net: FlowNetwork) -> tuple[Bools, Bools]:
-    """Which arcs can carry more, and which less, than in the flow of phase one."""
+def residual_arcs(net: FlowNetwork) -> tuple[Int32s, Int32s, Bools]:
+    """Tails and heads of the residual graph of the flow of phase one, and which arcs can change."""
     flow = net.start.flow
     nothing = net.nothing(flow)
-    return flow < net.room - nothing, flow > nothing
+    more, less = flow < net.room - nothing, flow > nothing
+    tails = np.concatenate([net.tails[more], net.heads[less]])
+    return tails, np.concatenate([net.heads[more], net.tails[less]]), more | less
 
 
 def loose_arcs(net: FlowNetwork) -> Int32s:
     """The arcs within strong components of the residual graph: bridges and arcs that can change."""
-    more, less = residual_directions(net)
-    tails = np.concatenate([net.tails[more], net.heads[less]])
-    heads = np.concatenate([net.heads[more], net.tails[less]])
+    tails, heads, can_change = residual_arcs(net)
     strong = connected_parts(tails, heads, len(net.nodes), strong=True)
-    together = strong[net.tails] == strong[net.heads]
-    return np.flatnonzero(together & (more | less)).astype(np.int32)
+    return np.flatnonzero((strong[net.tails] == strong[net.heads]) & can_change).astype(np.int32)
 
 
 def violated_cut(net: FlowNetwork) -> Bools | None:
     """The nodes of a cut that is too small for their supply; None where a flow exists."""
     if net.start.unsent.max() <= net.nothing(net.start.flow):
         return None
-    reached = (net.start.unsent > 0) & (net.left > 0)
-    more, less = residual_directions(net)
-    while True:
-        ahead = reached.copy()
-        ahead[net.heads[more & reached[net.tails]]] = True
-        ahead[net.tails[less & reached[net.heads]]] = True
-        if (ahead == reached).all():
-            return reached
-        reached = ahead
+    return reached(*residual_arcs(net)[:2], (net.start.unsent > 0) & (net.left > 0))
 
 
 def cut_capacity(net: FlowNetwork, members: Bools) -> float:
@@ -407,41 +400,6 @@ def cut_sentence(net: FlowNetwork, members: Bools) -> str:
         f"No flow exists: the nodes {names} supply {needed:g} in all, and the arcs out of them "
         f"take at most {most:g}. Change bounds or supplies by {needed - most:g}."
     )
-
-
-def bridges(tails: Int32s, heads: Int32s, nodes: int) -> Bools:
-    """Which arcs lie on no cycle, directions aside: those whose lower end reaches nothing above it
-    another way (Tarjan 1974).
-    """
-    around: list[list[tuple[int, int]]] = [[] for _ in range(nodes)]
-    for e, (tail, head) in enumerate(zip(tails.tolist(), heads.tolist(), strict=True)):
-        around[tail].append((e, head))
-        around[head].append((e, tail))
-    found, entered, low = np.zeros(len(tails), dtype=bool), [-1] * nodes, [0] * nodes
-    clock = 0
-    for root in range(nodes):
-        if entered[root] >= 0:
-            continue
-        entered[root] = low[root] = clock
-        clock += 1
-        stack = [(root, -1, iter(around[root]))]
-        while stack:
-            v, above, ways = stack[-1]
-            for e, w in ways:
-                if entered[w] < 0:
-                    entered[w] = low[w] = clock
-                    clock += 1
-                    stack.append((w, e, iter(around[w])))
-                    break
-                if e != above:
-                    low[v] = min(low[v], entered[w])
-            else:
-                stack.pop()
-                if stack:
-                    u = stack[-1][0]
-                    low[u] = min(low[u], low[v])
-                    found[above] = low[v] > entered[u]
-    return found
 
 
 # A flow on any graph as weighted paths: from a node that supplies along arcs that carry something

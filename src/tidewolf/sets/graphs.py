@@ -25,6 +25,7 @@ from tidewolf.core.frames import is_frame
 from tidewolf.core.names import all_different, listed
 from tidewolf.core.settings import Check, Number, Numbers
 from tidewolf.core.types import Bools, Floats, Int32s, Lengths, Link, NDArray
+from tidewolf.kernels.blocks import label_blocks
 from tidewolf.kernels.dag import covering_flow, widest_path
 
 # Nodes by name and by number: what users call them, and what arrays count.
@@ -460,17 +461,22 @@ def build_dag(
     )
 
 
+def reached(tails: Int32s, heads: Int32s, start: Bools) -> Bools:
+    """The nodes that walks from some nodes get to."""
+    ahead = start.copy()
+    ahead[heads[start[tails]]] = True
+    while (ahead != start).any():
+        start, ahead = ahead, ahead.copy()
+        ahead[heads[start[tails]]] = True
+    return start
+
+
 def is_reached_without(
     tails: Int32s, heads: Int32s, nodes: int, ends: tuple[int, int], out: NDArray
 ) -> bool:
     """Whether a path leads from the first of two nodes to the second over arcs that are not out."""
-    kept = np.ones(len(tails), dtype=bool)
-    kept[out] = False
-    reached: Bools = np.zeros(nodes, dtype=bool)
-    reached[ends[0]], count = True, 0
-    while count < (count := int(np.count_nonzero(reached))):
-        reached[heads[kept & reached[tails]]] = True
-    return bool(reached[ends[1]])
+    start = np.arange(nodes) == ends[0]
+    return bool(reached(np.delete(tails, out), np.delete(heads, out), start)[ends[1]])
 
 
 def _topological(tails: Int32s, heads: Int32s, names: Sequence[Hashable]) -> Int32s:
@@ -552,6 +558,53 @@ def weighted_paths(
         )
     total = sum(weight for weight, _ in found)
     return [(weight / total, arcs) for weight, arcs in found]
+
+
+class Blocks(NamedTuple):
+    """The block of every edge and the connected part of every node, numbered from 0."""
+
+    of_edge: Int32s
+    part_of_node: Int32s
+    number: int
+
+
+class Incidence(NamedTuple):
+    """Edges at node v are edges[first[v]] .. edges[first[v + 1]]; a loop is there twice."""
+
+    first: Int32s
+    edges: Int32s
+
+
+def incidence(ends: Int32s, nodes: int) -> Incidence:
+    """The edges at every node."""
+    touched = ends.T.reshape(-1)
+    by_node = np.argsort(touched, kind="stable")
+    first = np.searchsorted(touched[by_node], np.arange(nodes + 1)).astype(np.int32)
+    return Incidence(first, (by_node % len(ends)).astype(np.int32))
+
+
+def blocks(ends: Int32s, nodes: int) -> Blocks:
+    """The two-connected blocks and the parts of a graph whose edges are the rows of `ends`
+    (Hopcroft and Tarjan 1973): edges on a common cycle share a block.
+
+    A depth-first walk numbers the nodes; `low` is the smallest number that a node's part of the
+    walk reaches by one edge back. If a child's low is not below its parent's number, the edges
+    walked since the child was reached are a block. A bridge is a block of one edge, parallel edges
+    are a cycle, and a loop is a block by itself.
+    """
+    near = incidence(ends, nodes)
+    of_edge, part = np.full(len(ends), -1, dtype=np.int32), np.full(nodes, -1, dtype=np.int32)
+    count = int(label_blocks(ends, near.first, near.edges, of_edge, part))
+    loops = np.flatnonzero(of_edge < 0)
+    of_edge[loops] = np.arange(count, count + len(loops))
+    return Blocks(of_edge, part, count + len(loops))
+
+
+def bridges(tails: Int32s, heads: Int32s, nodes: int) -> Bools:
+    """Which arcs lie on no cycle, directions aside: blocks of one arc that is no loop."""
+    label = blocks(frozen(np.stack([tails, heads], axis=1)), nodes).of_edge
+    alone: Bools = (np.bincount(label)[label] == 1) & (tails != heads)
+    return alone
 
 
 def connected_parts(tails: Int32s, heads: Int32s, nodes: int, *, strong: bool = False) -> Int32s:
