@@ -83,7 +83,6 @@ NEEDS = {
     "test_live.py": "typer",
     "test_networks.py::test_k_shortest_paths_agree_with_networkx": "networkx",
     "test_networks.py::test_networkx_graphs": "networkx",
-    "test_notebook.py": "nbclient",
     "test_orders.py::test_a_warm_basis_saves_all_exchanges_and_a_wrong_one_does_no_harm": "highspy",
     "test_from_cvxpy.py": "cvxpy",
     "test_from_jax.py": "jax",
