@@ -284,7 +284,7 @@ def test_limits_that_are_broken_are_all_named() -> None:
 def test_rounds_that_expired_are_counted_and_named() -> None:
     session = tw.Session(LEARNERS["ensemble"], expire_after=2)
     session.play(round=5)
-    note = "4 rounds expired, with nothing told of them: 0, 1, 2, 3."
+    note = "4 rounds expired without feedback: 0, 1, 2, 3."
     assert session.notes == (note,)
     assert note in str(session.explain())
 

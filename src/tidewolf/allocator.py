@@ -333,7 +333,7 @@ class OnlineAllocator(_Estimator):
         Raises
         ------
         MissingExtra
-            Where skfolio is not installed.
+            If skfolio is not installed.
         """
         from sklearn.utils.validation import check_is_fitted, validate_data
 

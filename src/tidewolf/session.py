@@ -123,7 +123,7 @@ class Session(Generic[S]):
     Raises
     ------
     WrongType
-        Where the learner is none, or the state is not one of its own.
+        If the learner is none, or the state is not one of its own.
 
     Examples
     --------
@@ -209,14 +209,13 @@ class Session(Generic[S]):
         expire_after: int | None = None,
         name: str = "session",
     ) -> Session[S]:
-        """The durable session kept at `path`, a new one where there is no file: killed at any
-        instruction, it resumes: to the bit on the same machine and versions.
+        """Open the durable session at `path`, a new one if there is no file. Killed at any
+        instruction, it resumes, to the bit on the same machine and versions.
 
         When `observe` returns, the observation is in the file; it survives the process and, if
         the disk honours fsync, a power cut. One session writes at a time. If the file was deleted,
         the next observation is refused. A file written under other versions of Python or of the
-        numerical libraries gives a warning. So does a file of tidewolf 0.1, whose observations are
-        observed again.
+        numerical libraries gives a warning.
 
         Parameters
         ----------
@@ -249,9 +248,9 @@ class Session(Generic[S]):
         InUse
             While another session writes to the file.
         OtherSettings
-            Where the file was written by a learner with other settings.
+            If the file was written by a learner with other settings.
         BrokenFile, NewerFormat, OlderFormat
-            Where the file is changed, cut short, or of a tidewolf that this one cannot go on from.
+            If the file is changed, cut short, or of a tidewolf that this one cannot read.
 
         Examples
         --------
@@ -306,7 +305,7 @@ class Session(Generic[S]):
 
     @property
     def _state(self) -> S:
-        """The state, with the coming round settled."""
+        """The state, with the next round committed."""
         now = self._now
         if self.learner.is_committed(now):
             return now
@@ -318,7 +317,7 @@ class Session(Generic[S]):
         return None if deadline is None else monotonic() + deadline
 
     def _without_who_fails(self, do: Callable[[], T]) -> T:
-        """Once more if an adviser failed: from then on advisers are asked on a bench, and one that
+        """Once more if an adviser failed: from then on advisers are asked in a pool, and one that
         fails is skipped. In a context of its own (contextvars), so that an interrupt that keeps
         `asking` from ending changes no later call.
         """
@@ -425,10 +424,10 @@ class Session(Generic[S]):
         Raises
         ------
         InvalidInput
-            Where the learner is of another kind, or nothing says which entries are the same; the
+            If the learner is of another kind, or nothing says which entries are the same; the
             session stays as it was.
         NotSupported
-            Where learners of this kind cannot go on over another set.
+            If learners of this kind cannot go on over another set.
 
         Examples
         --------
@@ -474,7 +473,7 @@ class Session(Generic[S]):
         Raises
         ------
         InvalidInput
-            Where the round has not come yet, or is not remembered.
+            If the round has not come yet, or is not remembered.
 
         Examples
         --------
@@ -553,9 +552,9 @@ class Session(Generic[S]):
         Raises
         ------
         OtherSettings
-            Where the file was written by a learner with other settings.
+            If the file was written by a learner with other settings.
         BrokenFile, NewerFormat, OlderFormat
-            Where the file is changed, cut short, or of a tidewolf that this one cannot go on from.
+            If the file is changed, cut short, or of a tidewolf that this one cannot read.
 
         Examples
         --------
@@ -596,7 +595,7 @@ class Session(Generic[S]):
         Raises
         ------
         CheckpointError
-            Where it cannot be written, such as on a full disk; the old file stays.
+            If it cannot be written, such as on a full disk; the old file stays.
         """
         with self._turn:  # all of one moment
             learner, state, info_ids = self.learner, self._now, self._keeper.info_ids
@@ -646,7 +645,18 @@ class Session(Generic[S]):
         return self.notes_from(0)
 
     def notes_from(self, first: int) -> tuple[str, ...]:
-        """The same with rounds counted from 1, if that is the number of the first."""
+        """The same with rounds counted from another number than 0.
+
+        Parameters
+        ----------
+        first : int
+            The number of the first round, such as 1 in files and HTTP.
+
+        Returns
+        -------
+        tuple of str
+            One sentence each.
+        """
         called = self.learner.adviser_in_words
         skipped = [one.in_words(called(name)) for name, one in self._absent.items()]
         return (*self.learner.notes(self._now), *self._expired_in_words(first), *skipped)
@@ -658,8 +668,7 @@ class Session(Generic[S]):
         rounds = sorted(n + first for n, it in self._keeper.contents.items() if it == EXPIRED)
         which = f": {', '.join(map(str, rounds[-5:]))}" if rounds else ""
         which = which if len(rounds) == lost <= 5 else which.replace(":", ", last", 1)
-        them = "them" if lost > 1 else "it"
-        return (f"{lost:,} round{'s' * (lost > 1)} expired, with nothing told of {them}{which}.",)
+        return (f"{lost:,} round{'s' * (lost > 1)} expired without feedback{which}.",)
 
     @property
     def overrides(self) -> Shadow:
@@ -702,7 +711,7 @@ class Session(Generic[S]):
         Raises
         ------
         InvalidInput
-            Where the decision of that round does not stand, or the names are not one for each
+            If the decision of that round does not stand, or the names are not one for each
             entry.
 
         Examples
@@ -712,7 +721,7 @@ class Session(Generic[S]):
         >>> why = session.explain(names=["coal", "sun", "gas"])
         >>> for line in str(why).splitlines()[:2]:
         ...     print(line)
-        Round 1 (counted from 0): LyapunovDescent on Simplex, 1 round observed.
+        Round 1 (counted from 0): LyapunovDescent on Simplex, observed rounds: 1.
         Decision  sun: 0.833, coal: 0.0833, gas: 0.0833
         """
         number = None if round is None else as_count(round, "The round to explain", least=0)
@@ -783,12 +792,12 @@ class Session(Generic[S]):
         Raises
         ------
         InvalidInput
-            Where something else was known when the decision of this round was made, the round is
+            If something else was known when the decision of this round was made, the round is
             over, or no member does without the entries that are out.
         NotSupported
-            Where rounds would have to wait and the learner takes feedback in order only.
+            If rounds would have to wait and the learner takes feedback in order only.
         CheckpointError
-            Where a durable session could not keep what is known.
+            If a durable session could not keep what is known.
 
         Examples
         --------
@@ -964,14 +973,14 @@ class Session(Generic[S]):
         Raises
         ------
         InvalidInput
-            Where what is given is no round: nothing, too much, of another shape, not finite; or
+            If what is given is no round: nothing, too much, of another shape, not finite; or
             of a round that was not asked for, or was observed otherwise.
         NotAMember
-            Where what was played is outside the set.
+            If what was played is outside the set.
         NotSupported
-            Where the learner needs more than what is given, or takes feedback in order only.
+            If the learner needs more than what is given, or takes feedback in order only.
         CheckpointError
-            Where a durable session could not keep it.
+            If a durable session could not keep it.
 
         Examples
         --------

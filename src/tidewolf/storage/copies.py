@@ -80,9 +80,9 @@ def backup(
     Raises
     ------
     UnknownSession
-        Where there is none of a name.
+        If there is none of a name.
     CheckpointError
-        Where nothing can be read, or the copy cannot be written.
+        If nothing can be read, or the copy cannot be written.
 
     Examples
     --------
@@ -143,13 +143,13 @@ def restore(
     Raises
     ------
     AlreadyThere
-        Where a session of the same name is there, and need not give way.
+        If a session of the same name is there, and need not give way.
     UnknownSession
-        Where the copy has none of a name.
+        If the copy has none of a name.
     BrokenFile
-        Where the file is no copy, or was cut short.
+        If the file is no copy, or was cut short.
     CheckpointError
-        Where nothing can be written.
+        If nothing can be written.
     """
     try:
         with _reading(Path(file)) as source, _target(where) as target:

@@ -122,7 +122,7 @@ class Transaction:
     Parameters
     ----------
     store : SessionStore
-        Where it is kept.
+        If it is kept.
     name : str
         The session that it is of.
     """
