@@ -18,7 +18,7 @@ from tidewolf.functions import (
     Sum,
     Unlimited,
 )
-from tidewolf.hindsight import bundle
+from tidewolf.hindsight import cutting_planes
 from tidewolf.hindsight.lp import LinearProgramming
 from tidewolf.hindsight.task import Solution, Task
 from tidewolf.sets import Box, FlowPolytope, Simplex, SimplexProduct
@@ -113,7 +113,7 @@ def test_a_bundle_of_cuts_finds_the_same(seed, T, n, unit):
     stream = tw.Stream(Sum(stream.losses, weights=[unit]), limits)
     best = tw.best_in_hindsight(K, stream)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tidewolf.hindsight.bundle.MANY", 0)
+        patch.setattr("tidewolf.hindsight.cutting_planes.MANY", 0)
         same = tw.best_in_hindsight(K, stream)
     assert same.feasible
     size = unit + abs(best.upper)
@@ -122,9 +122,9 @@ def test_a_bundle_of_cuts_finds_the_same(seed, T, n, unit):
 
 
 def test_a_bundle_leaves_to_the_program_what_it_cannot_decide(monkeypatch):
-    monkeypatch.setattr("tidewolf.hindsight.bundle.MANY", 0)
+    monkeypatch.setattr("tidewolf.hindsight.cutting_planes.MANY", 0)
     stream = drawn(1, 6, 3)
-    assert tw.best_in_hindsight(Simplex(3), stream).method == bundle.METHOD
+    assert tw.best_in_hindsight(Simplex(3), stream).method == cutting_planes.METHOD
     monkeypatch.setattr("tidewolf.hindsight.best._ENOUGH", -1.0)
     assert tw.best_in_hindsight(Simplex(3), stream).method == LinearProgramming.name
     test_limits_that_nothing_keeps_are_proved_so()

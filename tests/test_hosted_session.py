@@ -666,7 +666,7 @@ def test_notes_count_rounds_from_one(door):
     door.put("late", {**THREE, "expire_after": 2})
     door.decide("late", {"round": 6})
     (note,) = door.get("late")["notes"]
-    assert note.endswith("expired, with nothing told of them: 1, 2, 3, 4.")
+    assert note.endswith("expired without feedback: 1, 2, 3, 4.")
 
 
 @pytest.mark.parametrize("kill", [False, True])

@@ -12,7 +12,7 @@ import pytest
 import tidewolf as tw
 from tidewolf.core.batch import Batch
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, MaxAffine, Quadratic
-from tidewolf.hindsight import bundle
+from tidewolf.hindsight import cutting_planes
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, NuclearBall, Simplex
 
 SETS = {
@@ -112,7 +112,7 @@ def test_few_looks_leave_a_wide_bracket_that_still_holds(K, monkeypatch):
     exact = tw.best_in_hindsight(K, tw.Stream(losses))
     widths = []
     for looks in (1, 3, 10, 100):
-        monkeypatch.setattr(bundle, "LOOKS", looks)
+        monkeypatch.setattr(cutting_planes, "LOOKS", looks)
         found = tw.best_in_hindsight(K, tw.Stream(as_custom(losses)))
         require_brackets(found, exact, np.inf)
         widths.append(found.upper - found.lower)
@@ -125,7 +125,7 @@ def test_a_point_that_breaks_a_limit_is_never_the_best(monkeypatch):
     K, losses = Simplex(6), quadratics(Simplex(6), 8, 5)
     limits_ = Capacity(np.full((8, 6), 0.3))
     alone = tw.best_in_hindsight(K, tw.Stream(losses)).point
-    monkeypatch.setattr(bundle.Bundle, "_nearest", lambda self, best, level: alone)
+    monkeypatch.setattr(cutting_planes.CuttingPlanes, "_nearest", lambda self, best, level: alone)
     exact = tw.best_in_hindsight(K, tw.Stream(losses, limits_))
     found = tw.best_in_hindsight(K, tw.Stream(as_custom(losses), limits_))
     assert float(limits_.values(alone).max()) > 0.01

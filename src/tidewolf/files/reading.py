@@ -283,7 +283,8 @@ def _read_csv(path: Path, format: FileFormat) -> Cells:
             )
     if width == 1 and (likely := _likely(path, format)):
         raise InvalidInput(f"{path}, line {found[0][0]}: one column{likely}.")
-    columns = [np.array(column, dtype=object) for column in zip(*(row for _, row in found))]  # noqa: B905
+    rows = [row for _, row in found]
+    columns = [np.array(column, dtype=object) for column in zip(*rows, strict=True)]
     while len(columns) > 1 and not any(cell.strip() for cell in columns[-1]):
         columns.pop()  # spreadsheets leave columns without a name and without a cell
     header, lines = [column[0].strip() for column in columns], [line for line, _ in found[1:]]

@@ -5,12 +5,12 @@
 Methods are not trusted: they propose a point, multipliers and weights, and the task checks what
 these are worth with the functions and the set themselves (task.py).
 
-    lp        linear losses, or maxima of pieces, under half-spaces, if K has a linear description
-    sdp       linear losses or squared errors under half-spaces on sets of matrices
-    admm      squared errors on entries within bounds, if K has an exact projection
-    bracket   linear losses under half-spaces on any other set, through its oracle alone
-    bundle    losses of a user's own, or of very many pieces, under half-spaces
-    newton    curved losses or constraints
+    lp              linear losses, or maxima of pieces, under half-spaces, on polyhedral sets
+    sdp             linear losses or squared errors under half-spaces on sets of matrices
+    admm            squared errors on entries within bounds, if K has an exact projection
+    bracket         linear losses under half-spaces on any other set, through its oracle alone
+    cutting_planes  losses of a user's own, or of very many pieces, under half-spaces
+    newton          curved losses or constraints
 
 Squared errors that are constraints leave no interior, and are solved as equations. A policy
 {x_t = sum_j phi_tj W_j} of a context is a point W of K x .. x K (policy.py).
@@ -36,7 +36,7 @@ from tidewolf.functions.combined import leaves
 from tidewolf.functions.custom import Custom
 from tidewolf.functions.entries import Range, Squared
 from tidewolf.functions.support import own_functions
-from tidewolf.hindsight import bundle
+from tidewolf.hindsight import cutting_planes
 from tidewolf.hindsight.admm import AlternatingDirections
 from tidewolf.hindsight.bracket import LevelBundle
 from tidewolf.hindsight.lp import LinearProgramming
@@ -237,9 +237,9 @@ def best_point(K: HasLMO, losses: Batch, constraints: Batch, first: int = 0) -> 
         assert isinstance(constraints, Squared)
         return _squares(K, losses, constraints, first)
     task = Task.of(K, losses, constraints, own=own)
-    if not own and (task.pieces is None or len(task.pieces.b) <= bundle.MANY):
+    if not own and (task.pieces is None or len(task.pieces.b) <= cutting_planes.MANY):
         return _solved(task, first)
-    cuts = bundle.Bundle(task)
+    cuts = cutting_planes.CuttingPlanes(task)
     start = _solved(cuts.linear_task, first)
     if start.point is None:
         return start
@@ -247,7 +247,7 @@ def best_point(K: HasLMO, losses: Batch, constraints: Batch, first: int = 0) -> 
     lower = min(max(known.lower, start.lower), known.upper)
     if not own and known.upper - lower > _ENOUGH * max(abs(known.upper), abs(lower)):
         return _solved(task, first)
-    return replace(known, lower=lower, method=bundle.METHOD)
+    return replace(known, lower=lower, method=cutting_planes.METHOD)
 
 
 def _callables(batch: Batch) -> tuple[Batch, ...]:

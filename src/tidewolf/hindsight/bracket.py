@@ -64,14 +64,14 @@ class LevelBundle:
         """A point inside every row and the best multipliers found, or weights that show there is
         none, or what is left of either.
         """
-        bundle = _VertexBundle(task)
-        bundle.add_vertex(task.K.atom(task.K.center))
-        inside = bundle.maximise_dual(costs=False)
+        model = _VertexBundle(task)
+        model.add_vertex(task.K.atom(task.K.center))
+        inside = model.maximise_dual(costs=False)
         if inside.point is None:
             return Solution(None, np.zeros(len(task.b)), inside.lam)
         above = float(task.violations(inside.point).max())
-        bundle.slack = max(0.0, above / bundle.radius)
-        best = bundle.maximise_dual(costs=True)
+        model.slack = max(0.0, above / model.radius)
+        best = model.maximise_dual(costs=True)
         if best.point is None:
             return best._replace(point=inside.point)
         breach = float(task.violations(best.point).max())

@@ -234,8 +234,9 @@ class Postgres:
 
     def sentence(self, error: Exception) -> str:
         """What happened, for the middle of a sentence."""
-        own = isinstance(error, self._driver.Error)
-        text = (error.diag.message_primary if own else None) or str(error)  # type: ignore[attr-defined]
+        text = str(error)
+        if isinstance(error, self._driver.Error):
+            text = error.diag.message_primary or text
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return hide_password(self._url, lines[0] if lines else type(error).__name__).rstrip(".")
 

@@ -69,7 +69,7 @@ class _Master(NamedTuple):
     lam: Floats
 
 
-class Bundle:
+class CuttingPlanes:
     """Cuts, half-spaces and vertices in use."""
 
     def __init__(self, task: Task) -> None:
