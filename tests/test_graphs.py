@@ -51,7 +51,6 @@ LINKS = [("s", "a"), ("a", "t"), ("s", "t")]
         (LinkLengths(), "km", "km"),
         (Demands(), [1.0, 2.0], (1.0, 2.0)),
         (Indices(), [0, 2], (0, 2)),
-        (Indices(), [0.5], None),
     ],
 )
 def test_what_a_file_writes_is_read_frozen_or_not_at_all(check, written, frozen):
