@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
+import tidewolf as tw
+from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongShape, WrongType
 from tidewolf.functions import Linear, LogWealth, Quadratic
 from tidewolf.testing import check_function
 
@@ -125,3 +126,31 @@ def sentences(make: Any) -> None:
     ):
         with pytest.raises(kind):
             make(**{"value": lambda x: x.sum(), "shape": 2, **given})
+
+
+def runs_and_sessions_take_them(make: Any, tmp_path: Any) -> None:
+    """A loss and a limit, both from callables: the same run as with built-in ones."""
+    K, rounds = tw.sets.Simplex(3), 30
+    costs, caps = RNG.normal(size=(rounds, 3)), RNG.uniform(0.2, 0.6, rounds)
+    losses = make(lambda x, c: c @ x, 3, data=costs)
+    limits = make(lambda x, cap: x[0] - cap, 3, data=caps)
+    built_in = tw.Stream(
+        Linear(costs), tw.functions.Affine(np.tile([1.0, 0.0, 0.0], (30, 1)), caps)
+    )
+    ours, theirs = (
+        tw.run(tw.LyapunovDescent(K), stream) for stream in (tw.Stream(losses, limits), built_in)
+    )
+    np.testing.assert_allclose(ours.losses, theirs.losses, atol=1e-7)
+    np.testing.assert_allclose(ours.violations, theirs.violations, atol=1e-7)
+    regret = tw.run(tw.LyapunovDescent(K), tw.Stream(losses, built_in.constraints)).regret
+    np.testing.assert_allclose(regret, theirs.regret, atol=1e-4)
+    session = tw.Session(tw.LyapunovDescent(K))
+    for t in range(3):
+        session.observe(loss=losses[t : t + 1], constraint=[limits[t : t + 1]])
+    assert session.rounds == 3
+    full = tw.baselines.ProximalPenalty(K, horizon=rounds)
+    with (
+        tw.Session.open(tmp_path / "kept", full) as storage,
+        pytest.raises(NotSupported, match="cannot be kept"),
+    ):
+        storage.observe(loss=losses[:1], constraint=limits[:1])

@@ -19,6 +19,7 @@ from tidewolf.core.errors import (
     MissingExtra,
     NotConvex,
     NotFinite,
+    NotSupported,
     WrongShape,
     WrongType,
 )
@@ -279,6 +280,76 @@ def test_large_tables_are_sparse_or_not_made(monkeypatch):
     monkeypatch.setattr(sys.modules["tidewolf.functions.from_cvxpy"], "_MOST", 8)
     for each in (expression, A @ X, cp.sum_squares(M @ X), cp.max(M @ X) + cp.max(X)):
         assert type(from_cvxpy(each, X, values_of(each, 0))) is FromCvxpy
+
+
+def test_the_best_point_in_hindsight_is_that_of_cvxpy():
+    """The whole problem, summed over the rounds, solved directly."""
+    K, rounds, x = tw.sets.Simplex(N), 6, cp.Variable(N)
+    member = [x >= 0.0, cp.sum(x) == 1.0]
+    caps = np.full((rounds, N), 0.6)
+    limits = from_cvxpy(cp.max(X - A), X, {A: caps})
+    for expression in (
+        A @ X + T,
+        cp.max(M @ X) + cp.norm1(X - A),
+        cp.sum_squares(M @ X - T) + A @ X,
+        cp.norm(X - A) + cp.logistic(T * (A @ X)),
+        cp.norm1(cp.hstack([X, X - A, 2.0 * X + 1.0])),
+        -cp.log(W @ X),
+    ):
+        values = values_of(expression, 7, rounds)
+        best = tw.best_in_hindsight(K, tw.Stream(from_cvxpy(expression, X, values), limits))
+        total = 0.0
+        for t in range(rounds):
+            total += _of_round(expression, values, x, t)
+        problem = cp.Problem(cp.Minimize(total), [*member, x <= 0.6])
+        problem.solve(solver=cp.CLARABEL)
+        slack = 1e-5 * (1.0 + abs(problem.value))
+        assert best.lower - slack <= problem.value <= best.upper + slack
+        assert best.upper - best.lower <= slack
+
+
+def _of_round(expression, values, x, t):
+    """The expression with numbers for parameters, and another variable."""
+    known = {X.id: x, **{p.id: cp.Constant(rows[t]) for p, rows in values.items()}}
+
+    def copied(e):
+        if not e.args:
+            return known.get(e.id, e) if hasattr(e, "id") else e
+        return e.copy([copied(each) for each in e.args])
+
+    return copied(expression)
+
+
+def test_runs_sessions_and_advice_take_them(tmp_path):
+    K, rounds = tw.sets.Simplex(3), 30
+    rng = np.random.default_rng(0)
+    costs, caps = rng.normal(size=(rounds, 3)), rng.uniform(0.4, 0.6, (rounds, 3))
+    losses, limits = from_cvxpy(A @ X, X, {A: costs}), from_cvxpy(cp.max(X - A), X, {A: caps})
+    ours, theirs = (
+        tw.run(tw.LyapunovDescent(K), stream)
+        for stream in (tw.Stream(losses, limits), tw.Stream(Linear(costs), Capacity(caps)))
+    )
+    np.testing.assert_array_equal(ours.losses, theirs.losses)
+    np.testing.assert_allclose(ours.regret, theirs.regret)
+    curved = from_cvxpy(cp.norm(X - A) - cp.sum(cp.entr(X + 1.0)), X, {A: costs})
+    run = tw.run(tw.LyapunovDescent(K), tw.Stream(curved, limits))
+    assert np.isfinite(run.regret).all()
+    session = tw.Session(tw.Ensemble(K, experts=[tw.experts.Resolve()]))
+    for t in range(3):
+        session.observe(loss=curved[t : t + 1], constraint=[limits[t : t + 1]])
+    assert session.rounds == 3
+    full = tw.baselines.ProximalPenalty(K, horizon=rounds)
+    with tw.Session.open(tmp_path / "kept", full) as storage:
+        storage.observe(loss=losses[:1], constraint=limits[:1])
+        assert storage.rounds == 1
+    ball = from_cvxpy(cp.norm(X) - 1.0 + 0.0 * cp.exp(X[0]), X)
+    with (
+        tw.Session.open(tmp_path / "refused", full) as storage,
+        pytest.raises(NotSupported),
+    ):
+        storage.observe(loss=losses[:1], constraint=ball)
+    with pytest.raises(NotSupported, match="FromCvxpy"):
+        tw.best_in_hindsight(K, tw.Stream(losses[:1], ball))
 
 
 def test_where_it_is_defined_is_stated_and_kept():

@@ -79,3 +79,7 @@ def test_without_jax_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(MissingExtra, match=r'from_jax needs jax: pip install "tidewolf\[jax\]"'):
         from_jax(lambda x: x.sum(), 2)
+
+
+def test_runs_and_sessions_take_them(tmp_path):
+    checks.runs_and_sessions_take_them(from_jax, tmp_path)

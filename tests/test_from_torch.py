@@ -78,3 +78,7 @@ def test_without_torch_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtra, match=r'from_torch needs torch: pip install "tidewolf\[torch'):
         from_torch(lambda x: x.sum(), 2)
+
+
+def test_runs_and_sessions_take_them(tmp_path):
+    checks.runs_and_sessions_take_them(from_torch, tmp_path)
