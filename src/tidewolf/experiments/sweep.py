@@ -28,7 +28,6 @@ from tidewolf.experiments.runner import ROWS_FORMAT, SWEEP, Stage, play_jobs
 
 RESULTS, PAGE = SWEEP.results
 _WHICH = {"experiment": str, "learner": str, "rounds": int, "seed": int}
-_TYPES = {int: "Int64", float: "Float64", bool: "boolean", str: "string"}
 
 
 class SweepLine(NamedTuple):
@@ -195,29 +194,27 @@ class Sweep:
 
     def table(self) -> Any:
         """The rows as a table of pyarrow, one column per number."""
-        pandas, pyarrow = _tables()
+        pa = _pyarrow()
+        types = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
         knobs: dict[str, type] = {}
         for row in self.rows:
             for name, value in row["settings"].items():
                 kind = type(value) if type(value) in (int, float) else str
                 # the first that holds all values: whole numbers keep each digit
                 knobs[name] = max(knobs.get(name, int), kind, key=(int, float, str).index)
-        flat = [
-            # calls_per_round is a setting, and is measured too
-            {
+        flat = []
+        for row in self.rows:
+            settings = {
+                # calls_per_round is a setting, and is measured too
                 f"knob_{name}": json.dumps(value) if knobs[name] is str else value
                 for name, value in row["settings"].items()
             }
-            | {name: row.get(name) for name in (*_WHICH, "failure")}
-            | sweep_values(row)
-            for row in self.rows
-        ]
+            flat.append({**row, **settings, **sweep_values(row)})
         named = {f"knob_{name}": kind for name, kind in knobs.items()}
         columns = {**_WHICH, **named, **sweep_columns(), "failure": str}
-        frame = pandas.DataFrame(flat, columns=[*columns])
-        frame = frame.astype({name: _TYPES[kind] for name, kind in columns.items()})
-        table = pyarrow.Table.from_pandas(frame, preserve_index=False)
-        return table.replace_schema_metadata({"tidewolf": f"sweep {ROWS_FORMAT}"})
+        schema = pa.schema([(name, types[kind]) for name, kind in columns.items()])
+        schema = schema.with_metadata({"tidewolf": f"sweep {ROWS_FORMAT}"})
+        return pa.Table.from_pylist(flat, schema=schema)
 
     def to_pandas(self) -> Any:
         """The rows as a data frame."""
@@ -237,7 +234,7 @@ def sweep(
     `engine` comes from `engines`. A folder that holds another sweep is refused; with `force` it is
     begun again.
     """
-    _tables()
+    _pyarrow()
     folder = Path(folder)
 
     def write(rows: tuple[Row, ...]) -> Sweep:
@@ -251,12 +248,9 @@ def sweep(
     return play_jobs(jobs, folder, SWEEP, write, engine=engine, force=force, progress=progress)
 
 
-def _tables() -> tuple[Any, Any]:
+def _pyarrow() -> Any:
     try:
-        import pandas
         import pyarrow
     except ImportError:
-        raise MissingExtra(
-            'A sweep needs pandas and pyarrow; type: pip install "tidewolf[app,sweep]"'
-        ) from None
-    return pandas, pyarrow
+        raise MissingExtra('A sweep needs pyarrow: pip install "tidewolf[app,sweep]".') from None
+    return pyarrow
