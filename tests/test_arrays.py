@@ -22,7 +22,6 @@ from tidewolf.core.arrays import (
     as_array,
     as_count,
     as_number,
-    as_own,
     as_point,
 )
 from tidewolf.core.errors import InvalidInput, NegativeCapacity, NotFinite, WrongType
@@ -62,30 +61,21 @@ def test_a_float_that_is_whole_is_a_count(number):
     assert as_count(float(number), "A count", least=-(2**53)) == number
 
 
-@pytest.mark.parametrize("number", [2.0**53 + 2, 1e18, np.float64(2**60), Fraction(2**62)])
-def test_a_float_that_skips_whole_numbers_is_none(number):
-    with pytest.raises(
-        InvalidInput, match=r"A seed is .*, where floats skip whole numbers; give it as an int"
-    ):
-        as_count(number, "A seed")
-
-
-@pytest.mark.parametrize("number", [2**63, np.uint64(2**64 - 1), ABSURD, 1e20, 10**50])
-def test_an_absurd_count_is_refused(number):
-    with pytest.raises(InvalidInput, match=r"A count must be at most 9223372036854775807, not "):
+@pytest.mark.parametrize(
+    ("number", "error"),
+    [
+        *((number, InvalidInput) for number in (2.0**53 + 2, np.float64(2**60), Fraction(2**62))),
+        *((number, InvalidInput) for number in (2**63, np.uint64(2**64 - 1), 1e20, 10**50)),
+        *((number, NotFinite) for number in (10**400, -(10**400), 10**5000)),
+        *((number, WrongType) for number in (True, "3", None, 1j, [1, 2], np.array([1, 2]))),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_no_count_is_refused(number, error):
+    """Floats that skip whole numbers, too large ones, those too large for a float, no numbers."""
+    with pytest.raises(error) as refused:
         as_count(number, "A count")
-
-
-@pytest.mark.parametrize("number", [10**400, -(10**400), 10**5000], ids=["long", "low", "longest"])
-def test_a_count_of_thousands_of_digits_gets_a_sentence_too(number):
-    with pytest.raises(NotFinite, match="too large to compute with"):
-        as_count(number, "A count")
-
-
-@pytest.mark.parametrize("number", [True, "3", None, 1j, [1, 2], np.array([1, 2])])
-def test_what_is_no_number_is_no_count(number):
-    with pytest.raises(WrongType, match="A count must be a number, not"):
-        as_count(number, "A count")
+    assert refused.type is error
 
 
 @pytest.mark.parametrize("seed", [*LONG, 2**100 + 1, LARGEST_SEED - 1])
@@ -151,12 +141,6 @@ def test_a_long_seed_goes_through_a_run_folder_and_back(here):
     assert len({run["violation"] for run in summary["runs"]}) == len(LONG)
 
 
-def test_the_shell_takes_a_long_seed_as_it_is(here):
-    from tidewolf.cli.run import requested_experiment
-
-    assert requested_experiment("adversarial", 12, None, LONG[0]).seeds == (LONG[0],)
-
-
 def test_long_numbers_go_through_a_sweep_and_back(here):
     from pyarrow import parquet
 
@@ -198,60 +182,38 @@ def test_times_of_nanoseconds_keep_their_digits(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "sentence"),
+    "line",
     [
-        (
-            f"run routing --rounds {ABSURD}",
-            f"The number of rounds must be at most 9223372036854775807, not {ABSURD}.",
-        ),
-        (
-            f"run routing --seed {ABSURD}",
-            f"The seed must be at most 9223372036854775807, not {ABSURD}.",
-        ),
-        (
-            "run routing --rounds 9999999999999",
-            "9999999999999 rounds take 1.57e+07 GB of memory at least, and there are",
-        ),
-        ("run portfolio --rounds 9223372036854775807", "rounds take"),
-        ("run adversarial --rounds 9223372036854775807", "rounds take"),
-        (f"run abilene --rounds {ABSURD}", "The number of rounds must be at most"),
-        (f"compare routing --rounds {ABSURD}", "The number of rounds must be at most"),
-        (f"compare routing --seeds {ABSURD}", "A seed must be at most"),
-        (f"sweep routing --horizons {ABSURD}", "A horizon must be at most"),
-        (f"sweep routing --seeds {ABSURD}", "A seed must be at most"),
-        (f"sweep routing --knob block={ABSURD}", "block of DriftPlusPenalty must be at most"),
-        (
-            f"sweep routing --jobs {ABSURD}",
-            f"The number of jobs must be at most 1024, not {ABSURD}.",
-        ),
-        (f"check tidewolf.sets:Simplex --seed {ABSURD}", "The seed must be at most"),
-        ("run routing --rounds 1e400", "Invalid value for '--rounds'"),
+        f"run routing --rounds {ABSURD}",
+        "run routing --rounds 9999999999999",
+        "run routing --rounds 1e400",
+        f"compare routing --seeds {ABSURD}",
+        f"sweep routing --knob block={ABSURD}",
+        f"sweep routing --jobs {ABSURD}",
+        f"check tidewolf.sets:Simplex --seed {ABSURD}",
     ],
 )
-def test_absurd_numbers_are_refused_in_the_shell(line, sentence, here, capsys):
+def test_absurd_numbers_are_refused_in_the_shell(line, here, capsys):
     assert main(line.split()) == 2
-    said = capsys.readouterr().err
-    assert sentence in said
-    assert said.count("\n") == 1
+    assert capsys.readouterr().err.count("\n") == 1
     assert not (here / "out").exists()
 
 
 @pytest.mark.parametrize(
-    ("line", "sentence"),
+    ("line", "place"),
     [
-        (f"rounds = {ABSURD}", "line 1, column 1: rounds "),
-        (f"seeds = [1, {ABSURD}]", "line 1, column 1, item 2: seeds "),
-        (f"seeds = {'9' * 5000}", "cannot be read as TOML: Exceeds the limit"),
+        (f"seeds = [1, {ABSURD}]", "line 1, column 13: seeds "),
+        (f"seeds = {'9' * 5000}", "cannot be read"),
         (f"caution = 1{'0' * 400}", "line 1, column 1: caution "),
-        (f"a = {'[' * 5000}{']' * 5000}", "cannot be read as TOML: maximum recursion depth"),
-        (f'learners = [{{name = "BanditPrimalDual", seed = {ABSURD}}}]', "seed must be at most"),
+        (f"a = {'[' * 5000}{']' * 5000}", "nested too deep"),
     ],
+    ids=["seed", "digits", "float", "nested"],
 )
-def test_absurd_numbers_are_refused_in_a_file(line, sentence, here, capsys):
+def test_absurd_numbers_are_refused_in_a_file(line, place, here, capsys):
     (here / "x.toml").write_text(f'{line}\n[stream]\nproblem = "routing"\n')
     assert main(["run", "x.toml"]) == 2
     said = capsys.readouterr().err
-    assert sentence in said
+    assert place in said
     assert said.count("\n") == 1
 
 
@@ -288,56 +250,28 @@ def test_memory_that_is_not_there_is_a_sentence(here, capsys, monkeypatch):
 # --- masks ----------------------------------------------------------------------------------------
 
 MASKED = np.ma.array([0.2, 0.3, 0.5], mask=[False, True, False])
+DESCENT = tw.LyapunovDescent(Simplex(3), horizon=9)
 
 
 @pytest.mark.parametrize(
     "use",
     [
-        lambda: as_array(MASKED, "The costs"),
-        lambda: as_array([MASKED, MASKED], "The costs"),
         lambda: as_array([[MASKED]], "The costs"),
         lambda: as_array(np.ma.array([1.0]), "The costs"),
-        lambda: as_own(MASKED, "The costs"),
         lambda: as_point(MASKED, (3,), "The point"),
         lambda: as_number(np.ma.masked, "The price"),
         lambda: as_count(np.ma.masked, "A count"),
-        lambda: Linear(MASKED[None, :]),
-        lambda: Linear.one(MASKED),
-        lambda: Capacity.one(MASKED),
         lambda: Affine(MASKED[None, :], [1.0]),
-        lambda: Box(-MASKED, MASKED),
         lambda: tw.sets.VertexHull([MASKED, MASKED]),
-        lambda: tw.sets.GroupBall(np.ma.array([0, 1])),
-        lambda: tw.sets.CapacitatedFlow.from_edges(
-            [("a", "b")], supplies={"a": 1.0, "b": -1.0}, upper=np.ma.array([2.0])
-        ),
-        lambda: tw.Stream(
-            Linear(np.ones((2, 3))), Capacity(np.ones((2, 3))), seen=np.ma.array([True, False])
-        ),
+        lambda: tw.Stream(Linear(np.ones((2, 3))), seen=np.ma.array([True, False])),
         lambda: Simplex(3).lmo(MASKED),
-        lambda: Simplex(3).project(MASKED),
-        lambda: tw.Session(tw.LyapunovDescent(Simplex(3), horizon=9)).observe(
-            loss_gradient=MASKED, constraint_value=0.0
-        ),
-        lambda: tw.Session(tw.LyapunovDescent(Simplex(3), horizon=9)).observe(
-            loss_gradient=np.ones(3), constraint_value=np.ma.masked
-        ),
+        lambda: DESCENT.update(DESCENT.start(), FirstOrder(MASKED, 0.0, np.zeros(3), 1.0, 0.0, 1)),
+        lambda: tw.Session(DESCENT).observe(loss_gradient=MASKED, constraint_value=0.0),
     ],
 )
 def test_a_masked_array_is_refused(use):
-    with pytest.raises(
-        WrongType,
-        match=(
-            r"a masked array was given, \d of \d entries masked; fill them with x\.filled\(value\)"
-        ),
-    ):
-        use()
-
-
-def test_a_masked_gradient_is_no_feedback():
-    learner = tw.LyapunovDescent(Simplex(3), horizon=9)
     with pytest.raises(WrongType):
-        learner.update(learner.start(), FirstOrder(MASKED, 0.0, 0.0 * np.ones(3), 1.0, 0.0, 1))
+        use()
 
 
 # --- negative capacities --------------------------------------------------------------------------
@@ -356,19 +290,9 @@ def stream_of(capacities, shape=(4,)):
 def test_a_run_names_a_negative_capacity():
     capacities = np.ones((5, 4))
     capacities[3, 2], capacities[4, 2] = -0.25, -1.0
-    with pytest.warns(NegativeCapacity) as said:
+    with pytest.warns(NegativeCapacity, match="a > c is -0.25 in round 4") as said:
         tw.run(tw.LyapunovDescent(FLOW, horizon=5), stream_of(capacities))
-    assert [str(each.message) for each in said] == [
-        "The capacity of a > c is -0.25 in round 4: no point of the set is below 0 there, so every "
-        "decision breaks it."
-    ]
-
-
-def test_several_are_counted_and_entries_without_names_are_numbered():
-    with pytest.warns(
-        NegativeCapacity, match=r"entry 1 is -2 in round 1: .* 2 entries have such capacities\."
-    ):
-        tw.run(tw.LyapunovDescent(Simplex(3), horizon=2), stream_of([[1, -2, 1], [1, 1, -1]], (3,)))
+    assert len(said) == 1
 
 
 def test_a_session_names_it_once_an_entry():

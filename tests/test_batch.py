@@ -313,24 +313,16 @@ def test_a_session_takes_several_constraints_of_a_round():
 
 
 @pytest.mark.parametrize(
-    ("limits", "kind", "said"),
+    ("limits", "kind"),
     [
-        ([3], WrongType, "1 is 3"),
-        (
-            [Linear(np.ones((T, 4))), lambda t, x: 0.0],
-            WrongType,
-            r"2 .* functions\.from_torch",
-        ),
-        ([Linear(np.ones((T, 4))), None], WrongType, "2 is None"),
-        ([Linear(np.ones((T, 3)))], WrongShape, r"1 is 24 .* \(3,\)"),
-        ([Linear(np.ones((T + 1, 4)))], WrongShape, "1 is 25 "),
+        ([3], WrongType),
+        ([Linear(np.ones((T, 4))), lambda t, x: 0.0], WrongType),
+        ([Linear(np.ones((T, 4))), None], WrongType),
+        ([Linear(np.ones((T, 3)))], WrongShape),
+        ([Linear(np.ones((T + 1, 4)))], WrongShape),
     ],
 )
-def test_a_list_of_something_else_is_refused_in_a_sentence(limits, kind, said):
-    with pytest.raises(kind, match=said):
+def test_a_list_of_something_else_is_refused(limits, kind):
+    with pytest.raises(kind) as refused:
         tw.Stream(Linear(np.ones((T, 4))), limits)
-
-
-def test_a_plain_callable_is_told_how_to_become_a_loss():
-    with pytest.raises(WrongType, match=r"functions\.from_torch and functions\.from_jax make one"):
-        tw.Stream(lambda t, x: 0.0)
+    assert refused.value.setting == "constraints"

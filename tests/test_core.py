@@ -5,19 +5,17 @@ from __future__ import annotations
 import pickle
 import re
 from inspect import isclass, signature
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidewolf.core import errors, types
+from tidewolf.core import errors
 from tidewolf.core.arguments import as_callback, as_flag, as_items, as_path, as_text
 from tidewolf.core.errors import InvalidInput, TidewolfError, TidewolfWarning, WrongType
 from tidewolf.core.matrices import SparsePlusLowRank
 from tidewolf.core.oracle import as_set
-from tidewolf.core.randomness import generator
 from tidewolf.sets import Simplex
 
 EVERY = {
@@ -69,15 +67,6 @@ def test_only_a_set_is_a_set(wrong):
     assert as_set(Simplex(2), "It") == Simplex(2)
 
 
-@given(seed=st.integers(0, 2**128 - 1), round_=st.integers(0, 2**40))
-def test_random_numbers_depend_on_seed_purpose_and_round_alone(seed, round_):
-    first, again, other = (
-        generator(seed, purpose, round_).random(3) for purpose in ("one", "one", "two")
-    )
-    assert np.array_equal(first, again)
-    assert not np.array_equal(first, other)
-
-
 @given(seed=st.integers(0, 2**32))
 def test_a_sparse_plus_low_rank_matrix_is_its_dense_twin(seed):
     from scipy.sparse import csr_array
@@ -87,9 +76,3 @@ def test_a_sparse_plus_low_rank_matrix_is_its_dense_twin(seed):
     left, right, v = rng.random((4, 2)), rng.random((3, 2)), rng.random(3)
     D = SparsePlusLowRank(sparse, left, right)
     np.testing.assert_allclose(D @ v, (sparse.toarray() + left @ right.T) @ v)
-
-
-def test_every_alias_of_a_type_says_what_it_is():
-    source = Path(types.__file__).read_text()
-    aliases = re.findall(r'^(\w+): TypeAlias = .*\n"""(.+)"""', source, re.MULTILINE)
-    assert {name for name, _ in aliases} >= {"Array", "Shape", "Floats", "Int32s", "Bools", "Link"}

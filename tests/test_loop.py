@@ -84,20 +84,13 @@ def test_play_is_the_loop_written_by_hand(block):
         assert learner.save(ours.state) == saved
 
 
-def test_play_goes_on_from_a_state():
+def test_play_is_lazy_and_resumes_from_a_state():
     learner = LyapunovDescent(Simplex(4), horizon=10)
-    whole = list(tw.play(learner, STREAM))
-    first = list(tw.play(learner, STREAM[:9]))
+    assert next(tw.play(learner, STREAM)).state.t == 1
+    whole, first = list(tw.play(learner, STREAM)), list(tw.play(learner, STREAM[:9]))
     rest = list(tw.play(learner, STREAM[9:], first[-1].state))
     assert [p.x.tobytes() for p in whole] == [p.x.tobytes() for p in (*first, *rest)]
     assert learner.save(whole[-1].state) == learner.save(rest[-1].state)
-
-
-def test_play_is_lazy_and_an_empty_stream_plays_nothing():
-    learner = LyapunovDescent(Simplex(4), horizon=10)
-    rounds = tw.play(learner, STREAM)
-    assert next(rounds).state.t == 1
-    assert next(rounds).state.t == 2
     assert list(tw.play(learner, STREAM[:0])) == []
 
 
@@ -212,87 +205,19 @@ def test_bandit_feedback_is_two_values_a_round_each_at_its_own_point(monkeypatch
     assert tw.run(learner, STREAM).max_infeasibility == pytest.approx(4.0)
 
 
-def test_what_cannot_be_played_is_refused_with_a_sentence(monkeypatch):
-    learner = LyapunovDescent(Simplex(4))
-    with pytest.raises(
-        WrongType, match=r"A learner plays a Stream\(losses, constraints\), not Linear\."
+def test_what_cannot_be_played_is_refused(monkeypatch):
+    for error, call in (
+        (WrongType, lambda: tw.play(LyapunovDescent(Simplex(4)), STREAM.losses)),
+        (WrongShape, lambda: tw.play(LyapunovDescent(Simplex(3)), STREAM)),
+        (WrongType, lambda: tw.Stream(3, STREAM.constraints)),
+        (WrongShape, lambda: tw.Stream(STREAM.losses, STREAM.constraints[1:])),
+        (WrongShape, lambda: tw.Stream(STREAM.losses, Capacity(np.ones((23, 2))))),
     ):
-        tw.play(learner, STREAM.losses)
-    with pytest.raises(
-        WrongShape,
-        match=r"take points of shape \(4,\); the learner's set has points of shape \(3,\)\.",
-    ):
-        tw.play(LyapunovDescent(Simplex(3)), STREAM)
-    with pytest.raises(
-        WrongType,
-        match=(
-            r"The losses of a stream are a batch of functions such as functions\.Linear\(C\), "
-            r"not 3\."
-        ),
-    ):
-        tw.Stream(3, STREAM.constraints)
-    with pytest.raises(
-        WrongShape,
-        match=r"must be 23 .* not 22",
-    ):
-        tw.Stream(STREAM.losses, STREAM.constraints[1:])
-    with pytest.raises(
-        WrongShape,
-        match=r"\(4,\) .* \(2,\)",
-    ):
-        tw.Stream(STREAM.losses, Capacity(np.ones((23, 2))))
+        with pytest.raises(error):
+            call()
     monkeypatch.setattr(Listener, "left", 0)
-    with pytest.raises(
-        InvalidInput,
-        match=r"Listener\(K=Simplex.* takes 0 rounds in round 1; rounds_left is at least 1\.",
-    ):
+    with pytest.raises(InvalidInput, match="rounds_left"):
         list(tw.play(Listener(Simplex(4)), STREAM))
-
-
-@pytest.mark.parametrize(
-    ("spoilt", "error", "sentence"),
-    [
-        ({"rounds": 0}, InvalidInput, "rounds .* must be 1, not 0"),
-        ({"rounds": 2}, InvalidInput, "rounds .* must be 1, not 2"),
-        (
-            {"loss_gradient": np.ones(3)},
-            WrongShape,
-            r"loss_gradient .* \(4,\), not \(3,\)",
-        ),
-        (
-            {"constraint_gradient": np.ones((4, 1))},
-            WrongShape,
-            r"constraint_gradient .* \(4,\), not \(4, 1\)",
-        ),
-        (
-            {"violation": -0.5},
-            InvalidInput,
-            r"The violation must be a finite number of at least 0, not -0\.5\.",
-        ),
-        (
-            {"violation": np.nan},
-            InvalidInput,
-            r"The violation must be a finite number of at least 0, not nan\.",
-        ),
-        (
-            {"loss_gradient": np.full(4, np.nan)},
-            InvalidInput,
-            r"The loss gradient holds a NaN or an infinite number",
-        ),
-        (
-            {"constraint_gradient": np.full(4, np.inf)},
-            InvalidInput,
-            r"The constraint gradient holds a NaN or an infinite number",
-        ),
-    ],
-)
-def test_bad_feedback_is_refused_with_a_sentence(spoilt, error, sentence):
-    learner = LyapunovDescent(Simplex(4), horizon=10)
-    good = FirstOrder(np.ones(4), 1.0, np.arange(4.0), 2.0, 4.0, 1)
-    with pytest.raises(error, match=sentence):
-        learner.update(learner.start(), good._replace(**spoilt))
-    with pytest.raises(WrongType, match=r"FirstOrder .* not Stream"):
-        learner.update(learner.start(), STREAM)
 
 
 # --- what is known before a round -----------------------------------------------------------------
@@ -553,26 +478,24 @@ def test_blocks_and_bandits_get_one_round_at_a_time():
 
 
 @pytest.mark.parametrize(
-    ("feed", "kind", "said"),
+    ("feed", "kind"),
     [
-        ("rounds", WrongType, r"A learner plays a Stream\(losses, constraints\), not str\. Rounds"),
-        ({"costs": 1}, WrongType, "not dict"),
-        (np.array(2.0), WrongType, "there is none in"),
-        ([3], WrongType, r"Round 0 of those to be played is \(loss, constraint\)"),
-        ([None], WrongType, "not None"),
-        ([lambda x: x], WrongType, "Round 0 of those"),
-        ([(lambda x: x, None)], WrongType, r"is a callable: functions\.from_torch, from_jax"),
-        ([[1.0, 2.0, 3.0]], WrongType, "Round 0 of those"),
-        ([np.ones(3)], WrongShape, r"The array of costs of round 0 has shape \(3,\)"),
-        ([(np.ones(4), np.ones(3))], WrongShape, "The array of capacities of round 0"),
-        ([Linear([[1.0, 2.0]])], WrongShape, r"functions of round 0 take points of shape \(2,\)"),
-        ([{"capacities": np.ones(4)}], InvalidInput, "Round 0 has costs or a loss"),
-        ([{"costs": np.ones(4), "cost": 1}], InvalidInput, "'cost'"),
-        ([{"costs": np.ones(4), "loss": STREAM.losses}], InvalidInput, "Round 0 has costs or"),
+        ("rounds", WrongType),
+        ({"costs": 1}, WrongType),
+        (np.array(2.0), WrongType),
+        ([3], WrongType),
+        ([(lambda x: x, None)], WrongType),
+        ([[1.0, 2.0, 3.0]], WrongType),
+        ([np.ones(3)], WrongShape),
+        ([(np.ones(4), np.ones(3))], WrongShape),
+        ([Linear([[1.0, 2.0]])], WrongShape),
+        ([{"capacities": np.ones(4)}], InvalidInput),
+        ([{"costs": np.ones(4), "cost": 1}], InvalidInput),
+        ([{"costs": np.ones(4), "loss": STREAM.losses}], InvalidInput),
     ],
 )
-def test_a_feed_of_something_else_is_refused_in_a_sentence(feed, kind, said):
-    with pytest.raises(kind, match=said):
+def test_a_feed_of_something_else_is_refused(feed, kind):
+    with pytest.raises(kind):
         next(tw.play(LyapunovDescent(Simplex(4)), feed))
 
 

@@ -1,31 +1,29 @@
-"""The one loop: decide, then learn.
+"""The loop: decide, then learn.
 
-    state = informed(state, known);  x = act(state);  reveal what the learner reads of the next
-        rounds at x;  state = update(state, seen);  yield
+    state = with_info(state, info);  x = act(state);  reveal what the learner reads of the next
+        rounds at x;  state = update(state, feedback);  yield
 
-What the stream knows before a round (`Stream.info`) is given to the learner before the feedback,
-and the point is taken before the feedback, too.
+Side information (`Stream.info`) is given to the learner, and the point is taken, before feedback.
 
 Clocks, progress, history and files are consumers of this iterator. x is constant until an update is
 due, so the rounds up to `rounds_left` are evaluated together. A learner that needs Bandit feedback
-explores: it plays a point of its own in each round, all of them known until an update is due, and
-sees the two values there.
+plays a point of its own in each round, all of them known until an update is due, and observes the
+two values there.
 
-Rounds that the stream marks as unseen are played at the point that stands, evaluated, and not
-handed over: the learner's clock stands still, as without a call of `observe`. What is known
-before the next round takes the place of what was known before them.
+Rounds that the stream marks as unseen are played at the current point and evaluated; the learner
+gets no feedback on them, as without a call of `observe`.
 
-Where feedback comes late (`Stream.arrives`), or other points were played than the learner decided
+If feedback comes late (`Stream.arrives`), or other points were played than the learner decided
 (`Stream.played`), rounds are played one at a time:
 
-    x = act(state);  state = decided(state), if round t is observed later;  at the end of round t
-        state = arrived(state, all that arrives then)
+    x = act(state);  state = defer(state), if round t is observed later;  at the end of round t
+        state = on_feedback(state, all that arrives then)
 
-and rounds that never arrive are forgotten at once. Pending rounds are in the learner's state, their
+and rounds that never arrive are dropped at once. Pending rounds are in the learner's state, their
 functions in the stream: to continue from such a state, give the whole stream, and `first`.
 
 Rounds that come one by one, from a feed that may never end, are streams of one round each, played
-by the same loop one after another: nothing of them is kept but the learner's state.
+by the same loop one after another: only the learner's state is kept.
 """
 
 from __future__ import annotations

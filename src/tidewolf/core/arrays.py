@@ -313,36 +313,32 @@ def identity(n: int, number: float, reference: Array) -> Array:
 
 def zeros(shape: Shape, reference: Array) -> Array:
     """Zeros of this shape, made where `reference` lives, in its dtype."""
-    if type(reference) is np.ndarray:
-        return np.zeros(shape, reference.dtype)
-    return namespace(reference).zeros(shape, **_home_of(reference))
+    return _made("zeros", reference, shape)
 
 
 def ones(count: int, reference: Array) -> Array:
     """So many ones, made where `reference` lives, in its dtype."""
-    if type(reference) is np.ndarray:
-        return np.ones(count, reference.dtype)
-    return namespace(reference).ones(count, **_home_of(reference))
+    return _made("ones", reference, count)
 
 
 def counting(count: int, reference: Array) -> Array:
     """1, 2, .., count, made where `reference` lives, in its dtype."""
-    if type(reference) is np.ndarray:
-        return np.arange(1, count + 1, dtype=reference.dtype)
-    return namespace(reference).arange(1, count + 1, **_home_of(reference))
+    return _made("arange", reference, 1, count + 1)
 
 
 def full(count: int, number: float, reference: Array) -> Array:
     """The same number so often, made where `reference` lives, in its dtype."""
+    return _made("full", reference, (count,), number)
+
+
+def _made(name: str, reference: Array, *args: Any) -> Array:
+    """What a function of the library of `reference` makes on its device, in its dtype."""
     if type(reference) is np.ndarray:
-        return np.full(count, number, reference.dtype)
-    return namespace(reference).full((count,), number, **_home_of(reference))
-
-
-def _home_of(reference: Array) -> dict[str, Any]:
+        return getattr(np, name)(*args, dtype=reference.dtype)
     from array_api_compat import device
 
-    return {"dtype": reference.dtype, "device": device(reference)}
+    make = getattr(namespace(reference), name)
+    return make(*args, dtype=reference.dtype, device=device(reference))
 
 
 class _Silence(threading.local):

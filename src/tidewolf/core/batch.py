@@ -58,15 +58,12 @@ def _with_checked_point(method: Any) -> Any:
     def checked(self: Batch, x: Array, *weights: Array, **named: Array) -> Array:
         if SILENCE.depth:
             return method(self, x, *weights, **named)
-        shape = (len(self), *self.shape) if own else self.shape
-        x = as_direction(x, shape, "The array of points, one per round," if own else "The point")
         rounds = (len(self),)
-        given = [
-            as_direction(w, rounds, "The weights of the rounds")
-            for w in (*weights, *named.values())
-        ]
+        x = as_direction(x, (*rounds, *self.shape) if own else self.shape, "The point")
+        given = (*weights, *named.values())
+        checked = [as_direction(w, rounds, "The weights of the rounds") for w in given]
         with SILENCE:
-            return method(self, x, *given)
+            return method(self, x, *checked)
 
     return checked
 
@@ -116,22 +113,9 @@ def _with_checked_parts(method: Any) -> Any:
     return classmethod(checked)
 
 
-_WRAPPERS = {
-    **dict.fromkeys(
-        (
-            "gradients",
-            "pieces",
-            "slopes",
-            "sparse_subgradient",
-            "subgradient",
-            "values",
-            "values_at",
-        ),
-        _with_checked_point,
-    ),
-    "piece_gradients": _with_checked_places,
-    "joined": _with_checked_parts,
-}
+_AT_A_POINT = "gradients pieces slopes sparse_subgradient subgradient values values_at"
+_WRAPPERS = dict.fromkeys(_AT_A_POINT.split(), _with_checked_point)
+_WRAPPERS |= {"piece_gradients": _with_checked_places, "joined": _with_checked_parts}
 
 
 def _wrap_methods(cls: type) -> None:
@@ -341,22 +325,9 @@ class Stream(Value):
     """`time` as it was given, for people to know rounds by: datetime64 where it was dates"""
 
     def __post_init__(self) -> None:
-        if isinstance(self.losses, Batch):
-            object.__setattr__(self, "constraints", as_constraints(self.constraints, self.losses))
-        for name, batch in (("losses", self.losses), ("constraints", self.constraints)):
-            if not isinstance(batch, Batch):
-                raise WrongType(
-                    f"The {name} of a stream are a batch of functions such as functions.Linear(C), "
-                    f"not {shown(batch)}{_PLAIN if callable(batch) else ''}.",
-                    setting=name,
-                )
-        sizes = [(len(batch), batch.shape) for batch in (self.losses, self.constraints)]
-        if sizes[0] != sizes[1]:
-            raise WrongShape(
-                f"The constraints must be {sizes[0][0]} rounds on points of shape {sizes[0][1]} as "
-                f"the losses are, not {sizes[1][0]} on points of shape {sizes[1][1]}.",
-                setting="constraints",
-            )
+        _require_batch(self.losses, "losses", self.losses)
+        object.__setattr__(self, "constraints", as_constraints(self.constraints, self.losses))
+        _require_batch(self.constraints, "constraints", self.losses)
         given = self.time
         for name in ("seen", "time", "context", "advice", "unavailable", "arrives", "played"):
             value = getattr(self, name)
@@ -532,10 +503,21 @@ def _category(context: Array) -> Any:
     return int(number) if number == int(number) else number
 
 
-_PLAIN = (
-    "; functions.from_torch and functions.from_jax make one of a plain callable, and so does "
-    "functions.Custom with its subgradient"
-)
+def _require_batch(batch: Any, name: str, losses: Batch) -> None:
+    """Refuse what is no batch, or one of other rounds or points than the losses."""
+    if not isinstance(batch, Batch):
+        plain = "; functions.from_torch, from_jax and Custom make one of a plain callable"
+        raise WrongType(
+            f"The {name} of a stream are a batch of functions such as functions.Linear(C), not "
+            f"{shown(batch)}{plain if callable(batch) else ''}.",
+            setting=name,
+        )
+    if (len(batch), batch.shape) != (len(losses), losses.shape):
+        raise WrongShape(
+            f"The {name} must be {len(losses)} rounds on points of shape {losses.shape} as the "
+            f"losses are, not {len(batch)} on points of shape {batch.shape}.",
+            setting=name,
+        )
 
 
 def as_constraints(given: Any, losses: Batch) -> Any:
@@ -549,18 +531,6 @@ def as_constraints(given: Any, losses: Batch) -> Any:
         return Unlimited(losses.shape, len(losses))
     if not isinstance(given, list | tuple):
         return given
-    for i, one in enumerate(given, 1):
-        if not isinstance(one, Batch):
-            raise WrongType(
-                "Several constraints must be a list of batches of functions such as "
-                f"[functions.Affine(A, b), functions.Capacity(c)]; number {i} is "
-                f"{shown(one)}{_PLAIN if callable(one) else ''}.",
-                setting="constraints",
-            )
-        if len(one) != len(losses) or one.shape != losses.shape:
-            raise WrongShape(
-                f"Every constraint must be {len(losses)} rounds on points of shape {losses.shape}; "
-                f"number {i} is {len(one)} on points of shape {one.shape}.",
-                setting="constraints",
-            )
+    for one in given:
+        _require_batch(one, "constraints", losses)
     return largest_of(given)

@@ -67,16 +67,8 @@ class Limits(NamedTuple):
         """Both together."""
         if other.in_all != self.in_all:
             raise WrongShape(other_count(other.in_all, self.in_all))
-        which = np.concatenate([self.which, other.which])
-        xp = namespace(self.gradients)
-        return _by_limit(
-            self.in_all,
-            which,
-            np.concatenate([self.violations, other.violations]),
-            xp.concat([self.gradients, other.gradients]),
-            np.concatenate([self.slopes, other.slopes]),
-            np.concatenate([self.offsets, other.offsets]),
-        )
+        parts = zip(self[1:], other[1:], strict=True)
+        return _by_limit(Limits(self.in_all, *(namespace(a).concat([a, b]) for a, b in parts)))
 
 
 def other_count(given: int, due: int) -> str:
@@ -205,17 +197,14 @@ def limits_at(constraints: Batch, x: Array, values: Array) -> Limits:
     pieces = constraints.pieces(x)
     table = to_numpy(values[:, None] if pieces is None else pieces)
     rounds, which = np.nonzero(table > 0.0)
+    none = np.zeros(len(which))
     if len(which) == 0:
-        nothing = np.zeros(0)
-        gradients = zeros((0, *x.shape), x)
-        return Limits(table.shape[1], which, nothing, gradients, nothing, nothing)
+        return Limits(table.shape[1], which, none, zeros((0, *x.shape), x), none, none)
     gradients = constraints.piece_gradients(x, rounds, which)
     slopes = np.array([norm(gradients[i, ...]) for i in range(len(which))])
     violations = table[rounds, which].astype(np.float64)
-    none = np.zeros(len(which))
-    if len(table) == 1:
-        return Limits(table.shape[1], which, violations, gradients, slopes, none)
-    return _by_limit(table.shape[1], which, violations, gradients, slopes, none)
+    found = Limits(table.shape[1], which, violations, gradients, slopes, none)
+    return found if len(table) == 1 else _by_limit(found)
 
 
 def per_constraint_feedback(loss_gradient: Array, values: Any, gradients: Any = None) -> FirstOrder:
@@ -253,27 +242,20 @@ def per_constraint_feedback(loss_gradient: Array, values: Any, gradients: Any = 
     return feedback._replace(limits=limits)
 
 
-def _by_limit(
-    count: int,
-    limits: Int64s,
-    violations: Floats,
-    gradients: Array,
-    slopes: Floats,
-    offsets: Floats,
-) -> Limits:
+def _by_limit(given: Limits) -> Limits:
     """Sums for each limit, of entries that may speak of the same one."""
-    which, place = np.unique(limits, return_inverse=True)
-    n = len(which)
+    which, place = np.unique(given.which, return_inverse=True)
+    n, shape = len(which), tuple(given.gradients.shape[1:])
     mine = (np.arange(n)[:, None] == place).astype(np.float64)
-    xp, shape = namespace(gradients), tuple(gradients.shape[1:])
-    table = xp.reshape(gradients, (len(limits), math.prod(shape)))
+    xp = namespace(given.gradients)
+    table = xp.reshape(given.gradients, (len(place), math.prod(shape)))
     return Limits(
-        count,
+        given.in_all,
         which,
-        mine @ violations,
-        xp.reshape(like(mine, gradients) @ table, (n, *shape)),
-        np.array([slopes[place == i].max() for i in range(n)]),
-        mine @ offsets,
+        mine @ given.violations,
+        xp.reshape(like(mine, table) @ table, (n, *shape)),
+        np.array([given.slopes[place == i].max() for i in range(n)]),
+        mine @ given.offsets,
     )
 
 
@@ -309,37 +291,29 @@ def _first_order(
     losses: Batch, constraints: Batch, x: Array, constraint_values: Array
 ) -> FirstOrder:
     xp = namespace(constraint_values)
-    if len(losses) == 1:
+    if len(losses) == 1:  # the norm of its gradient is its slope
         one = _ONE if x.dtype is _ONE.dtype and xp is np else xp.ones_like(constraint_values)
-        return _first_order_of_one(losses, constraints, x, float(constraint_values[0]), one)
+        grad_f, value = losses.subgradient(x, one), float(constraint_values[0])
+        if value <= 0.0:
+            return FirstOrder(grad_f, 0.0, 0.0 * x, norm(grad_f), 0.0, 1)
+        grad_g = constraints.subgradient(x, one)
+        loss_slope, constraint_slope = norms(grad_f, grad_g)
+        return FirstOrder(grad_f, value, grad_g, loss_slope, constraint_slope, 1)
     breached = constraint_values > 0
     weights = xp.astype(breached, x.dtype)
     violation = float(xp.sum(constraint_values * weights))
+    slopes = constraints.slopes(x)[to_numpy(breached)] if violation > 0 else np.zeros(1)
     return FirstOrder(
         loss_gradient=losses.subgradient(x, xp.ones_like(weights)),
         violation=violation,
         constraint_gradient=constraints.subgradient(x, weights),
         loss_slope=float(losses.slopes(x).max()),
-        constraint_slope=(
-            float(constraints.slopes(x)[to_numpy(breached)].max()) if violation > 0 else 0.0
-        ),
+        constraint_slope=float(slopes.max()),
         rounds=len(losses),
     )
 
 
 _ONE = np.ones(1)
-
-
-def _first_order_of_one(
-    losses: Batch, constraints: Batch, x: Array, value: float, one: Array
-) -> FirstOrder:
-    """One round: its gradient's norm is its slope."""
-    grad_f = losses.subgradient(x, one)
-    if value <= 0.0:
-        return FirstOrder(grad_f, 0.0, 0.0 * x, norm(grad_f), 0.0, 1)
-    grad_g = constraints.subgradient(x, one)
-    loss_slope, constraint_slope = norms(grad_f, grad_g)
-    return FirstOrder(grad_f, value, grad_g, loss_slope, constraint_slope, 1)
 
 
 def bandit(losses: Batch, constraints: Batch, points: Array) -> Bandit:

@@ -143,22 +143,19 @@ def times_of(x: Any, what: str) -> Any:
 
 
 def not_finite(x: Any, values: NDArray, what: str) -> NotFinite:
-    """The sentence for the first number of a table that is missing, or infinite."""
-    place = tuple(int(i) for i in np.argwhere(~np.isfinite(values))[0])
-    number = values[place]
-    held = "has no number" if np.isnan(number) else f"holds {number}"
+    """The error for the first number of a table that is missing, or infinite."""
+    row, *column = (int(i) for i in np.argwhere(~np.isfinite(values))[0])
     library, kind = _kind(type(x)) or ("", "")
-    row = f"row {place[0] + 1}"
+    place = f"row {row + 1}"
     if library == "pandas" and kind != INDEX and type(x.index).__name__ != "RangeIndex":
-        row = f"{row} ({x.index[place[0]]})"
-    if kind == FRAME:
+        place += f" ({x.index[row]})"
+    if column:
         names = read_frame(x, what).names
-        column = place[1] if names is None else repr(names[place[1]])
-        row = f"the column {column} {held} in {row}"
-    else:
-        row = f"the series {held} in {row}"
-    cure = "fill it, as with ffill or fill_null, or leave the row out"
-    return NotFinite(f"{what}: {row}; {cure if np.isnan(number) else 'every one must be finite'}.")
+        place += f" of column {column[0] if names is None else repr(names[column[0]])}"
+    return NotFinite(
+        f"{what}: expected finite numbers, not {values[(row, *column)]} in {place}; fill it, as "
+        "with ffill or fill_null, or leave the row out."
+    )
 
 
 def in_order(
@@ -235,16 +232,14 @@ def _as_float(number: Any, name: str, what: str, gaps: bool) -> float:
     """A number that was given by name, finite unless there may be gaps."""
     if gaps and number is None:
         return math.nan
-    called = f"entry {name!r}"
     plain = isinstance(number, int | float | np.number) and not isinstance(number, bool | complex)
     try:
         found = float(number) if plain else math.nan
     except (TypeError, OverflowError):
         found = math.inf
-    if not plain:
-        raise WrongType(f"{what}: {called} is {shown(number)}; give a number.")
-    if not math.isfinite(found) and not gaps:
-        raise NotFinite(f"{what}: {called} is {shown(number)}; every number must be finite.")
+    if not plain or not (gaps or math.isfinite(found)):
+        kind = NotFinite if plain else WrongType
+        raise kind(f"{what}: expected a finite number for {name!r}, not {shown(number)}.")
     return found
 
 
