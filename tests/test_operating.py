@@ -514,3 +514,49 @@ def test_all_that_happens_to_an_operator_at_once(
 @week
 def test_all_that_happens_in_many_weeks(kind, script, seed, per_constraint, capped, expire):
     lived(script * 3, kind, seed, per_constraint=per_constraint, capped=capped, expire=expire)
+
+
+def test_contents_are_remembered_alike_in_memory_and_in_a_file(tmp_path):
+    K = NETWORKS[0]
+    seen = {"costs": np.ones(5), "capacities": np.ones(5)}
+    memory, path = tw.Session(tw.LyapunovDescent(K)), tmp_path / "session.db"
+    memory.play(round=0)
+    with tw.Session.open(path, tw.LyapunovDescent(K)) as storage:
+        storage.play(round=0)
+    with tw.Session.open(path, tw.LyapunovDescent(K)) as storage:
+        for one in (memory, storage):
+            one.observe(**seen)
+            with pytest.raises(InvalidInput, match="what it held is not remembered"):
+                one.observe(round=0, **seen)
+            one.play(round=2)
+            one.observe(**seen)
+            one.observe(round=2, **seen)
+            assert one.rounds == 2
+
+
+@pytest.mark.parametrize("kind", ["descent", "plain", "everything"])
+def test_a_decision_around_an_outage_goes_on_over_a_changed_set(kind):
+    session = tw.Session(made(kind, *OF_OLD))
+    for _ in range(3):
+        session.observe(costs=np.ones(5), capacities=np.full(5, 0.7))
+    x = session.play(unavailable=["s > a"])
+    session.migrate(made(kind, NETWORKS[1], False, False))
+    assert np.array_equal(session.learner.act(session.state), [*x, 0.0, 0.0])
+    again = session.play(unavailable=["s > b"])
+    assert again.shape == (7,)
+    assert again[2] == 0.0
+    session.observe(costs=np.ones(7), capacities=np.full(7, 0.7))
+    session.play(unavailable=["s > c"])
+    session.migrate(made(kind, *OF_OLD))
+    assert is_member(NETWORKS[0], session.play())
+
+
+def test_moves_are_from_what_overrode_the_newest_round_also_on_a_deadline():
+    K, rng = NETWORKS[0], np.random.default_rng(0)
+    session = tw.Session(made("plain", K, False, True))
+    session.play(round=2, deadline=20.0)
+    there = K.lmo(np.array([-1.0, -1.0, 1.0, 1.0, 1.0]))
+    for number in (0, 2, 1):
+        played = {"played": member(K, rng) if number < 2 else there}
+        session.observe(round=number, costs=rng.random(5), **played)
+    assert distance_moved(session.play(deadline=20.0), there) <= CAP + 1e-9

@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import sqlite3
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -389,3 +390,38 @@ def test_the_interrupt_of_a_terminal_ends_it_too(server):
     os.kill(server.pid, signal.SIGINT)
     assert server.wait() == 0, server.said()
     assert "Traceback" not in server.said()
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """One with a megabyte."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=1M", "tidewolf", str(place)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("only root can mount a small disk")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_small_disk_that_is_full_recovers_when_there_is_room(servers, small_disk):
+    ballast = small_disk / "ballast"
+    server = servers.start(small_disk / "data")
+    caller = Caller(server)
+    put(caller, "a")
+    acknowledged = 0
+    with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+    while (found := observe(caller, "a", acknowledged + 1))[0] == 200:
+        acknowledged += 1
+        assert acknowledged < 40
+    require_refusal(caller, *found)
+    assert decide(caller, "a") == reference(acknowledged)
+    ballast.unlink()
+    soon(caller, "POST", "/v1/sessions/a/observations", 200, told(acknowledged + 1))
+    assert decide(caller, "a") == reference(acknowledged + 1)
+    server.kill()
+    server.start()
+    assert decide(caller, "a") == reference(acknowledged + 1)
+    server.kill()

@@ -458,3 +458,19 @@ def test_an_unexpected_error_is_a_problem_without_its_cause(tmp_path, monkeypatc
     assert answer.status == 500
     assert b"the cause" not in answer.raw
     assert "ZeroDivisionError: the cause" in capfd.readouterr().err
+
+
+def test_the_audit_names_the_token_and_never_says_it(guarded):
+    entries = call(guarded, "GET", "/v1/sessions/a-one/audit", headers=bearer("a-reads"))
+    assert entries.body["entries"][0]["who"] == "operator"
+    assert b"all-writes" not in entries.raw
+
+
+def test_readiness_follows_the_traffic_and_the_disk(tmp_path):
+    traffic = Traffic()
+    with in_thread(tmp_path, traffic=traffic) as url:
+        assert call(url, "GET", "/readyz").status == 200
+        traffic.ready = False
+        answer = call(url, "GET", "/readyz")
+        assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+        assert call(url, "GET", "/healthz").status == 200
