@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
@@ -218,6 +218,7 @@ ADVISED = {
     kind=st.sampled_from([*KINDS, "hopeless"]),
     stride=st.booleans(),
 )
+@example(seed=0, K=PLAIN[-1], kind="switching", stride=False)  # one that no kernel plays
 @settings(max_examples=2)
 def test_its_sums_are_those_of_the_inequality_written_plainly(given_, seed, K, kind, stride):
     """Also where the ledger's units change all the time."""
