@@ -387,7 +387,7 @@ def test_what_is_measured_stays_below_what_was_promised_for_so_many_limits(k):
     assert run.certificate.violation.guarantee == guarantee.violation
     assert run.bound.regret <= guarantee.regret
     assert run.bound.violation <= guarantee.violation
-    assert "as in promise(limits=3)" in learner.guarantee().reason
+    assert "as in guarantee(limits=3)" in learner.guarantee().reason
 
 
 def test_a_promise_is_the_formula_of_its_file():

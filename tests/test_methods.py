@@ -23,6 +23,7 @@ from tidewolf.learners import (
     LyapunovFrankWolfe,
     PrimalDual,
 )
+from tidewolf.methods.steps.limit_weights import LimitWeights
 from tidewolf.methods.steps.lyapunov import LyapunovWeights
 from tidewolf.sets import FlowPolytope, L2Ball, Simplex
 
@@ -239,6 +240,19 @@ def test_lyapunov_weights(T, caution):
                 K, calls_per_round=(1 - 1e-9) * enough, tolerance=share / T, block=b, **given
             )
             assert "no distance of x and y can be promised" in learner.guarantee().reason
+
+
+@pytest.mark.parametrize("k", [2, 7])
+@pytest.mark.parametrize("T", [300, 10**7])
+def test_lyapunov_weights_of_several_limits(T, k):
+    K, G_f, G_g, caution, c, c_base = Simplex(5), 2.3, 5.1, 0.3, 2, 1.7
+    D, U, theta = K.diameter, 1 / caution / 0.55, c_base / c / 2
+    X = (c_base / c * U + theta * k + U * sqrt(T) / c) / (1 - theta)
+    close(
+        LimitWeights(K, caution, T, G_f, G_g).guaranteed(c_base, k),
+        G_f * D * sqrt(T) * (c_base + c * theta * k / U),
+        c * G_g * D * sqrt(T) / (1 / 2) * k * log(1 + X / k),
+    )
 
 
 def test_theta_reaches_1_where_promises_end():

@@ -200,8 +200,8 @@ class LimitWeights(LyapunovWeights):
             return Bound(
                 None,
                 None,
-                "With a weight for each limit a promise needs their number, as in "
-                "promise(limits=3); without it bounds are measured.",
+                "With a weight for each limit a guarantee needs their number, as in "
+                "guarantee(limits=3); without it bounds are measured.",
             )
         return self._guaranteed(c_base, limits, _share(limits))
 
