@@ -313,25 +313,25 @@ def identity(n: int, number: float, reference: Array) -> Array:
 
 def zeros(shape: Shape, reference: Array) -> Array:
     """Zeros of this shape, made where `reference` lives, in its dtype."""
-    return _made("zeros", reference, shape)
+    return _array_like("zeros", reference, shape)
 
 
 def ones(count: int, reference: Array) -> Array:
     """So many ones, made where `reference` lives, in its dtype."""
-    return _made("ones", reference, count)
+    return _array_like("ones", reference, count)
 
 
 def counting(count: int, reference: Array) -> Array:
     """1, 2, .., count, made where `reference` lives, in its dtype."""
-    return _made("arange", reference, 1, count + 1)
+    return _array_like("arange", reference, 1, count + 1)
 
 
 def full(count: int, number: float, reference: Array) -> Array:
     """The same number so often, made where `reference` lives, in its dtype."""
-    return _made("full", reference, (count,), number)
+    return _array_like("full", reference, (count,), number)
 
 
-def _made(name: str, reference: Array, *args: Any) -> Array:
+def _array_like(name: str, reference: Array, *args: Any) -> Array:
     """What a function of the library of `reference` makes on its device, in its dtype."""
     if type(reference) is np.ndarray:
         return getattr(np, name)(*args, dtype=reference.dtype)
