@@ -18,6 +18,8 @@ DRIFT = "tests/test_drift.py::test_bounds_are_those_of_the_file_written_plainly"
 PRIMAL_DUAL = "tests/test_primal_dual.py::test_bounds_are_those_of_the_files_written_plainly"
 ACROSS = "tests/test_slopes.py"
 ADVICE = "tests/test_advice.py"
+PLAIN_STEPS = "tests/test_learners.py::test_steps_are_those_of_the_formulas_written_plainly"
+UNKNOWN_CONTEXT = "tests/test_ensemble.py::test_rounds_of_unknown_context_count_by_their_slopes"
 PLAIN_BOUNDS = "tests/test_learners.py::test_bounds_are_those_of_the_formulas_written_plainly"
 FACTORED, FACTORS = "tests/test_factored.py", "tests/test_descent.py"
 REFERENCES = "tests/test_functions.py::test_batches_agree_with_the_formula"
@@ -178,21 +180,6 @@ PATCHES = (
         ROUND_READER,
     ),
     Patch(
-        "Ensemble: both <s, x - y> and <s, z - y> of a expert",
-        "learners/ensemble.py",
-        "apart = inner(grad.g, grad.x - y) + grad.offset\n",
-        "apart = inner(grad.g, grad.x - y) + grad.offset\n"
-        "        apart += inner(grad.g, self.K.center - y)\n",
-        ENSEMBLE_SUMS,
-    ),
-    Patch(
-        "Ensemble: by values a expert's own gap is drop",
-        "learners/ensemble.py",
-        "return apart - float(met.losses[group]) if met.by_values else apart",
-        "return apart",
-        ENSEMBLE_VALUES,
-    ),
-    Patch(
         "Ensemble: the guard keeps the units of an older dual",
         "methods/accounts.py",
         "guard=frozen(self.guard * unit), ",
@@ -201,23 +188,16 @@ PATCHES = (
     ),
     Patch(
         "Ensemble: a context that sleeps costs nothing",
-        "learners/ensemble.py",
-        "if grad.norm2 > 0.0 and not cells:\n            context_bound += math.sqrt(grad.norm2)",
-        "if grad.norm2 > 0.0 and not cells:\n            context_bound += 0.0",
-        ENSEMBLE_SUMS,
-    ),
-    Patch(
-        "Ensemble: a context that sleeps costs nothing in a kernel",
-        "learners/ensemble.py",
-        "elif self.context is not None:\n            context_bound += math.sqrt(grad.norm2)",
-        "elif self.context is not None:\n            context_bound += 0.0",
-        ENSEMBLE_SUMS,
+        "methods/certificate.py",
+        "unknown_loss=self.unknown_loss + K.radius * norm(loss)",
+        "unknown_loss=self.unknown_loss",
+        UNKNOWN_CONTEXT,
     ),
     Patch(
         "Ensemble: policies are guaranteed what holds for points",
         "learners/ensemble.py",
-        "state.dual, self.bounds(state)[-1], norms",
-        "state.dual, min(self.bounds(state)), norms",
+        "self._weights.bound(state.dual, state.cells)",
+        "self._weights.bound(state.dual)",
         f"{ENSEMBLE}::test_seasons_that_exclude_each_other_are_exposed_while_policies_have_a_bound",
     ),
     Patch(
@@ -455,18 +435,16 @@ PATCHES = (
     Patch(
         "the step grows again where y comes nearer",
         "methods/steps/adagrad.py",
-        "sigma = max(sums.inverse_step, math.sqrt(0.5 * S) / (scale * D_y))\n"
-        "    price = (sigma - sums.inverse_step)",
-        "sigma = math.sqrt(0.5 * S) / (scale * D_y)\n"
-        "    price = max(0.0, sigma - sums.inverse_step)",
-        PLAIN_BOUNDS,
+        "sigma = max(sums.inverse_step, math.sqrt(0.5 * S) / (scale * D_y))",
+        "sigma = math.sqrt(0.5 * S) / (scale * D_y)",
+        PLAIN_STEPS,
     ),
     Patch(
         "LyapunovDescent steps by the diameter, not by how far y is",
         "methods/descent.py",
         "D = min(2.0 * K.radius, K.diameter + own.point.distance)",
         "D = K.diameter",
-        PLAIN_BOUNDS,
+        PLAIN_STEPS,
     ),
     Patch(
         "factors: one tolerance for all",
@@ -518,13 +496,6 @@ PATCHES = (
         GROUP,
     ),
     Patch(
-        "factors: the price forgets <g, x - y>",
-        "methods/descent.py",
-        "+ inner(grad.g, grad.x - y)",
-        "+ 0.0",
-        FACTORS,
-    ),
-    Patch(
         "a bound forgets a block that is still open",
         "methods/clock.py",
         "return self.step(state, state.open) if state.open.rounds else state",
@@ -561,11 +532,25 @@ PATCHES = (
         PLAIN_BOUNDS,
     ),
     Patch(
-        "Lyapunov weights: violation bounds forget what losses may have gained",
-        "methods/steps/lyapunov.py",
-        "most = B + losses",
-        "most = B",
+        "certificate: the regret forgets what limits were paid",
+        "methods/certificate.py",
+        "over = _least(K, sums, cells, 1.0, c), sums.limit_at - paid",
+        "over = _least(K, sums, cells, 1.0, c), sums.limit_at",
         PLAIN_BOUNDS,
+    ),
+    Patch(
+        "certificate: an oracle that errs is believed",
+        "methods/certificate.py",
+        " - size * answer.error",
+        "",
+        "tests/test_learners.py::test_an_oracle_that_errs_adds_its_error",
+    ),
+    Patch(
+        "certificate: sums keep the units of older weights",
+        "methods/steps/lyapunov.py",
+        "limit = frozen(sums.limit * unit + P)",
+        "limit = frozen(sums.limit + P)",
+        "tests/test_late.py::test_the_sums_of_a_certificate_are_those_of_what_was_played",
     ),
     Patch(
         "Lyapunov weights: another theta",
@@ -925,7 +910,6 @@ NUMBERS = (
     Numbers("methods/descent.py", "_price", FACTORS),
     Numbers("learners/ensemble.py", "Ensemble.guarantee", ENSEMBLE_GUARANTEE),
     Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe._rho"),
-    Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe._surrogate_bound"),
     Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe._weights"),
     Numbers("baselines/sinha_vaze.py", "SinhaVaze.guarantee"),
     Numbers("learners/theorem/bandit_primal_dual.py", "BanditPrimalDualConstants.guarantee"),

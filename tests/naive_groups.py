@@ -31,7 +31,6 @@ class Step(NamedTuple):
     y: np.ndarray
     sums: Sums
     etas: np.ndarray
-    price: float
 
 
 def step(y, g, sums, D, factors, scale, share, pending) -> Step:
@@ -43,10 +42,19 @@ def step(y, g, sums, D, factors, scale, share, pending) -> Step:
     needed = np.sqrt(0.5 * S) / np.where(moves, scale * D, 1.0)
     sigma = np.where(moves, np.maximum(sums.sigma, needed), sums.sigma)
     known = np.where(moves, sigma, 1.0)
-    prices = (sigma - sums.sigma) * D * D + np.where(moves, norms2 / (4.0 * known), 0.0)
     etas = np.where(moves, 0.5 / known, 0.0)
     moved = y - share * spread(etas, y, factors) * g
-    return Step(moved, Sums(S, sigma, largest), etas, float(prices.sum()))
+    return Step(moved, Sums(S, sigma, largest), etas)
+
+
+def price(before, after, norms2, D) -> float:
+    """sum_b (change of sigma_b) D_b^2 + |g_b|^2/(4 sigma_b) of a step between these sums."""
+    last, sigma = (
+        np.array(sums.inverse_step if sums.factors is None else sums.factors.inverse_steps)
+        for sums in (before, after)
+    )
+    moved = np.where(sigma > 0.0, norms2 / np.where(sigma > 0.0, 4.0 * sigma, 1.0), 0.0)
+    return float(((sigma - last) * D**2 + moved).sum())
 
 
 def past(y, x, P, factors, etas) -> tuple[float, float, bool]:

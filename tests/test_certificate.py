@@ -23,9 +23,9 @@ from tidewolf.evaluation.certificate import SAMPLE, CertificateCheck
 from tidewolf.functions import Affine, Capacity, Linear, Quadratic
 from tidewolf.kernels import rounds as kernel_names
 from tidewolf.learners import primal_dual
-from tidewolf.methods import descent
 from tidewolf.methods.base import Bound
-from tidewolf.methods.steps import adagrad, saddle
+from tidewolf.methods.certificate import MOST_CALLS
+from tidewolf.methods.steps import saddle
 from tidewolf.problems.adversarial import COMMON
 from tidewolf.projection import ActiveSet
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, Translated, VertexHull
@@ -167,11 +167,6 @@ def uphill(*step: Any) -> Any:
     return taken._replace(y=2.0 * y - taken.y)
 
 
-def climb(y: Any, *step: Any, **named: Any) -> Any:
-    taken, sums = adagrad.descend(y, *step, **named)
-    return 2.0 * y - taken, sums
-
-
 def undamped(x: Any, y: Any, lam: float, gradients: Any, violation: float, *rest: Any) -> Any:
     """The dual step without its damping."""
     _, steps, unit = rest
@@ -225,10 +220,8 @@ def failed(learner: Any, hostile: tw.Stream) -> set[str]:
 @pytest.mark.parametrize("kind", few(1, COMMON))
 def test_a_step_of_the_wrong_sign_breaks_the_regret_bound(kind, monkeypatch, uncompiled):
     monkeypatch.setattr(primal_dual, "saddle_step", uphill)
-    monkeypatch.setattr(descent, "descend", climb)
-    for name in ("PrimalDual", "LyapunovDescent"):
-        hostile = stream(kind, Simplex(6), 1500)
-        assert "regret bound" in failed(made(name, Simplex(6), 1500), hostile)
+    hostile = stream(kind, Simplex(6), 1500)
+    assert "regret bound" in failed(made("PrimalDual", Simplex(6), 1500), hostile)
 
 
 @pytest.mark.parametrize(
@@ -436,7 +429,8 @@ def test_asking_for_the_certificate_costs_the_learner_no_call_and_no_second(monk
     assert before >= run.oracle_calls
     assert run.certificate is run.certificate
     assert run.seconds == seconds
-    assert len(run.audit.sample) <= len(asked) - before <= len(run.audit.sample) + 1
+    most = len(run.audit.sample) + 2 + MOST_CALLS
+    assert len(run.audit.sample) <= len(asked) - before <= most
 
 
 def test_a_certificate_prints_as_a_table_and_is_plain_data():

@@ -62,8 +62,8 @@ def recorded(learner, stream) -> Recording:
 def numbers(state) -> list[float]:
     dual, sums = state.dual, state.descent
     assert sums.factors is not None
-    own = (sums.square_sum, sums.regret_bound, state.oracle_budget, dual.violation, dual.paid)
-    more = (*dual.slopes, dual.loss_norms, dual.least_ratio, dual.exponent)
+    own = (sums.square_sum, state.oracle_budget, dual.violation, dual.paid, *dual.sums[2:])
+    more = (*dual.slopes, dual.least_ratio, dual.exponent)
     return [*own, *more, *(float(array.sum()) for array in sums.factors)]
 
 

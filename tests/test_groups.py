@@ -58,14 +58,13 @@ def test_a_step_is_the_formulas_in_numpy(seed, q, entries, share, pending, scale
     far = np.sqrt(naive.squares(x - y, factors))
     np.testing.assert_allclose(D, np.minimum(2.0 * factors.radii, factors.diameters + far), **CLOSE)
     assert adagrad.reaches(factors, y, y).tolist() == factors.diameters.tolist()
-    own = DescentSums(1.0, 0.0, 5.0, FactorSums(*sums))
+    own = DescentSums(1.0, 0.0, FactorSums(*sums))
     found = adagrad.descend_in_factors(y, g, own, D, factors, scale, share, pending)
     told = naive.step(y, g, sums, D, factors, scale, share, pending)
     np.testing.assert_allclose(found.y, told.y, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(found.etas, told.etas, **CLOSE)
     for after, expected in zip(found.sums.factors, told.sums, strict=True):
         np.testing.assert_allclose(after, expected, **CLOSE)
-    assert found.sums.regret_bound == pytest.approx(5.0 + told.price)
     assert found.sums.square_sum == pytest.approx(told.sums.S.sum())
     past = adagrad.past_limit(found.y, x, P, factors, found.etas)
     along, pulled, held = naive.past(found.y, x, P, factors, found.etas)
@@ -127,6 +126,6 @@ def test_compiled_loops_do_what_their_source_says():
         for run in (groups.factor_steps, groups.factor_steps.plain):
             after, etas, target = np.empty((3, q)), np.empty(q), np.empty(n)
             told = run(g, 0.5, y, starts, D, 1.0, 0.3, sums, after, etas, target)
-            results.append((*told, *after, etas, target))
+            results.append((told, *after, etas, target))
         for compiled, plain in zip(*results, strict=True):
             np.testing.assert_array_equal(compiled, plain)

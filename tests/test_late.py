@@ -282,66 +282,35 @@ class Told:
 
 
 class Sums:
-    """C_i (or B), A_i and the price of overriding from s_t, x_t and y alone, in units of the loss
-    times V. Late rounds by the formulas of methods/late.py and adagrad.py: those that arrive
-    together are one step of each descent, at the y it has then.
+    """The sums of methods/certificate.py, A_i and the price of overriding from the gradients at the
+    points that were played alone, in units of the loss.
     """
 
     def __init__(self, learner):
         self.learner, self.K = learner, learner.K
         self.mixed = isinstance(learner, tw.Ensemble)
-        self.scales = list(learner.step_scales) if self.mixed else [learner.step_scale]
+        n = learner.K.shape[0]
         self.cells = learner.context.cells if self.mixed and learner.context is not None else 0
-        self.experts = len(learner.names) if self.mixed else 0
-        groups = len(self.scales) + self.cells
-        self.S, self.sigma, self.M = np.zeros((3, groups))
-        self.C = np.zeros(len(self.scales) + (self.cells > 0))
-        self.A, self.price = np.zeros(self.experts), 0.0
+        self.F, self.W = np.zeros((2, 1 + self.cells, n))
+        self.at = np.zeros(2)
+        self.A, self.price = np.zeros(len(learner.names) if self.mixed else 0), 0.0
         self.weights = LyapunovWeights(self.K, learner.caution, learner.horizon)
 
-    def arrive(self, state, told, pending):
+    def arrive(self, state, told):
         """`told`: pairs of what was decided and the functions, with what was played."""
         blocks = [first_order(f, g, x, g.values(x)) for _, (f, g), x in told]
-        weighed = self.weights.weigh(state.dual, together(blocks))
-        unit = math.ldexp(1.0, weighed.dual.exponent)
-        V, w = 1.0 / self.learner.caution, unit * weighed.penalty_weight
-        s = [self.K.tangent(V * b.loss_gradient + w * b.constraint_gradient) for b in blocks]
-        for (own, _, x), each in zip(told, s, strict=True):
-            self.price += float(each @ (x - own.mix)) / V
+        weighed = self.weights.weigh(state.dual, together(blocks), told[0][2])
+        V = 1.0 / self.learner.caution
+        w = math.ldexp(weighed.penalty_weight, weighed.dual.exponent)
+        for (own, _, x), block in zip(told, blocks, strict=True):
+            f = self.K.tangent(block.loss_gradient)
+            g = w * self.K.tangent(block.constraint_gradient)
+            shares = np.array([1.0, *own.shares])[:, None]
+            self.F, self.W = self.F + shares * f, self.W + shares * g
+            self.at += [f @ (x - self.K.center), g @ (x - self.K.center)]
+            self.price += float((V * f + g) @ (x - own.mix)) / V
             for i, z in enumerate(own.points):
-                self.A[i] += 0.0 if z is None else float(each @ (x - z))
-        waiting = len(pending)
-        for i, scale in enumerate(self.scales):
-            y, z = self._descent(state, i)
-            self.C[i] += sum(float(each @ (x - y)) for each, (_, _, x) in zip(s, told, strict=True))
-            self.C[i] += self._step(i, sum(s), scale, y, z, waiting)
-        if self.cells:
-            ((own, _, x),), (each,) = told, s  # one at a time
-            cells = np.flatnonzero(own.shares).tolist()
-            first = len(self.scales)
-            y = sum(own.shares[j] * self._descent(state, first + j)[0] for j in cells)
-            self.C[-1] += float(each @ (x - y))
-            for j in cells:
-                share, (y, z) = own.shares[j], self._descent(state, first + j)
-                n = sum(float(one.shares[j]) for one in pending)
-                self.C[-1] += self._step(first + j, share * each, 1.0, y, z, n)
-
-    def _descent(self, state, i):
-        if not self.mixed:
-            return state.point.y, state.point.x
-        return state.descents[i].y, state.pool.x(i)
-
-    def _step(self, i, g, scale, y, z, n):
-        norm = float(np.linalg.norm(g))
-        if norm == 0.0:
-            return 0.0
-        reach = min(2 * self.K.radius, self.K.diameter + float(np.linalg.norm(z - y)))
-        self.M[i] = max(self.M[i], norm)
-        self.S[i] += norm**2 + 2 * norm * n * self.M[i]
-        sigma = max(self.sigma[i], math.sqrt(self.S[i] / 2) / (scale * reach))
-        price = (sigma - self.sigma[i]) * reach**2 + norm**2 / (4 * sigma)
-        self.sigma[i] = sigma
-        return price
+                self.A[i] += 0.0 if z is None else float((V * f + g) @ (x - z))
 
 
 def followed(learner, stream, valued):
@@ -362,9 +331,8 @@ def followed(learner, stream, valued):
             own = decided.pop(s)
             x = own.x if x is None or valued else x
             told.append((own, (part.losses, part.constraints), x))
-        waiting = [own for s, own in decided.items() if stream.arrives[s] != NEVER]
         if told:
-            sums.arrive(state, told, waiting)
+            sums.arrive(state, told)
         state = played.state
     return sums, state
 
@@ -381,9 +349,7 @@ SETTINGS = {
 @pytest.mark.parametrize("kind", SETTINGS)
 @given(seed=seeds, K=st.sampled_from(PLAIN), stride=st.booleans(), valued=st.booleans())
 @settings(max_examples=6)
-def test_the_sums_of_bounds_are_those_of_the_formulas_written_plainly(
-    kind, seed, K, stride, valued
-):
+def test_the_sums_of_a_certificate_are_those_of_what_was_played(kind, seed, K, stride, valued):
     """With delays, batches, overrides and rounds that never arrive; also where the ledger's units
     change all the time.
     """
@@ -403,9 +369,15 @@ def test_the_sums_of_bounds_are_those_of_the_formulas_written_plainly(
             stream = late(stream, np.arange(26) + 4, stream.played)
         sums, state = followed(learner, stream, valued)
         unit = math.ldexp(1.0, state.dual.exponent)
-    bounds = learner.bounds(state) if sums.mixed else (state.descent.regret_bound,)
-    size = np.abs(sums.C).max() + 1e-9
-    assert unit * np.array(bounds) == pytest.approx(sums.C, abs=1e-9 * size)
+    found, size = state.dual.sums, np.abs(sums.F).max() + np.abs(sums.W).max() + 1e-9
+    cells = state.cells if sums.cells else None
+    for at, F, W in [(0, found.loss, found.limit)] + [
+        (1 + j, cells.loss[j], cells.limit[j]) for j in range(sums.cells)
+    ]:
+        assert pytest.approx(sums.F[at], abs=1e-9 * size) == F
+        assert unit * W == pytest.approx(sums.W[at], abs=1e-9 * size)
+    size *= len(stream)
+    assert [found.loss_at, unit * found.limit_at] == pytest.approx(sums.at, abs=1e-9 * size)
     price = state.overrides.price
     assert price == pytest.approx(sums.price, abs=1e-9 * size * learner.caution)
     assert (price != 0.0) is (not valued or learner.max_move is not None)

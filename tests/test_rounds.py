@@ -130,8 +130,10 @@ def told(state):
         "before": state.point.before_projection,
         "apart": np.array(state.distance),
         "weights": active.weights[active.weights > 0.0],
-        "ledger": np.array([*dual[:2], *dual.slopes, *dual[3:8]], dtype=float),
-        "descent": np.array([own.square_sum, own.inverse_step, own.regret_bound, own.largest]),
+        "dual": np.array([*dual[:2], *dual.slopes, *dual[3:7]], dtype=float),
+        "gradients": np.array([*(each - each.mean() for each in dual.sums[:2])]),
+        "products": np.array(dual.sums[2:]),
+        "descent": np.array([own.square_sum, own.inverse_step, own.largest]),
         "bank": np.array([state.oracle_budget, state.calls]),
     }
 
@@ -200,9 +202,9 @@ def test_under_any_settings(name, kind, seed, scale, options):
     K = SETS[name]
     ours, theirs = both_ways(K, stream(K, kind, 25, seed, scale), **options)
     mine, other = numbers(ours), numbers(theirs)
-    np.testing.assert_allclose(mine["means"], other["means"], atol=1e-9 * K.radius)
+    np.testing.assert_allclose(mine["means"], other["means"], atol=1e-6 * K.radius)
     np.testing.assert_array_equal(mine["calls"], other["calls"])
-    for part in ("ledger", "descent", "bank", "violations"):
+    for part in ("dual", "descent", "bank", "violations"):
         sizes = np.abs(other[part][np.isfinite(other[part])])
         rest = 1e-9 * sizes.max(initial=0.0)
         np.testing.assert_allclose(mine[part], other[part], rtol=1e-9, atol=rest, err_msg=part)
@@ -502,21 +504,22 @@ def test_weights_are_those_of_the_ledger(seed, violation, slopes, past):
     dual = state.dual._replace(violation=4.0 * past, rounds=past)
     if past:
         dual = dual._replace(slopes=type(dual.slopes)(1.0, 0.1), least_ratio=0.5, paid=2.0)
-    state = state._replace(dual=dual, descent=DescentSums(2.0, 3.0, 4.0, None, 5.0))
-    s = compiled_rounds.scalars(state)
+    state = state._replace(dual=dual, descent=DescentSums(2.0, 3.0, None, 5.0))
+    s, gradients = compiled_rounds.scalars(state)
     seen = FirstOrder(d[0], max(violation, 0.0), d[1] * (violation > 0.0), *slopes, 1)
-    wanted = weights.weigh(dual, seen)
+    wanted = weights.weigh(dual, seen, state.point.x)
     units, numbers = state.descent.in_units(wanted.unit), learner.compiled.settings
     for way in (rounds.weigh, rounds.weigh.plain):
-        own, along = s.copy(), d.copy()
-        value = way(own, numbers, violation, slopes[1], along, np.array(slopes))
+        own, along, sums = s.copy(), d.copy(), gradients.copy()
+        where = (state.point.x, K.center, sums)
+        value = way(own, numbers, violation, slopes[1], along, np.array(slopes), *where)
         assert value == pytest.approx(wanted.penalty_value, rel=1e-12)
         np.testing.assert_allclose(along[0], wanted.g, rtol=1e-12, atol=1e-15)
-        after = compiled_rounds.after_rounds(state, own.tolist(), state.point, 1)
-        np.testing.assert_allclose(
-            told(after)["ledger"], told(state._replace(dual=wanted.dual))["ledger"], rtol=1e-12
-        )
-        np.testing.assert_allclose(after.descent[:3], units[:3], rtol=1e-12)
+        after = compiled_rounds.after_rounds(state, own.tolist(), sums, state.point, 1)
+        for name in ("dual", "gradients", "products"):
+            due = told(state._replace(dual=wanted.dual))[name]
+            np.testing.assert_allclose(told(after)[name], due, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(after.descent[:2], units[:2], rtol=1e-12)
         assert after.descent.largest == pytest.approx(units.largest, rel=1e-12)
 
 
@@ -541,7 +544,7 @@ def test_steps_of_members_are_those_of_their_groups(seed, broken, length, cells)
     groups = np.array([*range(plain), *[-1] * cells])
     scales, apart = rng.uniform(0.3, 3.0, m), rng.uniform(0.0, 0.1, m)
     scales[plain:] = scales[plain : plain + 1]  # cells share one scale
-    own = [DescentSums(*rng.uniform(0.1, 1.0, 3), None, 0.3) for _ in range(m)]
+    own = [DescentSums(*rng.uniform(0.1, 1.0, 2), None, 0.3) for _ in range(m)]
     wanted = list(zip(Y, own, strict=True))
     if length:
         grad = StepGradient(g, float(g @ g), played, P if broken else None, value)
@@ -550,9 +553,7 @@ def test_steps_of_members_are_those_of_their_groups(seed, broken, length, cells)
             for i in range(m)
         ]
         for i in range(plain):
-            ((y, after),) = descend_together([parts[i]], grad, scales[i], keep)
-            more = after.regret_bound + float(g @ (played - Y[i]))
-            wanted[i] = y, after._replace(regret_bound=more)
+            (wanted[i],) = descend_together([parts[i]], grad, scales[i], keep)
         if cells:
             wanted[plain:] = descend_together(parts[plain:], grad, scales[plain], keep)
     settings_of = np.zeros(rounds.SETTINGS)
@@ -560,7 +561,7 @@ def test_steps_of_members_are_those_of_their_groups(seed, broken, length, cells)
     settings_of[rounds.KEEP] = keep
     for way in (experts.step_experts, experts.step_experts.plain):
         moved = Y.copy()
-        numbers = np.array([[*one[:3], one.largest, 0.0, 0.0, 0.0] for one in own])
+        numbers = np.array([[*one[:2], one.largest, 0.0, 0.0, 0.0] for one in own])
         numbers[:, experts.APART_OF] = apart
         way(
             g, P, value, broken, played, center, settings_of, moved, numbers, scales, shares, groups
@@ -570,7 +571,7 @@ def test_steps_of_members_are_those_of_their_groups(seed, broken, length, cells)
                 y = center + K.radius / far * (y - center)
             np.testing.assert_allclose(moved[i], y, atol=1e-12)
             np.testing.assert_allclose(
-                numbers[i, :4], [*after[:3], after.largest], rtol=1e-11, atol=1e-13
+                numbers[i, :3], [*after[:2], after.largest], rtol=1e-11, atol=1e-13
             )
 
 
@@ -636,6 +637,6 @@ def test_members_moved_by_the_kernel_are_those_moved_one_by_one(name, kind):
             )
         for one, other in zip(ours.state.descents, theirs.state.descents, strict=True):
             np.testing.assert_allclose(one.y, other.y, atol=1e-9)
-            np.testing.assert_allclose(one.sums[:3], other.sums[:3], rtol=1e-9, atol=1e-12)
+            np.testing.assert_allclose(one.sums[:2], other.sums[:2], rtol=1e-9, atol=1e-12)
         assert ours.state.oracle_budget == pytest.approx(theirs.state.oracle_budget)
         assert ours.state.calls == theirs.state.calls

@@ -106,12 +106,11 @@ class SinhaVaze(ProjectsExactly[State], EveryRound[State]):
         return state.x
 
     def step(self, state: State, block: FirstOrder) -> State:
-        weighed = self._weights.weigh(state.dual, block)
+        weighed = self._weights.weigh(state.dual, block, state.x)
         x, descent = state.x, state.descent.in_units(weighed.unit)
         if weighed.norm2 > 0.0:
             y, descent = descend(x, weighed.g, weighed.norm2, descent, self.K.diameter)
             x = frozen(self.exact_projection(y))
-        descent = descent._replace(regret_bound=descent.regret_bound + weighed.offset)
         return state._replace(x=x, dual=weighed.dual, descent=descent)
 
     @cached_property
@@ -126,7 +125,7 @@ class SinhaVaze(ProjectsExactly[State], EveryRound[State]):
 
     def bound(self, record: Record) -> Bound:
         state: State = record.final_state
-        return self._weights.bound(state.dual, state.descent.regret_bound)
+        return self._weights.bound(state.dual)
 
     def limit_price(self, state: State) -> float:
         return self._weights.limit_price(state.dual)

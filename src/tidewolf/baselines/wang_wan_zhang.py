@@ -109,10 +109,9 @@ class WangWanZhang(Restarting[State], EveryRound[State]):
         return state.x
 
     def step(self, state: State, block: FirstOrder) -> State:
-        weighed = self._weights(state.epoch).weigh(state.dual, block)
+        weighed = self._weights(state.epoch).weigh(state.dual, block, state.x)
         leader, T = state.leader.in_units(weighed.unit), state.epoch.horizon
         x, leader, calls = follow(self.K, state.x, leader, weighed.g, weighed.norm2, T)
-        leader = leader._replace(regret_bound=leader.regret_bound + weighed.offset)
         dual, calls = weighed.dual, state.calls + calls
         return state._replace(x=x, dual=dual, leader=leader, calls=calls)
 
@@ -122,7 +121,7 @@ class WangWanZhang(Restarting[State], EveryRound[State]):
         return state._replace(dual=dual, leader=state.leader.anew())
 
     def epoch_bound(self, state: State) -> tuple[float, float]:
-        found = self._weights(state.epoch).bound(state.dual, state.leader.regret_bound)
+        found = self._weights(state.epoch).bound(state.dual)
         return (
             math.inf if found.regret is None else found.regret,
             math.inf if found.violation is None else found.violation,

@@ -41,12 +41,15 @@ from tidewolf.kernels.rounds import (
     DIMENSION,
     DISTANCE,
     ENOUGH,
+    EXPONENT,
     FIRST,
     INFEASIBILITY,
     KEEP,
+    LIMIT_AT,
     LIMIT_MOST,
     LOOK,
     LOSS,
+    LOSS_AT,
     LOSS_MOST,
     MARGIN,
     MOVED,
@@ -54,7 +57,6 @@ from tidewolf.kernels.rounds import (
     ORACLE_BUDGET,
     PART,
     PLAYED,
-    PRICES,
     RADIUS,
     RECORDS,
     SPARE,
@@ -500,6 +502,7 @@ def corner_rounds(  # type: ignore[no-untyped-def]
     x,
     y,
     before,
+    gradient_sums,
     weights,
     total,
     center,
@@ -694,9 +697,25 @@ def corner_rounds(  # type: ignore[no-untyped-def]
                 marks[INFEASIBILITY] = abs(off)
             if len(points) > 0:
                 spread(points[i], base, rows, POINT, places, count)
+        exponent = s[EXPONENT]
         V, w, breach = weighed(s, settings, value, limit_norm, slopes)
         V = 0.0 if flat else V
         w = 0.0 if value > 0.0 and slopes[1] == 0.0 else w
+        F, W = gradient_sums[0], gradient_sums[1]
+        if not flat:
+            s[LOSS_AT] += dx
+            for e in range(n):
+                F[e] += cost[e] - shift
+        if s[EXPONENT] != exponent:
+            for e in range(n):
+                W[e] *= math.ldexp(1.0, int(exponent - s[EXPONENT]))
+        if w > 0.0:
+            s[LIMIT_AT] += w * ax
+            if single >= 0:
+                W[single] += w
+            else:
+                for e in range(n):
+                    W[e] += w * (buffers[1, e] - a_shift)
         # products of weights and lengths, which are moderate where their squares are not
         d1, a1 = math.sqrt(d2), math.sqrt(a2)
         angle = ad / d1 / a1 if d1 > 0.0 and a1 > 0.0 else 0.0
@@ -704,8 +723,7 @@ def corner_rounds(  # type: ignore[no-untyped-def]
         g2 = Vd * Vd + 2.0 * Vd * wa * angle + wa * wa
         rate, limit_rate, share = 0.0, 0.0, 1.0
         if g2 > 0.0:
-            eta, price = step_of(s, settings, g2)
-            s[PRICES] = s[PRICES] + price + ((V * dx + w * ax) - (V * du + w * au))
+            eta = step_of(s, settings, g2)
             back = 0.0
             if value > 0.0:
                 past = -w * breach - (w * au - eta * wa * (Vd * angle + wa) - w * ax)

@@ -26,8 +26,8 @@ from tidewolf.kernels.rounds import (
     nearest_member,
 )
 
-SQUARES_OF, INVERSE_OF, PRICES_OF, LARGEST_OF, APART_OF, CALLS_OF, MOVED_OF = range(7)
-SUMS = 7
+SQUARES_OF, INVERSE_OF, LARGEST_OF, APART_OF, CALLS_OF, MOVED_OF = range(6)
+SUMS = 6
 """What a member of an ensemble remembers of its steps, and how its last projection went."""
 STEPPED, AT, MEMBER_ORACLE_BUDGET, RESERVED = range(4)
 PROGRESS = 4
@@ -48,21 +48,17 @@ def step_experts(  # type: ignore[no-untyped-def]
     norm2, penalty2, experts = dot(g, g), dot(penalty, penalty), len(Y)
     if not norm2 > 0.0:
         return
-    etas, at_played, n = np.zeros(experts), dot(g, played), len(g)
+    etas, n = np.zeros(experts), len(g)
     for i in range(experts):
         share = shares[i]
         D = min(2.0 * settings[RADIUS], settings[DIAMETER] + sums[i, APART_OF])
         own2 = share * share * norm2
         S, before = sums[i, SQUARES_OF] + own2, sums[i, INVERSE_OF]
         sigma = max(before, math.sqrt(0.5 * S) / (scales[i] * D))
-        price = (sigma - before) * D**2 + own2 / (4.0 * sigma)
-        if groups[i] == i:  # a context counts its own
-            price += at_played - dot(g, Y[i])
         etas[i] = 0.5 / sigma
         for e in range(n):
             Y[i, e] -= etas[i] * share * g[e]
         sums[i, SQUARES_OF], sums[i, INVERSE_OF] = S, sigma
-        sums[i, PRICES_OF] += price
         if own2 > sums[i, LARGEST_OF] * sums[i, LARGEST_OF]:
             sums[i, LARGEST_OF] = math.sqrt(own2)
     if broken and penalty2 > 0.0:

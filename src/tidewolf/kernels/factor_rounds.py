@@ -1,7 +1,7 @@
 """Whole rounds of a descent on a product whose projection is exact and cheap: simplices, or a box.
 
     value and gradient of f_t, g_t at x              (evaluate.py; of capacities one entry)
-    g = V grad f + w grad g^+ within aff(K)          (`weigh` of rounds.py)
+    g = V grad f + w grad g^+ within aff(K)          (`weighed` of rounds.py)
     u_b = x_b - eta_b g_b, softened past a limit,    (groups.py)
     x_b <- the member nearest to u_b                 (columns.py)
 
@@ -38,7 +38,6 @@ from tidewolf.kernels.rounds import (
     APART,
     BROKEN,
     CALLS_EARNED,
-    CAUTION,
     CHURN,
     DIMENSION,
     ENOUGH,
@@ -46,15 +45,16 @@ from tidewolf.kernels.rounds import (
     FIRST,
     INFEASIBILITY,
     KEEP,
+    LIMIT_AT,
     LIMIT_MOST,
     LOSS,
+    LOSS_AT,
     LOSS_MOST,
     MOST,
     MOVES,
     ORACLE_BUDGET,
     PART,
     PLAYED,
-    PRICES,
     RADIUS,
     RECORDS,
     SCALE,
@@ -71,7 +71,7 @@ from tidewolf.kernels.rounds import (
     count_limits,
     slope_of,
     vanishes,
-    weigh,
+    weighed,
 )
 
 
@@ -246,21 +246,21 @@ def given_back(  # type: ignore[no-untyped-def]
     for first in range(low, high, step):
         stop = min(high, first + step)
         count = stop - first
-        norms2, etas, prices = block[0, :count], block[1, :count], block[2, :count]
+        norms2, etas, squares = block[0, :count], block[1, :count], block[2, :count]
         S, sigma = block[3, :count], block[4, :count]
         surrogate(
             f, limit, starts, D, sizes, size, first, stop, low, high, V, w, twice, columns, block
         )
         for b in range(count):
             S[b], sigma[b] = sums[0, first + b] + norms2[b], sums[1, first + b]
-        factor_etas(norms2, D[first:stop], scale, S, sigma, etas, prices)
+        factor_etas(D[first:stop], scale, S, sigma, etas)
         square_columns(columns[1], columns[0], size, norms2)
-        square_columns(columns[1], columns[1], size, prices)
+        square_columns(columns[1], columns[1], size, squares)
         for b in range(count):
-            if prices[b] > 0.0 and D[first + b] > 0.0 and etas[b] == 0.0:
+            if squares[b] > 0.0 and D[first + b] > 0.0 and etas[b] == 0.0:
                 return 0.0  # it pulls at a factor that no gradient has moved
             past += etas[b] * norms2[b]
-            square += etas[b] * prices[b]
+            square += etas[b] * squares[b]
     return (1.0 - keep) * min(1.0, past / square) if past > 0.0 and square > 0.0 else 0.0
 
 
@@ -384,6 +384,7 @@ def factor_rounds(  # type: ignore[no-untyped-def]
     one,
     other,
     before,
+    gradient_sums,
     sums,
     starts,
     sizes,
@@ -424,7 +425,6 @@ def factor_rounds(  # type: ignore[no-untyped-def]
     width, free = block.shape[1], settings[DIMENSION] == n
     records, radius, scale = settings[RECORDS] > 0.0, settings[RADIUS], settings[SCALE]
     slopes, twice, seen = np.zeros(2), np.zeros(2, dtype=np.bool_), np.zeros(3)
-    probe = np.ones((2, 1))
     if records:
         record_first(one, last, starts, lower, upper, block, seen)
     for i in range(k):
@@ -461,7 +461,7 @@ def factor_rounds(  # type: ignore[no-untyped-def]
         elif loss_kind == AFFINE:
             loss = product - loss_b[t]
         if broken:
-            limit_norm2, along2, _ = squares_within(
+            limit_norm2, along2, limit_at_x = squares_within(
                 limit, x, starts, D, sizes, size, free, low, high, columns_of_factors[0], block
             )
             slopes[1] = slope_of(limit_norm2, along2, settings[LIMIT_MOST], radius)
@@ -481,18 +481,29 @@ def factor_rounds(  # type: ignore[no-untyped-def]
             else:
                 count_limits(round_of_run, pieces[: each.shape[1]], each, when)
         exponent = s[EXPONENT]
-        probe[:] = 1.0
-        penalty_value = weigh(s, settings, value, math.sqrt(limit_norm2), probe, slopes)
-        V = math.ldexp(1.0 / settings[CAUTION], -int(s[EXPONENT])) if slopes[0] > 0.0 else 0.0
-        w = probe[1, 0] if broken and slopes[1] > 0.0 else 0.0
+        V, w, breach = weighed(s, settings, value, math.sqrt(limit_norm2), slopes)
+        penalty_value = w * breach
+        V = V if slopes[0] > 0.0 else 0.0
+        w = w if broken and slopes[1] > 0.0 else 0.0
+        F, W = gradient_sums[0], gradient_sums[1]
         if s[EXPONENT] != exponent:
             unit = math.ldexp(1.0, int(exponent - s[EXPONENT]))
+            for e in range(n):
+                W[e] *= unit
             for b in range(q):
                 sums[0, b] *= unit * unit
                 sums[1, b] *= unit
                 sums[2, b] *= unit
+        if V > 0.0:
+            s[LOSS_AT] += product - dot(f, center)
+            for e in range(n):
+                F[e] += f[e]
         back = 0.0
         if w > 0.0:
+            e0, e1 = starts[low], starts[high] if high < q else n
+            s[LIMIT_AT] += w * (limit_at_x - dot(limit[e0:e1], center[e0:e1]))
+            for e in range(e0, e1):
+                W[e] += w * limit[e]
             back = given_back(
                 f,
                 limit,
@@ -520,7 +531,7 @@ def factor_rounds(  # type: ignore[no-untyped-def]
             seen[:] = 0.0
             if len(decisions) > 0:
                 decisions[i] = x
-        price, square_sum = 0.0, 0.0
+        square_sum = 0.0
         for b0 in range(0, q, width):
             b1 = min(q, b0 + width)
             e0, e1, count = starts[b0], starts[b1] if b1 < q else n, b1 - b0
@@ -542,7 +553,7 @@ def factor_rounds(  # type: ignore[no-untyped-def]
                 block,
             )
             S, own = sums[0, b0:b1], sums[2, b0:b1]
-            norms2, etas, prices = block[0, :count], block[1, :count], block[2, :count]
+            norms2, etas = block[0, :count], block[1, :count]
             for r in range(count):
                 S[r] += norms2[r]
             if q == n:
@@ -553,8 +564,7 @@ def factor_rounds(  # type: ignore[no-untyped-def]
                 for r in range(count):
                     length = math.sqrt(norms2[r])
                     own[r] = length if length > own[r] else own[r]
-            factor_etas(norms2, D[b0:b1], scale, S, sums[1, b0:b1], etas, prices)
-            price += lane_sum(prices)
+            factor_etas(D[b0:b1], scale, S, sums[1, b0:b1], etas)
             square_sum += lane_sum(S)
             if back > 0.0 and b0 < high and low < b1:
                 for j in range(size):
@@ -588,7 +598,7 @@ def factor_rounds(  # type: ignore[no-untyped-def]
                     block,
                     seen,
                 )
-        s[SQUARES], s[PRICES] = square_sum, s[PRICES] + price
+        s[SQUARES] = square_sum
         s[ORACLE_BUDGET] += settings[CALLS_EARNED]
         now = 1 - now
         if broken and chosen >= 0:

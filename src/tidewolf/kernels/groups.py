@@ -4,7 +4,7 @@ Factor b has the entries from starts[b] up to those of the next; where every fac
 in a box, loops run over entries. The mathematics is in methods/steps/adagrad.py and group.py:
 
     S_b += |phi g_b|^2,  sigma_b = max( sigma_b, sqrt(S_b/2)/(scale D_b) ),  eta_b = 1/(2 sigma_b),
-    u_b = y_b - eta_b phi g_b,    price = sum_b (change of sigma_b) D_b^2 + |phi g_b|^2/(4 sigma_b).
+    u_b = y_b - eta_b phi g_b.
 
 Work goes in blocks of `BLOCK` factors, which stay in the cache, and small loops, which compilers
 turn into vector code. Sums over factors are taken in eight interleaved parts, always the same ones:
@@ -59,24 +59,18 @@ def factor_squares(d, starts, squares):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def factor_etas(norms2, D, scale, S, sigma, etas, prices):  # type: ignore[no-untyped-def]
-    """Of some factors, whose S has these squares in it, sigma in place, eta, 0 where there is no
-    step, and the price.
-    """
-    count = len(norms2)
+def factor_etas(D, scale, S, sigma, etas):  # type: ignore[no-untyped-def]
+    """Of some factors sigma, in place, and eta, 0 where there is no step."""
+    count = len(S)
     for b in range(count):
         etas[b] = math.sqrt(0.5 * S[b]) / (scale * (D[b] if D[b] > 0.0 else 1.0))
     for b in range(count):
         etas[b] = etas[b] if (D[b] > 0.0) & (etas[b] > sigma[b]) else sigma[b]
     for b in range(count):
-        prices[b] = (etas[b] - sigma[b]) * D[b] * D[b]
-    for b in range(count):
         sigma[b] = etas[b]
     for b in range(count):
         eta = 0.5 / (sigma[b] if sigma[b] > 0.0 else 1.0)
         etas[b] = eta if (S[b] > 0.0) & (D[b] > 0.0) else 0.0
-    for b in range(count):
-        prices[b] += 0.5 * etas[b] * norms2[b]
 
 
 @kernel
@@ -84,17 +78,17 @@ def factor_steps(  # type: ignore[no-untyped-def]
     g, share, y, starts, D, pending, scale, before, after, etas, target
 ):
     """Every factor's step from y along -share g: where it leads, eta, and the sums after it, rows
-    S, sigma and the largest |g|. Returns the prices and S, each added up.
+    S, sigma and the largest |g|. Returns S, added up.
     """
-    q, n, price, square_sum = len(starts), len(g), 0.0, 0.0
-    norms2, prices = np.empty(min(q, BLOCK)), np.empty(min(q, BLOCK))
+    q, n, square_sum = len(starts), len(g), 0.0
+    norms2 = np.empty(min(q, BLOCK))
     for row in range(3):
         old, new = before[row], after[row]
         for b in range(q):
             new[b] = old[b]
     for first in range(0, q, BLOCK):
         stop = min(q, first + BLOCK)
-        of_g, own, cost = g[first:stop], norms2[: stop - first], prices[: stop - first]
+        of_g, own = g[first:stop], norms2[: stop - first]
         if q == n:
             for b in range(len(own)):
                 own[b] = share * share * (of_g[b] * of_g[b])
@@ -110,8 +104,7 @@ def factor_steps(  # type: ignore[no-untyped-def]
             length = math.sqrt(own[b])
             largest[b] = length if length > largest[b] else largest[b]
             S[b] += own[b] + 2.0 * pending * length * largest[b]
-        factor_etas(own, D[first:stop], scale, S, sigma, eta, cost)
-        price += lane_sum(cost)
+        factor_etas(D[first:stop], scale, S, sigma, eta)
         square_sum += lane_sum(S)
         if q == n:
             there, here = target[first:stop], y[first:stop]
@@ -122,7 +115,7 @@ def factor_steps(  # type: ignore[no-untyped-def]
                 step = share * etas[b]
                 for e in range(starts[b], starts[b + 1] if b + 1 < q else n):
                     target[e] = y[e] - step * g[e]
-    return price, square_sum
+    return square_sum
 
 
 @kernel

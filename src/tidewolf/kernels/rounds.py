@@ -37,14 +37,15 @@ from tidewolf.kernels.simplices import added
 PLAYED, UNUSUAL, LOOK, ENOUGH = 0, 10, 11, 12
 """What `rounds` comes back with, beside the codes of active_set.py."""
 
-ROUNDS, VIOLATION, LOSS_SLOPE, LIMIT_SLOPE, LEAST_RATIO, EXPONENT, PAID, LOSS_NORMS = range(8)
-IMPOSSIBLE, ORACLE_BUDGET, ALL_CALLS, SQUARES, INVERSE_STEP, PRICES, LARGEST, DISTANCE = range(
+ROUNDS, VIOLATION, LOSS_SLOPE, LIMIT_SLOPE, LEAST_RATIO, EXPONENT, PAID, LOSS_AT = range(8)
+IMPOSSIBLE, ORACLE_BUDGET, ALL_CALLS, SQUARES, INVERSE_STEP, LIMIT_AT, LARGEST, DISTANCE = range(
     8, 16
 )
 MOVED, HALF_WAY = 16, 17
 SCALARS = 18
-"""What a descent remembers: the ledger of the weights, the bank, the sums of the steps, |x - y|;
-whether the last projection moved y; whether a round is in the middle of its projection.
+"""What a descent remembers: the dual state with the sums of methods/certificate.py, the bank, the
+sums of the steps, |x - y|; whether the last projection moved y; whether a round is in the middle of
+its projection.
 """
 
 CAUTION, HORIZON, LOSS_MOST, LIMIT_MOST, RADIUS, DIAMETER, CALLS_EARNED, TOLERANCE2 = range(8)
@@ -144,7 +145,6 @@ def weighed(s, settings, violation, limit_norm, slopes):  # type: ignore[no-unty
     """
     s[ROUNDS] += 1.0
     s[LOSS_SLOPE] = max(s[LOSS_SLOPE], slopes[0])
-    s[LOSS_NORMS] += slopes[0]
     V = 1.0 / settings[CAUTION]
     if violation <= 0.0:
         return math.ldexp(V, -int(s[EXPONENT])), 0.0, 0.0
@@ -167,43 +167,52 @@ def weighed(s, settings, violation, limit_norm, slopes):  # type: ignore[no-unty
     s[EXPONENT], s[PAID] = exponent, s[PAID] * unit + w * breach
     s[SQUARES] *= unit * unit
     s[INVERSE_STEP] *= unit
-    s[PRICES] *= unit
+    s[LIMIT_AT] *= unit
     s[LARGEST] *= unit
     return math.ldexp(V, -int(exponent)), w, breach
 
 
 @kernel
-def weigh(s, settings, violation, limit_norm, along, slopes):  # type: ignore[no-untyped-def]
-    """The ledger after a round, its surrogate in along[0] and the limits' part of it in along[1];
-    returns what they say at x, w h.
+def weigh(  # type: ignore[no-untyped-def]
+    s, settings, violation, limit_norm, along, slopes, x, center, gradient_sums
+):
+    """The dual state after a round at x, its surrogate in along[0] and the limits' part of it in
+    along[1], both gradients added to their sums; returns what limits say at x, w h.
 
     Naive twin: `LyapunovWeights.weigh` of methods/steps/lyapunov.py.
     """
+    exponent = s[EXPONENT]
     V, w, breach = weighed(s, settings, violation, limit_norm, slopes)
+    f, g, F, W = along[0], along[1], gradient_sums[0], gradient_sums[1]
+    s[LOSS_AT] += dot(f, x) - dot(f, center)
+    for i in range(len(f)):
+        F[i] += f[i]
     if violation <= 0.0:
-        for i in range(along.shape[1]):
-            along[0, i] = V * along[0, i]
+        for i in range(len(f)):
+            f[i] = V * f[i]
         return 0.0
-    for i in range(along.shape[1]):
-        along[1, i] = w * along[1, i]
-        along[0, i] = V * along[0, i] + along[1, i]
+    unit = math.ldexp(1.0, int(exponent - s[EXPONENT]))
+    for i in range(len(f)):
+        g[i] = w * g[i]
+        f[i] = V * f[i] + g[i]
+        W[i] = unit * W[i] + g[i]
+    s[LIMIT_AT] += dot(g, x) - dot(g, center)
     return w * breach
 
 
 @kernel
 def step_of(s, settings, norm2):  # type: ignore[no-untyped-def]
-    """The sums after a step along a gradient of square `norm2`; returns eta, and its price.
+    """The sums after a step along a gradient of square `norm2`; returns eta.
 
     Naive twin: `Descent.stepped` of methods/descent.py.
     """
     D = min(2.0 * settings[RADIUS], settings[DIAMETER] + s[DISTANCE])
     S = s[SQUARES] + norm2
     sigma = max(s[INVERSE_STEP], math.sqrt(0.5 * S) / (settings[SCALE] * D))
-    price = (sigma - s[INVERSE_STEP]) * D**2 + norm2 / (4.0 * sigma)
     s[SQUARES], s[INVERSE_STEP] = S, sigma
     if norm2 > s[LARGEST] * s[LARGEST]:
         s[LARGEST] = math.sqrt(norm2)
-    return 0.5 / sigma, price
+    return 0.5 / sigma
 
 
 @kernel
@@ -217,8 +226,7 @@ def descend(  # type: ignore[no-untyped-def]
     norm2 = dot(g, g)
     if not norm2 > 0.0:
         return
-    eta, price = step_of(s, settings, norm2)
-    apart = dot(g, x) - dot(g, y)
+    eta = step_of(s, settings, norm2)
     for i in range(len(y)):
         y[i] -= eta * g[i]
     if broken:
@@ -234,7 +242,6 @@ def descend(  # type: ignore[no-untyped-def]
         share = settings[RADIUS] / length
         for i in range(len(y)):
             y[i] = center[i] + share * g[i]
-    s[PRICES] = s[PRICES] + price + apart
 
 
 @kernel
@@ -331,6 +338,7 @@ def rounds(  # type: ignore[no-untyped-def]
     x,
     y,
     before,
+    gradient_sums,
     weights,
     center,
     starts,
@@ -418,7 +426,9 @@ def rounds(  # type: ignore[no-untyped-def]
                 if len(points) > 0:
                     for e in range(len(x)):
                         points[i, e] = x[e]
-            penalty_value = weigh(s, settings, value, limit_norm, along, slopes)
+            penalty_value = weigh(
+                s, settings, value, limit_norm, along, slopes, x, center, gradient_sums
+            )
             descend(s, settings, x, y, along[0], along[1], penalty_value, value > 0.0, center)
             for e in range(len(x)):
                 before[e] = y[e]

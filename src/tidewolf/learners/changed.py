@@ -24,7 +24,8 @@ from tidewolf.core.arrays import frozen
 from tidewolf.core.types import Array, Floats
 from tidewolf.learners.ensemble import CELL_SCALE, Committed, Descent, Ensemble, State, _mix
 from tidewolf.methods.accounts import Accounts
-from tidewolf.methods.migration import Move, apart, begun, carried
+from tidewolf.methods.certificate import CellSums
+from tidewolf.methods.migration import Move, apart, carried
 from tidewolf.methods.moves import capped
 from tidewolf.methods.steps.adagrad import DescentSums, FactorSums
 from tidewolf.methods.steps.hedge import Mixer, log_experts
@@ -61,8 +62,7 @@ def migrated(new: Ensemble, state: State, old: Ensemble) -> State:
     after = state._replace(
         pool=found.pool,
         descents=descents,
-        context_bound=0.0,
-        loss_norms=frozen(np.zeros(len(new.step_scales) + (new.context is not None))),
+        cells=CellSums.start(new.K, _cells(new)),
         dual=new._weights.migrated(state.dual),
         mixer=_mixer(state.mixer, experts),
         accounts=_accounts(state.accounts, experts, old.caution / new.caution),
@@ -139,10 +139,10 @@ def _descent(
     descents, share = state.descents, state.migrations.remembered(state.t)
     if origin.itself is None:
         sums = _mean_sums([own.sums for own in descents], origin.part, scales / origin.scale)
-        return Descent(x, x, sums=begun(move.new, move.sums(sums, share), x, x))
+        return Descent(x, x, sums=move.sums(sums, share))
     own = descents[origin.itself]
     y = move.infeasible_iterate(own.y, x, whole)
-    sums = begun(move.new, move.sums(own.sums, share), x, y)
+    sums = move.sums(own.sums, share)
     if move.same:
         return own._replace(sums=sums)
     return Descent(y, y, apart(x, y), sums)
@@ -187,7 +187,7 @@ def _with_current_round(move: Move, experts: _Names, new: Ensemble, state: State
     """The state with what is settled for the round that stands: the proposals there were, and the
     decision around entries that are out, where it is still in the set.
     """
-    before, groups = state.upcoming, len(state.loss_norms)
+    before, groups = state.upcoming, new._groups
     shares = before.shares
     if len(shares) != _cells(new):
         shares = frozen(np.zeros(_cells(new)))

@@ -12,33 +12,26 @@ convexity,
     A_i = sum <s_t, x_t - z_i>                                                      (one ledger)
 
 - *descent*, one member for each step scale k: y <- ball(y - k eta s), z the member near y
-  (methods/steps/group.py). For a fixed u: V regret + paid <= C_i = prices + sum <s, x - y_i>;
+  (methods/steps/group.py);
 - *context*, one member for a feature map phi: a descent W_j for each cell j, fed phi_j s,
-  z = sum_j phi_j W_j. The same with y = sum_j phi_j y_j, for every policy u_t = sum_j phi_tj U_j;
+  z = sum_j phi_j W_j, for policies u_t = sum_j phi_tj U_j;
 - *advice*, points from elsewhere (methods/advice). With u_t = z_i, whether or not they keep the
   limits: V sum (f_t(x_t) - f_t(z_i)) + sum w_t (g_t^+(x_t) - g_t^+(z_i)) <= A_i     (guard).
 
 p is by AdaHedge on l_i = <s, z_i - x> (methods/steps/hedge.py), so A_i <= 2 Delta for all i; a
-member that is absent in a round has l_i = 0 there. B = min C_i over descent and context members
-bounds the regret against the best fixed point, and the violation where one keeps all limits; that
-of the context member alone does against policies.
+member that is absent in a round has l_i = 0 there. Bounds of a run, against fixed points and
+against policies, are those of methods/certificate.py.
 
 Losses that declare their curvature (exp(-alpha f) concave) are mixed by values: with
 L(z) = V f_t(z) + w g_t^+(z), l_i = L(z_i) - L(x), each member is fed the gradient of L at its own
-z_i, A_i = sum (L(x_t) - L(z_i)), C_i = prices + A_i + sum <s_i, z_i - y_i>, and eta <= alpha/V:
-rounds without a breach have no gap, and the run loses at most ln(m)/alpha to its best member.
-The bound on the violation holds with |grad f| at the expert's own points z = z_i: by convexity
-
-    V (f(x) - f(z)) + V <grad f(z), z - u>  >=  V <grad f(z), x - u>  >=  -V D |grad f(z)|,
-    w (g^+(x) - g^+(z)) + w <grad g^+(z), z - u>  >=  w (g^+(x) - g^+(u))  =  w g^+(x):
-
-summed over rounds the left sides are at most C_i, so paid <= C_i + V D sum |grad f_t(z_i)|.
+z_i, A_i = sum (L(x_t) - L(z_i)), and eta <= alpha/V: rounds without a breach have no gap, and the
+run loses at most ln(m)/alpha to its best member.
 
 One bank of oracle calls and one table of vertices serve all members. No horizon is needed.
-Beforehand, as for LyapunovDescent, with the descent of the longest steps, which the bank serves
-first where it has calls enough, its scale k and distance e, and Lam = ln(members): for gradients of
-at most M, in rounds that come one at a time and are mixed by gradients,
-A_i <= D sqrt(Lam T) M + D M (4/3 Lam + 2), so
+Beforehand, as for LyapunovDescent, with C_i = prices + sum <s, x - y_i> of the descent with the
+longest steps, which the bank serves first where it has calls enough, its scale k and distance e,
+and Lam = ln(members): for gradients of at most M, in rounds that come one at a time and are mixed
+by gradients, A_i <= D sqrt(Lam T) M + D M (4/3 Lam + 2), so
 
     C_i <= c' D M sqrt(T),
     c' = sqrt(Lam) + (4/3 Lam + 2)/sqrt(T) + (D'^2/(k D) + k D')/(sqrt(2) D) + e sqrt(T)/D.
@@ -89,6 +82,7 @@ from tidewolf.methods.base import (
     Record,
     for_what_was_played,
 )
+from tidewolf.methods.certificate import CellSums
 from tidewolf.methods.clock import add_sums
 from tidewolf.methods.compiled_experts import CompiledExperts
 from tidewolf.methods.compiled_rounds import compiled_descent
@@ -122,10 +116,10 @@ from tidewolf.methods.settings import (
     takes_start,
 )
 from tidewolf.methods.steps.adagrad import DescentSums, into_ball, into_balls, reaches
-from tidewolf.methods.steps.group import Part, descend_together
+from tidewolf.methods.steps.group import Part, StepGradient, descend_together
 from tidewolf.methods.steps.hedge import Mixer, log_experts
 from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows, require_each
-from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights
+from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights, Surrogate
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.projection.active import factors_of
 from tidewolf.sets.base import Factors
@@ -174,10 +168,8 @@ class State(NamedTuple):
     pool: Pool
     descents: tuple[Descent, ...]
     """one a step scale, then one a cell"""
-    context_bound: float
-    """|s| D of rounds in which the context was unknown; in the ledger's units, as all bounds"""
-    loss_norms: Floats
-    """sum |grad f| at each descent's and the context's own points"""
+    cells: CellSums
+    """of the context, for the bound against its policies"""
     dual: DualState
     mixer: Mixer
     accounts: Accounts
@@ -343,7 +335,6 @@ class Ensemble(Learner[State]):
         points, experts = len(self.step_scales) + cells, len(self.names)
         pool = Pool.start(self.K, points, self.start_at)
         x = pool.x(0)
-        groups = len(self.step_scales) + (self.context is not None)
         absent: tuple[Array | None, ...] = (None,) * experts
         weights, shares = frozen(np.zeros(experts)), frozen(np.zeros(cells))
         return State(
@@ -351,8 +342,7 @@ class Ensemble(Learner[State]):
             upcoming=Committed(1, x, x, weights, shares, absent),
             pool=pool,
             descents=(Descent(x, x, sums=DescentSums.start(self._factors)),) * points,
-            context_bound=0.0,
-            loss_norms=frozen(np.zeros(groups)),
+            cells=CellSums.start(self.K, cells),
             dual=self._weights.start(),
             mixer=Mixer.start(experts),
             accounts=Accounts.start(experts),
@@ -545,10 +535,11 @@ class Ensemble(Learner[State]):
         state = state._replace(pending=pending)
         x, n = observed[0].x, sum(one.block.rounds for one in observed)
         block = reduce(add_sums, (played_at(one.block, one.x, x) for one in observed))
-        weighed = self._weights.weigh(state.dual, block)
+        weighed = self._weights.weigh(state.dual, block, x)
         state = _in_units(state, weighed.unit)._replace(t=state.t + n, last=last)
         waiting, mixer, accounts = len(state.pending), state.mixer, state.accounts
         each = by_gradients(self.K, observed, self._groups, weighed, waiting)
+        state = self._with_cells(state, rounds, [met.grads[0] for met in each], weighed)
         try:
             alphas = [self._curvature(one) for one in observed]
             if all(alpha is not None for alpha in alphas):
@@ -634,12 +625,6 @@ class Ensemble(Learner[State]):
             active: Any = state.pool.active(i)
             where = (scale, share, at if i < plain else -1, trust)
             parts.append(experts.Part(now.y, now.distance, now.sums, active, *where))
-        context_bound, loss_norms = state.context_bound, state.loss_norms + np.array(met.slopes)
-        if cells:
-            y = _mix(own.shares[own.shares > 0.0], [descents[i].y for i in cells])
-            context_bound += self._apart(met, plain, y)
-        elif self.context is not None:
-            context_bound += math.sqrt(grad.norm2) * self.K.diameter
         moved, table, count = self.compiled_experts.move(
             parts, grad, state.oracle_budget, self._reserved(state)
         )
@@ -657,8 +642,6 @@ class Ensemble(Learner[State]):
             oracle_budget=state.oracle_budget - calls,
             calls=state.calls + calls,
             descents=tuple(descents),
-            context_bound=context_bound,
-            loss_norms=frozen(loss_norms),
             distance=descents[self._largest].distance,
             accounts=state.accounts._replace(calls=frozen(own_calls)),
         )
@@ -686,23 +669,15 @@ class Ensemble(Learner[State]):
         return None if one.functions is None else one.functions.losses.exp_concavity
 
     def _descended(self, state: State, met: ExpertFeedback) -> State:
-        """Every descent's companion moved, with the price of its step; bounds grow as the
-        inequality says.
-        """
-        keep, descents, loss_norms = self._keep, list(state.descents), state.loss_norms.copy()
+        """Every descent's infeasible iterate moved."""
+        keep, descents = self._keep, list(state.descents)
         for i, scale in enumerate(self.step_scales):
             grad, own = met.grads[i], descents[i]
             if grad.norm2 > 0.0:
                 part = self._part(own, state.pool.x(i), 1.0)
                 [(y, sums)] = descend_together([part], grad, scale, keep, self._factors)
-                apart = self._apart(met, i, own.y)
-                sums = sums._replace(regret_bound=sums.regret_bound + apart)
                 descents[i] = self._moved(own, y, sums)
-            else:  # by values the round counts all the same; by gradients the loss is 0
-                bound = own.sums.regret_bound + self._apart(met, i, own.y)
-                descents[i] = own._replace(sums=own.sums._replace(regret_bound=bound))
-            loss_norms[i] += met.slopes[i]
-        return state._replace(descents=tuple(descents), loss_norms=frozen(loss_norms))
+        return state._replace(descents=tuple(descents))
 
     def _context_descended(
         self, state: State, phi: Floats, met: ExpertFeedback, rounds: int
@@ -712,24 +687,15 @@ class Ensemble(Learner[State]):
         """
         if self.context is None:
             return state
-        plain, descents, loss_norms = (
-            len(self.step_scales),
-            list(state.descents),
-            state.loss_norms.copy(),
-        )
+        plain, descents = len(self.step_scales), list(state.descents)
         grad, cells = met.grads[plain], np.flatnonzero(phi).tolist()
-        shares, context_bound = [float(phi[j]) for j in cells], state.context_bound
-        loss_norms[plain] += met.slopes[plain]
-        if grad.norm2 > 0.0 and not cells:
-            context_bound += math.sqrt(grad.norm2) * self.K.diameter
-        elif grad.norm2 > 0.0:
+        shares = [float(phi[j]) for j in cells]
+        if grad.norm2 > 0.0 and cells:
             waiting = sum((one.shares for one in state.pending), start=np.zeros(len(phi)))
             group = [
                 self._part(descents[plain + j], state.pool.x(plain + j), share, float(waiting[j]))
                 for j, share in zip(cells, shares, strict=True)
             ]
-            y = _mix(np.array(shares), [part.y for part in group])
-            context_bound += self._apart(met, plain, y)
             stepped = descend_together(group, grad, CELL_SCALE, self._keep, self._factors)
             for j, (target, sums) in zip(cells, stepped, strict=True):
                 moved = self._moved(descents[plain + j], target, sums, rounds)
@@ -737,17 +703,27 @@ class Ensemble(Learner[State]):
                     apart = moved.y - state.pool.x(plain + j)
                     moved = moved._replace(distance=math.sqrt(inner(apart, apart)))
                 descents[plain + j] = moved
-        else:
-            context_bound -= float(met.losses[plain])
-        return state._replace(
-            descents=tuple(descents), context_bound=context_bound, loss_norms=frozen(loss_norms)
-        )
+        return state._replace(descents=tuple(descents))
 
-    def _apart(self, met: ExpertFeedback, group: int, y: Array) -> float:
-        """<s, x - y> of a group whose gradient was taken at x; by values a_i + <s_i, z_i - y>."""
-        grad = met.grads[group]
-        apart = inner(grad.g, grad.x - y) + grad.offset
-        return apart - float(met.losses[group]) if met.by_values else apart
+    def _with_cells(
+        self,
+        state: State,
+        rounds: Sequence[Committed],
+        grads: Sequence[StepGradient],
+        weighed: Surrogate,
+    ) -> State:
+        """The sums of the context's cells with rounds whose gradients at the played points these
+        are.
+        """
+        if self.context is None:
+            return state
+        cells = state.cells
+        for own, grad in zip(rounds, grads, strict=True):
+            limit, V = grad.penalty_gradient, weighed.loss_weight
+            limit = 0.0 * grad.g if limit is None else limit
+            loss = weighed.loss_gradient if len(rounds) == 1 else (grad.g - limit) / V
+            cells = cells.and_round(self.K, own.shares, loss, limit)
+        return state._replace(cells=cells)
 
     def _moved(self, own: Descent, target: Array, sums: DescentSums, rounds: int = 1) -> Descent:
         """The iterate moved, within the balls unless it is projected exactly before its next
@@ -918,38 +894,15 @@ class Ensemble(Learner[State]):
     def _keep(self) -> float:
         return (self.caution + 5.0) / (self.caution + 25.0)
 
-    def bounds(self, state: State) -> tuple[float, ...]:
-        """C_i of every descent, and of the context, in the ledger's units."""
-        plain = len(self.step_scales)
-        found = [own.sums.regret_bound for own in state.descents[:plain]]
-        if self.context is not None:
-            cells = sum(own.sums.regret_bound for own in state.descents[plain:])
-            found.append(state.context_bound + cells)
-        return tuple(found)
-
     def bound(self, record: Record) -> Bound:
         return self.bound_of(record.final_state)
 
     def bound_of(self, state: State) -> Bound:
         """The bound of the rounds before a state."""
-        bound = self._weights.bound(state.dual, *self._least(state))
-        return state.migrations.bound(bound, state.migrations.regret)
+        return state.migrations.bound(self._weights.bound(state.dual), state.migrations.regret)
 
     def limit_bounds(self, record: Record) -> tuple[LimitBound, ...]:
-        state = record.final_state
-        B, norms = self._least(state)
-        return limit_rows(self._weights, state.dual, B, norms, record.limit_names)
-
-    def _least(self, state: State) -> tuple[float, float]:
-        """B, the least C_i, and sum |grad f|: the regret takes the least C, the violation the least
-        of C + V D sum |grad f|.
-        """
-        V = math.ldexp(1.0 / self.caution, -state.dual.exponent)
-        C, norms = self.bounds(state), state.loss_norms
-        least = min(C)
-        most = min(c + V * self.K.diameter * n for c, n in zip(C, norms, strict=True))
-        own_norms = (most - least) / (V * self.K.diameter) if V * self.K.diameter > 0.0 else 0.0
-        return least, own_norms
+        return limit_rows(self._weights, record.final_state.dual, record.limit_names)
 
     def policy_bound(self, record: Record) -> Bound:
         """The bound against the best policy of the context, and for the violation where only a
@@ -961,8 +914,7 @@ class Ensemble(Learner[State]):
 
     def policy_bound_of(self, state: State) -> Bound:
         """The same of the rounds before a state, where there is a context."""
-        norms = float(state.loss_norms[-1])
-        bound = self._weights.bound(state.dual, self.bounds(state)[-1], norms)
+        bound = self._weights.bound(state.dual, state.cells)
         return state.migrations.bound(bound, state.migrations.policy_regret)
 
     def notes(self, state: State) -> tuple[str, ...]:
@@ -1089,7 +1041,7 @@ def _in_units(state: State, unit: float) -> State:
         return state
     return state._replace(
         descents=tuple(own._replace(sums=own.sums.in_units(unit)) for own in state.descents),
-        context_bound=state.context_bound * unit,
+        cells=state.cells.in_units(unit),
         mixer=state.mixer.in_units(unit),
         accounts=state.accounts.in_units(unit),
     )

@@ -17,11 +17,11 @@ constraints are rescaled by running maxima of their slopes: nothing to guess, an
 change with the units of x, f or g. No horizon is needed; one that is given holds the weights'
 exponent still up to it, which a promise needs.
 
-Measured bound (methods/steps/lyapunov.py) with B = sum of the descent's prices
-(methods/steps/adagrad.py) + sum <g_t, x_t - y_t>. Beforehand |x_b - y_b| <= e_b = e R_b/R is known
-only where every block earns the 8 R^2/e^2 + 4 calls that always reach it, or projection is exact
-(e = 0); then, with D_b' = min(2 R_b, D_b + e_b), for gradients of at most M and blocks of b rounds,
-by Cauchy-Schwarz over the factors,
+Bounds of a run are those of methods/certificate.py. Beforehand the regret on the surrogate is at
+most B = sum of the descent's prices (methods/steps/adagrad.py) + sum <g_t, x_t - y_t>, where
+|x_b - y_b| <= e_b = e R_b/R is known only where every block earns the 8 R^2/e^2 + 4 calls that
+always reach it, or projection is exact (e = 0); then, with D_b' = min(2 R_b, D_b + e_b), for
+gradients of at most M and blocks of b rounds, by Cauchy-Schwarz over the factors,
 
     B <= c' D M sqrt(T),
     c' = sqrt(b/2) (sum (D_b'^2/(k D_b) + k D_b')^2)^(1/2)/D + e sqrt(T)/D.
@@ -54,7 +54,7 @@ from tidewolf.methods.compiled_rounds import (
 )
 from tidewolf.methods.descent import Descent, price_at_most
 from tidewolf.methods.late import Deferred, Overrides, in_order, next_round
-from tidewolf.methods.migration import Migrations, Move, apart, begun, carried, require_of_one_kind
+from tidewolf.methods.migration import Migrations, Move, apart, carried, require_of_one_kind
 from tidewolf.methods.moves import HELD_BACK, capped
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.projected import Banked, ProjectedPoint
@@ -89,7 +89,7 @@ class State(NamedTuple):
     oracle_budget: float = 0.0
     calls: int = 0
     descent: DescentSums = DescentSums()
-    """in units of 2^exponent of the ledger; its regret bound is B"""
+    """in units of 2^exponent of the dual state"""
     pending: tuple[Deferred, ...] = ()
     lost: int = 0
     overrides: Overrides = Overrides()
@@ -290,7 +290,7 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
             dual=self._weights.migrated(state.dual),
             oracle_budget=state.oracle_budget - found.calls,
             calls=state.calls + found.calls,
-            descent=begun(self.K, sums, point.x, point.y),
+            descent=sums,
             pending=pending,
             lost=state.lost + lost,
             last=last,
@@ -326,7 +326,7 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
 
     def step(self, state: State, block: FirstOrder) -> State:
         """The surrogate and the descent."""
-        weighed = self._weights.weigh(state.dual, block)
+        weighed = self._weights.weigh(state.dual, block, state.point.x)
         own = Descent(state.point, state.descent.in_units(weighed.unit))
         grad = StepGradient.of(weighed, state.point.x, len(state.pending))
         own = own.stepped(self.K, grad, self.step_scale, self._keep)
@@ -402,7 +402,7 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
     def bound_of(self, state: State) -> Bound:
         """The bound of the rounds before a state."""
         state = self.with_open_block(state)
-        bound = self._weights.bound(state.dual, state.descent.regret_bound)
+        bound = self._weights.bound(state.dual)
         return state.migrations.bound(bound, state.migrations.regret)
 
     def notes(self, state: State) -> tuple[str, ...]:
@@ -410,8 +410,7 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
 
     def limit_bounds(self, record: Record) -> tuple[LimitBound, ...]:
         state = self.with_open_block(record.final_state)
-        B = state.descent.regret_bound
-        return limit_rows(self._weights, state.dual, B, None, record.limit_names)
+        return limit_rows(self._weights, state.dual, record.limit_names)
 
     def _require_whole(self, state: State) -> None:
         require_each(state.dual)

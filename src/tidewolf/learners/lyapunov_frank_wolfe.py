@@ -74,7 +74,7 @@ ANYTIME = 1.31, 3.3
 
 
 class State(NamedTuple):
-    """Where it stands, what the weights and the leader remember, and the bound on the surrogate."""
+    """Where it stands, and what the weights and the leader remember."""
 
     t: int
     x: Array
@@ -82,11 +82,9 @@ class State(NamedTuple):
     """x_1"""
     dual: DualState
     total: Array
-    """sum of the surrogate gradients, in units of 2^exponent, like `largest` and `strayed`"""
+    """sum of the surrogate gradients, in units of 2^exponent, like `largest`"""
     largest: float = 0.0
     """M_t"""
-    strayed: float = 0.0
-    """X"""
     warm: Array | None = None
     calls: int = 0
     distance: float = 0.0
@@ -150,11 +148,10 @@ class LyapunovFrankWolfe(EveryRound[State]):
 
     def step(self, state: State, block: FirstOrder) -> State:
         K, x = self.K, state.x
-        weighed = self._weights.weigh(state.dual, block)
+        weighed = self._weights.weigh(state.dual, block, x)
         total, g_norm = frozen(state.total * weighed.unit + weighed.g), math.sqrt(weighed.norm2)
-        M, strayed = max(state.largest * weighed.unit, g_norm), state.strayed * weighed.unit
-        strayed += weighed.offset
-        state = state._replace(dual=weighed.dual, total=total, largest=M, strayed=strayed)
+        M = max(state.largest * weighed.unit, g_norm)
+        state = state._replace(dual=weighed.dual, total=total, largest=M)
         if M <= 0.0:
             return state
         r = total / (self._rho(state.t) * M) + (x - state.first)
@@ -162,7 +159,6 @@ class LyapunovFrankWolfe(EveryRound[State]):
         feedback = frank_wolfe_gap(r, x, answer, inner(r, r))
         return state._replace(
             x=frozen(answer.vertex.blend(x, line_search(feedback))),
-            strayed=strayed + g_norm * min(K.diameter, math.sqrt(2.0 * feedback.gap)),
             warm=answer.warm,
             calls=state.calls + 1,
         )
@@ -176,10 +172,6 @@ class LyapunovFrankWolfe(EveryRound[State]):
             else max(info, ANYTIME[0] * math.pow(t, 0.75))
         )
         return grown / (self.K.diameter or 1.0)
-
-    def _surrogate_bound(self, state: State) -> float:
-        """B, in units of 2^exponent."""
-        return 0.5 * self._rho(state.t) * self.K.diameter**2 * state.largest + state.strayed
 
     @cached_property
     def _weights(self) -> LyapunovWeights:
@@ -200,7 +192,7 @@ class LyapunovFrankWolfe(EveryRound[State]):
 
     def bound(self, record: Record) -> Bound:
         state: State = record.final_state
-        return self._weights.bound(state.dual, self._surrogate_bound(state))
+        return self._weights.bound(state.dual)
 
     def limit_price(self, state: State) -> float:
         return self._weights.limit_price(state.dual)

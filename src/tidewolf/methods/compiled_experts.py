@@ -148,8 +148,8 @@ class CompiledExperts:
         found = []
         for i, part in enumerate(parts):
             active = ActiveSet(atoms, weights[i, :count], X[i], part.active.warm)
-            squares, inverse, prices, largest, apart, calls, moved = sums[i].tolist()
-            own = DescentSums(squares, inverse, prices, None, largest)
+            squares, inverse, largest, apart, calls, moved = sums[i].tolist()
+            own = DescentSums(squares, inverse, None, largest)
             near = Y[i] if moved > 0.0 else before[i]
             found.append(Moved(near, before[i], apart, own, active, int(calls)))
         return found, atoms, count
@@ -157,8 +157,7 @@ class CompiledExperts:
 
 def _numbers(part: Part) -> tuple[float, ...]:
     own = part.sums
-    steps = own.square_sum, own.inverse_step, own.regret_bound, own.largest
-    return (*steps, part.distance, 0.0, 0.0)
+    return own.square_sum, own.inverse_step, own.largest, part.distance, 0.0, 0.0
 
 
 def _as_vector(array: Array) -> NDArray:

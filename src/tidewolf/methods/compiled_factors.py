@@ -52,9 +52,9 @@ class Shape(NamedTuple):
 
 
 class FactorState(KernelState):
-    """A state on such a set as arrays; `sums` are those of the factors, a row each."""
+    """A state on such a set as arrays; `steps` are the sums of the factors, a row each."""
 
-    __slots__ = ("sums",)
+    __slots__ = ("steps",)
 
     def __init__(
         self,
@@ -62,25 +62,27 @@ class FactorState(KernelState):
         rounds: int,
         numbers: Floats,
         sums: Floats,
+        steps: Floats,
         x: Floats,
         before: Floats | None = None,
     ) -> None:
-        self.since, self.rounds, self.numbers = since, rounds, numbers
-        self.sums, self.x, self.y, self.before = sums, x, x, before
+        self.since, self.rounds, self.numbers, self.sums = since, rounds, numbers, sums
+        self.steps, self.x, self.y, self.before = steps, x, x, before
         self._state = since if before is None else None
 
     @classmethod
     def of(cls, state: Any) -> FactorState:
-        return cls(state, 0, scalars(state), np.array(state.descent.factors), state.point.x)
+        steps = np.array(state.descent.factors)
+        return cls(state, 0, *scalars(state), steps, state.point.x)
 
     @property
     def state(self) -> Any:
         if self._state is None:
             assert self.before is not None
             point = ProjectedPoint(ExactPoint(self.x), self.before, self.x)
-            after = after_rounds(self.since, self.numbers.tolist(), point, self.rounds)
+            after = after_rounds(self.since, self.numbers.tolist(), self.sums, point, self.rounds)
             own = after.descent._replace(inverse_step=0.0, largest=0.0)
-            own = own._replace(factors=FactorSums(*map(frozen, self.sums)))
+            own = own._replace(factors=FactorSums(*map(frozen, self.steps)))
             self._state = after._replace(descent=own)
         return self._state
 
@@ -146,7 +148,7 @@ class CompiledFactors:
         scratch: _Scratch,
     ) -> Progressed:
         points, before = (start.x.copy(), np.empty(self.n)), np.empty(self.n)
-        s, sums = start.numbers.copy(), start.sums.copy()
+        s, sums, steps = start.numbers.copy(), start.sums.copy(), start.steps.copy()
         columns, settings = np.empty((k, names.COLUMNS)), self.settings
         record = (columns, *self._nothing)
         if records is not None:
@@ -160,6 +162,7 @@ class CompiledFactors:
             *points,
             before,
             sums,
+            steps,
             *self.shape,
             *functions.given,
             *scratch.arrays(functions.pieces),
@@ -170,7 +173,7 @@ class CompiledFactors:
         if records is not None:
             records.last[:] = points[1 - now]
         x = frozen(points[now])
-        after = FactorState(start.since, start.rounds + done, s, sums, x, frozen(before))
+        after = FactorState(start.since, start.rounds + done, s, sums, steps, x, frozen(before))
         return Progressed(after, done, code == UNUSUAL, False, columns)
 
 

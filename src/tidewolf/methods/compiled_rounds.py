@@ -28,6 +28,7 @@ from tidewolf.kernels import active_set, corners, evaluate
 from tidewolf.kernels import rounds as names
 from tidewolf.kernels.active_set import BAD_ORACLE, COUNT, USED
 from tidewolf.kernels.rounds import ENOUGH, LOOK, PLAYED, UNUSUAL
+from tidewolf.methods.certificate import GradientSums
 from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.steps.adagrad import DescentSums
 from tidewolf.methods.steps.lyapunov import DualState
@@ -248,6 +249,7 @@ class KernelState:
         "numbers",
         "rounds",
         "since",
+        "sums",
         "weights",
         "x",
         "y",
@@ -258,13 +260,14 @@ class KernelState:
         since: Any,
         rounds: int,
         numbers: Floats,
+        sums: Floats,
         atoms: SparseAtoms,
         weights: Floats,
         x: Floats,
         y: Floats,
         before: Floats | None = None,
     ) -> None:
-        self.since, self.rounds, self.numbers = since, rounds, numbers
+        self.since, self.rounds, self.numbers, self.sums = since, rounds, numbers, sums
         self.atoms, self.weights, self.x, self.y, self.before = atoms, weights, x, y, before
         self._state = since if before is None else None
 
@@ -272,7 +275,7 @@ class KernelState:
     def of(cls, state: Any) -> KernelState:
         """That of a state."""
         point, active = state.point, state.point.active
-        return cls(state, 0, scalars(state), active.atoms, active.weights, active.x, point.y)
+        return cls(state, 0, *scalars(state), active.atoms, active.weights, active.x, point.y)
 
     @property
     def state(self) -> Any:
@@ -285,7 +288,7 @@ class KernelState:
             own = ActiveSet(self.atoms, self.weights, self.x, active.warm)
             near = self.y if numbers[names.MOVED] > 0.0 else self.before
             point = ProjectedPoint(own, self.before, near, numbers[names.DISTANCE])
-            self._state = after_rounds(self.since, numbers, point, self.rounds)
+            self._state = after_rounds(self.since, numbers, self.sums, point, self.rounds)
         return self._state
 
 
@@ -409,6 +412,7 @@ class CompiledDescent:
             scratch = _CornerScratch(self.n)
         scratch.fit(functions)
         s, y, settings = start.numbers.copy(), start.y.copy(), self.settings
+        sums = start.sums.copy()
         x, before, atoms = np.empty(self.n), np.empty(self.n), start.atoms
         columns = np.empty((k, names.COLUMNS))
         record = (columns, *self._nothing)
@@ -423,6 +427,7 @@ class CompiledDescent:
             x,
             y,
             before,
+            sums,
             start.weights.copy(),  # one that may be written to: kernels are compiled for that
             corner,
             self.center,
@@ -446,7 +451,7 @@ class CompiledDescent:
             own = ActiveSet(atoms, weights, x).reduced(used, self.K)
             assert type(own.atoms) is SparseAtoms
             atoms, weights = own.atoms, own.weights
-        after = KernelState(start.since, start.rounds + done, s, atoms, weights, x, y, before)
+        after = KernelState(start.since, start.rounds + done, s, sums, atoms, weights, x, y, before)
         return Progressed(after, done, code == UNUSUAL, code == LOOK, columns, True)
 
     def _play(
@@ -460,6 +465,7 @@ class CompiledDescent:
     ) -> Progressed:
         atoms, count, at = start.atoms, len(start.weights), scratch.at
         s, x, y, before = start.numbers.copy(), start.x.copy(), start.y.copy(), np.empty(self.n)
+        sums = start.sums.copy()
         weights = _longer(start.weights, count, len(atoms.gram))
         at[COUNT], at[active_set.WAITING] = count, 0.0
         columns, settings, done = np.empty((k, names.COLUMNS)), self.settings, 0
@@ -482,6 +488,7 @@ class CompiledDescent:
                     x,
                     y,
                     before,
+                    sums,
                     weights,
                     self.center,
                     atoms.starts,
@@ -512,7 +519,7 @@ class CompiledDescent:
                 s[names.DISTANCE] = math.sqrt(float(r @ r))
             atoms, weights, x = own.atoms, own.weights, own.x
         x.setflags(write=False)
-        after = KernelState(start.since, start.rounds + done, s, atoms, weights, x, y, before)
+        after = KernelState(start.since, start.rounds + done, s, sums, atoms, weights, x, y, before)
         return Progressed(after, done, code == UNUSUAL, code == LOOK, columns)
 
 
@@ -578,9 +585,10 @@ def _from(record: tuple[NDArray, ...], done: int) -> tuple[NDArray, ...]:
     return columns[done:], marks, last, total, means, ends, points[done:], each, when, samples
 
 
-def scalars(state: Any) -> Floats:
+def scalars(state: Any) -> tuple[Floats, Floats]:
+    """The numbers of a state for the kernel, and its sums of gradients."""
     dual, sums = state.dual, state.descent
-    return np.array(
+    numbers = np.array(
         (
             dual.rounds,
             dual.violation,
@@ -589,24 +597,28 @@ def scalars(state: Any) -> Floats:
             dual.least_ratio,
             dual.exponent,
             dual.paid,
-            dual.loss_norms,
+            dual.sums.loss_at,
             dual.impossible,
             state.oracle_budget,
             state.calls,
             sums.square_sum,
             sums.inverse_step,
-            sums.regret_bound,
+            dual.sums.limit_at,
             sums.largest,
             state.point.distance,
             0.0,
             0.0,
         )
     )
+    return numbers, np.array((dual.sums.loss, dual.sums.limit))
 
 
-def after_rounds(state: Any, s: list[float], point: ProjectedPoint, done: int) -> Any:
-    rounds, violation, loss, limit, least_ratio, exponent, paid, loss_norms, impossible = s[:9]
-    oracle_budget, calls, squares, inverse_step, prices, largest = s[9:15]
+def after_rounds(
+    state: Any, s: list[float], gradients: Floats, point: ProjectedPoint, done: int
+) -> Any:
+    rounds, violation, loss, limit, least_ratio, exponent, paid, loss_at, impossible = s[:9]
+    oracle_budget, calls, squares, inverse_step, limit_at, largest = s[9:15]
+    gradients.setflags(write=False)
     dual = DualState(
         int(rounds),
         violation,
@@ -614,11 +626,11 @@ def after_rounds(state: Any, s: list[float], point: ProjectedPoint, done: int) -
         least_ratio,
         int(exponent),
         paid,
-        loss_norms,
         impossible > 0.0,
+        GradientSums(gradients[0], gradients[1], loss_at, limit_at),
         state.dual.carried,
     )
-    sums = DescentSums(squares, inverse_step, prices, None, largest)
+    sums = DescentSums(squares, inverse_step, None, largest)
     return state.played(state.t + done, point, dual, oracle_budget, int(calls), sums)
 
 

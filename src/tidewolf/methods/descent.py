@@ -1,11 +1,9 @@
-"""One descent over a set: an infeasible iterate y that steps along gradients, a member x near it
-that a projection finds, and what the steps have cost.
+"""One descent over a set: an infeasible iterate y that steps along gradients, and a member x near
+it that a projection finds.
 
     y  <-  ball( y - eta g, softened where it goes past the limit )
-    B  <-  B + price + <g, x_played - y>
 
-so that sum <g_t, x_t - z> <= B for every member z that keeps the limits, whatever points x_t were
-played. On a product (projection/active.py says of which) every factor has its own eta, ball and
+On a product (projection/active.py says of which) every factor has its own eta, ball and
 active set; where projection is exact the ball is left to it.
 """
 
@@ -14,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tidewolf.core.arrays import frozen, inner
+from tidewolf.core.arrays import frozen
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 from tidewolf.methods.projected import ProjectedPoint
@@ -26,7 +24,7 @@ from tidewolf.projection.factored import start_active
 
 
 class Descent(NamedTuple):
-    """Where x and y are, and the sums of the steps so far, B among them."""
+    """Where x and y are, and the sums of the steps so far."""
 
     point: ProjectedPoint
     sums: DescentSums
@@ -40,13 +38,11 @@ class Descent(NamedTuple):
         """The same with y moved, which a projection is due to bring x near to; a gradient of 0
         moves nothing. Sums are in the units of the gradient.
         """
-        y, sums, target = self.point.y, self.sums, self.point.y
+        sums, target = self.sums, self.point.y
         if grad.norm2 > 0.0:
             take = _one_step if sums.factors is None else _steps_of_factors
             target, sums = take(K, self, grad, scale, keep)
-            B = sums.regret_bound + inner(grad.g, grad.x - y) + grad.offset
-            target, sums = frozen(target), sums._replace(regret_bound=B)
-        return Descent(self.point.moved_to(target), sums)
+        return Descent(self.point.moved_to(frozen(target)), sums)
 
 
 def price_at_most(K: HasLMO, scale: float, e: float) -> float:

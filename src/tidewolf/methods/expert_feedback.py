@@ -55,8 +55,6 @@ class ExpertFeedback(NamedTuple):
     """what the mixer gets: a_i + price, 0 for those absent"""
     grads: tuple[StepGradient, ...]
     """one a group of descents"""
-    slopes: tuple[float, ...]
-    """sum |grad f| at each group's own point"""
     by_values: bool
 
     def and_of(self, other: ExpertFeedback) -> ExpertFeedback:
@@ -67,7 +65,6 @@ class ExpertFeedback(NamedTuple):
             self.price + other.price,
             self.mixed + other.mixed,
             tuple(_both(a, b) for a, b in grads),
-            tuple(a + b for a, b in zip(self.slopes, other.slopes, strict=True)),
             self.by_values,
         )
 
@@ -75,7 +72,6 @@ class ExpertFeedback(NamedTuple):
 def _both(a: StepGradient, b: StepGradient) -> StepGradient:
     """Two gradients as one, for who stands where the first was met."""
     apart, g = b.x - a.x, a.g + b.g
-    offset = a.offset + b.offset + inner(b.g, apart)
     if b.penalty_gradient is None:
         P, value = a.penalty_gradient, a.penalty_value
     else:
@@ -85,7 +81,7 @@ def _both(a: StepGradient, b: StepGradient) -> StepGradient:
             else a.penalty_gradient + b.penalty_gradient
         )
         value = a.penalty_value + b.penalty_value - inner(b.penalty_gradient, apart)
-    return StepGradient(g, inner(g, g), a.x, P, value, offset, a.pending)
+    return StepGradient(g, inner(g, g), a.x, P, value, a.pending)
 
 
 def by_gradients(
@@ -94,22 +90,16 @@ def by_gradients(
     """The surrogate's gradient at each played point, for everybody; one for each round."""
     if len(observed) == 1:
         grads = [StepGradient.of(weighed, observed[0].x, pending)]
-        slopes = [weighed.loss_slopes]
     else:
-        found = [_step_gradient(K, one.x, one.block, weighed, pending) for one in observed]
-        grads, slopes = [grad for grad, _ in found], [slope for _, slope in found]
-    return tuple(
-        _by_gradient(one, grad, slope, groups)
-        for one, grad, slope in zip(observed, grads, slopes, strict=True)
-    )
+        grads = [_step_gradient(K, one.x, one.block, weighed, pending) for one in observed]
+    return tuple(_by_gradient(one, grad, groups) for one, grad in zip(observed, grads, strict=True))
 
 
-def _by_gradient(one: PlayedRound, grad: StepGradient, slope: float, groups: int) -> ExpertFeedback:
+def _by_gradient(one: PlayedRound, grad: StepGradient, groups: int) -> ExpertFeedback:
     losses = np.array([0.0 if z is None else inner(grad.g, z - one.x) for z in one.points])
     price = 0.0 if one.mix is one.x else inner(grad.g, one.x - one.mix)
     mixed = _of_available(one, losses, price)
-    each = (grad,) * groups, (slope,) * groups
-    return ExpertFeedback(losses, price, mixed, *each, by_values=False)
+    return ExpertFeedback(losses, price, mixed, (grad,) * groups, by_values=False)
 
 
 def _of_available(one: PlayedRound, losses: Floats, price: float) -> Floats:
@@ -141,31 +131,28 @@ def _by_values(
     played = value(one.x)
     losses = np.array([0.0 if z is None else value(z) - played for z in one.points])
     price = 0.0 if one.mix is one.x else played - value(one.mix)
-    grads, slopes = [], []
+    grads = []
     for z in one.points[:groups]:
         if z is None:  # the context is unknown: nothing of it moves
             grads.append(StepGradient(weighed.g, weighed.norm2, one.x, None, 0.0))
-            slopes.append(weighed.loss_slopes)
             continue
         values, each = functions.constraints.values(z), weighed.shares is not None
         block = first_order(*functions, z, values, per_constraint=each)
-        grad, slope = _step_gradient(K, z, block, weighed, pending)
-        grads.append(grad)
-        slopes.append(slope)
+        grads.append(_step_gradient(K, z, block, weighed, pending))
     mixed = _of_available(one, losses, price)
-    return ExpertFeedback(losses, price, mixed, tuple(grads), tuple(slopes), by_values=True)
+    return ExpertFeedback(losses, price, mixed, tuple(grads), by_values=True)
 
 
 def _step_gradient(
     K: HasLMO, z: Array, block: FirstOrder, weighed: Surrogate, pending: int
-) -> tuple[StepGradient, float]:
-    """The surrogate's gradient at z, and the sum of the losses' slopes there."""
+) -> StepGradient:
+    """The surrogate's gradient at z."""
     known, V, w = weighed.dual.slopes, weighed.loss_weight, weighed.penalty_weight
     met, n = known.and_of(block), block.rounds
-    grad_f, slope = tangent_part(K, "loss", block.loss_gradient, n, None, met.loss)
+    grad_f, _ = tangent_part(K, "loss", block.loss_gradient, n, None, met.loss)
     g, P, value = V * grad_f, None, 0.0
     if block.violation > 0.0 and w > 0.0:
         gradient = weighed.gradient_of(block)
         P = w * tangent_part(K, "constraint", gradient, n, None, met.constraint)[0]
         g, value = g + P, w * weighed.violation_of(block)
-    return StepGradient(g, inner(g, g), z, P, value, 0.0, pending), slope * n
+    return StepGradient(g, inner(g, g), z, P, value, pending)

@@ -4,14 +4,9 @@ Entries of points are matched by name. Of a point x = sum_v w_v v over the old s
 that use no entry that is gone and are members of the new set stay, their weights renormalised;
 entries that are new carry nothing. Over the same set steps keep their size; over another they begin
 as after `REMEMBERED` rounds of gradients of the usual size, for steps as small as those of a long
-run find what is new too late. With sigma_0 the inverse step that is carried and D_1 >= |y_1 - u|,
-summing by parts as in steps/adagrad.py from there on gives
-
-    sum_t <g_t, y_t - u>  <=  sigma_0 D_1^2 + sum_t price_t,
-
-whatever y_1 is, so that C_i of the new stretch begins at sigma_0 D_1^2. The regret so far is
-settled: of all rounds it is at most the sum over stretches of (B - paid)/V, against the best point
-of each stretch in its own set. The violation is that of all rounds (steps/lyapunov.py).
+run find what is new too late. The regret of all rounds is at most the sum of the bounds of the
+stretches, each against the best point of its own set (certificate.py). The violation is that of
+all rounds (steps/lyapunov.py).
 """
 
 from __future__ import annotations
@@ -38,9 +33,7 @@ from tidewolf.methods.steps.adagrad import (
     FactorSums,
     into_ball,
     into_balls,
-    reaches,
 )
-from tidewolf.methods.steps.lyapunov import OUTGROWN
 from tidewolf.projection.active import Active, factors_of
 from tidewolf.projection.active_set import ActiveSet
 from tidewolf.projection.exact_point import ExactPoint
@@ -83,10 +76,7 @@ class Migrations(NamedTuple):
         """The bound of all rounds, given that of this stretch and the regret of those before."""
         if not self.times or bound.regret is None:
             return bound
-        regret = bound.regret + past
-        if regret < math.inf:
-            return bound._replace(regret=regret)
-        return bound._replace(regret=None, reason=bound.reason or OUTGROWN)
+        return bound._replace(regret=bound.regret + past)
 
     def notes(self) -> tuple[str, ...]:
         """What a reader of bounds should know."""
@@ -289,17 +279,6 @@ def _owner(starts: Int64s, size: int) -> Int64s:
 def apart(x: Array, y: Array) -> float:
     """|x - y|."""
     return 0.0 if x is y else math.sqrt(inner(x - y, x - y))
-
-
-def begun(K: HasLMO, sums: DescentSums, x: Array, y: Array) -> DescentSums:
-    """Sums that a stretch begins with: sigma_0 D_1^2 is its bound so far."""
-    factors = factors_of(K)
-    if factors is None:
-        reach = min(2.0 * K.radius, K.diameter + apart(x, y))
-        return sums._replace(regret_bound=sums.inverse_step * reach**2)
-    assert sums.factors is not None
-    D = reaches(factors, x, y)
-    return sums._replace(regret_bound=float((sums.factors.inverse_steps * D * D).sum()))
 
 
 class Carried(NamedTuple):

@@ -1,5 +1,4 @@
-"""AdaGrad-norm descent in a ball (after Duchi, Hazan & Singer 2011), scale-free, with its regret
-measured as it goes.
+"""AdaGrad-norm descent in a ball (after Duchi, Hazan & Singer 2011), scale-free.
 
     y_next = Proj_ball( y - eta_t g_t ),
     sigma_t = 1/(2 eta_t) = max( sigma_{t-1}, sqrt(S_t/2)/(k D_t) ),  S_t = |g_1|^2 + ... + |g_t|^2.
@@ -63,8 +62,6 @@ class DescentSums(NamedTuple):
     """S"""
     inverse_step: float = 0.0
     """sigma = 1/(2 eta); 0 before the first step, and where factors have their own"""
-    regret_bound: float = 0.0
-    """sum of the prices"""
     factors: FactorSums | None = None
     """None: there is one step for all"""
     largest: float = 0.0
@@ -88,7 +85,6 @@ class DescentSums(NamedTuple):
         return DescentSums(
             self.square_sum * unit * unit,
             self.inverse_step * unit,
-            self.regret_bound * unit,
             own,
             self.largest * unit,
         )
@@ -115,9 +111,7 @@ def descend(
     elif g_norm2 > largest * largest:
         largest = math.sqrt(g_norm2)
     sigma = max(sums.inverse_step, math.sqrt(0.5 * S) / (scale * D_y))
-    price = (sigma - sums.inverse_step) * D_y**2 + g_norm2 / (4.0 * sigma)
-    stepped = DescentSums(S, sigma, sums.regret_bound + price, largest=largest)
-    return plus(y, -(0.5 * share / sigma), g), stepped
+    return plus(y, -(0.5 * share / sigma), g), DescentSums(S, sigma, largest=largest)
 
 
 def into_ball(y: Array, center: Array, radius: float) -> Array:
@@ -169,14 +163,13 @@ def descend_in_factors(
     assert sums.factors is not None
     q, target = len(factors.starts), np.empty(y.shape)
     after, etas = np.empty((3, q)), np.empty(q)
-    price, square_sum = factor_steps(
+    square_sum = factor_steps(
         *(_entries(g), share, _entries(y), _entries(factors.starts), _entries(D)),
         *(float(pending), scale, tuple(map(_entries, sums.factors))),
         *(after, etas, flat(target)),
     )
     own = FactorSums(*map(frozen, after))
-    stepped = DescentSums(square_sum, 0.0, sums.regret_bound + price, own)
-    return FactorStep(target, stepped, etas)
+    return FactorStep(target, DescentSums(square_sum, 0.0, own), etas)
 
 
 def past_limit(y: Array, x: Array, P: Array, factors: Factors, etas: Floats) -> Past:

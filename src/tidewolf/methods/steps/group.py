@@ -65,8 +65,6 @@ class StepGradient(NamedTuple):
     penalty_gradient: Array | None
     penalty_value: float
     """what the limits, linearised where they were met, say at x"""
-    offset: float = 0.0
-    """sum <s_t, x_t - x> of rounds that were not played at x"""
     pending: int = 0
     """rounds that were played and are not observed yet"""
 
@@ -75,7 +73,7 @@ class StepGradient(NamedTuple):
         """That of a surrogate, for a learner that stands at x."""
         value = weighed.penalty_value - weighed.penalty_offset
         P = weighed.penalty_gradient
-        return cls(weighed.g, weighed.norm2, x, P, value, weighed.offset, pending)
+        return cls(weighed.g, weighed.norm2, x, P, value, pending)
 
 
 def descend_together(

@@ -11,7 +11,7 @@ a = 1 for a limit alone, else `SHARE`: several that are broken together push tog
 The lines of lyapunov.py hold with this paid, for any weights w_ti >= 0, and its last one for each
 limit by itself, rho_i the least a G_f/G_i that limit i was weighed with:
 
-    regret  <=  (B - paid)/V,      paid  <=  most,
+    paid  <=  most,
     violation_i  <=  (c G_i D/e_T) ln( 1 + e_T (most - sum_{j != i} paid_j)/(rho_i theta c G_i D) ).
 
 sum_t max_i g_ti^+ is at most the sum of the violations v_i. As paid_i >= r_i u_i (exp(v_i/u_i) - 1)
@@ -56,12 +56,12 @@ breach."""
 class LimitWeights(LyapunovWeights):
     """The same settings; how many limits there are is learned from the first round."""
 
-    def weigh(self, dual: DualState, block: FirstOrder) -> Surrogate:
+    def weigh(self, dual: DualState, block: FirstOrder, x: Array) -> Surrogate:
         feedback = limits_of(block)
         each = self._begun(feedback.in_all) if dual.each is None else dual.each
         if len(each.violations) != feedback.in_all:
             raise WrongShape(other_count(feedback.in_all, len(each.violations)))
-        dual, grad_f, loss_slopes = self._with_losses(dual, block)
+        dual, grad_f = self._with_losses(dual, block, x)
         G, Q, which, n = each.slopes.copy(), each.violations.copy(), feedback.which, block.rounds
         gradients, breaches, impossible = list[Array](), np.zeros(len(which)), dual.impossible
         for row, i in enumerate(which.tolist()):
@@ -99,19 +99,21 @@ class LimitWeights(LyapunovWeights):
         paid[which] += w[which] * breaches
         each = EachLimit(*map(frozen, (Q, G, rho, paid)))
         V = math.ldexp(1.0 / self.caution, -exponent)
-        g, P, owed, offset = V * grad_f, None, 0.0, 0.0
+        g, P, owed, offset, sums = V * grad_f, None, 0.0, 0.0, dual.sums
         if len(which):
             P = 0.0 * grad_f
             for weight, gradient in zip(w[which].tolist(), gradients, strict=True):
                 P = P + weight * gradient
             g, owed = g + P, float(w[which] @ breaches)
             offset = float(w[which] @ feedback.offsets)
+            sums = self._with_limits(sums, unit, P, offset, x)
         largest = float(w.max())
         weighed = dual._replace(
             violation=dual.violation + min(block.violation, float(breaches.sum())),
             least_ratio=float(rho.min()),
             exponent=exponent,
             paid=float(paid.sum()),
+            sums=sums,
             each=each,
         )
         return Surrogate(
@@ -124,8 +126,7 @@ class LimitWeights(LyapunovWeights):
             loss_weight=V,
             penalty_weight=largest,
             rounds=n,
-            loss_slopes=loss_slopes,
-            offset=V * block.loss_offset + offset,
+            loss_gradient=grad_f,
             penalty_offset=offset,
             shares=w / largest if largest > 0.0 else w,
         )
@@ -205,15 +206,13 @@ class LimitWeights(LyapunovWeights):
             )
         return self._guaranteed(c_base, limits, _share(limits))
 
-    def each_bound(
-        self, dual: DualState, B: float, loss_norms: float | None = None
-    ) -> tuple[float | None, ...]:
+    def each_bound(self, dual: DualState) -> tuple[float | None, ...]:
         """The most that each limit was broken by, as `bound` has it for all of them; None where
         that is unknown.
         """
         if dual.each is None:
             return ()
-        most = self._most(dual, B, loss_norms)
+        most = self._most(dual)
         if most is None:
             return (None,) * len(dual.each.violations)
         return tuple(self._each_at_most(dual, most).tolist())
@@ -250,16 +249,12 @@ def require_each(dual: DualState) -> None:
 
 
 def limit_rows(
-    weights: LyapunovWeights,
-    dual: DualState,
-    B: float,
-    loss_norms: float | None,
-    names: tuple[str, ...],
+    weights: LyapunovWeights, dual: DualState, names: tuple[str, ...]
 ) -> tuple[LimitBound, ...]:
     """One row a limit, by their names where these are known; none without weights of their own."""
     if not isinstance(weights, LimitWeights) or dual.each is None:
         return ()
-    violations, bounds = dual.each.violations.tolist(), weights.each_bound(dual, B, loss_norms)
+    violations, bounds = dual.each.violations.tolist(), weights.each_bound(dual)
     if len(names) != len(bounds):
         names = tuple(f"limit {i + 1}" for i in range(len(bounds)))
     return tuple(map(LimitBound, names, violations, bounds))

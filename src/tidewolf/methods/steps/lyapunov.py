@@ -12,37 +12,35 @@ feel; past it, or without one, nothing restarts (see also Sarkar & Sinha 2025, a
 G_f and G_g are given, or the largest slopes seen so far; G_f/G_g is read as 1 while no loss has had
 a slope.
 
-If the base learner's regret on the surrogate is at most B then, for any weights w_t >= 0 and every
-x* that keeps all limits,
+With paid = sum_t w_t g_t^+(x_t), the certificate (methods/certificate.py) bounds the regret by (R),
+whatever the weights are, and paid by most, the right side of (P), if some point keeps every limit.
+Then
 
-    V sum_t <grad f_t(x_t), x_t - x*> + paid  <=  B,
-    paid = sum_t w_t g_t^+(x_t)                                                 (convexity of g_t^+)
-    regret  <=  (B - paid)/V                                               (convexity of f_t)
-    paid    <=  most := B + V D sum_t |grad f_t(x_t)|                      (gradients within aff(K))
     violation  <=  (c G_g D/e_T) ln( 1 + e_T most/(rho theta c G_g D) ),
-    rho the least G_f/G_g a weight was made with.
+    rho the least G_f/G_g a weight was made with:
 
-The last: e_t >= e_T, so w_t >= rho theta exp(e_T q_t) with q_t counted in the last G_g, and sum
+e_t >= e_T, so w_t >= rho theta exp(e_T q_t) with q_t counted in the last G_g, and sum
 exp(e_T q_t)(q_t - q_{t-1}) >= (exp(e_T q_T) - 1)/e_T, as the exponential increases and q_t is the
 right end. No slope beyond those seen is needed. Where paid exceeds most, no point keeps every
 limit: that is then proved, and there is no bound on the violation. Neither is there after a breach
 of more than G_g D in one round, which by convexity no point could have avoided; weights count it as
 G_g D, so that one absurd number does not silence the losses for good.
 
-Beforehand, where G_f, G_g and the horizon T are given and B <= c' D M T^p for gradients of at most
-M: as M <= G_f (V + theta exp(e q_T)), with E = exp(e q_T) and theta' = theta c'/c the lines above
-give V regret/(c G_f D T^p) + E - 1 <= (c'/c) V + theta' E, so for theta' < 1
+Beforehand, where G_f, G_g and the horizon T are given and the base learner's regret on the
+surrogate is at most B <= c' D M T^p for gradients of at most M: V regret + paid <= B by convexity,
+and as M <= G_f (V + theta exp(e q_T)), with E = exp(e q_T) and theta' = theta c'/c,
+V regret/(c G_f D T^p) + E - 1 <= (c'/c) V + theta' E, so for theta' < 1
 
     regret <= G_f D T^p ( c' + c theta'/V ),
     violation <= (c G_g D T^p/theta) ln( (1 + (c'/c) V + V T^{1-p}/c)/(1 - theta') ).
 
 Where the set changes after the violation Q_0 (methods/migration.py), t, Q and the slopes go on, and
-B, paid, rho and the sum of |grad f| are those of the rounds since. With q_0 = Q_0/(c G_g D) the
+paid, rho and the sums of gradients are those of the rounds since. With q_0 = Q_0/(c G_g D) the
 exponentials then add up to at least (exp(e_T q_T) - exp(e_T q_0))/e_T, so that for all rounds
 
     violation  <=  (c G_g D/e_T) ln( exp(e_T q_0) + e_T most/(rho theta c G_g D) ).
 
-exp grows, so weights, B and paid live in units of 2^exponent, which never fall: scale-free base
+exp grows, so weights, W and paid live in units of 2^exponent, which never fall: scale-free base
 learners never notice.
 """
 
@@ -54,12 +52,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import eps_of, inner, plus, to_numpy
+from tidewolf.core.arrays import eps_of, frozen, inner, norm, plus, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.feedback import FirstOrder, limits_of
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods.base import NEEDS_SLOPES, Bound
+from tidewolf.methods.certificate import CellSums, GradientSums, paid_at_most, regret_at_most
 from tidewolf.methods.steps.saddle import HOPELESS, kept_possible
 from tidewolf.methods.steps.slopes import Given, Slopes, slope_of_rounds, tangent_part
 
@@ -96,12 +95,9 @@ class DualState(NamedTuple):
     exponent: int
     paid: float
     """sum_t w_t g_t^+(x_t), in units of 2^exponent"""
-    loss_norms: float
-    """sum_t |grad f_t(x_t)| within aff(K); of a block, the norm of the sum, and what rounds at
-    points of their own may have gained beyond it, over D
-    """
     impossible: bool
     """whether some round's limit was broken by more than any point could have avoided"""
+    sums: GradientSums
     carried: float = 0.0
     """Q_t before the present stretch, where the set changed"""
     each: EachLimit | None = None
@@ -127,12 +123,10 @@ class Surrogate(NamedTuple):
     penalty_weight: float
     """w, in these units, also where no limit was broken"""
     rounds: int
-    loss_slopes: float
-    """sum |grad f_t| within aff(K); of a block, the norm of the sum"""
-    offset: float = 0.0
-    """sum <s_t, x_t - x> of rounds that were not played at x"""
+    loss_gradient: Array
+    """sum grad f_t within aff(K)"""
     penalty_offset: float = 0.0
-    """the constraints' part of it: what the limits, linearised at x_t, say less at x"""
+    """what the limits, linearised at x_t, say less at x, where rounds were not played at x"""
     shares: Floats | None = None
     """where every limit has its own weight w_i: w_i/w, with w the largest"""
 
@@ -184,8 +178,8 @@ class LyapunovWeights:
             least_ratio=math.inf,
             exponent=0,
             paid=0.0,
-            loss_norms=0.0,
             impossible=False,
+            sums=GradientSums.start(self.K),
         )
 
     def migrated(self, dual: DualState) -> DualState:
@@ -197,20 +191,21 @@ class LyapunovWeights:
             slopes=Slopes(*map(max, dual.slopes, given)),
             least_ratio=math.inf,
             paid=0.0,
-            loss_norms=0.0,
+            sums=GradientSums.start(self.K),
             carried=dual.violation,
             each=None,
         )
 
-    def weigh(self, dual: DualState, block: FirstOrder) -> Surrogate:
-        """The surrogate gradient of a block of rounds, from its sums."""
+    def weigh(self, dual: DualState, block: FirstOrder, x: Array) -> Surrogate:
+        """The surrogate gradient of a block of rounds, from its sums, for a learner that stands at
+        x.
+        """
         V, met = 1.0 / self.caution, dual.slopes.and_of(block)
-        dual, grad_f, loss_slopes = self._with_losses(dual, block)
+        dual, grad_f = self._with_losses(dual, block, x)
         if block.violation <= 0.0:
             V = math.ldexp(V, -dual.exponent)
             g, w, n = V * grad_f, self._current_weight(dual), block.rounds
-            offset = V * block.loss_offset
-            return Surrogate(g, inner(g, g), dual, 1.0, None, 0.0, V, w, n, loss_slopes, offset)
+            return Surrogate(g, inner(g, g), dual, 1.0, None, 0.0, V, w, n, grad_f)
         grad_g, slope = tangent_part(
             self.K,
             "constraint",
@@ -242,6 +237,9 @@ class LyapunovWeights:
             exponent=exponent,
             paid=dual.paid * unit + penalty_value,
             impossible=dual.impossible or beyond,
+            sums=self._with_limits(
+                dual.sums, unit, penalty_gradient, w * block.constraint_offset, x
+            ),
         )
         return Surrogate(
             g=g,
@@ -253,29 +251,35 @@ class LyapunovWeights:
             loss_weight=V,
             penalty_weight=w,
             rounds=block.rounds,
-            loss_slopes=loss_slopes,
-            offset=V * block.loss_offset + w * block.constraint_offset,
+            loss_gradient=grad_f,
             penalty_offset=w * block.constraint_offset,
         )
 
-    def _with_losses(self, dual: DualState, block: FirstOrder) -> tuple[DualState, Array, float]:
-        """The ledger after the losses of a block, their gradient within aff(K), and the sum of
-        their slopes.
-        """
+    def _with_losses(self, dual: DualState, block: FirstOrder, x: Array) -> tuple[DualState, Array]:
+        """The dual state after the losses of a block, and their gradient within aff(K)."""
         known = dual.slopes.and_of(block).loss
         size = block.loss_slope if block.rounds == 1 else 0.0
         grad_f, slope = tangent_part(
             self.K, "loss", block.loss_gradient, block.rounds, self.loss_lipschitz, known, size
         )
-        loss_slopes, D, gained = slope * block.rounds, self.K.diameter, 0.0
-        if block.rounds > 1 and D > 0.0:
-            gained = max(0.0, -block.loss_offset) / D
+        sums, at = dual.sums, inner(grad_f, x - self.K.center) + block.loss_offset
+        sums = sums._replace(loss=frozen(sums.loss + grad_f), loss_at=sums.loss_at + at)
         after = dual._replace(
             rounds=dual.rounds + block.rounds,
             slopes=Slopes(max(dual.slopes.loss, slope), dual.slopes.constraint),
-            loss_norms=dual.loss_norms + loss_slopes + gained,
+            sums=sums,
         )
-        return after, grad_f, loss_slopes
+        return after, grad_f
+
+    def _with_limits(
+        self, sums: GradientSums, unit: float, P: Array, offset: float, x: Array
+    ) -> GradientSums:
+        """The sums with the limits' part P of a surrogate, in units that are `unit` times the old
+        ones.
+        """
+        at = inner(P, x - self.K.center) + offset
+        limit = frozen(sums.limit * unit + P)
+        return sums._replace(limit=limit, limit_at=sums.limit_at * unit + at)
 
     def _current_weight(self, dual: DualState) -> float:
         """w after a round that broke no limit, in the ledger's units."""
@@ -300,30 +304,24 @@ class LyapunovWeights:
         """e_t, by which the exponential grows with q after t rounds."""
         return THETA * math.pow(max(t, self.horizon or LEAST_HORIZON), -self.p)
 
-    def bound(self, dual: DualState, B: float, loss_norms: float | None = None) -> Bound:
-        """What holds for the rounds so far, given the base learner's regret bound B on the
-        surrogate, in units of 2^exponent; `loss_norms` where gradients of losses were taken
-        elsewhere than the ledger's.
+    def bound(self, dual: DualState, cells: CellSums | None = None) -> Bound:
+        """What holds for the rounds so far; against policies, where the sums of their cells are
+        given.
         """
-        V = math.ldexp(1.0 / self.caution, -dual.exponent)
-        regret = (B - dual.paid) / V if V > 0.0 else math.inf
-        most = self._most(dual, B, loss_norms)
+        regret, most = regret_at_most(self.K, dual.sums, dual.paid, cells), self._most(dual, cells)
         if most is None:
             return Bound(_finite(regret), None, HOPELESS)
         if dual.violation == dual.carried:
             return Bound(_finite(regret), dual.carried)
-        violation = self._violation_at_most(dual, most)
-        return Bound(_finite(regret), violation, "" if regret < math.inf else OUTGROWN)
+        return Bound(_finite(regret), self._violation_at_most(dual, most))
 
-    def _most(self, dual: DualState, B: float, loss_norms: float | None) -> float | None:
+    def _most(self, dual: DualState, cells: CellSums | None = None) -> float | None:
         """The most that can have been paid; None where it is proved that no point keeps every
         limit.
         """
-        V = math.ldexp(1.0 / self.caution, -dual.exponent)
-        norms = dual.loss_norms if loss_norms is None else loss_norms
-        losses = V * self.K.diameter * norms
-        most = B + losses
-        rounding = math.sqrt(eps_of(self.K.center)) * (abs(B) + losses + dual.paid)
+        most = paid_at_most(self.K, dual.sums, cells)
+        size = abs(dual.sums.limit_at) + norm(dual.sums.limit) * self.K.radius
+        rounding = math.sqrt(eps_of(self.K.center)) * (size + dual.paid)
         if dual.impossible or dual.paid - most > rounding:
             return None
         return max(most, dual.paid)
@@ -371,11 +369,6 @@ class LyapunovWeights:
 def _ratio(slopes: Slopes) -> float:
     """G_f/G_g, 1 while no loss has had a slope."""
     return slopes.loss / slopes.constraint if slopes.loss > 0.0 else 1.0
-
-
-OUTGROWN = (
-    "The weights of the limits have outgrown those of the losses: of the regret nothing is known."
-)
 
 
 def _finite(number: float) -> float | None:

@@ -1,0 +1,165 @@
+"""Bounds on regret and violation by oracle calls: what was played and seen is enough.
+
+Gradients are taken at the points x_t that were played, weights w_t >= 0 are any numbers known after
+the round. For every u in K that is feasible in every round, by convexity of f_t and g_t^+,
+
+    f_t(x_t) - f_t(u)  <=  <grad f_t, x_t - u>,      w_t g_t^+(x_t)  <=  w_t <grad g_t^+, x_t - u>.
+
+Summed over rounds the right sides are linear in u, so their largest values over K cost one oracle
+call each. With F = sum grad f_t, W = sum w_t grad g_t^+, paid = sum w_t g_t^+(x_t) and every c >= 0
+
+    regret  <=  sum <grad f_t, x_t> + c ( sum w_t <grad g_t^+, x_t> - paid )
+                - min_{u in K} <F + c W, u>                                                      (R)
+    paid    <=  sum w_t <grad g_t^+, x_t> - min_{u in K} <W, u>                                  (P)
+
+or no point of K is feasible in every round. The right side of (R) is convex in c: where it is least
+is found by a few calls. Nothing is asked of the method, so that late, batched and overridden rounds
+need no care. An oracle that errs by e adds e.
+
+Against policies u_t = sum_j phi_tj U_j there is one such sum, and one call, for each cell j; in a
+round whose context was unknown u_t is anything, and -<s, u_t - center> is at most |s| R.
+
+Gradients are within aff(K), points relative to the center: u and x_t are members, so nothing
+changes but rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from tidewolf.core.arrays import frozen, inner, namespace, norm, zeros
+from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array, Floats
+
+MOST_CALLS = 24
+"""Oracle calls for one bound on the regret, for each cell of a policy."""
+_NEAR = 1e-3
+"""The search for c ends where no other c could lower the bound by this share."""
+
+
+class GradientSums(NamedTuple):
+    """Sums over the rounds so far; those of limits in the units of the weights."""
+
+    loss: Array
+    """F"""
+    limit: Array
+    """W"""
+    loss_at: float = 0.0
+    """sum <grad f_t, x_t - center>"""
+    limit_at: float = 0.0
+    """sum w_t <grad g_t^+, x_t - center>"""
+
+    @classmethod
+    def start(cls, K: HasLMO) -> GradientSums:
+        none = frozen(namespace(K.center).zeros_like(K.center))
+        return cls(none, none)
+
+
+class CellSums(NamedTuple):
+    """The same for each cell of a context, by its share of a round."""
+
+    loss: Array
+    """(cells, *shape)"""
+    limit: Array
+    unknown_loss: float = 0.0
+    """sum |grad f_t| R over rounds whose context was unknown"""
+    unknown_limit: float = 0.0
+
+    @classmethod
+    def start(cls, K: HasLMO, cells: int) -> CellSums:
+        none = frozen(zeros((cells, *K.shape), K.center))
+        return cls(none, none)
+
+    def and_round(self, K: HasLMO, shares: Floats, loss: Array, limit: Array) -> CellSums:
+        """With the gradients of a round, that of limits times its weight."""
+        if not shares.any():
+            return self._replace(
+                unknown_loss=self.unknown_loss + K.radius * norm(loss),
+                unknown_limit=self.unknown_limit + K.radius * norm(limit),
+            )
+        xp = namespace(loss)
+        phi = xp.reshape(xp.asarray(shares, dtype=loss.dtype), (-1, *(1,) * loss.ndim))
+        return self._replace(
+            loss=frozen(self.loss + phi * loss[None, ...]),
+            limit=frozen(self.limit + phi * limit[None, ...]),
+        )
+
+    def in_units(self, unit: float) -> CellSums:
+        """The same where weights are `unit` times as large."""
+        if unit == 1.0:
+            return self
+        limit = frozen(self.limit * unit)
+        return self._replace(limit=limit, unknown_limit=self.unknown_limit * unit)
+
+
+class _Line(NamedTuple):
+    """The right side of (R) at c, and its slope there."""
+
+    c: float
+    value: float
+    slope: float
+
+
+def regret_at_most(
+    K: HasLMO, sums: GradientSums, paid: float, cells: CellSums | None = None
+) -> float:
+    """(R) with a good c; against policies, where the sums of their cells are given."""
+
+    def at(c: float) -> _Line:
+        (least, slope), over = _least(K, sums, cells, 1.0, c), sums.limit_at - paid
+        return _Line(c, sums.loss_at + c * over - least, over - slope)
+
+    low, high = at(0.0), None
+    best, c = low.value, _ratio(sums)
+    for _ in range(MOST_CALLS):
+        if not (low.slope < 0.0 < c < math.inf):
+            break
+        now, floor = at(c), low.value + low.slope * (c - low.c)
+        best = min(best, now.value)
+        if high is not None and now.value - floor <= _NEAR * abs(best):
+            break
+        low, high = (now, high) if now.slope < 0.0 else (low, now)
+        if high is None:
+            c *= 4.0
+        else:  # where the two lines meet, which is below all values
+            rise = high.value - low.value - high.slope * (high.c - low.c)
+            c = low.c + rise / (low.slope - high.slope)
+    return best
+
+
+def paid_at_most(K: HasLMO, sums: GradientSums, cells: CellSums | None = None) -> float:
+    """(P)."""
+    return sums.limit_at - _least(K, sums, cells, 0.0, 1.0)[0]
+
+
+def _ratio(sums: GradientSums) -> float:
+    """|F|/|W|, the c from which the search begins; 0 where no limit was broken."""
+    limit = norm(sums.limit)
+    return (norm(sums.loss) or 1.0) / limit if limit > 0.0 else 0.0
+
+
+def _least(
+    K: HasLMO, sums: GradientSums, cells: CellSums | None, a: float, c: float
+) -> tuple[float, float]:
+    """min_u <a F + c W, u - center>, no more than that, and <W, u - center> there; summed over the
+    cells, where there are some.
+    """
+    if cells is None:
+        return _least_along(K, a * sums.loss + c * sums.limit, sums.limit)
+    value = -(a * cells.unknown_loss + c * cells.unknown_limit)
+    slope = -cells.unknown_limit
+    for j in range(cells.loss.shape[0]):
+        limit = cells.limit[j, ...]
+        own = _least_along(K, a * cells.loss[j, ...] + c * limit, limit)
+        value, slope = value + own[0], slope + own[1]
+    return value, slope
+
+
+def _least_along(K: HasLMO, d: Array, limit: Array) -> tuple[float, float]:
+    size = norm(d)
+    if not size > 0.0:
+        return 0.0, 0.0
+    answer = K.answer(d / size)
+    at = answer.vertex.inner(d) - inner(d, K.center) - size * answer.error
+    return at, answer.vertex.inner(limit) - inner(limit, K.center)
