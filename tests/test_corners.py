@@ -90,7 +90,7 @@ def require_alike(own, naive):
 def test_how_many_rounds_are_played_at_a_time_changes_no_bit(n, kind):
     rounds, given = 70, stream(n, 70, 3, kind)
     learner = tw.LyapunovDescent(tw.sets.Simplex(n), calls_per_round=1.5)
-    functions = StreamFunctions.of(given.losses, given.constraints).at(0)
+    functions = StreamFunctions.of(given).at(0)
 
     def parts(chunk):
         records = Records(n, rounds, n if kind == "capacities" else 0, False, rounds + 1, 3)
@@ -141,7 +141,7 @@ def test_flat_costs_move_nothing():
 def test_states_that_go_on_from_one_share_a_table_and_disturb_nobody():
     K, given = tw.sets.Simplex(30), stream(30, 40, 8)
     learner = tw.LyapunovDescent(K)
-    functions = StreamFunctions.of(given.losses, given.constraints).at(0)
+    functions = StreamFunctions.of(given).at(0)
     kernel, start = learner.compiled, learner.compiled.begin(learner.start())
     for t in range(3):
         start = kernel.play(start, functions, t, 1).after

@@ -7,7 +7,7 @@ of them, nor of the settings that they rest on, can change unnoticed.
 
 from __future__ import annotations
 
-from math import ceil, exp, inf, isqrt, log, sqrt
+from math import ceil, exp, isqrt, log, sqrt
 
 import numpy as np
 import pytest
@@ -266,9 +266,7 @@ def test_theta_reaches_1_where_promises_end():
     "K", [Simplex(4), FlowPolytope.examples()[0]], ids=lambda K: type(K).__name__
 )
 def test_lyapunov_frank_wolfe_does_what_its_promise_rests_on(K, T):
-    """Its steps and its measured bounds written plainly, with a horizon that is passed, one that is
-    not, and none.
-    """
+    """Its steps written plainly, with a horizon that is passed, one that is not, and none."""
     rounds, V, theta, c, D, x = 100, 1 / 3, 1 / 2, 3.3 if T is None else 2.65, K.diameter, K.center
     rng = np.random.default_rng(6)
     star = 0.6 * K.center + 0.4 * K.lmo(rng.standard_normal(K.shape))
@@ -277,28 +275,17 @@ def test_lyapunov_frank_wolfe_does_what_its_promise_rests_on(K, T):
     run = tw.run(
         LyapunovFrankWolfe(K, horizon=T, caution=3.0), tw.Stream(Linear(C), Affine(A, A @ star))
     )
-    total, M, G_f, G_g, Q, paid, strayed, losses, rho = (
-        np.zeros(K.shape),
-        0.0,
-        0.0,
-        0.0,
-        0.0,
-        0.0,
-        0.0,
-        0.0,
-        inf,
-    )
+    total, M, G_f, G_g, Q = np.zeros(K.shape), 0.0, 0.0, 0.0, 0.0
     for t in range(1, rounds + 1):
         np.testing.assert_allclose(run.trajectory.means[t - 1], x, atol=1e-9)
         grad_f, breach = K.tangent(C[t - 1]), A[t - 1] @ (x - star)
-        s, slope, G_f = V * grad_f, np.linalg.norm(grad_f), max(G_f, np.linalg.norm(grad_f))
-        losses += slope
+        s, G_f = V * grad_f, max(G_f, np.linalg.norm(grad_f))
         grown = theta * max(t, T or 16) ** -0.75
         if breach > 0:
             grad_g = K.tangent(A[t - 1])
             G_g, Q = max(G_g, np.linalg.norm(grad_g)), Q + breach
             w = theta * G_f / G_g * exp(grown * Q / (c * G_g * D))
-            s, paid, rho = s + w * grad_g, paid + w * breach, min(rho, G_f / G_g)
+            s = s + w * grad_g
         total, M = total + s, max(M, np.linalg.norm(s))
         L = (
             (1.055 * T**0.75 if T and t <= T else max(1.055 * (T or 0) ** 0.75, 1.31 * t**0.75))
@@ -308,9 +295,4 @@ def test_lyapunov_frank_wolfe_does_what_its_promise_rests_on(K, T):
         grad = total + L * (x - K.center)
         v = K.lmo(grad)
         gap = grad @ (x - v)
-        strayed += np.linalg.norm(s) * min(D, sqrt(2 * gap / L))
         x = x + min(1, gap / (L * (x - v) @ (x - v))) * (v - x)
-    B = L * D**2 / 2 + strayed
-    unit = c * G_g * D
-    violation = unit / grown * log(1 + grown * (B + V * D * losses) / (rho * theta * unit))
-    assert run.learner.bound(run)[:2] == pytest.approx(((B - paid) / V, violation), rel=1e-9)

@@ -21,11 +21,10 @@ from tidewolf.core.unlimited import Unlimited
 from tidewolf.evaluation.recording import Recording
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine
 from tidewolf.functions.base import AT_ONCE, lane_products
-from tidewolf.kernels import active_set, evaluate, experts, rounds
+from tidewolf.kernels import active_set, evaluate, rounds
 from tidewolf.methods import compiled_rounds
 from tidewolf.methods.compiled_rounds import StreamFunctions
 from tidewolf.methods.steps.adagrad import DescentSums
-from tidewolf.methods.steps.group import Part, StepGradient, descend_together
 from tidewolf.methods.steps.lyapunov import LyapunovWeights
 from tidewolf.sets import CappedSimplex, FlowPolytope, Simplex
 
@@ -433,7 +432,7 @@ def test_what_somebody_made_of_a_set_or_learner_is_not_played_by_the_kernel():
     ids=["quadratic", "single"],
 )
 def test_functions_that_it_cannot_read_are_evaluated_outside(batch):
-    assert StreamFunctions.of(batch, Unlimited((3,), 4)) is None
+    assert StreamFunctions.of(tw.Stream(batch)) is None
     K = Simplex(3)
     if isinstance(batch, tw.functions.Quadratic):
         run = recorded(tw.LyapunovDescent(K), tw.Stream(batch, Unlimited((3,), 4)))
@@ -511,7 +510,7 @@ def test_weights_are_those_of_the_ledger(seed, violation, slopes, past):
     units, numbers = state.descent.in_units(wanted.unit), learner.compiled.settings
     for way in (rounds.weigh, rounds.weigh.plain):
         own, along, sums = s.copy(), d.copy(), gradients.copy()
-        where = (state.point.x, K.center, sums)
+        where = (state.point.x, K.center, np.zeros(0), sums[:, None])
         value = way(own, numbers, violation, slopes[1], along, np.array(slopes), *where)
         assert value == pytest.approx(wanted.penalty_value, rel=1e-12)
         np.testing.assert_allclose(along[0], wanted.g, rtol=1e-12, atol=1e-15)
@@ -521,71 +520,6 @@ def test_weights_are_those_of_the_ledger(seed, violation, slopes, past):
             np.testing.assert_allclose(told(after)[name], due, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(after.descent[:2], units[:2], rtol=1e-12)
         assert after.descent.largest == pytest.approx(units.largest, rel=1e-12)
-
-
-@given(
-    seed=seeds,
-    broken=st.booleans(),
-    length=st.sampled_from([0.0, 1e-2, 10.0]),
-    cells=st.integers(0, 3),
-)
-@settings(max_examples=12)
-def test_steps_of_members_are_those_of_their_groups(seed, broken, length, cells):
-    K, rng, plain = SETS["simplex"], np.random.default_rng(seed), 2
-    m, n = plain + cells, K.n
-    center, keep = K.center, 0.4
-    tangents = [K.tangent(rng.standard_normal(n)) for _ in range(m + 3)]
-    Y = np.array([center + 0.7 * K.radius * d for d in tangents[:m]])
-    g, P = length * tangents[m], length * tangents[m + 1]
-    played, value = center + 0.01 * tangents[m + 2], 0.02
-    shares = np.ones(m)
-    if cells:
-        shares[plain:] = rng.dirichlet(np.ones(cells))
-    groups = np.array([*range(plain), *[-1] * cells])
-    scales, apart = rng.uniform(0.3, 3.0, m), rng.uniform(0.0, 0.1, m)
-    scales[plain:] = scales[plain : plain + 1]  # cells share one scale
-    own = [DescentSums(*rng.uniform(0.1, 1.0, 2), None, 0.3) for _ in range(m)]
-    wanted = list(zip(Y, own, strict=True))
-    if length:
-        grad = StepGradient(g, float(g @ g), played, P if broken else None, value)
-        parts = [
-            Part(Y[i], shares[i], own[i], min(2 * K.radius, K.diameter + apart[i]))
-            for i in range(m)
-        ]
-        for i in range(plain):
-            (wanted[i],) = descend_together([parts[i]], grad, scales[i], keep)
-        if cells:
-            wanted[plain:] = descend_together(parts[plain:], grad, scales[plain], keep)
-    settings_of = np.zeros(rounds.SETTINGS)
-    settings_of[rounds.RADIUS], settings_of[rounds.DIAMETER] = K.radius, K.diameter
-    settings_of[rounds.KEEP] = keep
-    for way in (experts.step_experts, experts.step_experts.plain):
-        moved = Y.copy()
-        numbers = np.array([[*one[:2], one.largest, 0.0, 0.0, 0.0] for one in own])
-        numbers[:, experts.APART_OF] = apart
-        way(
-            g, P, value, broken, played, center, settings_of, moved, numbers, scales, shares, groups
-        )
-        for i, (y, after) in enumerate(wanted):
-            if (far := float(np.linalg.norm(y - center))) > K.radius and length:
-                y = center + K.radius / far * (y - center)
-            np.testing.assert_allclose(moved[i], y, atol=1e-12)
-            np.testing.assert_allclose(
-                numbers[i, :3], [*after[:2], after.largest], rtol=1e-11, atol=1e-13
-            )
-
-
-@given(seed=seeds, m=st.integers(1, 7))
-def test_the_bank_serves_those_who_are_trusted_and_far(seed, m):
-    rng = np.random.default_rng(seed)
-    X, Y = np.round(rng.standard_normal((2, m, 3)), 0)
-    trust = rng.choice([0.0, 0.5, 0.5, 1.0, math.inf], m)
-    order = np.zeros(m, dtype=np.int64)
-    apart = [math.sqrt(float(((y - x) ** 2).sum())) for x, y in zip(X, Y, strict=True)]
-    urgency = [p if p == math.inf else p * d for p, d in zip(trust, apart, strict=True)]
-    for way in (experts.order_of, experts.order_of.plain):
-        way(X, Y, trust, order)
-        assert order.tolist() == sorted(range(m), key=lambda i: -urgency[i])
 
 
 # --- ties -----------------------------------------------------------------------------------------
@@ -614,29 +548,72 @@ def test_rounding_does_not_choose_between_vertices(name, kind):
 # --- ensembles ------------------------------------------------------------------------------------
 
 
+def ensemble_told(state):
+    """What a state of an ensemble holds, as arrays."""
+    dual, cells, accounts = state.dual, state.cells, state.accounts
+    return {
+        "t": np.array([state.t, state.calls, state.solves]),
+        "x": state.upcoming.x,
+        "p": state.upcoming.p,
+        "y": np.array([own.y for own in state.descents]),
+        "members": np.array([active.x for active in state.pool.actives]),
+        "steps": np.array([[*own.sums[:2], own.sums.largest] for own in state.descents]),
+        "distances": np.array([own.distance for own in state.descents]),
+        "mixer": np.array([*state.mixer.totals, *state.mixer[1:]]),
+        "dual": np.array([*dual[:2], *dual.slopes, *dual[3:7], *dual.sums[2:]], dtype=float),
+        "gradients": np.array([*dual.sums[:2], *cells.loss, *cells.limit]),
+        "unknown": np.array(cells[2:]),
+        "bank": np.array(state.oracle_budget),
+        **{name: np.asarray(each, dtype=float) for name, each in accounts._asdict().items()},
+    }
+
+
+class Dozing(tw.experts.Season):
+    """A context that is unknown in every fifth round."""
+
+    def features(self, info, number):
+        return None if number % 5 == 0 else super().features(info, number)
+
+
+ENSEMBLES = {
+    "plain": {},
+    "few calls": {"calls_per_round": 0.5, "step_scales": (1.0, 0.1)},
+    "calls enough": {"calls_per_round": 30.0, "tolerance": 0.5},
+    "season": {"experts": [tw.experts.Season(7, cells=3)]},
+    "dozing": {"experts": [Dozing(7, cells=3)], "horizon": 1, "caution": 0.1},
+    "re-solving": {"experts": [tw.experts.Season(6, cells=2), tw.experts.Resolve()]},
+}
+
+
 @thinned(
     2,
     name={name: name for name in ("simplex", "at most", "capped", "flow")},
     kind={kind: kind for kind in ("capacities", "affine", "mostly across")},
+    options=ENSEMBLES,
 )
-def test_members_moved_by_the_kernel_are_those_moved_one_by_one(name, kind):
+def test_an_ensemble_in_the_kernel_is_the_one_without(name, kind, options):
+    """A whole run, round by round, and rounds one at a time."""
     K = SETS[name]
-    played, ends = stream(K, kind, 40, seed=9), []
-    for options in ({}, {"calls_per_round": 0.5}):
-        for without in (False, True):
-            learner = tw.Ensemble(K, **options)
-            if without:
-                learner.__dict__["compiled_experts"] = None
-            else:
-                assert learner.compiled_experts is not None
-            ends.append(recorded(learner, played))
-        ours, theirs = ends[-2:]
-        for part in ("losses", "violations", "calls", "distances"):
-            np.testing.assert_allclose(
-                getattr(ours, part), getattr(theirs, part), atol=1e-8, err_msg=part
-            )
-        for one, other in zip(ours.state.descents, theirs.state.descents, strict=True):
-            np.testing.assert_allclose(one.y, other.y, atol=1e-9)
-            np.testing.assert_allclose(one.sums[:2], other.sums[:2], rtol=1e-9, atol=1e-12)
-        assert ours.state.oracle_budget == pytest.approx(theirs.state.oracle_budget)
-        assert ours.state.calls == theirs.state.calls
+    played = stream(K, kind, 40, seed=9)
+    own, naive = tw.Ensemble(K, **options), uncompiled(tw.Ensemble(K, **options))
+    assert own.compiled is not None
+    ours, theirs = recorded(own, played), recorded(naive, played)
+    for part in ("losses", "violations", "calls", "distances", "solves", "measures"):
+        one, other = np.array(getattr(ours, part)), np.array(getattr(theirs, part))
+        np.testing.assert_allclose(one, other, atol=1e-8, err_msg=part)
+    assert_alike(ensemble_told(ours.state), ensemble_told(theirs.state), 1e-7, 1.0)
+    *_, ended = tw.play(own, played)
+    assert_alike(ensemble_told(ended.state), ensemble_told(theirs.state), 1e-7, 1.0)
+
+
+def test_an_ensemble_counts_in_units_that_grow():
+    """Exponents go past 256 and all sums are in their units."""
+    K, options = Simplex(3), {"experts": [tw.experts.Season(6, cells=2)], "caution": 2.0}
+    given, ends = stream(K, "affine", 40, seed=3), []
+    for learner in (tw.Ensemble(K, **options), uncompiled(tw.Ensemble(K, **options))):
+        *_, begun = tw.play(learner, given[:10])
+        dual = begun.state.dual._replace(violation=1e4)
+        *_, ended = tw.play(learner, given[10:], begun.state._replace(dual=dual))
+        ends.append(ensemble_told(ended.state))
+    assert ended.state.dual.exponent >= 256
+    assert_alike(*ends, 1e-7, 1.0)

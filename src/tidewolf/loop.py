@@ -274,9 +274,9 @@ def compiled_rounds(learner: Learner[Any], stream: Stream) -> StreamFunctions | 
     """
     if learner.compiled is None or stream.seen is not None or stream.unavailable is not None:
         return None
-    if stream.late or stream.played is not None:
+    if stream.late or stream.played is not None or not learner.compiled.plays(stream):
         return None
-    return StreamFunctions.of(stream.losses, stream.constraints)
+    return StreamFunctions.of(stream)
 
 
 def _late_rounds(

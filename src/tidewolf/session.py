@@ -78,7 +78,8 @@ from tidewolf.explanation.record import Explanation
 from tidewolf.memory import EXPIRED, Memory
 from tidewolf.methods.advice.asking import AdviserFailed, asking, in_words, naming_who_fails
 from tidewolf.methods.base import Learner, Progress
-from tidewolf.methods.compiled_rounds import Functions, KernelState
+from tidewolf.methods.compiled_factors import CompiledFactors
+from tidewolf.methods.compiled_rounds import CompiledDescent, Functions, KernelState
 from tidewolf.methods.events import (
     Event,
     Observe,
@@ -1036,7 +1037,9 @@ class Session(Generic[S]):
         come one by one and nothing waits; False where it takes another way.
         """
         kernel, keeper = self.learner.compiled, self._keeper
-        if kernel is None or type(keeper) is not Memory or keeper.numbered or keeper.info_ids:
+        if not isinstance(kernel, CompiledDescent | CompiledFactors):
+            return False
+        if type(keeper) is not Memory or keeper.numbered or keeper.info_ids:
             return False
         if not is_vector(costs, kernel.n) or self._adviser_pool is not None:
             return False

@@ -179,7 +179,8 @@ class Recording:
         """Arrays for so many rounds."""
         n, points = math.prod(self.stream.shape), self.decisions is not None
         samples, parts = self.audit.most_kept + 1, len(self.trajectory.ends)
-        records = Records(n, rounds, 0, points, samples, parts)
+        measures = self.learner.compiled.measures
+        records = Records(n, rounds, 0, points, samples, parts, measures)
         records.means, records.ends = self.trajectory.means.reshape(parts, n), self.trajectory.ends
         shared, records.when = self.each.base, self.breaches.when
         if shared is None or self.breaches.worst.base is not shared:
@@ -229,6 +230,9 @@ class Recording:
             self.each = records.each[0]
             self.breaches.took(records.each[1], records.when)
         self.ends.extend(range(self.t + 1, stop + 1))
+        self.measures.extend(records.measures[: found.done].reshape(-1).tolist())
+        if found.solves is not None:
+            self.solves[now] = found.solves
         self.t, self.state = stop, found.state
         if found.look:
             self.audit.see(self.state)

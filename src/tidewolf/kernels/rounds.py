@@ -1,17 +1,23 @@
-"""Whole rounds of a descent in one compiled pass: evaluate, weigh, step, project, record.
+"""Whole rounds of descents in one compiled pass: mix, evaluate, weigh, step, project, record.
 
-    value and gradient of f_t, g_t at x             (evaluate.py)
-    g = V grad f + w grad g^+ within aff(K)         weights of methods/steps/lyapunov.py
-    y <- ball( y - eta g, softened past a limit )   methods/steps/adagrad.py, overshoot.py
-    x, y <- a member near y, on the bank of calls   (active_set.py)
+    x = sum_i p_i z_i, p by AdaHedge                 methods/steps/hedge.py; one descent: x = x_1
+    value and gradient of f_t, g_t at x              (evaluate.py)
+    g = V grad f + w grad g^+ within aff(K)          weights of methods/steps/lyapunov.py
+    y_i <- ball( y_i - eta_i phi_i g, softened together within a group )     methods/steps/group.py
+    x_i, y_i <- a member near y_i, on one table of vertices and one bank of calls (active_set.py),
+                those first who are trusted and far from their y_i
+
+The first experts are plain descents; then come the cells of a context, which propose one point
+together and are one group; then advisers, whose points are in Z. A single descent has no mixer: Z
+is empty.
 
 `rounds` plays as many as it is told, or comes back before: with UNUSUAL where a gradient is one
 that needs a sentence, or a second look (nothing of that round has happened); with NO_ROOM,
-TABLE_TAKEN or BAD_ORACLE in the middle of a projection, to be called again; with LOOK after a round
-whose active set is to be made smaller, and whose projection is still to be checked; with ENOUGH
-where its sample of projections is full. A single live round is the same machine code, so it has the
-same bits. Kernels of sets are given to these, in the place of those that only stand for them and
-have no twin.
+TABLE_TAKEN or BAD_ORACLE in the middle of a projection and with TOO_MANY after one, to be called
+again; with LOOK after a round whose table is to be made smaller, and whose projection is still to
+be checked; with ENOUGH where its sample of projections is full. A single live round is the same
+machine code, so it has the same bits. Kernels of sets are given to these, in the place of those
+that only stand for them and have no twin.
 """
 
 from __future__ import annotations
@@ -34,24 +40,38 @@ from tidewolf.kernels.active_set import (
 from tidewolf.kernels.evaluate import evaluate
 from tidewolf.kernels.simplices import added
 
-PLAYED, UNUSUAL, LOOK, ENOUGH = 0, 10, 11, 12
+PLAYED, UNUSUAL, LOOK, ENOUGH, TOO_MANY = 0, 10, 11, 12, 13
 """What `rounds` comes back with, beside the codes of active_set.py."""
 
 ROUNDS, VIOLATION, LOSS_SLOPE, LIMIT_SLOPE, LEAST_RATIO, EXPONENT, PAID, LOSS_AT = range(8)
 IMPOSSIBLE, ORACLE_BUDGET, ALL_CALLS, SQUARES, INVERSE_STEP, LIMIT_AT, LARGEST, DISTANCE = range(
     8, 16
 )
-MOVED, HALF_WAY = 16, 17
-SCALARS = 18
-"""What a descent remembers: the dual state with the sums of methods/certificate.py, the bank, the
-sums of the steps, |x - y|; whether the last projection moved y; whether a round is in the middle of
-its projection.
+MOVED, HALF_WAY, AT_EXPERT, SERVED, GAP, RANGE, UNKNOWN_LOSS, UNKNOWN_LIMIT = range(16, 24)
+SCALARS = 24
+"""What is remembered: the dual state with the sums of methods/certificate.py, the bank, the sums of
+the steps of a single descent, |x - y|, whether the last projection moved y; whether a round is in
+the middle of its projections, and how many are done; what the mixer remembers; the slopes of rounds
+whose context was unknown.
 """
+
+SQUARES_OF, INVERSE_OF, LARGEST_OF, APART_OF, CALLS_OF, MOVED_OF = range(6)
+SUMS = 6
+"""What a descent remembers of its steps, and how its last projection went."""
+GUARD, LOST, WEIGHTS_OF, AVAILABLE, LOSSES, VIOLATIONS, RUN_LOSSES, RUN_VIOLATIONS, CALLS_BY = (
+    range(9)
+)
+ACCOUNTS = 9
+"""What is counted for each expert: methods/accounts.py."""
 
 CAUTION, HORIZON, LOSS_MOST, LIMIT_MOST, RADIUS, DIAMETER, CALLS_EARNED, TOLERANCE2 = range(8)
 SCALE, KEEP, CENTER_NORM, MARGIN, DIMENSION, RECORDS, FIRST = range(8, 15)
-SETTINGS = 15
-"""Its settings; `FIRST` is the round of a run that the functions begin with."""
+PLAIN, LONGEST, PAYS_FIRST, VALUED = range(15, 19)
+SETTINGS = 19
+"""`FIRST` is the round of a run that the functions begin with; `PLAIN` how many experts are plain
+descents, `LONGEST` the one with the longest steps, which the bank serves first where it
+`PAYS_FIRST`; `VALUED` whether losses and limits are evaluated at the points of all experts.
+"""
 
 LOSS, VALUE, APART, SPENT, CHURN = range(5)
 COLUMNS = 5
@@ -173,29 +193,61 @@ def weighed(s, settings, violation, limit_norm, slopes):  # type: ignore[no-unty
 
 
 @kernel
+def current_weight(s, settings):  # type: ignore[no-untyped-def]
+    """w after the last round, whether or not it broke a limit.
+
+    Naive twin: `LyapunovWeights._current_weight` of methods/steps/lyapunov.py.
+    """
+    reach = s[LIMIT_SLOPE] * settings[DIAMETER]
+    if reach == 0.0:
+        return 0.0
+    ratio = s[LOSS_SLOPE] / s[LIMIT_SLOPE] if s[LOSS_SLOPE] > 0.0 else 1.0
+    growth = THETA * math.pow(max(s[ROUNDS], settings[HORIZON]), -0.5)
+    log2 = growth * s[VIOLATION] / (GROWTH * reach) / LN2
+    return THETA * ratio * 2.0 ** (log2 - s[EXPONENT])
+
+
+@kernel
 def weigh(  # type: ignore[no-untyped-def]
-    s, settings, violation, limit_norm, along, slopes, x, center, gradient_sums
+    s, settings, violation, limit_norm, along, slopes, x, center, shares, gradient_sums
 ):
     """The dual state after a round at x, its surrogate in along[0] and the limits' part of it in
-    along[1], both gradients added to their sums; returns what limits say at x, w h.
+    along[1], both gradients added to their sums, in all and of each cell by its share; returns what
+    limits say at x, w h.
 
     Naive twin: `LyapunovWeights.weigh` of methods/steps/lyapunov.py.
     """
     exponent = s[EXPONENT]
     V, w, breach = weighed(s, settings, violation, limit_norm, slopes)
-    f, g, F, W = along[0], along[1], gradient_sums[0], gradient_sums[1]
+    f, g, known = along[0], along[1], 0.0
     s[LOSS_AT] += dot(f, x) - dot(f, center)
-    for i in range(len(f)):
-        F[i] += f[i]
+    for part in range(gradient_sums.shape[1]):
+        share = 1.0 if part == 0 else shares[part - 1]
+        known += share if part > 0 else 0.0
+        if share > 0.0:
+            F = gradient_sums[0, part]
+            for i in range(len(f)):
+                F[i] += share * f[i]
+    if len(shares) > 0 and known == 0.0:
+        s[UNKNOWN_LOSS] += settings[RADIUS] * math.sqrt(dot(f, f))
     if violation <= 0.0:
         for i in range(len(f)):
             f[i] = V * f[i]
         return 0.0
-    unit = math.ldexp(1.0, int(exponent - s[EXPONENT]))
     for i in range(len(f)):
         g[i] = w * g[i]
         f[i] = V * f[i] + g[i]
-        W[i] = unit * W[i] + g[i]
+    if s[EXPONENT] != exponent:
+        gradient_sums[1] *= math.ldexp(1.0, int(exponent - s[EXPONENT]))
+        s[UNKNOWN_LIMIT] *= math.ldexp(1.0, int(exponent - s[EXPONENT]))
+    for part in range(gradient_sums.shape[1]):
+        share = 1.0 if part == 0 else shares[part - 1]
+        if share > 0.0:
+            W = gradient_sums[1, part]
+            for i in range(len(g)):
+                W[i] += share * g[i]
+    if len(shares) > 0 and known == 0.0:
+        s[UNKNOWN_LIMIT] += settings[RADIUS] * math.sqrt(dot(g, g))
     s[LIMIT_AT] += dot(g, x) - dot(g, center)
     return w * breach
 
@@ -216,32 +268,175 @@ def step_of(s, settings, norm2):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def descend(  # type: ignore[no-untyped-def]
-    s, settings, x, y, g, penalty, penalty_value, broken, center
+def step_experts(  # type: ignore[no-untyped-def]
+    g, penalty, penalty_value, broken, played, center, settings, Y, sums, scales, shares
 ):
-    """y after a step along -g from y, in place, and the sums with it.
+    """Y after every descent's step along -share g, with the sums: cells, which follow the plain
+    descents, give back together what lands past a limit.
 
-    Naive twin: `Descent.stepped` of methods/descent.py.
+    Naive twin: `descend_together` of methods/steps/group.py, and `into_ball`.
     """
-    norm2 = dot(g, g)
+    norm2, penalty2, experts = dot(g, g), dot(penalty, penalty), len(Y)
     if not norm2 > 0.0:
         return
-    eta = step_of(s, settings, norm2)
-    for i in range(len(y)):
-        y[i] -= eta * g[i]
-    if broken:
-        past, penalty2 = -penalty_value - (dot(penalty, y) - dot(penalty, x)), dot(penalty, penalty)
-        if past > 0.0 and penalty2 > 0.0:
-            back = (1.0 - settings[KEEP]) * min(eta, past / penalty2)
-            for i in range(len(y)):
-                y[i] += back * penalty[i]
-    for i in range(len(y)):
-        g[i] = y[i] - center[i]
-    length = math.sqrt(dot(g, g))
-    if length > settings[RADIUS]:
-        share = settings[RADIUS] / length
-        for i in range(len(y)):
-            y[i] = center[i] + share * g[i]
+    etas, n = np.zeros(experts), len(g)
+    for i in range(experts):
+        share = shares[i]
+        if share == 0.0:
+            continue
+        D = min(2.0 * settings[RADIUS], settings[DIAMETER] + sums[i, APART_OF])
+        own2 = share * share * norm2
+        S, before = sums[i, SQUARES_OF] + own2, sums[i, INVERSE_OF]
+        sigma = max(before, math.sqrt(0.5 * S) / (scales[i] * D))
+        etas[i] = 0.5 / sigma
+        for e in range(n):
+            Y[i, e] -= etas[i] * share * g[e]
+        sums[i, SQUARES_OF], sums[i, INVERSE_OF] = S, sigma
+        if own2 > sums[i, LARGEST_OF] * sums[i, LARGEST_OF]:
+            sums[i, LARGEST_OF] = math.sqrt(own2)
+    if broken and penalty2 > 0.0:
+        first = 0
+        while first < experts:
+            end = first + 1 if first < int(settings[PLAIN]) else experts
+            past, square = dot(penalty, played) - penalty_value, 0.0
+            for i in range(first, end):
+                if shares[i] > 0.0:
+                    past -= shares[i] * dot(penalty, Y[i])
+                    square += etas[i] * shares[i] * shares[i] * penalty2
+            if past > 0.0 and square > 0.0:
+                back = (1.0 - settings[KEEP]) * min(1.0, past / square)
+                for i in range(first, end):
+                    for e in range(n if shares[i] > 0.0 else 0):
+                        Y[i, e] += back * etas[i] * shares[i] * penalty[e]
+            first = end
+    for i in range(experts):
+        length2 = 0.0
+        for e in range(n if shares[i] > 0.0 else 0):
+            length2 += (Y[i, e] - center[e]) * (Y[i, e] - center[e])
+        if length2 > settings[RADIUS] * settings[RADIUS]:
+            share = settings[RADIUS] / math.sqrt(length2)
+            for e in range(n):
+                Y[i, e] = center[e] + share * (Y[i, e] - center[e])
+
+
+@kernel
+def order_of(X, Y, p, shares, precedence, settings, order):  # type: ignore[no-untyped-def]
+    """Whom the bank serves first, those who are trusted and far from their y; returns how many are
+    served: cells without a share are not.
+
+    Naive twin: `Ensemble._order`.
+    """
+    plain, served, urgency = int(settings[PLAIN]), 0, np.empty(len(X))
+    for i in range(len(X)):
+        if shares[i] == 0.0:
+            continue
+        trust = 1.0
+        if len(p) > 0:
+            trust = precedence[i] * (p[i] if i < plain else p[plain] * shares[i])
+        apart2 = 0.0
+        for e in range(X.shape[1]):
+            apart2 += (Y[i, e] - X[i, e]) * (Y[i, e] - X[i, e])
+        urgency[i] = trust * math.sqrt(apart2)
+        if settings[PAYS_FIRST] > 0.0 and i == int(settings[LONGEST]):
+            urgency[i] = np.inf
+        k = served
+        while k > 0 and urgency[order[k - 1]] < urgency[i]:
+            order[k] = order[k - 1]
+            k -= 1
+        order[k] = i
+        served += 1
+    return served
+
+
+@kernel
+def mix(X, shares, plain, Z, awake, totals, gap, p, x):  # type: ignore[no-untyped-def]
+    """The descents' points among the proposals Z, weights p among those awake, and their mean x.
+    One descent alone, without a mixer, is played as it is.
+
+    Naive twin: `Mixer.weights` of methods/steps/hedge.py, and `_mix` of learners/ensemble.py.
+    """
+    experts, n = Z.shape
+    if experts == 0:
+        x[:] = X[0]
+        return
+    for i in range(plain):
+        Z[i], awake[i] = X[i], 1.0
+    if len(X) > plain:
+        Z[plain], awake[plain] = 0.0, 0.0
+        for j in range(plain, len(X)):
+            if shares[j] > 0.0:
+                awake[plain] = 1.0
+                for e in range(n):
+                    Z[plain, e] += shares[j] * X[j, e]
+    least, total = np.inf, 0.0
+    for i in range(experts):
+        least = min(least, totals[i]) if awake[i] > 0.0 else least
+    for i in range(experts):
+        behind, p[i] = totals[i] - least, 0.0
+        if awake[i] > 0.0:
+            rate = math.log(max(experts, 2)) / gap if gap > 0.0 else 0.0
+            p[i] = math.exp(-rate * behind) if gap > 0.0 or behind == 0.0 else 0.0
+        total += p[i]
+    first, same = -1, True
+    for i in range(experts):
+        p[i] /= total
+        if p[i] > 0.0:
+            first = i if first < 0 else first
+            e = 0
+            while same and e < n:
+                same, e = Z[i, e] == Z[first, e], e + 1
+    for e in range(n):
+        x[e] = Z[first, e] if same else 0.0
+    for i in range(experts):
+        if p[i] > 0.0 and not same:
+            for e in range(n):
+                x[e] += p[i] * Z[i, e]
+
+
+@kernel
+def log_of_sum(rate, totals, least, losses, use):  # type: ignore[no-untyped-def]
+    """ln sum_i exp(-rate (totals_i + use losses_i - least)). Naive twin: `_log_of_sum`."""
+    total = 0.0
+    for i in range(len(totals)):
+        total += math.exp(-rate * (totals[i] + use * losses[i] - least))
+    return math.log(total)
+
+
+@kernel
+def hedge(s, totals, losses):  # type: ignore[no-untyped-def]
+    """The mixer after a round with these losses relative to what was played.
+
+    Naive twin: `Mixer.updated` of methods/steps/hedge.py.
+    """
+    least, after, low, high = np.inf, np.inf, np.inf, -np.inf
+    for i in range(len(totals)):
+        least = min(least, totals[i])
+        after = min(after, totals[i] + losses[i])
+        low, high = min(low, losses[i]), max(high, losses[i])
+    mixed = after - least
+    if s[GAP] > 0.0:
+        rate = math.log(max(len(totals), 2)) / s[GAP]
+        mixed += log_of_sum(rate, totals, least, losses, 0.0) / rate
+        mixed -= log_of_sum(rate, totals, after, losses, 1.0) / rate
+    for i in range(len(totals)):
+        totals[i] += losses[i]
+    s[GAP] += max(0.0, -mixed)
+    s[RANGE] = max(s[RANGE], high - low)
+
+
+@kernel
+def account(g, x, Z, awake, p, accounts, losses, apart):  # type: ignore[no-untyped-def]
+    """<g, z_i - x> of every expert, 0 where it is absent, and its accounts with it.
+
+    Naive twin: `Accounts.after` of methods/accounts.py.
+    """
+    for i in range(len(Z)):
+        for e in range(len(x)):
+            apart[e] = Z[i, e] - x[e]
+        losses[i] = dot(g, apart) if awake[i] > 0.0 else 0.0
+        accounts[GUARD, i] -= losses[i]
+        accounts[WEIGHTS_OF, i] += p[i]
+        accounts[AVAILABLE, i] += awake[i]
 
 
 @kernel
@@ -290,7 +485,7 @@ def record_point(t, x, last, total, means, ends, marks, scratch):  # type: ignor
 
 @kernel
 def audit(  # type: ignore[no-untyped-def]
-    s, settings, x, y, before, center, marks, samples, scratch
+    s, settings, apart, moved, x, y, before, center, marks, samples, scratch
 ):
     """The checks of a projection: |x - y| is what is said of it, within tolerance while calls are
     left, and y was brought no farther from the center. Some are stored, to be asked about; returns
@@ -303,14 +498,14 @@ def audit(  # type: ignore[no-untyped-def]
         scratch[i] = x[i] - y[i]
     apart2 = dot(scratch, scratch)
     marks[UPDATES] += 1.0
-    off = abs(apart2 - s[DISTANCE] ** 2) / unit
+    off = abs(apart2 - apart**2) / unit
     if not off <= marks[WORST_DISTANCE]:
         marks[WORST_DISTANCE] = off
     if math.floor(s[ORACLE_BUDGET] + 1e-9) >= 1.0:
         over = (apart2 - settings[TOLERANCE2]) / unit
         if not over <= marks[WORST_TOLERANCE]:
             marks[WORST_TOLERANCE] = over
-    if s[MOVED] > 0.0:
+    if moved > 0.0:
         for i in range(len(x)):
             scratch[i] = y[i] - center[i]
         nearer = dot(scratch, scratch)
@@ -329,6 +524,60 @@ def audit(  # type: ignore[no-untyped-def]
 
 
 @kernel
+def value_experts(  # type: ignore[no-untyped-def]
+    t, V, w, own, limit, loss_fn, limit_fn, Z, awake, accounts, pieces, scratch
+):
+    """The accounts with what losses and limits say of the points of all experts; `own` and `limit`
+    are the loss and the breach at the point played.
+
+    Naive twin: `Accounts.with_values` of methods/accounts.py.
+    """
+    for i in range(len(Z)):
+        if awake[i] > 0.0:
+            f = evaluate(loss_fn[0], loss_fn[1], loss_fn[2], loss_fn[3], t, Z[i], pieces, scratch)
+            g = evaluate(
+                limit_fn[0], limit_fn[1], limit_fn[2], limit_fn[3], t, Z[i], pieces, scratch
+            )
+            g = max(g, 0.0)
+            accounts[LOST, i] += V * (own - f) + w * (limit - g)
+            accounts[LOSSES, i] += f
+            accounts[VIOLATIONS, i] += g
+            accounts[RUN_LOSSES, i] += own
+            accounts[RUN_VIOLATIONS, i] += limit
+
+
+@kernel
+def rescale(s, exponent, sums, totals, accounts):  # type: ignore[no-untyped-def]
+    """Steps, mixer and accounts in the units of new weights.
+
+    Naive twin: `_in_units` of learners/ensemble.py.
+    """
+    unit = math.ldexp(1.0, int(exponent - s[EXPONENT]))
+    for i in range(len(sums)):
+        sums[i, SQUARES_OF] *= unit * unit
+        sums[i, INVERSE_OF] *= unit
+        sums[i, LARGEST_OF] *= unit
+    for i in range(len(totals)):
+        totals[i] *= unit
+        accounts[GUARD, i] *= unit
+        accounts[LOST, i] *= unit
+    s[GAP] *= unit
+    s[RANGE] *= unit
+
+
+@kernel
+def idle_rows(weights, count):  # type: ignore[no-untyped-def]
+    """How many of the first `count` rows have no weight in any point."""
+    idle = 0
+    for q in range(count):
+        there = False
+        for i in range(len(weights)):
+            there = there or weights[i, q] > 0.0
+        idle += not there
+    return idle
+
+
+@kernel
 def rounds(  # type: ignore[no-untyped-def]
     first,
     k,
@@ -336,8 +585,19 @@ def rounds(  # type: ignore[no-untyped-def]
     s,
     at,
     x,
-    y,
+    X,
+    Y,
     before,
+    sums,
+    scales,
+    precedence,
+    order,
+    shares_of_rounds,
+    Z,
+    awake,
+    p,
+    totals,
+    accounts,
     gradient_sums,
     weights,
     center,
@@ -373,14 +633,16 @@ def rounds(  # type: ignore[no-untyped-def]
     each,
     when,
     samples,
+    measures,
 ):
     """Play rounds `first` to `first + k - 1`, in place; returns how many are done, a code, and
-    the rows of the table.
+    the rows of the table. The point of the first of them is x, mixed already.
 
-    After the settings, the numbers of the descent and those of a projection (`at`) come its points,
-    the table of vertices, the two batches as evaluate.py has them, what the set's kernels read,
-    scratch, and what is recorded; one by one, for numba takes far longer to look into tuples. Naive
-    twin: `LyapunovDescent` without its kernel, round by round, in tests/test_rounds.py.
+    After the settings, the numbers of the dual state and those of a projection (`at`) come the
+    points of the descents, the mixer, the table of vertices, the two batches as evaluate.py has
+    them, what the set's kernels read, scratch, and what is recorded; one by one, for numba takes
+    far longer to look into tuples. Naive twins: `LyapunovDescent` and `Ensemble` without their
+    kernels, round by round, in tests/test_rounds.py.
     """
     rows = (starts, indices, values)
     answer = (answer_indices, answer_values)
@@ -388,10 +650,21 @@ def rounds(  # type: ignore[no-untyped-def]
     gradients, along = buffers[2:4], buffers[4:6]
     tol, records = settings[TOLERANCE2], settings[RECORDS] > 0.0
     numbers = (tol, CORRECTIVE_STEPS, CORRECTIVE_GAP * tol, settings[MARGIN])
-    slopes = np.zeros(2)
+    slopes, experts, plain, longest = (
+        np.zeros(2),
+        len(Z),
+        int(settings[PLAIN]),
+        int(settings[LONGEST]),
+    )
+    losses, shares = np.zeros(experts), np.ones(len(X))
+    dimension, cells = int(settings[DIMENSION]), len(X) - plain
     for i in range(k):
         t = first + i
+        for j in range(cells):
+            shares[plain + j] = shares_of_rounds[i, j]
         if s[HALF_WAY] == 0.0:
+            if i > 0:
+                mix(X, shares, plain, Z, awake, totals, s[GAP], p, x)
             loss = evaluate(loss_kind, loss_A, loss_b, loss_count, t, x, pieces, gradients[0])
             value = evaluate(limit_kind, limit_A, limit_b, limit_count, t, x, pieces, gradients[1])
             if not (abs(loss) <= MOST and abs(value) <= MOST):
@@ -416,7 +689,7 @@ def rounds(  # type: ignore[no-untyped-def]
             columns[i, LOSS], columns[i, VALUE] = loss, value
             if records:
                 now = t + int(settings[FIRST])
-                columns[i, APART], columns[i, SPENT] = s[DISTANCE], 0.0
+                columns[i, APART], columns[i, SPENT] = sums[longest, APART_OF], 0.0
                 if each.shape[1] > 0 and value > 0.0:
                     count_limits(now, pieces[: each.shape[1]], each, when)
                 columns[i, CHURN] = record_point(now, x, last, total, means, ends, marks, work[0])
@@ -426,34 +699,112 @@ def rounds(  # type: ignore[no-untyped-def]
                 if len(points) > 0:
                     for e in range(len(x)):
                         points[i, e] = x[e]
+                for j in range(measures.shape[1]):
+                    measures[i, j] = p[j]
+            exponent = s[EXPONENT]
             penalty_value = weigh(
-                s, settings, value, limit_norm, along, slopes, x, center, gradient_sums
+                s,
+                settings,
+                value,
+                limit_norm,
+                along,
+                slopes,
+                x,
+                center,
+                shares[plain:],
+                gradient_sums,
             )
-            descend(s, settings, x, y, along[0], along[1], penalty_value, value > 0.0, center)
-            for e in range(len(x)):
-                before[e] = y[e]
+            if s[EXPONENT] != exponent:
+                rescale(s, exponent, sums, totals, accounts)
+            if experts > 0:
+                account(along[0], x, Z, awake, p, accounts, losses, work[0])
+                if settings[VALUED] > 0.0:
+                    V = math.ldexp(1.0 / settings[CAUTION], -int(s[EXPONENT]))
+                    w = current_weight(s, settings)
+                    value_experts(
+                        t,
+                        V,
+                        w,
+                        loss,
+                        max(value, 0.0),
+                        (loss_kind, loss_A, loss_b, loss_count),
+                        (limit_kind, limit_A, limit_b, limit_count),
+                        Z,
+                        awake,
+                        accounts,
+                        pieces,
+                        work[0],
+                    )
+                hedge(s, totals, losses)
+            step_experts(
+                along[0],
+                along[1],
+                penalty_value,
+                value > 0.0,
+                x,
+                center,
+                settings,
+                Y,
+                sums,
+                scales,
+                shares,
+            )
             s[ORACLE_BUDGET] += settings[CALLS_EARNED]
+            s[SERVED] = order_of(X, Y, p, shares, precedence, settings, order)
+            for j in range(int(s[SERVED])):
+                for e in range(len(x)):
+                    before[order[j], e] = Y[order[j], e]
             at[CALLS], at[BUDGET], at[LAST] = 0.0, math.floor(s[ORACLE_BUDGET] + 1e-9), 0.0
-            s[HALF_WAY] = 1.0
-        code = nearest_member(
-            rows, gram, filled, weights, x, y, kernel_data, answer, work, numbers, at
-        )
-        filled = max(filled, int(at[COUNT]))
-        if code != DONE:
-            return i, code, int(at[COUNT])
+            s[HALF_WAY], s[AT_EXPERT] = 1.0, 0.0
+        while s[AT_EXPERT] < s[SERVED]:
+            own = order[int(s[AT_EXPERT])]
+            code = nearest_member(
+                rows,
+                gram,
+                filled,
+                weights[own],
+                X[own],
+                Y[own],
+                kernel_data,
+                answer,
+                work,
+                numbers,
+                at,
+            )
+            filled = max(filled, int(at[COUNT]))
+            if code != DONE:
+                return i, code, int(at[COUNT])
+            sums[own, CALLS_OF], sums[own, MOVED_OF] = at[CALLS], at[LAST]
+            sums[own, APART_OF] = math.sqrt(at[DISTANCE2])
+            s[ORACLE_BUDGET] -= at[CALLS]
+            s[ALL_CALLS] += at[CALLS]
+            s[AT_EXPERT] += 1.0
+            if experts > 0:
+                accounts[CALLS_BY, min(own, plain)] += at[CALLS]
+            columns[i, SPENT] += at[CALLS] if records else 0.0
+            at[CALLS], at[BUDGET], at[LAST] = 0.0, math.floor(s[ORACLE_BUDGET] + 1e-9), 0.0
+            if at[USED] > dimension + 1 + SPARE:
+                return i, TOO_MANY, int(at[COUNT])
         s[HALF_WAY] = 0.0
-        s[ORACLE_BUDGET] -= at[CALLS]
-        s[ALL_CALLS] += at[CALLS]
-        s[DISTANCE], s[MOVED] = math.sqrt(at[DISTANCE2]), at[LAST]
-        if records:
-            columns[i, SPENT] = at[CALLS]
-        count, used = int(at[COUNT]), int(at[USED])
-        dimension = int(settings[DIMENSION])
-        if used > dimension + 1 + SPARE:
-            return i + 1, LOOK, count
-        asked = at[CALLS] > 0.0 or count > dimension + 1 + SPARE
-        if asked and count > used + max(used + 2 * SPARE, dimension // 2):
-            return i + 1, LOOK, count
-        if records and not audit(s, settings, x, y, before, center, marks, samples, work[0]):
+        count = int(at[COUNT])
+        asked = len(X) > 1 or sums[0, CALLS_OF] > 0.0 or count > dimension + 1 + SPARE
+        if asked and count > max(2 * SPARE, dimension // 2):
+            used = count - idle_rows(weights, count)
+            if count > used + max(used + 2 * SPARE, dimension // 2):
+                return i + 1, LOOK, count
+        moved, apart = sums[longest, MOVED_OF], sums[longest, APART_OF]
+        if records and not audit(
+            s,
+            settings,
+            apart,
+            moved,
+            X[longest],
+            Y[longest],
+            before[longest],
+            center,
+            marks,
+            samples,
+            work[0],
+        ):
             return i + 1, ENOUGH, count
     return k, PLAYED, int(at[COUNT])

@@ -65,7 +65,6 @@ from tidewolf.core.names import all_different
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.round_info import RoundInfo, checked_features
 from tidewolf.core.types import Array, Bools, Floats
-from tidewolf.methods import compiled_experts as experts
 from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.advice.asking import proposals_of
 from tidewolf.methods.advice.base import Adviser, Proposals
@@ -84,8 +83,8 @@ from tidewolf.methods.base import (
 )
 from tidewolf.methods.certificate import CellSums
 from tidewolf.methods.clock import add_sums
-from tidewolf.methods.compiled_experts import CompiledExperts
-from tidewolf.methods.compiled_rounds import compiled_descent
+from tidewolf.methods.compiled_experts import CompiledEnsemble
+from tidewolf.methods.compiled_rounds import Functions, compiled_descent, is_plain
 from tidewolf.methods.context import Context, Season
 from tidewolf.methods.descent import price_at_most
 from tidewolf.methods.expert_feedback import ExpertFeedback, PlayedRound, by_gradients, by_values
@@ -119,7 +118,7 @@ from tidewolf.methods.steps.adagrad import DescentSums, into_ball, into_balls, r
 from tidewolf.methods.steps.group import Part, StepGradient, descend_together
 from tidewolf.methods.steps.hedge import Mixer, log_experts
 from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows, require_each
-from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights, Surrogate
+from tidewolf.methods.steps.lyapunov import LEAST_HORIZON, DualState, LyapunovWeights, Surrogate
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.projection.active import factors_of
 from tidewolf.sets.base import Factors
@@ -255,6 +254,7 @@ class Ensemble(Learner[State]):
 
     state_type: ClassVar = State
     anytime: ClassVar = True
+    cell_scale: ClassVar = CELL_SCALE
 
     K: HardSetK
     horizon: AnytimeHorizon = None
@@ -376,6 +376,17 @@ class Ensemble(Learner[State]):
         """
         number, out = next_round(state), entries_out(self.K, info)
         state, advice = self._advised(state, info, waiting, number, out)
+        return self.committed_as(state, advice, info, out)
+
+    def committed_as(
+        self,
+        state: State,
+        advice: Sequence[Array | None],
+        info: RoundInfo | None = None,
+        out: Bools | None = None,
+    ) -> State:
+        """The state that decides the coming round with this advice."""
+        number = next_round(state)
         shares = state.upcoming.shares
         if self.context is not None:
             features = self.context.features(info, number)
@@ -520,6 +531,8 @@ class Ensemble(Learner[State]):
     def _learned(self, state: State, arrivals: Sequence[Arrival]) -> State:
         """The state after feedback, with nothing settled for the coming round."""
         arrivals = in_order(arrivals)
+        if (after := self._learned_at_once(state, arrivals)) is not None:
+            return after
         rounds: list[Committed] = []
         observed, overrides, last = [], state.overrides, state.last
         newest = next_round(state) - 1
@@ -572,11 +585,9 @@ class Ensemble(Learner[State]):
             accounts=accounts,
             overrides=overrides,
         )
-        together = len(rounds) == 1 and self._moves_together(state, whole)
-        if not together:
-            state = self._descended(state, whole)
-            for own, met in zip(rounds, each, strict=True):
-                state = self._context_descended(state, own.shares, met, len(rounds))
+        state = self._descended(state, whole)
+        for own, met in zip(rounds, each, strict=True):
+            state = self._context_descended(state, own.shares, met, len(rounds))
         for own, one in zip(rounds, observed, strict=True):
             advisers = (
                 adviser.observe_round(
@@ -586,65 +597,60 @@ class Ensemble(Learner[State]):
             )
             state = state._replace(advisers=tuple(advisers))
         state = state._replace(oracle_budget=state.oracle_budget + self.calls_per_round * n)
-        if together:
-            return self._moved_together(state, rounds[0], whole)
         return self._projected(state, rounds)
 
     @cached_property
-    def compiled_experts(self) -> CompiledExperts | None:
-        """What moves all members at once; None where the set has no kernels for that."""
-        if type(self) is not Ensemble or self._factors is not None:
+    def compiled(self) -> CompiledEnsemble | None:
+        """Its rounds in one kernel; None where the set has no kernels for that."""
+        if type(self) is not Ensemble or self._factors is not None or self.per_constraint:
             return None
+        if self.max_move is not None:
+            return None
+        steepest = (self.loss_lipschitz, self.constraint_lipschitz)
+        loss_most, limit_most = (math.inf if most is None else most for most in steepest)
         own = compiled_descent(
-            self.K, CAUTION=self.caution, TOLERANCE2=self._tolerance2, KEEP=self._keep
+            self.K,
+            CAUTION=self.caution,
+            HORIZON=self.horizon or LEAST_HORIZON,
+            LOSS_MOST=loss_most,
+            LIMIT_MOST=limit_most,
+            CALLS_EARNED=self.calls_per_round,
+            TOLERANCE2=self._tolerance2,
+            KEEP=self._keep,
         )
-        return None if own is None else CompiledExperts(own)
+        return None if own is None else CompiledEnsemble(self, own)
 
-    def _moves_together(self, state: State, met: ExpertFeedback) -> bool:
-        """Whether one kernel moves all members after a round: along one gradient, with nothing
-        pending.
+    def _learned_at_once(self, state: State, arrivals: Sequence[Arrival]) -> State | None:
+        """The state after one round at the point that was decided, by the kernel; None where it is
+        not for that.
         """
-        kernel = self.compiled_experts
-        plain = not met.by_values and not state.pending and met.grads[0].norm2 > 0.0
-        return kernel is not None and plain and kernel.takes(state.pool.actives)
-
-    def _moved_together(self, state: State, own: Committed, met: ExpertFeedback) -> State:
-        """The same as `_descended`, `_context_descended` and `_projected`, in one pass."""
-        assert self.compiled_experts is not None
-        plain, grad = len(self.step_scales), met.grads[0]
-        cells = [plain + int(j) for j in np.flatnonzero(own.shares)]
-        which, descents = [*range(plain), *cells], list(state.descents)
-        parts = []
-        for at, i in enumerate(which):
-            now = descents[i]
-            share = 1.0 if i < plain else float(own.shares[i - plain])
-            trust = float(own.p[i]) if i < plain else float(own.p[plain] * share)
-            trust = self._precedence[i] * trust
-            trust = math.inf if self._pays_first and i == self._largest else trust
-            scale = self.step_scales[i] if i < plain else CELL_SCALE
-            active: Any = state.pool.active(i)
-            where = (scale, share, at if i < plain else -1, trust)
-            parts.append(experts.Part(now.y, now.distance, now.sums, active, *where))
-        moved, table, count = self.compiled_experts.move(
-            parts, grad, state.oracle_budget, self._reserved(state)
+        kernel = self.compiled
+        if kernel is None or len(arrivals) > 1 or not arrivals[0].of_decision:
+            return None
+        if arrivals[0].round != next_round(state) or not kernel.takes(state):
+            return None
+        if self._reserved(state):
+            return None
+        observed = self._observed(state.upcoming, arrivals[0])
+        if not is_plain(observed.block) or self._curvature(observed) is not None:
+            return None
+        functions = (
+            Functions.from_first_order(observed.block)
+            if observed.functions is None
+            else Functions.of(*observed.functions)
         )
-        actives, own_calls = list(state.pool.actives), state.accounts.calls.copy()
-        for i, one in zip(which, moved, strict=True):
-            actives[i] = one.active
-            own_calls[min(i, plain)] += one.calls
-            descents[i] = Descent(one.y, one.before_projection, one.distance, one.sums)
-        calls, pool = sum(one.calls for one in moved), Pool(tuple(actives), table, count)
-        tidied = pool.tidied(self.K.dimension)
-        if tidied is not pool:  # other rows now: advisers get all of them again
-            state = state._replace(vertices=0, vertices_of_waiting=0)
-        return state._replace(
-            pool=tidied,
-            oracle_budget=state.oracle_budget - calls,
-            calls=state.calls + calls,
-            descents=tuple(descents),
-            distance=descents[self._largest].distance,
-            accounts=state.accounts._replace(calls=frozen(own_calls)),
+        if functions is None or self._wants_functions is not (observed.functions is not None):
+            return None
+        after: State | None = kernel.learned(state, functions)
+        if after is None:
+            return None
+        seen, number = observed.functions or observed.block, state.upcoming.round
+        advisers = (
+            adviser.observe_round(self.K, remembered, seen, observed.x, number)
+            for adviser, remembered in zip(self.advisers, state.advisers, strict=True)
         )
+        overrides = state.overrides.and_of(arrivals[0])
+        return after._replace(advisers=tuple(advisers), overrides=overrides)
 
     def _observed(self, own: Committed, arrival: Arrival) -> PlayedRound:
         """A round as it is observed."""

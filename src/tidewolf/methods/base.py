@@ -430,7 +430,7 @@ class Learner(Value, ABC, Generic[S]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is compiled: a copy compiles again."""
-        return {k: v for k, v in vars(self).items() if k not in ("compiled", "compiled_experts")}
+        return {k: v for k, v in vars(self).items() if k != "compiled"}
 
     @property
     def compiled(self) -> Any:

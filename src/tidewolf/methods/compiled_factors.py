@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidewolf.core.arrays import frozen
+from tidewolf.core.batch import Stream
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Floats, Int64s, NDArray
 from tidewolf.kernels import rounds as names
@@ -89,6 +90,11 @@ class FactorState(KernelState):
 
 class CompiledFactors:
     """The rounds of one learner: settings and scratch arrays; states go in and come out."""
+
+    measures = 0
+
+    def plays(self, stream: Stream) -> bool:
+        return True
 
     def __init__(self, K: HasLMO, shape: Shape, **settings: float) -> None:
         self.shape, self.n = Shape(*map(read_only, shape)), len(shape.center)

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from tidewolf.core.batch import Batch
+from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.jit import Kernel
 from tidewolf.core.oracle import HasLMO
@@ -27,7 +29,7 @@ from tidewolf.functions.linear import Affine, Capacity, Linear, MaxAffine
 from tidewolf.kernels import active_set, corners, evaluate
 from tidewolf.kernels import rounds as names
 from tidewolf.kernels.active_set import BAD_ORACLE, COUNT, USED
-from tidewolf.kernels.rounds import ENOUGH, LOOK, PLAYED, UNUSUAL
+from tidewolf.kernels.rounds import ENOUGH, LOOK, PLAYED, TOO_MANY, UNUSUAL
 from tidewolf.methods.certificate import GradientSums
 from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.steps.adagrad import DescentSums
@@ -53,6 +55,7 @@ def read_only(array: NDArray) -> NDArray:
 _ENDS = (PLAYED, UNUSUAL, LOOK, ENOUGH)
 _NO_ROWS, _NO_NUMBERS = read_only(np.zeros((1, 1))), read_only(np.zeros(1))
 _NO_LEAST = read_only(np.array([-math.inf]))
+_NO_SHARES, _NO_MEASURES = np.zeros((1 << 16, 0)), np.zeros((1 << 16, 0))
 _UNLIMITED = (evaluate.UNLIMITED, _NO_ROWS, _NO_NUMBERS, 0)
 _READ = (Unlimited, Linear, Capacity, Affine, MaxAffine)
 Encoded = tuple[int, NDArray, NDArray, int]
@@ -98,6 +101,12 @@ class Functions(NamedTuple):
     given: tuple[Any, ...]
     pieces: int
     """how many pieces a round's loss, or its limit, has at most"""
+    stream: Any = None
+    """the stream that they are of, where it is one"""
+    start: int = 0
+    """the round of the stream that they begin with"""
+    batches: tuple[Batch, ...] = ()
+    """they themselves"""
 
     @classmethod
     def of(cls, losses: Batch, constraints: Batch) -> Functions | None:
@@ -153,8 +162,9 @@ class StreamFunctions:
     copies of some thousand at a time.
     """
 
-    def __init__(self, losses: Batch, constraints: Batch, rounds: int) -> None:
-        self._batches, self._rounds = (losses, constraints), rounds
+    def __init__(self, stream: Stream) -> None:
+        losses, constraints, rounds = stream.losses, stream.constraints, len(stream)
+        self._stream, self._batches, self._rounds = stream, (losses, constraints), rounds
         n = max(1, math.prod(losses.shape))
         whole = all(map(_lies_well, self._batches))
         self._size = max(1, rounds if whole else MOST_COPIED // n)
@@ -162,12 +172,12 @@ class StreamFunctions:
         self.functions: Functions | None = None
 
     @classmethod
-    def of(cls, losses: Batch, constraints: Batch) -> StreamFunctions | None:
+    def of(cls, stream: Stream) -> StreamFunctions | None:
         """None where the kernel cannot read them."""
         one = slice(0, 1)
-        if Functions.of(losses.view(one), constraints.view(one)) is None:
+        if Functions.of(stream.losses.view(one), stream.constraints.view(one)) is None:
             return None
-        return cls(losses, constraints, len(losses))
+        return cls(stream)
 
     def at(self, t: int) -> Functions:
         """Those of the rounds from `start` to `stop`, round t among them."""
@@ -175,8 +185,10 @@ class StreamFunctions:
             self.start = t - t % self._size
             self.stop = min(self.start + self._size, self._rounds)
             window = slice(self.start, self.stop)
-            losses, constraints = self._batches
-            self.functions = Functions.of(losses.view(window), constraints.view(window))
+            batches = tuple(batch.view(window) for batch in self._batches)
+            found = Functions.of(*batches)
+            assert found is not None
+            self.functions = found._replace(stream=self._stream, start=self.start, batches=batches)
         assert self.functions is not None
         return self.functions
 
@@ -190,7 +202,14 @@ class Records:
     """What is recorded of the rounds of a run, in arrays that the kernel fills."""
 
     def __init__(
-        self, n: int, rounds: int, limits: int, points: bool, samples: int, parts: int
+        self,
+        n: int,
+        rounds: int,
+        limits: int,
+        points: bool,
+        samples: int,
+        parts: int,
+        measures: int = 0,
     ) -> None:
         self.columns = np.zeros((rounds, names.COLUMNS))
         self.marks = np.zeros(names.MARKS)
@@ -204,6 +223,8 @@ class Records:
         self._shape = (samples, 3, n)
         self.weighed = np.zeros((rounds + 1, 1, 1))
         """what is asked about some projections, where the kernel knows"""
+        self.measures = np.zeros((rounds, measures))
+        """the weights of experts in each round"""
         self.room = 0
         """how many samples there are to be"""
         self.first = 0
@@ -213,6 +234,14 @@ class Records:
     def samples(self) -> NDArray:
         """x, y and where y came from, of some projections."""
         return np.zeros(self._shape)
+
+    def after(self, done: int) -> Records:
+        """The same without the first rounds."""
+        rest = copy(self)
+        rest.columns, rest.points = self.columns[done:], self.points[done:]
+        rest.measures, rest._shape = self.measures[done:], self._shape
+        rest.samples = self.samples
+        return rest
 
     def given_away(self, samples: int) -> NDArray:
         """The first samples, for the caller to keep."""
@@ -295,7 +324,8 @@ class KernelState:
 class Progressed(NamedTuple):
     """What the kernel came back with."""
 
-    after: KernelState
+    after: Any
+    """a KernelState, or an ExpertState of compiled_experts.py"""
     done: int
     """rounds that were played"""
     unusual: bool
@@ -306,6 +336,8 @@ class Progressed(NamedTuple):
     """what was recorded of them: the loss and the constraint's value at least"""
     weighed: bool = False
     """what is asked about sampled projections is known, and their points are not kept"""
+    solves: Floats | None = None
+    """programs solved in each round, where some were"""
 
     @property
     def state(self) -> Any:
@@ -318,6 +350,11 @@ class CompiledRounds(Protocol):
 
     n: int
     """entries of a point"""
+    measures: int
+    """numbers that are recorded of each round"""
+
+    def plays(self, stream: Stream) -> bool:
+        """Whether it can play a stream whose functions it can read."""
 
     def takes(self, state: Any) -> bool:
         """Whether it can go on from a state."""
@@ -336,8 +373,35 @@ class CompiledRounds(Protocol):
         """Up to k rounds from a state that it takes, from round `first` of the functions on."""
 
 
+@dataclass(slots=True)
+class Descents:
+    """What the kernel reads and changes: the dual state, the point to be played, the points of all
+    descents with their sums, and their weights on one table of vertices.
+
+    `mixer`: the step scales, what breaks ties of urgency, whom the bank serves in which order; then
+    the proposals, who is awake, the weights, and the totals and accounts of all experts.
+    """
+
+    s: Floats
+    x: Floats
+    X: Floats
+    Y: Floats
+    before: Floats
+    sums: Floats
+    gradients: Floats
+    atoms: SparseAtoms
+    count: int
+    weights: Floats
+    mixer: tuple[NDArray, ...]
+
+
 class CompiledDescent:
     """The rounds of one learner: settings and scratch arrays; states go in and come out."""
+
+    measures = 0
+
+    def plays(self, stream: Stream) -> bool:
+        return True
 
     def __init__(self, K: CompiledGeometry, **settings: float) -> None:
         assert isinstance(K, HasLMO)
@@ -352,7 +416,7 @@ class CompiledDescent:
             "DIMENSION": float(K.dimension),
         }
         self.settings = np.zeros(names.SETTINGS)
-        for name, value in (own | settings).items():
+        for name, value in ({"PLAIN": 1.0} | own | settings).items():
             self.settings[getattr(names, name)] = value
         self._geometry = tuple(map(read_only, (K.kernel_data, *geometry)))
         self.kernel_data, self.center = self._geometry[0], read_only(K.center)
@@ -360,6 +424,17 @@ class CompiledDescent:
         self._spare: list[_Scratch] = []
         self._corner_spare: list[_CornerScratch] = []
         self._nothing = Records(0, 1, 0, False, 0, 0).arrays[1:]
+        none = np.zeros(0)
+        self._alone: tuple[NDArray, ...] = (
+            np.array([self.settings[names.SCALE]]),
+            none,
+            np.zeros(1, np.int64),
+            np.zeros((0, self.n)),
+            none,
+            none,
+            none,
+            np.zeros((names.ACCOUNTS, 0)),
+        )
 
     def takes(self, state: Any) -> bool:
         """Whether the kernel can go on from a state: nothing is open, pending or held back."""
@@ -463,32 +538,84 @@ class CompiledDescent:
         records: Records | None,
         scratch: _Scratch,
     ) -> Progressed:
-        atoms, count, at = start.atoms, len(start.weights), scratch.at
-        s, x, y, before = start.numbers.copy(), start.x.copy(), start.y.copy(), np.empty(self.n)
-        sums = start.sums.copy()
-        weights = _longer(start.weights, count, len(atoms.gram))
+        s, n = start.numbers.copy(), self.n
+        steps = [s[i] for i in (names.SQUARES, names.INVERSE_STEP, names.LARGEST, names.DISTANCE)]
+        own = Descents(
+            s=s,
+            x=start.x.copy(),
+            X=start.x.copy()[None],
+            Y=start.y.copy()[None],
+            before=np.empty((1, n)),
+            sums=np.array([[*steps, 0.0, 0.0]]),
+            gradients=start.sums.copy()[:, None],
+            atoms=start.atoms,
+            count=len(start.weights),
+            weights=start.weights[None],
+            mixer=self._alone,
+        )
+        done, code, columns = self.run(own, functions, first, k, records, scratch)
+        if not done:
+            return Progressed(start, 0, True, False, columns)
+        square_sum, inverse_step, largest, apart, _, moved = own.sums[0].tolist()
+        s[names.SQUARES], s[names.INVERSE_STEP], s[names.LARGEST] = (
+            square_sum,
+            inverse_step,
+            largest,
+        )
+        s[names.DISTANCE], s[names.MOVED] = apart, moved
+        atoms, weights, x = own.atoms, own.weights[0, : own.count].copy(), own.X[0]
+        if code == LOOK:
+            few = ActiveSet(atoms, weights, x).reduced(int(np.count_nonzero(weights)), self.K)
+            assert type(few.atoms) is SparseAtoms
+            atoms, weights = few.atoms, few.weights
+        x.setflags(write=False)
+        state = (own.gradients[:, 0], atoms, weights, x, own.Y[0], own.before[0])
+        after = KernelState(start.since, start.rounds + done, s, *state)
+        return Progressed(after, done, code == UNUSUAL, code == LOOK, columns)
+
+    def run(
+        self,
+        own: Descents,
+        functions: Functions,
+        first: int,
+        k: int,
+        records: Records | None,
+        scratch: _Scratch,
+        shares: Floats = _NO_SHARES,
+    ) -> tuple[int, int, NDArray]:
+        """Play up to k rounds, in place: how many, the kernel's last code, what was recorded."""
+        at, atoms, count, m = scratch.at, own.atoms, own.count, len(own.X)
         at[COUNT], at[active_set.WAITING] = count, 0.0
         columns, settings, done = np.empty((k, names.COLUMNS)), self.settings, 0
-        record = (columns, *self._nothing)
+        record: tuple[NDArray, ...] = (columns, *self._nothing, _NO_MEASURES)
         if records is not None:
-            record, columns, settings = records.arrays, records.columns, settings.copy()
+            columns, settings = records.columns, settings.copy()
+            record = (*records.arrays, records.measures)
             settings[names.RECORDS], settings[names.FIRST] = 1.0, records.first
+        weights = _longer(own.weights, count, len(atoms.gram))
+        if not len(shares):
+            shares = _NO_SHARES if k <= len(_NO_SHARES) else np.zeros((k, 0))
         while True:
             with atoms.lock:  # others may make it larger until then
-                if len(weights) < len(atoms.gram):
+                if weights.shape[1] < len(atoms.gram):
                     weights = _longer(weights, count, len(atoms.gram))
-                if scratch.room < len(weights) or scratch.pieces < functions.pieces:
-                    scratch.fit(len(weights), functions.pieces)
+                if scratch.room < weights.shape[1] or scratch.pieces < functions.pieces:
+                    scratch.fit(weights.shape[1], functions.pieces)
                 more, code, count = self._run(
                     first + done,
                     k - done,
                     settings,
-                    s,
+                    own.s,
                     at,
-                    x,
-                    y,
-                    before,
-                    sums,
+                    own.x,
+                    own.X,
+                    own.Y,
+                    own.before,
+                    own.sums,
+                    *own.mixer[:3],
+                    shares[done:],
+                    *own.mixer[3:],
+                    own.gradients,
                     weights,
                     self.center,
                     atoms.starts,
@@ -505,22 +632,24 @@ class CompiledDescent:
             done += more
             if code in _ENDS:
                 break
+            i = int(own.mixer[2][int(own.s[names.AT_EXPERT]) - (code == TOO_MANY)])
             if code == BAD_ORACLE:
-                Search.refuse(x, y, (scratch.arrays[0], scratch.arrays[1]), at)
-            atoms = Search.make_way(code, atoms, count, at)
-        if not done:
-            return Progressed(start, 0, True, False, columns)
-        weights = weights[:count]
-        if code == LOOK:
-            own = ActiveSet(atoms, weights, x).reduced(int(at[USED]), self.K)
-            assert type(own.atoms) is SparseAtoms
-            if own.x is not x:
-                r = own.x - y
-                s[names.DISTANCE] = math.sqrt(float(r @ r))
-            atoms, weights, x = own.atoms, own.weights, own.x
-        x.setflags(write=False)
-        after = KernelState(start.since, start.rounds + done, s, sums, atoms, weights, x, y, before)
-        return Progressed(after, done, code == UNUSUAL, code == LOOK, columns)
+                Search.refuse(own.X[i], own.Y[i], (scratch.arrays[0], scratch.arrays[1]), at)
+            if code == TOO_MANY:
+                few = ActiveSet(atoms, weights[i, :count].copy(), own.X[i].copy())
+                few = few.reduced(int(at[USED]), self.K, shared=m > 1)
+                assert type(few.atoms) is SparseAtoms
+                atoms, count = few.atoms, len(few.weights)
+                if m == 1:
+                    weights, at[COUNT] = _longer(few.weights[None], count, len(atoms.gram)), count
+                else:
+                    weights[i, :count] = few.weights
+                own.X[i] = few.x
+                own.sums[i, names.APART_OF] = math.sqrt(float(((own.X[i] - own.Y[i]) ** 2).sum()))
+            else:
+                atoms = Search.make_way(code, atoms, count, at)
+        own.atoms, own.count, own.weights = atoms, count, weights
+        return done, code, columns
 
 
 class _Scratch:
@@ -542,9 +671,9 @@ class _Scratch:
 
 
 def _longer(weights: Floats, count: int, room: int) -> Floats:
-    """The first weights, with zeros for as many rows as a table has room for."""
-    longer = np.zeros(room)
-    longer[:count] = weights[:count]
+    """The first weights of each point, with zeros for as many rows as a table has room for."""
+    longer = np.zeros((len(weights), room))
+    longer[:, :count] = weights[:, :count]
     return longer
 
 
@@ -581,8 +710,8 @@ _WITHOUT_GRADIENT = (evaluate.CAPACITY, evaluate.UNLIMITED)
 
 def _from(record: tuple[NDArray, ...], done: int) -> tuple[NDArray, ...]:
     """The same where so many rounds are recorded already."""
-    columns, marks, last, total, means, ends, points, each, when, samples = record
-    return columns[done:], marks, last, total, means, ends, points[done:], each, when, samples
+    columns, *middle, points, each, when, samples, measures = record
+    return columns[done:], *middle, points[done:], each, when, samples, measures[done:]
 
 
 def scalars(state: Any) -> tuple[Floats, Floats]:
@@ -606,8 +735,7 @@ def scalars(state: Any) -> tuple[Floats, Floats]:
             dual.sums.limit_at,
             sums.largest,
             state.point.distance,
-            0.0,
-            0.0,
+            *(0.0,) * (names.SCALARS - names.MOVED),
         )
     )
     return numbers, np.array((dual.sums.loss, dual.sums.limit))
