@@ -1,0 +1,317 @@
+"""Linear programs in boxes, one after another, by a dual simplex on a dense inverse.
+
+    min <c, x>   subject to   A x = b,   0 <= x_j <= min(top_j, soft_j - k room_j + s give_j)
+
+for several costs c and headrooms k. s = 0 if some x satisfies the bounds, else the least s >= 0 for
+which one does. Programs differ in c and in upper bounds only, and every variable has two bounds. So
+any basis is dual feasible once each variable off the basis is at the bound that the sign of its
+reduced cost names, and the basis that ended one program starts the next.
+
+A row without an entering variable proves that s is too small. Its violation v is convex and falls
+with s, so the step v/|v'| of Newton's method never passes the least s.
+
+The state of a search is (basis, inverse, age), age the pivots since the inverse was made from the
+basis, below 0 if it never was. The result depends on the arguments and this state alone.
+
+`matrix` is A by columns, (starts, rows, values), with entries of size about 1. Naive twin: SciPy's
+HiGHS in tests/test_boxed_dual.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidewolf.core.jit import kernel
+
+NO_POINT, LIMIT, SINGULAR = -1, -2, -3
+"""In place of a number of pivots: no s suffices; too many pivots; the basis lost its accuracy."""
+REFRESH = 64
+"""Pivots after which the inverse is made from the basis again."""
+SMALL = 1e-9
+"""Smaller entries of a row are no pivots."""
+TIE = 1e-12
+"""Ratios that differ by less are equal: the larger pivot is taken."""
+STALLED = 30
+"""Pivots without progress after which the first candidates are taken, so that no basis returns."""
+
+
+@kernel
+def invert(matrix, basis, inverse):  # type: ignore[no-untyped-def]
+    """Fill `inverse` with that of the columns of the basis; whether there is one."""
+    starts, rows, values = matrix
+    m = len(basis)
+    B = np.zeros((m, m))
+    for i in range(m):
+        for k in range(starts[basis[i]], starts[basis[i] + 1]):
+            B[rows[k], i] = values[k]
+    inverse[:, :] = 0.0
+    for i in range(m):
+        inverse[i, i] = 1.0
+    for i in range(m):
+        best = i
+        for r in range(i + 1, m):
+            if abs(B[r, i]) > abs(B[best, i]):
+                best = r
+        if not abs(B[best, i]) > SMALL:
+            return False
+        if best != i:
+            for k in range(m):
+                B[i, k], B[best, k] = B[best, k], B[i, k]
+                inverse[i, k], inverse[best, k] = inverse[best, k], inverse[i, k]
+        scale = 1.0 / B[i, i]
+        for k in range(m):
+            B[i, k] *= scale
+            inverse[i, k] *= scale
+        for r in range(m):
+            factor = B[r, i]
+            if r != i and factor != 0.0:
+                for k in range(m):
+                    B[r, k] -= factor * B[i, k]
+                    inverse[r, k] -= factor * inverse[i, k]
+    return True
+
+
+@kernel
+def reduced_costs(matrix, c, basis, inverse, d, up):  # type: ignore[no-untyped-def]
+    """Fill d with c - A' pi, and `up` with which variables off the basis are at upper bounds."""
+    starts, rows, values = matrix
+    m = len(basis)
+    pi = np.zeros(m)
+    for i in range(m):
+        cost = c[basis[i]]
+        if cost != 0.0:
+            for k in range(m):
+                pi[k] += cost * inverse[i, k]
+    for j in range(len(d)):
+        v = c[j]
+        for k in range(starts[j], starts[j + 1]):
+            v -= pi[rows[k]] * values[k]
+        d[j], up[j] = v, v < 0.0
+    for i in range(m):
+        d[basis[i]] = 0.0
+
+
+@kernel
+def basic_values(matrix, b, u, search, x, basic):  # type: ignore[no-untyped-def]
+    """Fill x off the basis with bounds, and `basic` with what the equations then say."""
+    starts, rows, values = matrix
+    inverse, place, up = search
+    left = b.copy()
+    for j in range(len(u)):
+        if place[j] < 0:
+            x[j] = u[j] if up[j] else 0.0
+            if x[j] != 0.0:
+                for k in range(starts[j], starts[j + 1]):
+                    left[rows[k]] -= values[k] * x[j]
+    for i in range(len(b)):
+        v = 0.0
+        for k in range(len(b)):
+            v += inverse[i, k] * left[k]
+        basic[i] = v
+
+
+@kernel
+def leaving(u, basis, basic, tol, first):  # type: ignore[no-untyped-def]
+    """The row whose variable is farthest outside its bounds, and by how much above (negative:
+    below); -1 if none is. `first`: the one with the first variable.
+    """
+    r, worst, out = -1, tol, 0.0
+    for i in range(len(basis)):
+        v = basic[i] if basic[i] < 0.0 else max(basic[i] - u[basis[i]], 0.0)
+        if abs(v) > worst and (not first or r < 0 or basis[i] < basis[r]):
+            r, out = i, v
+            if not first:
+                worst = abs(v)
+    return r, out
+
+
+@kernel
+def entering(d, row, u, place, up, sign, first):  # type: ignore[no-untyped-def]
+    """The variable whose reduced cost reaches 0 first; -1 if none does."""
+    best, found = np.inf, -1
+    for j in range(len(d)):
+        if place[j] < 0 and u[j] > 0.0:
+            size = -sign * row[j] if up[j] else sign * row[j]
+            if size > SMALL:
+                ratio = abs(d[j]) / size
+                tied = not first and ratio <= best + TIE and size > abs(row[found])
+                if ratio < best - TIE or tied:
+                    best, found = ratio, j
+    return found
+
+
+@kernel
+def row_of(matrix, inverse, r, row):  # type: ignore[no-untyped-def]
+    """Fill `row` with row r of inverse A."""
+    starts, rows, values = matrix
+    for j in range(len(row)):
+        v = 0.0
+        for k in range(starts[j], starts[j + 1]):
+            v += inverse[r, rows[k]] * values[k]
+        row[j] = v
+
+
+@kernel
+def column_of(matrix, inverse, j, column):  # type: ignore[no-untyped-def]
+    """Fill `column` with column j of inverse A."""
+    starts, rows, values = matrix
+    for i in range(len(column)):
+        v = 0.0
+        for k in range(starts[j], starts[j + 1]):
+            v += inverse[i, rows[k]] * values[k]
+        column[i] = v
+
+
+@kernel
+def exchange(basis, place, inverse, e, r, column):  # type: ignore[no-untyped-def]
+    """Put variable e in place of that of row r; `column` is what e is in the basis."""
+    m, scale = len(basis), 1.0 / column[r]
+    for k in range(m):
+        inverse[r, k] *= scale
+    for i in range(m):
+        factor = column[i]
+        if i != r and factor != 0.0:
+            for k in range(m):
+                inverse[i, k] -= factor * inverse[r, k]
+    place[basis[r]], place[e] = -1, r
+    basis[r] = e
+
+
+@kernel
+def least_shift(soft, give):  # type: ignore[no-untyped-def]
+    """The least s for which no upper bound is below 0."""
+    s = 0.0
+    for j in range(len(soft)):
+        if soft[j] < 0.0:
+            s = max(s, -soft[j] / give[j] if give[j] > 0.0 else np.inf)
+    return s
+
+
+@kernel
+def more_shift(bounds, s, row, place, own, out):  # type: ignore[no-untyped-def]
+    """By how much s must grow at least, as a row without an entering variable says; `own` is its
+    variable, `out` by how much that is above its bounds, or below.
+    """
+    top, soft, give = bounds
+    slope = 0.0
+    for j in range(len(top)):
+        toward = row[j] if out > 0.0 else -row[j]
+        if place[j] < 0 and toward > 0.0 and soft[j] + s * give[j] < top[j]:
+            slope += toward * give[j]
+    if out > 0.0 and soft[own] + s * give[own] < top[own]:
+        slope += give[own]
+    return abs(out) / slope if slope > 0.0 else np.inf
+
+
+@kernel
+def solve_one(matrix, b, c, bounds, state, x, tol):  # type: ignore[no-untyped-def]
+    """Fill x with a minimiser; the number of pivots, or a code below 0, and s."""
+    top, soft, give = bounds
+    basis, inverse, age = state
+    m, n = len(b), len(top)
+    place, up = np.full(n, -1), np.empty(n, dtype=np.bool_)
+    d, row, u, basic, column = np.empty(n), np.empty(n), np.zeros(n), np.empty(m), np.empty(m)
+    for i in range(m):
+        place[basis[i]] = i
+    s, pivots, stalled, exact, moved = least_shift(soft, give), 0, 0, False, True
+    reduced_costs(matrix, c, basis, inverse, d, up)
+    for _ in range(20 * (m + n) + 100):
+        if not s < np.inf:
+            return NO_POINT, s
+        if age[0] >= REFRESH:
+            if not invert(matrix, basis, inverse):
+                return SINGULAR, s
+            age[0], moved = 0, True
+        if moved:  # what is basic is computed again, not updated
+            for j in range(n):
+                if u[j] == 0.0:  # no reduced cost was wrong for it
+                    up[j] = d[j] < 0.0
+                u[j] = max(0.0, min(top[j], soft[j] + s * give[j]))
+            basic_values(matrix, b, u, (inverse, place, up), x, basic)
+            exact, moved = True, False
+        r, out = leaving(u, basis, basic, tol, stalled > STALLED)
+        if r < 0 and exact:
+            for i in range(m):
+                x[basis[i]] = min(max(basic[i], 0.0), u[basis[i]])
+            return pivots, s
+        e, sign = -1, 1.0 if out > 0.0 else -1.0
+        if r >= 0:
+            row_of(matrix, inverse, r, row)
+            e = entering(d, row, u, place, up, sign, stalled > STALLED)
+        if e < 0:
+            if exact:
+                s += more_shift(bounds, s, row, place, basis[r], out)
+            moved = True
+            continue
+        column_of(matrix, inverse, e, column)
+        if not abs(column[r] - row[e]) <= 1e-6 * abs(row[e]):
+            if age[0] == 0:
+                return SINGULAR, s
+            age[0] = REFRESH
+            continue
+        own, bound = basis[r], u[basis[r]] if out > 0.0 else 0.0
+        theta, step = d[e] / row[e], (basic[r] - bound) / column[r]
+        stalled = stalled + 1 if abs(d[e]) <= TIE else 0
+        for i in range(m):
+            basic[i] -= step * column[i]
+        for j in range(n):
+            d[j] -= theta * row[j]
+        basic[r], x[own] = x[e] + step, bound
+        exchange(basis, place, inverse, e, r, column)
+        d[e], d[own], up[own] = 0.0, -theta, out > 0.0
+        exact, pivots, age[0] = False, pivots + 1, age[0] + 1
+    return LIMIT, s
+
+
+@kernel
+def residual(matrix, b, x):  # type: ignore[no-untyped-def]
+    """The largest entry of |b - A x|."""
+    starts, rows, values = matrix
+    left = b.copy()
+    for j in range(len(x)):
+        if x[j] != 0.0:
+            for k in range(starts[j], starts[j + 1]):
+                left[rows[k]] -= values[k] * x[j]
+    worst = 0.0
+    for i in range(len(b)):
+        worst = max(worst, abs(left[i]))
+    return worst
+
+
+@kernel
+def solve_boxed(matrix, b, box, sources, programs, state, tol, found):  # type: ignore[no-untyped-def]
+    """Solve all programs of a round, each from the basis of the one before it; whether all were
+    solved.
+
+    `box` is (top, give); `sources` (costs, soft, rooms), a row of each for each source; `programs`
+    (which, headrooms), the source and k of each program. Fills `found`: (points, shifts, pivots), a
+    row or an entry for each program, shifts s, pivots a number or a code. Changes the state. Costs
+    are of size about 1.
+    """
+    (top, give), (costs, softs, rooms), (which, headrooms) = box, sources, programs
+    points, shifts, pivots = found
+    basis, inverse, age = state
+    soft, solved = np.empty(len(top)), True
+    if age[0] < 0:
+        age[0] = REFRESH
+    for p in range(len(which)):
+        of, k = which[p], headrooms[p]
+        for j in range(len(top)):
+            soft[j] = softs[of, j] - k * rooms[of, j] if k > 0.0 else softs[of, j]
+        count, total = 0, 0
+        for _ in range(2):
+            if age[0] >= REFRESH:
+                if not invert(matrix, basis, inverse):
+                    pivots[p:] = SINGULAR
+                    return False
+                age[0] = 0
+            count, shifts[p] = solve_one(
+                matrix, b, costs[of], (top, soft, give), state, points[p], tol
+            )
+            total += count
+            if count < 0 or residual(matrix, b, points[p]) <= 2.0 * tol:
+                break
+            count, age[0] = SINGULAR, REFRESH
+        pivots[p] = total if count >= 0 else count
+        solved = solved and count >= 0
+    return solved

@@ -1,0 +1,157 @@
+"""The boxed dual simplex agrees with HiGHS on any program, from any basis."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from scipy.sparse import csc_array
+
+from tidewolf.kernels.boxed_dual import NO_POINT, solve_boxed
+
+TOL = 1e-12
+
+
+def solve(A, b, top, give, costs, soft, rooms, which, headrooms, state=None):
+    """All programs, from a state or from the artificial columns, which are appended here."""
+    m, n = A.shape
+    wide = csc_array(np.hstack([A, np.eye(m)]))
+    matrix = (wide.indptr.astype(np.int64), wide.indices.astype(np.int64), wide.data)
+
+    def padded(rows, value):
+        return np.hstack([rows, np.full((len(rows), m), value)])
+
+    box = np.append(top, np.zeros(m)), np.append(give, np.zeros(m))
+    sources = padded(costs, 0.0), padded(soft, np.inf), padded(rooms, 0.0)
+    programs = np.array(which), np.array(headrooms, dtype=float)
+    if state is None:
+        state = np.arange(n, n + m), np.empty((m, m)), np.array([-1])
+    P = len(which)
+    found = np.empty((P, n + m)), np.empty(P), np.empty(P, dtype=np.int64)
+    solve_boxed(matrix, b, box, sources, programs, state, TOL, found)
+    points, shifts, pivots = found
+    return points[:, :n], shifts, pivots, state
+
+
+def twin(A, b, c, top, give, soft):
+    """The least shift and the least cost at it, by HiGHS; None if no shift suffices."""
+    m, n = A.shape
+    finite = np.isfinite(soft)
+    rows = np.hstack([np.eye(n)[finite], -give[finite, None]])
+    bounds = [(0.0, u) for u in top] + [(0.0, None)]
+    first = linprog(
+        np.append(np.zeros(n), 1.0), rows, soft[finite], np.hstack([A, np.zeros((m, 1))]), b, bounds
+    )
+    if first.status != 0:
+        return None
+    u = np.minimum(top, np.where(finite, soft + (first.fun + 1e-9) * give, np.inf))
+    best = linprog(c, None, None, A, b, np.column_stack([np.zeros(n), np.maximum(u, 0.0)]))
+    return (first.fun, best.fun) if best.status == 0 else None
+
+
+@st.composite
+def programs(draw):
+    """Small programs with every kind of degeneracy, and three more that follow the first."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    m, n = draw(st.integers(1, 5)), draw(st.integers(1, 9))
+    whole = draw(st.booleans())
+    A = rng.integers(-1, 2, (m, n)).astype(float) if whole else rng.standard_normal((m, n))
+    if draw(st.booleans()):  # repeated columns and rows
+        A[:, n // 2 :] = A[:, : n - n // 2]
+        A[m // 2 :] = A[: m - m // 2]
+    top = rng.integers(0, 3, n).astype(float) if whole else rng.uniform(0.2, 2.0, n)
+    inside = top * (rng.integers(0, 2, n) if whole else rng.uniform(0.0, 1.0, n))
+    b = A @ inside
+    if draw(st.integers(0, 4)) == 0:
+        b = b + rng.integers(-2, 3, m)
+    costs = rng.integers(-1, 2, (2, n)).astype(float) if whole else rng.standard_normal((2, n))
+    soft = inside + (rng.integers(-1, 2, (2, n)) if whole else rng.uniform(-0.3, 0.6, (2, n)))
+    soft[:, rng.random(n) < 0.3] = np.inf
+    rooms = np.where(np.isfinite(soft), rng.uniform(0.0, 0.3, (2, n)), 0.0)
+    return A, b, top, rng.choice([1.0, 0.25], n), costs, soft, rooms
+
+
+@settings(max_examples=60)
+@given(program=programs())
+def test_every_program_has_the_least_shift_and_the_least_cost_of_highs(program):
+    A, b, top, give, costs, soft, rooms = program
+    which, headrooms = [0, 0, 1, 1], [0.0, 2.0, 0.0, 1.0]
+    points, shifts, pivots, _ = solve(*program, which, headrooms)
+    for x, s, count, of, k in zip(points, shifts, pivots, which, headrooms, strict=True):
+        bound = soft[of] - k * rooms[of]
+        due = twin(A, b, costs[of], top, give, bound)
+        assert (count < 0) == (due is None)
+        if due is None:
+            assert count == NO_POINT
+            continue
+        assert s == pytest.approx(due[0], abs=1e-7)
+        assert costs[of] @ x == pytest.approx(due[1], abs=1e-5)  # HiGHS allows itself 1e-7
+        assert np.abs(A @ x - b).max() <= 1e-11
+        assert (x >= 0.0).all()
+        assert (x <= np.maximum(0.0, np.minimum(top, bound + s * give)) + 1e-15).all()
+
+
+def flow(seed, layers=6, width=4):
+    """Unit flows through layers of nodes: equations, and rounds of costs and capacities."""
+    rng = np.random.default_rng(seed)
+    arcs = [(0, 1 + j) for j in range(width)]
+    for k in range(layers - 1):
+        arcs += [(1 + k * width + i, 1 + (k + 1) * width + j) for i in range(width)
+                 for j in range(width)]  # fmt: skip
+    last = 1 + layers * width
+    arcs += [(last - width + i, last) for i in range(width)]
+    A = np.zeros((last + 1, len(arcs)))
+    for e, (u, v) in enumerate(arcs):
+        A[u, e], A[v, e] = 1.0, -1.0
+    b = np.zeros(last + 1)
+    b[0], b[-1] = 1.0, -1.0
+    base = rng.uniform(1.0, 2.0, len(arcs))
+    costs = base + 0.05 * rng.standard_normal((300, len(arcs)))
+    caps = 0.4 + 0.02 * rng.standard_normal((300, len(arcs)))
+    return A, b, costs, caps
+
+
+def test_rounds_that_resemble_each_other_take_few_pivots_and_stay_accurate():
+    A, b, costs, caps = flow(0)
+    n = A.shape[1]
+    ones, state, pivots = np.ones(n), None, 0
+    for t in range(300):
+        rooms = np.full((1, n), 0.02)
+        points, _, count, state = solve(
+            A, b, ones, ones, costs[t : t + 1], caps[t : t + 1], rooms, [0, 0, 0], [0.0, 1.0, 2.0],
+            state,
+        )  # fmt: skip
+        assert (count >= 0).all()
+        pivots += count.sum() if t else 0
+        assert np.abs(A @ points.T - b[:, None]).max() <= 1e-12
+        if t % 50 == 0:
+            for x, k in zip(points, (0.0, 1.0, 2.0), strict=True):
+                shift, best = twin(A, b, costs[t], ones, ones, caps[t] - k * rooms[0])
+                assert costs[t] @ x == pytest.approx(best, abs=1e-7)
+                assert shift <= 1e-9
+    assert pivots <= 15 * 900
+    cold = solve(A, b, ones, ones, costs[-1:], caps[-1:], rooms, [0], [2.0])[2]
+    assert pivots / 900 < 0.3 * cold[0]
+
+
+def test_the_state_alone_decides_the_bits_and_another_basis_the_same_cost():
+    A, b, costs, caps = flow(1)
+    n = A.shape[1]
+    ones, none = np.ones(n), np.zeros((1, n))
+    state = solve(A, b, ones, ones, costs[:1], caps[:1], none, [0], [0.0])[3]
+    copy = tuple(part.copy() for part in state)
+    args = A, b, ones, ones, costs[5:6], caps[5:6], none, [0], [0.0]
+    first, second, cold = solve(*args, state), solve(*args, copy), solve(*args)
+    assert first[0].tobytes() == second[0].tobytes()
+    assert costs[5] @ first[0][0] == pytest.approx(costs[5] @ cold[0][0], abs=1e-10)
+
+
+def test_no_shift_helps_where_the_equations_exclude_each_other():
+    A, b = np.array([[1.0, 1.0], [1.0, 1.0]]), np.array([1.0, 2.0])
+    ones, plain = np.ones(2), np.ones((1, 2))
+    assert solve(A, b, ones, ones, plain, plain, 0 * plain, [0], [0.0])[2][0] == NO_POINT
+    soft = np.array([[-1.0, 1.0]])  # a bound below 0 that no shift raises
+    found = solve(A[:1], b[:1], ones, np.array([0.0, 1.0]), plain, soft, 0 * plain, [0], [0.0])
+    assert found[2][0] == NO_POINT
