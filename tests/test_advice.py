@@ -34,11 +34,13 @@ from tidewolf.functions import (
     Quadratic,
     Unlimited,
 )
+from tidewolf.hindsight.boxed_model import BoxedBasis, BoxedModel
 from tidewolf.hindsight.warm_model import Basis, Rows, WarmModel
 from tidewolf.methods.advice import solving
 from tidewolf.methods.advice.headroom import FORGETTING
 from tidewolf.sets import (
     Box,
+    CapacitatedFlow,
     CappedSimplex,
     FlowPolytope,
     L2Ball,
@@ -157,6 +159,41 @@ def test_the_last_round_is_solved_as_all_vertices_say(K, kind, room):
         assert_best(K, x, stream.losses[t - 1 : t], stream.constraints[t - 1 : t])
 
 
+@pytest.mark.parametrize("K", [*FlowPolytope.examples(), *CapacitatedFlow.examples()], ids=repr)
+@pytest.mark.parametrize("room", [-0.4, 0.3])
+def test_large_flows_are_those_of_programs(monkeypatch, K, room):
+    """By the network simplex, to which a set of this size would not go."""
+    stream = random_stream(K, 6, 4, "capacity", room)
+    boxed = played(tw.experts.Resolve(), K, stream, x="center")
+    monkeypatch.setattr(BoxedModel, "of", lambda K: None)
+    monkeypatch.setattr(WarmModel, "__call__", None)
+    flows = played(tw.experts.Resolve(), K, stream, x="center")
+    for t in range(1, 6):
+        c, cap = stream.losses.C[t - 1], stream.constraints.c[t - 1]
+        for x, y in zip(flows[t].points, boxed[t].points, strict=True):
+            assert K.infeasibility(x) <= membership_tolerance(x, K.radius)
+            assert c @ x == pytest.approx(c @ y, abs=1e-7)
+            assert max(x - cap) == pytest.approx(max(y - cap), abs=1e-7) or max(x - cap) < 0.0
+
+
+@pytest.mark.parametrize("kind", ["capacity", "rows", "maxima"])
+def test_the_most_even_of_all_best_points(kind):
+    """As good as any other, and none is nearer to the center; ties are split evenly."""
+    K = CappedSimplex(5, 0.5)
+    stream = random_stream(K, 5, 3, kind, 0.2)
+    plain, even = (played(tw.experts.Resolve(even=e), K, stream, x="center") for e in (False, True))
+    for t in range(1, 5):
+        f, g = stream.losses[t - 1 : t], stream.constraints[t - 1 : t]
+        x, z = plain[t].points[0], even[t].points[0]
+        assert K.infeasibility(z) <= membership_tolerance(z, K.radius)
+        assert float(f.values(z)[0]) == pytest.approx(float(f.values(x)[0]), abs=1e-6)
+        assert float(g.values(z)[0]) <= max(0.0, float(g.values(x)[0])) + 1e-6
+        assert np.linalg.norm(z - K.center) <= np.linalg.norm(x - K.center) + 1e-6
+    tied = tw.Stream(Linear(np.tile([1.0, 0.0, 0.0, 0.0, 5.0], (2, 1))))
+    (z,) = played(tw.experts.Resolve(headroom=0, even=True), K, tied)[1].points
+    np.testing.assert_allclose(z, [0.0, 1 / 3, 1 / 3, 1 / 3, 0.0], atol=1e-4)
+
+
 @pytest.mark.parametrize("K", [*DESCRIBED[:5], *CURVED], ids=repr)
 @settings(max_examples=3)
 @given(seed=seeds)
@@ -214,19 +251,17 @@ def test_utilisations_and_streams_without_limits_make_programs():
 
 
 def test_a_program_that_is_not_solved_is_no_advice(monkeypatch):
-    stream = random_stream(DIAMOND, 4, 0, "capacity")
-    every = played(tw.experts.Resolve(), DIAMOND, stream)
+    stream = random_stream(HULL, 4, 0, "capacity")
+    every = played(tw.experts.Resolve(), HULL, stream)
     monkeypatch.setattr(WarmModel, "__call__", lambda model, *question: None)
     for columns in (False, True):
         adviser = tw.experts.Resolve(columns=columns)
-        state = adviser.observe(DIAMOND, adviser.start(DIAMOND), one(stream, 2), DIAMOND.center)
-        found = adviser.propose(DIAMOND, state, None, 3, 1, ())
+        state = adviser.observe(HULL, adviser.start(HULL), one(stream, 2), HULL.center)
+        found = adviser.propose(HULL, state, None, 3, 1, ())
         assert found.points == (None,) * 4
         assert found.solves == 0
-    baseline = Baseline(DIAMOND)
-    np.testing.assert_array_equal(
-        baseline.update(baseline.start(), one(stream, 0)).x, DIAMOND.center
-    )
+    baseline = Baseline(HULL)
+    np.testing.assert_array_equal(baseline.update(baseline.start(), one(stream, 0)).x, HULL.center)
     assert every[-1].points[0] is not None
 
 
@@ -266,12 +301,12 @@ def test_each_limit_is_kept_with_its_own_usual_drop_to_spare(K, kind, large, mon
 @pytest.mark.parametrize("kind", ["capacity", "rows"])
 def test_what_less_headroom_shows_to_be_infeasible_is_not_tried(monkeypatch, kind):
     """The same points, bit for bit, without the programs that are known to have none."""
-    stream = random_stream(DIAMOND, 8, 3, kind, room=-0.5)
+    stream = random_stream(HULL, 8, 3, kind, room=-0.5)
     kappas = (0.0, 2.0, 1.0, 4.0)
-    ours = played(tw.experts.Resolve(headroom=kappas), DIAMOND, stream)
+    ours = played(tw.experts.Resolve(headroom=kappas), HULL, stream)
     assert ours[-1].solves == 3 + 2 + 2 + 2
     monkeypatch.setattr(solving, "_at_most", lambda less, more: False)
-    theirs = played(tw.experts.Resolve(headroom=kappas), DIAMOND, stream)
+    theirs = played(tw.experts.Resolve(headroom=kappas), HULL, stream)
     assert theirs[-1].solves == 3 + 3 + 3 + 3
     for a, b in zip(ours[1:], theirs[1:], strict=True):
         for x, y in zip(a.points, b.points, strict=True):
@@ -518,6 +553,24 @@ def test_a_model_answers_by_question_and_basis_alone():
 def test_a_basis_that_is_none_is_refused(parts):
     with pytest.raises(ValueError, match="a basis has a status from 0 to 4"):
         Basis.restored(parts)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"basis": np.array([0, 0])},
+        {"basis": np.array([0, 7])},
+        {"basis": np.array([0.0, 1.0])},
+        {"inverse": np.zeros((1, 2))},
+        {"inverse": np.full((2, 2), np.nan)},
+        {"age": -1},
+    ],
+)
+def test_a_boxed_basis_that_is_none_is_refused(parts):
+    good = {"columns": 4, "basis": np.array([0, 3]), "inverse": np.eye(2), "age": 3}
+    assert BoxedBasis.restored(good).parts() == good
+    with pytest.raises(ValueError, match="a basis has different variables"):
+        BoxedBasis.restored(good | parts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

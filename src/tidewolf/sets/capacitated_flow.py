@@ -324,7 +324,7 @@ class FlowNetwork(Value):
         """Whether it looks like one; whether its tree spans the graph, and its flow keeps the
         bounds, is seen on the way.
         """
-        fits = warm.shape == self.start.basis.shape and warm.dtype == np.int8
+        fits = warm.shape == (len(self.tails) + len(self.supply),) and warm.dtype == np.int8
         return fits and bool((warm[len(self.tails) :] >= 0).all())
 
 

@@ -12,9 +12,11 @@ one-round drops of its slack (headroom.py). There is one member for each kappa. 
 comes late, s = t - l is the newest round that is there, and drops are those of l rounds (of
 MOST_LAG at most), l as it was when the last round was decided.
 
-If K has a linear description, HiGHS keeps the program and gets what changed (hindsight/
-best_point.py); elsewhere, and on request, column generation over the vertices that are known, with
-at most one oracle call a round (solving.py).
+If K is made of few equations and boxes, all headrooms are solved in one call from the basis of the
+round before (hindsight/boxed_model.py), and large flows by the network simplex
+(hindsight/flow_model.py). HiGHS solves over other sets with a linear description (hindsight/
+best_point.py). Elsewhere, and on request, there is column generation over the vertices that are
+known, with at most one oracle call per round (solving.py).
 
 Entries that are out are held at 0; of columns, those that are 0 there are taken.
 
@@ -32,7 +34,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 import numpy as np
 
 from tidewolf.core.arguments import as_items, shown
-from tidewolf.core.arrays import as_count, as_number, inner, ones
+from tidewolf.core.arrays import as_count, as_number, frozen, inner, ones
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.feedback import FirstOrder, FullInformation, require_full_information
@@ -43,7 +45,7 @@ from tidewolf.core.settings import Check, Count, Flag
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.core.vertices import Vertex
 from tidewolf.functions.combined import Chain, chained
-from tidewolf.functions.linear import Affine
+from tidewolf.functions.linear import Affine, Capacity, Linear
 from tidewolf.hindsight.best_point import (
     COLD,
     Bases,
@@ -52,7 +54,9 @@ from tidewolf.hindsight.best_point import (
     headroom_of_rows,
     objective,
 )
+from tidewolf.hindsight.boxed_model import BoxedBasis, BoxedModel
 from tidewolf.hindsight.columns import BestOfVertices
+from tidewolf.hindsight.flow_model import FlowModel
 from tidewolf.methods.advice.base import Adviser, Proposals
 from tidewolf.methods.advice.headroom import Drops
 from tidewolf.methods.advice.recent import RecentRounds
@@ -131,7 +135,7 @@ class ResolveState(NamedTuple):
     x: Array
     """the point played last"""
     bases: tuple[Bases, ...]
-    """where the next programs start, one a headroom"""
+    """where the next programs of HiGHS start, one a headroom"""
     pool: Pool
     """the vertices that are known; none where it has no use for them"""
     time: float | None = None
@@ -144,6 +148,10 @@ class ResolveState(NamedTuple):
     """the round that was asked for last, perhaps not for the last time"""
     decided_lag: int = 1
     """how old the newest data was when the round before it was decided"""
+    boxed: BoxedBasis | None = None
+    """where the next programs in boxes start"""
+    tree: Array | None = None
+    """where the next flow starts"""
 
 
 @final
@@ -165,6 +173,9 @@ class Resolve(Adviser):
     columns : bool, default False
         Whether the set is touched through its oracle alone, by column generation; always so
         where it has no linear description.
+    even : bool, default False
+        Whether the most even of all best points is proposed, the one nearest to the set's center,
+        which takes longer; otherwise any vertex.
 
     Examples
     --------
@@ -208,6 +219,13 @@ class Resolve(Adviser):
         Flag(
             "Whether the set is touched through its oracle alone, by column generation; always so "
             "where it has no linear description."
+        ),
+    ] = False
+    even: Annotated[
+        bool,
+        Flag(
+            "Whether the most even of all best points is proposed, the one nearest to the set's "
+            "center, which takes longer; otherwise any vertex."
         ),
     ] = False
 
@@ -317,13 +335,17 @@ class Resolve(Adviser):
         rounds = self._rounds(K, state, info, t)
         if not rounds:
             return Proposals((None,) * len(self.headroom), state)
+        out = None if info is None else entries_out(K, info)
+        quick = self._quickly(K, state, rounds, out)
+        if quick is not None:
+            return quick
         losses, limits = (chained(parts) for parts in zip(*rounds, strict=True))
         rooms = self._rooms(state, limits)
         task = Task(objective(losses, "Resolve"), half_spaces(limits), rooms)
-        if (out := entries_out(K, info)) is not None:
+        if out is not None:
             return self._around(K, state, task, out)
         if not state.pool.vertices:
-            points, starts, solves = solve_each(self._solver(K), task, state.bases)
+            points, starts, solves = solve_each(self._solver(K), task, state.bases, self.even)
             return Proposals(points, state._replace(bases=starts), 0, solves)
         solver = self._solver_of(K, state.pool)
         found = solve_with_columns(K, solver, task, state.pool, state.bases, t, budget)
@@ -332,6 +354,60 @@ class Resolve(Adviser):
         state = state._replace(pool=pool, bases=bases)
         points, _, solves = found.answers
         return Proposals(points, state, found.calls, solves, found.found)
+
+    def _quickly(
+        self,
+        K: HasLMO,
+        state: ResolveState,
+        rounds: tuple[tuple[Batch, Batch], ...],
+        out: Bools | None,
+    ) -> Proposals | None:
+        """All headrooms by a simplex of our own; None if the set or the program is not of its
+        kind, or it has no solution.
+        """
+        model = self._model(K)
+        if model is None:
+            return None
+        drop, (loss, limit), count = state.drops.usual(), rounds[0], len(self.headroom)
+        if (
+            len(rounds) == 1
+            and out is None
+            and isinstance(loss, Linear)
+            and isinstance(limit, Capacity)
+            and type(loss.C) is type(limit.c) is np.ndarray
+        ):
+            room = drop if len(drop) else None
+            if isinstance(model, FlowModel):
+                flows = model.solve(loss.C[0], limit.c[0], room, self._headrooms, state.tree)
+                return Proposals(flows.points, state._replace(tree=flows.tree), 0, count)
+            found = model.plainly(loss.C, limit.c, room, self._headrooms, state.boxed)
+        elif isinstance(model, BoxedModel):
+            losses, limits = (chained(parts) for parts in zip(*rounds, strict=True))
+            room = headroom_of_rows(limits, drop) if drop.any() else None
+            task = objective(losses, "Resolve"), half_spaces(limits)
+            found = model.solve(*task, room, self._headrooms, state.boxed, out)
+        else:
+            return None
+        if found is None:
+            return None
+        return Proposals(found.points, state._replace(boxed=found.basis), 0, count)
+
+    @cached_property
+    def _headrooms(self) -> Floats:
+        return frozen(np.array(self.headroom))
+
+    def _model(self, K: HasLMO) -> BoxedModel | FlowModel | None:
+        """What solves over equations and boxes, or flows; None for other sets."""
+        of, model = self._models
+        if of is not K:
+            plain = not (self.even or self._by_columns(K))
+            model = (BoxedModel.of(K) or FlowModel.of(K)) if plain else None
+            self._models[:] = K, model
+        return model  # type: ignore[no-any-return]
+
+    @cached_property
+    def _models(self) -> list[Any]:
+        return [None, None]
 
     def _around(self, K: HasLMO, state: ResolveState, task: Task, out: Bools) -> Proposals:
         """The programs without entries that are out: held at 0, or of columns that are 0 there."""

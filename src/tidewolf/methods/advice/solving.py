@@ -96,9 +96,19 @@ def first_pool(K: HasLMO) -> Pool:
     return Pool((K.atom(K.center),), (0,))
 
 
-def solve_each(solver: BestPoint, task: Task, bases: Sequence[Bases]) -> Answers:
-    """The best point for each headroom."""
-    return _answers(_solve_each(solver, solver.prepared(task.loss, task.limits), task, bases))
+def solve_each(
+    solver: BestPoint, task: Task, bases: Sequence[Bases], even: bool = False
+) -> Answers:
+    """The best point for each headroom, the most even one on request."""
+    found = _solve_each(solver, solver.prepared(task.loss, task.limits), task, bases)
+    answers = _answers(found)
+    if not even:
+        return answers
+    points = tuple(
+        None if best is None else solver.most_even(task.loss, task.limits, room, best)
+        for best, room in zip(found, task.rooms, strict=True)
+    )
+    return answers._replace(points=points, solves=2 * answers.solves)
 
 
 def solve_each_without(

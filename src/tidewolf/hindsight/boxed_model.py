@@ -1,0 +1,356 @@
+"""Best points of single rounds over a set of equations and boxes, several headrooms at once
+(kernels/boxed_dual.py).
+
+    min <c, x> + sum_k z_k   over   x in K,  <a_i, x> <= b_i - k h_i + s,  <d_kj, x> - e_kj <= z_k
+
+as a program in v, x = origin + unit v, whose variables all lie between 0 and an upper bound:
+
+    x_i <= b_i                a bound on v_i
+    <a, x> <= b               a v - y = least value of a v,   y at most what b leaves
+    <d, x> - e <= z           d v - z + w = e,   w >= 0 and z within what the box allows
+
+So headrooms and rounds with the same rows differ in bounds and costs alone. Rows of the set's own
+keep their inverse from round to round; if rounds have rows of their own, the basis is kept, and
+inverted again.
+"""
+
+from __future__ import annotations
+
+from functools import cache, cached_property
+from typing import Any, ClassVar, NamedTuple, final
+
+import numpy as np
+
+from tidewolf.core.arrays import frozen, power_of_two, to_numpy
+from tidewolf.core.checkpoint import Stored
+from tidewolf.core.sparse import is_sparse
+from tidewolf.core.types import Array, Bools, Floats, Int64s
+from tidewolf.hindsight.best_point import HalfSpaces, Objective
+from tidewolf.hindsight.rows import nonzeros
+from tidewolf.kernels.boxed_dual import solve_boxed
+from tidewolf.sets.base import LinearDescription, Polyhedral
+
+MOST_ROWS = 200
+"""Rows of a program with a dense inverse at most."""
+MOST_ENTRIES = 20_000
+"""Entries of a point at most."""
+_NEW = frozen(np.array([-1]))
+"""The age of an inverse that must be made."""
+_ACCURACY = 2.5e3
+"""Roundings that a program may be off by; a member may be off by four times that."""
+
+
+@final
+class BoxedBasis(Stored):
+    """Where the next program starts: the variables in the basis, the inverse of their columns,
+    and the pivots since it was made, -1 if it must be made again. Never changed.
+    """
+
+    tag: ClassVar = "boxed basis"
+    __slots__ = ("age", "basis", "columns", "inverse")
+
+    def __init__(self, columns: int, basis: Int64s, inverse: Floats, age: Int64s) -> None:
+        self.columns, self.basis, self.inverse, self.age = columns, basis, inverse, age
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BoxedBasis, (self.columns, self.basis, self.inverse, self.age)
+
+    def parts(self) -> dict[str, Any]:
+        age = int(self.age[0])
+        inverse = self.inverse if age >= 0 else np.zeros((0, 0))
+        return {"columns": self.columns, "basis": self.basis, "inverse": inverse, "age": age}
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any]) -> BoxedBasis:
+        columns, basis, inverse, age = (parts[k] for k in ("columns", "basis", "inverse", "age"))
+        m = len(basis)
+        if (
+            basis.dtype != np.int64
+            or type(age) is not int
+            or len(set(basis.tolist())) != m
+            or not all(0 <= j < columns for j in basis.tolist())
+            or inverse.shape != ((m, m) if age >= 0 else (0, 0))
+            or not np.isfinite(inverse).all()
+        ):
+            raise ValueError("a basis has different variables, and the inverse of their columns")
+        if age < 0:
+            inverse = np.zeros((m, m))
+        return cls(columns, frozen(basis), frozen(inverse), frozen(np.array([age])))
+
+
+class BoxedProgram(NamedTuple):
+    """What the kernel takes, and the basis that needs no knowledge of it."""
+
+    data: Any
+    cold: BoxedBasis
+    more_costs: Floats
+    """those of the variables for maxima"""
+
+
+class Solutions(NamedTuple):
+    """A point for each headroom, read-only, and where the next programs start."""
+
+    points: tuple[Array, ...]
+    basis: BoxedBasis
+    pivots: Int64s
+
+
+class BoxedModel:
+    """Programs over a set; `of` makes one if the set has the equations and boxes for that."""
+
+    def __init__(self, K: Any, description: LinearDescription) -> None:
+        self.K, self._description = K, description
+        shift = 0.0 if description.shift is None else description.shift
+        self._origin = frozen(description.lower + shift)
+        self._flat = len(K.shape) == 1
+
+    @classmethod
+    def of(cls, K: Any) -> BoxedModel | None:
+        center = K.center
+        if not isinstance(K, Polyhedral) or type(center) is not np.ndarray:
+            return None
+        if center.dtype != np.float64 or center.size > MOST_ENTRIES:
+            return None
+        d = K.description()
+        rows = sum(len(b) for b in (d.b_eq, d.b_ub) if b is not None)
+        finite = np.isfinite(d.lower).all() and np.isfinite(d.upper).all()
+        if d.lift is not None or rows > MOST_ROWS or not finite:
+            return None
+        return cls(K, d)
+
+    def solve(
+        self,
+        loss: Objective,
+        limits: HalfSpaces,
+        rooms: Floats | None,
+        headrooms: Floats,
+        start: BoxedBasis | None,
+        out: Bools | None = None,
+    ) -> Solutions | None:
+        """The best point for each headroom, the multiples of `rooms` that limits keep; None if it
+        is not found here. Entries that are `out` are 0.
+        """
+        own = limits.A is None and not loss.maxima
+        if not own:
+            extra = 0 if limits.A is None else len(limits.b)
+            if len(self._set_rows.b) + extra + len(loss.e) > MOST_ROWS:
+                return None
+        program = self.plain if own else self._with_rows(loss, limits)
+        c = loss.c if own else np.append(loss.c, program.more_costs)
+        if out is not None:
+            without = self._without(program, out)
+            if without is None:
+                return None
+            program = without
+        return self._run(program, c[None], limits.b[None], rooms, headrooms, start, own)
+
+    def plainly(
+        self,
+        costs: Floats,
+        capacities: Floats,
+        rooms: Floats | None,
+        headrooms: Floats,
+        start: BoxedBasis | None,
+    ) -> Solutions | None:
+        """The same of one round of linear costs and capacities, each with an axis of rounds."""
+        if not self._flat:
+            costs, capacities = costs.reshape(1, -1), capacities.reshape(1, -1)
+        return self._run(self.plain, costs, capacities, rooms, headrooms, start)
+
+    def _run(
+        self,
+        program: BoxedProgram,
+        costs: Floats,
+        limits: Floats,
+        rooms: Floats | None,
+        headrooms: Floats,
+        start: BoxedBasis | None,
+        own: bool = True,
+    ) -> Solutions | None:
+        """The same, of one row of costs and one of limits; `own`: the rows are those of the set."""
+        cold = program.cold
+        if start is None or start.columns != cold.columns or len(start.basis) != len(cold.basis):
+            start = cold
+        P, m = len(headrooms), len(cold.basis)
+        points, shifts = np.empty((P, len(self._origin))), np.empty(P)
+        pivots, basis = np.empty(P, dtype=np.int64), np.empty(m, dtype=np.int64)
+        inverse, age = np.empty((m, m)), np.empty(1, dtype=np.int64)
+        kept = limits[0] if rooms is None else rooms
+        sources = _readonly(costs), _readonly(limits), _readonly(kept[None])
+        which, none = _zeros(P)
+        found, after = (points, shifts, pivots), (basis, inverse, age)
+        for first in (start, cold):
+            state = (first.basis, first.inverse, first.age if own else _NEW)
+            kappas = none if rooms is None else headrooms
+            if solve_boxed(program.data, sources, which, kappas, state, after, found, self._tol):
+                break
+        else:
+            return None
+        if not own:
+            age = _NEW
+        for part in (points, basis, inverse, age):
+            part.setflags(write=False)
+        shaped = points if self._flat else points.reshape((P, *self.K.shape))
+        return Solutions(tuple(shaped), BoxedBasis(cold.columns, basis, inverse, age), pivots)
+
+    @cached_property
+    def _unit(self) -> float:
+        return float(power_of_two((self._description.upper - self._description.lower).max()))
+
+    @cached_property
+    def _top(self) -> Floats:
+        return (self._description.upper - self._description.lower) / self._unit
+
+    @cached_property
+    def _tol(self) -> float:
+        size = max(float(self.K.radius), float(np.abs(to_numpy(self.K.center)).max()))
+        return max(_ACCURACY * float(np.finfo(float).eps) * size / self._unit, 1e-14)
+
+    @cached_property
+    def _set_rows(self) -> _Rows:
+        """The set's equations, and its inequalities with a slack each."""
+        d, rows = self._description, _Rows(self._top)
+        for A, b, slack in ((d.A_eq, d.b_eq, False), (d.A_ub, d.b_ub, True)):
+            if A is not None and b is not None and len(b):
+                row, column, value = _entries(A)
+                left = (b - _sums(row, value * d.lower[column], len(b))) / self._unit
+                sizes = rows.add(row, column, value, left)
+                if slack:
+                    least = _sums(row, np.minimum(value, 0.0) * self._top[column], len(b))
+                    rows.add_slacks(1.0, np.maximum(left - least, 0.0) / sizes)
+        return rows
+
+    @cached_property
+    def plain(self) -> BoxedProgram:
+        """The program of linear costs and capacities."""
+        give = np.full(len(self._top), 1.0 / self._unit)
+        return self._made(self._set_rows, 0, self._origin, give, np.zeros(0))
+
+    def _with_rows(self, loss: Objective, limits: HalfSpaces) -> BoxedProgram:
+        """The program with rows of a round."""
+        rows, n, unit, more = self._set_rows.copy(), len(self._top), self._unit, np.zeros(0)
+        first, base, give = 0, self._origin, np.full(n, 1.0 / unit)
+        if loss.maxima:
+            row, column, value = _entries(loss.d)
+            at = _sums(row, value * self._origin[column], len(loss.e)) - loss.e
+            ends = unit * value * self._top[column]
+            least, most = (_sums(row, f(ends, 0.0), len(at)) for f in (np.minimum, np.maximum))
+            low, high = np.full(loss.maxima, -np.inf), np.full(loss.maxima, -np.inf)
+            np.maximum.at(low, loss.which, at + least)
+            np.maximum.at(high, loss.which, at + most)
+            size, rows_ = float(power_of_two((high - low).max())), np.arange(len(at))
+            z = rows.add_columns((high - low) / size)
+            more = np.concatenate([np.zeros(z[0] - n), np.full(len(z), size / unit)])
+            b = low[loss.which] - at
+            sizes = rows.add(
+                np.concatenate([row, rows_]),
+                np.concatenate([column, z[loss.which]]),
+                np.concatenate([unit * value, np.full(len(at), -size)]),
+                b,
+            )
+            rows.add_slacks(1.0, (b - least + (high - low)[loss.which]) / sizes)
+        if limits.A is not None:
+            row, column, value = _entries(limits.A)
+            ends, count = value * self._top[column], len(limits.b)
+            least, most = (_sums(row, f(ends, 0.0), count) for f in (np.minimum, np.maximum))
+            sizes = rows.add(row, column, value, least)
+            first = int(rows.add_slacks(-1.0, (most - least) / sizes)[0]) if count else 0
+            base = _sums(row, value * self._origin[column], count) + unit * least
+            give = 1.0 / (unit * sizes)
+        return self._made(rows, first, base, give, more)
+
+    def _made(
+        self, rows: _Rows, first: int, base: Floats, give: Floats, more: Floats
+    ) -> BoxedProgram:
+        columns, top, basis = rows.finished()
+        limited = (first, _readonly(base), _readonly(give))
+        data = (columns, _readonly(rows.b), top, limited, (self._origin, self._unit))
+        m = len(basis)
+        cold = BoxedBasis(len(top), basis, frozen(np.zeros((m, m))), _NEW)
+        return BoxedProgram(data, cold, more)
+
+    def _without(self, program: BoxedProgram, out: Bools) -> BoxedProgram | None:
+        """The program with 0 in these entries; None if 0 is not their lower bound."""
+        if self._origin[out].any():
+            return None
+        columns, b, top, *rest = program.data
+        top = top.copy()
+        top[: len(out)][out] = 0.0
+        return program._replace(data=(columns, b, frozen(top), *rest))
+
+
+class _Rows:
+    """Rows of a program, each of size 1, and the upper bounds of its variables."""
+
+    def __init__(self, top: Floats) -> None:
+        self.entries = list[tuple[Int64s, Int64s, Floats]]()
+        self.b, self.top, self.basis = np.zeros(0), top, np.zeros(0, dtype=np.int64)
+
+    def copy(self) -> _Rows:
+        made = _Rows(self.top)
+        made.entries, made.b, made.basis = self.entries.copy(), self.b, self.basis
+        return made
+
+    def add_columns(self, top: Floats) -> Int64s:
+        """Variables with these upper bounds; their numbers."""
+        self.top = np.concatenate([self.top, top])
+        return np.arange(len(self.top) - len(top), len(self.top))
+
+    def add(self, row: Int64s, column: Int64s, value: Floats, b: Floats) -> Floats:
+        """Equations; what each was divided by."""
+        most = np.zeros(len(b))
+        np.maximum.at(most, row, np.abs(value))
+        sizes: Floats = power_of_two(most)
+        self.entries.append((len(self.b) + row, column, value / sizes[row]))
+        self.b = np.concatenate([self.b, b / sizes])
+        self.basis = np.concatenate([self.basis, np.full(len(b), -1)])
+        return sizes
+
+    def add_slacks(self, sign: float, top: Floats) -> Int64s:
+        """A variable with this factor for each of the last rows, in the first basis."""
+        first, columns = len(self.b) - len(top), self.add_columns(top)
+        self.entries.append((np.arange(first, len(self.b)), columns, np.full(len(top), sign)))
+        self.basis[first:] = columns
+        return columns
+
+    def finished(self) -> tuple[Any, Floats, Int64s]:
+        """The matrix by columns, with a variable that is always 0 for each row without a slack,
+        upper bounds, and the first basis.
+        """
+        whole = self.copy()
+        alone = np.flatnonzero(whole.basis < 0)
+        columns = whole.add_columns(np.zeros(len(alone)))
+        whole.entries.append((alone, columns, np.ones(len(alone))))
+        basis = whole.basis.copy()
+        basis[alone] = columns
+        rows, places, values = map(np.concatenate, zip(*whole.entries, strict=True))
+        order = np.argsort(places, kind="stable")
+        starts = np.zeros(len(whole.top) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(places, minlength=len(whole.top)), out=starts[1:])
+        matrix = frozen(starts), frozen(rows[order]), frozen(values[order])
+        return matrix, _readonly(whole.top), frozen(basis)
+
+
+def _entries(A: Any) -> tuple[Int64s, Int64s, Floats]:
+    """The rows, columns and values of a matrix's entries."""
+    starts, places, values = nonzeros(A.tocsr() if is_sparse(A) else np.asarray(A))
+    rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    return rows, places.astype(np.int64), values.astype(np.float64, copy=False)
+
+
+def _sums(rows: Int64s, values: Floats, count: int) -> Floats:
+    return np.asarray(np.bincount(rows, values, count), dtype=np.float64)
+
+
+def _readonly(x: Floats) -> Floats:
+    """What the kernel is compiled for."""
+    if x.dtype != np.float64 or not x.flags.c_contiguous:
+        x = np.ascontiguousarray(x, dtype=np.float64)
+    if x.flags.writeable:
+        x = frozen(x.view())
+    return x
+
+
+@cache
+def _zeros(count: int) -> tuple[Int64s, Floats]:
+    return frozen(np.zeros(count, dtype=np.int64)), frozen(np.zeros(count))
