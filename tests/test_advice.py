@@ -23,6 +23,8 @@ from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongShape, WrongType
 from tidewolf.core.feedback import FullInformation
 from tidewolf.core.piecewise import Halfspaces, PiecewiseLinear
+from tidewolf.experts import solving
+from tidewolf.experts.headroom import FORGETTING
 from tidewolf.functions import (
     Affine,
     Capacity,
@@ -36,8 +38,6 @@ from tidewolf.functions import (
 )
 from tidewolf.hindsight.boxed_model import BoxedBasis, BoxedModel
 from tidewolf.hindsight.warm_model import Basis, Rows, WarmModel
-from tidewolf.methods.advice import solving
-from tidewolf.methods.advice.headroom import FORGETTING
 from tidewolf.sets import (
     Box,
     CapacitatedFlow,

@@ -15,7 +15,7 @@ from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape
 from tidewolf.experiments.building import build
 from tidewolf.experiments.keys import learner_keys
 from tidewolf.experiments.loading import Place
-from tidewolf.methods.context.season import duration
+from tidewolf.experts.season import duration
 
 cells_of = st.integers(1, 12)
 periods = st.one_of(st.integers(1, 400), st.sampled_from(["1s", "15min", "1d", "7d", "2.5h"]))

@@ -18,8 +18,8 @@ from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.core.feedback import Arrival, FullInformation
 from tidewolf.core.types import Array
 from tidewolf.deadline import AdviserPool
-from tidewolf.methods.advice.asking import skipping
-from tidewolf.methods.advice.base import Adviser, Proposals
+from tidewolf.experts.asking import skipping
+from tidewolf.experts.base import Adviser, Proposals
 from tidewolf.sets import Simplex
 
 K = Simplex(3)

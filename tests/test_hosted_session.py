@@ -25,7 +25,7 @@ from tidewolf.core.errors import (
     TooMany,
     UnknownSession,
 )
-from tidewolf.methods.advice.base import Adviser, Proposals
+from tidewolf.experts.base import Adviser, Proposals
 from tidewolf.service import models as m
 from tidewolf.service.description import Built, Description
 from tidewolf.service.hosted_session import HostedSession

@@ -10,7 +10,6 @@ from typing import Any
 PACKAGES = (
     "tidewolf",
     "tidewolf.experts",
-    "tidewolf.experts",
     "tidewolf.experiments",
     "tidewolf.functions",
     "tidewolf.learners",

@@ -24,8 +24,8 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, final
 
 from tidewolf.core.arrays import SILENCE
-from tidewolf.methods.advice.asking import asking, in_words, is_refusal, proposed
-from tidewolf.methods.advice.base import Adviser, Proposals
+from tidewolf.experts.asking import asking, in_words, is_refusal, proposed
+from tidewolf.experts.base import Adviser, Proposals
 
 
 class Heard(NamedTuple):

@@ -62,6 +62,7 @@ from tidewolf.core.feedback import (
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.deadline import Absent, AdviserPool
+from tidewolf.experts.asking import AdviserFailed, asking, in_words, naming_who_fails
 from tidewolf.explanation.explain import explained
 from tidewolf.explanation.history import (
     BEGUN,
@@ -76,7 +77,6 @@ from tidewolf.explanation.history import (
 )
 from tidewolf.explanation.record import Explanation
 from tidewolf.memory import EXPIRED, Memory
-from tidewolf.methods.advice.asking import AdviserFailed, asking, in_words, naming_who_fails
 from tidewolf.methods.base import Learner, Progress
 from tidewolf.methods.compiled_factors import CompiledFactors
 from tidewolf.methods.compiled_rounds import CompiledDescent, Functions, KernelState

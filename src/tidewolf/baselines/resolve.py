@@ -4,7 +4,7 @@ try first.
     x_{t+1}  =  argmin { f_t(x) : x in K, g_t(x) <= -h },
     where no point keeps the limit, among those that breach it least
 
-It is `tidewolf.experts.Resolve` (methods/advice/resolve.py), played alone. It forgets every round
+It is `tidewolf.experts.Resolve` (experts/resolve.py), played alone. It forgets every round
 but that one, and promises nothing: costs that turn round every time mislead it every time.
 Losses and limits that are made of linear pieces, sets with a linear description; or any set, by
 column generation, with at most one oracle call a round.
@@ -21,9 +21,9 @@ from tidewolf.core.feedback import Arrival, FullInformation
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.settings import Count, Flag, Number
 from tidewolf.core.types import Array
+from tidewolf.experts.resolve import Resolve as Adviser
+from tidewolf.experts.resolve import ResolveState, RoundsBack
 from tidewolf.hindsight.best_point import BestPoint, require_program
-from tidewolf.methods import advice
-from tidewolf.methods.advice.resolve import ResolveState, RoundsBack
 from tidewolf.methods.available import entries_out, restricted, uses
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.late import (
@@ -190,8 +190,8 @@ class Resolve(Learner[State]):
         )
 
     @cached_property
-    def _adviser(self) -> advice.Resolve:
-        return advice.Resolve(self.data, (self.headroom,), columns=self.columns)
+    def _adviser(self) -> Adviser:
+        return Adviser(self.data, (self.headroom,), columns=self.columns)
 
     def solves(self, state: State) -> int:
         return state.solves

@@ -44,12 +44,12 @@ from tidewolf.experiments.keys import (
     problem_keys,
 )
 from tidewolf.experiments.loading import Place, with_location
+from tidewolf.experts import Season
 from tidewolf.files import Graph, Table, file_of, read_graph, read_records, read_table
 from tidewolf.files.gaps import align, require_seen
 from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.functions.negative import breaks, negative_capacities
 from tidewolf.methods.base import Learner
-from tidewolf.methods.context import Season
 from tidewolf.networks import Network
 from tidewolf.networks.columns import LinkColumns, find_node
 from tidewolf.networks.from_files import (

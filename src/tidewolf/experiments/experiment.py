@@ -35,12 +35,11 @@ from tidewolf.experiments.keys import (
     with_defaults,
 )
 from tidewolf.experiments.loading import FILE_FORMAT, Document, Place, to_toml, with_location
+from tidewolf.experts import Named, Resolve, Season
 from tidewolf.files.format import PLAIN, FileFormat, as_format
 from tidewolf.files.gaps import GAPS
 from tidewolf.loop import play
-from tidewolf.methods.advice import Named, Resolve
 from tidewolf.methods.base import Learner
-from tidewolf.methods.context import Season
 from tidewolf.problems import Problem
 
 FORMS = ("none", "csv", "parquet", "both")

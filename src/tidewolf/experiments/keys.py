@@ -37,7 +37,7 @@ from tidewolf.core.settings import (
     constructor_of,
     settings_of,
 )
-from tidewolf.methods.context.season import PeriodSetting
+from tidewolf.experts.season import PeriodSetting
 from tidewolf.networks import Network
 from tidewolf.networks.tunnels import LinkRows
 from tidewolf.sets import ConvexSet

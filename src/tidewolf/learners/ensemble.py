@@ -15,7 +15,7 @@ convexity,
   (methods/steps/group.py);
 - *context*, one member for a feature map phi: a descent W_j for each cell j, fed phi_j s,
   z = sum_j phi_j W_j, for policies u_t = sum_j phi_tj U_j;
-- *advice*, points from elsewhere (methods/advice). With u_t = z_i, whether or not they keep the
+- *advice*, points from elsewhere (experts). With u_t = z_i, whether or not they keep the
   limits: V sum (f_t(x_t) - f_t(z_i)) + sum w_t (g_t^+(x_t) - g_t^+(z_i)) <= A_i     (guard).
 
 p is by AdaHedge on l_i = <s, z_i - x> (methods/steps/hedge.py), so A_i <= 2 Delta for all i; a
@@ -65,10 +65,11 @@ from tidewolf.core.names import all_different
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.round_info import RoundInfo, checked_features
 from tidewolf.core.types import Array, Bools, Floats
+from tidewolf.experts import Context, Season
+from tidewolf.experts.asking import proposals_of
+from tidewolf.experts.base import Adviser, Proposals
+from tidewolf.experts.setting import ExpertsSetting
 from tidewolf.methods.accounts import Accounts
-from tidewolf.methods.advice.asking import proposals_of
-from tidewolf.methods.advice.base import Adviser, Proposals
-from tidewolf.methods.advice.setting import ExpertsSetting
 from tidewolf.methods.available import entries_out, restricted, uses
 from tidewolf.methods.base import (
     Bound,
@@ -85,7 +86,6 @@ from tidewolf.methods.certificate import CellSums
 from tidewolf.methods.clock import add_sums
 from tidewolf.methods.compiled_experts import CompiledEnsemble
 from tidewolf.methods.compiled_rounds import Functions, compiled_descent, is_plain
-from tidewolf.methods.context import Context, Season
 from tidewolf.methods.descent import price_at_most
 from tidewolf.methods.expert_feedback import ExpertFeedback, PlayedRound, by_gradients, by_values
 from tidewolf.methods.late import (

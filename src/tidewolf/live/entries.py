@@ -17,10 +17,9 @@ from tidewolf.core.errors import InvalidInput
 from tidewolf.core.names import nearest_names, plain_name
 from tidewolf.core.types import Array
 from tidewolf.experiments.round_reader import RoundReader
+from tidewolf.experts import Categories, Context, Resolve, Season
 from tidewolf.explanation.explain import namer
-from tidewolf.methods.advice import Resolve
 from tidewolf.methods.base import Learner
-from tidewolf.methods.context import Categories, Context, Season
 from tidewolf.sets import FlowPolytope, MultiFlow
 
 SMALLEST_SHARE = 1e-9

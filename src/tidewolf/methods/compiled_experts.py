@@ -19,11 +19,11 @@ from tidewolf.core.feedback import FullInformation
 from tidewolf.core.round_info import RoundInfo, checked_features
 from tidewolf.core.types import Floats, NDArray
 from tidewolf.core.vertices import SparseAtoms
+from tidewolf.experts.asking import proposals_of
+from tidewolf.experts.base import Proposals
 from tidewolf.kernels import rounds as names
 from tidewolf.kernels.rounds import LOOK, UNUSUAL
 from tidewolf.methods.accounts import Accounts
-from tidewolf.methods.advice.asking import proposals_of
-from tidewolf.methods.advice.base import Proposals
 from tidewolf.methods.certificate import CellSums, GradientSums
 from tidewolf.methods.compiled_rounds import (
     CompiledDescent,

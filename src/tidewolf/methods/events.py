@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tidewolf.core.feedback import Arrival
 from tidewolf.core.round_info import RoundInfo
-from tidewolf.methods.advice.asking import skipping
+from tidewolf.experts.asking import skipping
 from tidewolf.methods.base import Learner
 from tidewolf.methods.late import next_round
 

@@ -26,7 +26,7 @@ from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.settings import Text
 from tidewolf.core.types import Array
 from tidewolf.core.vertices import Vertex
-from tidewolf.methods.advice.base import Adviser, Proposals
+from tidewolf.experts.base import Adviser, Proposals
 from tidewolf.methods.pool import Pool
 from tidewolf.projection.result import as_near
 from tidewolf.sets.base import ConvexSet, membership_tolerance

@@ -44,6 +44,21 @@ from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.settings import Check, Count, Flag
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.core.vertices import Vertex
+from tidewolf.experts.base import Adviser, Proposals
+from tidewolf.experts.headroom import Drops
+from tidewolf.experts.recent import RecentRounds
+from tidewolf.experts.season import duration
+from tidewolf.experts.solving import (
+    Pool,
+    Task,
+    columns_without,
+    first_pool,
+    solve_each,
+    solve_each_without,
+    solve_with_columns,
+    with_vertices,
+    without_idle,
+)
 from tidewolf.functions.combined import Chain, chained
 from tidewolf.functions.linear import Affine, Capacity, Linear
 from tidewolf.hindsight.best_point import (
@@ -57,22 +72,7 @@ from tidewolf.hindsight.best_point import (
 from tidewolf.hindsight.boxed_model import BoxedBasis, BoxedModel
 from tidewolf.hindsight.columns import BestOfVertices
 from tidewolf.hindsight.flow_model import FlowModel
-from tidewolf.methods.advice.base import Adviser, Proposals
-from tidewolf.methods.advice.headroom import Drops
-from tidewolf.methods.advice.recent import RecentRounds
-from tidewolf.methods.advice.solving import (
-    Pool,
-    Task,
-    columns_without,
-    first_pool,
-    solve_each,
-    solve_each_without,
-    solve_with_columns,
-    with_vertices,
-    without_idle,
-)
 from tidewolf.methods.available import entries_out
-from tidewolf.methods.context.season import duration
 from tidewolf.projection.active import emptied
 from tidewolf.sets.base import Polyhedral
 

@@ -22,7 +22,7 @@ from tidewolf.core.arrays import LARGEST_COUNT, as_count, frozen
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.settings import Check, Count
-from tidewolf.methods.context.base import Context, Features
+from tidewolf.experts.context import Context, Features
 
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 """How many seconds each unit of a duration has."""

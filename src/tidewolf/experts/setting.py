@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 from tidewolf.core.arguments import as_items, shown
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.settings import Check
-from tidewolf.methods.advice.base import Adviser
-from tidewolf.methods.advice.named import Named
-from tidewolf.methods.advice.resolve import Resolve
-from tidewolf.methods.context.base import Context
-from tidewolf.methods.context.season import is_duration
+from tidewolf.experts.base import Adviser
+from tidewolf.experts.context import Context
+from tidewolf.experts.named import Named
+from tidewolf.experts.resolve import Resolve
+from tidewolf.experts.season import is_duration
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from tidewolf.core.arrays import is_array
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.round_info import is_present
-from tidewolf.methods.advice.base import Adviser, Proposals
+from tidewolf.experts.base import Adviser, Proposals
 
 Ask: TypeAlias = Callable[[str, Adviser, tuple[Any, ...]], Proposals | None]
 """By the name of the first of its members, which no other adviser has."""
