@@ -17,6 +17,7 @@ import numpy as np
 from tidewolf.core.arrays import frozen, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.types import Array, Floats, Int64s
+from tidewolf.functions.linear import Capacity
 
 FORGETTING = 0.02
 """The share of a round in the mean of squared drops."""
@@ -37,12 +38,12 @@ class Drops(NamedTuple):
         """With the drop from one round's limits to the next one's, at the point played in the
         latter.
         """
-        old, new = _values(before, x), _values(now, x)
-        if old.shape != new.shape:
+        drop = _drop(before, now, x)
+        if drop is None:
             return Drops.none()
         with np.errstate(over="ignore"):
-            drop2 = np.maximum(new - old, 0.0) ** 2
-        mean2, counted = (self.mean2, self.counted) if len(self.mean2) == len(new) else (0.0, 0)
+            drop2 = np.maximum(drop, 0.0) ** 2
+        mean2, counted = (self.mean2, self.counted) if len(self.mean2) == len(drop) else (0.0, 0)
         return Drops(frozen(mean2 + FORGETTING * (drop2 - mean2)), counted + 1)
 
     def moved(self, entries: Int64s, size: int) -> Drops:
@@ -61,6 +62,15 @@ class Drops(NamedTuple):
         if self.counted == 0:
             return np.zeros(0)
         return np.sqrt(self.mean2 / (1.0 - (1.0 - FORGETTING) ** self.counted))
+
+
+def _drop(before: Batch, now: Batch, x: Array) -> Floats | None:
+    """How much less there is of each limit at x; None if there are others than before."""
+    if isinstance(before, Capacity) and isinstance(now, Capacity) and before.shape == now.shape:
+        fall = np.subtract(to_numpy(before.c), to_numpy(now.c), dtype=np.float64)
+        return fall.reshape(-1)
+    old, new = _values(before, x), _values(now, x)
+    return new - old if old.shape == new.shape else None
 
 
 def _values(limit: Batch, x: Array) -> Floats:

@@ -30,6 +30,7 @@ from tidewolf.functions.combined import (
     saved_fields,
     saved_name,
 )
+from tidewolf.functions.linear import Capacity, Linear
 
 
 class SeenRound(NamedTuple):
@@ -61,20 +62,17 @@ class RecentRounds(Stored):
         self, loss: Batch, limit: Batch, time: float, number: int, keep: int
     ) -> RecentRounds:
         """With a copy of this round, without those that are `keep` rounds older than the newest."""
-        last = self.rounds[-1] if self.rounds else None
-        new = SeenRound(
-            _copied(loss, None if last is None else last.loss),
-            _copied(limit, None if last is None else last.limit),
-            time,
-            number,
-        )
-        if last is None or number > last.number:
-            rounds = (*self.rounds, new)
-        else:
-            rounds = tuple(sorted((*self.rounds, new), key=lambda r: r.number))
-        oldest = rounds[-1].number - keep
-        first = next(i for i, r in enumerate(rounds) if r.number > oldest)
-        return RecentRounds(rounds[first:])
+        if not self.rounds:
+            return RecentRounds((SeenRound(_copied(loss), _copied(limit), time, number),))
+        last = self.rounds[-1]
+        copies = _copied(loss, last.loss), _copied(limit, last.limit)
+        rounds = (*self.rounds, SeenRound(*copies, time, number))
+        if number < last.number:
+            rounds = tuple(sorted(rounds, key=lambda r: r.number))
+        first, oldest = 0, rounds[-1].number - keep
+        while rounds[first].number <= oldest:
+            first += 1
+        return RecentRounds(rounds[first:] if first else rounds)
 
     @property
     def newest(self) -> int:
@@ -83,8 +81,13 @@ class RecentRounds(Stored):
 
     def place(self, number: int) -> int | None:
         """Where among them the round of this number is; None where it is not."""
-        i = bisect_left(self.rounds, number, key=lambda r: r.number)
-        return i if i < len(self) and self.rounds[i].number == number else None
+        rounds = self.rounds
+        if not rounds or not rounds[0].number <= number <= rounds[-1].number:
+            return None
+        i = number - rounds[0].number  # if none is missing
+        if i >= len(rounds) or rounds[i].number != number:
+            i = bisect_left(rounds, number, key=lambda r: r.number)
+        return i if rounds[i].number == number else None
 
     def since(self, time: float) -> RecentRounds:
         """Without rounds from before this time."""
@@ -124,8 +127,12 @@ class RecentRounds(Stored):
                     )
 
 
-def _copied(batch: Batch, last: Batch | None) -> Batch:
+def _copied(batch: Batch, last: Batch | None = None) -> Batch:
     """A copy, that shares with the last one what both say of all rounds."""
+    if isinstance(batch, Linear) and type(batch.C) is np.ndarray:
+        return Linear._unchecked(C=frozen(batch.C.copy()))
+    if isinstance(batch, Capacity) and type(batch.c) is np.ndarray:
+        return Capacity._unchecked(c=frozen(batch.c.copy()))
     if not isinstance(batch, ArrayBatch) or type(last) is not type(batch):
         return mapped(batch, _own)
     mine, theirs = batch.__dict__, last.__dict__

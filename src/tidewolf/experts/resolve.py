@@ -82,6 +82,7 @@ MOST_PENDING = 4096
 """Rounds whose time is remembered at most until they are observed."""
 MOST_LAG = 96
 """The age of data up to which headroom is measured: so many limits are kept for it."""
+_PROGRAM = (Linear, LinearTotal, PiecewiseLinear)
 _SUCH = '"last", "forecast", a number of rounds, or a duration such as "12h" or "1d"'
 
 
@@ -261,6 +262,7 @@ class Resolve(Adviser):
     def observe(
         self, K: HasLMO, state: ResolveState, feedback: FullInformation | FirstOrder, x: Array
     ) -> ResolveState:
+        feedback = require_full_information(feedback, K.shape, MOST_ROUNDS)
         return self.observe_round(K, state, feedback, x, state.recent.newest + 1)
 
     def observe_round(
@@ -271,9 +273,12 @@ class Resolve(Adviser):
         x: Array,
         number: int,
     ) -> ResolveState:
-        losses, constraints = require_full_information(feedback, K.shape, MOST_ROUNDS)
+        assert isinstance(feedback, FullInformation)  # `needs_functions`
+        losses, limits = feedback
+        if len(losses) == 1:
+            return self._observed(state, losses, limits, x, number)
         for t in range(len(losses)):
-            one = losses[t : t + 1], constraints[t : t + 1]
+            one = losses[t : t + 1], limits[t : t + 1]
             state = self._observed(state, *one, x, number + t)
         return state
 
@@ -281,20 +286,24 @@ class Resolve(Adviser):
         self, state: ResolveState, loss: Batch, limit: Batch, x: Array, number: int
     ) -> ResolveState:
         loss, limit = loss_of_program(loss, x), limit_of_program(limit, x)
-        recent, drops = state.recent, state.drops
+        recent, drops, *_ = state
         lag = state.lag if number >= state.upcoming else state.decided_lag
-        before = recent.place(number - lag) if any(self.headroom) else None
+        before = recent.place(number - lag) if self._keeps_headroom else None
         if before is not None:
             drops = drops.after(recent.rounds[before].limit, limit, x)
-        times = dict(state.waiting)
-        time = times.pop(number, math.nan)
+        time, waiting = math.nan, state.waiting
+        if waiting:
+            times = dict(waiting)
+            time, waiting = times.pop(number, math.nan), tuple(times.items())
         recent = recent.and_then(loss, limit, time, number, self._keep + lag - 1)
         if self._seconds is not None:
             recent = self._in_reach(recent, self._seconds)
         newest = x if number == recent.newest else state.x
-        return state._replace(
-            recent=recent, drops=drops, x=newest, time=None, waiting=tuple(times.items())
-        )
+        return state._replace(recent=recent, drops=drops, x=newest, time=None, waiting=waiting)
+
+    @cached_property
+    def _keeps_headroom(self) -> bool:
+        return any(self.headroom)
 
     def _in_reach(self, recent: RecentRounds, seconds: float) -> RecentRounds:
         """Without rounds that are too long ago for the next decision."""
@@ -425,9 +434,8 @@ class Resolve(Adviser):
     def _awaiting(self, state: ResolveState, info: RoundInfo | None, t: int) -> ResolveState:
         """The state that waits for round t."""
         lag = min(max(1, t - state.recent.newest), MOST_LAG) if self.data == "last" else 1
-        if t != state.upcoming:
-            state = state._replace(upcoming=t, decided_lag=state.lag)
-        state = state._replace(lag=lag)
+        decided = state.decided_lag if t == state.upcoming else state.lag
+        state = state._replace(upcoming=t, decided_lag=decided, lag=lag)
         if self._seconds is None:
             return state
         time = None if info is None else info.time
@@ -497,7 +505,7 @@ class Resolve(Adviser):
 def loss_of_program(loss: Batch, x: Array) -> Batch:
     """A round's loss, or its linearisation at x where it makes no linear program."""
     loss = _part(loss)
-    if isinstance(loss, LinearTotal | PiecewiseLinear):
+    if isinstance(loss, _PROGRAM):
         return loss
     return _linearised(loss, x)
 

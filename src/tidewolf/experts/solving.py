@@ -36,10 +36,6 @@ LONGEST_WAIT = 16
 """Rounds between two calls at most, where calls are in vain."""
 IDLE_ROUNDS = 200
 """Rounds without use after which a vertex goes."""
-LARGE = 10_000
-"""Variables from which on a program that would start from nothing starts where that of another
-headroom ended.
-"""
 _BETTER = 1e-9
 """A better vertex is cheaper than those known by this share of |d| times the radius."""
 
@@ -139,28 +135,15 @@ def _solve_each(
         if same is not None and (copy := found[same]) is not None:
             found.append(copy._replace(solves=0))
             continue
-        others = [(task.rooms[j], best) for j, best in enumerate(found) if best is not None]
-        # what no point keeps with less headroom none keeps with more
-        infeasible = any(best.breach is not None and _at_most(h, room) for h, best in others)
-        if others and len(program.c) > LARGE:
-            near = others[-1][1].bases
-            start = Bases(start.kept or near.kept, start.breached or near.breached)
-        found.append(_attempt(solver, program, room, start, infeasible))
+        near = found[-1].bases if found and found[-1] is not None else start
+        start = Bases(start.kept or near.kept, start.breached or near.breached)
+        found.append(_attempt(solver, program, room, start))
     return found
 
 
-def _at_most(less: Floats | None, more: Floats | None) -> bool:
-    """Whether one headroom keeps no more of any limit than another."""
-    if less is None or more is None:
-        return less is None
-    return bool((less <= more).all())
-
-
-def _attempt(
-    solver: BestPoint, program: Program, room: Floats | None, start: Bases, infeasible: bool = False
-) -> Best | None:
+def _attempt(solver: BestPoint, program: Program, room: Floats | None, start: Bases) -> Best | None:
     try:
-        return solver.best(program, room, start, infeasible=infeasible)
+        return solver.best(program, room, start)
     except SolverFailed:
         return None
 

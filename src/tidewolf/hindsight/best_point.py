@@ -205,15 +205,13 @@ class BestPoint(Described):
         program: Program,
         headroom: Floats | None = None,
         bases: Bases = COLD,
-        *,
-        infeasible: bool = False,
     ) -> Best:
         """A best point, limit i kept with `headroom[i]` to spare, from where another program ended;
-        `prepared` made the program. `infeasible` where it is known that no point keeps the limits.
+        `prepared` made the program.
         """
         if headroom is not None:
             program = program._replace(b=program.b - headroom / program.unit)
-        found = None if infeasible else self.feasible_best(program, 0.0, bases.kept)
+        found = self.feasible_best(program, 0.0, bases.kept)
         if found is not None:
             bases = bases._replace(kept=found.basis)
             return Best(self._point(found), bases, 1, found, None)
@@ -223,7 +221,7 @@ class BestPoint(Described):
             found = self.feasible_best(program, s, bases.kept)
             if found is not None:
                 bases = Bases(found.basis, worst.basis)
-                return Best(self._point(found), bases, 2 if infeasible else 3, found, worst)
+                return Best(self._point(found), bases, 3, found, worst)
         raise SolverFailed(f"HiGHS could not find the best point of {self.K!r} for these rounds.")
 
     def most_even(

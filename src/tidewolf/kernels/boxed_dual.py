@@ -279,7 +279,9 @@ def residual(matrix, b, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def solve_boxed(program, sources, which, headrooms, start, after, found, tol):  # type: ignore[no-untyped-def]
+def solve_boxed(  # type: ignore[no-untyped-def]
+    program, sources, which, headrooms, start, after, found, tol
+):
     """Solve all programs of a round, each from the basis of the one before it; whether all were
     solved.
 
