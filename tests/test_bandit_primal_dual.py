@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,10 +31,8 @@ from tidewolf.core.feedback import Bandit
 from tidewolf.core.randomness import gaussian_rows
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners import bandit_primal_dual
-from tidewolf.learners.bandit_primal_dual import BanditPrimalDual
-from tidewolf.methods.steps import thresholds
+from tidewolf.learners.bandit_primal_dual import Assumed, BanditPrimalDual, explorable_from
 from tidewolf.methods.steps.one_point import centred, combined, directions
-from tidewolf.methods.steps.saddle import saddle_steps
 from tidewolf.projection import ActiveSet, afp_paper
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Shrunk, Simplex, VertexHull
 
@@ -140,7 +139,7 @@ def test_every_point_played_is_a_member_and_the_ball_around_x_is_inside(K, optio
 
 @each_set
 def test_every_point_the_theorem_plays_is_a_member(K):
-    least = thresholds.explorable_from(K.inner_radius, K.dimension) if K.dimension else 1
+    least = explorable_from(K.inner_radius, K.dimension) if K.dimension else 1
     for horizon in (least, 4 * least + 7):
         learner = theorems.bandit_primal_dual(K, horizon, 10.0, 10.0, 10.0, 10.0)
         assert tw.run(learner, hostile(K, 300, 4)).max_infeasibility <= 1e-12
@@ -189,8 +188,8 @@ def test_a_session_is_the_run_from_values_or_functions_and_through_files(learner
 @pytest.mark.parametrize("calls", [0.3, 1.0, 3.7])
 def test_the_budget_always_reaches_the_tolerance_and_what_is_left_refines(calls):
     T, K = 900, CappedSimplex(6, 0.5)
-    tol, learner = saddle_steps(T, calls).tol, BanditPrimalDual(K, T, calls)
-    assert tol is not None
+    learner = BanditPrimalDual(K, T, calls)
+    tol = 8.0 / (calls * learner.block_for(T) - 4.0)
     run = tw.run(learner, hostile(K, T, 2))
     assert run.distances.max() <= math.sqrt(tol) * K.radius * (1.0 + 1e-9)
     assert run.oracle_calls <= calls * T
@@ -248,7 +247,9 @@ def test_values_that_grow_without_measure_never_overflow(dtype):
 
 def naive_practical(K: Any, stream: tw.Stream, T: int, seed: int) -> list[np.ndarray]:
     """`BanditPrimalDual(K, T)` one number at a time, but for the projection itself."""
-    b, _, nu, theta, tol, _ = saddle_steps(T, 1.0)
+    practical = BanditPrimalDual(K, T)
+    b, (_, nu, theta, _) = practical.block_for(T), practical._steps(T)
+    tol = 8.0 / (b - 4.0)
     n, r, R = K.dimension, K.inner_radius, K.radius
     mu = min(math.sqrt(n * r / R) / T**0.25 * R, r / 2)
     shrunk = Shrunk(K, 1 - mu / r)
@@ -335,25 +336,19 @@ def naive_theorem(
 
 
 @pytest.mark.parametrize("K", [L2Ball(3), Simplex(3, total=2.0)], ids=repr)
-def test_the_theorem_is_algorithm_5_written_plainly(K, monkeypatch):
-    """With a tolerance a thousand times finer, longer steps and less damping, so that something
-    happens in a short run.
+def test_the_theorem_is_algorithm_5_written_plainly(K):
+    """With an eps a thousand times finer, longer steps and less damping, so that something happens
+    in a short run.
     """
-    right = thresholds.BanditTheoremSteps.__init__
-
-    def hurried(self: Any, *given: Any) -> None:
-        right(self, *given)
-        self.tol /= 1000.0
-        self.eta *= 20.0
-        self.delta /= 1e4
-
-    monkeypatch.setattr(thresholds.BanditTheoremSteps, "__init__", hurried)
     T, G = 500, 4.0
     stream, start = hostile(K, T, 9), K.center + 0.1 * K.tangent(np.array([0.0, 1.0, 0.0]))
-    learner = theorems.bandit_primal_dual(K, T, 1.0, 1.0, G, 3.0, start=start)
+    theorem = theorems.bandit_primal_dual(K, T, 1.0, 1.0, G, 3.0, start=start)
+    learner = replace(
+        theorem, eps=theorem.eps / 1000, eta=20.0 * theorem.eta, delta=theorem.delta / 1e4
+    )
     ours = played(learner, stream)
     theirs = naive_theorem(K, stream, T, start, G)
-    centers = ours - learner._mu(T) * directions(K, 0, 0, T)
+    centers = ours - learner.mu * directions(K, 0, 0, T)
     assert np.ptp(centers, axis=0).max() > 0.1
     np.testing.assert_allclose(ours, theirs, atol=1e-9)
 
@@ -365,7 +360,7 @@ def test_too_short_to_explore_is_refused_with_the_horizon_it_takes():
     with pytest.raises(InvalidInput, match=r"horizon = 319 .* = 320 there\."):
         BanditPrimalDual.theorem(Simplex(5), horizon=319, **ONES)
     for n, r in ((4, math.sqrt(1 / 20)), (2, 1.0), (7, 0.3), (1, 0.7)):
-        least = thresholds.explorable_from(r, n)
+        least = explorable_from(r, n)
         assert math.sqrt(n * r) * least**-0.25 <= r * (1 + 1e-12)
         assert least == 1 or math.sqrt(n * r) * (least - 1) ** -0.25 > r * (1 + 1e-12)
     with pytest.warns(FrozenRegime):
@@ -378,28 +373,28 @@ def test_too_short_to_explore_is_refused_with_the_horizon_it_takes():
 
 def test_thresholds_are_found_by_brute_force_too():
     """On a set so small that every horizon up to the threshold can be tried."""
-    sizes = (1e-3, 1e-3, 1, 1.0, 1.0, 1.0, 1.0)
-    T = thresholds.bandit_condition(*sizes)
-    assert T <= 1_100_000
-    small = (1e-4, 1.0, 40, 1.0, 1.0, 1.0, 1.0)
-    T = thresholds.bandit_condition(*small)
-    tried = [k for k in range(9, 4 * T + 5000) if not thresholds.bandit_condition_at(k, *small)]
-    assert max([thresholds.explorable_from(1.0, 40) - 1, 8, *tried]) + 1 == T
-    assert thresholds.bandit_condition(1.0, 1.0, 1, 1.0, 1.0, 1.0, 1.0) == pytest.approx(
-        9.92e6, rel=1e-3
+    ones = Assumed(1.0, 1.0, 1.0, 1.0)
+    small = (1e-4, 1.0, 40, ones)
+    T = bandit_primal_dual.theorem_horizon(*small)
+    tried = (
+        k for k in range(9, 4 * T + 5000) if not bandit_primal_dual.theorem_condition_at(k, *small)
     )
+    assert max([explorable_from(1.0, 40) - 1, 8, *tried]) + 1 == T
+    assert bandit_primal_dual.theorem_horizon(1.0, 1.0, 1, ones) == pytest.approx(9.92e6, rel=1e-3)
 
 
 @pytest.mark.parametrize("K", [L2Ball(3), DIAMOND, Simplex(3)], ids=repr)
 def test_below_the_thaw_nothing_moves_no_oracle_is_called_and_a_warning_says_so(K):
-    with pytest.warns(FrozenRegime, match=r"horizon is at least 8529325\. .* horizon of \d+ on"):
+    with pytest.warns(FrozenRegime, match=r"horizon of 8529325 on\. .* horizon of \d+ on"):
         learner = BanditPrimalDual.theorem(K, horizon=2000, **dict.fromkeys(ONES, 2.0))
     run = tw.run(learner, hostile(K, 2000, 0))
     assert run.oracle_calls == 0
     assert run.final_state.point.x.tobytes() == K.center.tobytes()
     assert len(run.notes) == 2
     assert learner.guarantee() == (None, None, " ".join(run.notes))
-    holds = thresholds.bandit_condition(K.radius, K.inner_radius, K.dimension, *learner.assumed)
+    holds = bandit_primal_dual.theorem_horizon(
+        K.radius, K.inner_radius, K.dimension, learner.assumed
+    )
     assert str(holds) in run.notes[1]
 
 

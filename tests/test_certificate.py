@@ -154,7 +154,7 @@ def test_the_theorem_is_certified_and_promises_nothing_below_its_condition():
     ).certificate
     assert found.holds
     assert found.regret.guarantee is None
-    assert "its condition holds from a horizon of" in " ".join(found.reasons)
+    assert "its condition holds for its own settings from a horizon of" in " ".join(found.reasons)
     assert found.violation.ratio > 1.0
 
 

@@ -26,10 +26,9 @@ from tidewolf.core.errors import (
 )
 from tidewolf.core.feedback import FullInformation
 from tidewolf.functions import Affine, Capacity, Custom, Linear, MaxAffine, Quadratic
-from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty, drift_block
+from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty
 from tidewolf.methods.steps.drift import DriftBlock, Last, Tally, drift
 from tidewolf.methods.steps.penalty import solve_penalty
-from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
 
 DIAMOND = FlowPolytope.examples()[0]
@@ -244,9 +243,9 @@ def _cone_slope(t: int, x: Any) -> Any:
 @settings(max_examples=3)
 def test_the_budget_always_reaches_the_tolerance(seed, calls):
     K, T = (HULL, DIAMOND, CappedSimplex(6, 0.5))[seed % 3], 1000
-    tol = drift_block(T, calls)[1]
-    assert tol is not None
-    run = tw.run(DriftPlusPenalty(K, T, calls), opposed(K, T, seed))
+    learner = DriftPlusPenalty(K, T, calls)
+    tol = 8.0 / (calls * learner.block_for(T) - 4.0)
+    run = tw.run(learner, opposed(K, T, seed))
     assert run.distances.max() <= math.sqrt(tol) * K.radius * (1.0 + 1e-9)
     assert run.oracle_calls <= calls * T
 
@@ -365,7 +364,7 @@ def test_functions_defined_on_the_set_alone_are_refused_by_name(kind):
 
 @pytest.mark.parametrize("K", [L2Ball(3), DIAMOND, HULL], ids=repr)
 def test_below_the_thaw_nothing_moves_no_oracle_is_called_and_a_warning_says_so(K):
-    with pytest.warns(FrozenRegime, match=r"unless the horizon is at least 8529325\."):
+    with pytest.warns(FrozenRegime, match=r"horizon of 8529325 on\."):
         learner = DriftPlusPenalty.theorem(
             K, horizon=900, loss_lipschitz=9.0, constraint_lipschitz=9.0
         )
@@ -391,12 +390,9 @@ def test_above_the_thaw_it_moves():
 
 def test_the_settings_are_the_theorems():
     learner = theorems.drift_plus_penalty(L2Ball(2, 2.0), 10_000, 3.0, 5.0)
-    block, alpha, delta = learner._steps(10_000, Slopes(3.0, 5.0))
-    assert (block, 3.0 * alpha, 3.0 * delta) == (
-        100,
-        pytest.approx(3.0 / 2.0 * 10.0),
-        pytest.approx(100.0),
-    )
+    assert (learner.block, learner.alpha, learner.delta) == pytest.approx((100, 15.0, 100.0))
+    assert learner.eps == pytest.approx(61 * 4.0 * math.log(10_000) / 100.0)
+    assert [3.0 * w for w in learner.weights(10_000, 3.0, 5.0)] == pytest.approx([15.0, 100.0])
 
 
 @pytest.mark.parametrize("pieces", [1, 2])

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,9 @@ from theorems import hostile
 from tidewolf.core.errors import FrozenRegime, InvalidInput, NotAMember, ShortHorizon
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.functions import Affine, Linear, Quadratic
-from tidewolf.learners.primal_dual import PrimalDual
-from tidewolf.methods.steps import thresholds
-from tidewolf.methods.steps.saddle import HOPELESS, damping, saddle_steps
+from tidewolf.learners.primal_dual import PrimalDual, theorem_horizon
+from tidewolf.methods import paper
+from tidewolf.methods.steps.saddle import HOPELESS, damping, unit_free_steps
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
 
 DIAMOND = FlowPolytope.examples()[0]
@@ -65,8 +66,8 @@ def test_limits_that_no_point_keeps_never_overflow_and_have_no_bound(depth):
 @settings(max_examples=8)
 def test_the_budget_always_reaches_the_tolerance(seed, calls, T):
     K = (HULL, DIAMOND, CappedSimplex(6, 0.5))[seed % 3]
-    learner, tol = PrimalDual(K, T, calls), saddle_steps(T, calls).tol
-    assert tol is not None
+    learner = PrimalDual(K, T, calls)
+    tol = 8.0 / (calls * learner.block_for(T) - 4.0)
     run = tw.run(learner, hostile(K, T, seed))
     assert run.distances.max() <= math.sqrt(tol) * K.radius * (1.0 + 1e-9)
     assert run.oracle_calls <= calls * T
@@ -80,8 +81,9 @@ def test_the_budget_always_reaches_the_tolerance(seed, calls, T):
 
 @given(st.integers(1, 10**9), st.sampled_from([0.1, 1.0, 7.0]))
 def test_the_damping_is_the_smallest_root(T, B):
-    b, eta, nu, theta, tol, root = saddle_steps(T, B)
-    distance = math.sqrt(tol or 0.0)
+    learner = PrimalDual(L2Ball(2), T, B)
+    b, distance = learner.block_for(T), math.sqrt(learner.known_distance2(T) or 0.0)
+    eta, nu, theta, root = unit_free_steps(T, b, distance)
 
     def slack(theta: float) -> float:
         return theta / 2.0 - eta * b - nu * b * theta**2 / 2.0 - distance
@@ -212,10 +214,10 @@ def test_bounds_are_those_of_the_files_written_plainly(K, options):
 
     for played in tw.play(learner, stream):
         if t == began + T:
-            committed += violation(T, saddle_steps(T, learner.calls_per_round, learner.block))
+            committed += violation(T, learner._steps(T))
             began, T, energy, paid_for = t, 2 * T, 0.0, 0.0
             before = before._replace(point=before.point.at_rest(), saddle=learner.start().saddle)
-        s, n = saddle_steps(T, learner.calls_per_round, learner.block), len(played.losses)
+        s, n = learner._steps(T), len(played.losses)
         x, y, lam, rounds = before.point.x, before.point.y, before.saddle.lam, slice(t, t + n)
         C, A, g = (
             stream.losses.C[rounds],
@@ -262,19 +264,19 @@ def test_curved_losses_need_no_given_slope_for_the_violation():
 
 
 def test_the_thresholds_are_those_of_the_errata():
-    assert thresholds.first_moving_horizon(1.0, 1.0) == 339_460
-    assert thresholds.first_moving_horizon(1.0, 0.0) == 8_529_325
-    assert thresholds.first_moving_horizon(0.25, 0.25) == 339_460
+    assert paper.first_moving_horizon(1.0, 1.0) == 339_460
+    assert paper.first_moving_horizon(1.0, 0.0) == 8_529_325
+    assert paper.first_moving_horizon(0.25, 0.25) == 339_460
     for T, distance in ((339_459, 1.0), (8_529_324, 0.0)):
-        assert thresholds.frozen_at(T, 1.0, distance)
-        assert not thresholds.frozen_at(T + 1, 1.0, distance)
-    assert thresholds.primal_dual_condition(1.0, 1.0) == 679_601
-    assert thresholds.primal_dual_condition(1.0, 10.0) == pytest.approx(1.25e9, rel=0.01)
+        assert paper.frozen_at(paper.theorem_eps(T, 1.0), 1.0, distance)
+        assert not paper.frozen_at(paper.theorem_eps(T + 1, 1.0), 1.0, distance)
+    assert theorem_horizon(1.0, 1.0) == 679_601
+    assert theorem_horizon(1.0, 10.0) == pytest.approx(1.25e9, rel=0.01)
 
 
 @pytest.mark.parametrize("K", [L2Ball(3), DIAMOND, HULL], ids=repr)
 def test_below_the_thaw_nothing_moves_no_oracle_is_called_and_a_warning_says_so(K):
-    with pytest.warns(FrozenRegime, match=r"horizon is at least 8529325\. .* horizon of \d+ on"):
+    with pytest.warns(FrozenRegime, match=r"horizon of 8529325 on\. .* horizon of \d+ on"):
         learner = PrimalDual.theorem(K, horizon=2000, loss_lipschitz=1.0, constraint_lipschitz=1.0)
     run = tw.run(learner, hostile(K, 2000, 0))
     assert run.oracle_calls == 0
@@ -308,45 +310,43 @@ def test_where_the_condition_holds_there_is_a_promise_and_no_warning():
     assert None not in learner.guarantee()[:2]
 
 
-def naive_theorem(K: L2Ball, stream: tw.Stream, T: int, start: np.ndarray) -> list[np.ndarray]:
+def naive(learner: PrimalDual, stream: tw.Stream, start: np.ndarray) -> list[np.ndarray]:
     """Algorithm 4 as it is printed, with the paper's projection, on a ball around the origin."""
-    s = thresholds.TheoremSteps(T, K.radius, 1.0)
+    K, T, b, eta = learner.K, learner.horizon, learner.block, learner.eta
     x, y, lam, played = start, start, 0.0, []
-    for first in range(0, T, s.block):
-        rounds = slice(first, min(first + s.block, T))
-        C, A, b = (
+    for first in range(0, T, b):
+        rounds = slice(first, min(first + b, T))
+        C, A, level = (
             stream.losses.C[rounds],
             stream.constraints.A[rounds],
             stream.constraints.b[rounds],
         )
         played.append(x)
-        breach = np.maximum(A @ x - b, 0.0)
-        y = y - s.eta * (C.sum(0) + lam * A[breach > 0].sum(0))
+        breach = np.maximum(A @ x - level, 0.0)
+        y = y - eta * (C.sum(0) + lam * A[breach > 0].sum(0))
         y = y * min(1.0, K.radius / np.linalg.norm(y))
-        lam = max(0.0, lam + s.eta * float((breach - s.delta * s.eta * lam).sum()))
-        x, y, _, _ = tw.projection.afp_paper(K, y, x, tol=s.tol)
+        lam = max(0.0, lam + eta * float((breach - learner.delta * eta * lam).sum()))
+        x, y, _, _ = tw.projection.afp_paper(K, y, x, tol=3.0 * learner.eps)
     return played
 
 
-def test_the_theorem_is_algorithm_4_written_plainly(monkeypatch):
-    """With a tolerance a thousand times finer, so that something happens in a short run."""
-    right = thresholds.TheoremSteps.__init__
-
-    def finer(self: Any, *settings: Any) -> None:
-        right(self, *settings)
-        self.tol /= 1000.0
-        self.eta *= 10.0
-
-    monkeypatch.setattr(thresholds.TheoremSteps, "__init__", finer)
+def test_the_theorem_is_algorithm_4_written_plainly():
+    """With an eps a thousand times finer and steps ten times as long, so that something happens in
+    a short run.
+    """
     K, T = L2Ball(3), 500
     stream, start = hostile(K, T, 9), np.array([0.0, 0.6, 0.0])
-    # breached by more than G_g D: not cut
+    theorem = theorems.primal_dual(K, T, 1.0, 1.0, start=start)
+    assert theorem.eta == pytest.approx(T**-0.75)
+    assert theorem.delta == pytest.approx(64 * math.sqrt(T * math.log(T)))
+    assert theorem.eps == pytest.approx(61 * math.log(T) / math.sqrt(T))
+    learner = replace(theorem, eps=theorem.eps / 1000, eta=10 * theorem.eta)
+    # violated by more than G_g D: not cut
     hopeless = tw.Stream(stream.losses, Affine(stream.constraints.A, stream.constraints.b - 5.0))
-    for played in (stream, hopeless):
-        ours = [p.x for p in tw.play(theorems.primal_dual(K, T, 1.0, 1.0, start=start), played)]
-        theirs = naive_theorem(K, played, T, start)
+    for rounds in (stream, hopeless):
+        ours = [p.x for p in tw.play(learner, rounds)]
         assert np.ptp(np.array(ours), axis=0).max() > 0.1
-        np.testing.assert_allclose(ours, theirs, atol=1e-9)
+        np.testing.assert_allclose(ours, naive(learner, rounds, start), atol=1e-9)
 
 
 def test_starts_outside_and_slopes_above_those_given_are_refused():

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +14,10 @@ import theorems
 import tidewolf as tw
 from covering import thinned
 from tidewolf import BanditPrimalDual, DriftPlusPenalty, PrimalDual
+from tidewolf.core.errors import InvalidInput, TidewolfError
+from tidewolf.core.feedback import FirstOrder
+from tidewolf.experiments import load
+from tidewolf.service.description import Description
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
 from tidewolf.testing import check_learner
 from tidewolf.testing.learners import hostile_stream
@@ -77,3 +84,103 @@ def test_past_the_horizon_it_restarts_with_twice_as_much_and_says_so(kind):
     assert tw.run(learner, theorems.hostile(DIAMOND, 20, 0)).notes == ()
     unknown = tw.run(kind(DIAMOND), theorems.hostile(DIAMOND, 300, 0))
     assert (unknown.final_state.epoch[:2], unknown.notes) == ((256, 512), ())
+
+
+# --- the settings as printed ----------------------------------------------------------------------
+
+PRINTED = {
+    PrimalDual: ("block", "eta", "delta", "eps"),
+    DriftPlusPenalty: ("block", "alpha", "delta", "eps"),
+    BanditPrimalDual: ("block", "eta", "delta", "mu", "eps"),
+}
+
+
+def points(learner: Any, stream: tw.Stream) -> bytes:
+    return b"".join(p.x.tobytes() for p in tw.play(learner, stream))
+
+
+@each_kind
+def test_the_theorems_values_given_one_by_one_are_the_theorem_bit_for_bit(kind):
+    """And another eps moves the point that the theorem's leaves where it is."""
+    sizes = (2.0,) * (4 if kind is BanditPrimalDual else 2)
+    make = {
+        PrimalDual: theorems.primal_dual,
+        DriftPlusPenalty: theorems.drift_plus_penalty,
+        BanditPrimalDual: theorems.bandit_primal_dual,
+    }[kind]
+    theorem, stream = make(DIAMOND, 400, *sizes), theorems.hostile(DIAMOND, 400, 0)
+    values = {name: getattr(theorem, name) for name in PRINTED[kind]}
+    given = dict(zip(theorems.SIZES, sizes, strict=False))
+    again = kind(DIAMOND, horizon=400, **given, **values)
+    assert again == theorem == replace(theorem, eps=theorem.eps)
+    assert points(again, stream) == points(theorem, stream)
+    finer = tw.run(replace(theorem, eps=theorem.eps / 1e5), stream)
+    assert finer.oracle_calls > 0
+    assert finer.distances.max() ** 2 <= 3.0 * theorem.eps / 1e5 * (1.0 + 1e-9)
+    assert finer.max_infeasibility <= 1e-12
+
+
+def test_a_given_step_is_the_step_used():
+    K, gradient = L2Ball(3), np.array([1.0, 2.0, -2.0])
+    learner = PrimalDual(K, block=1, eta=0.01, delta=7.0, eps=1e-9)
+    state = learner.start()
+    feedback = FirstOrder(gradient, 0.5, gradient, 3.0, 3.0, 1)
+    state = learner.update(state, feedback)
+    np.testing.assert_allclose(state.point.before_projection, -0.01 * gradient)
+    assert state.saddle.lam == pytest.approx(0.01 * 0.5)
+    y, state = state.point.y, learner.update(state, feedback)
+    np.testing.assert_allclose(state.point.before_projection, y - 0.01 * 1.005 * gradient)
+    assert state.saddle.lam == pytest.approx(0.005 + 0.01 * (0.5 - 7.0 * 0.01 * 0.005))
+    # the other of the two is the theorem's
+    alone = PrimalDual(K, horizon=400, eta=0.01, constraint_lipschitz=2.0)
+    theorem = theorems.primal_dual(K, 400, 1.0, 2.0)
+    assert alone._steps(400).theta == pytest.approx(0.01 * theorem.delta)
+    assert PrimalDual(K, horizon=400, delta=7.0)._steps(400).eta == theorem.eta
+
+
+def test_eps_has_the_paper_s_calls_or_those_of_a_budget():
+    stream = theorems.hostile(HULL, 300, 1)
+    free, bounded = (PrimalDual(HULL, 300, calls, eps=1e-4) for calls in (None, 0.1))
+    assert (free.calls_per_round, PrimalDual(HULL, 300).calls_per_round) == (None, 1.0)
+    run, short = tw.run(free, stream), tw.run(bounded, stream)
+    assert run.distances.max() ** 2 <= 3e-4
+    assert run.oracle_calls > 30 >= short.oracle_calls
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "named"),
+    [
+        (PrimalDual, {"eta": 0.0}, "eta"),
+        (PrimalDual, {"eps": -1.0}, "eps"),
+        (PrimalDual, {"delta": "much"}, "delta"),
+        (PrimalDual, {"eta": 0.1}, "constraint_lipschitz"),
+        (DriftPlusPenalty, {"alpha": float("nan")}, "alpha"),
+        (BanditPrimalDual, {"mu": 5.0}, "mu"),
+        (BanditPrimalDual, {"delta": 1.0}, "loss_lipschitz"),
+    ],
+)
+def test_a_setting_that_is_refused_is_named(kind, given, named):
+    with pytest.raises(TidewolfError) as refused:
+        kind(DIAMOND, **given)
+    assert refused.value.setting == named
+
+
+def test_files_and_requests_have_the_same_settings(tmp_path):
+    settings = {"eta": 0.01, "delta": 2.0, "eps": 0.5, "block": 4, "calls_per_round": 3.0}
+    body = {
+        "set": {"kind": "Simplex", "n": 4},
+        "rounds": 100,
+        "learners": [{"name": "PrimalDual", **settings}],
+    }
+    made = Description.read(body).build().learner
+    assert made == PrimalDual(Simplex(4), horizon=100, **settings)
+    del body["learners"][0]["calls_per_round"]
+    with pytest.raises(InvalidInput, match="calls_per_round"):
+        Description.read(body)
+    lines = "\n".join(f"{name} = {value}" for name, value in settings.items())
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        f'[stream]\nproblem = "adversarial"\n[[learners]]\nname = "PrimalDual"\n{lines}\n'
+    )
+    (choice,) = load(path).learners
+    assert choice.given == settings

@@ -11,7 +11,7 @@ import tidewolf as tw
 from tidewolf import BanditPrimalDual, DriftPlusPenalty, PrimalDual
 from tidewolf.core.errors import ShortHorizon
 from tidewolf.functions import Affine, Linear
-from tidewolf.methods.steps.thresholds import explorable_from
+from tidewolf.learners.bandit_primal_dual import explorable_from
 
 SLOPES = ("loss_lipschitz", "constraint_lipschitz")
 SIZES = (*SLOPES, "loss_size", "constraint_size")

@@ -145,7 +145,7 @@ class ProjectedPrimalDual(ProjectsExactly[State], Restarting[State], EveryRound[
 
     def _steps(self, T: int) -> SaddleSteps:
         k, eta, nu = self.caution / DEFAULT_CAUTION, 1.0 / math.sqrt(2.0 * T), 0.5 / math.sqrt(T)
-        return SaddleSteps(1, eta, k * nu, (damping(1, eta, nu, 0.0) or 0.5) / k)
+        return SaddleSteps(eta, k * nu, (damping(1, eta, nu, 0.0) or 0.5) / k)
 
     def bound(self, record: Record) -> Bound:
         state: State = record.final_state

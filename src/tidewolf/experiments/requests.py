@@ -234,6 +234,12 @@ def require_modest_learner(given: Mapping[str, Any], entries: int) -> None:
             _require_most(f"the items of {name}", len(given[name]), MOST_EXPERTS, name)
     if isinstance(calls := given.get("calls_per_round"), int | float):
         _require_most("calls_per_round", calls, MOST_CALLS, "calls_per_round")
+    elif "eps" in given:
+        raise InvalidInput(
+            "With eps, projections take as many oracle calls as they need; here calls_per_round "
+            "must bound them: give it, too.",
+            setting="calls_per_round",
+        )
     for name in ("experts", "data", "window", "block"):
         looks_back = given.get(name, ())
         for back in looks_back if isinstance(looks_back, tuple) else (looks_back,):

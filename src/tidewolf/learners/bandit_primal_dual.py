@@ -1,28 +1,60 @@
-"""Primal-dual play from values alone, unit-free  (after Garber & Kretzu 2024, Algorithm 5).
+"""Primal-dual play from values alone  (Garber & Kretzu 2024, Algorithm 5, Theorem A.1).
 
     block of k <= b rounds around x, each played at z_t = x + mu u_t,
                   values f_t(z_t) and g_t(z_t) seen:
-    d    <-  sum_t ( (f_t - base)/M_f + lam (g_t^+ - base)/M_g ) u_t,
-    S <- S + |d|^2                                                                        (estimate)
-    y    <-  ball( y - (2R'/sqrt(2S)) d ),   R' = (1 - mu/r) R the ball's radius          (primal)
-    x, y <-  ActiveSet(y from x) on the shrunk set, |x - y|^2 <= tol R^2,
-             spending calls from the bank                                                 (feasible)
-    lam  <-  max(0, lam + nu sum_t (g_t^+/M_g - theta lam))                               (dual)
+    y    <-  ball( y - eta sum_t (n/mu) (f_t + lam g_t^+) u_t )                           (primal)
+    x, y <-  AFP(y from x) on the shrunk set c + (1 - mu/r)(K - c), |x - y|^2 <= 3 eps    (feasible)
+    lam  <-  max(0, lam + eta sum_t (g_t^+ - delta eta lam))                              (dual)
 
-u_t, the bases and the shrunk set c + (1 - mu/r)(K - c), where x lives, are those of
-methods/steps/one_point.py; n is the dimension of aff(K). With T rounds and B oracle calls a round:
-b, nu, theta and tol as in `PrimalDual`, and mu = min(sqrt(n r/R) T^{-1/4} R, r/2). The factor n/mu
-that makes d an estimate of the gradient is the same in every block, and the step is blind to it.
-What is left of the bank refines the projection until |x - y| <= mu/4, which can only bring x and y
-nearer. M_f and M_g are given sizes, or half the range of the losses and the largest breach seen
+u_t and the shrunk set, where x lives, are those of methods/steps/one_point.py; n is the dimension
+of aff(K) and r the inner radius. The theorem's settings, `BanditPrimalDual.theorem(...)`, are
+
+    b = floor(T^{1/2}),   mu = sqrt(n r) T^{-1/4},   eta = R/(sqrt(n) G) T^{-3/4},
+    eps = 61 R^2 T^{-1/2} ln T,   G = max(G_f, G_g, M_f, M_g),   |f_t| <= M_f, |g_t| <= M_g on K,
+    delta = 24 sqrt(183) G^2 max(n/r, n/sqrt(r), sqrt(n), n/(sqrt(r) R)) T^{1/2} sqrt(ln T).
+
+mu <= r needs T >= n^2/r^2, else the set has no room and the settings are refused. They depend on
+the units, do not move unless T is in the hundred thousands, and guarantee nothing before that. So
+without eta and delta the steps are free of units,
+
+    d    <-  sum_t ( (f_t - base)/M_f + lam (g_t^+ - base)/M_g ) u_t,   S <- S + |d|^2,
+    y    <-  ball( y - (2R'/sqrt(2S)) d ),   R' = (1 - mu/r) R the ball's radius,
+    lam  <-  max(0, lam + nu sum_t (g_t^+/M_g - theta lam)),
+
+with b, nu, theta and the tolerance of `PrimalDual`, and mu = min(sqrt(n r/R) T^{-1/4} R, r/2). The
+factor n/mu that makes d an estimate of the gradient is the same in every block and changes no step.
+Calls that are left refine the projection until |x - y| <= mu/4, which can only bring x and y
+nearer. M_f and M_g are given sizes, or half the range of the losses and the largest violation seen
 before this block (S is kept in units of M_f where that grows): rescaling x, f or g changes no
-decision, nor does adding a constant to the losses. A last, shorter block is followed by no
-projection.
+decision, nor does adding a constant to the losses. Errata of the paper: the dual step damps lam,
+eta has its 1/sqrt(n) as in the proof, the ball is around the center, and a last, shorter block is
+followed by no projection.
 
 All that is known is known in expectation over the learner's own coins, for functions chosen without
 looking at them: a run measures no bound. `guarantee()` holds for given slopes G, sizes M and T, if
-some point x* keeps every constraint. In units R = M_f = M_g = 1, with slopes k_f = G_f R/M_f,
-k_g = G_g R/M_g and tau = sqrt(tol),
+some point x* keeps every constraint. As printed, tau^2 = 3 eps, with the condition that the
+theorem's proof supposes of the multiplier's terms,
+
+    eta b (n^2 M_g^2/mu^2 + b G_g^2 + b delta^2 eta^2) + tau b^{1/2} (n M_g/mu + b^{1/2} G_g)
+        + b mu (G_g + M_g/r)  <=  eta b delta/2:
+    regret    <= A + T mu G_f (1 + R/r),
+    violation <= sqrt( 2 (delta eta T + 1/eta) (A + 2 R G_f T) ) + mu G_g T
+    A = 2R^2/eta
+        + T ( tau n (M_g/4 + M_f)/(mu sqrt(b)) + (G_g/4) (tau + mu) + mu M_g/(4r) + tau G_f
+        + eta n^2 M_f^2/mu^2 + eta b (G_f^2 + M_g^2) + mu G_f )
+
+(the R in R/r is missing in the paper). The proof says of averages over the sphere what holds of
+those over the ball; their difference, mu G/(n + 1), fits into its terms in mu, of which it counts
+one too many. A shorter last block fits in too: E <d, x - y> is at most tau |E d|, as x - y is known
+before u, so that it needs no share of the first term of A. The condition with the theorem's
+settings, divided by eta b delta, with u = 24 sqrt(183), s the maximum in delta and L = sqrt(ln T):
+the terms of delta^2 are b delta eta^2 = (u s R^2/n) L T^{-1/2} for b = T^{1/2}; both of tau are at
+most 1/24; all others are at most 1/(u L). So where it fails, b delta eta^2 > 1/2 - 1/12 - 4/(u L) >
+0.38, and that term falls by a share of 2/b while T passes those with equal b, much faster than the
+only one that grows there (that of n M_g/mu, at most 1/24, by a share of 1/(2b)): the condition gets
+easier along equal b, and along the squares, where b delta eta^2 falls and no term grows.
+
+Without units, R = M_f = M_g = 1, slopes k_f = G_f R/M_f, k_g = G_g R/M_g and tau = sqrt(tol),
 
     regret    <= A + T mu k_f (1 + 1/r),
     violation <= sqrt( 2 (theta T + 1/nu) (A + 2T min(1, k_f)) ),
@@ -35,7 +67,7 @@ Proof. Let d have its factor n/mu, z = c + (1 - mu/r)(x* - c), F and H the avera
 over balls of radius mu, k_m the rounds of block m, p^2 = E sum_m k_m lam^2. (i) d estimates the
 gradient of sum F + lam H at x, but for the very first round, which has no base and costs at most 2
 min(1, k_f). So E sum [F(x) - F(z) + lam (H(x) - H(z))] <= E sum_m <d, x - y> + E sum_m <d, y - z>.
-In the first sum x - y is settled before u: it is at most tau E sum_m k_m (k_f + lam k_g). The
+In the first sum x - y is known before u: it is at most tau E sum_m k_m (k_f + lam k_g). The
 second is at most 2 sqrt(2) E sqrt(S) (methods/steps/adagrad.py with |y - z| <= 2R), and E |d|^2 is
 a variance, at most k_m (n/mu)^2 (2 + lam)^2, plus a squared mean, at most k_m^2 (k_f + lam k_g)^2:
 so E sqrt(S) <= sqrt( T (4 n^2/mu^2 + b k_f^2) ) + sqrt( n^2/mu^2 + b k_g^2 ) p. (ii) As in
@@ -57,47 +89,63 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import frozen, inner
-from tidewolf.core.feedback import MODERATE, Bandit
+from tidewolf.core.arrays import as_count, frozen, inner
+from tidewolf.core.errors import InvalidInput, NotAMember, NotSupported, WrongType
+from tidewolf.core.feedback import MODERATE, Bandit, require_bandit
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array
-from tidewolf.learners.theorem.bandit_primal_dual import BanditPrimalDualConstants
-from tidewolf.learners.theorem.constants import Assumed, Constants, WithConstants, own_start
+from tidewolf.core.round_info import RoundInfo
+from tidewolf.core.settings import Number
+from tidewolf.core.types import Array, Floats
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import Epoch
-from tidewolf.methods.exploring import (
-    NO_VALUES,
-    ExplorableSet,
-    Explored,
-    Explorer,
-    as_explorable,
+from tidewolf.methods.paper import (
+    Damping,
+    Eps,
+    Eta,
+    PaperCalls,
+    PaperLearner,
+    least_horizon,
+    theorem_eps,
 )
-from tidewolf.methods.projected import Banked, ProjectedPoint, Projection
+from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.settings import (
     BlockLength,
-    CallsPerRoundOrNone,
     ConstraintLipschitz,
     ConstraintSize,
     ExplorationSeed,
+    HardSet,
     Horizon,
     LossLipschitz,
     LossSize,
+    StartAt,
+    takes_start,
 )
 from tidewolf.methods.steps.adagrad import into_ball
-from tidewolf.methods.steps.one_point import centred, combined, room_to_explore
-from tidewolf.methods.steps.saddle import SaddleSteps, saddle_steps, violation_bound
+from tidewolf.methods.steps.one_point import centred, combined, directions, room_to_explore
+from tidewolf.methods.steps.saddle import SaddleSteps, unit_free_steps, violation_bound
 from tidewolf.methods.steps.slopes import unit_length
 from tidewolf.projection import ActiveSet
 from tidewolf.sets import Shrunk
-from tidewolf.sets.base import ConvexSet
+from tidewolf.sets.base import ConvexSet, membership_tolerance
 
 IN_EXPECTATION = (
     "Bandit bounds hold in expectation over the learner's own coins: `guarantee()` states them, "
-    "and "
-    "no single run measures one."
+    "and no single run measures one."
 )
+ASSUMED = ("loss_lipschitz", "constraint_lipschitz", "loss_size", "constraint_size")
+NO_VALUES = Bandit(frozen(np.zeros(0)), frozen(np.zeros(0)))
+"""The values of a block that has seen no round yet."""
 _FINE = 0.25
-"""What is left of the bank brings x this near to y, in units of mu."""
+"""Calls that are left bring x this near to y, in units of mu."""
+
+
+class Assumed(NamedTuple):
+    """What the guarantees assume of the functions: their slopes and sizes; 0 if not given."""
+
+    G_f: float
+    G_g: float
+    M_f: float
+    M_g: float
 
 
 class SeenValues(NamedTuple):
@@ -112,8 +160,20 @@ class SeenValues(NamedTuple):
     """of how many rounds the means are: those of the last block"""
 
 
+class Explored(NamedTuple):
+    """The values of a whole block, and the directions u_t, (rounds, *shape), they were seen in."""
+
+    losses: Floats
+    constraints: Floats
+    directions: Array
+
+    @property
+    def rounds(self) -> int:
+        return len(self.losses)
+
+
 class State(NamedTuple):
-    """Where it stands, the open block, the stretch it is in, and what was seen of values."""
+    """Where it stands, the open block, the epoch, and what was seen of values."""
 
     t: int
     point: ProjectedPoint
@@ -131,11 +191,72 @@ class State(NamedTuple):
         return self.point.distance
 
 
+@dataclass(frozen=True)
+class ExplorableSet(HardSet):
+    """A set that knows a ball inside it to explore in, or is a single point."""
+
+    def __call__(self, value: Any, what: str) -> Any:
+        owner = what.rpartition(" of ")[2]
+        if not isinstance(value, ConvexSet):
+            raise WrongType(
+                f"{owner} needs a set such as sets.Simplex(3), or one of your own (a "
+                f"sets.ConvexSet), not {value!r}."
+            )
+        if value.dimension > 0 and not (value.inner_radius or 0.0) > 0.0:
+            raise NotSupported(
+                f"{owner} explores within a ball around the center of its set, and {value!r} knows "
+                f"of none: its inner_radius is {value.inner_radius}. Give a set with an "
+                "inner_radius above 0."
+            )
+        return super().__call__(value, what)
+
+
+def theorem_values(T: int, R: float, r: float, n: int, G: float) -> dict[str, float]:
+    """The settings of Theorem A.1 for T rounds; G is the largest of the slopes and sizes."""
+    shape = max(n / r, n / math.sqrt(r), math.sqrt(n), n / (math.sqrt(r) * R))
+    log = math.log(T) or 1.0
+    return {
+        "block": math.isqrt(T),
+        "eta": R / (math.sqrt(n) * G) * float(T) ** -0.75,
+        "delta": 24.0 * math.sqrt(183.0) * G**2 * shape * math.sqrt(T * log),
+        "mu": math.sqrt(n * r) * float(T) ** -0.25,
+        "eps": theorem_eps(T, R),
+    }
+
+
+def condition(
+    values: tuple[float, ...], tol: float, r: float, n: int, G_g: float, M_g: float
+) -> bool:
+    """Whether the theorem's condition holds for b, eta, delta and mu, with |x - y|^2 <= tol."""
+    b, eta, delta, mu = values
+    squares = eta * b * ((n * M_g / mu) ** 2 + b * G_g**2 + b * (delta * eta) ** 2)
+    distances = math.sqrt(tol * b) * (n * M_g / mu + math.sqrt(b) * G_g)
+    return squares + distances + b * mu * (G_g + M_g / r) <= eta * b * delta / 2.0
+
+
+def theorem_condition_at(T: int, R: float, r: float, n: int, assumed: Assumed) -> bool:
+    """Whether it holds for the theorem's own settings."""
+    *values, eps = theorem_values(T, R, r, n, max(assumed)).values()
+    return condition(tuple(values), 3.0 * eps, r, n, assumed.G_g, assumed.M_g)
+
+
+def theorem_horizon(R: float, r: float, n: int, assumed: Assumed) -> int:
+    """The horizon from which on it does, and exploring is possible."""
+    least = least_horizon(lambda T: theorem_condition_at(T, R, r, n, assumed))
+    return max(explorable_from(r, n), least)
+
+
+def explorable_from(r: float, n: int) -> int:
+    """The least horizon with mu <= r, a hair below for rounding."""
+    return max(1, math.ceil((n / r) ** 2 * (1.0 - 1e-12)))
+
+
+@takes_start
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class BanditPrimalDual(WithConstants[State], Explorer[State]):
-    """The paper's bandit learner, unit-free, with a budget of oracle calls;
-    `BanditPrimalDual.theorem` is the paper's own.
+class BanditPrimalDual(PaperLearner[State]):
+    """The paper's bandit learner: with its own settings as printed, or with unit-free steps and a
+    budget of oracle calls.
 
     Parameters
     ----------
@@ -145,10 +266,10 @@ class BanditPrimalDual(WithConstants[State], Explorer[State]):
     horizon : int, optional
         How many rounds will be played. None: unknown; it starts from 256 and restarts with
         twice as many whenever they are over. Unit: rounds.
-    calls_per_round : float, default 1.0
+    calls_per_round : float, optional
         How often the set's oracle may be asked, on average over the rounds so far; calls that
-        are not spent are kept for later. None only with the paper's constants, whose
-        projections take the calls they need. Unit: oracle calls a round.
+        are not spent are kept for later. None: 1, or with `eps` as many as the paper's own
+        projections take. Unit: oracle calls a round.
     loss_lipschitz : float, optional
         The largest slope a loss may have, on average over rounds seen together; steeper ones
         are refused. None: learned from what is seen, and nothing is promised beforehand.
@@ -166,9 +287,21 @@ class BanditPrimalDual(WithConstants[State], Explorer[State]):
         the budget of calls. Unit: rounds.
     seed : int, default 0
         The seed of the directions in which it explores.
-    constants : BanditPrimalDualConstants, optional
-        The paper's constants, as `BanditPrimalDual.theorem` gives them. None: steps that need
-        no units, on a budget of calls.
+    eta : float, optional
+        The step of the paper's algorithm, in the units of the caller. None: a step without
+        units, or with `delta` the theorem's.
+    delta : float, optional
+        The damping of the multiplier in the paper's algorithm, in the units of the caller.
+        None: damping without units, or with `eta` the theorem's.
+    mu : float, optional
+        How far around its point it explores, at most the set's `inner_radius`. None: chosen for
+        the horizon.
+    eps : float, optional
+        The tolerance of the paper's projections, which end at |x - y|^2 <= 3 eps; it takes the
+        place of other tolerances. None: as near as the budget of calls allows.
+    start_at : array, optional
+        The member of the set that is played first, such as what is installed now; may be given
+        as `start`. None: the set's center.
 
     Examples
     --------
@@ -184,8 +317,11 @@ class BanditPrimalDual(WithConstants[State], Explorer[State]):
     True
     """
 
+    needs: ClassVar = Bandit
     state_type: ClassVar = State
+    on_average: ClassVar = True
     exponents: ClassVar = (0.75, 0.875)
+    block_factor: ClassVar = 1.46
 
     K: Annotated[
         ConvexSet,
@@ -195,24 +331,50 @@ class BanditPrimalDual(WithConstants[State], Explorer[State]):
         ),
     ]
     horizon: Horizon = None
-    calls_per_round: CallsPerRoundOrNone = 1.0
+    calls_per_round: PaperCalls = None
     loss_lipschitz: LossLipschitz = None
     constraint_lipschitz: ConstraintLipschitz = None
     loss_size: LossSize = None
     constraint_size: ConstraintSize = None
     block: BlockLength = None
     seed: ExplorationSeed = 0
-    constants: Annotated[
-        BanditPrimalDualConstants | None,
-        Constants(
-            "The paper's constants, as `BanditPrimalDual.theorem` gives them. None: steps that "
-            "need no units, on a budget of calls.",
-            kind=BanditPrimalDualConstants,
+    eta: Eta = None
+    delta: Damping = None
+    mu: Annotated[
+        float | None,
+        Number(
+            "How far around its point it explores, at most the set's `inner_radius`. None: chosen "
+            "for the horizon.",
+            above=0.0,
         ),
     ] = None
+    eps: Eps = None
+    start_at: StartAt = None
 
-    @staticmethod
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.as_printed and (self.eta is None or self.delta is None):
+            self.require_given(*ASSUMED)
+        if self.mu is not None and self.K.dimension and self.mu > self._r * (1.0 + 1e-9):
+            raise InvalidInput(
+                f"mu of BanditPrimalDual must be at most the inner_radius of its set, "
+                f"{self._r:.6g}, not {self.mu:.6g}.",
+                setting="mu",
+            )
+        if self.start_at is None:
+            return
+        shrunk, x = self._shrunk(self.first_epoch().horizon), self.first_point
+        if (infeasibility := shrunk.infeasibility(x)) > membership_tolerance(x, shrunk.radius):
+            raise NotAMember(
+                "The starting point is not a member of the set shrunk by 1 - mu/r = "
+                f"{shrunk.factor:.6g}, which leaves room to explore: its infeasibility is "
+                f"{infeasibility:.3g}.",
+                setting="start",
+            )
+
+    @classmethod
     def theorem(
+        cls,
         K: ConvexSet,
         *,
         horizon: int,
@@ -223,47 +385,157 @@ class BanditPrimalDual(WithConstants[State], Explorer[State]):
         start: Array | None = None,
         seed: int = 0,
     ) -> BanditPrimalDual:
-        """The paper's constants; warns if the horizon is too short for them to move the point or
-        to guarantee anything.
+        """The settings of Theorem A.1; warns if the horizon is too short for them to move the point
+        or to guarantee anything.
+
+        Parameters
+        ----------
+        K : ConvexSet
+            The set that every played point belongs to; it knows an `inner_radius`.
+        horizon : int
+            How many rounds will be played.
+        loss_lipschitz, constraint_lipschitz : float
+            The largest slopes that losses and constraints may have.
+        loss_size, constraint_size : float
+            The largest absolute values that they may have; larger ones are refused.
+        start : array, optional
+            Where to start, a member of the shrunk set. None: the center.
+        seed : int, default 0
+            The seed of the directions in which it explores.
+
+        Returns
+        -------
+        BanditPrimalDual
+            One with `block`, `eta`, `delta`, `mu` and `eps` of the theorem; `dataclasses.replace`
+            changes one of them.
         """
-        learner = BanditPrimalDual(
+        plain = cls(
             K,
-            horizon,
-            None,
-            loss_lipschitz,
-            constraint_lipschitz,
-            loss_size,
-            constraint_size,
+            horizon=horizon,
+            loss_lipschitz=loss_lipschitz,
+            constraint_lipschitz=constraint_lipschitz,
+            loss_size=loss_size,
+            constraint_size=constraint_size,
             seed=seed,
-            constants=BanditPrimalDualConstants(own_start(K, start, "BanditPrimalDual")),
         )
-        learner.warn()
-        return learner
+        least = explorable_from(plain._r, K.dimension) if K.dimension else 1
+        if horizon is not None and least > horizon:
+            raise InvalidInput(
+                f"With horizon = {horizon} the theorem explores beyond the ball of radius "
+                f"{plain._r:.6g} inside the set; it needs a horizon of at least n^2/r^2 = {least} "
+                "there. BanditPrimalDual(K, horizon) has settings for any horizon.",
+                setting="horizon",
+            )
+        return plain._with_theorem(start, *ASSUMED)
+
+    def theorem_values(self, T: int) -> dict[str, float]:
+        R = unit_length(self.K)
+        values = theorem_values(T, R, self._r, self._n, max(self.assumed) or 1.0)
+        return {**values, "mu": min(values["mu"], self._r)}
+
+    @property
+    def as_printed(self) -> bool:
+        """Whether steps are the paper's, in the units of the caller."""
+        return self.eta is not None or self.delta is not None
+
+    @property
+    def assumed(self) -> Assumed:
+        """The slopes and sizes that were given."""
+        return Assumed(*(getattr(self, name) or 0.0 for name in ASSUMED))
+
+    @property
+    def _n(self) -> int:
+        """The dimension; a set of one point explores nothing, and any will do."""
+        return self.K.dimension or 1
+
+    @property
+    def _r(self) -> float:
+        return self.K.inner_radius or 1.0
 
     def start(self) -> State:
         epoch = self.first_epoch()
         point = ProjectedPoint.start(self._shrunk(epoch.horizon), self.first_point)
         return State(0, point, NO_VALUES, epoch)
 
-    def block_length(self, state: State) -> int:
-        T = state.epoch.horizon
-        if self.constants is not None:
-            return self.constants.steps(self.K, T, self.assumed).block
-        return self._steps(T).block
-
     def exploration_radius(self, state: State) -> float:
+        """How far around x it explores."""
         return self._mu(state.epoch.horizon)
+
+    def _mu(self, T: int) -> float:
+        if self.K.dimension == 0:
+            return 0.0
+        if self.mu is not None:
+            return min(self.mu, self._r)
+        r, R = self._r, unit_length(self.K)
+        chosen: float = math.sqrt(self._n * r / R) * float(T) ** -0.25 * R
+        return min(chosen, 0.5 * r)
+
+    def _shrunk(self, T: int) -> Shrunk:
+        return room_to_explore(self.K, self._mu(T))
+
+    def projected_set(self, state: State) -> Shrunk:
+        return self._shrunk(state.epoch.horizon)
+
+    def rounds_open(self, state: State) -> int:
+        return state.open.rounds
+
+    def act(self, state: State, info: RoundInfo | None = None) -> Array:
+        return self.acts(state, 1)[0, ...]
+
+    def acts(self, state: State, k: int, info: RoundInfo | None = None) -> Array:
+        state = self.in_epoch(state)
+        k = as_count(k, "How many points are asked for", least=0)
+        if not 1 <= k <= self.rounds_left(state):
+            raise InvalidInput(
+                f"The next {k} points were asked for; 1 to {self.rounds_left(state)} are known "
+                "before the next update."
+            )
+        mu = self.exploration_radius(state)
+        return frozen(state.point.x + mu * directions(self.K, self.seed, state.t, k))
+
+    def update(self, state: State, feedback: Bandit) -> State:
+        state = self.in_epoch(state)
+        left = self.rounds_left(state)
+        feedback = require_bandit(feedback, left)
+        _require_size("loss", feedback.loss_values, self.loss_size)
+        _require_size("constraint", feedback.constraint_values, self.constraint_size)
+        t, first = state.t + feedback.rounds, state.t - state.open.rounds
+        values = Bandit(
+            *(frozen(np.concatenate(parts)) for parts in zip(state.open, feedback, strict=True))
+        )
+        if feedback.rounds < left:
+            return state._replace(t=t, open=values)
+        u = directions(self.K, self.seed, first, values.rounds)
+        return self.finish_block(state._replace(t=t, open=NO_VALUES), Explored(*values, u))
+
+    def _steps(self, T: int) -> SaddleSteps:
+        """For an epoch of T rounds; without units all but eta count."""
+        if self.as_printed:
+            theorem = self.theorem_values(T)
+            eta, delta = self.eta or theorem["eta"], self.delta or theorem["delta"]
+            return SaddleSteps(eta, eta, delta * eta)
+        distance = math.sqrt(self.known_distance2(T) or 0.0) / unit_length(self.K)
+        return unit_free_steps(T, self.block_for(T), distance)
 
     def step(self, state: State, block: Explored) -> State:
         """The primal and the dual step."""
-        T, point = state.epoch.horizon, state.point
-        if self.constants is not None:
-            taken = self.constants.step(self.K, T, self.assumed, point.y, state.lam, block)
-            return state._replace(point=point.moved_to(frozen(taken.y)), lam=taken.lam)
-        s, n, shrunk = self._steps(T), block.rounds, self._shrunk(T)
-        losses, breaches = block.losses, np.maximum(block.constraints, 0.0)
-        before = state.values
-        feedback = SeenValues(
+        T, breaches = state.epoch.horizon, np.maximum(block.constraints, 0.0)
+        s = self._steps(T)
+        if not self.as_printed:
+            return self._unit_free_step(state, block, breaches, s)
+        K, lam, point = self.K, state.lam, state.point
+        scale = self._n / (self._mu(T) or 1.0)
+        d = combined(scale * (block.losses + lam * breaches), block.directions)
+        y = into_ball(point.y - s.eta * d, K.center, K.radius)
+        lam = max(0.0, lam + s.eta * float((breaches - s.theta * lam).sum()))
+        return state._replace(point=point.moved_to(frozen(y)), lam=lam)
+
+    def _unit_free_step(
+        self, state: State, block: Explored, breaches: Floats, s: SaddleSteps
+    ) -> State:
+        point, losses, before, n = state.point, block.losses, state.values, block.rounds
+        shrunk = self._shrunk(state.epoch.horizon)
+        seen = SeenValues(
             least_loss=min(before.least_loss, float(losses.min())),
             largest_loss=max(before.largest_loss, float(losses.max())),
             largest_breach=max(before.largest_breach, float(breaches.max())),
@@ -271,7 +543,7 @@ class BanditPrimalDual(WithConstants[State], Explorer[State]):
             mean_breach=float(breaches.mean()),
             mean_rounds=n,
         )
-        M_f, M_g = self._sizes(feedback)
+        M_f, M_g = self._sizes(seen)
         M_f_before, M_g_before = self._sizes(before)
         unit, M_g_before = (M_f_before or M_f) / (M_f or 1.0), M_g_before or 1.0
 
@@ -287,102 +559,90 @@ class BanditPrimalDual(WithConstants[State], Explorer[State]):
         h = float(breaches.sum()) / (M_g or 1.0) - n * s.theta * state.lam
         return state._replace(
             point=point.moved_to(frozen(into_ball(y, shrunk.center, shrunk.radius))),
-            values=feedback,
+            values=seen,
             lam=max(0.0, state.lam + s.nu * h),
             square_sum=S,
         )
 
-    def projected_set(self, state: State) -> Shrunk:
-        return self._shrunk(state.epoch.horizon)
+    def _sizes(self, seen: SeenValues) -> tuple[float, float]:
+        """M_f and M_g, as far as they are known; 0 if nothing is."""
+        return (
+            self.loss_size or max(0.0, 0.5 * (seen.largest_loss - seen.least_loss)),
+            self.constraint_size or seen.largest_breach,
+        )
 
-    def projection(self, state: State) -> Projection:
-        T = state.epoch.horizon
-        if self.constants is not None:
-            return self.constants.projection(self.K, T)
-        tol, finer2 = self._steps(T).tol, (_FINE * self._mu(T)) ** 2
-        return Banked(tol * unit_length(self.K) ** 2 if tol else finer2 or 1.0, finer2)
+    def finest2(self, T: int) -> float:
+        return (_FINE * self._mu(T)) ** 2 or 1.0
 
     def renew(self, state: State) -> State:
         """What was seen of the functions stays known."""
         point = state.point
-        if self.constants is None:  # an active set of the larger set, now that it explores less
+        if self.mu is None:  # an active set of the larger set, now that it explores less
             point = ProjectedPoint.of(ActiveSet.start(self._shrunk(state.epoch.horizon), point.x))
         return state._replace(point=point, lam=0.0, square_sum=0.0)
 
-    def _sizes(self, feedback: SeenValues) -> tuple[float, float]:
-        """M_f and M_g, as far as they are known; 0 where nothing is."""
+    def condition_concern(self) -> str:
+        T, K, assumed = self.horizon, self.K, self.assumed
+        if not self.as_printed or T is None or 0.0 in assumed or K.dimension == 0:
+            return ""
+        s, tol, R, r, n = self._steps(T), self.known_distance2(T), K.radius, self._r, self._n
+        values = self.block_for(T), s.eta, s.theta / s.eta, self._mu(T)
+        if tol is not None and condition(values, tol, r, n, assumed.G_g, assumed.M_g):
+            return ""
         return (
-            self.loss_size or max(0.0, 0.5 * (feedback.largest_loss - feedback.least_loss)),
-            self.constraint_size or feedback.largest_breach,
-        )
-
-    def _steps(self, T: int) -> SaddleSteps:
-        assert self.calls_per_round is not None
-        return saddle_steps(T, self.calls_per_round, self.block)
-
-    def _mu(self, T: int) -> float:
-        """How far around x it explores."""
-        if self.constants is not None:
-            return self.constants.mu(self.K, T)
-        r, R = self.K.inner_radius or 0.0, unit_length(self.K)
-        wanted: float = math.sqrt(self.K.dimension * r / R) * float(T) ** -0.25 * R
-        return min(wanted, 0.5 * r)
-
-    def _shrunk(self, T: int) -> Shrunk:
-        return room_to_explore(self.K, self._mu(T))
-
-    @property
-    def assumed(self) -> Assumed:
-        return Assumed(
-            self.loss_lipschitz or 0.0,
-            self.constraint_lipschitz or 0.0,
-            self.loss_size or 0.0,
-            self.constraint_size or 0.0,
+            f"The theorem guarantees nothing for {T} rounds: its condition holds for its own "
+            f"settings from a horizon of {theorem_horizon(R, r, n, assumed)} on."
         )
 
     def guarantee(self) -> Bound:
         """What is known, in expectation, before the first round of a run of `horizon` rounds."""
-        G_f, G_g = self.loss_lipschitz, self.constraint_lipschitz
-        M_f, M_g = self.loss_size, self.constraint_size
-        if self.horizon is None or G_f is None or G_g is None or M_f is None or M_g is None:
-            return Bound(
-                None,
-                None,
-                "A promise needs horizon, loss_lipschitz, constraint_lipschitz, loss_size and "
-                "constraint_size.",
-            )
-        T, n = self.horizon, self.K.dimension
-        if self.constants is not None:
-            return self.constants.guarantee(self.K, T, self.assumed)
-        s = self._steps(T)
-        b, nu, theta = s.block, s.nu, s.theta
-        if s.tol is None:
-            spent = (
-                f"{T} rounds in blocks of {b} with {self.calls_per_round:g} oracle calls a round"
-            )
-            return Bound(
-                None,
-                None,
-                f"With {spent} no distance of the projections is known beforehand, and nothing is "
-                "promised.",
-            )
+        T, n, (G_f, G_g, M_f, M_g) = self.horizon, self.K.dimension, self.assumed
+        if T is None or 0.0 in self.assumed:
+            return Bound(None, None, f"A guarantee needs horizon, {', '.join(ASSUMED)}.")
         if n == 0:
             return Bound(0.0, 0.0)
-        R, tau = self.K.radius, math.sqrt(s.tol)
-        mu, r = self._mu(T) / R, (self.K.inner_radius or 0.0) / R
-        k_f, k_g = G_f * R / M_f, G_g * R / M_g
+        b, s, tol = self.block_for(T), self._steps(T), self.known_distance2(T)
+        R, r, mu = self.K.radius, self._r, self._mu(T)
+        if self.as_printed:
+            if tol is None or self.condition_concern():
+                return Bound(None, None, " ".join(self.concerns))
+            tau, eta = math.sqrt(tol), s.eta
+            A = 2.0 * R**2 / eta + T * (
+                tau * n * (M_g / 4.0 + M_f) / (mu * math.sqrt(b))
+                + G_g / 4.0 * (tau + mu)
+                + mu * M_g / (4.0 * r)
+                + tau * G_f
+                + eta * (n * M_f / mu) ** 2
+                + eta * b * (G_f**2 + M_g**2)
+                + mu * G_f
+            )
+            violation = violation_bound(A + 2.0 * R * G_f * T, T, eta, s.theta) + mu * G_g * T
+            return Bound(A + T * mu * G_f * (1.0 + R / r), violation)
+        if tol is None:
+            return Bound(
+                None,
+                None,
+                f"With {T} rounds in blocks of {b} and {self.calls_per_round:g} oracle calls per "
+                "round no distance of the projections is known beforehand, and nothing is "
+                "guaranteed.",
+            )
+        return self._unit_free_guarantee(T, b, s, math.sqrt(tol) / R)
+
+    def _unit_free_guarantee(self, T: int, b: int, s: SaddleSteps, tau: float) -> Bound:
+        n, R, (G_f, G_g, M_f, M_g) = self.K.dimension, self.K.radius, self.assumed
+        mu, r, k_f, k_g = self._mu(T) / R, self._r / R, G_f * R / M_f, G_g * R / M_g
         a = mu * k_g + mu / r * min(1.0, k_g)
         C = math.sqrt(8.0 * (n**2 / mu**2 + b * k_g**2)) + (tau * k_g + a) * math.sqrt(T)
         A = (
             math.sqrt(8.0 * T * (4.0 * n**2 / mu**2 + b * k_f**2))
             + tau * k_f * T
-            + nu * b * T / 2.0
+            + s.nu * b * T / 2.0
             + 2.0 * min(1.0, k_f)
         )
-        A += C**2 / (2.0 * theta * (1.0 - nu * b * theta))
+        A += C**2 / (2.0 * s.theta * (1.0 - s.nu * b * s.theta))
         return Bound(
             M_f * (A + T * mu * k_f * (1.0 + 1.0 / r)),
-            M_g * violation_bound(A + 2.0 * T * min(1.0, k_f), T, nu, theta),
+            M_g * violation_bound(A + 2.0 * T * min(1.0, k_f), T, s.nu, s.theta),
         )
 
     def bound(self, record: Record) -> Bound:
@@ -390,10 +650,22 @@ class BanditPrimalDual(WithConstants[State], Explorer[State]):
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:
-        K = as_explorable(K, cls.__name__)
+        plain = cls(K, horizon=horizon)  # type: ignore[arg-type]
+        r, eps = plain._r, 0.01 * unit_length(K) ** 2
         return (
-            cls(K, horizon=horizon),
-            cls(K, horizon=horizon, block=2, calls_per_round=0.7, seed=1),
-            cls(K, horizon=max(1, horizon // 3), calls_per_round=5.0),
-            cls(K, block=3),
+            plain,
+            cls(plain.K, horizon=horizon, block=2, calls_per_round=0.7, seed=1),
+            cls(plain.K, horizon=max(1, horizon // 3), calls_per_round=5.0),
+            cls(plain.K, block=3),
+            cls(plain.K, block=3, eta=0.01, delta=1.0, mu=0.3 * r, eps=eps),
+        )
+
+
+def _require_size(name: str, values: Floats, given: float | None) -> None:
+    """Refuse values above the size that was given for them."""
+    size = float(np.abs(values).max())
+    if given is not None and size > given * (1.0 + 1e-9):
+        raise InvalidInput(
+            f"A {name} value of size {size:.6g} was seen, above {name}_size = {given:.6g}; give a "
+            "larger one, or none."
         )

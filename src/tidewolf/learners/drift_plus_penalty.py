@@ -1,28 +1,34 @@
-"""Drift-plus-penalty play, unit-free
-(after Garber & Kretzu 2024, Algorithm 3): guarantees on every interval of rounds.
+"""Drift-plus-penalty play with approximately feasible projections: guarantees on every interval
+(Garber & Kretzu 2024, Algorithm 3, Theorem 3.1).
 
     block of n <= b rounds at x:
     d    =   mean of grad f_t(y) within aff(K)
     y    <-  argmin_{ball, aff(K)}  <d, . - y> + delta sum_t g_t^+
              + alpha/2 |. - y|^2                                                (drift plus penalty)
-    x, y <-  ActiveSet(y from x), |x - y|^2 <= tol R^2, then nearer,
-             spending oracle calls from the bank                                (feasible)
+    x, y <-  AFP(y from x), |x - y|^2 <= 3 eps                                  (feasible)
 
-With T rounds and B oracle calls a round: b = 2.6 sqrt(T/B), alpha = (G_f/2R) sqrt(T/b),
-delta = (G_f/G_g) sqrt(T), tol = 8/(B b - 4), which B b calls always reach. G_f and G_g are given,
-or the largest slopes of a block seen so far. The step is exact to a certified gap (steps/penalty),
-which is kept for every block and enters the bound. A last, shorter block is followed by no
-projection.
+The theorem's settings, `DriftPlusPenalty.theorem(...)`, are
 
-No point has to keep every constraint: for any interval whose own constraints some point keeps,
-`bound_between` is the measured bound of methods/steps/drift.py, and `bound` that of the whole run.
-`guarantee()` is known beforehand for given G_f, G_g and T, M = number of blocks, every step exact,
-and holds on every interval:
+    b = floor(T^{1/2}),   delta = T^{1/2},   alpha = (G_f/R) T^{1/4},   eps = 61 R^2 T^{-1/2} ln T.
 
-    regret    <= 4 b G_f R + 2 b R^2 alpha + G_f^2 T/(2 alpha) + G_f R sqrt(tol) T
+They depend on the units and do not move unless T is in the hundred thousands. Settings that are not
+given are free of units: alpha = (G_f/2R) sqrt(T/b), delta = (G_f/G_g) sqrt(T) and, with B oracle
+calls per round, b = 2.6 sqrt(T/B) and projections to |x - y|^2 <= tol R^2, tol = 8/(B b - 4), which
+B b calls always reach; calls that are left bring x nearer, to `tolerance` R^2. G_f and G_g are
+given, or the largest slopes of a block so far. Errata of the paper: the ball is around the center
+and the minimum within aff(K), a last, shorter block is followed by no projection, and the
+projection tests the distance before it calls the oracle.
+
+The step is exact to a certified gap (methods/steps/penalty.py), which is kept for every block and
+enters the bound. No point has to keep every constraint: for any interval whose own constraints some
+point keeps, `bound_between` is the measured bound of methods/steps/drift.py, and `bound` that of
+the whole run. `guarantee()` is known beforehand for given G_f, G_g and T, M = number of blocks,
+every step exact, |x - y| <= distance, and holds on every interval:
+
+    regret    <= 4 b G_f R + 2 b R^2 alpha + G_f^2 T/(2 alpha) + G_f distance T
     violation <= 2 G_g sqrt( T b (G_f R M/alpha + R^2) )
                  + ( 2 alpha R^2 + M (G_f^2/(2 alpha) + 2 G_f R) )/delta
-                 + 4 b G_g R + G_g R sqrt(tol) T.
+                 + 4 b G_g R + G_g distance T.
 
 Losses are evaluated at y and constraints in the ball, so both outside K.
 """
@@ -37,23 +43,25 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import frozen
-from tidewolf.core.errors import NotSupported
+from tidewolf.core.arrays import frozen, namespace, ones, to_numpy
+from tidewolf.core.errors import NotFinite, NotSupported
 from tidewolf.core.feedback import FullInformation, require_full_information
 from tidewolf.core.oracle import HasLMO
-from tidewolf.learners.theorem.constants import Constants, WithTheorem
-from tidewolf.learners.theorem.drift_plus_penalty import DriftPlusPenaltyConstants
+from tidewolf.core.settings import Number
+from tidewolf.core.types import Array
 from tidewolf.methods.base import NEEDS_SLOPES, Bound, Learner, Record
 from tidewolf.methods.clock import Epoch
-from tidewolf.methods.projected import Banked, ProjectedPoint, Projecting, Projection
+from tidewolf.methods.paper import Eps, PaperCalls, PaperLearner, theorem_eps
+from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.settings import (
     BlockLength,
-    CallsPerRoundOrNone,
     ConstraintLipschitz,
     FinerTolerance,
     HardSetK,
     Horizon,
     LossLipschitz,
+    StartAt,
+    takes_start,
 )
 from tidewolf.methods.steps.drift import (
     DRIFT_ACCURACY,
@@ -64,22 +72,52 @@ from tidewolf.methods.steps.drift import (
     bound_between,
     drift,
 )
-from tidewolf.methods.steps.drift_blocks import (
-    DriftSlopes,
-    DriftSteps,
-    DriftSums,
-    empty_drift_sums,
-    guarantee_on_intervals,
-    look_at_rounds,
-)
-from tidewolf.methods.steps.slopes import Slopes, tangent_part, unit_length
+from tidewolf.methods.steps.limits import Limits
+from tidewolf.methods.steps.slopes import Slopes, tangent_part, tangent_slopes, unit_length
 from tidewolf.sets.base import ConvexSet
 
 
-class State(NamedTuple):
-    """Where it stands, the open block, the stretch it is in, the slopes, and the sums of the
-    bounds.
+class DriftSums(NamedTuple):
+    """Sums over the rounds of the open block, at its point x and its infeasible iterate y, and its
+    constraints.
     """
+
+    rounds: int
+    loss_gradient: Array
+    """sum of grad f_t(y)"""
+    difference: float
+    """sum of f_t(x) - f_t(y)"""
+    breached_slopes: float
+    """sum of |grad g_t(x)| within aff(K) over the rounds with g_t(x) > 0"""
+    limits: Limits
+
+
+class DriftSlopes(NamedTuple):
+    """The slopes that the step and its bounds use, all within aff(K)."""
+
+    loss: float
+    """G_f: given, or the largest of a block at y"""
+    constraint: float
+    """G_g: given, or the largest of a round at y"""
+    steepest_loss: float = 0.0
+    """largest slope of a round at the point played"""
+    steepest_constraint: float = 0.0
+    """the same among the rounds with a violation"""
+    met_loss: float = 0.0
+    """largest slope that the losses of rounds seen together had on average at the point played"""
+    met_constraint: float = 0.0
+    """the same of the violated constraints"""
+
+    @property
+    def largest(self) -> Slopes:
+        """The largest of a round or a block, at x or at y."""
+        return Slopes(
+            max(self.loss, self.steepest_loss), max(self.constraint, self.steepest_constraint)
+        )
+
+
+class State(NamedTuple):
+    """Where it stands, the open block, the epoch, the slopes, and the sums of the bounds."""
 
     t: int
     point: ProjectedPoint
@@ -96,19 +134,12 @@ class State(NamedTuple):
         return self.point.distance
 
 
-def drift_block(T: int, B: float, block: int | None = None) -> tuple[int, float | None]:
-    """The block for T rounds with B oracle calls a round, and the tol its calls always reach; None
-    where the budget alone rules.
-    """
-    b = max(1, min(T, block or round(2.6 * math.sqrt(T / B))))
-    return b, 8.0 / (B * b - 4.0) if B * b > 12.0 else None
-
-
+@takes_start
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class DriftPlusPenalty(WithTheorem[State], Projecting[State]):
-    """The paper's drift-plus-penalty learner, which holds on every interval; unit-free, with a
-    budget of oracle calls.
+class DriftPlusPenalty(PaperLearner[State]):
+    """The paper's drift-plus-penalty learner, whose bounds hold on every interval: with its own
+    settings as printed, or unit-free with a budget of oracle calls.
 
     Parameters
     ----------
@@ -117,10 +148,10 @@ class DriftPlusPenalty(WithTheorem[State], Projecting[State]):
     horizon : int, optional
         How many rounds will be played. None: unknown; it starts from 256 and restarts with
         twice as many whenever they are over. Unit: rounds.
-    calls_per_round : float, default 1.0
+    calls_per_round : float, optional
         How often the set's oracle may be asked, on average over the rounds so far; calls that
-        are not spent are kept for later. None only with the paper's constants, whose
-        projections take the calls they need. Unit: oracle calls a round.
+        are not spent are kept for later. None: 1, or with `eps` as many as the paper's own
+        projections take. Unit: oracle calls a round.
     loss_lipschitz : float, optional
         The largest slope a loss may have, on average over rounds seen together; steeper ones
         are refused. None: learned from what is seen, and nothing is promised beforehand.
@@ -133,9 +164,18 @@ class DriftPlusPenalty(WithTheorem[State], Projecting[State]):
     tolerance : float, default 0.001
         The squared distance of the played point from its companion that calls left over are
         spent on, as a share of radius^2.
-    constants : DriftPlusPenaltyConstants, optional
-        The paper's constants, as `DriftPlusPenalty.theorem` gives them. None: steps that need
-        no units, on a budget of calls.
+    alpha : float, optional
+        The weight of the squared distance in the paper's step, in the units of the caller.
+        None: one without units.
+    delta : float, optional
+        The weight of the constraints in the paper's step, in the units of the caller. None: one
+        without units.
+    eps : float, optional
+        The tolerance of the paper's projections, which end at |x - y|^2 <= 3 eps; it takes the
+        place of other tolerances. None: as near as the budget of calls allows.
+    start_at : array, optional
+        The member of the set that is played first, such as what is installed now; may be given
+        as `start`. None: the set's center.
 
     Examples
     --------
@@ -151,46 +191,111 @@ class DriftPlusPenalty(WithTheorem[State], Projecting[State]):
 
     needs: ClassVar = FullInformation
     state_type: ClassVar = State
-    constants_type: ClassVar = DriftPlusPenaltyConstants
     exponents: ClassVar = (0.75, 0.875)
     # each of two answers is within sqrt(2 DRIFT_ACCURACY) R of the best
     accuracy: ClassVar = 3.0 * math.sqrt(DRIFT_ACCURACY)
+    block_factor: ClassVar = 2.6
 
     K: HardSetK
     horizon: Horizon = None
-    calls_per_round: CallsPerRoundOrNone = 1.0
+    calls_per_round: PaperCalls = None
     loss_lipschitz: LossLipschitz = None
     constraint_lipschitz: ConstraintLipschitz = None
     block: BlockLength = None
     tolerance: FinerTolerance = 1e-3
-    constants: Annotated[
-        DriftPlusPenaltyConstants | None,
-        Constants(
-            "The paper's constants, as `DriftPlusPenalty.theorem` gives them. None: steps that "
-            "need no units, on a budget of calls.",
-            kind=DriftPlusPenaltyConstants,
+    alpha: Annotated[
+        float | None,
+        Number(
+            "The weight of the squared distance in the paper's step, in the units of the caller. "
+            "None: one without units.",
+            above=0.0,
         ),
     ] = None
+    delta: Annotated[
+        float | None,
+        Number(
+            "The weight of the constraints in the paper's step, in the units of the caller. None: "
+            "one without units.",
+            above=0.0,
+        ),
+    ] = None
+    eps: Eps = None
+    start_at: StartAt = None
+
+    @classmethod
+    def theorem(
+        cls,
+        K: HasLMO,
+        *,
+        horizon: int,
+        loss_lipschitz: float,
+        constraint_lipschitz: float,
+        start: Array | None = None,
+    ) -> DriftPlusPenalty:
+        """The settings of Theorem 3.1; warns if the horizon is too short for them to move the
+        point.
+
+        Parameters
+        ----------
+        K : HasLMO
+            The set that every played point belongs to.
+        horizon : int
+            How many rounds will be played.
+        loss_lipschitz, constraint_lipschitz : float
+            The largest slopes that losses and constraints may have; steeper ones are refused.
+        start : array, optional
+            Where to start, a member of the set. None: the center.
+
+        Returns
+        -------
+        DriftPlusPenalty
+            One with `block`, `alpha`, `delta` and `eps` of the theorem; `dataclasses.replace`
+            changes one of them.
+        """
+        plain = cls(
+            K,
+            horizon=horizon,
+            loss_lipschitz=loss_lipschitz,
+            constraint_lipschitz=constraint_lipschitz,
+        )
+        return plain._with_theorem(start, "loss_lipschitz", "constraint_lipschitz")
+
+    def theorem_values(self, T: int) -> dict[str, float]:
+        R, G_f = unit_length(self.K), self.loss_lipschitz or 0.0
+        return {
+            "block": math.isqrt(T),
+            "alpha": G_f / R * T**0.25,
+            "delta": math.sqrt(T),
+            "eps": theorem_eps(T, R),
+        }
 
     def start(self) -> State:
         point = ProjectedPoint.start(self.K, self.first_point)
         slopes = DriftSlopes(*self.given_slopes.initial)
         return State(0, point, self._no_sums, self.first_epoch(), slopes)
 
-    def block_length(self, state: State) -> int:
-        return self._steps(state.epoch.horizon, Slopes(1.0, 1.0)).block
+    @cached_property
+    def _no_sums(self) -> DriftSums:
+        center = self.K.center
+        return DriftSums(0, frozen(namespace(center).zeros_like(center)), 0.0, 0.0, Limits())
 
     def rounds_open(self, state: State) -> int:
         return state.open.rounds
 
+    def weights(self, T: int, G_f: float, G_g: float) -> tuple[float, float]:
+        """alpha and delta, in units in which the losses have slope 1."""
+        b, R = self.block_for(T), unit_length(self.K)
+        return (
+            math.sqrt(T / b) / (2.0 * R) if self.alpha is None else self.alpha / G_f,
+            math.sqrt(T) / G_g if self.delta is None else self.delta / G_f,
+        )
+
     def update(self, state: State, feedback: FullInformation) -> State:
         state = self.in_epoch(state)
-        left, point = self.rounds_left(state), state.point
+        left = self.rounds_left(state)
         self._require(feedback, left)
         with np.errstate(all="ignore"):  # what overflows is refused with a sentence
-            sums, slopes = look_at_rounds(
-                self.K, point.x, point.y, state.open, state.slopes, self.given_slopes, feedback
-            )
+            sums, slopes = self._with_rounds(state, feedback)
         state = state._replace(t=state.t + feedback.rounds, slopes=slopes)
         if feedback.rounds < left:
             limits = sums.limits.and_then(feedback.constraints)
@@ -210,15 +315,57 @@ class DriftPlusPenalty(WithTheorem[State], Projecting[State]):
                     "LyapunovDescent or PrimalDual, which do not."
                 )
 
+    def _with_rounds(
+        self, state: State, feedback: FullInformation
+    ) -> tuple[DriftSums, DriftSlopes]:
+        """The sums of the open block with these rounds, but for their constraints, and the slopes;
+        refused if a value or a slope is not finite.
+        """
+        K, given, (losses, constraints), n = self.K, self.given_slopes, feedback, feedback.rounds
+        x, y, sums, slopes = state.point.x, state.point.y, state.open, state.slopes
+        one, (G_f, G_g) = ones(n, x), slopes.largest
+        gradient = losses.subgradient(y, one)
+        tangent_part(K, "loss", gradient, n, given.loss, G_f)
+        values = constraints.values(x)
+        breached = to_numpy(values) > 0
+        difference = float(np.sum(to_numpy(losses.values(x) - losses.values(y)), dtype=np.float64))
+        slopes_x = tangent_slopes(K, "constraint", constraints, x, G_g)[breached]
+        slopes_y = tangent_slopes(K, "constraint", constraints, y, G_g)
+        steepest = float(np.max(tangent_slopes(K, "loss", losses, x, G_f)))
+        if not np.isfinite([difference, steepest, *to_numpy(values), *slopes_x, *slopes_y]).all():
+            raise NotFinite(
+                "A loss or a constraint has a value or a slope that is no finite number at the "
+                "points looked at."
+            )
+        slope_g = 0.0
+        if breached.any():
+            total = constraints.subgradient(x, namespace(x).astype(values > 0, x.dtype))
+            known, count = max(G_g, float(slopes_x.max())), int(breached.sum())
+            _, slope_g = tangent_part(K, "constraint", total, count, given.constraint, known)
+        _, slope_f = tangent_part(
+            K, "loss", losses.subgradient(x, one), n, None, max(G_f, steepest)
+        )
+        return sums._replace(
+            rounds=sums.rounds + n,
+            loss_gradient=frozen(sums.loss_gradient + gradient),
+            difference=sums.difference + difference,
+            breached_slopes=sums.breached_slopes + float(slopes_x.sum()),
+        ), slopes._replace(
+            constraint=given.constraint or max(slopes.constraint, float(slopes_y.max())),
+            steepest_loss=max(slopes.steepest_loss, steepest),
+            steepest_constraint=max(slopes.steepest_constraint, float(slopes_x.max(initial=0.0))),
+            met_loss=max(slopes.met_loss, slope_f),
+            met_constraint=max(slopes.met_constraint, slope_g),
+        )
+
     def step(self, state: State, block: DriftSums) -> State:
         """The drift-plus-penalty step."""
         K, n, point, slopes = self.K, block.rounds, state.point, state.slopes
-        known = slopes.largest.loss
         gradient, slope = tangent_part(
-            K, "loss", block.loss_gradient, n, self.loss_lipschitz, known
+            K, "loss", block.loss_gradient, n, self.loss_lipschitz, slopes.largest.loss
         )
         G_f = max(slopes.loss, slope)
-        s = self._steps(state.epoch.horizon, Slopes(G_f or 1.0, slopes.constraint or 1.0))
+        alpha, delta = self.weights(state.epoch.horizon, G_f or 1.0, slopes.constraint or 1.0)
         reach = min(2.0 * K.radius, K.diameter + point.distance)
         whole = DriftBlock(
             rounds=n,
@@ -231,7 +378,7 @@ class DriftPlusPenalty(WithTheorem[State], Projecting[State]):
             reach=self.first_reach if state.t == n else reach,
         )
         here = self._set_on_host
-        z, tally, last = drift(K, whole, G_f, s.alpha, s.delta, state.last, state.tally, here)
+        z, tally, last = drift(K, whole, G_f, alpha, delta, state.last, state.tally, here)
         return state._replace(
             point=point.moved_to(frozen(z)),
             slopes=slopes._replace(loss=G_f),
@@ -246,49 +393,31 @@ class DriftPlusPenalty(WithTheorem[State], Projecting[State]):
             return self.K.to(np.zeros(1))
         return self.K
 
+    def finest2(self, T: int) -> float:
+        return self.tolerance * unit_length(self.K) ** 2
+
     def renew(self, state: State) -> State:
         return state._replace(last=Last())
 
-    def projection(self, state: State) -> Projection:
-        T, R2 = state.epoch.horizon, unit_length(self.K) ** 2
-        if self.constants is not None:
-            return self.constants.projection(self.K, T)
-        _, tol = self._block(T)
-        return Banked((tol or self.tolerance) * R2, self.tolerance * R2)
-
-    def _steps(self, T: int, slopes: Slopes) -> DriftSteps:
-        """For a stretch of T rounds and these slopes, both above 0."""
-        if self.constants is not None:
-            return self.constants.steps(self.K, T, slopes)
-        b, _ = self._block(T)
-        return DriftSteps(
-            b, math.sqrt(T / b) / (2.0 * unit_length(self.K)), math.sqrt(T) / slopes.constraint
-        )
-
-    def _block(self, T: int) -> tuple[int, float | None]:
-        assert self.calls_per_round is not None
-        return drift_block(T, self.calls_per_round, self.block)
-
-    @cached_property
-    def _no_sums(self) -> DriftSums:
-        return empty_drift_sums(self.K.center)
-
     def guarantee(self) -> Bound:
-        if self.horizon is None or self.loss_lipschitz is None or self.constraint_lipschitz is None:
+        T, G_f, G_g = self.horizon, self.loss_lipschitz, self.constraint_lipschitz
+        if T is None or G_f is None or G_g is None:
             return NEEDS_SLOPES
-        T, slopes = self.horizon, self.given_slopes.initial
-        if self.constants is not None:
-            return self.constants.guarantee(self.K, T, slopes)
-        b, tol = self._block(T)
-        if tol is None:
-            spent = f"Blocks of {b} rounds with {self.calls_per_round:g} oracle calls a round"
+        b, R, distance2 = self.block_for(T), unit_length(self.K), self.known_distance2(T)
+        if distance2 is None:
             return Bound(
                 None,
                 None,
-                f"{spent} are too short for a tolerance to be promised: bounds are measured.",
+                f"Blocks of {b} rounds with {self.calls_per_round:g} oracle calls per round are "
+                "too short for a tolerance to be guaranteed: bounds are measured.",
             )
-        steps, distance = self._steps(T, slopes), math.sqrt(tol) * unit_length(self.K)
-        return guarantee_on_intervals(T, steps, distance, unit_length(self.K), slopes)
+        alpha, delta = (G_f * weight for weight in self.weights(T, G_f, G_g))
+        M, distance = -(-T // b), math.sqrt(distance2)
+        regret = 4.0 * b * G_f * R + 2.0 * b * R**2 * alpha
+        regret += G_f**2 * T / (2.0 * alpha) + G_f * distance * T
+        moves = 2.0 * G_g * (T * b * (G_f * R * M / alpha + R**2)) ** 0.5
+        penalties = (2.0 * alpha * R**2 + M * (G_f**2 / (2.0 * alpha) + 2.0 * G_f * R)) / delta
+        return Bound(regret, moves + penalties + 4.0 * b * G_g * R + G_g * distance * T)
 
     def slopes(self, state: State) -> Slopes:
         return Slopes(
@@ -320,4 +449,5 @@ class DriftPlusPenalty(WithTheorem[State], Projecting[State]):
             cls(K, horizon=horizon, block=2, calls_per_round=0.7),
             cls(K, horizon=max(1, horizon // 3), calls_per_round=5.0),
             cls(K, block=3),
+            cls(K, block=3, alpha=1.0, delta=2.0, eps=0.01 * unit_length(K) ** 2),
         )

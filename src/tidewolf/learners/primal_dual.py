@@ -1,32 +1,52 @@
-"""Primal-dual play, corrected and unit-free  (after Garber & Kretzu 2024, Algorithm 4).
+"""Primal-dual play with approximately feasible projections
+(Garber & Kretzu 2024, Algorithm 4, Theorem 4.1).
 
     block of n <= b rounds at x, gradients at x within aff(K):
-    y    <-  ball( y - eta R sum_t (grad f_t/G_f + lam grad g_t^+/G_g) )                  (primal)
-    x, y <-  ActiveSet(y from x), |x - y|^2 <= tol R^2, then nearer,
-             spending oracle calls from the bank                                          (feasible)
-    lam  <-  max(0, lam + nu sum_t (g_t^+/(G_g R) - theta lam))                           (dual)
+    y    <-  ball( y - eta sum_t (grad f_t + lam grad g_t^+) )                            (primal)
+    x, y <-  AFP(y from x), |x - y|^2 <= 3 eps                                            (feasible)
+    lam  <-  max(0, lam + eta sum_t (g_t^+ - delta eta lam))                              (dual)
 
-With T rounds and B oracle calls a round: b = 1.46 sqrt(T/B), eta = 1/sqrt(2 b T),
-nu = 1/(2 sqrt(b T)), tol = 8/(B b - 4), which B b calls always reach, and theta the least number
-with
+The theorem's settings, `PrimalDual.theorem(...)`, are
+
+    b = floor(T^{1/2}),   eta = T^{-3/4},   delta = 32 (G_g^2 + G_g R) T^{1/2} sqrt(ln T),
+    eps = 61 R^2 T^{-1/2} ln T.
+
+They depend on the units, do not move unless T is in the hundred thousands, and guarantee nothing
+before that. So without eta and delta the steps are free of units,
+
+    y    <-  ball( y - eta R sum_t (grad f_t/G_f + lam grad g_t^+/G_g) ),
+    lam  <-  max(0, lam + nu sum_t (g_t^+/(G_g R) - theta lam)),
+
+G_f and G_g given, or the largest slopes of a block so far: eta = 1/sqrt(2 b T), nu = 1/(2 sqrt(b
+T)) and theta the least number with
 
     theta/2 >= eta b + nu b theta^2/2 + sqrt(tol)                                         (C)
 
-(1/2 where there is none). What a block leaves in the bank brings x nearer still, to |x - y|^2 <=
-`tolerance` R^2; blocks too short for a tol below 1, which would freeze the start, go for that at
-once and let the budget rule.
-G_f and G_g are given, or the largest slopes of a block seen so far. A last, shorter block is
-followed by no projection.
+(1/2 if there is none). Without eps, with B oracle calls per round, b = 1.46 sqrt(T/B) and tol =
+8/(B b - 4) of |x - y|^2 <= tol R^2, which B b calls always reach; calls that are left bring x
+nearer, to `tolerance` R^2. Errata of the paper: the ball is around the center, a last, shorter
+block is followed by no projection, and the projection tests the distance before it calls the
+oracle.
 
-`guarantee()` is known beforehand, for given G_f, G_g and T where (C) has a root, if some point
-keeps every constraint:
+`guarantee()` is known beforehand for given G_f, G_g and T, if some point keeps every constraint. As
+printed, with b, eta, delta, eps as given and the condition of the theorem's proof,
+
+    delta^2 eta^3 b^2 + eta b^2 G_g^2 + G_g sqrt(3 eps) b  <=  eta b delta/2:
+    regret    <= A = 2R^2/eta + (G_f^2 + 4 G_g^2 R^2) eta b T + sqrt(3 eps) (G_f + G_g/4) T,
+    violation <= sqrt( 2 (delta eta T + 1/eta) (A + 2 R G_f T) );
+
+without units, if (C) has a root,
 
     regret <= A G_f R,   A = 1/(2 eta) + (eta + 2 nu) b T + 1.25 sqrt(tol) T,
     violation <= sqrt( 2 (theta T + 1/nu) (A + 2T) ) G_g R.
 
+The first condition with the theorem's settings, divided by eta b delta, is easier for larger T of
+equal b (its terms in T fall, that of eps stays) and for larger squares T = b^2, where it is hardest
+for its b.
+
 `bound(record)` is the measured one of methods/steps/saddle.py, which needs none of that and is
-never above the promise. With running G_f the regret of block m is a price times its own G_f, and a
-G_f that grows costs (G_f' - G_f) D_m^2/(2 eta R), D_m = min(2R, D + |x_m - y_m|), as in
+never above the guarantee. With running G_f the regret of block m is a price times its own G_f, and
+a G_f that grows costs (G_f' - G_f) D_m^2/(2 eta R), D_m = min(2R, D + |x_m - y_m|), as in
 methods/steps/adagrad.py; the violation is at most G_g R sum q_m for the last G_g.
 """
 
@@ -35,27 +55,35 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple, final
+from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import frozen
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
-from tidewolf.learners.theorem.constants import Constants, WithTheorem
-from tidewolf.learners.theorem.primal_dual import PrimalDualConstants
 from tidewolf.methods.available import PlaysAround
 from tidewolf.methods.base import NEEDS_SLOPES, Bound, Learner, Record
 from tidewolf.methods.clock import BlockLearner, Epoch
 from tidewolf.methods.late import Deferred, Overrides
-from tidewolf.methods.projected import Banked, ProjectedPoint, Projection
+from tidewolf.methods.paper import (
+    Damping,
+    Eps,
+    Eta,
+    PaperCalls,
+    PaperLearner,
+    least_horizon,
+    theorem_eps,
+)
+from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.settings import (
     BlockLength,
-    CallsPerRoundOrNone,
     ConstraintLipschitz,
     FinerTolerance,
     HardSetK,
     Horizon,
     LossLipschitz,
+    StartAt,
+    takes_start,
 )
 from tidewolf.methods.steps.adagrad import into_ball
 from tidewolf.methods.steps.saddle import (
@@ -65,14 +93,14 @@ from tidewolf.methods.steps.saddle import (
     kept_possible,
     moderate,
     saddle_step,
-    saddle_steps,
+    unit_free_steps,
     violation_bound,
 )
 from tidewolf.methods.steps.slopes import Slopes, tangent_gradients, unit_length
 
 
 class State(NamedTuple):
-    """Where it stands, the open block, the stretch it is in, the slopes, and the measured
+    """Where it stands, the open block, the epoch, the slopes, and the measured
     bounds.
     """
 
@@ -84,7 +112,7 @@ class State(NamedTuple):
     oracle_budget: float = 0.0
     calls: int = 0
     saddle: SaddleSums = SaddleSums()
-    """of this stretch"""
+    """of this epoch"""
     pending: tuple[Deferred, ...] = ()
     lost: int = 0
     overrides: Overrides = Overrides()
@@ -96,11 +124,39 @@ class State(NamedTuple):
         return self.point.distance
 
 
+def theorem_values(T: int, R: float, G_g: float) -> dict[str, float]:
+    """The settings of Theorem 4.1 for T rounds."""
+    return {
+        "block": math.isqrt(T),
+        "eta": float(T) ** -0.75,
+        "delta": 32.0 * (G_g**2 + G_g * R) * math.sqrt(T * (math.log(T) or 1.0)),
+        "eps": theorem_eps(T, R),
+    }
+
+
+def condition(b: float, eta: float, delta: float, tol: float, G_g: float) -> bool:
+    """Whether the theorem's condition holds, with |x - y|^2 <= tol."""
+    left = delta**2 * eta**3 * b**2 + eta * b**2 * G_g**2 + G_g * math.sqrt(tol) * b
+    return left <= eta * b * delta / 2.0
+
+
+def theorem_condition_at(T: int, R: float, G_g: float) -> bool:
+    """Whether it holds for the theorem's own settings."""
+    b, eta, delta, eps = theorem_values(T, R, G_g).values()
+    return condition(b, eta, delta, 3.0 * eps, G_g)
+
+
+def theorem_horizon(R: float, G_g: float) -> int:
+    """The horizon from which on it does."""
+    return least_horizon(lambda T: theorem_condition_at(T, R, G_g))
+
+
+@takes_start
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class PrimalDual(WithTheorem[State], PlaysAround[State], BlockLearner[State]):
-    """The paper's primal-dual learner with unit-free steps and a budget of oracle calls;
-    `PrimalDual.theorem` is the paper's own.
+class PrimalDual(PaperLearner[State], PlaysAround[State], BlockLearner[State]):
+    """The paper's primal-dual learner: with its own settings as printed, or with unit-free steps
+    and a budget of oracle calls.
 
     Parameters
     ----------
@@ -109,10 +165,10 @@ class PrimalDual(WithTheorem[State], PlaysAround[State], BlockLearner[State]):
     horizon : int, optional
         How many rounds will be played. None: unknown; it starts from 256 and restarts with
         twice as many whenever they are over. Unit: rounds.
-    calls_per_round : float, default 1.0
+    calls_per_round : float, optional
         How often the set's oracle may be asked, on average over the rounds so far; calls that
-        are not spent are kept for later. None only with the paper's constants, whose
-        projections take the calls they need. Unit: oracle calls a round.
+        are not spent are kept for later. None: 1, or with `eps` as many as the paper's own
+        projections take. Unit: oracle calls a round.
     loss_lipschitz : float, optional
         The largest slope a loss may have, on average over rounds seen together; steeper ones
         are refused. None: learned from what is seen, and nothing is promised beforehand.
@@ -125,9 +181,18 @@ class PrimalDual(WithTheorem[State], PlaysAround[State], BlockLearner[State]):
     tolerance : float, default 0.001
         The squared distance of the played point from its companion that calls left over are
         spent on, as a share of radius^2.
-    constants : PrimalDualConstants, optional
-        The paper's constants, as `PrimalDual.theorem` gives them. None: steps that need no
-        units, on a budget of calls.
+    eta : float, optional
+        The step of the paper's algorithm, in the units of the caller. None: a step without
+        units, or with `delta` the theorem's.
+    delta : float, optional
+        The damping of the multiplier in the paper's algorithm, in the units of the caller.
+        None: damping without units, or with `eta` the theorem's.
+    eps : float, optional
+        The tolerance of the paper's projections, which end at |x - y|^2 <= 3 eps; it takes the
+        place of other tolerances. None: as near as the budget of calls allows.
+    start_at : array, optional
+        The member of the set that is played first, such as what is installed now; may be given
+        as `start`. None: the set's center.
 
     Examples
     --------
@@ -142,31 +207,89 @@ class PrimalDual(WithTheorem[State], PlaysAround[State], BlockLearner[State]):
     """
 
     state_type: ClassVar = State
-    constants_type: ClassVar = PrimalDualConstants
     exponents: ClassVar = (3 / 4, 7 / 8)
+    block_factor: ClassVar = 1.46
 
     K: HardSetK
     horizon: Horizon = None
-    calls_per_round: CallsPerRoundOrNone = 1.0
+    calls_per_round: PaperCalls = None
     loss_lipschitz: LossLipschitz = None
     constraint_lipschitz: ConstraintLipschitz = None
     block: BlockLength = None
     tolerance: FinerTolerance = 1e-3
-    constants: Annotated[
-        PrimalDualConstants | None,
-        Constants(
-            "The paper's constants, as `PrimalDual.theorem` gives them. None: steps that need no "
-            "units, on a budget of calls.",
-            kind=PrimalDualConstants,
-        ),
-    ] = None
+    eta: Eta = None
+    delta: Damping = None
+    eps: Eps = None
+    start_at: StartAt = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.eta is not None and self.delta is None:
+            self.require_given("constraint_lipschitz")
+
+    @classmethod
+    def theorem(
+        cls,
+        K: HasLMO,
+        *,
+        horizon: int,
+        loss_lipschitz: float,
+        constraint_lipschitz: float,
+        start: Array | None = None,
+    ) -> PrimalDual:
+        """The settings of Theorem 4.1; warns if the horizon is too short for them to move the point
+        or to guarantee anything.
+
+        Parameters
+        ----------
+        K : HasLMO
+            The set that every played point belongs to.
+        horizon : int
+            How many rounds will be played.
+        loss_lipschitz, constraint_lipschitz : float
+            The largest slopes that losses and constraints may have; steeper ones are refused.
+        start : array, optional
+            Where to start, a member of the set. None: the center.
+
+        Returns
+        -------
+        PrimalDual
+            One with `block`, `eta`, `delta` and `eps` of the theorem; `dataclasses.replace` changes
+            one of them.
+        """
+        plain = cls(
+            K,
+            horizon=horizon,
+            loss_lipschitz=loss_lipschitz,
+            constraint_lipschitz=constraint_lipschitz,
+        )
+        return plain._with_theorem(start, "loss_lipschitz", "constraint_lipschitz")
+
+    def theorem_values(self, T: int) -> dict[str, float]:
+        return theorem_values(T, unit_length(self.K), self.constraint_lipschitz or 0.0)
 
     def start(self) -> State:
         point, slopes = ProjectedPoint.start(self.K, self.first_point), self.given_slopes.initial
         return State(0, point, self.no_sums, self.first_epoch(), slopes)
 
-    def block_length(self, state: State) -> int:
-        return self._steps(state.epoch.horizon).block
+    @property
+    def as_printed(self) -> bool:
+        """Whether steps are the paper's, in the units of the caller."""
+        return self.eta is not None or self.delta is not None
+
+    def _steps(self, T: int) -> SaddleSteps:
+        """For an epoch of T rounds."""
+        if self.as_printed:
+            theorem = self.theorem_values(T)
+            eta, delta = self.eta or theorem["eta"], self.delta or theorem["delta"]
+            return SaddleSteps(eta, eta, delta * eta)
+        distance = math.sqrt(self.known_distance2(T) or 0.0) / unit_length(self.K)
+        return unit_free_steps(T, self.block_for(T), distance)
+
+    def _units(self, slopes: Slopes) -> Units:
+        if self.as_printed:
+            return Units(1.0, 1.0, 1.0)
+        return Units(unit_length(self.K), slopes.loss or 1.0, slopes.constraint or 1.0)
 
     def step(self, state: State, block: FirstOrder) -> State:
         """The primal and the dual step, and what they add to the bounds."""
@@ -176,7 +299,7 @@ class PrimalDual(WithTheorem[State], PlaysAround[State], BlockLearner[State]):
         s = self._steps(state.epoch.horizon)
 
         q, hopeless = kept_possible(block, n * slopes.constraint * K.diameter, K.center)
-        if self.constants is not None:  # as printed, but for what would overflow
+        if self.as_printed:  # but for what would overflow
             q = min(block.violation, moderate(K.center))
         taken = saddle_step(point.x, point.y, state.saddle.lam, gradients, q, n, s, unit)
 
@@ -184,10 +307,13 @@ class PrimalDual(WithTheorem[State], PlaysAround[State], BlockLearner[State]):
             reach = self.first_reach
         else:
             reach = min(2.0 * K.radius, K.diameter + point.distance)
-        priced = slopes.loss if self.constants is None else 1.0
+        priced = 1.0 if self.as_printed else slopes.loss
         saddle = state.saddle.and_step(taken, priced, reach, s.eta, unit.length, hopeless)
         target = frozen(into_ball(taken.y, K.center, K.radius))
         return state._replace(point=point.moved_to(target), slopes=slopes, saddle=saddle)
+
+    def finest2(self, T: int) -> float:
+        return self.tolerance * unit_length(self.K) ** 2
 
     def renew(self, state: State) -> State:
         return state._replace(saddle=SaddleSums())
@@ -196,63 +322,58 @@ class PrimalDual(WithTheorem[State], PlaysAround[State], BlockLearner[State]):
         K, s, rounds = self.K, self._steps(state.epoch.horizon), state.t - state.epoch.began
         unit = self._units(state.slopes)
         first = min(K.diameter, 2.0 * K.radius) if state.epoch.began else self.first_reach
-        steepest = 1.0 if self.constants is None else self.assumed.G_f
+        steepest = state.slopes.loss if self.as_printed else 1.0
         E = (first / unit.length) ** 2 / (2.0 * s.eta) + state.saddle.energy
         E += steepest * K.diameter / unit.length * rounds
         violation = violation_bound(E, rounds, s.nu, s.theta)
-        if self.constants is None and violation < math.inf:
+        if not self.as_printed and violation < math.inf:
             violation *= state.slopes.constraint * unit.length
         return state.saddle.regret_bound, violation
-
-    def projection(self, state: State) -> Projection:
-        T = state.epoch.horizon
-        if self.constants is not None:
-            return self.constants.projection(self.K, T)
-        R2 = unit_length(self.K) ** 2
-        return Banked((self._steps(T).tol or self.tolerance) * R2, self.tolerance * R2)
-
-    def _steps(self, T: int) -> SaddleSteps:
-        if self.constants is not None:
-            return self.constants.steps(self.K, T, self.assumed.G_g)
-        assert self.calls_per_round is not None
-        return saddle_steps(T, self.calls_per_round, self.block)
-
-    def _units(self, slopes: Slopes) -> Units:
-        """The paper's steps have the units of the caller."""
-        if self.constants is not None:
-            return Units(1.0, 1.0, 1.0)
-        return Units(unit_length(self.K), slopes.loss or 1.0, slopes.constraint or 1.0)
-
-    def guarantee(self) -> Bound:
-        """What is known before the first round of a run of `horizon` rounds."""
-        if self.horizon is None or self.loss_lipschitz is None or self.constraint_lipschitz is None:
-            return NEEDS_SLOPES
-        if self.constants is not None:
-            return self.constants.guarantee(self.K, self.horizon, self.assumed)
-        s = self._steps(self.horizon)
-        if s.tol is None or not s.root:
-            spent = (
-                f"{self.horizon} rounds in blocks of {s.block} with {self.calls_per_round:g} "
-                "oracle calls a round"
-            )
-            return Bound(
-                None,
-                None,
-                f"With {spent} the theorem's condition has no solution: bounds are measured, not "
-                "promised.",
-            )
-        T, G_f, G_g = self.horizon, self.loss_lipschitz, self.constraint_lipschitz
-        R = self.K.radius
-        A = 1.0 / (2.0 * s.eta) + (s.eta + 2.0 * s.nu) * s.block * T + 1.25 * math.sqrt(s.tol) * T
-        return Bound(A * G_f * R, violation_bound(A + 2.0 * T, T, s.nu, s.theta) * G_g * R)
 
     def bound(self, record: Record) -> Bound:
         state = self.with_open_block(record.final_state)
         return state.epoch.bound(*self.epoch_bound(state))
 
+    def condition_concern(self) -> str:
+        T, G_g = self.horizon, self.constraint_lipschitz
+        if not self.as_printed or T is None or G_g is None:
+            return ""
+        s, tol = self._steps(T), self.known_distance2(T)
+        if tol is not None and condition(self.block_for(T), s.eta, s.theta / s.eta, tol, G_g):
+            return ""
+        return (
+            f"The theorem guarantees nothing for {T} rounds: its condition holds for its own "
+            f"settings from a horizon of {theorem_horizon(self.K.radius, G_g)} on."
+        )
+
+    def guarantee(self) -> Bound:
+        """What is known before the first round of a run of `horizon` rounds."""
+        T, G_f, G_g = self.horizon, self.loss_lipschitz, self.constraint_lipschitz
+        if T is None or G_f is None or G_g is None:
+            return NEEDS_SLOPES
+        R, b, s, tol = self.K.radius, self.block_for(T), self._steps(T), self.known_distance2(T)
+        if self.as_printed:
+            if tol is None or self.condition_concern():
+                return Bound(None, None, " ".join(self.concerns))
+            A = 2.0 * R**2 / s.eta + (G_f**2 + 4.0 * G_g**2 * R**2) * s.eta * b * T
+            A += math.sqrt(tol) * (G_f + G_g / 4.0) * T
+            return Bound(A, violation_bound(A + 2.0 * R * G_f * T, T, s.eta, s.theta))
+        if tol is None or not s.root:
+            return Bound(
+                None,
+                None,
+                f"With {T} rounds in blocks of {b} the theorem's condition has no solution: bounds "
+                "are measured, not guaranteed.",
+            )
+        distance = math.sqrt(tol) / unit_length(self.K)
+        A = 1.0 / (2.0 * s.eta) + (s.eta + 2.0 * s.nu) * b * T + 1.25 * distance * T
+        return Bound(A * G_f * R, violation_bound(A + 2.0 * T, T, s.nu, s.theta) * G_g * R)
+
     def limit_price(self, state: State) -> float:
         G_f, G_g = state.slopes
-        return state.saddle.lam * (G_f / G_g if G_f > 0.0 and G_g > 0.0 else 1.0)
+        if self.as_printed or not (G_f > 0.0 and G_g > 0.0):
+            return state.saddle.lam
+        return state.saddle.lam * (G_f / G_g)
 
     def known_slopes(self, state: State) -> Slopes:
         return state.slopes
@@ -264,4 +385,5 @@ class PrimalDual(WithTheorem[State], PlaysAround[State], BlockLearner[State]):
             cls(K, horizon=horizon, block=2, calls_per_round=0.7),
             cls(K, horizon=max(1, horizon // 3), calls_per_round=5.0),
             cls(K, block=3),
+            cls(K, block=3, eta=0.1, delta=1.0, eps=0.01 * unit_length(K) ** 2),
         )

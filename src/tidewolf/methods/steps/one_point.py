@@ -24,7 +24,6 @@ from __future__ import annotations
 import numpy as np
 
 from tidewolf.core.arrays import like, namespace
-from tidewolf.core.errors import InvalidInput
 from tidewolf.core.randomness import gaussian_rows
 from tidewolf.core.types import Array, Floats
 from tidewolf.sets import Shrunk
@@ -61,16 +60,6 @@ def centred(values: Floats, mean: float, rounds: int) -> Floats:
     if rounds == 0:
         base[0] = values[0]
     return values - base
-
-
-def require_size(name: str, values: Floats, given: float | None) -> None:
-    """Refuse values above the size that was given for them."""
-    size = float(np.abs(values).max())
-    if given is not None and size > given * (1.0 + 1e-9):
-        raise InvalidInput(
-            f"A {name} value of size {size:.6g} was seen, above {name}_size = {given:.6g}; give a "
-            "larger one, or none."
-        )
 
 
 def room_to_explore(K: ConvexSet, mu: float) -> Shrunk:

@@ -44,27 +44,22 @@ _THETA = 0.5
 
 
 class SaddleSteps(NamedTuple):
-    """The settings of a stretch, in units R = G_f = G_g = 1."""
+    """Steps and damping of an epoch, in units R = G_f = G_g = 1 or, as printed, in the caller's."""
 
-    block: int
     eta: float
     nu: float
     theta: float
-    tol: float | None = None
-    """|x - y|^2 that the calls of a block always reach; None where the budget alone rules"""
     root: bool = False
     """whether theta is a root of condition (C)"""
 
 
-def saddle_steps(T: int, B: float, block: int | None = None) -> SaddleSteps:
-    """The settings for T rounds with B oracle calls a round, and blocks of a given length if one is
-    given; condition (C) is that of learners/primal_dual.py.
+def unit_free_steps(T: int, b: int, distance: float) -> SaddleSteps:
+    """For T rounds in blocks of b with |x - y| <= distance; condition (C) is that of
+    learners/primal_dual.py.
     """
-    b = max(1, min(T, block or round(1.46 * math.sqrt(T / B))))
     eta, nu = 1.0 / math.sqrt(2.0 * b * T), 0.5 / math.sqrt(b * T)
-    tol = 8.0 / (B * b - 4.0) if B * b > 12.0 else None
-    theta = damping(b, eta, nu, math.sqrt(tol or 0.0))
-    return SaddleSteps(b, eta, nu, theta or _THETA, tol, theta is not None)
+    theta = damping(b, eta, nu, distance)
+    return SaddleSteps(eta, nu, theta or _THETA, theta is not None)
 
 
 class Units(NamedTuple):

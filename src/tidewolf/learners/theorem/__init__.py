@@ -1,1 +1,0 @@
-"""The paper's constants: settings only, which the learners of the same names use."""

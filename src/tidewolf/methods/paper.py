@@ -1,0 +1,227 @@
+"""What the paper's three learners share (Garber & Kretzu 2024): settings as printed, blocks,
+projections, and the horizons from which the theorems say something.
+
+    block   b rounds are played at one point: factor sqrt(T/B) with B oracle calls per round,
+            floor(T^{1/2}) without a budget, and a last, shorter block at the horizon
+    eps     a projection brings x to |x - y|^2 <= 3 eps: the paper's own, with as many oracle calls
+            as it takes, or that of the active set if calls_per_round bounds them
+
+Without eps, B b oracle calls always reach |x - y|^2 <= 8 R^2/(B b - 4) (projection/one_shot.py),
+and those that are left bring x nearer. Blocks too short for a distance below R go nearer at once,
+and nothing is known beforehand.
+
+All three theorems have b = floor(T^{1/2}) and eps = 61 R^2 T^{-1/2} ln T. If 3 eps is at least
+(R + |x_1 - c|)^2, no y of the ball is ever too far from x_1: no oracle call is made and x never
+moves. ln T/T^{1/2} falls from T = 8 on, so that one search finds the first horizon that moves. The
+conditions of Theorems 4.1 and A.1 are easier for larger T of equal b and for larger squares T = b^2
+(the files of the two learners say why): two searches.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Protocol, Self, TypeVar
+
+from tidewolf.core.arrays import like, norm
+from tidewolf.core.errors import InvalidInput
+from tidewolf.core.settings import Number
+from tidewolf.core.types import Array
+from tidewolf.methods.clock import HasEpoch, Restarting
+from tidewolf.methods.projected import AsPrinted, Banked, Pointed, Projecting, Projection
+from tidewolf.methods.settings import CallBudget, warn_of
+from tidewolf.methods.steps.slopes import unit_length
+
+PaperCalls = Annotated[
+    float | None,
+    CallBudget(
+        "How often the set's oracle may be asked, on average over the rounds so far; calls that "
+        "are not spent are kept for later. None: 1, or with `eps` as many as the paper's own "
+        "projections take.",
+        unit="oracle calls a round",
+    ),
+]
+Eps = Annotated[
+    float | None,
+    Number(
+        "The tolerance of the paper's projections, which end at |x - y|^2 <= 3 eps; it takes the "
+        "place of other tolerances. None: as near as the budget of calls allows.",
+        above=0.0,
+    ),
+]
+Eta = Annotated[
+    float | None,
+    Number(
+        "The step of the paper's algorithm, in the units of the caller. None: a step without "
+        "units, or with `delta` the theorem's.",
+        above=0.0,
+    ),
+]
+Damping = Annotated[
+    float | None,
+    Number(
+        "The damping of the multiplier in the paper's algorithm, in the units of the caller. None: "
+        "damping without units, or with `eta` the theorem's.",
+        above=0.0,
+    ),
+]
+
+
+class PaperState(HasEpoch, Pointed, Protocol):
+    """A state with an epoch and a projected point."""
+
+
+S = TypeVar("S", bound=PaperState)
+
+
+class PaperLearner(Restarting[S], Projecting[S]):
+    """Abstract: the paper's learners, with its settings as printed or without units."""
+
+    block_factor: ClassVar[float]
+    block: int | None
+    eps: float | None
+    start_at: Array | None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.eps is None and self.calls_per_round is None:
+            object.__setattr__(self, "calls_per_round", 1.0)
+
+    @abstractmethod
+    def theorem_values(self, T: int) -> dict[str, float]:
+        """The settings that the theorem gives for T rounds, by name."""
+
+    @abstractmethod
+    def finest2(self, T: int) -> float:
+        """The |x - y|^2 that calls left over are spent on, without eps."""
+
+    def condition_concern(self) -> str:
+        """Why the theorem guarantees nothing for these settings; empty if it does."""
+        return ""
+
+    def _with_theorem(self, start: Array | None, *assumed: str) -> Self:
+        """The same learner with the theorem's settings, after a warning if they do nothing; what
+        the theorem assumes must be given.
+        """
+        self.require_given("horizon", *assumed)
+        assert self.horizon is not None
+        values: dict[str, Any] = self.theorem_values(self.horizon)
+        made = dataclasses.replace(self, calls_per_round=None, start_at=start, **values)  # type: ignore[type-var]
+        warn_of(made.concerns, made.frozen, type(self).__name__)
+        return made
+
+    def require_given(self, *names: str) -> None:
+        """Refuse None for a setting that the theorem's values are computed from."""
+        for name in names:
+            if getattr(self, name) is None:
+                raise InvalidInput(
+                    f"The theorem's settings of {type(self).__name__} need {name}, and none was "
+                    f"given: give {name}.",
+                    setting=name,
+                )
+
+    def block_length(self, state: S) -> int:
+        return self.block_for(state.epoch.horizon)
+
+    def block_for(self, T: int) -> int:
+        """b, for an epoch of T rounds."""
+        if self.block is None and self.calls_per_round is None:
+            return math.isqrt(T)
+        chosen = self.block or round(self.block_factor * math.sqrt(T / self.calls_per_round))  # type: ignore[operator]
+        return max(1, min(T, chosen))
+
+    def known_distance2(self, T: int) -> float | None:
+        """The |x - y|^2 that projections always reach; None if the budget alone decides."""
+        asked = 3.0 * (self.eps or 0.0)
+        if self.calls_per_round is None:
+            return asked
+        calls = self.calls_per_round * self.block_for(T)
+        return max(asked, 8.0 / (calls - 4.0) * unit_length(self.K) ** 2) if calls > 12.0 else None
+
+    def projection(self, state: S) -> Projection:
+        T = state.epoch.horizon
+        if self.calls_per_round is None:
+            assert self.eps is not None
+            return AsPrinted(3.0 * self.eps)
+        finest2 = self.finest2(T) if self.eps is None else 3.0 * self.eps
+        return Banked(self.known_distance2(T) or finest2, finest2)
+
+    @property
+    def first_point(self) -> Array | None:
+        """Where the run starts; None for the center."""
+        return None if self.start_at is None else like(self.start_at, self.K.center)
+
+    @property
+    def first_distance(self) -> float:
+        """From the center to where the run starts."""
+        return 0.0 if self.start_at is None else norm(self.first_point - self.K.center)
+
+    @property
+    def first_reach(self) -> float:
+        """How far members are at most from where the run starts."""
+        if self.start_at is None:
+            return self.K.radius
+        return min(self.K.diameter, self.K.radius + self.first_distance)
+
+    @property
+    def frozen(self) -> bool:
+        """Whether eps is so large that the point never leaves its start."""
+        return self.K.radius > 0.0 and frozen_at(
+            self.eps or 0.0, self.K.radius, self.first_distance
+        )
+
+    @cached_property
+    def concerns(self) -> tuple[str, ...]:
+        """Sentences on what the given settings cannot do."""
+        found = []
+        if self.frozen:
+            R, far = self.K.radius, self.first_distance
+            found.append(
+                f"eps = {self.eps:.6g} never asks the point to leave its start: no oracle call is "
+                f"made unless eps is below {(R + far) ** 2 / 3.0:.6g}, as the theorem's is from a "
+                f"horizon of {first_moving_horizon(R, far)} on."
+            )
+        if self.K.radius > 0.0 and (unmet := self.condition_concern()):
+            found.append(unmet)
+        return tuple(found)
+
+    def notes(self, state: S) -> tuple[str, ...]:
+        return (*self.concerns, *super().notes(state))
+
+
+def theorem_eps(T: int, R: float) -> float:
+    """The eps of all three theorems; for one round, in which nothing is projected, any will do."""
+    return 61.0 * R**2 * (math.log(T) or 1.0) / math.sqrt(T)
+
+
+def frozen_at(eps: float, R: float, distance: float) -> bool:
+    """Whether a start at this distance from the center never moves."""
+    return 3.0 * eps >= (R + distance) ** 2
+
+
+def first_moving_horizon(R: float, distance: float) -> int:
+    """The least horizon of at least 8 from which on the theorem's eps lets such a start move."""
+    return least_holding(lambda T: not frozen_at(theorem_eps(T, R), R, distance), 8)
+
+
+def least_horizon(holds: Callable[[int], bool]) -> int:
+    """The least T of at least 9 from which on a theorem's condition holds."""
+    b = least_holding(lambda b: holds(b * b), 3)
+    return least_holding(lambda T: b * b <= T or holds(T), max(9, (b - 1) ** 2))
+
+
+def least_holding(holds: Callable[[int], bool], least: int) -> int:
+    """The least number of at least `least` that holds, if whatever is above one that holds does
+    too.
+    """
+    high = least
+    while not holds(high):
+        high *= 2
+    low = max(least, high // 2)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
