@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from polytopes import layered, random_flow_polytope
 from tidewolf.functions import Capacity
-from tidewolf.kernels import penalty as kernels
-from tidewolf.methods.steps.penalty import PenaltyTask, capacities, interior
+from tidewolf.methods.steps.penalty import PenaltyTask, capacities
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, Translated, VertexHull
 
 SETS = {
@@ -188,76 +187,3 @@ def test_a_conic_solver_agrees(name, seed):
     best = cp.Problem(cp.Minimize(value), within).solve(solver=cp.CLARABEL)
     answer = capacities.capacities(task, 1e-9 * scale(task), 500)
     assert h(task, answer.x) == pytest.approx(best, abs=1e-6 * scale(task))
-
-
-# -------------------------------------------------------------------------------------------- hulls
-
-
-# -------------------------------------------------------------------------------------------- twins
-
-
-def naive_round(a: np.ndarray, rho: float) -> np.ndarray:
-    """(a - tau)^+ for the least tau >= 0 with a sum of at most rho, by sorting."""
-    if np.maximum(a, 0.0).sum() <= rho:
-        return np.maximum(a, 0.0)
-    down = np.sort(a)[::-1]
-    taus = (np.cumsum(down) - rho) / np.arange(1, len(a) + 1)
-    return np.maximum(a - taus[np.flatnonzero(down > taus)[-1]], 0.0)
-
-
-@given(
-    seed=seeds,
-    hull_kind=st.sampled_from(["whole", "few", "columns"]),
-    rho=st.sampled_from([0.01, 0.3, 5.0]),
-)
-def test_ascent_is_its_naive_twin(seed, hull_kind, rho):
-    rng = np.random.default_rng(seed)
-    b, m = rng.integers(1, 6), rng.integers(1, 7)
-    C, z = np.round(rng.normal(size=(b, m)), 1), rng.normal(size=m)
-    u = rng.random((b, m)) * rho / m
-    N = np.linalg.qr(rng.normal(size=(m + 2, 2)))[0][:m] if hull_kind == "few" else np.zeros((m, 0))
-    B = np.linalg.qr(rng.normal(size=(m + 3, 3)))[0][:m]
-    Q = np.eye(m) - B @ B.T if hull_kind == "columns" else np.zeros((0, 0))
-    P = Q if len(Q) else np.eye(m) - N @ N.T
-    expected, x = u.copy(), z - P @ u.sum(axis=0)
-    for _ in range(3):
-        for t in range(b):
-            new = naive_round(x + expected[t] - C[t], rho)
-            x = x - P @ (new - expected[t])
-            expected[t] = new
-    for run in (kernels.ascend_multipliers.compiled, kernels.ascend_multipliers.plain):
-        found, x_found = u.copy(), z - P @ u.sum(axis=0)
-        run(C, rho, Q, N, found, x_found, 3)
-        assert found == pytest.approx(expected, abs=1e-12)
-        assert x_found == pytest.approx(x, abs=1e-12)
-        assert found.min() >= 0.0
-        assert found.sum(axis=1).max() <= rho * (1 + 1e-12)
-
-
-@given(seed=seeds, corrector=st.booleans())
-def test_the_kernels_of_interior_point_are_their_formulas(seed, corrector):
-    rng = np.random.default_rng(seed)
-    b, m = rng.integers(1, 5), rng.integers(1, 5)
-    u, s, ds, du = (
-        rng.random((b, m)),
-        rng.random((b, m)) + 0.1,
-        rng.normal(size=(b, m)),
-        rng.normal(size=(b, m)),
-    )
-    D, dtau, dx = u / s, rng.normal(size=b), rng.normal(size=m)
-    g_expected = (0.3 - corrector * ds * du) / s - u
-    away = dtau[:, None] - dx
-    grad = g_expected - D * away
-    for pick in ("compiled", "plain"):
-        g, ds_found, du_found = np.empty((b, m)), np.empty((b, m)), np.empty((b, m))
-        columns, lines = getattr(kernels.complementarity_targets, pick)(
-            u, s, ds, du, 0.3, corrector, g
-        )
-        assert g == pytest.approx(g_expected)
-        assert columns == pytest.approx(g_expected.sum(axis=0))
-        assert lines == pytest.approx(g_expected.sum(axis=1))
-        primal, dual = getattr(kernels.step_lengths, pick)(g, D, dtau, dx, s, u, ds_found, du_found)
-        assert ds_found == pytest.approx(away)
-        assert du_found == pytest.approx(grad)
-        assert primal == pytest.approx(interior.longest_step(s, away))
-        assert dual == pytest.approx(interior.longest_step(u, grad))

@@ -15,8 +15,7 @@ from covering import thinned
 from tidewolf.core.batch import Batch
 from tidewolf.functions import Affine, Capacity, Custom, MaxAffine, Quadratic
 from tidewolf.methods.steps.penalty import PenaltySolution, PenaltyTask, solve_penalty
-from tidewolf.methods.steps.penalty.cuts import no_cuts
-from tidewolf.methods.steps.penalty.multipliers import feasible, multipliers
+from tidewolf.methods.steps.penalty.proximal_bundle import feasible, multipliers, no_cuts
 from tidewolf.sets import Box, FlowPolytope, L2Ball, Simplex
 
 SETS = {
@@ -362,7 +361,7 @@ def test_multipliers_are_feasible_and_no_feasible_ones_are_better(
         pulled = q + lam @ cuts.slopes
         return 0.5 * float(pulled @ pulled) - k * float(lam @ cuts.at_y)
 
-    lam = multipliers(cuts, q, k, delta, n).lam
+    lam = multipliers(cuts, q, k, delta)[0]
     assert (lam >= 0.0).all()
     assert (np.bincount(of, lam) <= delta * (1 + 1e-15)).all()
     for _ in range(20):

@@ -1,8 +1,8 @@
 """A proximal bundle with one cut a round:  the step of drift-plus-penalty for any block of convex
 constraints.
 
-A look at x evaluates the whole block and adds a cut (cuts.py) for every round that is above the
-cuts it has. The master (master.py) then minimises
+A look at x evaluates the whole block and adds a cut for every round that is above the
+cuts it has. The master then minimises
 
     <d, x - y> + delta sum_t max(0, cuts of t) + alpha/2 |x - y|^2 + rho/2 |x - z|^2
 
@@ -20,19 +20,38 @@ rho, beside slopes.
 
 What rounding may have done to h(x) and to the lower bound, a few units in the last place of the
 terms they are sums of, is in the gap.
+
+Cuts are affine functions below the constraints, <a_i, x - y> + e_i <= g_{t(i)}(x) for every x of
+aff(K), with slopes within the directions of aff(K). In the master, with u = x - y, w = c - y and
+multipliers lam_i >= 0 that sum to at most delta over the cuts of a round, the ball |u - w| <= R
+enters as one number, its multiplier k - alpha >= 0:
+
+    lam(k)     minimises  1/2 |d - (k - alpha) w + A'lam|^2 - k <e, lam>
+    k   is such that |s + alpha w| = k R for s = d + A'lam(k),
+        or k = alpha and |s + alpha w| <= k R.
+
+|s + alpha w|/k falls as k grows, so there is one such k: secant steps within a bracket, from the k
+of the last master. The answer is u = nearest(s) - y. How far the master's value there is above the
+multipliers' lower bound is
+
+    delta sum_t max(0, max_i <a_i, u> + e_i) - sum_i lam_i (<a_i, u> + e_i)  >=  0,
+
+its own gap; a small one ends the search. lam(k) is found by an interior-point solver (PIQP) on the
+program brought to size 1: lam_i in units of what alone would turn q around and undo the violation.
+It is not trusted: what comes back is made feasible, and its gap is measured.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.errors import NotConvex
-from tidewolf.core.types import Floats
-from tidewolf.methods.steps.penalty.cuts import Cuts, no_cuts, slopes_at, within_hull
-from tidewolf.methods.steps.penalty.master import master
+from tidewolf.core.types import Bools, Floats, Int64s
+from tidewolf.methods.steps.adagrad import into_ball
 from tidewolf.methods.steps.penalty.task import PenaltySolution, PenaltyTask
 
 _LOOSE = 0.05
@@ -47,7 +66,63 @@ _PATIENCE = 10
 """Looks after which a gap that has not fallen by a tenth is believed to be all that rounding
 leaves.
 """
-_ULPS = 4.0 * float(np.finfo(np.float64).eps)
+_EPS = float(np.finfo(np.float64).eps)
+_ULPS = 4.0 * _EPS
+_STEPS = 60
+"""Steps of the search for k."""
+_ACCURACY = 1e-12
+_FAR = 1e4
+"""A limit that many units away is not given to the solver."""
+_NOTHING = 1e-9
+"""An interior point never reaches 0; multipliers below this many units are."""
+
+
+class Cuts(NamedTuple):
+    """Cuts t(i), a_i, e_i, with the products <a_i, a_j> and the multipliers last found for them."""
+
+    rounds: Int64s
+    slopes: Floats
+    at_y: Floats
+    gram: Floats
+    lam: Floats
+    idle: Int64s
+    """for how many masters in a row the multiplier was 0"""
+
+    def values(self, u: Floats) -> Floats:
+        """Every cut at y + u."""
+        return np.asarray(self.at_y + self.slopes @ u)
+
+    def model(self, u: Floats, rounds: int) -> Floats:
+        """max(0, the cuts of a round) at y + u, for each of so many rounds."""
+        model = np.zeros(rounds)
+        np.maximum.at(model, self.rounds, self.values(u))
+        return model
+
+    def subset(self, which: Bools) -> Cuts:
+        """Some of them."""
+        if which.all():
+            return self
+        kept: list[Any] = [field[which] for field in self]
+        kept[3] = kept[3][:, which]
+        return Cuts(*kept)
+
+    def joined(self, rounds: Int64s, slopes: Floats, at_y: Floats) -> Cuts:
+        """These and new ones, their multipliers 0."""
+        across, new = self.slopes @ slopes.T, len(rounds)
+        return Cuts(
+            np.concatenate([self.rounds, rounds]),
+            np.concatenate([self.slopes, slopes]),
+            np.concatenate([self.at_y, at_y]),
+            np.block([[self.gram, across], [across.T, slopes @ slopes.T]]),
+            np.concatenate([self.lam, np.zeros(new)]),
+            np.concatenate([self.idle, np.zeros(new, dtype=np.int64)]),
+        )
+
+
+def no_cuts(entries: int) -> Cuts:
+    """None, for points of so many entries."""
+    none = np.zeros(0, dtype=np.int64)
+    return Cuts(none, np.zeros((0, entries)), np.zeros(0), np.zeros((0, 0)), np.zeros(0), none)
 
 
 def proximal_bundle(task: PenaltyTask, accuracy: float, budget: int) -> PenaltySolution:
@@ -69,7 +144,8 @@ def proximal_bundle(task: PenaltyTask, accuracy: float, budget: int) -> PenaltyS
         u = x.reshape(-1) - y
         above = values - cuts.model(u, b)
         new = np.flatnonzero(above > np.maximum(0.1 * accuracy / (task.delta * b), _ULPS * sizes))
-        slopes = slopes_at(task, x, new)
+        gradients = to_numpy(task.constraints.gradients(x)).reshape(b, -1)
+        slopes = np.asarray(gradients[new], dtype=np.float64)
         sizes[new] = np.maximum(sizes[new], _sizes(task, x, values[new], slopes))
         h += _ULPS * (_size(task, u) + task.delta * float(sizes[values > 0.0].sum()))
         if looks > 1:
@@ -159,3 +235,110 @@ def _lower(task: PenaltyTask, s: Floats, e: float, sizes: float) -> float:
         float(np.linalg.norm(task.center)) + task.K.radius
     )
     return task.lower(s, e) - _ULPS * (_size(task, u) + sizes + held)
+
+
+def master(task: PenaltyTask, cuts: Cuts, k: float, tolerance: float) -> tuple[Cuts, float, Floats]:
+    """The cuts with their multipliers, k and the point, whose own gap is at most `tolerance` or as
+    small as could be found; the search starts at k.
+    """
+    d, w = task.d.reshape(-1), (task.center - task.y).reshape(-1)
+    k, low, high = max(k, task.alpha), 0.5 * task.alpha, math.inf
+    best, least, before, idle = (cuts, k, task.y), math.inf, None, cuts.idle
+    for steps in range(_STEPS):
+        lam, some = multipliers(cuts, d - (k - task.alpha) * w, k, task.delta)
+        cuts = cuts._replace(lam=lam)
+        s = d + cuts.lam @ cuts.slopes
+        plain = (task.nearest(s.reshape(task.y.shape)) - task.y).reshape(-1)
+        u = within_hull(task, plain[None])
+        x = np.asarray(into_ball(task.y + u.reshape(task.y.shape), task.center, task.K.radius))
+        u = (x - task.y).reshape(-1)
+        gap = task.delta * float(cuts.model(u, len(task.constraints)).sum()) - float(
+            cuts.lam @ cuts.values(u)
+        )
+        gap += float((s + 0.5 * task.alpha * (plain + u)) @ (u - plain))
+        if gap < least:
+            best, least = (cuts._replace(idle=np.where(some, 0, idle + 1)), k, x), gap
+        wanted = float(np.linalg.norm(s + task.alpha * w)) / task.K.radius
+        if gap <= tolerance or (k == task.alpha and wanted <= k):
+            break
+        low, high = (k, high) if wanted > k else (low, k)
+        step = max(wanted if before is None else _secant(before, (k, wanted - k)), task.alpha)
+        if not low < step < high or (steps % 3 == 2 and high < math.inf):
+            step = (
+                max(wanted, 8.0 * k)
+                if high == math.inf
+                else max(math.sqrt(low) * math.sqrt(high), task.alpha)
+            )
+        if abs(step - k) <= 2.0 * _EPS * k:
+            break
+        before, k = (k, wanted - k), step
+    return best
+
+
+def _secant(a: tuple[float, float], b: tuple[float, float]) -> float:
+    """Where the line through two points meets 0; infinity where it does not."""
+    return math.inf if a[1] == b[1] else b[0] - b[1] * (b[0] - a[0]) / (b[1] - a[1])
+
+
+def multipliers(cuts: Cuts, q: Floats, k: float, delta: float) -> tuple[Floats, Bools]:
+    """Feasible multipliers as good as can be found, and which of them are more than nothing."""
+    linear = cuts.slopes @ q - k * cuts.at_y
+    lengths = np.sqrt(np.diag(cuts.gram))
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        unit = (float(np.linalg.norm(q)) + k * np.maximum(cuts.at_y, 0.0) / lengths) / lengths
+    unit = np.where(np.isfinite(unit) & (unit > 0.0), np.minimum(unit, delta), delta)
+    best, least = np.zeros(len(linear)), 0.0
+    for units, ridge in ((unit, 1e-10), (np.full(len(linear), delta), 1e-10), (unit, 1e-6)):
+        lam, content = _by_interior_point(cuts, linear, units, delta, ridge)
+        cost = float(lam @ (0.5 * (cuts.gram @ lam) + linear))
+        if cost < least:
+            best, least = lam, cost
+        if content:
+            break
+    return best, best > _NOTHING * unit
+
+
+def feasible(rounds: Int64s, lam: Floats, delta: float) -> Floats:
+    """lam made at least 0, the sum of a round at most delta."""
+    lam = np.clip(np.nan_to_num(lam, nan=0.0), 0.0, delta)
+    totals = np.maximum(np.bincount(rounds, lam), delta)
+    return np.asarray(lam * (delta / totals)[rounds])
+
+
+def _by_interior_point(
+    cuts: Cuts, linear: Floats, unit: Floats, delta: float, regularisation: float
+) -> tuple[Floats, bool]:
+    """What PIQP finds in these units, made feasible, and whether it is content with it."""
+    import piqp
+
+    scale = float((unit * np.sqrt(np.diag(cuts.gram))).max()) or 1.0
+    share = unit / scale
+    c = share * (linear / scale)
+    steep = max(1.0, float(np.abs(c).max()))
+    P = cuts.gram * share * share[:, None] / steep
+    limits = np.where(delta > _FAR * unit, np.inf, delta / unit)
+    several = np.flatnonzero(
+        (np.bincount(cuts.rounds) > 1) & (np.bincount(cuts.rounds, limits < np.inf) > 0)
+    )
+    G = np.where(cuts.rounds == several[:, None], unit / delta, 0.0)
+    solver = piqp.DenseSolver()
+    solver.settings.eps_abs = solver.settings.eps_duality_gap_abs = _ACCURACY
+    solver.settings.eps_rel = solver.settings.eps_duality_gap_rel = 10.0 * _ACCURACY
+    solver.settings.reg_lower_limit = regularisation
+    solver.settings.max_iter = 60
+    solver.setup(
+        P, c / steep, None, None, G, None, np.ones(len(several)), np.zeros(len(linear)), limits
+    )
+    status = solver.solve()
+    lam = np.asarray(solver.result.x) * unit
+    # limits far away were not given
+    within = bool((np.bincount(cuts.rounds, lam) <= (1.0 + 1e-9) * delta).all())
+    return feasible(cuts.rounds, lam, delta), within and status == piqp.PIQP_SOLVED
+
+
+def within_hull(task: PenaltyTask, slopes: Floats) -> Floats:
+    """Flat rows within the directions of aff(K)."""
+    if task.K.dimension == slopes.shape[1]:
+        return slopes
+    rows = [to_numpy(task.K.tangent(row.reshape(task.y.shape))).reshape(-1) for row in slopes]
+    return np.array(rows).reshape(slopes.shape)
