@@ -356,7 +356,7 @@ PATCHES = (
     ),
     Patch(
         "blocks of PrimalDual have another length",
-        "learners/primal_dual.py",
+        "methods/paper.py",
         "block_factor: ClassVar = 1.46",
         "block_factor: ClassVar = 1.48",
         GUARANTEES,

@@ -214,10 +214,10 @@ def test_bounds_are_those_of_the_files_written_plainly(K, options):
 
     for played in tw.play(learner, stream):
         if t == began + T:
-            committed += violation(T, learner._steps(T))
+            committed += violation(T, learner.steps(T))
             began, T, energy, paid_for = t, 2 * T, 0.0, 0.0
             before = before._replace(point=before.point.at_rest(), saddle=learner.start().saddle)
-        s, n = learner._steps(T), len(played.losses)
+        s, n = learner.steps(T), len(played.losses)
         x, y, lam, rounds = before.point.x, before.point.y, before.saddle.lam, slice(t, t + n)
         C, A, g = (
             stream.losses.C[rounds],

@@ -134,8 +134,8 @@ def test_a_given_step_is_the_step_used():
     # the other of the two is the theorem's
     alone = PrimalDual(K, horizon=400, eta=0.01, constraint_lipschitz=2.0)
     theorem = theorems.primal_dual(K, 400, 1.0, 2.0)
-    assert alone._steps(400).theta == pytest.approx(0.01 * theorem.delta)
-    assert PrimalDual(K, horizon=400, delta=7.0)._steps(400).eta == theorem.eta
+    assert alone.steps(400).theta == pytest.approx(0.01 * theorem.delta)
+    assert PrimalDual(K, horizon=400, delta=7.0).steps(400).eta == theorem.eta
 
 
 def test_eps_has_the_paper_s_calls_or_those_of_a_budget():

@@ -103,7 +103,7 @@ from tidewolf.methods.paper import (
     Eps,
     Eta,
     PaperCalls,
-    PaperLearner,
+    SaddleLearner,
     least_horizon,
     theorem_eps,
 )
@@ -122,7 +122,7 @@ from tidewolf.methods.settings import (
 )
 from tidewolf.methods.steps.adagrad import into_ball
 from tidewolf.methods.steps.one_point import centred, combined, directions, room_to_explore
-from tidewolf.methods.steps.saddle import SaddleSteps, unit_free_steps, violation_bound
+from tidewolf.methods.steps.saddle import SaddleSteps, violation_bound
 from tidewolf.methods.steps.slopes import unit_length
 from tidewolf.projection import ActiveSet
 from tidewolf.sets import Shrunk
@@ -254,7 +254,7 @@ def explorable_from(r: float, n: int) -> int:
 @takes_start
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class BanditPrimalDual(PaperLearner[State]):
+class BanditPrimalDual(SaddleLearner[State]):
     """The paper's bandit learner: with its own settings as printed, or with unit-free steps and a
     budget of oracle calls.
 
@@ -321,7 +321,8 @@ class BanditPrimalDual(PaperLearner[State]):
     state_type: ClassVar = State
     on_average: ClassVar = True
     exponents: ClassVar = (0.75, 0.875)
-    block_factor: ClassVar = 1.46
+    delta_needs: ClassVar = ASSUMED
+    eta_needs: ClassVar = ASSUMED
 
     K: Annotated[
         ConvexSet,
@@ -353,12 +354,11 @@ class BanditPrimalDual(PaperLearner[State]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.as_printed and (self.eta is None or self.delta is None):
-            self.require_given(*ASSUMED)
         if self.mu is not None and self.K.dimension and self.mu > self._r * (1.0 + 1e-9):
             raise InvalidInput(
                 f"mu of BanditPrimalDual must be at most the inner_radius of its set, "
-                f"{self._r:.6g}, not {self.mu:.6g}.",
+                f"{self._r:.6g}, not {self.mu:.6g}; the theorem's is from a horizon of n^2/r^2 = "
+                f"{explorable_from(self._r, self._n)} on.",
                 setting="mu",
             )
         if self.start_at is None:
@@ -373,7 +373,7 @@ class BanditPrimalDual(PaperLearner[State]):
             )
 
     @classmethod
-    def theorem(
+    def theorem(  # type: ignore[override]
         cls,
         K: ConvexSet,
         *,
@@ -409,34 +409,12 @@ class BanditPrimalDual(PaperLearner[State]):
             One with `block`, `eta`, `delta`, `mu` and `eps` of the theorem; `dataclasses.replace`
             changes one of them.
         """
-        plain = cls(
-            K,
-            horizon=horizon,
-            loss_lipschitz=loss_lipschitz,
-            constraint_lipschitz=constraint_lipschitz,
-            loss_size=loss_size,
-            constraint_size=constraint_size,
-            seed=seed,
-        )
-        least = explorable_from(plain._r, K.dimension) if K.dimension else 1
-        if horizon is not None and least > horizon:
-            raise InvalidInput(
-                f"With horizon = {horizon} the theorem explores beyond the ball of radius "
-                f"{plain._r:.6g} inside the set; it needs a horizon of at least n^2/r^2 = {least} "
-                "there. BanditPrimalDual(K, horizon) has settings for any horizon.",
-                setting="horizon",
-            )
-        return plain._with_theorem(start, *ASSUMED)
+        sizes = (loss_lipschitz, constraint_lipschitz, loss_size, constraint_size)
+        assumed = {"horizon": horizon, **dict(zip(ASSUMED, sizes, strict=True))}
+        return cls._theorem(K, start, assumed, seed=seed)
 
     def theorem_values(self, T: int) -> dict[str, float]:
-        R = unit_length(self.K)
-        values = theorem_values(T, R, self._r, self._n, max(self.assumed) or 1.0)
-        return {**values, "mu": min(values["mu"], self._r)}
-
-    @property
-    def as_printed(self) -> bool:
-        """Whether steps are the paper's, in the units of the caller."""
-        return self.eta is not None or self.delta is not None
+        return theorem_values(T, unit_length(self.K), self._r, self._n, max(self.assumed) or 1.0)
 
     @property
     def assumed(self) -> Assumed:
@@ -508,19 +486,10 @@ class BanditPrimalDual(PaperLearner[State]):
         u = directions(self.K, self.seed, first, values.rounds)
         return self.finish_block(state._replace(t=t, open=NO_VALUES), Explored(*values, u))
 
-    def _steps(self, T: int) -> SaddleSteps:
-        """For an epoch of T rounds; without units all but eta count."""
-        if self.as_printed:
-            theorem = self.theorem_values(T)
-            eta, delta = self.eta or theorem["eta"], self.delta or theorem["delta"]
-            return SaddleSteps(eta, eta, delta * eta)
-        distance = math.sqrt(self.known_distance2(T) or 0.0) / unit_length(self.K)
-        return unit_free_steps(T, self.block_for(T), distance)
-
     def step(self, state: State, block: Explored) -> State:
         """The primal and the dual step."""
         T, breaches = state.epoch.horizon, np.maximum(block.constraints, 0.0)
-        s = self._steps(T)
+        s = self.steps(T)
         if not self.as_printed:
             return self._unit_free_step(state, block, breaches, s)
         K, lam, point = self.K, state.lam, state.point
@@ -581,18 +550,13 @@ class BanditPrimalDual(PaperLearner[State]):
             point = ProjectedPoint.of(ActiveSet.start(self._shrunk(state.epoch.horizon), point.x))
         return state._replace(point=point, lam=0.0, square_sum=0.0)
 
-    def condition_concern(self) -> str:
-        T, K, assumed = self.horizon, self.K, self.assumed
-        if not self.as_printed or T is None or 0.0 in assumed or K.dimension == 0:
-            return ""
-        s, tol, R, r, n = self._steps(T), self.known_distance2(T), K.radius, self._r, self._n
+    def condition_at(self, T: int, distance2: float) -> bool:
+        s, (_, G_g, _, M_g) = self.steps(T), self.assumed
         values = self.block_for(T), s.eta, s.theta / s.eta, self._mu(T)
-        if tol is not None and condition(values, tol, r, n, assumed.G_g, assumed.M_g):
-            return ""
-        return (
-            f"The theorem guarantees nothing for {T} rounds: its condition holds for its own "
-            f"settings from a horizon of {theorem_horizon(R, r, n, assumed)} on."
-        )
+        return condition(values, distance2, self._r, self._n, G_g, M_g)
+
+    def theorem_horizon(self) -> int:
+        return theorem_horizon(self.K.radius, self._r, self._n, self.assumed)
 
     def guarantee(self) -> Bound:
         """What is known, in expectation, before the first round of a run of `horizon` rounds."""
@@ -601,7 +565,7 @@ class BanditPrimalDual(PaperLearner[State]):
             return Bound(None, None, f"A guarantee needs horizon, {', '.join(ASSUMED)}.")
         if n == 0:
             return Bound(0.0, 0.0)
-        b, s, tol = self.block_for(T), self._steps(T), self.known_distance2(T)
+        b, s, tol = self.block_for(T), self.steps(T), self.known_distance2(T)
         R, r, mu = self.K.radius, self._r, self._mu(T)
         if self.as_printed:
             if tol is None or self.condition_concern():

@@ -222,44 +222,6 @@ class DriftPlusPenalty(PaperLearner[State]):
     eps: Eps = None
     start_at: StartAt = None
 
-    @classmethod
-    def theorem(
-        cls,
-        K: HasLMO,
-        *,
-        horizon: int,
-        loss_lipschitz: float,
-        constraint_lipschitz: float,
-        start: Array | None = None,
-    ) -> DriftPlusPenalty:
-        """The settings of Theorem 3.1; warns if the horizon is too short for them to move the
-        point.
-
-        Parameters
-        ----------
-        K : HasLMO
-            The set that every played point belongs to.
-        horizon : int
-            How many rounds will be played.
-        loss_lipschitz, constraint_lipschitz : float
-            The largest slopes that losses and constraints may have; steeper ones are refused.
-        start : array, optional
-            Where to start, a member of the set. None: the center.
-
-        Returns
-        -------
-        DriftPlusPenalty
-            One with `block`, `alpha`, `delta` and `eps` of the theorem; `dataclasses.replace`
-            changes one of them.
-        """
-        plain = cls(
-            K,
-            horizon=horizon,
-            loss_lipschitz=loss_lipschitz,
-            constraint_lipschitz=constraint_lipschitz,
-        )
-        return plain._with_theorem(start, "loss_lipschitz", "constraint_lipschitz")
-
     def theorem_values(self, T: int) -> dict[str, float]:
         R, G_f = unit_length(self.K), self.loss_lipschitz or 0.0
         return {

@@ -70,7 +70,7 @@ from tidewolf.methods.paper import (
     Eps,
     Eta,
     PaperCalls,
-    PaperLearner,
+    SaddleLearner,
     least_horizon,
     theorem_eps,
 )
@@ -87,13 +87,11 @@ from tidewolf.methods.settings import (
 )
 from tidewolf.methods.steps.adagrad import into_ball
 from tidewolf.methods.steps.saddle import (
-    SaddleSteps,
     SaddleSums,
     Units,
     kept_possible,
     moderate,
     saddle_step,
-    unit_free_steps,
     violation_bound,
 )
 from tidewolf.methods.steps.slopes import Slopes, tangent_gradients, unit_length
@@ -154,7 +152,7 @@ def theorem_horizon(R: float, G_g: float) -> int:
 @takes_start
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class PrimalDual(PaperLearner[State], PlaysAround[State], BlockLearner[State]):
+class PrimalDual(SaddleLearner[State], PlaysAround[State], BlockLearner[State]):
     """The paper's primal-dual learner: with its own settings as printed, or with unit-free steps
     and a budget of oracle calls.
 
@@ -208,7 +206,7 @@ class PrimalDual(PaperLearner[State], PlaysAround[State], BlockLearner[State]):
 
     state_type: ClassVar = State
     exponents: ClassVar = (3 / 4, 7 / 8)
-    block_factor: ClassVar = 1.46
+    delta_needs: ClassVar = ("constraint_lipschitz",)
 
     K: HardSetK
     horizon: Horizon = None
@@ -222,69 +220,12 @@ class PrimalDual(PaperLearner[State], PlaysAround[State], BlockLearner[State]):
     eps: Eps = None
     start_at: StartAt = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.eta is not None and self.delta is None:
-            self.require_given("constraint_lipschitz")
-
-    @classmethod
-    def theorem(
-        cls,
-        K: HasLMO,
-        *,
-        horizon: int,
-        loss_lipschitz: float,
-        constraint_lipschitz: float,
-        start: Array | None = None,
-    ) -> PrimalDual:
-        """The settings of Theorem 4.1; warns if the horizon is too short for them to move the point
-        or to guarantee anything.
-
-        Parameters
-        ----------
-        K : HasLMO
-            The set that every played point belongs to.
-        horizon : int
-            How many rounds will be played.
-        loss_lipschitz, constraint_lipschitz : float
-            The largest slopes that losses and constraints may have; steeper ones are refused.
-        start : array, optional
-            Where to start, a member of the set. None: the center.
-
-        Returns
-        -------
-        PrimalDual
-            One with `block`, `eta`, `delta` and `eps` of the theorem; `dataclasses.replace` changes
-            one of them.
-        """
-        plain = cls(
-            K,
-            horizon=horizon,
-            loss_lipschitz=loss_lipschitz,
-            constraint_lipschitz=constraint_lipschitz,
-        )
-        return plain._with_theorem(start, "loss_lipschitz", "constraint_lipschitz")
-
     def theorem_values(self, T: int) -> dict[str, float]:
         return theorem_values(T, unit_length(self.K), self.constraint_lipschitz or 0.0)
 
     def start(self) -> State:
         point, slopes = ProjectedPoint.start(self.K, self.first_point), self.given_slopes.initial
         return State(0, point, self.no_sums, self.first_epoch(), slopes)
-
-    @property
-    def as_printed(self) -> bool:
-        """Whether steps are the paper's, in the units of the caller."""
-        return self.eta is not None or self.delta is not None
-
-    def _steps(self, T: int) -> SaddleSteps:
-        """For an epoch of T rounds."""
-        if self.as_printed:
-            theorem = self.theorem_values(T)
-            eta, delta = self.eta or theorem["eta"], self.delta or theorem["delta"]
-            return SaddleSteps(eta, eta, delta * eta)
-        distance = math.sqrt(self.known_distance2(T) or 0.0) / unit_length(self.K)
-        return unit_free_steps(T, self.block_for(T), distance)
 
     def _units(self, slopes: Slopes) -> Units:
         if self.as_printed:
@@ -296,7 +237,7 @@ class PrimalDual(PaperLearner[State], PlaysAround[State], BlockLearner[State]):
         K, n, point = self.K, block.rounds, state.point
         gradients = tangent_gradients(K, block, self.given_slopes, state.slopes)
         slopes, unit = gradients.slopes, self._units(gradients.slopes)
-        s = self._steps(state.epoch.horizon)
+        s = self.steps(state.epoch.horizon)
 
         q, hopeless = kept_possible(block, n * slopes.constraint * K.diameter, K.center)
         if self.as_printed:  # but for what would overflow
@@ -319,7 +260,7 @@ class PrimalDual(PaperLearner[State], PlaysAround[State], BlockLearner[State]):
         return state._replace(saddle=SaddleSums())
 
     def epoch_bound(self, state: State) -> tuple[float, float]:
-        K, s, rounds = self.K, self._steps(state.epoch.horizon), state.t - state.epoch.began
+        K, s, rounds = self.K, self.steps(state.epoch.horizon), state.t - state.epoch.began
         unit = self._units(state.slopes)
         first = min(K.diameter, 2.0 * K.radius) if state.epoch.began else self.first_reach
         steepest = state.slopes.loss if self.as_printed else 1.0
@@ -334,24 +275,19 @@ class PrimalDual(PaperLearner[State], PlaysAround[State], BlockLearner[State]):
         state = self.with_open_block(record.final_state)
         return state.epoch.bound(*self.epoch_bound(state))
 
-    def condition_concern(self) -> str:
-        T, G_g = self.horizon, self.constraint_lipschitz
-        if not self.as_printed or T is None or G_g is None:
-            return ""
-        s, tol = self._steps(T), self.known_distance2(T)
-        if tol is not None and condition(self.block_for(T), s.eta, s.theta / s.eta, tol, G_g):
-            return ""
-        return (
-            f"The theorem guarantees nothing for {T} rounds: its condition holds for its own "
-            f"settings from a horizon of {theorem_horizon(self.K.radius, G_g)} on."
-        )
+    def condition_at(self, T: int, distance2: float) -> bool:
+        s, G_g = self.steps(T), self.constraint_lipschitz or 0.0
+        return condition(self.block_for(T), s.eta, s.theta / s.eta, distance2, G_g)
+
+    def theorem_horizon(self) -> int:
+        return theorem_horizon(self.K.radius, self.constraint_lipschitz or 0.0)
 
     def guarantee(self) -> Bound:
         """What is known before the first round of a run of `horizon` rounds."""
         T, G_f, G_g = self.horizon, self.loss_lipschitz, self.constraint_lipschitz
         if T is None or G_f is None or G_g is None:
             return NEEDS_SLOPES
-        R, b, s, tol = self.K.radius, self.block_for(T), self._steps(T), self.known_distance2(T)
+        R, b, s, tol = self.K.radius, self.block_for(T), self.steps(T), self.known_distance2(T)
         if self.as_printed:
             if tol is None or self.condition_concern():
                 return Bound(None, None, " ".join(self.concerns))

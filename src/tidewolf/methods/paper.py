@@ -19,7 +19,6 @@ conditions of Theorems 4.1 and A.1 are easier for larger T of equal b and for la
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from abc import abstractmethod
 from collections.abc import Callable
@@ -28,11 +27,13 @@ from typing import Annotated, Any, ClassVar, Protocol, Self, TypeVar
 
 from tidewolf.core.arrays import like, norm
 from tidewolf.core.errors import InvalidInput
+from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Number
 from tidewolf.core.types import Array
 from tidewolf.methods.clock import HasEpoch, Restarting
 from tidewolf.methods.projected import AsPrinted, Banked, Pointed, Projecting, Projection
 from tidewolf.methods.settings import CallBudget, warn_of
+from tidewolf.methods.steps.saddle import SaddleSteps, unit_free_steps
 from tidewolf.methods.steps.slopes import unit_length
 
 PaperCalls = Annotated[
@@ -102,15 +103,50 @@ class PaperLearner(Restarting[S], Projecting[S]):
         """Why the theorem guarantees nothing for these settings; empty if it does."""
         return ""
 
-    def _with_theorem(self, start: Array | None, *assumed: str) -> Self:
-        """The same learner with the theorem's settings, after a warning if they do nothing; what
-        the theorem assumes must be given.
+    @classmethod
+    def theorem(
+        cls,
+        K: HasLMO,
+        *,
+        horizon: int,
+        loss_lipschitz: float,
+        constraint_lipschitz: float,
+        start: Array | None = None,
+    ) -> Self:
+        """The settings of the learner's theorem; warns if the horizon is too short for them to move
+        the point or to guarantee anything.
+
+        Parameters
+        ----------
+        K : HasLMO
+            The set that every played point belongs to.
+        horizon : int
+            How many rounds will be played.
+        loss_lipschitz, constraint_lipschitz : float
+            The largest slopes that losses and constraints may have; steeper ones are refused.
+        start : array, optional
+            Where to start, a member of the set. None: the center.
+
+        Returns
+        -------
+        Learner
+            One with the values of the theorem as settings; `dataclasses.replace` changes one of
+            them.
         """
-        self.require_given("horizon", *assumed)
-        assert self.horizon is not None
-        values: dict[str, Any] = self.theorem_values(self.horizon)
-        made = dataclasses.replace(self, calls_per_round=None, start_at=start, **values)  # type: ignore[type-var]
-        warn_of(made.concerns, made.frozen, type(self).__name__)
+        assumed = {"loss_lipschitz": loss_lipschitz, "constraint_lipschitz": constraint_lipschitz}
+        return cls._theorem(K, start, {"horizon": horizon, **assumed})
+
+    @classmethod
+    def _theorem(cls, K: HasLMO, start: Array | None, assumed: dict[str, Any], **more: Any) -> Self:
+        """With the theorem's settings, after a warning if they do nothing; all that the theorem
+        assumes must be given.
+        """
+        make: Any = cls
+        plain: Self = make(K, **assumed, **more)
+        plain.require_given(*assumed)
+        values = plain.theorem_values(assumed["horizon"])
+        made: Self = make(K, **assumed, **more, **values, start_at=start)
+        warn_of(made.concerns, made.frozen, cls.__name__)
         return made
 
     def require_given(self, *names: str) -> None:
@@ -184,12 +220,69 @@ class PaperLearner(Restarting[S], Projecting[S]):
                 f"made unless eps is below {(R + far) ** 2 / 3.0:.6g}, as the theorem's is from a "
                 f"horizon of {first_moving_horizon(R, far)} on."
             )
-        if self.K.radius > 0.0 and (unmet := self.condition_concern()):
+        if self.K.diameter > 0.0 and (unmet := self.condition_concern()):
             found.append(unmet)
         return tuple(found)
 
     def notes(self, state: S) -> tuple[str, ...]:
         return (*self.concerns, *super().notes(state))
+
+
+class SaddleLearner(PaperLearner[S]):
+    """Abstract: those with a multiplier. If eta or delta is given, steps are the paper's, in the
+    units of the caller, and the other one is the theorem's.
+    """
+
+    block_factor: ClassVar = 1.46
+    delta_needs: ClassVar[tuple[str, ...]]
+    """what the theorem's delta is computed from"""
+    eta_needs: ClassVar[tuple[str, ...]] = ()
+    eta: float | None
+    delta: float | None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.as_printed:
+            self.require_given(*(self.delta_needs if self.delta is None else ()))
+            self.require_given(*(self.eta_needs if self.eta is None else ()))
+
+    @abstractmethod
+    def condition_at(self, T: int, distance2: float) -> bool:
+        """Whether the theorem's condition holds for these settings, with |x - y|^2 <= distance2."""
+
+    @abstractmethod
+    def theorem_horizon(self) -> int:
+        """The horizon from which on it holds for the theorem's settings."""
+
+    @property
+    def as_printed(self) -> bool:
+        """Whether steps are the paper's, in the units of the caller."""
+        return self.eta is not None or self.delta is not None
+
+    def steps(self, T: int) -> SaddleSteps:
+        """For an epoch of T rounds."""
+        if self.as_printed:
+            theorem = self.theorem_values(T)
+            eta, delta = self.eta or theorem["eta"], self.delta or theorem["delta"]
+            return SaddleSteps(eta, eta, delta * eta)
+        distance = math.sqrt(self.known_distance2(T) or 0.0) / unit_length(self.K)
+        return unit_free_steps(T, self.block_for(T), distance)
+
+    def condition_concern(self) -> str:
+        T = self.horizon
+        if (
+            not self.as_printed
+            or T is None
+            or any(getattr(self, n) is None for n in self.delta_needs)
+        ):
+            return ""
+        distance2 = self.known_distance2(T)
+        if distance2 is not None and self.condition_at(T, distance2):
+            return ""
+        return (
+            f"The theorem guarantees nothing for {T} rounds: its condition holds for its own "
+            f"settings from a horizon of {self.theorem_horizon()} on."
+        )
 
 
 def theorem_eps(T: int, R: float) -> float:
