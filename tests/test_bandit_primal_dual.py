@@ -5,7 +5,6 @@ regime, twins written plainly, learning.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +22,6 @@ from tidewolf.core.errors import (
     InvalidInput,
     NotAMember,
     NotFinite,
-    ShortHorizon,
     WrongShape,
     WrongType,
 )
@@ -61,9 +59,6 @@ ONES = {
 def played(learner: Any, stream: tw.Stream) -> np.ndarray:
     """Every point played, one a row."""
     return np.concatenate([p.x for p in tw.play(learner, stream)])
-
-
-# --- laws -----------------------------------------------------------------------------------------
 
 
 # --- exploring ------------------------------------------------------------------------------------
@@ -137,14 +132,6 @@ def test_every_point_played_is_a_member_and_the_ball_around_x_is_inside(K, optio
         assert K.dimension == 0 or mu > 0.0
 
 
-@each_set
-def test_every_point_the_theorem_plays_is_a_member(K):
-    least = explorable_from(K.inner_radius, K.dimension) if K.dimension else 1
-    for horizon in (least, 4 * least + 7):
-        learner = theorems.bandit_primal_dual(K, horizon, 10.0, 10.0, 10.0, 10.0)
-        assert tw.run(learner, hostile(K, 300, 4)).max_infeasibility <= 1e-12
-
-
 # --- sessions -------------------------------------------------------------------------------------
 
 
@@ -183,31 +170,6 @@ def test_a_session_is_the_run_from_values_or_functions_and_through_files(learner
 
 
 # --- blocks, horizons, budgets, units -------------------------------------------------------------
-
-
-@pytest.mark.parametrize("calls", [0.3, 1.0, 3.7])
-def test_the_budget_always_reaches_the_tolerance_and_what_is_left_refines(calls):
-    T, K = 900, CappedSimplex(6, 0.5)
-    learner = BanditPrimalDual(K, T, calls)
-    tol = 8.0 / (calls * learner.block_for(T) - 4.0)
-    run = tw.run(learner, hostile(K, T, 2))
-    assert run.distances.max() <= math.sqrt(tol) * K.radius * (1.0 + 1e-9)
-    assert run.oracle_calls <= calls * T
-    if calls >= 1.0:
-        assert run.distances.max() <= 0.25 * learner.exploration_radius(run.final_state) * (
-            1.0 + 1e-9
-        )
-
-
-def test_adding_a_constant_to_the_losses_changes_no_decision():
-    """Up to rounding, which a projection that stops within a tolerance may amplify to the square
-    root of eps.
-    """
-    K = Simplex(4)
-    stream = hostile(K, 120, 6)
-    lifted = tw.Stream(Affine(stream.losses.C, np.full(120, -50.0)), stream.constraints)
-    learner = BanditPrimalDual(K, 80)
-    np.testing.assert_allclose(played(learner, lifted), played(learner, stream), atol=1e-5)
 
 
 @pytest.mark.parametrize("depth", [1.0, 1e6, 1e99])
@@ -383,68 +345,7 @@ def test_thresholds_are_found_by_brute_force_too():
     assert bandit_primal_dual.theorem_horizon(1.0, 1.0, 1, ones) == pytest.approx(9.92e6, rel=1e-3)
 
 
-@pytest.mark.parametrize("K", [L2Ball(3), DIAMOND, Simplex(3)], ids=repr)
-def test_below_the_thaw_nothing_moves_no_oracle_is_called_and_a_warning_says_so(K):
-    with pytest.warns(FrozenRegime, match=r"horizon of 8529325 on\. .* horizon of \d+ on"):
-        learner = BanditPrimalDual.theorem(K, horizon=2000, **dict.fromkeys(ONES, 2.0))
-    run = tw.run(learner, hostile(K, 2000, 0))
-    assert run.oracle_calls == 0
-    assert run.final_state.point.x.tobytes() == K.center.tobytes()
-    assert len(run.notes) == 2
-    assert learner.guarantee() == (None, None, " ".join(run.notes))
-    holds = bandit_primal_dual.theorem_horizon(
-        K.radius, K.inner_radius, K.dimension, learner.assumed
-    )
-    assert str(holds) in run.notes[1]
-
-
-def test_between_thaw_and_condition_only_the_condition_is_missing():
-    with pytest.warns(ShortHorizon, match=r"400000 rounds: .* horizon of \d+ on") as caught:
-        learner = BanditPrimalDual.theorem(L2Ball(1), horizon=400_000, **ONES, start=[0.95])
-    assert [w.category for w in caught] == [ShortHorizon]
-    assert len(learner.concerns) == 1
-
-
-def test_where_the_condition_holds_there_is_a_promise_and_no_warning():
-    """Its formula is in test_methods.py."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        learner = BanditPrimalDual.theorem(Simplex(3), horizon=10**9, **ONES)
-    assert learner.notes(learner.start()) == ()
-    assert None not in learner.guarantee()[:2]
-    assert theorems.bandit_primal_dual(POINT, 10, 1.0, 1.0, 1.0, 1.0).guarantee() == (0.0, 0.0, "")
-
-
 # --- promises and learning ------------------------------------------------------------------------
-
-
-def test_a_promise_is_smaller_per_round_in_longer_runs_and_below_the_trivial():
-    rates = np.array(
-        [
-            [v / T for v in BanditPrimalDual(L2Ball(2), T, **ONES).guarantee()[:2]]
-            for T in (10**5, 10**6, 10**8, 10**10)
-        ]
-    )
-    assert (np.diff(rates, axis=0) < 0.0).all()
-    assert rates[0][0] < 2.0
-    assert rates[1][1] < 1.5
-    slopes = 1.0 + np.log(rates[3] / rates[2]) / math.log(100.0)
-    np.testing.assert_allclose(slopes, [0.75, 0.875], atol=0.02)
-
-
-def test_a_promise_is_in_the_users_units():
-    plain = BanditPrimalDual(L2Ball(2), 10**6, **ONES).guarantee()
-    sizes = dict(zip(ONES, (0.3, 0.7, 3.0, 7.0), strict=True))
-    scaled = BanditPrimalDual(L2Ball(2, 10.0), 10**6, **sizes).guarantee()
-    assert scaled[:2] == pytest.approx((3.0 * plain.regret, 7.0 * plain.violation))
-
-
-def test_a_promise_that_cannot_be_made_says_why():
-    unknown, short = BanditPrimalDual(DIAMOND, 10**6), BanditPrimalDual(DIAMOND, 50, **ONES)
-    for guarantee, named in ((unknown.guarantee(), "loss_size"), (short.guarantee(), "50 rounds")):
-        assert guarantee[:2] == (None, None)
-        assert named in guarantee.reason
-    assert BanditPrimalDual(POINT, 10**4, **ONES).guarantee() == (0.0, 0.0, "")
 
 
 @pytest.mark.parametrize("seeds", few(1, [1, 4]))

@@ -115,23 +115,6 @@ def test_answers_are_as_good_as_certified_and_as_asked(name, seed):
         )
 
 
-@given(
-    seed=seeds,
-    factor=st.sampled_from([1e-8, 1e-3, 1e8]),
-    name=st.sampled_from(["a box", "a simplex", "flows"]),
-)
-def test_units_of_h_do_not_matter(seed, factor, name):
-    task = random_task(SETS[name], seed)
-    accuracy = 1e-8 * scale(task)
-    other = task._replace(d=factor * task.d, delta=factor * task.delta, alpha=factor * task.alpha)
-    one, two = (
-        capacities.capacities(task, accuracy, 1000),
-        capacities.capacities(other, factor * accuracy, 1000),
-    )
-    assert two.gap <= factor * accuracy
-    assert np.linalg.norm(one.x - two.x) <= 2.0 * np.sqrt(2.0 * accuracy / task.alpha)
-
-
 @pytest.mark.soak_examples(8)
 @pytest.mark.parametrize(
     "name", ["a box", "a simplex", "flows", "layers", "a hull of vertices", "a ball"]

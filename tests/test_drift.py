@@ -16,7 +16,6 @@ import theorems
 import tidewolf as tw
 from tidewolf.baselines import ProximalPenalty
 from tidewolf.core.errors import (
-    FrozenRegime,
     InvalidInput,
     NotConvex,
     NotFinite,
@@ -236,20 +235,6 @@ def _cone_slope(t: int, x: Any) -> Any:
     return away / size if size > 0 else 0.0 * away
 
 
-# --- blocks, horizons, units ----------------------------------------------------------------------
-
-
-@given(seed=st.integers(0, 2**32), calls=st.sampled_from([0.3, 1.0, 3.7]))
-@settings(max_examples=3)
-def test_the_budget_always_reaches_the_tolerance(seed, calls):
-    K, T = (HULL, DIAMOND, CappedSimplex(6, 0.5))[seed % 3], 1000
-    learner = DriftPlusPenalty(K, T, calls)
-    tol = 8.0 / (calls * learner.block_for(T) - 4.0)
-    run = tw.run(learner, opposed(K, T, seed))
-    assert run.distances.max() <= math.sqrt(tol) * K.radius * (1.0 + 1e-9)
-    assert run.oracle_calls <= calls * T
-
-
 # --- an open block --------------------------------------------------------------------------------
 
 
@@ -360,32 +345,6 @@ def test_functions_defined_on_the_set_alone_are_refused_by_name(kind):
     learner = kind(Simplex(2), horizon=30)
     with pytest.raises(NotSupported, match="Linear is only defined on points whose"):
         learner.update(learner.start(), FullInformation(ONE, fenced))
-
-
-@pytest.mark.parametrize("K", [L2Ball(3), DIAMOND, HULL], ids=repr)
-def test_below_the_thaw_nothing_moves_no_oracle_is_called_and_a_warning_says_so(K):
-    with pytest.warns(FrozenRegime, match=r"horizon of 8529325 on\."):
-        learner = DriftPlusPenalty.theorem(
-            K, horizon=900, loss_lipschitz=9.0, constraint_lipschitz=9.0
-        )
-    run = tw.run(learner, opposed(K, 900, 0))
-    assert run.oracle_calls == 0
-    assert run.final_state.point.x.tobytes() == K.center.tobytes()
-    assert len(run.notes) == 1
-
-
-def test_above_the_thaw_it_moves():
-    K, T = L2Ball(3), 400_000
-    start = np.array([1.0, 0.0, 0.0])
-    learner = DriftPlusPenalty.theorem(
-        K, horizon=T, loss_lipschitz=1.0, constraint_lipschitz=1.0, start=start
-    )
-    C, A = np.broadcast_to([1.0, 0.0, 0.0], (T, 3)), np.broadcast_to([0.0, 1.0, 0.0], (T, 3))
-    run = tw.run(learner, tw.Stream(Linear(C), Affine(A, np.zeros(T))))
-    assert 0 < run.oracle_calls <= T
-    assert run.final_state.point.x[0] < 0.99
-    assert run.max_infeasibility <= 1e-12
-    assert run.losses.sum() + T <= run.bound.regret <= learner.guarantee().regret
 
 
 def test_the_settings_are_the_theorems():

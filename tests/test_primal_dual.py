@@ -5,21 +5,20 @@ and bounds on hostile streams.
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import theorems
 import tidewolf as tw
 from theorems import hostile
-from tidewolf.core.errors import FrozenRegime, InvalidInput, NotAMember, ShortHorizon
+from tidewolf.core.errors import InvalidInput, NotAMember
 from tidewolf.core.feedback import FirstOrder
-from tidewolf.functions import Affine, Linear, Quadratic
+from tidewolf.functions import Affine, Linear
 from tidewolf.learners.primal_dual import PrimalDual, theorem_horizon
 from tidewolf.methods import paper
 from tidewolf.methods.steps.saddle import HOPELESS, damping, unit_free_steps
@@ -55,27 +54,6 @@ def test_limits_that_no_point_keeps_never_overflow_and_have_no_bound(depth):
         assert depth == 1.0 or learner.bound(run)[1:] == (None, HOPELESS)
 
 
-# --- blocks, horizons, budgets --------------------------------------------------------------------
-
-
-@given(
-    seed=st.integers(0, 2**32),
-    calls=st.sampled_from([0.3, 1.0, 3.7]),
-    T=st.sampled_from([400, 1000]),
-)
-@settings(max_examples=8)
-def test_the_budget_always_reaches_the_tolerance(seed, calls, T):
-    K = (HULL, DIAMOND, CappedSimplex(6, 0.5))[seed % 3]
-    learner = PrimalDual(K, T, calls)
-    tol = 8.0 / (calls * learner.block_for(T) - 4.0)
-    run = tw.run(learner, hostile(K, T, seed))
-    assert run.distances.max() <= math.sqrt(tol) * K.radius * (1.0 + 1e-9)
-    assert run.oracle_calls <= calls * T
-
-
-# --- units ----------------------------------------------------------------------------------------
-
-
 # --- condition (C) --------------------------------------------------------------------------------
 
 
@@ -108,14 +86,6 @@ def test_what_is_promised_has_the_stated_constants():
             assert reason == ""
 
 
-def test_a_promise_that_cannot_be_made_says_why():
-    unknown = PrimalDual(DIAMOND, 10**6).guarantee()
-    short = PrimalDual(DIAMOND, 100, loss_lipschitz=1.0, constraint_lipschitz=1.0).guarantee()
-    for guarantee, named in ((unknown, "loss_lipschitz"), (short, "100 rounds in blocks of 15")):
-        assert guarantee[:2] == (None, None)
-        assert named in guarantee.reason
-
-
 # --- theory is executable -------------------------------------------------------------------------
 
 
@@ -127,7 +97,10 @@ def regret_of(run: Any) -> float:
 @pytest.mark.parametrize("K", SETS[:5], ids=repr)
 def test_what_is_measured_stays_below_what_is_promised(K):
     for seed, T in ((1, 300), (2, 130)):
-        stream = hostile(K, T, seed)
+        stream, growth = hostile(K, T, seed), np.logspace(-2, 0, T)
+        if seed == 2:  # slopes that grow a hundredfold
+            C, A, b = stream.losses.C.T, stream.constraints.A.T, stream.constraints.b
+            stream = tw.Stream(Linear((growth * C).T), Affine((growth * A).T, growth * b))
         for learner in (
             PrimalDual(K, T),
             PrimalDual(K, T, block=1),
@@ -142,21 +115,6 @@ def test_what_is_measured_stays_below_what_is_promised(K):
             assert regret_of(run) <= run.bound.regret + 1e-9, learner
             assert run.violations.sum() <= run.bound.violation + 1e-9, learner
             assert run.bound.reason == ""
-
-
-def test_slopes_that_grow_a_thousandfold_keep_the_measured_bounds():
-    K, T = HULL, 200
-    stream = hostile(K, T, 3)
-    growth = np.logspace(-2, 1, T)
-    C, A, b = (
-        stream.losses.C * growth[:, None],
-        stream.constraints.A * growth[:, None],
-        stream.constraints.b * growth,
-    )
-    for options in ({}, {"block": 1}, {"calls_per_round": 0.02, "block": 2}):
-        run = tw.run(PrimalDual(K, T, **options), tw.Stream(Linear(C), Affine(A, b)))
-        assert regret_of(run) <= run.bound.regret
-        assert 0.0 < run.violations.sum() <= run.bound.violation
 
 
 @pytest.mark.parametrize("K", [L2Ball(3), Simplex(4)], ids=repr)
@@ -250,16 +208,6 @@ def test_a_run_that_stops_within_a_block_has_its_bound():
         assert run.violations.sum() <= run.bound.violation
 
 
-def test_curved_losses_need_no_given_slope_for_the_violation():
-    stream = tw.Stream(
-        Quadratic(np.eye(5), -np.random.default_rng(0).random((50, 5))),
-        hostile(DIAMOND, 50, 0).constraints,
-    )
-    run = tw.run(PrimalDual(DIAMOND, 50), stream)
-    assert run.bound.reason == ""
-    assert run.violations.sum() <= run.bound.violation
-
-
 # --- the theorem ----------------------------------------------------------------------------------
 
 
@@ -272,42 +220,6 @@ def test_the_thresholds_are_those_of_the_errata():
         assert not paper.frozen_at(paper.theorem_eps(T + 1, 1.0), 1.0, distance)
     assert theorem_horizon(1.0, 1.0) == 679_601
     assert theorem_horizon(1.0, 10.0) == pytest.approx(1.25e9, rel=0.01)
-
-
-@pytest.mark.parametrize("K", [L2Ball(3), DIAMOND, HULL], ids=repr)
-def test_below_the_thaw_nothing_moves_no_oracle_is_called_and_a_warning_says_so(K):
-    with pytest.warns(FrozenRegime, match=r"horizon of 8529325 on\. .* horizon of \d+ on"):
-        learner = PrimalDual.theorem(K, horizon=2000, loss_lipschitz=1.0, constraint_lipschitz=1.0)
-    run = tw.run(learner, hostile(K, 2000, 0))
-    assert run.oracle_calls == 0
-    assert run.final_state.point.x.tobytes() == K.center.tobytes()
-    assert len(run.notes) == 2
-    assert learner.guarantee() == (None, None, " ".join(run.notes))
-
-
-def test_above_the_thaw_it_moves_and_only_the_condition_is_missing():
-    K, T, start = L2Ball(3), 400_000, np.array([1.0, 0.0, 0.0])
-    slopes = {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0}
-    with pytest.warns(ShortHorizon, match="horizon of 679601 on") as caught:
-        learner = PrimalDual.theorem(K, horizon=T, start=start, **slopes)
-    assert [w.category for w in caught] == [ShortHorizon]
-    C, A = np.broadcast_to([1.0, 0.0, 0.0], (T, 3)), np.broadcast_to([0.0, 1.0, 0.0], (T, 3))
-    run = tw.run(learner, tw.Stream(Linear(C), Affine(A, np.zeros(T))))
-    assert 0 < run.oracle_calls <= T
-    assert run.final_state.point.x[0] < 0.99
-    assert run.max_infeasibility <= 1e-12
-    assert run.losses.sum() + T <= run.bound.regret
-
-
-def test_where_the_condition_holds_there_is_a_promise_and_no_warning():
-    """Its formula is in test_methods.py."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        learner = PrimalDual.theorem(
-            L2Ball(2), horizon=10**7, loss_lipschitz=1.0, constraint_lipschitz=1.0
-        )
-    assert learner.notes(learner.start()) == ()
-    assert None not in learner.guarantee()[:2]
 
 
 def naive(learner: PrimalDual, stream: tw.Stream, start: np.ndarray) -> list[np.ndarray]:

@@ -15,7 +15,6 @@ from covering import thinned
 from tidewolf.core.batch import Batch
 from tidewolf.functions import Affine, Capacity, Custom, MaxAffine, Quadratic
 from tidewolf.methods.steps.penalty import PenaltySolution, PenaltyTask, solve_penalty
-from tidewolf.methods.steps.penalty.proximal_bundle import feasible, multipliers, no_cuts
 from tidewolf.sets import Box, FlowPolytope, L2Ball, Simplex
 
 SETS = {
@@ -135,46 +134,6 @@ def test_piecewise_linear_blocks_are_solved_to_the_accuracy_asked_for(
 
 
 @pytest.mark.soak_examples(25)
-@pytest.mark.parametrize("kind", ["length", "loss", "constraint"])
-@pytest.mark.parametrize("by", [1e-8, 1e8])
-@settings(max_examples=8)
-@given(seed=seeds)
-def test_units_do_not_matter(kind: str, by: float, seed: int):
-    rng = np.random.default_rng(seed)
-    K = L2Ball(4)
-    block = pieces(K, rng, 6, 3, False)
-    task = posed(K, block, rng, 3.0, 0.5)
-    if kind == "length":  # x by `by`: slopes shrink, values stay
-        other = PenaltyTask(
-            L2Ball(4, by),
-            MaxAffine(block.A / by, block.b),
-            task.y * by,
-            task.d / by,
-            task.delta,
-            task.alpha / by**2,
-            task.center,
-        )
-        there = 1.0 / by
-    elif kind == "loss":  # h by `by`
-        other, there = (
-            task._replace(d=task.d * by, delta=task.delta * by, alpha=task.alpha * by),
-            1.0,
-        )
-    else:
-        other, there = (
-            task._replace(constraints=MaxAffine(block.A * by, block.b * by), delta=task.delta / by),
-            1.0,
-        )
-    ours, theirs = (
-        solve_penalty(task, 1e-9 * scale(task)),
-        solve_penalty(other, 1e-9 * scale(other)),
-    )
-    assert theirs.gap <= 1e-9 * scale(other)
-    close = 2 * np.sqrt(2 * 1e-9 * scale(task) / task.alpha)
-    assert np.linalg.norm(ours.x - theirs.x * there) <= close
-
-
-@pytest.mark.soak_examples(25)
 @pytest.mark.parametrize("name", ["box", "matrices", "simplex", "flow"])
 @settings(max_examples=8)
 @given(seed=seeds, b=st.sampled_from([1, 5, 30]), delta=st.sampled_from([0.1, 10.0]))
@@ -193,36 +152,6 @@ def test_capacities_are_maxima_of_coordinates(name: str, seed: int, b: int, delt
     assert other.gap <= accuracy
     assert one.gap <= 100 * accuracy
     assert abs(h(task, one.x) - h(task, other.x)) <= max(one.gap, accuracy)
-
-
-@pytest.mark.soak_examples(25)
-@each_set
-@settings(max_examples=8)
-@given(
-    seed=seeds,
-    b=st.sampled_from([1, 6]),
-    alpha=st.sampled_from([1e-2, 1.0, 1e2]),
-    delta=st.sampled_from([0.1, 10.0]),
-)
-def test_quadratics_reach_a_stated_gap(K: Any, seed: int, b: int, alpha: float, delta: float):
-    if len(K.shape) > 1:
-        return
-    rng, n = np.random.default_rng(seed), K.shape[0]
-    root = rng.normal(size=(b, n, n)) / np.sqrt(n)
-    P = root @ root.swapaxes(1, 2)
-    task = posed(
-        K,
-        Quadratic(P, rng.normal(size=(b, n)) - P @ K.center, rng.normal(size=b)),
-        rng,
-        delta,
-        alpha,
-    )
-    accuracy = 1e-6 * scale(task)
-    solved = solve_penalty(task, accuracy)
-    honest(task, solved, rng)
-    # cuts describe curved limits slowly where next to nothing else bends: one of 144 such tasks
-    # (seed 0, b 6, delta 10) stops at 8e-4 of scale, and says so
-    assert solved.gap <= (accuracy if alpha >= 1.0 else 1e3 * accuracy)
 
 
 def cones(K: Any, rng: np.random.Generator, b: int) -> Custom:
@@ -282,24 +211,6 @@ def test_an_answer_found_before_its_certificate_is_off_from_where_that_is_least(
     assert refuted > 0
 
 
-def test_looks_are_counted_and_more_of_them_are_never_worse():
-    rng, K, seen = np.random.default_rng(5), SETS["ball"], []
-    block = cones(K, rng, 5)
-
-    def value(t: int, x: np.ndarray) -> float:
-        seen.append(t)
-        return float(block.values(x)[t])
-
-    counted = Custom(value, lambda t, x: block.gradients(x)[t], K.shape, rounds=5)
-    task, before = posed(K, counted, rng, 20.0, 0.01), np.inf
-    for budget in range(1, 20):
-        seen.clear()
-        solved = solve_penalty(task, 0.0, budget)
-        assert len(seen) == 5 * solved.looks <= 5 * budget
-        assert h(task, solved.x) <= before
-        before = h(task, solved.x)
-
-
 @pytest.mark.parametrize("infeasible", [False, True])
 def test_curved_constraints_that_cuts_alone_describe_badly_are_solved_in_few_looks(
     infeasible: bool,
@@ -317,18 +228,6 @@ def test_curved_constraints_that_cuts_alone_describe_badly_are_solved_in_few_loo
     assert solved.looks <= 50
 
 
-@pytest.mark.soak_examples(25)
-@each_set
-@settings(max_examples=8)
-@given(seed=seeds, delta=st.sampled_from([1.0, 1e8]), alpha=st.sampled_from([1e-12, 1.0, 1e12]))
-def test_without_a_breach_one_look_is_exact(K, seed, delta: float, alpha: float):
-    rng = np.random.default_rng(seed)
-    task = posed(K, MaxAffine(np.zeros((3, 2, *K.shape)), np.ones((3, 2))), rng, delta, alpha)
-    solved = solve_penalty(task, 0.0)
-    np.testing.assert_array_equal(solved.x, task.nearest(task.d))
-    assert (solved.breach, solved.gap, solved.looks) == (0.0, 0.0, 1)
-
-
 @each_set
 @given(seed=seeds)
 def test_a_constant_breach_moves_nothing(K: Any, seed: int):
@@ -343,30 +242,6 @@ def test_a_set_of_one_point_has_one_answer():
     K = Simplex(1)
     task = PenaltyTask(K, Affine([[1.0]], [0.0]), np.ones(1), np.zeros(1), 5.0, 0.1, np.ones(1))
     assert solve_penalty(task, 0.0) == PenaltySolution(np.ones(1), 1.0, 0.0, 0.0, 1)
-
-
-@pytest.mark.soak_examples(25)
-@each_set
-@settings(max_examples=8)
-@given(seed=seeds, rounds=st.integers(1, 4), k=st.sampled_from([1e-3, 1.0, 1e3]))
-def test_multipliers_are_feasible_and_no_feasible_ones_are_better(
-    K: Any, seed: int, rounds: int, k: float
-):
-    rng, n, m = np.random.default_rng(seed), int(np.prod(K.shape)), 9
-    of = rng.integers(0, rounds, m)
-    cuts = no_cuts(n).joined(of, rng.integers(-1, 2, (m, n)).astype(float), rng.normal(size=m))
-    q, delta = rng.normal(size=n), 0.7
-
-    def cost(lam: np.ndarray) -> float:
-        pulled = q + lam @ cuts.slopes
-        return 0.5 * float(pulled @ pulled) - k * float(lam @ cuts.at_y)
-
-    lam = multipliers(cuts, q, k, delta)[0]
-    assert (lam >= 0.0).all()
-    assert (np.bincount(of, lam) <= delta * (1 + 1e-15)).all()
-    for _ in range(20):
-        other = feasible(of, lam + rng.normal(size=m) * rng.choice([1e-4, 1e-1, 1.0]), delta)
-        assert cost(lam) <= cost(other) + 1e-9 * (1 + k)
 
 
 @thinned(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +15,10 @@ import theorems
 import tidewolf as tw
 from covering import thinned
 from tidewolf import BanditPrimalDual, DriftPlusPenalty, PrimalDual
-from tidewolf.core.errors import InvalidInput, TidewolfError
+from tidewolf.core.errors import FrozenRegime, InvalidInput, ShortHorizon, TidewolfError
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.experiments import load
+from tidewolf.functions import Affine, Linear
 from tidewolf.service.description import Description
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
 from tidewolf.testing import check_learner
@@ -24,6 +26,7 @@ from tidewolf.testing.learners import hostile_stream
 
 DIAMOND = FlowPolytope.examples()[0]
 HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
+POINT = VertexHull(np.ones((1, 2)))
 SETS = [
     Simplex(4),
     DIAMOND,
@@ -32,7 +35,7 @@ SETS = [
     HULL,
     L2Ball((2, 2), 3.0),
     Simplex(1),
-    VertexHull(np.ones((1, 2))),
+    POINT,
     Box([-1.0, 0.0, 2.0], [1.0, 3.0, 2.0]),
     L2Ball(1),
 ]
@@ -86,6 +89,88 @@ def test_past_the_horizon_it_restarts_with_twice_as_much_and_says_so(kind):
     assert (unknown.final_state.epoch[:2], unknown.notes) == ((256, 512), ())
 
 
+@each_kind
+@given(seed=st.integers(0, 2**32), calls=st.sampled_from([0.3, 1.0, 3.7]))
+@settings(max_examples=3)
+def test_the_budget_always_reaches_the_tolerance_and_what_is_left_refines(kind, seed, calls):
+    K, T = (Simplex(4), DIAMOND, CappedSimplex(6, 0.5))[seed % 3], 900
+    learner = kind(K, T, calls)
+    run = tw.run(learner, theorems.hostile(K, T, seed))
+    tol = 8.0 / (calls * learner.block_for(T) - 4.0)
+    assert run.distances.max() <= np.sqrt(tol) * K.radius * (1.0 + 1e-9)
+    assert run.oracle_calls <= calls * T
+    if calls >= 1.0:
+        assert run.distances[-1] ** 2 <= max(learner.finest2(T), 1e-3 * K.radius**2) * (1 + 1e-9)
+
+
+# --- the theorems' constants ----------------------------------------------------------------------
+
+MAKE = {
+    PrimalDual: theorems.primal_dual,
+    DriftPlusPenalty: theorems.drift_plus_penalty,
+    BanditPrimalDual: theorems.bandit_primal_dual,
+}
+
+
+def sizes_of(kind: Any, size: float) -> dict[str, float]:
+    return dict.fromkeys(theorems.SIZES if kind is BanditPrimalDual else theorems.SLOPES, size)
+
+
+@pytest.mark.parametrize("K", [L2Ball(3), DIAMOND], ids=repr)
+@each_kind
+def test_an_eps_too_large_moves_nothing_calls_no_oracle_and_a_warning_names_it(kind, K):
+    with pytest.warns(FrozenRegime, match=r"^eps = .* horizon of 8529325 on\."):
+        learner = kind.theorem(K, horizon=2000, **sizes_of(kind, 2.0))
+    run = tw.run(learner, theorems.hostile(K, 2000, 0))
+    assert run.oracle_calls == 0
+    assert run.final_state.point.x.tobytes() == K.center.tobytes()
+    if kind is not DriftPlusPenalty:
+        assert len(run.notes) == 2
+        assert str(learner.theorem_horizon()) in run.notes[1]
+        assert learner.guarantee() == (None, None, " ".join(run.notes))
+
+
+@pytest.mark.parametrize("kind", [PrimalDual, DriftPlusPenalty])
+def test_beyond_that_it_moves_and_only_the_condition_is_missing(kind):
+    K, T, start = L2Ball(3), 400_000, np.array([1.0, 0.0, 0.0])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        learner = kind.theorem(K, horizon=T, start=start, **sizes_of(kind, 1.0))
+    assert [w.category for w in caught] == ([ShortHorizon] if kind is PrimalDual else [])
+    C, A = np.broadcast_to([1.0, 0.0, 0.0], (T, 3)), np.broadcast_to([0.0, 1.0, 0.0], (T, 3))
+    run = tw.run(learner, tw.Stream(Linear(C), Affine(A, np.zeros(T))))
+    assert 0 < run.oracle_calls <= T
+    assert run.final_state.point.x[0] < 0.99
+    assert run.max_infeasibility <= 1e-12
+    assert run.losses.sum() + T <= run.bound.regret
+    if kind is DriftPlusPenalty:
+        assert run.bound.regret <= learner.guarantee().regret
+
+
+@pytest.mark.parametrize("kind", [PrimalDual, BanditPrimalDual])
+def test_where_the_condition_holds_there_is_a_guarantee_and_no_warning(kind):
+    """Its formula is in test_methods.py."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learner = kind.theorem(Simplex(3), horizon=10**9, **sizes_of(kind, 1.0))
+    assert learner.notes(learner.start()) == ()
+    assert None not in learner.guarantee()[:2]
+    # less damping breaks the condition of the same theorem
+    assert replace(learner, delta=learner.delta / 1e4).guarantee()[:2] == (None, None)
+
+
+@each_kind
+def test_a_guarantee_that_cannot_be_made_says_why(kind):
+    unknown, short = kind(DIAMOND, 10**6), kind(DIAMOND, 50, 0.1, **sizes_of(kind, 1.0))
+    for guarantee, named in (
+        (unknown.guarantee(), "loss_lipschitz"),
+        (short.guarantee(), "locks of "),
+    ):
+        assert guarantee[:2] == (None, None)
+        assert named in guarantee.reason
+    assert MAKE[BanditPrimalDual](POINT, 10, 1.0, 1.0, 1.0, 1.0).guarantee() == (0.0, 0.0, "")
+
+
 # --- the settings as printed ----------------------------------------------------------------------
 
 PRINTED = {
@@ -103,12 +188,7 @@ def points(learner: Any, stream: tw.Stream) -> bytes:
 def test_the_theorems_values_given_one_by_one_are_the_theorem_bit_for_bit(kind):
     """And another eps moves the point that the theorem's leaves where it is."""
     sizes = (2.0,) * (4 if kind is BanditPrimalDual else 2)
-    make = {
-        PrimalDual: theorems.primal_dual,
-        DriftPlusPenalty: theorems.drift_plus_penalty,
-        BanditPrimalDual: theorems.bandit_primal_dual,
-    }[kind]
-    theorem, stream = make(DIAMOND, 400, *sizes), theorems.hostile(DIAMOND, 400, 0)
+    theorem, stream = MAKE[kind](DIAMOND, 400, *sizes), theorems.hostile(DIAMOND, 400, 0)
     values = {name: getattr(theorem, name) for name in PRINTED[kind]}
     given = dict(zip(theorems.SIZES, sizes, strict=False))
     again = kind(DIAMOND, horizon=400, **given, **values)
