@@ -323,9 +323,9 @@ def test_an_edge_list_carries_lengths_capacities_and_names(frame):
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ({"a": ["s"], "b": ["t"]}, "has the columns a, b; an edge list needs tail and head"),
-        ({"tail": ["s", None], "head": ["t", "t"]}, "'tail' is empty in row 2"),
-        ({"tail": ["s"], "head": ["t"], "Tail": ["u"]}, "two columns"),
+        ({"a": ["s"], "b": ["t"]}, "received a, b"),
+        ({"tail": ["s", None], "head": ["t", "t"]}, 'row 2, column "tail"'),
+        ({"tail": ["s"], "head": ["t"], "Tail": ["u"]}, "received tail, head, Tail"),
     ],
 )
 def test_a_frame_that_is_no_edge_list_is_refused(columns, said):

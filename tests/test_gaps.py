@@ -133,16 +133,16 @@ def test_advice_makes_no_rounds_and_keeps_its_gaps():
 @pytest.mark.parametrize(
     ("given", "gaps", "said"),
     [
-        ({"costs": table([1, NAN])}, "refuse", 'costs.csv, line 3, column "a": the cell is empty'),
+        ({"costs": table([1, NAN])}, "refuse", 'costs.csv, line 3, column "a": there is no number'),
         (
             {"costs": table([NAN, 1])},
             "last",
-            'line 2, column "a": the cell is empty; no number',
+            'line 2, column "a": there is no number; no number',
         ),
         (
             {"costs": table([NAN, NAN])},
             "unseen",
-            'column "a": the cell is empty; its column has no number',
+            'column "a": there is no number; its column has no number',
         ),
         (
             {"costs": table([1, 2]), "limits": table([1], None, "limits.csv")},
@@ -152,7 +152,7 @@ def test_advice_makes_no_rounds_and_keeps_its_gaps():
         (
             {"costs": table([1, 2], [0, 1]), "limits": table([1], [1], "limits.csv")},
             "last",
-            'limits.csv, round 1, column "a": there is no such row; no number',
+            'limits.csv, round 1, column "a": there is no number; no number',
         ),
         ({"costs": table([1])}, "first", "gaps is one of refuse, unseen, last, not 'first'"),
     ],

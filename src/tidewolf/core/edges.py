@@ -1,14 +1,13 @@
-"""Graphs of networkx, and edge lists in frames of pandas and polars, as edges with what is known of
-them.
+"""Edges of graphs of networkx, and of edge lists in frames and files, with what is known of them.
 
 An edge list has a column of tails and one of heads, called so (or source and target, from and to, u
-and v, in any case of letters), and is directed. Parallel edges are edges of their own. Of neither
-library is anything imported here (frames.py).
+and v, in any case of letters), and is directed. Parallel edges are edges of their own. Nothing is
+imported from pandas, polars or networkx here (frames.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tidewolf.core.arguments import shown
@@ -27,11 +26,13 @@ class Edge(NamedTuple):
     head: Hashable
     known: dict[str, Any]
     """by name, as the graph or the table has it; without what is missing"""
+    place: str = ""
+    """where it stands in the graph, for messages"""
 
     def get(self, *names: str) -> Any:
         """What is known under the first of these names, in any case of letters; else None."""
         lower = {str(name).lower(): value for name, value in self.known.items()}
-        return next((lower[name] for name in names if name in lower), None)
+        return next((lower[name.lower()] for name in names if name.lower() in lower), None)
 
 
 class Edges(NamedTuple):
@@ -46,12 +47,12 @@ class Edges(NamedTuple):
         """(tail, head) of each; one that is not directed is followed by its way back, unless
         `both_ways` is False.
         """
-        found: list[Link] = []
-        for tail, head, _ in self.edges:
-            found.append((tail, head))
-            if both_ways and not self.directed:
-                found.append((head, tail))
-        return found
+        back = both_ways and not self.directed
+        return [
+            link
+            for tail, head, *_ in self.edges
+            for link in ((tail, head), (head, tail))[: 1 + back]
+        ]
 
 
 def is_graph(x: object) -> bool:
@@ -62,11 +63,18 @@ def is_graph(x: object) -> bool:
 def edges_of(x: Any, what: str) -> Edges | None:
     """The edges of a graph of networkx, or of an edge list in a frame; None where it is neither."""
     if is_frame(x):
-        return _of_frame(x, what)
+        if not hasattr(x, "to_dict"):
+            raise WrongType(f"{what}: a LazyFrame has no rows yet; give frame.collect().")
+        polars = not hasattr(x, "iloc")
+        columns = [(x[n] if polars else x.iloc[:, i]).to_list() for i, n in enumerate(x.columns)]
+        return edge_list([str(name) for name in x.columns], columns, what)
     if not is_graph(x):
         return None
     try:
-        found = [Edge(u, v, _present(said)) for u, v, said in x.edges(data=True)]
+        found = [
+            Edge(u, v, _present(known), f"{what}, link {u} - {v}")
+            for u, v, known in x.edges(data=True)
+        ]
         return Edges(found, bool(x.is_directed()), None)
     except (TypeError, ValueError, AttributeError):
         raise WrongType(
@@ -75,49 +83,38 @@ def edges_of(x: Any, what: str) -> Edges | None:
         ) from None
 
 
-def _of_frame(frame: Any, what: str) -> Edges:
-    if not hasattr(frame, "to_dict"):
-        raise WrongType(f"{what}: a LazyFrame has no rows yet; give frame.collect().")
-    names = tuple(map(str, frame.columns))
+def edge_list(
+    names: Sequence[str],
+    columns: Iterable[Iterable[Any]],
+    what: str,
+    place: Callable[[int], str] | None = None,
+) -> Edges:
+    """The edges of a table with these columns; `place` says where a row stands."""
     lower = [name.lower() for name in names]
-    ends = next((pair for pair in ENDS if pair[0] in lower and pair[1] in lower), None)
-    if ends is None:
-        ways = ", or ".join(f"{tail} and {head}" for tail, head in ENDS[1:])
+    ends = next((pair for pair in ENDS if {*pair} <= {*lower}), None)
+    if ends is None or len({*lower}) < len(lower):
+        ways = ", or ".join(f"{tail} and {head}" for tail, head in ENDS)
         raise InvalidInput(
-            f"{what} has the columns {', '.join(names)}; an edge list needs tail and head, or "
-            f"{ways}."
+            f"{what}: an edge list needs the columns {ways}, and every name once; received "
+            f"{', '.join(names)}."
         )
-    if len(set(lower)) < len(lower):
-        twice = next(name for i, name in enumerate(names) if lower[i] in lower[:i])
-        raise InvalidInput(
-            f"{what}: two columns are called {twice!r}; give each a name of its own."
-        )
-    columns = {name: _items(frame, i) for i, name in enumerate(names)}
-    i, j = lower.index(ends[0]), lower.index(ends[1])
+    i, j = map(lower.index, ends)
     found = []
-    for row in range(len(frame)):
-        known = _present({name: column[row] for name, column in columns.items()})
+    for row, cells in enumerate(zip(*columns, strict=True)):
+        known = _present(dict(zip(names, cells, strict=True)))
+        where = place(row) if place else f"{what}, row {row + 1}"
         for end in (names[i], names[j]):
-            if end not in known:
-                raise InvalidInput(
-                    f"{what}: the column {end!r} is empty in row {row + 1}; a link has two ends."
-                )
-        found.append(Edge(known[names[i]], known[names[j]], known))
-    return Edges(found, True, names)
-
-
-def _items(frame: Any, i: int) -> list[Any]:
-    column = frame.iloc[:, i] if hasattr(frame, "iloc") else frame[frame.columns[i]]
-    items: list[Any] = column.to_list()
-    return items
+            if known.get(end, "") == "":
+                raise InvalidInput(f'{where}, column "{end}" is empty; a link has two ends.')
+        found.append(Edge(known[names[i]], known[names[j]], known, where))
+    return Edges(found, True, tuple(names))
 
 
 def _present(known: dict[Any, Any]) -> dict[str, Any]:
     """Without what is missing: None, NaN, and what pandas has for it."""
-    return {str(name): value for name, value in known.items() if not _is_missing(value)}
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float) and value != value
+    return {
+        str(name): value
+        for name, value in known.items()
+        if not (value is None or type(value).__name__ in ("NAType", "NaTType"))
+        and not (isinstance(value, float) and value != value)
+    }

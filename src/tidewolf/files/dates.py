@@ -54,14 +54,20 @@ def read_dates(
     found = list[datetime]()
     for cell, place in zip(cells, where, strict=True):
         moment = _moment(cell, format.date_format)
-        if isinstance(cell, str) != isinstance(cells[0], str):
-            raise InvalidInput(
-                f"{place}: either all times of a column are dates or all are text, in which day "
-                f"and month may be exchanged; received {str(cell)!r}."
-            )
-        if moment is None or (found and (moment.tzinfo is None) != (found[0].tzinfo is None)):
-            raise InvalidInput(f"{place}: {_expected(cell, cells, format, found)}")
-        found.append(moment)
+        text = isinstance(cell, str)
+        if moment is not None and text == isinstance(cells[0], str):
+            found.append(moment)
+            if (moment.tzinfo is None) == (found[0].tzinfo is None):
+                continue
+        form = format.date_format or "ISO form such as 2024-01-31 or 2024-01-31T06:00"
+        likely = likely_formats(cells) if text and moment is None else []
+        cure = f"; {say(date_format=likely[0])}" if likely else ""
+        cure += "".join(f', or "{each}"' for each in likely[1:])
+        raise InvalidInput(
+            f"{place}: expected a date in {form}, text or a date as in the cells before, with an "
+            f"offset from UTC in every cell or in none; received "
+            f"{str('' if cell is None else cell)!r}{cure}."
+        )
     utc = bool(found) and found[0].tzinfo is not None
     plain = [each.astimezone(UTC).replace(tzinfo=None) if utc else each for each in found]
     return np.array(plain, dtype="datetime64[us]"), utc
@@ -75,26 +81,12 @@ def _moment(cell: Any, date_format: str | None) -> datetime | None:
         if isinstance(cell, date):
             return datetime(cell.year, cell.month, cell.day)
         if isinstance(cell, str):
-            text = cell.strip()
-            if date_format is None:
-                found = datetime.fromisoformat(text)
-            else:
-                found = datetime.strptime(text, date_format)
+            text, plain = cell.strip(), datetime.fromisoformat
+            found = plain(text) if date_format is None else datetime.strptime(text, date_format)
             if found.tzinfo is not None:
                 found.astimezone(UTC)  # which may leave the calendar
             return found
     return None
-
-
-def _expected(cell: Any, cells: Sequence[Any], format: FileFormat, found: list[datetime]) -> str:
-    """What is wrong with a cell that is no date as the ones before are."""
-    if _moment(cell, format.date_format) is not None:
-        return f"received {str(cell)!r}; either all dates have an offset from UTC or none has."
-    form = format.date_format or "ISO form such as 2024-01-31 or 2024-01-31T06:00"
-    likely = [] if isinstance(cell, date) else likely_formats(cells)
-    cure = f"; {say(date_format=likely[0])}" if likely else ""
-    cure += "".join(f', or "{each}"' for each in likely[1:])
-    return f"expected a date in {form}, received {str('' if cell is None else cell)!r}{cure}."
 
 
 def likely_formats(cells: Sequence[Any]) -> list[str]:

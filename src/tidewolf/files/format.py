@@ -29,14 +29,13 @@ class _Key(Text):
     """Text that `plain` turns into its plain form, or refuses by a ValueError or LookupError."""
 
     plain: Callable[[str], str] = field(default=str, kw_only=True)
-    expected: str = field(default="", kw_only=True)
 
     def __call__(self, value: Any, what: str) -> str:
         text = as_text(value, what)
         try:
             return self.plain(text)
         except (ValueError, LookupError, OSError):
-            raise InvalidInput(f"{what} is {self.expected}, not {shown(text)}.") from None
+            raise InvalidInput(f"{what} cannot be {shown(text)}. {self.sentence}") from None
 
 
 def _separator(text: str) -> str:
@@ -49,11 +48,6 @@ def _encoding(text: str) -> str:
     "".encode(text)
     name = codecs.lookup(text).name
     return _CALLED.get(name, name)
-
-
-def _timezone(text: str) -> str:
-    ZoneInfo(text)
-    return text
 
 
 def _date_format(text: str) -> str:
@@ -74,15 +68,15 @@ class FileFormat:
         What separates cells, one character. None: a tab in .tsv files, elsewhere ";" if the
         decimal mark is a comma and "," if it is a point.
     decimal : str, default '.'
-        What stands before the decimals of a number: a point or a comma.
+        What stands before decimals: a point or a comma.
     encoding : str, default 'utf-8'
         Which bytes are which letters, such as "utf-8", "cp1252", "latin-1" or "utf-16".
     timezone : str, optional
         Whose clock times without an offset are read from, such as "Europe/Berlin"; they become
         UTC. None: they are taken as they stand.
     date_format : str, optional
-        How dates are written, in the codes of strptime, such as "%d.%m.%Y %H:%M". None: in ISO
-        form, such as 2024-01-31T06:00.
+        How dates with year, month and day are written, in the codes of strptime, such as
+        "%d.%m.%Y %H:%M". None: in ISO form, such as 2024-01-31T06:00.
 
     Examples
     --------
@@ -101,21 +95,17 @@ class FileFormat:
             'What separates cells, one character. None: a tab in .tsv files, elsewhere ";" if the '
             'decimal mark is a comma and "," if it is a point.',
             plain=_separator,
-            expected='one character such as ";", "," or a tab',
         ),
     ] = None
     decimal: Annotated[
         str,
-        Text(
-            "What stands before the decimals of a number: a point or a comma.", choices=(".", ",")
-        ),
+        Text("What stands before decimals: a point or a comma.", choices=(".", ",")),
     ] = "."
     encoding: Annotated[
         str,
         _Key(
             'Which bytes are which letters, such as "utf-8", "cp1252", "latin-1" or "utf-16".',
             plain=_encoding,
-            expected='the name of an encoding such as "utf-8", "cp1252" or "utf-16"',
         ),
     ] = "utf-8"
     timezone: Annotated[
@@ -123,17 +113,15 @@ class FileFormat:
         _Key(
             'Whose clock times without an offset are read from, such as "Europe/Berlin"; they '
             "become UTC. None: they are taken as they stand.",
-            plain=_timezone,
-            expected='the name of a time zone such as "Europe/Berlin" or "UTC"',
+            plain=lambda name: ZoneInfo(name).key,
         ),
     ] = None
     date_format: Annotated[
         str | None,
         _Key(
-            'How dates are written, in the codes of strptime, such as "%d.%m.%Y %H:%M". None: in '
-            "ISO form, such as 2024-01-31T06:00.",
+            "How dates with year, month and day are written, in the codes of strptime, such as "
+            '"%d.%m.%Y %H:%M". None: in ISO form, such as 2024-01-31T06:00.',
             plain=_date_format,
-            expected='a date with year, month and day, such as "%d.%m.%Y %H:%M"',
         ),
     ] = None
 

@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arguments import as_items, shown
+from tidewolf.core.arguments import shown
 from tidewolf.core.errors import InvalidInput, WrongType
-from tidewolf.core.settings import Text
-from tidewolf.core.types import Bools, Floats, NDArray
+from tidewolf.core.settings import Names, Text
+from tidewolf.core.types import Bools, NDArray
 from tidewolf.files.dates import clock_text
 from tidewolf.files.reading import FILL
 from tidewolf.files.table import Table
@@ -84,9 +84,7 @@ def align(
     ([True, False, False], [5.0, 6.0, 6.0])
     """
     gaps = Text(choices=GAPS)(gaps, "gaps")
-    absent = set(as_items(absent, "absent", '["advice"]'))
-    if not tables:
-        return Aligned({}, None, ())
+    absent = Names()(absent, "absent")
     named = {name: _named(name, table) for name, table in tables.items()}
     leading = [table for name, table in named.items() if name not in absent]
     rounds, length = _rounds(leading or list(named.values()), list(named.values()))
@@ -102,12 +100,15 @@ def align(
                 f" {FILL}."
             )
         if name not in absent and (empty := np.isnan(laid.values)).any():
-            _require_fillable(laid, there, empty, gaps)
+            _require_fillable(laid, empty, gaps)
             missing |= empty.any(axis=1)
             cells, lost = int(empty[there].sum()), int((~there).sum())
             done = "filled with the last number of the column" if gaps == "last" else "not seen"
             notes.append(f"{table.file}: {cells:,} empty cells, {lost:,} missing rows, {done}.")
-            laid = laid._replace(values=_with_last(laid.values, empty))
+            last = np.where(empty, -1, np.arange(length)[:, None])
+            last = np.maximum.accumulate(last, axis=0)
+            source = np.where(last < 0, np.argmin(empty, axis=0), last)
+            laid = laid._replace(values=np.take_along_axis(laid.values, source, axis=0))
         filled[name] = laid
     if gaps != "unseen" or not missing.any():
         return Aligned(filled, None, tuple(notes))
@@ -132,10 +133,8 @@ def _named(name: str, table: Table) -> Table:
     """A table that knows its file and where its rows stand."""
     if not isinstance(table, Table):
         raise WrongType(f"{name} must be a Table, not {shown(table)}.")
-    file, rows = table.file or name, len(table.values)
-    places = table.places
-    if len(places) != rows:
-        places = [f"{file}, row {i}" for i in range(1, rows + 1)]
+    file = table.file or name
+    places = table.places or [f"{file}, row {i}" for i in range(1, len(table.values) + 1)]
     return table._replace(file=file, places=places)
 
 
@@ -143,13 +142,10 @@ def _rounds(leading: list[Table], tables: list[Table]) -> tuple[NDArray | None, 
     """The times of rounds, None if the leading tables have none, and how many there are."""
     clocks = [table.times for table in leading if table.times is not None]
     if not clocks:
-        return None, max(len(table.values) for table in tables)
+        return None, max((len(table.values) for table in tables), default=0)
     called = {"M": "dates", "f": "numbers"}
-    kinds = {
-        called.get(table.times.dtype.kind, "whole numbers"): table.file
-        for table in tables
-        if table.times is not None
-    }
+    timed = [(table.times.dtype.kind, table.file) for table in tables if table.times is not None]
+    kinds = {called.get(kind, "whole numbers"): file for kind, file in timed}
     if len(kinds) > 1:
         found = " and ".join(f"{file} has {kind}" for kind, file in kinds.items())
         raise InvalidInput(f"{found} for times; all tables need the same.")
@@ -168,10 +164,8 @@ def _spread(table: Table, rounds: NDArray | None, length: int) -> tuple[Table, B
             f"{table.file} has {len(own):,} rows without times and there are {length:,} rounds; "
             "give it a column of times, by which its rows are found."
         )
-    there = np.zeros(length, dtype=bool)
-    there[at] = True
-    values = np.full((length, len(table.columns)), np.nan)
-    values[at] = table.values[own]
+    there, values = np.zeros(length, dtype=bool), np.full((length, len(table.columns)), np.nan)
+    there[at], values[at] = True, table.values[own]
     places = [f"{table.file}, round {i}" for i in range(1, length + 1)]
     for i, row in zip(at.tolist(), own.tolist(), strict=True):
         places[i] = table.places[row]
@@ -179,21 +173,13 @@ def _spread(table: Table, rounds: NDArray | None, length: int) -> tuple[Table, B
     return table._replace(times=times, values=values, places=places), there
 
 
-def _require_fillable(table: Table, there: Bools, empty: Bools, gaps: str) -> None:
+def _require_fillable(table: Table, empty: Bools, gaps: str) -> None:
     """Refuse gaps, or those that nothing can fill."""
-    why = {
-        "refuse": FILL,
-        "last": "no number comes before it",
-        "unseen": "its column has no number",
-    }
-    unfilled = {"refuse": empty, "last": empty[:1], "unseen": empty & empty.all(axis=0)}[gaps]
+    unfilled, why = {
+        "refuse": (empty, FILL),
+        "last": (empty[:1], "no number comes before it"),
+        "unseen": (empty & empty.all(axis=0), "its column has no number"),
+    }[gaps]
     for i, j in np.argwhere(unfilled)[:1]:
-        what = "the cell is empty" if there[i] else "there is no such row"
-        raise InvalidInput(f'{table.places[i]}, column "{table.columns[j]}": {what}; {why[gaps]}.')
-
-
-def _with_last(values: Floats, empty: Bools) -> Floats:
-    """Numbers in which every gap has the last of its column, or the first that comes."""
-    last = np.maximum.accumulate(np.where(empty, -1, np.arange(len(values))[:, None]), axis=0)
-    first = np.argmin(empty, axis=0)
-    return np.take_along_axis(values, np.where(last < 0, first, last), axis=0)
+        cell = f'{table.places[i]}, column "{table.columns[j]}"'
+        raise InvalidInput(f"{cell}: there is no number; {why}.")

@@ -19,18 +19,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arguments import (
-    as_flag,
-    as_items,
-    as_path,
-    as_text,
-    import_extra,
-    is_text,
-    shown,
-)
+from tidewolf.core.arguments import as_flag, as_path, import_extra, is_text, shown
 from tidewolf.core.arrays import as_number
-from tidewolf.core.edges import ENDS, Edges, edges_of
+from tidewolf.core.edges import ENDS, Edge, Edges, edge_list, edges_of
 from tidewolf.core.errors import EmptyGraph, InvalidInput, TidewolfError
+from tidewolf.core.settings import Names
 from tidewolf.core.types import Floats, Link
 from tidewolf.files.format import PLAIN, FileFormat, as_format
 from tidewolf.files.reading import ENDINGS, cell_text, file_of, finite, is_gap, read_cells
@@ -105,12 +98,8 @@ class Graph(NamedTuple):
             raise InvalidInput(
                 f"The links have no {name}; ask for it, read_graph(path, numbers=[{name!r}])."
             )
-        return away(
-            self.links,
-            source=source,
-            target=target,
-            lengths=None if lengths is None else self.numbers[lengths],
-        )
+        own = None if lengths is None else self.numbers[lengths]
+        return away(self.links, source=source, target=target, lengths=own)
 
 
 def read_graph(
@@ -166,135 +155,82 @@ def read_graph(
     >>> graph.links
     (('SEA', 'DEN'), ('DEN', 'NYC'))
     """
-    graph = edges_of(path, "The graph")
-    path = GIVEN if graph is not None else as_path(path, "The path of a graph")
-    numbers, optional = (
-        [as_text(name, "The name of a number to read") for name in as_items(names, what, '["km"]')]
-        for names, what in ((numbers, "The numbers"), (optional, "The optional numbers"))
-    )
+    graph = edges_of(path, str(GIVEN))
+    numbers = Names()(numbers, "numbers of read_graph")
+    optional = Names()(optional, "optional numbers of read_graph")
     directed = None if directed is None else as_flag(directed, "directed")
     missing = None if missing is None else as_number(missing, "What stands for a missing number")
-    found, columns, one_way = _links(graph, path, as_format(format))
-    for number in numbers:
-        if columns is not None and number not in columns:
-            raise InvalidInput(f"{path} has no column {number!r}; it has {', '.join(columns)}.")
-    kept = [link for link in found if link.tail != link.head]
+    format = as_format(format)
+    if graph is None:
+        path = as_path(path, "The path of a graph")
+        graph = _from_file(path, format)
+    else:
+        path = GIVEN
+    columns = graph.columns or ()
+    if absent := [name for name in numbers if graph.columns and name not in columns]:
+        raise InvalidInput(f"{path} has no column {absent[0]!r}; it has {', '.join(columns)}.")
+    kept = [edge for edge in graph.edges if edge.tail != edge.head]
     if not kept:
         raise EmptyGraph(f"{path} has no link between two nodes.")
-    ways = 1 if (one_way if directed is None else directed) else 2
-    links = [(link.tail, link.head) for link in kept]
+    ways = 1 if (graph.directed if directed is None else directed) else 2
     read = {
-        each: np.tile([link.number(each, format, missing) for link in kept], ways)
-        for each in numbers
+        name: np.tile([_number(edge, name, format, missing) for edge in kept], ways)
+        for name in numbers
     }
-    for each in optional:
-        own = [link.number(link.called(each), format, np.nan) for link in kept]
+    for name in optional:
+        own = np.tile([_number(edge, name, format, np.nan) for edge in kept], ways)
         if not np.isnan(own).all():
-            read[each] = np.tile(own, ways)
+            read[name] = own
+    links = tuple((edge.tail, edge.head) for edge in kept)
+    expected = {*NAMES, *sum(ENDS, ()), *(name.lower() for name in (*numbers, *optional))}
     return Graph(
-        (*links, *((head, tail) for tail, head in links if ways == 2)),
+        links + tuple((head, tail) for tail, head in links) * (ways - 1),
         read,
-        len(found) - len(kept),
-        names=tuple(map(_name, kept)) * ways,
-        places=tuple(link.where for link in kept) * ways,
+        len(graph.edges) - len(kept),
+        names=tuple(cell_text(edge.get(*NAMES)) for edge in kept) * ways,
+        places=tuple(edge.place for edge in kept) * ways,
         both_ways=ways == 2,
-        unread=() if columns is None else _unread(columns, (*numbers, *optional)),
+        unread=tuple(name for name in columns if name.lower() not in expected),
     )
 
 
-class _Link(NamedTuple):
-    """A link, what is known of it, and where it stands."""
-
-    tail: Hashable
-    head: Hashable
-    known: dict[str, Any]
-    where: str
-
-    def called(self, name: str) -> str:
-        """What is known under this name in any case of letters."""
-        return next((key for key in self.known if key.lower() == name.lower()), name)
-
-    def number(self, name: str, format: FileFormat, missing: float | None) -> float:
-        """The finite number of this name, or what stands for a missing one."""
-        cell = self.known.get(name)
-        if not is_gap(cell):
-            return finite(cell, f'{self.where}, column "{name}"', format)
-        if missing is not None:
-            return missing
+def _number(edge: Edge, name: str, format: FileFormat, missing: float | None) -> float:
+    """The finite number of this name, or what stands for a missing one."""
+    cell = edge.known[name] if name in edge.known else edge.get(name)
+    if not is_gap(cell):
+        return finite(cell, f'{edge.place}, column "{name}"', format)
+    if missing is None:
         raise InvalidInput(
-            f"{self.where} has no {name}; give `missing=` a number that stands for it, or fill it "
+            f"{edge.place} has no {name}; give `missing=` a number that stands for it, or fill it "
             "in."
         )
+    return missing
 
 
-def _links(
-    graph: Edges | None, path: Path, format: FileFormat
-) -> tuple[list[_Link], Sequence[str] | None, bool]:
-    """The links of a graph or a file, the columns of an edge list, and whether they lead one
-    way.
-    """
+def _from_file(path: Path, format: FileFormat) -> Edges:
     name = file_of(path).name.lower()
-    if graph is None and not file_of(path).is_file():
+    if not file_of(path).is_file():
         raise InvalidInput(f"There is no graph at {path}.")
-    if graph is None and name.endswith(ENDINGS):
+    if name.endswith(ENDINGS):
         cells = read_cells(path, format)
-        ends, found = _ends(cells.header, cells.name), []
-        for row in range(len(cells.lines)):
-            tail, head = (cells.text(row, j) for j in ends)
-            if not (tail and head):
-                place = cells.place(row, ends[0] if not tail else ends[1])
-                raise InvalidInput(f"{place}: the cell is empty; a link has two ends.")
-            raw = (column[row] for column in cells.columns)
-            known = dict(zip(cells.header, raw, strict=True))
-            found.append(_Link(tail, head, known, cells.place(row)))
-        return found, cells.header, True
-    if graph is None and not name.endswith((".graphml", ".gml")):
+        ends = [name.lower() in sum(ENDS, ()) for name in cells.header]
+        columns = [
+            [cell_text(cell) for cell in column] if end else column
+            for end, column in zip(ends, cells.columns, strict=True)
+        ]
+        return edge_list(cells.header, columns, cells.name, cells.place)
+    if not name.endswith((".graphml", ".gml")):
         raise InvalidInput(
             f"{path}: expected a graph that ends in {', '.join(ENDINGS)}, .graphml or .gml."
         )
-    graph = _from_networkx(path) if graph is None else graph
-    found = []
-    for i, edge in enumerate(graph.edges):
-        link = f"row {i + 1}" if graph.columns is not None else f"link {edge.tail} - {edge.head}"
-        found.append(_Link(*edge, f"{path}, {link}"))
-    return found, graph.columns, graph.directed
-
-
-def _ends(columns: Sequence[str], what: object) -> tuple[int, int]:
-    """The places of the columns of tails and heads."""
-    lower = [name.lower() for name in columns]
-    for tail, head in ENDS:
-        if tail in lower and head in lower:
-            return lower.index(tail), lower.index(head)
-    ways = ", or ".join(f"{tail} and {head}" for tail, head in ENDS)
-    raise InvalidInput(f"{what}: expected the columns {ways}, received {', '.join(columns)}.")
-
-
-def _unread(columns: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
-    """The columns of an edge list that are neither ends, nor names, nor asked for."""
-    known = {*NAMES, *(name.lower() for name in asked)}
-    ends = _ends(columns, "")
-    return tuple(n for i, n in enumerate(columns) if i not in ends and n.lower() not in known)
-
-
-def _name(link: _Link) -> str:
-    return next((cell_text(link.known[key]) for key in NAMES if key in link.known), "")
-
-
-def _from_networkx(path: Path) -> Edges:
-    """The graph in a GraphML or GML file."""
     networkx = import_extra("networkx", "Reading GraphML and GML", "graph")
-    size = path.stat().st_size
-    if size > LARGEST_TEXT:
+    if path.stat().st_size > LARGEST_TEXT:
         raise InvalidInput(
-            f"{path} has {size >> 20} MB; GraphML and GML are read up to {LARGEST_TEXT >> 20} MB, "
-            "edge lists in CSV of any size."
+            f"{path} has {path.stat().st_size >> 20} MB; GraphML and GML are read up to "
+            f"{LARGEST_TEXT >> 20} MB, edge lists in CSV of any size."
         )
     try:
-        if path.name.lower().endswith(".graphml"):
-            graph = networkx.read_graphml(path)
-        else:
-            graph = _gml(networkx, path)
+        graph = networkx.read_graphml(path) if name.endswith(".graphml") else _gml(networkx, path)
     except TidewolfError:
         raise
     except Exception as error:  # parsers raise what they like

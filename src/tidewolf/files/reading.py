@@ -20,7 +20,8 @@ import re
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from io import StringIO
 from os import PathLike
@@ -30,32 +31,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidewolf.core.archive import most_unpacked, too_much
-from tidewolf.core.arguments import as_items, as_path, as_text, import_extra
+from tidewolf.core.arguments import as_path, import_extra
 from tidewolf.core.errors import InvalidInput, TidewolfError
+from tidewolf.core.settings import Names
 from tidewolf.core.types import Floats, NDArray
 from tidewolf.files.dates import likely_formats
 from tidewolf.files.format import PLAIN, FileFormat, as_format, say
 
-CSV, EXCEL, PARQUET = (
-    (".csv", ".csv.gz", ".tsv", ".tsv.gz"),
-    (".xlsx", ".xlsm"),
-    (".parquet", ".pq"),
-)
+CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+EXCEL, PARQUET = (".xlsx", ".xlsm"), (".parquet", ".pq")
 ENDINGS = (*CSV, *EXCEL, *PARQUET)
 FILL = 'fill it in; a table of rounds may have gaps with [stream] gaps = "last" or "unseen"'
 _GAPS = frozenset(("", "nan", "na", "n/a", "#n/a", "null", "none"))
 """What stands in cells without a number, in small letters."""
-_MARKS = {
-    b"\xef\xbb\xbf": "utf-8",
-    b"\xff\xfe\x00\x00": "utf-32",
-    b"\x00\x00\xfe\xff": "utf-32",
-    b"\xff\xfe": "utf-16",
-    b"\xfe\xff": "utf-16",
-}
-"""What files begin with that say their encoding."""
+_NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0e-\x1f]")
+"""Characters that no text has."""
 _MOST_ROWS = 1 << 20
 """What a sheet of Excel has."""
-_LONGEST_TEXT = 1000
 
 
 @dataclass(frozen=True)
@@ -83,11 +75,6 @@ class Cells:
         """A cell as text; empty if it is."""
         return cell_text(self.columns[j][i])
 
-    def number(self, i: int, j: int, gaps: bool = False) -> float:
-        """A cell as a finite number, or NaN if it is empty and there may be `gaps`."""
-        cell = self.columns[j][i]
-        return math.nan if gaps and is_gap(cell) else finite(cell, self.place(i, j), self.format)
-
     def numbers(self, j: int, gaps: bool, rows: int) -> Floats:
         """The numbers of a column in the first rows; only with `gaps` may some be NaN."""
         column, decimal = self.columns[j][:rows], self.format.decimal
@@ -96,7 +83,8 @@ class Cells:
         else:
             found = np.array([to_float(cell, decimal) for cell in column], dtype=np.float64)
         for i in np.flatnonzero(~np.isfinite(found)).tolist():
-            found[i] = self.number(i, j, gaps)
+            empty = gaps and is_gap(column[i])
+            found[i] = math.nan if empty else finite(column[i], self.place(i, j), self.format)
         return found
 
 
@@ -121,18 +109,16 @@ def finite(cell: Any, place: str, format: FileFormat) -> float:
     number, hint = to_float(cell, format.decimal), ""
     if math.isfinite(number):
         return number
+    other = "," if format.decimal == "." else "."
     if is_gap(cell):
         cell, hint = cell or "", f"; {FILL}"
-    elif isinstance(cell, str):
-        other = "," if format.decimal == "." else "."
-        if math.isfinite(to_float(cell, other)):
-            keys = {"decimal": other}
-            if other == "," and format.separator is None:
-                keys["separator"] = ","  # a decimal comma alone would be read with semicolons
-            hint = f"; thousands separators are not read; if {other!r} stands before decimals, "
-            hint += say(**keys)
-        elif likely_formats([cell]):
-            hint = "; a column of times is the first and is called time"
+    elif isinstance(cell, str) and math.isfinite(to_float(cell, other)):
+        # a decimal comma alone would be read with semicolons
+        keys = {"separator": ","} if other == "," and format.separator is None else {}
+        hint = f"; thousands separators are not read; if {other!r} stands before decimals, "
+        hint += say(decimal=other, **keys)
+    elif isinstance(cell, str) and likely_formats([cell]):
+        hint = "; a column of times is the first and is called time"
     raise InvalidInput(f"{place}: expected a finite number, received {str(cell)!r}{hint}.")
 
 
@@ -164,7 +150,9 @@ class Record(NamedTuple):
 
     def number(self, column: str) -> float:
         """The finite number in a column."""
-        return self.cells.number(self.row, self.cells.header.index(column))
+        j = self.cells.header.index(column)
+        place = self.cells.place(self.row, j)
+        return finite(self.cells.columns[j][self.row], place, self.cells.format)
 
     @property
     def where(self) -> str:
@@ -207,20 +195,14 @@ def read_records(
     >>> rows[0].text("source"), rows[0].number("demand")
     ('SEA', 2.5)
     """
-    path = as_path(path, "The path of a file of rows")
-    columns = [
-        as_text(name, "The name of a column")
-        for name in as_items(columns, "The columns of a file", '["source", "target"]')
-    ]
-    cells = read_cells(path, as_format(format))
-    lower = {name.lower(): i for i, name in enumerate(cells.header)}
-    header = list(cells.header)
-    for name in columns:
-        if name not in lower:
-            raise InvalidInput(
-                f"{path}: expected the columns {', '.join(columns)}, received {', '.join(header)}."
-            )
-        header[lower[name]] = name
+    columns = Names()(columns, "columns of read_records")
+    cells = read_cells(as_path(path, "The path of a file of rows"), as_format(format))
+    names = {name.lower(): name for name in columns}
+    header = [names.get(name.lower(), name) for name in cells.header]
+    if not {*columns} <= {*header}:
+        raise InvalidInput(
+            f"{path}: expected the columns {', '.join(columns)}, received {', '.join(header)}."
+        )
     return [Record(replace(cells, header=header), i) for i in range(len(cells.lines))]
 
 
@@ -237,11 +219,7 @@ def _split_sheet(path: Path) -> tuple[Path, str | None]:
 def read_cells(path: Path, format: FileFormat) -> Cells:
     """The cells of a file, by the ending of its name."""
     name = file_of(path).name.lower()
-    readers: dict[tuple[str, ...], Callable[[Path, FileFormat], Cells]] = {
-        CSV: _read_csv,
-        EXCEL: _read_excel,
-        PARQUET: _read_parquet,
-    }
+    readers = {CSV: _read_csv, EXCEL: _read_excel, PARQUET: _read_parquet}
     read = next((read for endings, read in readers.items() if name.endswith(endings)), None)
     if read is None:
         raise InvalidInput(f"{path}: expected a file that ends in {', '.join(ENDINGS)}.")
@@ -253,8 +231,7 @@ def read_cells(path: Path, format: FileFormat) -> Cells:
         raise
     except Exception as error:  # parsers raise what they like
         kind = read.__name__.removeprefix("_read_")
-        why = str(error).strip() or type(error).__name__
-        raise InvalidInput(f"{path} cannot be read as {kind}: {why}.") from error
+        raise InvalidInput(f"{path} cannot be read as {kind}: {error!r}.") from error
     if not cells.header:
         raise InvalidInput(f"{path} is empty; a table starts with a line of column names.")
     return cells
@@ -270,20 +247,24 @@ def _csv_rows(path: Path, format: FileFormat) -> Iterator[tuple[int, list[str]]]
         last = rows.line_num
 
 
+def read_header(path: Path, format: FileFormat) -> list[str]:
+    """What the columns of a CSV file are called; its rows may be half written."""
+    names = [cell.strip() for cell in next((row for _, row in _csv_rows(path, format)), [])]
+    while len(names) > 1 and names[-1] == "":
+        names.pop()
+    return names
+
+
 def _read_csv(path: Path, format: FileFormat) -> Cells:
     found = list(_csv_rows(path, format))
-    if not found:
-        return Cells(str(path), [], [], [], format, "line")
-    width = len(found[0][1])
-    for line, row in found:
-        if len(row) != width:
-            raise InvalidInput(
-                f"{path}, line {line}: expected {width} cells, received {len(row)}"
-                f"{_likely(path, format)}."
-            )
-    if width == 1 and (likely := _likely(path, format)):
-        raise InvalidInput(f"{path}, line {found[0][0]}: one column{likely}.")
     rows = [row for _, row in found]
+    width = len(rows[0]) if rows else 0
+    wrong = [each for each in found if len(each[1]) != width] or (found[:1] if width == 1 else [])
+    if wrong and ((likely := _likely(path, format)) or len(wrong[0][1]) != width):
+        line, row = wrong[0]
+        raise InvalidInput(
+            f"{path}, line {line}: expected {width} cells, received {len(row)}{likely}."
+        )
     columns = [np.array(column, dtype=object) for column in zip(*rows, strict=True)]
     while len(columns) > 1 and not any(cell.strip() for cell in columns[-1]):
         columns.pop()  # spreadsheets leave columns without a name and without a cell
@@ -291,39 +272,29 @@ def _read_csv(path: Path, format: FileFormat) -> Cells:
     return Cells(str(path), header, [column[1:] for column in columns], lines, format, "line")
 
 
-def read_header(path: Path, format: FileFormat) -> list[str]:
-    """What the columns of a CSV file are called; its rows may be half written."""
-    names = next((row for _, row in _csv_rows(path, format)), [])
-    while len(names) > 1 and names[-1].strip() == "":
-        names.pop()
-    return [cell.strip() for cell in names]
-
-
 def _likely(path: Path, format: FileFormat) -> str:
     """A separator under which the first lines would have equally many cells, as a hint."""
-    lines, widths = read_text(path, format.encoding).splitlines()[:500], dict[str, int]()
+    lines, widths = read_text(path, format.encoding).splitlines()[:500], {"": 1}
     for other in ";,\t|":
         rows = [row for row in csv.reader(lines, delimiter=other) if row]
         if other != format.separator_of(path.name) and len({len(row) for row in rows}) == 1:
             widths[other] = len(rows[0])
-    best = max(widths, key=widths.__getitem__, default="")
-    if widths.get(best, 1) == 1:
-        return ""
-    return f"; cells look separated otherwise: {say(separator=best)}"
+    best = max(widths, key=widths.__getitem__)
+    return f"; cells look separated otherwise: {say(separator=best)}" if best else ""
 
 
 def read_text(path: Path, encoding: str) -> str:
     """The text of a file, without a mark of its byte order."""
     data = _unpacked(path) if path.name.lower().endswith(".gz") else path.read_bytes()
-    likely, line = likely_encoding(data), 1
-    contradicted = likely is not None and _family(likely) != _family(encoding)
-    if likely == "utf-8" and data.isascii() and _family(encoding) == "other":
-        contradicted = False
+    likely, line, text = likely_encoding(data), 1, "\0"
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
-        contradicted, line = True, data.count(b"\n", 0, error.start) + 1
-    if contradicted or "\0" in text:
+        line = data.count(b"\n", 0, error.start) + 1
+    contradicted = bool(_NO_TEXT.search(text))
+    if likely not in (None, encoding) and (likely != "cp1252" or encoding.startswith("utf-")):
+        contradicted |= text.lstrip("\ufeff") != data.decode(str(likely)).lstrip("\ufeff")
+    if contradicted:
         cure = "save it as UTF-8 text" if likely in (None, encoding) else say(encoding=str(likely))
         raise InvalidInput(f"{path}, line {line}: it cannot be read in {encoding}; {cure}.")
     return text.removeprefix("\ufeff")
@@ -331,26 +302,12 @@ def read_text(path: Path, encoding: str) -> str:
 
 def likely_encoding(data: bytes) -> str | None:
     """The encoding that bytes look like; None if they look like no text."""
-    for mark, name in _MARKS.items():
-        if data.startswith(mark):
-            return name
-    start = data[:4096]
-    if start.count(0) > len(start) // 4:
-        return "utf-16-le" if start[1::2].count(0) >= start[::2].count(0) else "utf-16-be"
-    for name in ("utf-8", "cp1252"):  # latin-1 has the same letters but for 32 bytes
-        try:
-            data.decode(name)
-        except UnicodeDecodeError:
-            continue
-        return None if re.search(rb"[\x00-\x08\x0b\x0e-\x1f]", data) else name
+    for name in ("utf-8", "cp1252", "utf-16-le", "utf-16-be", "utf-32"):
+        with suppress(UnicodeDecodeError):
+            text = data.decode(name)
+            if not _NO_TEXT.search(text) and (not name.startswith("utf-16") or "\n" in text):
+                return name
     return None
-
-
-def _family(encoding: str) -> str:
-    """What encodings are alike in: declared as one of another family, text comes out wrong."""
-    if encoding.startswith(("utf-16", "utf-32")):
-        return "wide"
-    return "utf-8" if encoding == "utf-8" else "other"
 
 
 def _unpacked(path: Path) -> bytes:
@@ -370,38 +327,30 @@ def _read_excel(path: Path, format: FileFormat) -> Cells:
     _require_honest(file_of(path))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of styles and lists that openpyxl does not keep
-        rows = dict(_sheet_rows(openpyxl, path))
+        rows = dict(_sheet_rows(openpyxl, path, values=True))
         formulas = dict(_sheet_rows(openpyxl, path, values=False))
-    if not rows:
-        return Cells(str(path), [], [], [], format)
-    top = next(iter(rows))
-    names = rows.pop(top)
-    used = [j for j, cell in enumerate(names) if cell is not None]
-    first, width = used[0], used[-1] + 1
-    header = [cell_text(cell) for cell in names[first:width]]
-    for number, row in rows.items():
-        for cell in (*row[:first], *row[width:]):
-            if cell is not None:
-                raise InvalidInput(f"{path}, row {number}: row {top} names no column for {cell!r}.")
+    top = next(iter(rows), 0)
+    used = [j for j, cell in enumerate(rows.get(top, ())) if cell is not None]
+    wide = max(map(len, formulas.values()), default=0)
+    table = []
     for number, row in formulas.items():
-        values = rows.get(number, ())
-        for j, cell in enumerate(row if number != top else ()):
-            if (
-                isinstance(cell, str)
-                and cell.startswith("=")
-                and values[j : j + 1] in ((), (None,))
-            ):
+        values = (*rows.get(number, ()), *(None,) * wide)[:wide]
+        for j, (cell, formula) in enumerate(zip(values, row, strict=False)):
+            if cell is None and formula is not None and number != top:
                 raise InvalidInput(
-                    f"{path}, row {number}: the formula {cell!r} was saved without a value; open "
-                    "the book in a spreadsheet program and save it."
+                    f"{path}, row {number}: the formula {formula!r} was saved without a value; "
+                    "open the book in a spreadsheet program and save it."
                 )
-    padded = [(*row, *(None,) * (width - len(row))) for row in rows.values()]
-    columns = [np.array([row[j] for row in padded], dtype=object) for j in range(first, width)]
-    return Cells(str(path), header, columns, list(rows), format)
+            if cell is not None and not used[0] <= j <= used[-1]:
+                raise InvalidInput(f"{path}, row {number}: row {top} names no column for {cell!r}.")
+        table.append(values[used[0] : used[-1] + 1])
+    columns = [np.array(column, dtype=object) for column in zip(*table, strict=True)]
+    header = [cell_text(column[0]) for column in columns]
+    return Cells(str(path), header, [each[1:] for each in columns], list(formulas)[1:], format)
 
 
 def _sheet_rows(
-    openpyxl: Any, path: Path, *, values: bool = True
+    openpyxl: Any, path: Path, *, values: bool
 ) -> Iterator[tuple[int, tuple[Any, ...]]]:
     """The rows of a sheet that are not empty, by their numbers: formulas by value or as text."""
     file, name = _split_sheet(path)
@@ -435,10 +384,9 @@ def _require_honest(file: Path) -> None:
         if sum(member.file_size for member in archive.infolist()) > most_unpacked(size):
             raise InvalidInput(f"{file} is not read: {too_much(size)}. Write it as CSV.")
         for name in archive.namelist():
-            if name.lower().endswith((".xml", ".rels")):
-                data = archive.read(name).replace(b"\0", b"")
-                if b"<!DOCTYPE" in data or b"<!ENTITY" in data:
-                    raise InvalidInput(f"{file} is not read: {name} declares a document type.")
+            data = archive.read(name) if name.lower().endswith((".xml", ".rels")) else b""
+            if re.search(rb"<!(DOCTYPE|ENTITY)", data.replace(b"\0", b"")):
+                raise InvalidInput(f"{file} is not read: {name} declares a document type.")
 
 
 def _read_parquet(path: Path, format: FileFormat) -> Cells:
@@ -447,23 +395,18 @@ def _read_parquet(path: Path, format: FileFormat) -> Cells:
 
     size = path.stat().st_size
     with parquet.ParquetFile(path) as file:
-        schema, groups = file.schema_arrow, range(file.metadata.num_row_groups)
-        header = [str(name) for name in schema.names]
-        claimed = sum(file.metadata.row_group(i).total_byte_size for i in groups)
-        rows = max(file.metadata.num_rows, sum(file.metadata.row_group(i).num_rows for i in groups))
-        if max(8 * rows * len(header), claimed) > most_unpacked(size):
-            raise InvalidInput(f"{path} is not read: {too_much(size)}. Write it as CSV.")
+        schema, about = file.schema_arrow, file.metadata
+        groups = [about.row_group(i) for i in range(about.num_row_groups)]
+    rows = max(about.num_rows, sum(group.num_rows for group in groups))
+    claimed = sum(group.total_byte_size for group in groups)
+    if max(8 * rows * len(schema), claimed) > most_unpacked(size):
+        raise InvalidInput(f"{path} is not read: {too_much(size)}. Write it as CSV.")
     texts = [each.name for each in schema if not types.is_primitive(each.type)]
-    with parquet.ParquetFile(path, read_dictionary=texts) as file:  # a text that comes often once
-        table = file.read()
-    columns = []
-    for name, column in zip(header, table.columns, strict=True):
-        if types.is_dictionary(column.type):
-            column = column.to_pandas()
-            if any(len(str(text)) > _LONGEST_TEXT for text in column.cat.categories):
-                raise InvalidInput(f'{path}, column "{name}": it holds texts that are no names.')
-            columns.append(column.to_numpy(dtype=object))
-        else:
-            columns.append(column.to_numpy())
+    table = parquet.read_table(path, read_dictionary=texts)  # a text that comes often once
+    header = [str(name) for name in table.column_names]
+    columns = [
+        column.to_pandas().to_numpy(dtype=object) if name in texts else column.to_numpy()
+        for name, column in zip(header, table.columns, strict=True)
+    ]
     utc = bool(header) and getattr(table.column(0).type, "tz", None) is not None
     return Cells(str(path), header, columns, range(1, table.num_rows + 1), format, utc=utc)

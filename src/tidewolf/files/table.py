@@ -99,16 +99,14 @@ def read_table(
     """
     gaps, format = as_flag(gaps, "gaps"), as_format(format)
     if is_frame(path):
-        cells, timed = _frame_cells(path, format)
+        cells = _frame_cells(path, format)
     else:
         path = as_path(path, "The path of a table")
         if not file_of(path).is_file():
             raise InvalidInput(f"There is no table at {path}.")
-        if path.name.lower().endswith(".npz"):
-            cells, timed = _npz_cells(path, format)
-        else:
-            cells = read_cells(path, format)
-            timed = is_time(cells.header[0])
+        npz = path.name.lower().endswith(".npz")
+        cells = _npz_cells(path, format) if npz else read_cells(path, format)
+    timed = is_time(cells.header[0])
     columns, rows = column_names(cells.header[int(timed) :], cells.name), len(cells.lines)
     while timed and rows and all(cells.text(rows - 1, j) == "" for j in range(len(cells.header))):
         rows -= 1  # spreadsheets write separators to the last row that was ever touched
@@ -137,25 +135,22 @@ def is_time(name: str) -> bool:
     return name.lower() in TIMES
 
 
-def _frame_cells(frame: Any, format: FileFormat) -> tuple[Cells, bool]:
-    """The cells of a frame of pandas or polars, and whether the first column has times."""
+def _frame_cells(frame: Any, format: FileFormat) -> Cells:
+    """The cells of a frame of pandas or polars."""
     name = "The frame"
-    found = read_frame(frame, name)
-    width = found.values.shape[1]
+    values, names, times = read_frame(frame, name)
+    rows, width = values.shape
+    header, columns = list(names or map(str, range(width))), list(values.T)
     if not width:
         raise InvalidInput(f"{name} has no column of numbers.")
-    header = list(map(str, range(width))) if found.names is None else list(found.names)
-    columns, times = list(found.values.T), found.times
-    lines = range(1, len(found.values) + 1)
-    if times is None:
-        return Cells(name, header, columns, lines, format), False
-    kind = times.dtype
-    utc = getattr(kind, "tz", None) is not None or getattr(kind, "time_zone", None) is not None
-    stamps = as_stamps(times, as_times(times, f"{name}: a time"))
-    return Cells(name, ["time", *header], [stamps, *columns], lines, format, utc=utc), True
+    utc = any(getattr(getattr(times, "dtype", None), zone, None) for zone in ("tz", "time_zone"))
+    if times is not None:
+        header.insert(0, "time")
+        columns.insert(0, as_stamps(times, as_times(times, f"{name}: a time")))
+    return Cells(name, header, columns, range(1, rows + 1), format, utc=utc)
 
 
-def _npz_cells(path: Path, format: FileFormat) -> tuple[Cells, bool]:
+def _npz_cells(path: Path, format: FileFormat) -> Cells:
     """The array `values` of an NPZ file, or its only array of two axes, beside `columns` (names)
     and `times` if they are there.
     """
@@ -164,25 +159,20 @@ def _npz_cells(path: Path, format: FileFormat) -> tuple[Cells, bool]:
             arrays = read_arrays(file, path.stat().st_size)
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{path} cannot be read as NPZ: {error}.") from error
-    tables = [name for name, array in arrays.items() if array.ndim == 2]
-    if "values" not in tables and len(tables) != 1:
-        held = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
-        raise InvalidInput(f"{path}: expected one array `values` of two axes, received {held}.")
-    values = arrays["values" if "values" in tables else tables[0]]
-    if values.dtype.kind not in "fiub":
-        raise InvalidInput(f"{path}: expected numbers in the table, received {values.dtype}.")
-    rows, width = values.shape
+    tables = {name: array for name, array in arrays.items() if array.ndim == 2}
+    values = tables.get("values", next(iter(tables.values())) if len(tables) == 1 else None)
+    rows, width = (0, 0) if values is None else values.shape
     names = arrays.get("columns", np.arange(width))
-    times = arrays.get("times", np.arange(rows))
-    if names.shape != (width,) or times.shape != (rows,):
+    times = {"time": arrays["times"]} if "times" in arrays else {}
+    fits = names.shape == (width,) and all(each.shape == (rows,) for each in times.values())
+    if values is None or not width or values.dtype.kind not in "fiub" or not fits:
+        held = ", ".join(f"{name} {each.shape} of {each.dtype}" for name, each in arrays.items())
         raise InvalidInput(
-            f"{path}: expected {width} names in `columns` and {rows} in `times`, received "
-            f"{names.size} and {times.size}."
+            f"{path}: expected one array `values` of numbers with two axes, and in `columns` and "
+            f"`times`, if they are there, as many as it has; received {held or 'nothing'}."
         )
-    timed = "times" in arrays
-    header, columns = ["times", *map(str, names)], [times, *values.T]
-    lines = range(1, rows + 1)
-    return Cells(str(path), header[not timed :], columns[not timed :], lines, format), timed
+    header, columns = [*times, *map(str, names)], [*times.values(), *values.T]
+    return Cells(str(path), header, columns, range(1, rows + 1), format)
 
 
 def _times(cells: Cells, rows: int) -> NDArray:
