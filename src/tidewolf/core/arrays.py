@@ -11,12 +11,13 @@ import math
 import operator
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import numpy as np
 
 from tidewolf.core.arguments import shown
-from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
+from tidewolf.core.errors import InvalidInput, NotFinite, TidewolfError, WrongShape, WrongType
 from tidewolf.core.frames import is_table, not_finite, numbers_of
 from tidewolf.core.types import Array, NDArray, Shape
 
@@ -82,7 +83,14 @@ def as_numbers(x: object, what: str) -> Array:
     if type(x) is not np.ndarray:
         require_no_mask(x, what)
     if not is_array(x):
-        x = numbers_of(x, what) if is_table(x) else _from_sequence(x, what)
+        try:
+            x = numbers_of(x, what) if is_table(x) else np.asarray(x)
+        except TidewolfError:
+            raise
+        except (ValueError, TypeError):
+            raise WrongType(
+                f"{what} must be an array of numbers; the rows given have different lengths."
+            ) from None
     return _floating(x, what)
 
 
@@ -122,19 +130,16 @@ def as_number(x: object, what: str, *, above: float = -math.inf, least: float = 
     try:
         number = math.nan if _no_number(x) else float(x)  # type: ignore[arg-type]
     except OverflowError:
-        raise NotFinite(
-            f"{what} must be a number of moderate size; the one given is too large to compute with."
-        ) from None
+        number = math.inf
     except (TypeError, ValueError):
         number = math.nan
     if math.isnan(number) and not isinstance(x, float | np.floating):
         raise WrongType(f"{what} must be a number, not {shown(x)}.")
     if not math.isfinite(number):
-        raise NotFinite(f"{what} must be finite, not {number}.")
-    if number <= above:
-        raise InvalidInput(f"{what} must be greater than {above:g}, not {number:g}.")
-    if number < least:
-        raise InvalidInput(f"{what} must be at least {least:g}, not {number:g}.")
+        raise NotFinite(f"{what} must be a finite number of moderate size, not {shown(x)}.")
+    if number <= above or number < least:
+        bound = f"greater than {above:g}" if number <= above else f"at least {least:g}"
+        raise InvalidInput(f"{what} must be {bound}, not {number:g}.")
     return number
 
 
@@ -142,32 +147,22 @@ def as_count(x: object, what: str, *, least: int = 1, most: int = LARGEST_COUNT)
     """`x` as a whole number from `least` to `most`, every digit kept; a float that is one is
     accepted up to 2^53.
     """
-    try:
+    count = None
+    with suppress(TypeError, ValueError, RuntimeError):  # floats, and arrays that are no number
         count = None if isinstance(x, bool) else operator.index(x)  # type: ignore[arg-type]
-    except (TypeError, ValueError, RuntimeError):
-        # floats, and arrays that are no single whole number
-        count = None
     # of those too large for a float as_number speaks
     if count is None or count.bit_length() > 1023:
         number = as_number(x, what)
-        if number != int(number):
-            raise InvalidInput(f"{what} must be a whole number, not {number:g}.")
-        if least <= number and 2**53 < abs(number) <= most:
-            raise InvalidInput(
-                f"{what} is {number:g}, where floats skip whole numbers; give it as an int."
-            )
         count = int(number)
-    if count < least:
-        raise InvalidInput(f"{what} must be at least {least}, not {_shown(count)}.")
-    if count > most:
-        raise InvalidInput(f"{what} must be at most {most}, not {_shown(count)}.")
+        if number != count or (least <= count <= most and abs(count) > 2**53):
+            raise InvalidInput(
+                f"{what} must be a whole number, and an int above 2^53, where floats skip some; "
+                f"not {number:g}."
+            )
+    if not least <= count <= most:
+        bound = f"least {least}" if count < least else f"most {most}"
+        raise InvalidInput(f"{what} must be at {bound}, not {shown(count)}.")
     return count
-
-
-def _shown(count: int) -> str:
-    """A whole number for a sentence, however long it is."""
-    digits = int(abs(count).bit_length() * math.log10(2)) + 1
-    return str(count) if digits <= 40 else f"a number of some {digits} digits"
 
 
 def require_finite(x: Array, what: str) -> None:
@@ -378,19 +373,19 @@ def mean_there(x: Array) -> Any:
 
 def norm(x: Array) -> float:
     """The Frobenius norm, of anything finite."""
-    norm2, (least, most) = square(x), square_range(x)
-    return math.sqrt(norm2) if least * least <= norm2 <= most * most else length(x)
+    return _root(square(x), x)
 
 
 def norms(*points: Array) -> tuple[float, ...]:
     """The norm of each, read together."""
     if type(points[0]) is np.ndarray:
         return tuple(map(norm, points))
-    (least, most), found = square_range(points[0]), inner_products(*((x, x) for x in points))
-    return tuple(
-        math.sqrt(norm2) if least * least <= norm2 <= most * most else length(x)
-        for x, norm2 in zip(points, found, strict=True)
-    )
+    return tuple(map(_root, inner_products(*((x, x) for x in points)), points))
+
+
+def _root(norm2: float, x: Array) -> float:
+    least, most = square_range(x)
+    return math.sqrt(norm2) if least * least <= norm2 <= most * most else length(x)
 
 
 def length(x: Array) -> float:
@@ -411,12 +406,11 @@ def square(x: Array) -> float:
 
 def square_range(x: Array) -> tuple[float, float]:
     """Sizes, in the dtype of x, from and up to which squares keep their digits."""
-    if type(x) is np.ndarray and x.dtype == _FLOAT64:
+    if type(x) is np.ndarray and x.dtype == _DOUBLE:
         return LEAST, MOST
     return (LEAST, MOST) if eps_of(x) < 1e-10 else (1e-17, 1e17)
 
 
-_FLOAT64 = np.dtype(np.float64)
 LEAST, MOST = 1e-140, 1e140
 """The same for what is computed in float64 whatever a set is made of."""
 
@@ -431,13 +425,11 @@ def power_of_two(sizes: Any) -> Any:
 
 def eps_of(x: Array) -> float:
     """The spacing of numbers near 1 in the dtype of `x`."""
-    known = type(x) is np.ndarray or on_torch(x)
-    eps = _EPS.get(x.dtype) if known else None
-    if eps is None:
-        eps = float(namespace(x).finfo(x.dtype).eps)
-        if known:
-            _EPS[x.dtype] = eps
-    return eps
+    if type(x) is not np.ndarray and not on_torch(x):
+        return float(namespace(x).finfo(x.dtype).eps)
+    if x.dtype not in _EPS:
+        _EPS[x.dtype] = float(namespace(x).finfo(x.dtype).eps)
+    return _EPS[x.dtype]
 
 
 def on_torch(x: Array) -> bool:
@@ -446,9 +438,7 @@ def on_torch(x: Array) -> bool:
 
 
 _DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
-_EPS: dict[Any, float] = {
-    np.dtype(kind): float(np.finfo(kind).eps) for kind in (np.float64, np.float32)
-}
+_EPS: dict[Any, float] = {kind: float(np.finfo(kind).eps) for kind in (_DOUBLE, _SINGLE)}
 
 
 def _no_number(x: object) -> bool:
@@ -464,26 +454,17 @@ _DATES = np.datetime64 | np.timedelta64
 _NO_NUMBERS = bool | np.bool_ | str | bytes | bytearray | complex | np.complexfloating | _DATES
 
 
-def _from_sequence(x: object, what: str) -> NDArray:
-    try:
-        return np.asarray(x)
-    except (ValueError, TypeError):
-        raise WrongType(
-            f"{what} must be an array of numbers; the rows given have different lengths."
-        ) from None
-
-
 def _floating(x: Array, what: str) -> Array:
-    xp = namespace(x)
     if type(x) is np.ndarray:
         if x.dtype == _DOUBLE or x.dtype == _SINGLE:
             return x
         # halves, long doubles and foreign byte orders are promoted too: no solver takes them
         if x.dtype.kind in "iubf":
             return x.astype(np.float64)
-        raise WrongType(f"{what} must be an array of real numbers, not of dtype {x.dtype}.")
-    if (on_torch(x) and x.dtype in _EPS) or xp.isdtype(x.dtype, "real floating"):
-        return x
-    if xp.isdtype(x.dtype, ("integral", "bool")):
-        return xp.astype(x, xp.float64)
+    else:
+        xp = namespace(x)
+        if (on_torch(x) and x.dtype in _EPS) or xp.isdtype(x.dtype, "real floating"):
+            return x
+        if xp.isdtype(x.dtype, ("integral", "bool")):
+            return xp.astype(x, xp.float64)
     raise WrongType(f"{what} must be an array of real numbers, not of dtype {x.dtype}.")

@@ -46,84 +46,52 @@ from tidewolf.core.values import Value
 NEVER = int(np.iinfo(np.int64).max)
 """The round at whose end feedback comes that never does."""
 
-# What is too large for a number is infinite, and what has none is NaN, without NumPy's own words
-# about it: the code that uses such a value refuses it. Within a round the loop has checked
-# the point already.
-
-
-def _with_checked_point(method: Any) -> Any:
-    own = method.__name__ == "values_at"
-
-    @wraps(method)
-    def checked(self: Batch, x: Array, *weights: Array, **named: Array) -> Array:
-        if SILENCE.depth:
-            return method(self, x, *weights, **named)
-        rounds = (len(self),)
-        x = as_direction(x, (*rounds, *self.shape) if own else self.shape, "The point")
-        given = (*weights, *named.values())
-        checked = [as_direction(w, rounds, "The weights of the rounds") for w in given]
-        with SILENCE:
-            return method(self, x, *checked)
-
-    return checked
-
-
-def _with_checked_places(method: Any) -> Any:
-    @wraps(method)
-    def checked(self: Batch, x: Array, rounds: Int64s, limits: Int64s) -> Array:
-        if SILENCE.depth:
-            return method(self, x, rounds, limits)
-        x = as_direction(x, self.shape, "The point")
-        pieces = self.pieces(x)
-        rounds = _places(rounds, "The rounds whose gradients are asked for", len(self))
-        most = 1 if pieces is None else int(pieces.shape[1])
-        limits = _places(limits, "The limits whose gradients are asked for", most)
-        if rounds.shape != limits.shape:
-            raise WrongShape(
-                f"{len(rounds)} rounds and {len(limits)} limits were given: one limit for each."
-            )
-        with SILENCE:
-            return method(self, x, rounds, limits)
-
-    return checked
-
-
-def _places(x: Any, what: str, most: int) -> Int64s:
-    try:
-        places = np.asarray(x)
-    except (TypeError, ValueError, RuntimeError):
-        places = np.zeros((0, 0))
-    inside = places.ndim == 1 and places.dtype.kind in "iu"
-    if not inside or (places.size and not (places.min() >= 0 and places.max() < most)):
-        raise InvalidInput(f"{what} are whole numbers from 0 to {most - 1}, not {shown(x)}.")
-    return places.astype(np.int64)
-
-
-def _with_checked_parts(method: Any) -> Any:
-    @wraps(method.__func__)
-    def checked(cls: type[Batch], parts: Sequence[Batch]) -> Batch | None:
-        such = as_items(parts, f"What {cls.__name__} joins", "[f[:3], f[3:]]")
-        if not such or not all(isinstance(part, cls) for part in such):
-            raise WrongType(
-                f"{cls.__name__} joins batches of its own kind, at least one, not {shown(parts)}."
-            )
-        joined: Batch | None = method.__func__(cls, such)
-        return joined
-
-    return classmethod(checked)
-
-
 _AT_A_POINT = "gradients pieces slopes sparse_subgradient subgradient values values_at"
-_WRAPPERS = dict.fromkeys(_AT_A_POINT.split(), _with_checked_point)
-_WRAPPERS |= {"piece_gradients": _with_checked_places, "joined": _with_checked_parts}
+_CHECKED = (*_AT_A_POINT.split(), "piece_gradients")
 
 
 def _wrap_methods(cls: type) -> None:
     """Put the check of their arguments around the methods that a class defines itself."""
-    for name, wrapped in _WRAPPERS.items():
-        method = cls.__dict__.get(name)
-        if method is not None and (name != "joined" or isinstance(method, classmethod)):
-            setattr(cls, name, wrapped(method))
+    for name in _CHECKED:
+        if name in cls.__dict__:
+            setattr(cls, name, _with_checks(cls.__dict__[name], name))
+
+
+def _with_checks(method: Any, name: str) -> Any:
+    """A method that checks its point, and its weights or places, and computes without NumPy's
+    warnings: what is too large is infinite, what has no number is NaN, and the code that uses such
+    a value refuses it. Within a round the loop has checked the point already.
+    """
+
+    @wraps(method)
+    def checked(self: Batch, x: Array, *more: Array, **named: Array) -> Array:
+        if SILENCE.depth:
+            return method(self, x, *more, **named)
+        rounds = (len(self),)
+        x = as_direction(x, (*rounds * (name == "values_at"), *self.shape), "The point")
+        if name == "piece_gradients":
+            given = _places(self, x, *more, **named)
+        else:
+            weights = (*more, *named.values())
+            given = [as_direction(each, rounds, "The weights of the rounds") for each in weights]
+        with SILENCE:
+            return method(self, x, *given)
+
+    return checked
+
+
+def _places(batch: Batch, x: Array, rounds: Any, limits: Any) -> list[Int64s]:
+    """The rounds and limits whose gradients are asked for, if the batch has them."""
+    pieces = batch.pieces(x)
+    shape = (len(batch), 1 if pieces is None else int(pieces.shape[1]))
+    try:
+        np.ravel_multi_index((rounds, limits), shape)
+        return [np.array(each, dtype=np.int64, ndmin=1) for each in (rounds, limits)]
+    except (TypeError, ValueError, RuntimeError):
+        raise InvalidInput(
+            f"Gradients are asked for by a round and a limit each, numbers below {shape}, not "
+            f"{shown(rounds)} and {shown(limits)}."
+        ) from None
 
 
 class Batch(Value, ABC):
@@ -326,20 +294,17 @@ class Stream(Value):
 
     def __post_init__(self) -> None:
         _require_batch(self.losses, "losses", self.losses)
-        object.__setattr__(self, "constraints", as_constraints(self.constraints, self.losses))
-        _require_batch(self.constraints, "constraints", self.losses)
-        given = self.time
+        found = {"constraints": as_constraints(self.constraints, self.losses)}
+        _require_batch(found["constraints"], "constraints", self.losses)
         for name in ("seen", "time", "context", "advice", "unavailable", "arrives", "played"):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, getattr(self, f"_checked_{name}")(value))
+            if (value := getattr(self, name)) is not None:
+                found[name] = getattr(self, f"_checked_{name}")(value)
         if self.time is not None:
-            object.__setattr__(self, "stamps", as_stamps(given, self.time))
+            found["stamps"] = as_stamps(self.time, found["time"])
+        self.__dict__.update(found)
 
-    def _require_rounds(self, array: Array, name: str, shape: Shape, axes: int = 0) -> None:
-        """Refuse an array that has not `shape` after its first axis, one entry per round; with
-        `axes`, one that has more axes than that.
-        """
+    def _rows(self, array: Array, name: str, shape: Shape = (), axes: int = 0) -> Array:
+        """The array, if it has a row of this shape per round; with `axes`, up to so many axes."""
         found = tuple(array.shape)
         fits = len(found) <= axes if axes else found[1:] == shape
         if not found or found[0] != len(self) or not fits:
@@ -348,9 +313,10 @@ class Stream(Value):
                 f"not {found}.",
                 setting=name,
             )
+        return array
 
-    def _plain_array(self, given: Any, name: str, kinds: str, such: str) -> NDArray:
-        """One number or truth value per round."""
+    def _column(self, given: Any, name: str, kinds: str, such: str) -> NDArray:
+        """One whole number or truth value per round."""
         require_no_mask(given, f"{name} of a stream")
         try:
             array = np.array(given)
@@ -366,18 +332,15 @@ class Stream(Value):
         return array
 
     def _checked_seen(self, given: Any) -> Bools | None:
-        mask = self._plain_array(given, "seen", "?b", "True or False")
+        mask = self._column(given, "seen", "?b", "True or False")
         return None if mask.all() else frozen(mask)
 
     def _checked_time(self, given: Any) -> Floats:
-        times = as_times(given, "The time of the rounds")
-        self._require_rounds(times, "time", ())
+        times: Floats = self._rows(as_times(given, "The time of the rounds"), "time")
         return times
 
     def _checked_context(self, given: Any) -> Array:
-        array = as_numbers(given, "The context of the rounds")
-        self._require_rounds(array, "context", (), axes=2)
-        return array
+        return self._rows(as_numbers(given, "The context of the rounds"), "context", axes=2)
 
     def _checked_advice(self, given: Any) -> NamedPoints:
         if not isinstance(given, Mapping):
@@ -389,25 +352,22 @@ class Stream(Value):
         points = dict[str, Array]()
         for name, rows in given.items():
             array = as_numbers(rows, f"The advice {shown(name)}")
-            self._require_rounds(array, "advice", self.shape)
-            points[as_text(name, "The name of advice")] = array
+            points[as_text(name, "The name of advice")] = self._rows(array, "advice", self.shape)
         return NamedPoints(points)
 
     def _checked_unavailable(self, given: Any) -> tuple[tuple[int | str, ...] | None, ...] | None:
         given = numbers_of(given, "What is unavailable") if is_frame(given) else given
         if isinstance(given, np.ndarray) and given.dtype == np.bool_:
-            self._require_rounds(given, "unavailable", self.shape)
-            given = [np.flatnonzero(row).tolist() for row in given]
+            rows = self._rows(given, "unavailable", self.shape)
+            given = [np.flatnonzero(row).tolist() for row in rows]
         rounds = as_items(given, "What is unavailable in a stream", '[None, ["SEA > DEN"]]')
-        self._require_rounds(np.empty(len(rounds)), "unavailable", ())
+        self._rows(np.empty(len(rounds)), "unavailable")
         found = tuple(None if one is None else as_unavailable(one) for one in rounds)
         return found if any(found) else None
 
     def _checked_arrives(self, given: Any) -> Int64s:
-        array = self._plain_array(given, "arrives", "iu", "a whole number")
-        early = np.flatnonzero(array < np.arange(len(self)))
-        if len(early):
-            t = int(early[0])
+        array = self._column(given, "arrives", "iu", "a whole number")
+        for t in np.flatnonzero(array < np.arange(len(self)))[:1].tolist():
             raise InvalidInput(
                 f"The feedback of round {t} arrives at the end of round {t} or of a later one, not "
                 f"of round {array[t]}; give a number from {len(self)} on for never.",
@@ -416,9 +376,7 @@ class Stream(Value):
         return frozen(np.where(array >= len(self), NEVER, array).astype(np.int64))
 
     def _checked_played(self, given: Any) -> Array:
-        points = as_numbers(given, "What was played")
-        self._require_rounds(points, "played", self.shape)
-        return points
+        return self._rows(as_numbers(given, "What was played"), "played", self.shape)
 
     @property
     def late(self) -> bool:
@@ -435,9 +393,8 @@ class Stream(Value):
 
     def override(self, t: int) -> Array | None:
         """What was played in round t in place of the decision; None where that was played."""
-        if self.played is None or not is_present(self.played[t, ...]):
-            return None
-        return self.played[t, ...]
+        point = None if self.played is None else self.played[t, ...]
+        return point if point is not None and is_present(point) else None
 
     def info(self, t: int) -> RoundInfo | None:
         """What is known before round t, counted from 0; None where the stream says nothing of
@@ -446,10 +403,9 @@ class Stream(Value):
         if all(part is None for part in (self.time, self.context, self.advice, self.unavailable)):
             return None
         t = as_count(t, "The round", least=0, most=max(0, len(self) - 1))
-        time = None if self.time is None else float(self.time[t])
-        time = None if time is None or time != time else time
+        time = None if self.time is None or np.isnan(self.time[t]) else float(self.time[t])
         context = None if self.context is None else _category(self.context[t, ...])
-        advice = {} if self.advice is None else {n: rows[t, ...] for n, rows in self.advice.items()}
+        advice = {name: rows[t, ...] for name, rows in (self.advice or {}).items()}
         advice = {name: point for name, point in advice.items() if is_present(point)}
         out = None if self.unavailable is None else self.unavailable[t]
         if time is None and context is None and not advice and out is None:
@@ -482,12 +438,10 @@ class Stream(Value):
             parts["advice"] = {name: points[rounds, ...] for name, points in self.advice.items()}
         part = Stream(self.losses[rounds], self.constraints[rounds], **parts)
         if self.stamps is not None:
-            object.__setattr__(part, "stamps", self.stamps[rounds])
+            part.__dict__["stamps"] = self.stamps[rounds]
         if self.arrives is not None:
-            own = self.arrives[rounds]
-            start = rounds.indices(len(self))[0]
-            relative = frozen(np.where(own == NEVER, NEVER, own - start))
-            object.__setattr__(part, "arrives", relative)
+            own, start = self.arrives[rounds], rounds.indices(len(self))[0]
+            part.__dict__["arrives"] = frozen(np.where(own == NEVER, NEVER, own - start))
         return part
 
 

@@ -128,14 +128,12 @@ def with_session(
     when they were decided, and of what was observed of them. No state depends on it; who asks or
     tells again is given the same answer.
     """
-    if not data.startswith(_MAGIC):  # of a learner that saves in a way of its own
-        return data
     notes: dict[str, Any] = {} if upcoming not in info_ids else {"info": info_ids[upcoming]}
     if contents is not None:
         pending = {number + 1: said for number, said in info_ids.items() if number != upcoming}
         observed = {number + 1: content for number, content in contents.items()}
         notes["session"] = {"info": pending, "observed": observed}
-    if not notes:
+    if not notes or not data.startswith(_MAGIC):  # of a learner that saves in a way of its own
         return data
     arrays, manifest = _read(data)
     return _written(arrays, {**manifest, **notes})
@@ -150,9 +148,8 @@ def session_of(data: bytes, upcoming: int) -> tuple[dict[int, str], dict[int, st
     info_ids = {upcoming: known} if isinstance(known, str) else {}
     if not isinstance(session, dict):
         return info_ids, None
-    for number, said in _by_round(session.get("info")).items():
-        info_ids[number] = said or ""
-    return info_ids, _by_round(session.get("observed"))
+    pending = {number: said or "" for number, said in _by_round(session.get("info")).items()}
+    return info_ids | pending, _by_round(session.get("observed"))
 
 
 def _by_round(notes: Any) -> dict[int, str | None]:
@@ -184,7 +181,10 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
                 f"{source} was written by {article} {learner} with other settings. Make the "
                 "learner as it was then, or start anew."
             )
-        return _saved(arrays, manifest, reference)
+        parts = {
+            name: _unpack(each, arrays, reference) for name, each in manifest["fields"].items()
+        }
+        return Saved(parts, {str(name): str(each) for name, each in manifest["writer"].items()})
     except CheckpointError:
         raise
     except Exception as error:  # hand-made content breaks its readers in every way
@@ -212,23 +212,11 @@ def _read(data: bytes) -> tuple[dict[str, NDArray], dict[str, Any]]:
     before it.
     """
     arrays = read_arrays(io.BytesIO(data), len(data))
-    return arrays, _manifest(arrays.pop("manifest"), len(data))
-
-
-def _saved(arrays: dict[str, NDArray], manifest: dict[str, Any], reference: Any) -> Saved:
-    fields = {name: _unpack(spec, arrays, reference) for name, spec in manifest["fields"].items()}
-    versions = {str(name): str(version) for name, version in manifest["writer"].items()}
-    return Saved(fields, versions)
-
-
-def _manifest(array: NDArray, size: int) -> dict[str, Any]:
-    """JSON takes many times its size once it is read, so only as much is read as states of a file
-    of this size have.
-    """
-    if array.dtype != np.uint8 or array.nbytes > max(_MANIFEST, size // 8):
-        raise ValueError(f"its manifest of {array.nbytes} bytes is none of a state")
-    manifest: dict[str, Any] = json.loads(array.tobytes())
-    return manifest
+    text = arrays.pop("manifest")
+    # JSON takes many times its size once it is read
+    if text.dtype != np.uint8 or text.nbytes > max(_MANIFEST, len(data) // 8):
+        raise ValueError(f"its manifest of {text.nbytes} bytes is none of a state")
+    return arrays, json.loads(text.tobytes())
 
 
 def half_sentence(error: Exception) -> str:
@@ -364,13 +352,9 @@ def _pack(value: Any, arrays: dict[str, NDArray]) -> Any:
     if isinstance(value, float):
         return {"float": value.hex()}
     if isinstance(value, Stored):
-        return {
-            "stored": value.tag,
-            "parts": {name: _pack(part, arrays) for name, part in value.parts().items()},
-        }
+        return {"stored": value.tag, "parts": _packed_parts(value.parts(), arrays)}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        fields = zip(value._fields, value, strict=True)
-        return {"record": {name: _pack(part, arrays) for name, part in fields}}
+        return {"record": _packed_parts(dict(zip(value._fields, value, strict=True)), arrays)}
     if isinstance(value, list | tuple):
         return {"list": [_pack(item, arrays) for item in value]}
     if is_array(value):
@@ -386,6 +370,10 @@ def _pack(value: Any, arrays: dict[str, NDArray]) -> Any:
     )
 
 
+def _packed_parts(parts: Mapping[str, Any], arrays: dict[str, NDArray]) -> dict[str, Any]:
+    return {name: _pack(part, arrays) for name, part in parts.items()}
+
+
 def _unpack(spec: Any, arrays: dict[str, NDArray], reference: Any) -> Any:
     if not isinstance(spec, dict):
         return spec
@@ -395,9 +383,6 @@ def _unpack(spec: Any, arrays: dict[str, NDArray], reference: Any) -> Any:
         return tuple(_unpack(item, arrays, reference) for item in spec["list"])
     if "sparse" in spec:
         return sparse_of(*(_unpack(part, arrays, reference) for part in spec["sparse"]))
-    if "record" in spec:
-        parts = {name: _unpack(part, arrays, reference) for name, part in spec["record"].items()}
-        return SavedRecord.of(parts)
     if "array" in spec:
         array = arrays[spec["array"]]
         if not spec["numpy"]:
@@ -406,12 +391,14 @@ def _unpack(spec: Any, arrays: dict[str, NDArray], reference: Any) -> Any:
             return namespace(reference).asarray(array, device=device(reference))
         array.flags.writeable = False
         return array
+    parts = spec["record"] if "record" in spec else spec["parts"]
+    read = {name: _unpack(part, arrays, reference) for name, part in parts.items()}
+    if "record" in spec:
+        return SavedRecord.of(read)
     kind = Stored._kinds.get(spec["stored"])
     if kind is None:
         raise NewerFormat(
             f"The saved state holds a {spec['stored']!r}, which this tidewolf does not know. "
             "Install a newer tidewolf."
         )
-    return kind.restored(
-        {name: _unpack(part, arrays, reference) for name, part in spec["parts"].items()}
-    )
+    return kind.restored(read)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,15 +26,7 @@ from tidewolf.core.types import NDArray
 
 TIMES = ("time", "date", "datetime", "timestamp")
 """What a first column of times is called, in any case of letters."""
-FRAME, SERIES, INDEX, LAZY = "frame", "series", "index", "lazy"
-_KINDS = {
-    ("pandas", "DataFrame"): FRAME,
-    ("pandas", "Series"): SERIES,
-    ("pandas", "Index"): INDEX,
-    ("polars", "DataFrame"): FRAME,
-    ("polars", "Series"): SERIES,
-    ("polars", "LazyFrame"): LAZY,
-}
+FRAME, SERIES, INDEX, LAZY = "DataFrame", "Series", "Index", "LazyFrame"
 
 
 class Frame(NamedTuple):
@@ -47,27 +40,29 @@ class Frame(NamedTuple):
     """one a row, as the library has them; None where there are none"""
 
 
-_FOUND: dict[type, tuple[str, str] | None] = {}
-"""of classes met so far"""
+def _kind_of(x: object) -> tuple[str, str] | None:
+    """The library and the kind of a table; None of anything else."""
+    kind: Any = type(x)
+    return _kind(kind)
 
 
-def _kind(kind: type) -> tuple[str, str] | None:
-    """The library and the kind of table that a class is."""
-    if kind not in _FOUND:
-        bases = ((str(base.__module__).partition(".")[0], base.__name__) for base in kind.__mro__)
-        found = next((base for base in bases if base in _KINDS), None)
-        _FOUND[kind] = None if found is None else (found[0], _KINDS[found])
-    return _FOUND[kind]
+@cache
+def _kind(kind: Any) -> tuple[str, str] | None:
+    for base in kind.__mro__:
+        library = str(base.__module__).partition(".")[0]
+        if library in ("pandas", "polars") and base.__name__ in (FRAME, SERIES, INDEX, LAZY):
+            return library, base.__name__
+    return None
 
 
 def is_table(x: object) -> bool:
     """Whether it is a frame, a series or an index of pandas or polars."""
-    return _kind(type(x)) is not None
+    return _kind_of(x) is not None
 
 
 def is_frame(x: object) -> bool:
     """Whether it is a frame, of rows and columns."""
-    kind = _kind(type(x))
+    kind = _kind_of(x)
     return kind is not None and kind[1] in (FRAME, LAZY)
 
 
@@ -75,54 +70,34 @@ def read_frame(x: Any, what: str) -> Frame:
     """Numbers, names and times of a frame; anything else is refused with an error that begins
     with `what`.
     """
-    library, kind = _kind(type(x)) or ("", "")
-    if kind == LAZY:
+    if _kind_of(x) == ("polars", LAZY):
         raise WrongType(f"{what}: a LazyFrame has no rows yet; give frame.collect().")
-    called = _names(x.columns)
-    if len(set(called)) < len(called):
-        twice = next(name for i, name in enumerate(called) if name in called[:i])
-        raise InvalidInput(
-            f"{what}: two columns are called {twice!r}; give each a name of its own."
-        )
-    kinds = list(x.dtypes)
-    is_date = _is_date if library == "pandas" else _is_polars_date
-    dated = [i for i, dtype in enumerate(kinds) if is_date(dtype)]
+    pandas, called = hasattr(x, "iloc"), _names(x.columns)
+    columns = [x.iloc[:, i] if pandas else x[x.columns[i]] for i in range(len(called))]
+    dated = [i for i, column in enumerate(columns) if _is_date(column.dtype)]
     if not dated and called and called[0].lower() in TIMES:
         dated = [0]
-    if len(dated) > 1:
+    if len(dated) > 1 or len(set(called)) < len(called):
         raise InvalidInput(
-            f"{what}: the columns {listed([repr(called[i]) for i in dated])} all hold dates; leave "
-            "one, which says when a row is."
+            f"{what}: expected columns of different names and dates in at most one, received "
+            f"{listed(map(repr, called))}."
         )
     kept = [i for i in range(len(called)) if i not in dated]
-    for i in kept:
-        _require_numbers(library, kinds[i], _column(library, x, i), what, called[i])
-    if library == "pandas":
-        values = _pandas_values(x if not dated else x.iloc[:, kept], [kinds[i] for i in kept])
-        times = _column(library, x, dated[0]) if dated else _index_times(x.index)
-        numbered = not dated and _is_numbered(x.columns)
+    arrays = [_numbers(columns[i], what, f"column {called[i]!r}") for i in kept]
+    if pandas and arrays and not dated and len({array.dtype for array in arrays}) == 1:
+        values = np.asarray(x.to_numpy(arrays[0].dtype, na_value=np.nan))  # where it is, if it can
     else:
-        names = [x.columns[i] for i in kept]
-        values = _polars_values(x.select(names), [kinds[i] for i in kept])
-        times = _column(library, x, dated[0]) if dated else None
-        numbered = False
+        values = np.column_stack(arrays) if arrays else np.empty((len(x), 0))
+    times = columns[dated[0]] if dated else _index_times(x.index) if pandas else None
+    numbered = pandas and not dated and _is_numbered(x.columns)
     return Frame(values, None if numbered else tuple(called[i] for i in kept), times)
 
 
 def numbers_of(x: Any, what: str) -> NDArray:
     """The numbers of a frame, a series or an index, NaN where one is missing."""
-    library, kind = _kind(type(x)) or ("", "")
-    if kind in (FRAME, LAZY):
+    if is_frame(x):
         return read_frame(x, what).values
-    if kind == INDEX:
-        return np.asarray(x)
-    called = None if x.name is None else str(x.name)
-    _require_numbers(library, x.dtype, x, what, called)
-    if library == "pandas":
-        return _pandas_values(x, [x.dtype])
-    if x.null_count() or not x.dtype.is_numeric() or str(x.dtype).startswith("Decimal"):
-        x = x.cast(float)
-    return np.asarray(x.to_numpy())
+    return np.asarray(x) if _kind_of(x) == ("pandas", INDEX) else _numbers(x, what, "series")
 
 
 def times_of(x: Any, what: str) -> Any:
@@ -130,25 +105,22 @@ def times_of(x: Any, what: str) -> Any:
     as their beginnings.
     """
     if is_frame(x):
-        times = read_frame(x, what).times
-        if times is None:
+        x = read_frame(x, what).times
+        if x is None:
             raise InvalidInput(
                 f"{what}: the frame has neither a column of dates nor an index of them; give a "
                 "column, such as frame['time']."
             )
-        return times_of(times, what) if is_table(times) else times
-    if hasattr(x, "dtype") and type(x.dtype).__name__ == "PeriodDtype":
-        x = x.to_timestamp() if _kind(type(x)) == ("pandas", INDEX) else x.dt.to_timestamp()
+    if type(getattr(x, "dtype", None)).__name__ == "PeriodDtype":
+        x = getattr(x, "dt", x).to_timestamp()
     return x
 
 
 def not_finite(x: Any, values: NDArray, what: str) -> NotFinite:
     """The error for the first number of a table that is missing, or infinite."""
     row, *column = (int(i) for i in np.argwhere(~np.isfinite(values))[0])
-    library, kind = _kind(type(x)) or ("", "")
-    place = f"row {row + 1}"
-    if library == "pandas" and kind != INDEX and type(x.index).__name__ != "RangeIndex":
-        place += f" ({x.index[row]})"
+    labels = getattr(x, "index", None)
+    place = f"row {row + 1}" + ("" if labels is None else f" ({labels[row]})")
     if column:
         names = read_frame(x, what).names
         place += f" of column {column[0] if names is None else repr(names[column[0]])}"
@@ -174,22 +146,15 @@ def in_order(
     """
     if isinstance(x, Mapping):
         keys, given = list(x), list(x.values())
-    elif _kind(type(x)) == ("pandas", SERIES) and not _is_numbered(x.index):
-        keys = x.index.tolist()
-        if names is None and not _is_permutation(keys):
+    elif _kind_of(x) == ("pandas", SERIES) and not _is_numbered(x.index):
+        keys, given = x.index.tolist(), numbers_of(x, what).tolist()
+        if names is None and not all(key in range(len(keys)) for key in keys):
             return x
-        numbers = numbers_of(x, what)
-        if not gaps and not np.isfinite(numbers).all():
-            raise not_finite(x, numbers, what)
-        given = numbers.tolist()
     else:
         return x
     expected = tuple(map(str, range(math.prod(shape)))) if names is None else names
-    places = match_names(_as_names(keys, expected), expected, what)
-    row = [
-        _as_float(given[place], name, what, gaps)
-        for place, name in zip(places.tolist(), expected, strict=True)
-    ]
+    order = match_names(_as_names(keys, expected), expected, what).tolist()
+    row = [_as_float(given[i], expected[j], what, gaps) for j, i in enumerate(order)]
     return np.array(row).reshape(shape)
 
 
@@ -202,8 +167,7 @@ def columns_in_order(x: Any, names: Sequence[str], what: str) -> Any:
     frame = read_frame(x, what)
     if frame.names is None:
         return frame.values
-    order = match_names(frame.names, names, what, "column")
-    return frame.values if (np.diff(order) == 1).all() else frame.values[:, order]
+    return frame.values[:, match_names(frame.names, names, what, "column")]
 
 
 def by_name(x: Any, what: str) -> Any:
@@ -213,25 +177,24 @@ def by_name(x: Any, what: str) -> Any:
     if not is_table(x):
         return x
     numbers = numbers_of(x, what)
-    if _kind(type(x)) == ("pandas", SERIES) and not _is_numbered(x.index):
+    if _kind_of(x) == ("pandas", SERIES) and not _is_numbered(x.index):
         return dict(zip(_names(x.index), numbers.tolist(), strict=True))
     return numbers
 
 
-def _as_names(keys: Sequence[Hashable], expected: Sequence[str]) -> list[str]:
+def _as_names(keys: Sequence[Any], expected: Sequence[str]) -> list[str]:
     """Keys as names; a whole number that is no name is the place of an entry."""
     known, found = set(expected), _names(keys)
     for i, key in enumerate(keys):
         whole = isinstance(key, int | np.integer) and not isinstance(key, bool)
-        if whole and found[i] not in known and 0 <= key < len(expected):  # type: ignore[operator]
-            found[i] = expected[int(key)]  # type: ignore[call-overload]
+        if whole and found[i] not in known and 0 <= key < len(expected):
+            found[i] = expected[int(key)]
     return found
 
 
 def _as_float(number: Any, name: str, what: str, gaps: bool) -> float:
     """A number that was given by name, finite unless there may be gaps."""
-    if gaps and number is None:
-        return math.nan
+    number = math.nan if gaps and number is None else number
     plain = isinstance(number, int | float | np.number) and not isinstance(number, bool | complex)
     try:
         found = float(number) if plain else math.nan
@@ -257,17 +220,10 @@ def _is_numbered(labels: Any) -> bool:
     return _is_date(labels.dtype)
 
 
-def _is_permutation(keys: Sequence[Any]) -> bool:
-    return all(type(key) is int for key in keys) and sorted(keys) == list(range(len(keys)))
-
-
 def _is_date(dtype: Any) -> bool:
-    """Whether a column of pandas holds dates, or periods."""
-    return dtype.kind == "M" or type(dtype).__name__ == "PeriodDtype"
-
-
-def _is_polars_date(dtype: Any) -> bool:
-    return str(dtype).partition("(")[0] in ("Date", "Datetime")
+    """Whether a column holds dates, or periods."""
+    name = str(dtype).partition("(")[0]
+    return getattr(dtype, "kind", "") == "M" or name.startswith(("period", "Date", "Datetime"))
 
 
 def _index_times(index: Any) -> Any:
@@ -275,40 +231,24 @@ def _index_times(index: Any) -> Any:
     return index if _is_date(index.dtype) or named else None
 
 
-def _column(library: str, x: Any, i: int) -> Any:
-    return x.iloc[:, i] if library == "pandas" else x[x.columns[i]]
-
-
-def _require_numbers(library: str, dtype: Any, column: Any, what: str, name: str | None) -> None:
-    """Refuse a column that holds something else, with the first of it."""
-    if library == "pandas":
-        fits = dtype.kind in "iufb"
-    else:
-        fits = dtype.is_numeric() or str(dtype) in ("Boolean", "Null")
-    if fits:
-        return
-    held = [one for one in column.head(100).to_list() if not isinstance(one, int | float)]
-    such = f", such as {shown(held[0])}" if held else ""
-    of = "the series" if name is None else f"the column {name!r}"
-    raise WrongType(
-        f"{what}: {of} is of type {dtype}, no numbers{such}; make numbers of it, as with "
-        "astype(float) or cast(float), or leave it out."
-    )
-
-
-def _pandas_values(x: Any, kinds: Sequence[Any]) -> NDArray:
-    """The numbers of a frame or series of pandas, where they are if one array holds them."""
-    if len(set(kinds)) == 1 and isinstance(kinds[0], np.dtype):
-        return np.asarray(x.to_numpy())
-    single = bool(kinds) and all(str(kind).lower() == "float32" for kind in kinds)
-    return np.asarray(x.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan))
-
-
-def _polars_values(x: Any, kinds: Sequence[Any]) -> NDArray:
-    if not kinds:
-        return np.empty((x.height, 0))
-    alike = {str(kind) for kind in kinds}
-    gaps = any(column.null_count() for column in x)
-    if not (alike == {"Float32"} or (alike == {"Boolean"} and not gaps)):
-        x = x.cast(float)
-    return np.asarray(x.to_numpy())
+def _numbers(column: Any, what: str, name: str) -> NDArray:
+    """The numbers of a series, NaN where one is missing; anything else is refused."""
+    dtype = column.dtype
+    if getattr(dtype, "kind", "O") in "iufb":
+        if isinstance(dtype, np.dtype):
+            return np.asarray(column)
+        kind = np.float32 if str(dtype).lower() == "float32" else np.float64
+        return np.asarray(column.to_numpy(dtype=kind, na_value=np.nan))
+    text = str(dtype)
+    if not (hasattr(dtype, "is_numeric") and dtype.is_numeric()) and text not in (
+        "Boolean",
+        "Null",
+    ):
+        held = [one for one in column.head(100).to_list() if not isinstance(one, int | float)]
+        raise WrongType(
+            f"{what}: the {name} holds {text}{f', such as {shown(held[0])}' if held else ''}; make "
+            "numbers of it, as with astype(float) or cast(float), or leave it out."
+        )
+    if column.null_count() or text.startswith(("Null", "Decimal")):
+        column = column.cast(float)
+    return np.asarray(column.to_numpy())

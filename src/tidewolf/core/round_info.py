@@ -13,7 +13,7 @@ told; only entries that are out are refused by one that cannot leave them out.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 import numpy as np
@@ -32,37 +32,24 @@ FEATURE_ROUNDING = 1e-9
 """How far the features of a round may be from a sum of 1."""
 _SECOND = 1_000_000
 """Microseconds in a second."""
+_ENTRIES = '["SEA > DEN", 7]'
 
 
 @final
-class NamedPoints(Mapping[str, Array]):
+class NamedPoints(dict[str, Array]):
     """Points by name, for good."""
 
-    __slots__ = ("_points",)
-
-    def __init__(self, points: Mapping[str, Array]) -> None:
-        self._points = dict(points)
-
-    def __getitem__(self, name: str) -> Array:
-        return self._points[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._points)
-
-    def __len__(self) -> int:
-        return len(self._points)
+    def __setitem__(self, name: str, point: Array) -> None:
+        raise TypeError("Points that are known do not change.")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Mapping) and same(self._points, dict(other))
+        return isinstance(other, Mapping) and same(dict(self), dict(other))
 
-    def __hash__(self) -> int:
-        return hash(tuple(sorted(self._points)))
-
-    def __repr__(self) -> str:
-        return repr(self._points)
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(sorted(self)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._points,)
+        return type(self), (dict(self),)
 
 
 class _Fields(NamedTuple):
@@ -207,8 +194,7 @@ def as_times(x: object, what: str) -> Floats:
     """The times of many rounds as seconds since 1970; NaN, NaT and None: not known. Of a frame,
     those it has.
     """
-    x = times_of(x, what) if is_table(x) else x
-    times = np.asarray(x, dtype=None if is_array(x) else object) if not _is_numbers(x) else x
+    times = _given_times(x, what)
     if isinstance(times, np.ndarray) and times.dtype.kind == "M":
         seconds = times.astype("datetime64[us]").astype(np.int64) / _SECOND
         return frozen(np.where(np.isnat(times), np.nan, seconds))
@@ -223,22 +209,24 @@ def as_stamps(x: object, seconds: Floats) -> NDArray:
     """Times as they were given, for people to know rounds by: datetime64 where they are dates, one
     without an offset as it stands, others in UTC; whole numbers with every digit; else `seconds`.
     """
-    x = times_of(x, "time") if is_table(x) else x
-    given = np.asarray(x, dtype=None if is_array(x) else object) if not _is_numbers(x) else x
-    if not isinstance(given, np.ndarray) or given.dtype.kind == "f":
-        return seconds
-    if given.dtype.kind in "iu":
+    given = _given_times(x, "time")
+    if isinstance(given, np.ndarray) and given.dtype.kind in "iu":
         return frozen(given.copy())
     dates = (str, datetime.date, np.datetime64)
-    if given.dtype.kind == "O" and not any(isinstance(one, dates) for one in given.flat):
+    kind = given.dtype.kind if isinstance(given, np.ndarray) else "f"
+    if kind == "f" or (kind == "O" and not any(isinstance(one, dates) for one in given.flat)):
         return seconds
     info = np.isfinite(seconds)
     microseconds = np.round(np.where(info, seconds, 0.0) * _SECOND).astype("datetime64[us]")
     return frozen(np.where(info, microseconds, np.datetime64("NaT", "us")))
 
 
-def _is_numbers(x: object) -> bool:
-    return type(x) is np.ndarray and x.dtype == np.float64
+def _given_times(x: Any, what: str) -> Any:
+    """Times of a table, or those given, as an array."""
+    x = times_of(x, what) if is_table(x) else x
+    if type(x) is np.ndarray and x.dtype == np.float64:
+        return x
+    return np.asarray(x, dtype=None if is_array(x) else object)
 
 
 def _is_missing(x: Any) -> bool:
@@ -276,38 +264,28 @@ def is_present(point: Array) -> bool:
 
 def as_unavailable(x: Any) -> tuple[int | str, ...] | None:
     """Names and places of entries in one order, each once; None where there are none."""
-    if isinstance(x, str):
-        x = (x,)
-    such = '["SEA > DEN", 7]'
-    names, places = set[str](), set[int]()
-    for one in as_items(x, "What is unavailable", such):
-        if isinstance(one, str):
-            names.add(str(one))
-        elif isinstance(one, int | np.integer) and not isinstance(one, bool):
-            if one < 0:
-                raise InvalidInput(
-                    f"What is unavailable is names of entries, or their places from 0, not {one}."
-                )
-            places.add(int(one))
-        else:
-            raise WrongType(
-                f"What is unavailable is names of entries, or their places from 0, such as {such}; "
-                f"{shown(one)} is neither."
+    entries = set[int | str]()
+    for one in (x,) if isinstance(x, str) else as_items(x, "What is unavailable", _ENTRIES):
+        place = isinstance(one, int | np.integer) and not isinstance(one, bool) and one >= 0
+        if not (place or isinstance(one, str)):
+            raise (InvalidInput if type(one) is int else WrongType)(
+                f"What is unavailable is names of entries, or their places from 0, such as "
+                f"{_ENTRIES}, not {shown(one)}."
             )
-    return (*sorted(places), *sorted(names)) or None
+        entries.add(int(one) if place else str(one))
+    return tuple(sorted(entries, key=lambda one: (isinstance(one, str), one))) or None
 
 
 def _forecast(x: Any) -> FullInformation:
     from tidewolf.core.batch import Stream
     from tidewolf.core.feedback import FullInformation
 
-    if not isinstance(x, tuple | list) or len(x) != 2:
-        raise WrongType(
-            f"A forecast is the functions of the coming round, (loss, constraint), not {shown(x)}."
+    stream = Stream(*x) if isinstance(x, tuple | list) and len(x) == 2 else None
+    if stream is None or len(stream) != 1:
+        raise (WrongType if stream is None else InvalidInput)(
+            "A forecast is the functions of the next round, (loss, constraint), of one round each, "
+            f"not {shown(x)}."
         )
-    stream = Stream(*x)
-    if len(stream) != 1:
-        raise InvalidInput(f"A forecast is of the coming round alone, not of {len(stream)} rounds.")
     return FullInformation(stream.losses, stream.constraints)
 
 

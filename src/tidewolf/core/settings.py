@@ -27,6 +27,7 @@ import sys
 import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, wraps
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, Union, cast, get_args, get_origin
@@ -64,16 +65,18 @@ class Check(ABC):
     """what a file may write, such as "a whole number" """
     key: ClassVar[str] = ""
     """the key in files, where it is not the name of the setting"""
+    file_type: ClassVar[type] = object
+    """what a file writes, if `read` is not defined: a value of this type"""
 
     @abstractmethod
     def __call__(self, value: Any, what: str) -> Any:
         """The value in its plain form; refused with a sentence that begins with `what`."""
 
-    @abstractmethod
     def read(self, value: Any) -> Any:
         """What a file says, frozen; None where it is of another kind. The value is checked
         later.
         """
+        return value if type(value) is self.file_type else None
 
     def build(self, value: Any) -> Any:
         """What a value that was read stands for, where a file can only name it."""
@@ -88,12 +91,10 @@ class Count(Check):
     most: int = field(default=LARGEST_COUNT, kw_only=True)
 
     words: ClassVar[str] = "a whole number"
+    file_type: ClassVar[type] = int
 
     def __call__(self, value: Any, what: str) -> int:
         return as_count(value, what, least=self.least, most=self.most)
-
-    def read(self, value: Any) -> int | None:
-        return value if type(value) is int else None
 
 
 @dataclass(frozen=True)
@@ -113,21 +114,18 @@ class Number(Check):
         return number
 
     def read(self, value: Any) -> float | None:
-        try:
+        with suppress(OverflowError):
             return float(value) if type(value) in (int, float) else None
-        except OverflowError:
-            return None
+        return None
 
 
+@dataclass(frozen=True)
 class Magnitude(Number):
     """A number above 0 whose square is one too."""
 
-    def __call__(self, value: Any, what: str) -> float:
-        size = as_number(value, what, above=0.0)
-        if not LEAST <= size <= MOST:
-            accepted = f"sizes from {LEAST:g} to {MOST:g} are accepted: give it in other units"
-            raise InvalidInput(f"{what} = {size:g} was given; {accepted}.")
-        return size
+    above: float = field(default=0.0, kw_only=True)
+    least: float = field(default=LEAST, kw_only=True)
+    most: float = field(default=MOST, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -142,12 +140,10 @@ class Flag(Check):
     """True or False."""
 
     words: ClassVar[str] = "true or false"
+    file_type: ClassVar[type] = bool
 
     def __call__(self, value: Any, what: str) -> bool:
         return as_flag(value, what)
-
-    def read(self, value: Any) -> bool | None:
-        return value if type(value) is bool else None
 
 
 @dataclass(frozen=True)
@@ -157,15 +153,13 @@ class Text(Check):
     choices: tuple[str, ...] = field(default=(), kw_only=True)
 
     words: ClassVar[str] = "text"
+    file_type: ClassVar[type] = str
 
     def __call__(self, value: Any, what: str) -> str:
         text = as_text(value, what)
         if self.choices and text not in self.choices:
             raise InvalidInput(f"{what} is one of {', '.join(self.choices)}, not {shown(value)}.")
         return text
-
-    def read(self, value: Any) -> str | None:
-        return value if type(value) is str else None
 
 
 class Names(Check):
@@ -282,7 +276,7 @@ def constructor_of(kind: type) -> Callable[..., Any]:
 def settings_of(make: Any) -> dict[str, Setting]:
     """The settings of a class or of a function, by name, in their order."""
     generated = getattr(make, "__dataclass_params__", None)
-    if dataclasses.is_dataclass(make) and generated is not None and generated.init:
+    if generated is not None and generated.init:
         hints = {f.name: (f.type, _namespace(make, f.name)) for f in dataclasses.fields(make)}
     else:
         function = inspect.getattr_static(make, "__init__") if isinstance(make, type) else make
@@ -387,13 +381,9 @@ def _resolved(hint: Any, home: dict[str, Any]) -> Any:
 
 
 def _setting(name: str, hint: Any, default: Any) -> Setting:
-    if get_origin(hint) is Annotated:
-        takes, *notes = get_args(hint)
-        for check in notes:
-            if isinstance(check, Check):
-                return Setting(name, takes, check, True, default)
-        hint = takes
-    return Setting(name, hint, _kind(hint), False, default)
+    takes, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    check = next((note for note in notes if isinstance(note, Check)), None)
+    return Setting(name, takes, check or _kind(takes), check is not None, default)
 
 
 _KINDS: dict[Any, Check] = {
@@ -408,8 +398,8 @@ _KINDS: dict[Any, Check] = {
 
 def _kind(hint: Any) -> Check | None:
     kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    checks = [_KINDS.get(kind) for kind in kinds if kind is not type(None)]
-    return checks[0] if len(checks) == 1 else None
+    kinds = tuple(kind for kind in kinds if kind is not type(None))
+    return _KINDS.get(kinds[0]) if len(kinds) == 1 else None
 
 
 def _nested(value: Any) -> Any:

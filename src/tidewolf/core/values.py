@@ -11,7 +11,9 @@ import base64
 import dataclasses
 import hashlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -191,35 +193,26 @@ class _Fingerprint:
         size = float(np.abs(entries).max(initial=0.0)) or 1.0
         for start in range(-1, len(entries), _AT_ONCE):
             terms = entries[max(start, 0) : start + _AT_ONCE] / size
-            self._add(terms if start >= 0 else np.append(np.log(size), terms))
-
-    def _add(self, terms: NDArray) -> None:
-        places = np.arange(self._count, self._count + len(terms))
-        weights = 0.5 + 0.5 * ((places * 2.0**0.5) % 1.0)
-        self.sums += np.bincount(places % _SUMS, weights * terms, minlength=_SUMS)
-        self._count += len(terms)
-
-
-class _Heard:
-    """What a digest is fed, text and arrays apart."""
-
-    def __init__(self) -> None:
-        self.texts = [b""]
-
-    def update(self, part: bytes | memoryview) -> None:
-        if isinstance(part, bytes):
-            self.texts[-1] += part
-        else:
-            self.texts.append(b"")
+            terms = terms if start >= 0 else np.append(np.log(size), terms)
+            places = np.arange(self._count, self._count + len(terms))
+            weights = 0.5 + 0.5 * ((places * 2.0**0.5) % 1.0)
+            self.sums += np.bincount(places % _SUMS, weights * terms, minlength=_SUMS)
+            self._count += len(terms)
 
 
 def around_arrays(value: object) -> tuple[bytes, ...]:
     """What `identity` reads of a value before, between and after its arrays: the same for all
     whose arrays differ in their entries alone.
     """
-    heard = _Heard()
-    _feed(heard, value)
-    return tuple(heard.texts)
+    parts = list[bytes | memoryview]()
+    _feed(SimpleNamespace(update=parts.append), value)
+    texts = [b""]
+    for part in parts:
+        if isinstance(part, bytes):
+            texts[-1] += part
+        else:
+            texts.append(b"")
+    return tuple(texts)
 
 
 def identity_around(texts: tuple[bytes, ...], *arrays: NDArray) -> str:
@@ -252,7 +245,7 @@ def _feed(digest: Any, value: object) -> None:
         digest.update(f"sequence {len(value)}:".encode())
         for item in value:
             _feed(digest, item)
-    elif isinstance(value, Mapping) and not isinstance(value, dict):  # a dict may change
+    elif isinstance(value, Mapping) and type(value) is not dict:  # a dict may change
         digest.update(f"mapping {len(value)}:".encode())
         for name in sorted(value):
             _feed(digest, name)
@@ -281,14 +274,11 @@ def _feed_array(digest: Any, array: NDArray) -> None:
 def _given_settings(value: Value) -> dict[str, Any]:
     """The settings that say something, by name: neither labels nor at their default."""
     kind: Any = type(value)
-    fields, labels, defaults = value.fields(), _labels(kind), _defaults(kind)
-    parts = {name: fields[name] for name in sorted(fields) if name not in labels}
-    if not defaults:
-        return parts
+    labels, defaults = _labels(kind), _defaults(kind)
     return {
         name: part
-        for name, part in parts.items()
-        if not (name in defaults and same(part, defaults[name]))
+        for name, part in sorted(value.fields().items())
+        if name not in labels and not (name in defaults and same(part, defaults[name]))
     }
 
 
@@ -313,17 +303,14 @@ def _defaults(kind: Any) -> dict[str, Any]:
     factories = {f.name: f.default_factory for f in dataclasses.fields(kind)}
     found = {}
     for name, setting in settings_of(kind).items():
-        default = setting.default
-        if setting.required:
-            continue
-        if (factory := factories.get(name, dataclasses.MISSING)) is not dataclasses.MISSING:
-            default = factory()
-        elif setting.declared and setting.check is not None and default is not None:
-            try:
+        factory, default = factories.get(name, dataclasses.MISSING), setting.default
+        with suppress(TidewolfError):
+            if factory is not dataclasses.MISSING:
+                default = factory()
+            elif setting.declared and setting.check is not None and default is not None:
                 default = checked(setting.check, default, name, kind.__name__)
-            except TidewolfError:
-                continue
-        found[name] = default
+            if not setting.required:
+                found[name] = default
     return found
 
 
