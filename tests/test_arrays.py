@@ -32,7 +32,6 @@ from tidewolf.experiments.engines import on_processes, serial
 from tidewolf.experiments.jobs import plan_sweep
 from tidewolf.experiments.sweep import Sweep, sweep
 from tidewolf.functions import Affine, Capacity, Chain, Linear
-from tidewolf.problems import read_table
 from tidewolf.sets import Box, FlowPolytope, Simplex
 
 LONG = (2**53 + 1, 2**60 + 3, 2**63 - 1)
@@ -126,15 +125,9 @@ def test_a_long_seed_goes_through_a_run_folder_and_back(here):
     folder.write_rounds(found)
     folder.write_summary(found)
     summary = json.loads((here / "out" / "summary.json").read_text())
-    assert (
-        summary["seeds"]
-        == [run["seed"] for run in summary["runs"]]
-        == list(folder.experiment.seeds)
-        == list(LONG)
-    )
-    assert sorted(
-        set(parquet.read_table(here / "out" / "rounds.parquet")["seed"].to_pylist())
-    ) == sorted(LONG)
+    assert summary["seeds"] == [run["seed"] for run in summary["runs"]] == list(LONG)
+    rounds = parquet.read_table(here / "out" / "rounds.parquet")
+    assert sorted(set(rounds["seed"].to_pylist())) == sorted(LONG)
     checkpoints = (here / "out" / "checkpoints").iterdir()
     names = sorted(path.name for path in checkpoints if path.suffix != ".decisions")
     assert names == [f"{i:02d}-LyapunovDescent-seed-{seed}" for i, seed in enumerate(LONG, start=1)]
@@ -168,14 +161,6 @@ def test_a_column_of_a_setting_is_as_wide_as_its_values():
         "double",
         "string",
     ]
-
-
-def test_times_of_nanoseconds_keep_their_digits(tmp_path):
-    start = 1_700_000_000_123_456_789
-    (tmp_path / "t.csv").write_text(f"time,a\n{start},1\n{start + 1},2\n")
-    np.savez(tmp_path / "t.npz", values=[[1.0], [2.0]], times=np.array([start, start + 1]))
-    for name in ("t.csv", "t.npz"):
-        assert read_table(tmp_path / name).times.tolist() == [start, start + 1]
 
 
 # --- absurd ones ----------------------------------------------------------------------------------
@@ -333,25 +318,11 @@ def test_a_table_names_the_line_and_the_column(here, capsys):
         '"costs.csv"\ncapacities = "capacities.csv"\n'
     )
     experiment = load("x.toml")
-    with pytest.warns(
-        NegativeCapacity,
-        match=(
-            r'capacities\.csv, line 3, column "c > d": the capacity is -0\.5; no point of the set'
-        ),
-    ):
+    with pytest.warns(NegativeCapacity, match=r'capacities\.csv, line 3, column "c > d": .*-0\.5'):
         experiment.problem(0)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         assert main(["run", "x.toml", "--learner", "LyapunovDescent", "--quiet"]) == 0
     said = capsys.readouterr().err.splitlines()
-    assert (
-        len(
-            [
-                line
-                for line in said
-                if line.startswith("Warning: ") and 'line 3, column "c > d"' in line
-            ]
-        )
-        == 1
-    )
+    assert sum('line 3, column "c > d"' in line for line in said) == 1
     assert not any("building.py" in line for line in said)

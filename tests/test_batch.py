@@ -126,15 +126,6 @@ def test_masks_are_cut_with_their_streams_and_compared():
     assert stream.unseen == 8
 
 
-@pytest.mark.parametrize(
-    "mask", [np.ones(T - 1, dtype=bool), np.ones(T), np.ones((T, 1), dtype=bool), [1] * T]
-)
-def test_a_mask_that_does_not_fit_is_refused(mask):
-    C, A = arrays(0)
-    with pytest.raises(WrongShape, match=r"True or False .* 24 rounds"):
-        tw.Stream(Linear(C), Affine(A, np.ones(T)), seen=mask)
-
-
 @each_learner
 def test_without_constraints_every_learner_plays_as_under_one_that_never_binds(learner):
     C, _ = arrays(3)
@@ -148,11 +139,6 @@ def test_without_constraints_every_learner_plays_as_under_one_that_never_binds(l
     assert not run.violations.any()
     assert run.oracle_calls == same.oracle_calls
     assert run.regret == pytest.approx(same.regret)
-
-
-def test_a_stream_of_no_functions_is_refused():
-    with pytest.raises(WrongType, match="The losses of a stream are a batch of functions"):
-        tw.Stream(None)
 
 
 # --- what is known before a round -----------------------------------------------------------------
@@ -235,6 +221,11 @@ def test_what_nobody_knows_is_no_knowledge():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
+        *(
+            ("seen", mask)
+            for mask in (np.ones(T - 1, bool), np.ones(T), np.ones((T, 1), bool), [1] * T)
+        ),
+        ("losses", None),
         ("time", np.arange(T - 1.0)),
         ("time", np.zeros((T, 1))),
         ("time", 3.0),
@@ -255,8 +246,9 @@ def test_what_nobody_knows_is_no_knowledge():
 )
 def test_knowledge_that_does_not_fit_a_stream_is_refused(name, value):
     C, A = arrays(0)
+    given = {"losses": Linear(C), "constraints": Affine(A, np.ones(T)), name: value}
     with pytest.raises(TidewolfError):
-        tw.Stream(Linear(C), Affine(A, np.ones(T)), **{name: value})
+        tw.Stream(**given)
 
 
 @each_learner

@@ -4,9 +4,7 @@ should be.
 
 from __future__ import annotations
 
-import hashlib
 import io
-import json
 import os
 import subprocess
 import sys
@@ -19,10 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from test_archive import forged, part, sealed
 from tidewolf.baselines import SinhaVaze
 from tidewolf.core import checkpoint
+from tidewolf.core.conforming import conforming
 from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, NotSupported, OtherSettings
 from tidewolf.core.randomness import generator
+from tidewolf.core.types import Array
 from tidewolf.core.vertices import Dense, Moved, Sparse
 from tidewolf.functions import Capacity, Linear
 from tidewolf.learners import LyapunovDescent
@@ -91,28 +92,19 @@ def test_numbers_text_and_tuples_come_back_as_they_were(content):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.int32, np.bool_])
-@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3, 4)])
-def test_arrays_come_back_bit_for_bit_and_read_only(dtype, shape):
-    array = np.asarray(100 * np.random.default_rng(0).standard_normal(shape)).astype(dtype)
-    back = there_and_back(array)
-    assert (back.dtype, back.shape, back.tobytes()) == (array.dtype, array.shape, array.tobytes())
-    assert not back.flags.writeable
-
-
-def test_numbers_of_numpy_come_back_as_numbers():
-    for number in (np.float64(0.1), np.int64(-3), np.bool_(True)):
-        back = there_and_back(number)
-        assert type(back) is type(number.item())
-        assert back == number
-
-
-def test_strange_numbers_in_arrays_come_back():
-    array = np.array([np.nan, np.inf, -np.inf, -0.0, 5e-324, np.nextafter(1, 2)])
-    assert there_and_back(array[::-1]).tobytes() == array[::-1].tobytes()
-    assert (
-        there_and_back(np.asfortranarray(np.arange(6.0).reshape(2, 3))).tobytes()
-        == np.arange(6.0).tobytes()
-    )
+def test_arrays_and_numbers_come_back_bit_for_bit_and_read_only(dtype):
+    strange = np.array([np.nan, np.inf, -np.inf, -0.0, 5e-324, np.nextafter(1, 2)])
+    arrays = [
+        100 * np.random.default_rng(0).standard_normal(s) for s in ((), (0,), (3,), (2, 3, 4))
+    ]
+    with np.errstate(invalid="ignore", over="ignore"):
+        made = [np.asarray(each).astype(dtype) for each in (*arrays, strange)]
+    for array in (*made, made[-1][::-1], np.asfortranarray(made[3])):
+        back = there_and_back(array)
+        assert (back.dtype, back.shape) == (array.dtype, array.shape)
+        assert back.tobytes() == array.tobytes()
+        assert not back.flags.writeable
+    assert type(there_and_back(made[0][()])) is type(made[0].item())
 
 
 def test_arrays_of_another_library_return_to_it():
@@ -157,8 +149,8 @@ def test_learners_states_come_back_whole(learner):
     assert type(back.dual) is type(state.dual)
     assert back.dual == state.dual
     assert learner.save(back) == learner.save(state)
-    for name, part in state._asdict().items():
-        assert type(getattr(back, name)) is type(part), name
+    for name, own in state._asdict().items():
+        assert type(getattr(back, name)) is type(own), name
     if isinstance(learner, LyapunovDescent):
         count = len(state.point.active.weights)
         assert isinstance(back.point.active, ActiveSet)
@@ -171,13 +163,9 @@ def test_learners_states_come_back_whole(learner):
 
 
 def test_what_cannot_be_saved_is_named():
-    with pytest.raises(
-        NotSupported,
-        match=r"A set cannot be saved: a state holds numbers, text, arrays and stored parts\.",
-    ):
-        there_and_back({1, 2})
-    with pytest.raises(NotSupported, match=r"A function cannot be saved"):
-        there_and_back((1, lambda: 0))
+    for content, name in (({1, 2}, "A set"), ((1, lambda: 0), "A function")):
+        with pytest.raises(NotSupported, match=f"{name} cannot be saved"):
+            there_and_back(content)
 
 
 def test_a_file_says_who_wrote_it():
@@ -190,35 +178,13 @@ def test_a_file_says_who_wrote_it():
 # --- files that are not what they should be -------------------------------------------------------
 
 
-def repacked(data: bytes, change) -> bytes:
-    """The file with another manifest, under a checksum that fits."""
-    line, _, rest = data.partition(b"\n")
-    with np.load(io.BytesIO(rest[32:])) as archive:
-        arrays = dict(archive.items())
-    manifest = json.loads(bytes(arrays.pop("manifest")))
-    change(manifest)
-    buffer = io.BytesIO()
-    np.savez(
-        buffer, manifest=np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8), **arrays
-    )
-    return line + b"\n" + hashlib.sha256(buffer.getvalue()).digest() + buffer.getvalue()
-
-
 LEARNER = LyapunovDescent(Simplex(3), horizon=9)
 SAVED = LEARNER.save(LEARNER.start())
 
 
 @pytest.mark.parametrize(
     "data",
-    [
-        b"",
-        b"tidewolf",
-        b"PK\x03\x04",
-        b"tidewolf state 3",
-        b"tidewolf state x\n",
-        b"\n" + SAVED,
-        b"\x80\x04K\x01.",
-    ],
+    [b"", b"PK\x03\x04", b"tidewolf state 3", b"tidewolf state x\n", b"\n" + SAVED],
 )
 def test_what_is_no_state_is_refused(data):
     with pytest.raises(BrokenFile):
@@ -237,36 +203,19 @@ def test_a_state_that_was_changed_cut_or_made_longer_is_refused(place, bit):
 @pytest.mark.parametrize("body", [b"", b"nonsense", b"PK\x05\x06" + 18 * b"\0"])
 def test_a_body_that_is_no_archive_is_refused(body):
     with pytest.raises(BrokenFile, match=r"The saved state cannot be read: .*\."):
-        LEARNER.load(b"tidewolf state 3\n" + hashlib.sha256(body).digest() + body)
-
-
-def active_set(manifest: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = manifest["fields"]["point"]["record"]["active"]
-    return found
+        LEARNER.load(sealed(body))
 
 
 def test_a_newer_file_is_refused():
-    with pytest.raises(
-        NewerFormat,
-        match=r"format 4; .* format 3",
-    ):
+    with pytest.raises(NewerFormat, match=r"format 4; .* format 3"):
         LEARNER.load(SAVED.replace(b"state 3\n", b"state 4\n", 1))
-    strange = repacked(SAVED, lambda manifest: active_set(manifest).update(stored="hypergraph"))
-    with pytest.raises(
-        NewerFormat,
-        match=(
-            r"holds a .*'hypergraph', which this tidewolf does not know\. Install a newer "
-            r"tidewolf\."
-        ),
-    ):
-        LEARNER.load(strange)
+    with pytest.raises(NewerFormat, match=r"'hypergraph', which this tidewolf does not know"):
+        LEARNER.load(
+            forged(SAVED, lambda fields, _: part(fields, "active").update(stored="hypergraph"))
+        )
 
 
 def test_a_file_of_other_settings_is_refused():
-    sentence = (
-        r"The saved state was written by a LyapunovDescent with other settings\. Make the learner "
-        r"as it was then, or start anew\."
-    )
     for other in (
         LyapunovDescent(Simplex(3), horizon=10),
         LyapunovDescent(Simplex(3), horizon=9, caution=3.0),
@@ -275,7 +224,7 @@ def test_a_file_of_other_settings_is_refused():
         LyapunovDescent(Translated(Simplex(3), np.zeros(3)), horizon=9),
         SinhaVaze(Simplex(3), horizon=9),
     ):
-        with pytest.raises(OtherSettings, match=sentence):
+        with pytest.raises(OtherSettings, match="by a LyapunovDescent"):
             other.load(SAVED)
     assert LyapunovDescent(Simplex(3, 1), 9.0).load(SAVED).t == 0
 
@@ -296,16 +245,9 @@ def test_a_pickle_inside_is_never_opened():
 
     buffer = io.BytesIO()
     np.savez(buffer, manifest=np.array([Bomb()], dtype=object))
-    body = buffer.getvalue()
-    assert b"abort" in body
-    with pytest.raises(
-        BrokenFile,
-        match=(
-            r"The saved state cannot be read: Object arrays cannot be loaded when "
-            r"allow_pickle=False\."
-        ),
-    ):
-        LEARNER.load(b"tidewolf state 3\n" + hashlib.sha256(body).digest() + body)
+    assert b"abort" in buffer.getvalue()
+    with pytest.raises(BrokenFile, match="Object arrays cannot be loaded"):
+        LEARNER.load(sealed(buffer.getvalue()))
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -316,20 +258,16 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     checkpoint.write(path, b"old")
     assert path.read_bytes() == b"old"
 
-    def full_disk(descriptor):
+    def full_disk(*_):
         raise OSError("No space left on device")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full_disk)
-        with pytest.raises(OSError, match="No space left"):
-            checkpoint.write(path, b"new")
-    assert path.read_bytes() == b"old"
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", lambda *paths: full_disk(0))
-        with pytest.raises(OSError, match="No space left"):
-            checkpoint.write(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["state"]
+    for name in ("fsync", "replace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, name, full_disk)
+            with pytest.raises(OSError, match="No space left"):
+                checkpoint.write(path, b"new")
+        assert path.read_bytes() == b"old"
+        assert os.listdir(tmp_path) == ["state"]
     checkpoint.write(str(path), b"new")
     assert path.read_bytes() == b"new"
     assert os.listdir(tmp_path) == ["state"]
@@ -339,6 +277,7 @@ def test_another_process_goes_on_bit_for_bit(tmp_path):
     program = """
 import sys, numpy as np, tidewolf as tw
 from tidewolf.core import checkpoint
+from tidewolf.core.conforming import conforming
 from tidewolf.functions import Capacity, Linear
 learner = tw.LyapunovDescent(tw.sets.CappedSimplex(5, 0.5), horizon=30, block=3)
 rng = np.random.default_rng(0)
@@ -388,3 +327,116 @@ def test_randomness_is_the_same_on_every_machine():
 def test_bad_seeds_are_refused(key):
     with pytest.raises(InvalidInput):
         generator(*key)
+
+
+# --- types of states ---
+
+K = Simplex(3)
+
+
+class Clock(NamedTuple):
+    t: int
+    began: int = 0
+
+
+class Member(NamedTuple):
+    x: Array
+    weight: float
+    clock: Clock
+
+
+class State(NamedTuple):
+    clock: Clock
+    member: Member
+    more: tuple[Member, ...]
+    last: Member | None
+    pair: tuple[int, str]
+    limit: float | None
+    flag: bool
+
+
+def member(weight: float = 0.5, t: int = 2) -> Member:
+    return Member(np.full(3, 1 / 3), weight, Clock(t))
+
+
+BEGUN = State(Clock(0), member(t=0), (member(t=0),), None, (0, ""), None, False)
+LATER = State(Clock(7, 3), member(), (member(), member(0.1)), member(), (1, "a"), 2.0, True)
+
+
+class Older(NamedTuple):
+    clock: Any
+
+
+def read_back(state: Any, kind: Any = State, begun: Any = BEGUN) -> Any:
+    data = checkpoint.dump(state, settings="s", learner="Test")
+    fields = checkpoint.load(data, settings="s", reference=np.zeros(1)).fields
+    return conforming(fields, kind, begun, K)
+
+
+def types_of(value: Any) -> Any:
+    return type(value), tuple(map(types_of, value)) if isinstance(value, tuple) else ()
+
+
+@pytest.mark.parametrize("state", [BEGUN, LATER])
+def test_records_inside_records_come_back_as_they_were(state):
+    back = read_back(state)
+    assert types_of(back) == types_of(state)
+    assert checkpoint.dump(back, settings="s", learner="Test") == checkpoint.dump(
+        state, settings="s", learner="Test"
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"clock": (7, 3)},
+        {"clock": None},
+        {"clock": Clock(-1)},
+        {"clock": Clock(True)},
+        {"clock": Clock(2.0)},
+        {"clock": member()},
+        {"member": Older(Clock(1))},
+        {"member": member()._replace(x=np.ones(4))},
+        {"member": member(float("nan"))},
+        {"more": (member(), member()._replace(x=np.array([0.0, 1.0, np.inf])))},
+        {"more": (member(), Clock(1))},
+        {"more": (member(), 5)},
+        {"more": member()},
+        {"last": 5},
+        {"last": member(t=-1)},
+        {"last": member()._replace(x=np.full(3, np.nan))},
+        {"pair": (1,)},
+        {"pair": ("a", "a")},
+        {"pair": (1, 1)},
+        {"limit": "a"},
+        {"limit": Clock(1)},
+        {"flag": 1},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_what_does_not_fit_is_refused(wrong):
+    with pytest.raises(ValueError, match=r"\w"):
+        read_back(LATER._replace(**wrong))
+
+
+def test_a_field_with_a_default_may_be_missing():
+    """As in a file of a tidewolf whose states did not have it yet."""
+
+    class Saved(NamedTuple):
+        t: int
+
+    assert read_back(Saved(4), Clock, Clock(0)) == Clock(4, 0)
+
+
+class Holder(NamedTuple):
+    parts: tuple[Any, ...]
+
+
+def test_a_part_that_says_itself_what_it_remembers_is_read_as_it_began() -> None:
+    begun = Holder((Clock(0), member(t=0)))
+    later = Holder((Clock(7, 3), member()))
+    assert types_of(read_back(later, Holder, begun)) == types_of(later)
+    with pytest.raises(ValueError, match="parts is no record"):
+        read_back(later, Holder, Holder((None, None)))
+    with pytest.raises(ValueError, match=r"field 't'|field 'x'|is missing"):
+        read_back(later, Holder, Holder((member(), Clock(0))))

@@ -98,6 +98,8 @@ def test_times_may_be_numbers_with_decimal_commas(tmp_path):
 def test_numbers_of_nanoseconds_keep_every_digit(tmp_path):
     start = 1_700_000_000_000_000_001
     assert table(tmp_path, [start, start + 1]).tolist() == [start, start + 1]
+    np.savez(tmp_path / "t.npz", values=[[1.0], [2.0]], times=np.array([start, start + 1]))
+    assert read_table(tmp_path / "t.npz").times.tolist() == [start, start + 1]
 
 
 # clocks

@@ -272,19 +272,15 @@ class OnlineAllocator(_Estimator):
         count = len(assets)
         low = _of_each(self.min_weights, 0.0, assets, "min_weights")
         high = np.minimum(1.0, _of_each(self.max_weights, 1.0, assets, "max_weights"))
-        for setting, wrong in (
-            ("min_weights", low.sum() > 1.0 + _ROUNDING),
-            ("max_weights", high.sum() < 1.0 - _ROUNDING),
-            ("min_weights", (low > high).any()),
-        ):
-            if wrong:
-                i = int(np.argmax(low - high))
-                raise EmptySet(
-                    f"{setting}: weights sum to 1, and {count} assets have at least {low.sum():g} "
-                    f"and at most {high.sum():g} together, {assets[i]} between {low[i]:g} and "
-                    f"{high[i]:g}. Lower min_weights, or raise max_weights.",
-                    setting=setting,
-                )
+        i, few = int(np.argmax(low - high)), bool(high.sum() < 1.0 - _ROUNDING)
+        if few or low.sum() > 1.0 + _ROUNDING or low[i] > high[i]:
+            setting = "max_weights" if few else "min_weights"
+            raise EmptySet(
+                f"{setting}: weights sum to 1, and {count} assets have at least {low.sum():g} and "
+                f"at most {high.sum():g} together, {assets[i]} between {low[i]:g} and "
+                f"{high[i]:g}. Lower min_weights, or raise max_weights.",
+                setting=setting,
+            )
         rows, most = _group_rows(self.group_limits, owners)
         if len(rows) == 0 and not low.any() and (high == high[0]).all():
             return Simplex(count) if high[0] == 1.0 else CappedSimplex(count, float(high[0]))
@@ -405,56 +401,36 @@ def _of_each(given: Any, default: float, assets: tuple[str, ...], name: str) -> 
     """A number for each asset, at least 0: of one for all, of an array, or by name. Weights are at
     most 1, so 2 stands for whatever is more.
     """
-    what = f"{name} of OnlineAllocator"
-    if given is None:
-        given = default
+    what, shape = f"{name} of OnlineAllocator", (len(assets),)
     if isinstance(given, Mapping):
-        given = [
-            {str(asset): number for asset, number in given.items()}.get(asset, default)
-            for asset in assets
-        ]
-    array = np.asarray(as_array(given, what), dtype=np.float64)
-    if array.shape not in ((), (len(assets),)):
-        raise WrongShape(
-            f"{what} is one number, or one for each of {len(assets)} assets; shape {array.shape} "
-            "was given.",
+        by_name = {str(asset): number for asset, number in given.items()}
+        given = [by_name.get(asset, default) for asset in assets]
+    array = np.asarray(as_array(default if given is None else given, what), dtype=np.float64)
+    if array.shape not in ((), shape) or (array < 0.0).any():
+        raise (InvalidInput if array.shape in ((), shape) else WrongShape)(
+            f"{what} must be one number, or one for each of {len(assets)} assets, and at least 0, "
+            f"not {shown(given)}.",
             setting=name,
         )
-    if (array < 0.0).any():
-        raise InvalidInput(
-            f"{what} must be at least 0, not {array.min():g}: nothing is sold short.", setting=name
-        )
-    return np.broadcast_to(np.minimum(array, 2.0), (len(assets),)).astype(np.float64)
+    return np.broadcast_to(np.minimum(array, 2.0), shape).astype(np.float64)
 
 
 def _owners(groups: Any, assets: tuple[str, ...]) -> dict[str, Floats]:
     """The members of each group, 1 for those in it."""
     if groups is None:
         return {}
-    what = "groups of OnlineAllocator"
-    if isinstance(groups, np.ndarray) and groups.ndim:
-        groups = list(groups)
-    if isinstance(groups, list | tuple):
-        if len(groups) != len(assets):
-            raise WrongShape(
-                f"{what} are one for each of {len(assets)} assets, or a mapping; {len(groups)} "
-                "were given.",
-                setting="groups",
-            )
-        groups = dict(zip(assets, groups, strict=True))
-    if not isinstance(groups, Mapping):
-        raise WrongType(
-            f"{what} are {{asset: group}}, or a list with one for each asset, not {shown(groups)}.",
-            setting="groups",
-        )
-    if not {str(asset) for asset in groups} & {*assets}:
-        raise InvalidInput(
-            f"{what} name {listed(map(repr, groups))}, and the assets are called "
-            f"{listed(map(repr, assets))}; name them as the columns of X are.",
+    given = list(groups) if isinstance(groups, np.ndarray) and groups.ndim else groups
+    if isinstance(given, list | tuple) and len(given) == len(assets):
+        given = dict(zip(assets, given, strict=True))
+    if not isinstance(given, Mapping) or not {str(asset) for asset in given} & {*assets}:
+        listing = WrongShape if isinstance(given, list | tuple) else WrongType
+        raise (InvalidInput if isinstance(given, Mapping) else listing)(
+            f"groups of OnlineAllocator must be {{asset: group}} for assets among "
+            f"{listed(map(repr, assets))}, or a list with one for each, not {shown(groups)}.",
             setting="groups",
         )
     found = dict[str, Floats]()
-    for asset, labels in groups.items():
+    for asset, labels in given.items():
         for label in labels if isinstance(labels, list | tuple | np.ndarray) else [labels]:
             if label is not None:
                 members = found.setdefault(str(label), np.zeros(len(assets)))
@@ -468,10 +444,9 @@ def _group_rows(
     """A x <= b of the groups that are limited for good."""
     rows, most = list[Floats](), list[float]()
     what = "group_limits of OnlineAllocator"
-    pairs = {} if limits is None else limits
-    if isinstance(pairs, Mapping):
-        pairs = {str(g): p if isinstance(p, tuple | list) else (None, p) for g, p in pairs.items()}
-    if not isinstance(pairs, Mapping) or any(len(pair) != 2 for pair in pairs.values()):
+    given = limits.items() if isinstance(limits, Mapping) else ()
+    pairs = {str(g): p if isinstance(p, tuple | list) else (None, p) for g, p in given}
+    if not isinstance(limits, Mapping | None) or any(len(pair) != 2 for pair in pairs.values()):
         raise WrongType(
             f"{what} are {{group: most}} or {{group: (least, most)}}, not {shown(limits)}.",
             setting="group_limits",
@@ -528,14 +503,14 @@ def _limits(
         )
     rows, count = returns.shape
     groups = {**dict(zip(assets, np.eye(count), strict=True)), **owners}
-    A, b = np.empty((len(columns), count)), np.empty((rows, len(columns)))
+    A = np.array([_members(str(name), groups, "limits") for name in columns]).reshape(-1, count)
+    b = np.empty((rows, len(columns)))
     for j, (name, column) in enumerate(columns.items()):
-        A[j] = _members(str(name), groups, "limits")
         numbers = np.asarray(as_array(column, f"limits: those of {name!r}"))
         if numbers.shape not in ((), (rows,)):
             raise WrongShape(
-                f"limits: those of {name!r} are one for each of {rows} rows; shape "
-                f"{numbers.shape} was given."
+                f"limits: those of {name!r} must be one number or {rows}, one for each row, not of "
+                f"shape {numbers.shape}."
             )
         b[:, j] = numbers
 

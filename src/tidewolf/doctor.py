@@ -12,7 +12,7 @@ import re
 import sys
 import tempfile
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from time import perf_counter
@@ -53,16 +53,9 @@ def doctor(as_json: bool = False) -> int:
 def _line(finding: Finding) -> str:
     """The finding in at most 80 columns."""
     start = f"{finding.status:<8}{finding.name:<10}"
-    return (
-        textwrap.fill(
-            finding.text,
-            width=80,
-            initial_indent=start,
-            subsequent_indent=" " * len(start),
-            break_on_hyphens=False,
-        )
-        + "\n"
-    )
+    indent = " " * len(start)
+    text = start + finding.text
+    return textwrap.fill(text, 80, subsequent_indent=indent, break_on_hyphens=False) + "\n"
 
 
 def examine() -> Iterator[Finding]:
@@ -70,17 +63,11 @@ def examine() -> Iterator[Finding]:
     system = f"{platform.system()} {platform.machine()}"
     yield Finding("python", "ok", f"{platform.python_version()} on {system}, {sys.executable}")
     yield Finding("tidewolf", "ok", f"{__version__} in {Path(__file__).parent}")
-    checks: dict[str, Callable[[], Iterator[Finding]]] = {
-        "libraries": _libraries,
-        "cpu": _arithmetic,
-        "kernels": _kernels,
-        "results": _results,
-        "self-test": _self_test,
-    }
-    for name, check in checks.items():
+    for check in (_libraries, _cpu, _kernels, _results, _self_test):
         try:
             yield from check()
         except Exception as error:
+            name = check.__name__[1:].replace("_", "-")
             yield Finding(name, "fails", f"{type(error).__name__}: {error}")
 
 
@@ -128,7 +115,7 @@ def _numbers(text: str) -> list[int]:
     return [int(part) for part in found[0].split(".")] if found else []
 
 
-def _arithmetic() -> Iterator[Finding]:
+def _cpu() -> Iterator[Finding]:
     """The CPU and the BLAS, as the warning `OtherVersions` names them."""
     from tidewolf.core.checkpoint import writer
 
@@ -141,11 +128,11 @@ def _kernels() -> Iterator[Finding]:
     from tidewolf.core.jit_cache import folder_of
     from tidewolf.kernels import dag
 
-    if folder := folder_of(dag.__file__):
-        yield Finding("kernels", "ok", f"compiled kernels are kept in {folder}")
-    else:
+    folder = folder_of(dag.__file__)
+    text = f"compiled kernels are kept in {folder}"
+    if not folder:
         text = "no folder can be written, so every process compiles; set NUMBA_CACHE_DIR"
-        yield Finding("kernels", "warning", text)
+    yield Finding("kernels", "ok" if folder else "warning", text)
 
 
 def _results() -> Iterator[Finding]:
@@ -168,9 +155,8 @@ def _self_test() -> Iterator[Finding]:
     problem = tw.problems.routing(rounds=200, seed=0)
     run = tw.run(tw.LyapunovDescent(problem.K), problem.stream)
     holds, regret = run.certificate.holds, run.regret
-    if holds is True and regret is not None and regret[0] <= regret[1]:
-        text = f"200 rounds of routing, certificate holds, {perf_counter() - began:.1f} s"
-        yield Finding("self-test", "ok", text)
-    else:
+    well = holds is True and regret is not None and regret[0] <= regret[1]
+    text = f"200 rounds of routing, certificate holds, {perf_counter() - began:.1f} s"
+    if not well:
         text = f"the certificate of a run does not hold ({holds}, regret {regret})"
-        yield Finding("self-test", "fails", text)
+    yield Finding("self-test", "ok" if well else "fails", text)

@@ -94,9 +94,8 @@ class Memory(Generic[S]):
             if isinstance(event, SetInfo):
                 info_ids = {**info_ids, upcoming: event.info.identity or ""}
             elif isinstance(event, Observe | Expire):
-                is_met = isinstance(event, Observe)
-                number = event.arrival.round if is_met else event.round  # type: ignore[union-attr]
-                over[number] = content or None if is_met else EXPIRED
+                number = event.arrival.round if isinstance(event, Observe) else event.round
+                over[number] = content or None if isinstance(event, Observe) else EXPIRED
                 if number in info_ids:
                     info_ids = {one: said for one, said in info_ids.items() if one != number}
             if next_round(state) != upcoming:
@@ -115,12 +114,8 @@ class Memory(Generic[S]):
         if numbered:
             contents = dict([*{**contents, **over}.items()][-REMEMBERED:])
         # Signals are handled after calls, so an interrupt finds all of this done or nothing.
-        self.state, self.info_ids, self.numbered, self._contents = (
-            state,
-            info_ids,
-            numbered,
-            contents,
-        )
+        self.state, self.info_ids = state, info_ids
+        self.numbered, self._contents = numbered, contents
         self._past.extend(moments)
 
     def go_on(self, state: S, rounds: Sequence[tuple[int, KernelState]]) -> None:

@@ -36,24 +36,15 @@ from tidewolf.methods.events import takes_late
 
 _DOUBLE = np.dtype(np.float64)
 _FUNCTIONS = "loss= and constraint="
-_GRADIENTS = (
-    "loss_gradient= and constraint_value=, with constraint_gradient= if that value is positive"
-)
+_GRADIENTS = "loss_gradient= and constraint_value=, with constraint_gradient= if it is positive"
 _TEACHES = {
     FullInformation: _FUNCTIONS,
     FirstOrder: f"{_FUNCTIONS}, or {_GRADIENTS}",
     Bandit: f"loss_value= and constraint_value=, or {_FUNCTIONS}",
 }
 """The keywords that make each kind of feedback."""
-_COMBINATIONS = (
-    {"costs"},
-    {"costs", "capacities"},
-    {"costs", "constraint"},
-    {"loss"},
-    {"loss", "constraint"},
-    {"capacities", "loss"},
-)
-"""Keywords that make functions."""
+_LOSSES, _LIMITS = {"costs", "loss"}, {"capacities", "constraint"}
+"""Keywords that make functions: one of the first, and at most one of the second."""
 
 
 def accepted(learner: Learner[Any]) -> str:
@@ -70,22 +61,22 @@ def given_feedback(
 ) -> Feedback:
     """The feedback that these keywords make; refused if they make none."""
     given = {name: value for name, value in keywords.items() if value is not None}
+    names = set(given)
     if isinstance(feedback, Feedback) and not given:
         return feedback
-    if feedback is None and set(given) in _COMBINATIONS:
-        return given_functions(learner, **given)
-    if feedback is None and set(given) == {"constraint_value", "loss_value"}:
-        return Bandit(
-            as_array([given["loss_value"]], "loss_value"),
-            as_array([given["constraint_value"]], "constraint_value"),
-        )
-    if feedback is None and set(given) - {"constraint_gradient"} == {
-        "loss_gradient",
-        "constraint_value",
-    }:
-        return _one_round(learner, **given)
-    names = [*([] if feedback is None else [f"a {type(feedback).__name__}"]), *given]
-    raise InvalidInput(f"observe received {' and '.join(names) or 'nothing'}; {accepted(learner)}")
+    if feedback is None:
+        once = len(names & _LOSSES) == 1 and len(names & _LIMITS) <= 1
+        if once and names <= _LOSSES | _LIMITS:
+            return given_functions(learner, **given)
+        if names == {"constraint_value", "loss_value"}:
+            values = (as_array([given[name]], name) for name in ("loss_value", "constraint_value"))
+            return Bandit(*values)
+        if names - {"constraint_gradient"} == {"loss_gradient", "constraint_value"}:
+            return _one_round(learner, **given)
+    received = [*([] if feedback is None else [f"a {type(feedback).__name__}"]), *given]
+    raise InvalidInput(
+        f"observe received {' and '.join(received) or 'nothing'}; {accepted(learner)}"
+    )
 
 
 def given_functions(
@@ -115,16 +106,16 @@ def _one_round(
     if learner.per_constraint and np.ndim(constraint_value) == 1:
         return per_constraint_feedback(grad_f, constraint_value, constraint_gradient)
     value = as_number(constraint_value, "constraint_value")
-    if constraint_gradient is not None:
-        grad_g = point(learner, constraint_gradient, "constraint_gradient")
-    elif value > 0.0:
+    if value > 0.0 and constraint_gradient is None:
         raise InvalidInput(
             f"constraint_value is {value:g}, a violation: give constraint_gradient, that of the "
             "constraint, too."
         )
-    if value > 0.0:
-        return FirstOrder(grad_f, value, grad_g, norm(grad_f), norm(grad_g), 1)
-    return FirstOrder(grad_f, 0.0, 0.0 * learner.hard_set.center, norm(grad_f), 0.0, 1)
+    grad_g = 0.0 * learner.hard_set.center
+    if constraint_gradient is not None:
+        given = point(learner, constraint_gradient, "constraint_gradient")
+        grad_g = given if value > 0.0 else grad_g
+    return FirstOrder(grad_f, max(value, 0.0), grad_g, norm(grad_f), norm(grad_g), 1)
 
 
 def revealed(

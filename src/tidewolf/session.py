@@ -684,7 +684,7 @@ class Session(Generic[S]):
         0.5
         """
         state = self._now
-        return Shadow.of_overrides(getattr(state, "overrides", Overrides()), state.t)
+        return Shadow(of=state.t, **getattr(state, "overrides", Overrides())._asdict())
 
     def __repr__(self) -> str:
         state = self._now

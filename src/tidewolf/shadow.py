@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidewolf.methods.late import Overrides
-
 
 @dataclass(frozen=True)
 class Shadow:
@@ -29,13 +27,6 @@ class Shadow:
     own_violation: float
     price: float
     """what overriding adds to the bound on the regret, in units of the loss"""
-
-    @classmethod
-    def of_overrides(cls, overrides: Overrides, rounds: int) -> Shadow:
-        o = overrides
-        return cls(
-            o.rounds, rounds, o.valued, o.loss, o.violation, o.own_loss, o.own_violation, o.price
-        )
 
     @property
     def saved_loss(self) -> float:

@@ -48,6 +48,7 @@ _NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0e-\x1f]")
 """Characters that no text has."""
 _MOST_ROWS = 1 << 20
 """What a sheet of Excel has."""
+_LONGEST_TEXT = 1000
 
 
 @dataclass(frozen=True)
@@ -404,9 +405,11 @@ def _read_parquet(path: Path, format: FileFormat) -> Cells:
     texts = [each.name for each in schema if not types.is_primitive(each.type)]
     table = parquet.read_table(path, read_dictionary=texts)  # a text that comes often once
     header = [str(name) for name in table.column_names]
-    columns = [
-        column.to_pandas().to_numpy(dtype=object) if name in texts else column.to_numpy()
-        for name, column in zip(header, table.columns, strict=True)
-    ]
+    columns = []
+    for name, column in zip(header, table.columns, strict=True):
+        found = column.to_pandas() if name in texts else column
+        if name in texts and any(len(str(text)) > _LONGEST_TEXT for text in found.cat.categories):
+            raise InvalidInput(f'{path}, column "{name}": it holds texts that are no names.')
+        columns.append(found.to_numpy(dtype=object) if name in texts else found.to_numpy())
     utc = bool(header) and getattr(table.column(0).type, "tz", None) is not None
     return Cells(str(path), header, columns, range(1, table.num_rows + 1), format, utc=utc)
