@@ -74,7 +74,6 @@ NEEDS = {
     "test_frames.py": "polars",
     "test_front_doors.py::test_every_public_callable_has_a_door": "networkx",
     "test_front_doors.py::test_front_doors_show_no_foreign_exception_on_a_slice": "networkx",
-    "test_gaps.py::test_files_with_gaps_become_rounds": "pandas",
     "test_limit_files.py": "pandas",
     "test_live.py": "typer",
     "test_networks.py::test_networkx_graphs": "networkx",

@@ -251,15 +251,6 @@ def test_knowledge_that_does_not_fit_a_stream_is_refused(name, value):
         tw.Stream(**given)
 
 
-@each_learner
-def test_learners_that_have_no_use_for_knowledge_play_the_same_bits(learner):
-    stream = informed_stream(1)
-    plain = tw.Stream(stream.losses, stream.constraints)
-    for known, unknown in zip(tw.play(learner, stream), tw.play(learner, plain), strict=True):
-        assert known.x.tobytes() == unknown.x.tobytes()
-        assert known.state.calls == unknown.state.calls
-
-
 # --- several constraints --------------------------------------------------------------------------
 
 

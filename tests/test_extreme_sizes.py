@@ -36,28 +36,14 @@ def resized(K: Any, factor: float) -> sets.ConvexSet:
     }  # fmt: skip
     for kind, names in sized.items():
         if isinstance(K, kind):
-            return kind(
-                **{
-                    **given,
-                    **{name: factor * given[name] for name in names if given[name] is not None},
-                }
-            )
+            own = {name: factor * given[name] for name in names if given[name] is not None}
+            return kind(**given | own)
     if isinstance(K, sets.MultiFlow):
-        return sets.MultiFlow(
-            **{**given, "demands": tuple(factor * demand for demand in K.demands)}
-        )
+        return sets.MultiFlow(**given | {"demands": tuple(factor * each for each in K.demands)})
     if isinstance(K, sets.CapacitatedFlow):
         net = K.network
-        return sets.CapacitatedFlow(
-            FlowNetwork(
-                net.tails,
-                net.heads,
-                factor * net.lower,
-                factor * net.upper,
-                factor * net.supply,
-                net.nodes,
-            )
-        )
+        sizes = (factor * each for each in (net.lower, net.upper, net.supply))
+        return sets.CapacitatedFlow(FlowNetwork(net.tails, net.heads, *sizes, net.nodes))
     if isinstance(K, sets.Translated):
         return sets.Translated(resized(K.K, factor), factor * K.shift)
     if isinstance(K, sets.Scaled):
@@ -100,19 +86,13 @@ def same_but_for_size(K: Any, small: Any, factor: float) -> None:
         best = float(np.sum(d * K.lmo(d)))
         for length in (1.0, *SIZES):
             found = to_numpy(small.lmo(length * d)) / factor
-            error = (
-                0.02 * K.radius * np.linalg.norm(d) * np.sqrt(d.size)
-                if isinstance(K, SPECTRAL)
-                else 0.0
-            )
+            share = 0.02 if isinstance(K, SPECTRAL) else 0.0
+            error = share * K.radius * np.linalg.norm(d) * np.sqrt(d.size)
             assert float(np.sum(d * found)) <= best + error + near * np.abs(d).sum()
-            assert small.infeasibility(factor * found) <= 1e-9 * factor * (
-                K.radius + np.abs(found).max()
-            )
-            t = to_numpy(small.tangent(length * d)) / length
-            np.testing.assert_allclose(
-                t, to_numpy(K.tangent(d)), rtol=1e-9, atol=1e-9 * np.abs(d).max()
-            )
+            reach = K.radius + np.abs(found).max()
+            assert small.infeasibility(factor * found) <= 1e-9 * factor * reach
+            t, atol = to_numpy(small.tangent(length * d)) / length, 1e-9 * np.abs(d).max()
+            np.testing.assert_allclose(t, to_numpy(K.tangent(d)), rtol=1e-9, atol=atol)
         x = center + 2.0 * (1.0 + K.radius) * d
         assert small.infeasibility(factor * x) == pytest.approx(
             factor * K.infeasibility(x), rel=1e-6

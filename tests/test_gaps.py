@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput, WrongType
-from tidewolf.files import Table, align, read_table
+from tidewolf.files import Table, align
 
 NAN = math.nan
 
@@ -178,18 +178,6 @@ def test_degenerate_tables():
     assert align({"costs": one}, "unseen").tables["costs"].places == ["costs, row 1"]
     with pytest.raises(WrongType, match="costs must be a Table"):
         align({"costs": [[1.0]]})
-
-
-def test_files_with_gaps_become_rounds(tmp_path):
-    costs = "time,a,b\n2024-01-01,1,2\n2024-01-02,,3\n2024-01-04,4,5\n"
-    limits = "time,a,b\n2024-01-01,1,1\n2024-01-03,2,2\n2024-01-04,3,3\n"
-    (tmp_path / "costs.csv").write_text(costs)
-    (tmp_path / "limits.csv").write_text(limits)
-    read = {name: read_table(tmp_path / f"{name}.csv", gaps=True) for name in ("costs", "limits")}
-    found = align(read, "unseen")
-    assert found.seen.tolist() == [True, False, False, True]
-    assert found.tables["costs"].values.tolist() == [[1, 2], [1, 3], [1, 3], [4, 5]]
-    assert "1 empty cells, 1 missing rows, not seen" in found.notes[0]
 
 
 def test_inputs_are_left_alone():

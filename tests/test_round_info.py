@@ -40,29 +40,18 @@ def test_times_that_are_not_known():
     assert tw.RoundInfo(time=7).time == 7.0
 
 
-@pytest.mark.parametrize(
-    "time", ["noon", "", "12:00", "2026-13-01", [1.0], {}, object(), True, 1j, b"2026-01-01"]
-)
+@pytest.mark.parametrize("time", ["noon", "", "12:00", "2026-13-01", [1.0], {}, True, 1j, b"2026"])
 def test_what_is_no_time_is_refused(time):
     with pytest.raises(TidewolfError, match="The time of a round"):
         tw.RoundInfo(time=time)
-
-
-@pytest.mark.parametrize("time", [float("nan"), float("inf"), np.datetime64("NaT")])
-def test_a_time_is_finite(time):
-    with pytest.raises(NotFinite):
-        tw.RoundInfo(time=time)
+    for unknown in (float("nan"), float("inf"), np.datetime64("NaT")):
+        with pytest.raises(NotFinite):
+            tw.RoundInfo(time=unknown)
 
 
 def test_contexts_are_kept_in_their_plain_form():
-    for said, kept in (
-        (3, 3),
-        (3.0, 3),
-        (np.int32(3), 3),
-        (True, 1),
-        (2.5, 2.5),
-        ("night", "night"),
-    ):
+    pairs = ((3, 3), (3.0, 3), (np.int32(3), 3), (True, 1), (2.5, 2.5), ("night", "night"))
+    for said, kept in pairs:
         context = tw.RoundInfo(context=said).context
         assert context == kept
         assert type(context) is type(kept)

@@ -15,10 +15,12 @@ import types
 from collections.abc import Mapping
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from tidewolf.core.arrays import eps_of, is_array, namespace, to_numpy
 from tidewolf.core.checkpoint import SavedRecord, Stored
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array
+from tidewolf.core.types import Array, NDArray
 
 SIGNED = frozenset({"exponent"})
 """Whole numbers that may be below 0; all others count something."""
@@ -79,12 +81,8 @@ def _fitting(value: Any, hint: Any, begun: Any, name: str, K: HasLMO) -> Any:
             raise ValueError(f"{name} is no {hint.tag}")
         value.require_of(K)
     elif is_array(begun):
-        _require_like(value, begun, name)
-    elif (
-        is_array(value)
-        and _float_kind(value)
-        and bool(namespace(value).any(namespace(value).isnan(value)))
-    ):
+        _require_like(value, to_numpy(begun), name)
+    elif is_array(value) and (own := to_numpy(value)).dtype.kind == "f" and np.isnan(own).any():
         raise ValueError(f"{name} holds NaN")
     return value
 
@@ -117,29 +115,22 @@ def _number(value: Any, hint: Any, name: str) -> Any:
     return value
 
 
-def _require_like(value: Any, begun: Array, name: str) -> None:
+def _require_like(value: Any, begun: NDArray, name: str) -> None:
     """The array of a field that has one from the start keeps its shape, unless that begins empty
     and grows.
     """
-    grows = tuple(begun.shape) == (0,)
-    if (
-        not is_array(value)
-        or value.ndim != begun.ndim
-        or not (grows or tuple(value.shape) == tuple(begun.shape))
-    ):
-        raise ValueError(f"{name} is an array of shape {tuple(begun.shape)}, not {_shown(value)}")
-    if to_numpy(value).dtype.kind != to_numpy(begun).dtype.kind:
-        raise ValueError(f"{name} holds {value.dtype} where {begun.dtype} is due")
-    if _float_kind(value) and not bool(namespace(value).all(namespace(value).isfinite(value))):
+    own = to_numpy(value) if is_array(value) else np.array(None)
+    alike = (own.ndim, own.dtype.kind) == (begun.ndim, begun.dtype.kind)
+    if not alike or (own.shape != begun.shape and begun.shape != (0,)):
+        raise ValueError(f"{name} is {begun.dtype} of shape {begun.shape}, not {_shown(value)}")
+    if own.dtype.kind == "f" and not np.isfinite(own).all():
         raise ValueError(f"{name} holds what is no finite number")
 
 
 def _shown(value: Any) -> str:
-    return f"one of {tuple(value.shape)}" if is_array(value) else f"a {type(value).__name__}"
-
-
-def _float_kind(value: Array) -> bool:
-    return bool(to_numpy(value).dtype.kind == "f")
+    if is_array(value):
+        return f"{value.dtype} of shape {tuple(value.shape)}"
+    return f"a {type(value).__name__}"
 
 
 def _is_record(kind: Any) -> bool:
