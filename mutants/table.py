@@ -159,13 +159,6 @@ PATCHES = (
         f"{NETWORK}::test_paths_carry_what_links_do_but_for_circles",
     ),
     Patch(
-        "cost scaling: what cannot arrive goes to nodes that draw",
-        "sets/capacitated_flow.py",
-        "infeasibility[:] = lost - np.maximum(0.0, left)",
-        "infeasibility[:] = lost - np.abs(left)",
-        "tests/test_cost_scaling.py",
-    ),
-    Patch(
         "LoadLimit: of equal demands the first capacities instead of the tightest",
         "functions/loads.py",
         "tightest = capacities.argmin(axis=0)",

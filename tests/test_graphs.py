@@ -1,15 +1,29 @@
-"""Settings that describe graphs: what files may write, what sets get of it, which setting an error
-names.
+"""From links to graphs without cycles: brute force on small graphs, and what files may write of
+them.
 """
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from polytopes import paths_of, random_edges
+from refused import refused
 from tidewolf import sets
-from tidewolf.core.errors import TidewolfError
+from tidewolf.core.errors import (
+    CyclicGraph,
+    InvalidInput,
+    UnknownNode,
+    UnreachableTarget,
+    WrongShape,
+)
 from tidewolf.core.settings import constructor_of, settings_of
+from tidewolf.sets import FlowPolytope
+from tidewolf.sets.graph_tools import away, count_paths, leading_away, shortest, useful
 from tidewolf.sets.graphs import (
     ArcBounds,
     Commodities,
@@ -22,7 +36,92 @@ from tidewolf.sets.graphs import (
     Supplies,
 )
 
-LINKS = [("s", "a"), ("a", "t"), ("s", "t")]
+seeds = st.integers(0, 2**32)
+
+
+def any_links(seed: int, nodes: int, count: int) -> tuple[list[tuple[int, int]], list[float]]:
+    """Links in all directions, loops and parallel ones among them; 0 reaches the last node."""
+    rng = np.random.default_rng(seed)
+    links = [*rng.integers(0, nodes, (count, 2)).tolist(), *itertools.pairwise(range(nodes))]
+    return [(tail, head) for tail, head in links], rng.uniform(0.1, 1.0, len(links)).tolist()
+
+
+def distances(links, lengths, source, nodes):
+    """Bellman and Ford's, as plain as can be."""
+    away = [np.inf] * nodes
+    away[source] = 0.0
+    for _ in range(nodes):
+        for (tail, head), length in zip(links, lengths, strict=True):
+            away[head] = min(away[head], away[tail] + length)
+    return away
+
+
+@given(seed=seeds, nodes=st.integers(2, 9), count=st.integers(0, 25))
+def test_links_that_lead_away_make_a_graph_without_cycles_that_keeps_shortest_paths(
+    seed, nodes, count
+):
+    links, lengths = any_links(seed, nodes, count)
+    far = distances(links, lengths, 0, nodes)
+    distance, _ = shortest(links, lengths, 0)
+    assert distance == pytest.approx(dict(enumerate(far)))
+    kept = leading_away(links, source=0, lengths=lengths)
+    assert kept == [i for i, (tail, head) in enumerate(links) if far[head] > far[tail]]
+    on_the_way = away(links, source=0, target=nodes - 1, lengths=lengths)
+    walks = list(paths_of([links[i] for i in kept], 0, nodes - 1))
+    assert on_the_way == sorted({kept[i] for walk in walks for i in walk})
+    K = FlowPolytope.from_edges([links[i] for i in on_the_way], source=0, target=nodes - 1)
+    assert K.lmo(np.array(lengths)[on_the_way]) @ np.array(lengths)[on_the_way] == pytest.approx(
+        far[-1]
+    )
+    assert count_paths([links[i] for i in kept], source=0, target=nodes - 1) == len(walks)
+
+
+@given(seed=seeds, nodes=st.integers(2, 7), density=st.sampled_from([0.3, 0.9, 1.5]))
+def test_useful_links_are_those_some_path_takes(seed, nodes, density):
+    links = random_edges(np.random.default_rng(seed), nodes, density)
+    walks = list(paths_of(links, 0, nodes - 1))
+    assert useful(links, source=0, target=nodes - 1) == sorted({i for walk in walks for i in walk})
+    assert count_paths(links, source=0, target=nodes - 1) == len(walks)
+
+
+def test_useful_links_may_go_round_in_circles():
+    links = [
+        ("s", "a"),
+        ("a", "b"),
+        ("b", "a"),
+        ("b", "t"),
+        ("t", "x"),
+        ("y", "a"),
+        ("a", "dead end"),
+    ]
+    assert useful(links, source="s", target="t") == [0, 1, 2, 3]
+    assert useful(iter(links), source="a", target="t") == [1, 2, 3]
+
+
+def test_any_number_of_paths_is_counted_exactly():
+    ladder = [link for i in range(300) for link in ((i, i + 1), (i, i + 1), (i, i + 1))]
+    assert count_paths(ladder, source=0, target=300) == 3**300
+    assert count_paths(iter([("s", "t")]), source="s", target="t") == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "setting"),
+    [
+        (lambda: away([(0, 1)], source=2, target=1), UnknownNode, "source"),
+        (lambda: away([(0, 1)], source=0, target="x"), UnknownNode, "target"),
+        (lambda: away([(0, 1), (2, 3)], source=0, target=3), UnreachableTarget, "target"),
+        (lambda: useful([(0, 1), (2, 1)], source=0, target=2), UnreachableTarget, "target"),
+        (lambda: leading_away([(0, 1)], source=0, lengths=[1.0, 2.0]), WrongShape, "lengths"),
+        (lambda: leading_away([(0, 1)], source=0, lengths=[0.0]), InvalidInput, "lengths"),
+        (lambda: count_paths([(0, 1), (1, 0), (1, 2)], source=0, target=2), CyclicGraph, "edges"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(call, error, setting):
+    with refused(error, setting):
+        call()
+
+
+# --- settings of graphs in files ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -77,34 +176,3 @@ def test_every_set_over_a_graph_is_made_of_what_a_file_writes(kind, written):
     given = {by_key[key].name: by_key[key].check.read(value) for key, value in written.items()}
     K = make(**given)
     assert K.infeasibility(K.lmo(np.ones(K.shape))) <= 1e-9
-
-
-@pytest.mark.parametrize(
-    ("make", "setting"),
-    [
-        (lambda: sets.FlowPolytope.from_edges(7, source="s", target="t"), "edges"),
-        (lambda: sets.FlowPolytope.from_edges(LINKS, source="q", target="t"), "source"),
-        (lambda: sets.FlowPolytope.from_edges(LINKS, source="s", target="s"), "target"),
-        (lambda: sets.FlowPolytope.from_edges(LINKS, source="t", target="s"), "target"),
-        (lambda: sets.FlowPolytope.from_edges([(0, 1), (1, 0)], source=0, target=1), "edges"),
-        (lambda: sets.FlowPolytope([0, 5], [1, 2], 0, 2, ("a", "b", "c")), "tails"),
-        (lambda: sets.FlowPolytope([0, 1], [1, 2], 0, 9, ("a", "b", "c")), "target"),
-        (lambda: sets.FlowPolytope([0, 1], [1], 0, 1, ("a", "b")), "heads"),
-        (lambda: sets.MultiFlow.from_edges(LINKS, [("s", "q")]), "commodities"),
-        (lambda: sets.MultiFlow.from_edges(LINKS, [("s", "t")], lengths=[1.0]), "lengths"),
-        (lambda: sets.CapacitatedFlow.from_edges(LINKS, supplies={"q": 1}, upper=1.0), "supplies"),
-        (lambda: sets.CapacitatedFlow.from_edges(LINKS, supplies={}, upper=[1.0]), "upper"),
-        (lambda: sets.CapacitatedFlow.from_edges(LINKS, supplies={}, upper=1, lower=2), "lower"),
-        (lambda: sets.Matching(LINKS, perfect="yes"), "perfect"),
-        (lambda: sets.Matching(LINKS, lefts=["s"]), "lefts"),
-        (lambda: sets.SpanningTrees([("a", "b"), ("c", "d")]), "edges"),
-        (lambda: sets.SpanningTrees(LINKS, nodes=["s"]), "nodes"),
-        (lambda: sets.Polytope([[1.0]], bounds=(0, 1)), "A_ub"),
-        (lambda: sets.Polytope(bounds=[(1, 0)]), "bounds"),
-        (lambda: sets.Transportation([1.0], [2.0]), "columns"),
-    ],
-)
-def test_an_error_names_the_setting_it_speaks_of(make, setting):
-    with pytest.raises(TidewolfError) as caught:
-        make()
-    assert caught.value.setting == setting

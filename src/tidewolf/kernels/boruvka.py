@@ -75,7 +75,7 @@ def lightest_tree(d, ends, tree):  # type: ignore[no-untyped-def]
 def closes_no_cycle(tree, ends, nodes):  # type: ignore[no-untyped-def]
     """Whether these edges close no cycle.
 
-    Naive twin: `trees_of` in tests/test_orders.py.
+    Naive twin: `trees_of` in tests/polytopes.py.
     """
     leader = np.empty(nodes, dtype=np.int32)
     for v in range(nodes):

@@ -17,7 +17,7 @@ def label_distances(weights, graph, begin, end, distance, arrival):  # type: ign
     """Fill the distance of positions begin .. end - 1 from the first of them, and the rank of the
     last arc on the way there; ties go to the earlier arc.
 
-    Naive twin: `naive_shortest` in tests/test_flow_polytope.py.
+    Naive twin: `naive_shortest` in tests/test_flows.py.
     """
     arcs, tails, first = graph
     distance[begin] = 0.0
@@ -37,7 +37,7 @@ def shortest_path(weights, packed, path, flow):  # type: ignore[no-untyped-def]
     """The arcs of a shortest path to the start of `path`, a flow of 1 on each; returns how many.
 
     `packed` is the number of nodes, `first`, `tails` and `arcs` end to end. Naive twin:
-    `naive_shortest` in tests/test_flow_polytope.py.
+    `naive_shortest` in tests/test_flows.py.
     """
     nodes = packed[0]
     first, rest = packed[1 : nodes + 2], packed[nodes + 2 :]
@@ -63,7 +63,7 @@ def shortest_paths(weights, graph, begins, demands, chosen, values):  # type: ig
 
     `chosen` gets the arcs of all paths and `values` the demand on each; returns how many there are.
     A demand of 0 takes no path. Naive twin: a FlowPolytope for each graph, `singles_of` in
-    tests/test_multi_flow.py.
+    tests/polytopes.py.
     """
     arcs, tails, _ = graph
     distance, arrival = np.empty(begins[-1]), np.empty(begins[-1], dtype=np.int32)
@@ -113,7 +113,7 @@ def covering_flow(first, by_tail, first_out, flow):  # type: ignore[no-untyped-d
 
     Backwards, a node that sends more than it receives scales what it receives; forwards, one that
     receives more scales what it sends. Naive twin: balances node by node, in
-    tests/test_flow_polytope.py.
+    tests/test_flows.py.
     """
     nodes = len(first) - 1
     for p in range(len(flow)):
@@ -146,7 +146,7 @@ def flow_infeasibility(x, arcs, tails, heads, balance):  # type: ignore[no-untyp
     """The largest breach of x >= 0 and of conservation over these arcs; `balance` holds what each
     node supplies, and is used up.
 
-    Naive twin: the incidence matrix, in tests/test_flow_polytope.py.
+    Naive twin: the incidence matrix, in tests/test_flows.py.
     """
     worst = 0.0
     for p in range(len(arcs)):

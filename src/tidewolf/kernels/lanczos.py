@@ -279,7 +279,7 @@ class Krylov:
 def tridiagonal_values(diagonal: list[float], beside: list[float]) -> Floats:
     """The eigenvalues of a symmetric tridiagonal matrix, the least first.
 
-    Naive twin: `eigh` of the dense matrix, in tests/test_bounded_psd.py.
+    Naive twin: `eigh` of the dense matrix, in tests/test_spectra.py.
     """
     from scipy.linalg.lapack import dsterf
 
@@ -295,7 +295,7 @@ def tridiagonal(
     """The eigenvalues of a symmetric tridiagonal matrix, the least first, and its eigenvectors as
     columns; `quick`: their signs do not matter.
 
-    Naive twin: `eigh` of the dense matrix, in tests/test_bounded_psd.py.
+    Naive twin: `eigh` of the dense matrix, in tests/test_spectra.py.
     """
     if len(diagonal) == 1:
         return np.array(diagonal), np.eye(1)

@@ -18,7 +18,7 @@ from tidewolf.core.jit import kernel, light_kernel
 def arc_divergence(d, arcs, tails, heads, divergence):  # type: ignore[no-untyped-def]
     """Add to `divergence` what d sends out of every node less what it brings in.
 
-    Naive twin: the incidence matrix, by which tests/test_flow_polytope.py projects.
+    Naive twin: the incidence matrix, by which tests/test_flows.py projects.
     """
     for p in range(len(arcs)):
         divergence[tails[p]] += d[arcs[p]]
@@ -31,7 +31,7 @@ def subtract_gradient(  # type: ignore[no-untyped-def]
 ):
     """Fill `projected` with d less the differences of potentials along arcs.
 
-    Naive twin: the incidence matrix, by which tests/test_flow_polytope.py projects.
+    Naive twin: the incidence matrix, by which tests/test_flows.py projects.
     """
     for p in range(len(arcs)):
         projected[arcs[p]] = d[arcs[p]] - (potentials[tails[p]] - potentials[heads[p]])
@@ -42,7 +42,7 @@ def factor_entries(indptr, indices, limit, parent, mark):  # type: ignore[no-unt
     """Entries of the Cholesky factor of a symmetric matrix, counted row by row along its
     elimination tree; stops past `limit`.
 
-    Naive twin: `cholesky_entries` in tests/test_flow_polytope.py.
+    Naive twin: `cholesky_entries` in tests/test_flows.py.
     """
     n, count = len(indptr) - 1, 0
     for i in range(n):
@@ -124,7 +124,7 @@ def unit_flow_infeasibility(x, floats, ints):  # type: ignore[no-untyped-def]
     """The largest breach of x >= 0, of a unit flow's conservation between the first and the last
     node, or flow on an arc that leads nowhere.
 
-    Naive twin: `FlowPolytope.infeasibility`, in tests/test_flow_polytope.py.
+    Naive twin: `FlowPolytope.infeasibility`, in tests/test_flows.py.
     """
     nodes, m = ints[0], ints[1]
     arcs, tails, first = ints[4 : 4 + m], ints[4 + m : 4 + 2 * m], ints[4 + 2 * m :]

@@ -15,7 +15,7 @@ least.
 Nodes are the rows and then the columns; the last is the root of the tree. `flow[v]` is what passes
 between v and `parent[v]`. A tree is two tuples: (parent, depth, order), parents first in `order`,
 and (child, following, previous), the first child and the siblings. Naive twin: all vertices,
-`plans_of` in tests/test_orders.py.
+`plans_of` in tests/polytopes.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Flows within bounds on arcs, by the network simplex and cost scaling."""
+"""Flows within bounds on arcs, by the network simplex."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ from tidewolf.core.settings import Text, names_in_files
 from tidewolf.core.types import Array, Bools, Floats, Int32s, Int64s, NDArray, Shape
 from tidewolf.core.values import Value
 from tidewolf.core.vertices import Sparse
-from tidewolf.kernels import cost_scaling as steps
 from tidewolf.kernels import network_simplex as simplex
-from tidewolf.kernels.network_simplex import ROUNDING, build_tree
+from tidewolf.kernels.network_simplex import ROUNDING
 from tidewolf.sets.base import LinearDescription, clipped
 from tidewolf.sets.flows import Flows, Path, path_of
 from tidewolf.sets.graphs import (
@@ -48,19 +47,6 @@ from tidewolf.sets.graphs import (
 )
 from tidewolf.sets.laplacian import HullProjection
 
-# A basis near that of the cheapest flow, without a warm start: send the supply at zero cost, make
-# the flow eps-optimal for a falling eps, and attach it to a tree (kernels/cost_scaling.py).
-#
-#     eps = 1/16, 1/16^2, ..., `LAST` mean costs / nodes
-#
-# From there pivots are quicker (kernels/network_simplex.py); they need no more from here than a
-# start, so what rounding spoils costs time alone.
-
-FACTOR = 16.0
-"""By which eps falls."""
-
-LAST = 50.0
-
 Basis: TypeAlias = np.ndarray[Any, np.dtype[np.int8]]
 """1: at its lower bound, 0: in the tree, -1: at its upper bound; arcs first, then the artificial
 arc of every node
@@ -70,115 +56,11 @@ Arcs: TypeAlias = tuple[Int32s, Int32s, Floats]
 """Tails, heads and room of all arcs, the artificial ones last."""
 
 
-class Residual(NamedTuple):
-    """A flow in its residual graph, what nodes have too much, and room to work in."""
-
-    graph: tuple[Int32s, Int32s, Int32s, Int32s]
-    there: Int32s
-    """where every arc leaves its tail"""
-    back: Int32s
-    """and its head"""
-    price: Floats
-    able: Floats
-    infeasibility: Floats
-    heap: tuple[Int32s, Int32s, Floats]
-    queues: tuple[Int32s, Int32s, Int32s]
-
-    def refined(self, pi: Floats, lost: Floats, eps: float, tiny: float) -> bool:
-        """Make the flow eps-optimal; whether there was an end."""
-        graph, _, _, price, able, infeasibility, heap, queues = self
-        return bool(
-            steps.refine(graph, price, able, pi, infeasibility, lost, heap, queues, eps, tiny)
-        )
-
-
-def scaled_basis(
-    costs: Floats, arcs: Arcs, left: Floats, flow: Floats, floor: float
-) -> Basis | None:
-    """The basis; None where there was no end.
-
-    Costs are at most 1. `flow` carries nothing, or all that is `left` to be sent; amounts like
-    `floor` are nothing.
-    """
-    (tails, heads, room), nodes, count = arcs, len(left), len(flow)
-    residual = residual_of(tails[:count], heads[:count], room[:count], left, flow)
-    unsent, pi, tiny = np.zeros(nodes), np.zeros(nodes), 0.01 * floor
-    if np.abs(residual.infeasibility).max() > tiny and not send(residual, left, unsent, tiny):
-        return None
-    if mean := float(np.abs(costs[:count]).mean()):
-        residual.price[residual.there] = costs[:count]
-        residual.price[residual.back] = -costs[:count]
-        tiny = max(tiny, 0.01 * ROUNDING * float(room[:count].max()))
-        eps, last = 1.0, max(1e-9, LAST * mean / nodes)
-        while eps > last:
-            eps = max(eps / FACTOR, last)
-            if not residual.refined(pi, np.zeros(nodes), eps, tiny):
-                return None
-    graph, there, back, price, able, _, heap, queues = residual
-    empty, full = able[back] <= tiny, able[there] <= tiny
-    carried = np.where(empty, 0.0, np.where(full, room[:count], able[back]))
-    amounts = np.concatenate([carried, np.where(unsent > tiny, unsent, 0.0)])
-    basis = np.where(amounts > 0.0, np.int8(steps.BETWEEN), np.int8(1))
-    basis[:count][full & ~empty] = -1
-    steps.hang(graph, price, able, pi, left >= 0.0, basis, heap, queues, tiny)
-    tree = np.empty((7, nodes + 1), dtype=np.int32)
-    if not build_tree(basis, tails, heads, tree):
-        return None
-    steps.move_to_bounds(costs, arcs, (basis, amounts, np.zeros(nodes + 1)), tree, tiny)
-    return basis
-
-
-def send(residual: Residual, left: Floats, unsent: Floats, tiny: float) -> bool:
-    """Send what nodes have too much to those that lack it, at no price; fill `unsent` with what no
-    way has room for. Whether there was an end.
-    """
-    infeasibility, lost = residual.infeasibility, np.zeros(len(left))
-    done = residual.refined(np.zeros(len(left)), lost, 1.0, tiny)
-    if done and lost.any():  # what cannot arrive goes back to where it came from
-        unsent += np.maximum(0.0, -infeasibility)
-        infeasibility[:] = lost - np.maximum(0.0, left)
-        done = residual.refined(np.zeros(len(left)), np.zeros(len(left)), 1.0, tiny)
-        unsent += np.where(left > 0.0, left + infeasibility, 0.0)
-    return done
-
-
-def residual_of(tails: Int32s, heads: Int32s, room: Floats, left: Floats, flow: Floats) -> Residual:
-    """That of a flow, at no price."""
-    nodes, flow = len(left), np.clip(flow, 0.0, room)
-    graph, there, back = residual_graph(tails, heads, nodes)
-    able = np.empty(2 * len(flow))
-    able[there], able[back] = room - flow, flow
-    infeasibility = left - np.bincount(tails, flow, nodes) + np.bincount(heads, flow, nodes)
-    order, where, one, two, three = np.empty((5, nodes), dtype=np.int32)
-    heap, queues = (order, where, np.empty(nodes)), (one, two, three)
-    return Residual(graph, there, back, np.zeros(len(able)), able, infeasibility, heap, queues)
-
-
-def residual_graph(
-    tails: Int32s, heads: Int32s, nodes: int
-) -> tuple[tuple[Int32s, Int32s, Int32s, Int32s], Int32s, Int32s]:
-    """(first, to, mate, arc), and where every arc leaves its tail, and its head."""
-    count, ends = len(tails), np.concatenate([tails, heads])
-    places = np.empty(2 * count, dtype=np.int32)
-    places[np.argsort(ends, kind="stable")] = np.arange(2 * count)
-    there, back = places[:count], places[count:]
-    first = np.zeros(nodes + 1, dtype=np.int32)
-    np.cumsum(np.bincount(ends, minlength=nodes), out=first[1:])
-    to, mate, arc = np.empty((3, 2 * count), dtype=np.int32)
-    to[there], to[back] = heads, tails
-    mate[there], mate[back] = back, there
-    arc[there] = arc[back] = np.arange(count)
-    return (first, to, mate, arc), there, back
-
-
 # A network with bounds on its arcs and supplies at its nodes, and its cheapest flows by the network
 # simplex (kernels/network_simplex.py).
 
-SCALED = 10_000
-"""From how many arcs on cost scaling finds a first basis."""
-
 WARM = 3
-"""How many pivots a node may take there from another basis, before cost scaling is quicker."""
+"""How many pivots a node may take from another basis, before a first one is quicker."""
 
 
 @final
@@ -230,64 +112,63 @@ class FlowNetwork(Value):
         """An amount that is nothing beside a flow, too."""
         return max(self.floor, ROUNDING * float(np.abs(flow).max()))
 
-    @cached_property
-    def _with_root(self) -> Arcs:
-        """With the artificial arcs: towards the root where something is to be sent."""
-        nodes, sends = np.arange(len(self.supply), dtype=np.int32), self.left >= 0
+    def _with_root(self, left: Floats) -> Arcs:
+        """With the artificial arcs: towards the root where something is left to be sent."""
+        nodes = np.arange(len(left), dtype=np.int32)
         root = np.full(len(nodes), len(nodes), dtype=np.int32)
         return (
-            np.concatenate([self.tails, np.where(sends, nodes, root)]),
-            np.concatenate([self.heads, np.where(sends, root, nodes)]),
+            np.concatenate([self.tails, np.where(left >= 0, nodes, root)]),
+            np.concatenate([self.heads, np.where(left >= 0, root, nodes)]),
             np.concatenate([self.room, np.full(len(nodes), np.inf)]),
         )
 
     @cached_property
     def start(self) -> PhaseOne:
-        """Phase one, from cost scaling's basis where there are many arcs, else from the artificial
+        """Phase one, from the artificial arcs."""
+        arcs = len(self.tails)
+        flow, gap, basis = self._from_root(np.zeros(arcs))
+        if gap < 0:
+            raise SolverFailed(f"The network simplex did not end on {arcs} arcs.")
+        return PhaseOne(frozen(basis), frozen(flow[:arcs]), frozen(flow[arcs:]))
+
+    def _from_root(self, costs: Floats) -> tuple[Floats, float, Basis]:
+        """A flow that leaves least unsent and, of those, costs least, by pivots from the artificial
         arcs.
+
+        These cost as much as any path; arcs with a cost below 0 are full at first, so that no cycle
+        of them is left.
         """
-        arcs, nodes = len(self.tails), len(self.supply)
-        costs = np.concatenate([np.zeros(arcs), np.ones(nodes)])
-        artificial = np.concatenate([np.ones(arcs, dtype=np.int8), np.zeros(nodes, dtype=np.int8)])
-        bases = [artificial]
-        if arcs >= SCALED:
-            none = np.zeros(arcs)
-            scaled = scaled_basis(costs, self._with_root, self.left, none, self.floor)
-            bases = [artificial] if scaled is None else [scaled, artificial]
-        for basis in bases:
-            flow, gap = self._improved(costs, self._with_root, basis, self._limit)
-            if gap >= 0:
-                return PhaseOne(frozen(basis), frozen(flow[:arcs]), frozen(flow[arcs:]))
-        raise SolverFailed(f"The network simplex did not end on {arcs} arcs.")
+        full, nodes = costs < 0, len(self.supply)
+        kinds = np.where(full, -1, 1), np.zeros(nodes)
+        basis = np.concatenate(kinds).astype(np.int8)
+        left = self.left - self.balance(np.where(full, self.room, 0.0))
+        given = np.concatenate([costs / (2 * nodes), np.ones(nodes)])
+        flow, gap = self._improved(given, self._with_root(left), basis, self._limit)
+        return flow, gap, basis
 
     def cheapest(self, costs: Floats, warm: Basis | None = None) -> CheapestFlow:
         """The cheapest flow, from the basis `warm` where that is one of this network's, else from
-        cost scaling's where there are many arcs, else from that of phase one.
+        the artificial arcs.
         """
         arcs, nodes = len(self.tails), len(self.supply)
         unit = float(np.max(np.abs(costs), initial=0.0))
-        tails, heads, room = self._with_root
+        tails, heads, room = self._with_root(self.left)
         # nothing may come from the root, so nothing goes there
         room = np.where(tails == nodes, 0.0, room)
         given = np.concatenate([costs / (unit or 1.0), np.zeros(nodes)])
-        for basis, limit in self._starts(given, (tails, heads, room), warm):
+        for basis, limit in self._starts(given[:arcs], warm):
             flow, gap = self._improved(given, (tails, heads, room), basis, limit)
             if gap >= 0 and float(np.abs(flow[arcs:]).max()) <= self.nothing(flow):
                 x = np.clip(self.lower + flow[:arcs], self.lower, self.upper)
                 return CheapestFlow(x, unit * gap, frozen(basis))
         raise SolverFailed(f"The network simplex found no cheapest flow on {arcs} arcs.")
 
-    def _starts(self, costs: Floats, arcs: Arcs, warm: Basis | None) -> Iterator[tuple[Basis, int]]:
-        """Bases, and how many pivots each may take: from a warm one, on large networks, few enough
-        that those from cost scaling are not far.
-        """
-        large = len(self.tails) >= SCALED and bool(costs.any())
+    def _starts(self, costs: Floats, warm: Basis | None) -> Iterator[tuple[Basis, int]]:
+        """Bases, and how many pivots each may take; the last cannot fail but for rounding."""
         if warm is not None and self._is_basis(warm):
-            yield warm.copy(), WARM * len(self.supply) if large else self._limit
-        if large:
-            scaled = scaled_basis(costs, arcs, self.left, self.start.flow, self.floor)
-            if scaled is not None:
-                yield scaled, self._limit
+            yield warm.copy(), WARM * len(self.supply) + 1000
+        if costs.any():
+            yield self._from_root(costs)[2], self._limit
         yield self.start.basis.copy(), self._limit
 
     @property
@@ -458,9 +339,8 @@ def _walk(
 #
 #     K = { lower <= x <= upper : what leaves a node less what enters it is its supply }
 #
-# Oracle: the cheapest flow, by the network simplex (kernels/network_simplex.py), on large networks
-# from the basis of cost scaling (`scaled_basis`); `warm` is its basis, `error` the gap its
-# potentials prove.
+# Oracle: the cheapest flow, by the network simplex (kernels/network_simplex.py); `warm` is its
+# basis, `error` the gap its potentials prove.
 #
 # An arc is free when flows differ on it (`loose_arcs` finds them from one flow). A mean of flows,
 # each moving some free arc off its bound, keeps all their bounds strictly; so the hull is { A x =

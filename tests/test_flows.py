@@ -1,0 +1,744 @@
+"""Flows of one commodity, of many, and within bounds: kernels against plain ways, linear programs,
+splitting into paths, and what is refused.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from polytopes import (
+    edges_of,
+    layered,
+    matrix_of,
+    multi_flow,
+    network,
+    paths_of,
+    random_flow_polytope,
+    singles_of,
+    vertices_of,
+)
+from refused import refused
+from tidewolf.core.errors import (
+    CyclicGraph,
+    EmptyGraph,
+    EmptySet,
+    InvalidInput,
+    MissingExtra,
+    NotAMember,
+    NotFinite,
+    UnknownNode,
+    UnreachableTarget,
+    WrongShape,
+    WrongType,
+)
+from tidewolf.functions import Capacity, MaxAffine
+from tidewolf.kernels import network_simplex as simplex
+from tidewolf.kernels.dag import (
+    covering_flow,
+    flow_infeasibility,
+    shortest_path,
+    shortest_paths,
+    widest_path,
+)
+from tidewolf.kernels.laplacian import factor_entries
+from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow, capacitated_flow, laplacian
+from tidewolf.sets.capacitated_flow import FlowNetwork, cut_capacity, violated_cut
+from tidewolf.sets.graphs import bridges
+from tidewolf.testing import check_set
+
+seeds = st.integers(0, 2**32)
+graphs = st.builds(random_flow_polytope, seeds, st.integers(2, 8), st.sampled_from([0.3, 0.9, 1.5]))
+
+
+def rngs(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+multi_flows = st.builds(
+    lambda seed, *sizes: multi_flow(rngs(seed), *sizes),
+    *(seeds, st.integers(3, 6), st.integers(0, 8), st.integers(1, 4)),
+)
+networks = st.builds(
+    lambda seed, *sizes: network(rngs(seed), *sizes), seeds, st.integers(1, 6), st.integers(1, 14)
+)
+
+
+# --- one commodity --------------------------------------------------------------------------------
+
+
+def naive_shortest(K: FlowPolytope, weights: np.ndarray) -> list[int]:
+    """Every path by walking; ties at each node go to the earlier arc, as the pass over arcs sorted
+    by head sees them.
+    """
+    dag = K.dag
+    dist, into = {0: 0.0}, {}
+    for v in range(1, len(dag.order)):
+        options = [p for p in range(len(dag.arcs)) if dag.heads[p] == v]
+        into[v] = min(options, key=lambda p: dist[int(dag.tails[p])] + weights[dag.arcs[p]])
+        dist[v] = dist[int(dag.tails[into[v]])] + weights[dag.arcs[into[v]]]
+    path, v = [], len(dag.order) - 1
+    while v:
+        path.insert(0, int(dag.arcs[into[v]]))
+        v = int(dag.tails[into[v]])
+    return path
+
+
+@given(K=graphs, seed=seeds, ties=st.booleans())
+def test_the_kernels_are_their_source_and_agree_with_naive_twins(K, seed, ties):
+    rng, dag, nodes = np.random.default_rng(seed), K.dag, len(K.dag.order)
+    weights = rng.integers(-1, 2, K.shape).astype(float) if ties else rng.standard_normal(K.shape)
+    for kernel in (shortest_path, shortest_path.plain):
+        path, flow = np.empty(nodes - 1, dtype=np.int32), np.zeros(nodes - 1)
+        count = kernel(weights, dag.packed(), path, flow)
+        assert path[:count].tolist() == naive_shortest(K, weights)
+        assert flow.tolist() == [1.0] * count + [0.0] * (nodes - 1 - count)
+    found = []
+    for kernel in (covering_flow, covering_flow.plain):
+        flow = np.empty(len(dag.arcs))
+        found.append((kernel(dag.first, dag.by_tail, dag.first_out, flow), *flow))
+    np.testing.assert_array_equal(found[0], found[1])
+    x, incidence = rng.standard_normal(K.shape), np.zeros((nodes, len(dag.arcs)))
+    incidence[dag.tails, np.arange(len(dag.arcs))] += 1.0
+    incidence[dag.heads, np.arange(len(dag.arcs))] -= 1.0
+    supply = np.zeros(nodes)
+    supply[0], supply[-1] = 1.0, -1.0
+    naive = max(0.0, -x[dag.arcs].min(), np.abs(incidence @ x[dag.arcs] - supply).max())
+    for kernel in (flow_infeasibility, flow_infeasibility.plain):
+        assert kernel(x, dag.arcs, dag.tails, dag.heads, supply.copy()) == pytest.approx(
+            naive, abs=1e-12
+        )
+
+
+@given(K=graphs)
+def test_the_center_is_a_flow_that_uses_every_arc_worth_using(K):
+    dag, flow = K.dag, np.empty(len(K.dag.arcs))
+    assert covering_flow(dag.first, dag.by_tail, dag.first_out, flow) >= flow.min() >= 1 - 1e-12
+    np.testing.assert_array_equal(K.center > 0, vertices_of(K).any(axis=0))
+    assert K.infeasibility(K.center) <= 1e-14
+
+
+@given(K=graphs, seed=seeds, sharp=st.sampled_from([0.05, 1.0]))
+def test_paths_recombine_to_the_flow(K, seed, sharp):
+    all_paths = vertices_of(K)
+    x = np.random.default_rng(seed).dirichlet(np.full(len(all_paths), sharp)) @ all_paths
+    kept = x.copy()
+    split = K.paths(x)
+    np.testing.assert_array_equal(x, kept)
+    weights = [path.weight for path in split]
+    assert sum(weights) == pytest.approx(1.0, abs=1e-12)
+    assert weights == sorted(weights, reverse=True)
+    assert min(weights) > 0
+    assert len({path.arcs for path in split}) == len(split) <= len(K.tails)
+    again = np.zeros(K.shape)
+    for path in split:
+        again[list(path.arcs)] += path.weight
+        assert path.arcs in set(paths_of(edges_of(K), K.nodes[K.source], K.nodes[K.target]))
+        assert path.nodes == (K.nodes[K.source], *(K.nodes[K.heads[arc]] for arc in path.arcs))
+    np.testing.assert_allclose(again, x, atol=1e-7)
+
+
+def test_a_flow_that_thins_out_along_some_ways_is_split_along_others():
+    """At each node a tenth goes on and nine tenths go straight to t: the way on is as wide as the
+    others, and narrows.
+    """
+    edges = [(i, i + 1 if j == 0 and i < 10 else "t") for i in range(11) for j in range(10)]
+    x = np.array([0.1 ** (i + 1) for i in range(11) for _ in range(10)])
+    K = FlowPolytope.from_edges(edges, source=0, target="t")
+    again = np.zeros(K.shape)
+    for weight, arcs, _ in K.paths(x):
+        again[list(arcs)] += weight
+    np.testing.assert_allclose(again, x, atol=1e-8)
+
+
+@given(K=graphs, seed=seeds)
+def test_the_widest_path_is_the_widest_of_all_and_flows_are_relaxed_to_their_box(K, seed):
+    flow, dag, paths = np.random.default_rng(seed).random(K.shape), K.dag, vertices_of(K)
+    for kernel in (widest_path, widest_path.plain):
+        path = np.empty(len(dag.order) - 1, dtype=np.int32)
+        begin = kernel(
+            flow,
+            (dag.arcs, dag.tails, dag.first),
+            path,
+        )
+        assert flow[path[begin:]].min() == max(flow[arcs > 0].min() for arcs in paths)
+    np.testing.assert_array_equal(
+        K.relax(3 * flow - 1), np.clip(3 * flow - 1, 0, paths.max(axis=0))
+    )
+
+
+@pytest.mark.parametrize(
+    ("x", "options", "error"),
+    [
+        (1.5, {}, NotAMember),
+        (0.0, {}, NotAMember),
+        (1.0, {"tolerance": 0.9}, InvalidInput),
+    ],
+)
+def test_what_does_not_split_into_paths_is_refused(x, options, error):
+    K = layered(2, 2)
+    with pytest.raises(error):
+        K.paths(x * K.center, **options)
+
+
+# --- the projection on circulations ---------------------------------------------------------------
+
+
+WAYS = {
+    "dense inverse": (10**6, 0, 0),
+    "dense inverse of each part": (0, 10**6, 0),
+    "sparse factor": (0, 0, 10**9),
+    "conjugate gradients": (0, 0, 0),
+}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(lambda i=i: FlowPolytope.examples()[i] for i in range(len(FlowPolytope.examples()))),
+        lambda: layered(5, 4),
+        lambda: random_flow_polytope(3, 12),
+        lambda: multi_flow(rngs(2), 6, 8, 4),
+    ],
+)
+def test_all_ways_to_project_agree(make, monkeypatch):
+    exact = make()
+    d = rngs(0).standard_normal((5, *exact.shape))
+    units = np.eye(exact.shape[0])[exact._hull.arcs]
+    norms = [np.linalg.norm(exact.tangent(unit)) for unit in units]
+    np.testing.assert_allclose(exact._hull.unit_norms(), norms, atol=1e-7)
+    for way, limits in WAYS.items():
+        for name, limit in zip(
+            ("DENSE_NODES", "PART_NODES", "FACTOR_ENTRIES"), limits, strict=True
+        ):
+            monkeypatch.setattr(laplacian, name, limit)
+        K = make()
+        assert K._hull.method == way
+        assert not K.tangent(np.zeros(K.shape)).any()
+        np.testing.assert_allclose(
+            [K.tangent(each) for each in d], [exact.tangent(each) for each in d], atol=1e-10
+        )
+        assert (K.inner_radius > 0.0) == (K.dimension > 0)
+        assert K.inner_radius <= exact.inner_radius * (1 + 1e-12)
+
+
+def cholesky_entries(matrix: np.ndarray) -> int:
+    """Nonzeros of the factor when nothing cancels: eliminate the pattern node by node."""
+    pattern, entries = matrix != 0, 0
+    for k in range(len(pattern)):
+        below = k + 1 + np.flatnonzero(pattern[k + 1 :, k])
+        entries += 1 + len(below)
+        pattern[np.ix_(below, below)] = True
+    return entries
+
+
+@given(
+    seed=seeds,
+    n=st.integers(1, 25),
+    density=st.sampled_from([0.05, 0.2, 0.6]),
+    limit=st.integers(0, 400),
+)
+@settings(max_examples=60)
+def test_factor_entries_counts_the_cholesky_factor_and_stops_at_its_limit(seed, n, density, limit):
+    from scipy.sparse import csc_array
+
+    rng = np.random.default_rng(seed)
+    lower = np.tril(rng.random((n, n)) < density, -1) * rng.random((n, n))
+    matrix = lower + lower.T + 10.0 * n * np.eye(n)
+    true = int((np.abs(np.linalg.cholesky(matrix)) > 1e-14).sum())
+    assert true <= cholesky_entries(matrix.copy())
+    sparse = csc_array(matrix)
+    for kernel in (factor_entries, factor_entries.plain):
+        work = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+        assert kernel(sparse.indptr, sparse.indices, 10**9, *work) == cholesky_entries(
+            matrix.copy()
+        )
+        counted = kernel(sparse.indptr, sparse.indices, limit, *work)
+        assert (counted > limit) == (cholesky_entries(matrix.copy()) > limit)
+        assert counted <= limit + n or counted <= cholesky_entries(matrix.copy())
+        if cholesky_entries(matrix.copy()) > limit:
+            assert counted <= limit + n
+
+
+def test_flows_are_pickled_with_whatever_they_have_computed():
+    K = layered(30, 30)
+    d = np.random.default_rng(0).standard_normal(K.shape)
+    before = K.tangent(d)
+    assert K._hull.method != "dense inverse"
+    np.testing.assert_allclose(pickle.loads(pickle.dumps(K)).tangent(d), before, atol=1e-12)
+
+
+# --- ways in, and what is no graph ----------------------------------------------------------------
+
+
+def test_from_networkx_takes_edges_in_their_order(monkeypatch):
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.DiGraph([("s", "a"), ("a", "t"), ("s", "t")])
+    K = FlowPolytope.from_networkx(graph, source="s", target="t")
+    assert FlowPolytope.from_edges(graph.edges(), source="s", target="t") == K
+    assert edges_of(K) == list(graph.edges())
+    for wrong in (networkx.Graph([(0, 1)]), networkx.MultiGraph([(0, 1)]), [(0, 1)]):
+        with pytest.raises(WrongType):
+            FlowPolytope.from_networkx(wrong, source=0, target=1)
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    with pytest.raises(MissingExtra):
+        FlowPolytope.from_networkx(graph, source=0, target=1)
+
+
+def test_nodes_may_be_anything_hashable_and_edges_any_iterable():
+    names = [None, 3, "a", (1, 2), frozenset({4}), 2.5, b"end"]
+    edges = [*itertools.pairwise(names), (names[0], names[3])]
+    K = FlowPolytope.from_edges((edge for edge in edges), source=None, target=b"end")
+    assert set(K.nodes) == set(names)
+    assert K.dimension == 1
+    assert {path.nodes[-1] for path in K.paths(K.center)} == {b"end"}
+    assert FlowPolytope.from_edges([["s", "t"], ("s", "t")], source="s", target="t").dimension == 1
+    K = FlowPolytope.from_edges(np.array([[0, 1], [1, 2]]), source=0, target=2)
+    assert (K.dimension, repr(K.nodes)) == (0, "(0, 1, 2)")
+
+
+@pytest.mark.parametrize(
+    ("edges", "cycle"),
+    [
+        ([("s", "s"), ("s", "t")], {"s"}),
+        ([("s", "a"), ("a", "s"), ("a", "t")], {"s", "a"}),
+        ([("s", "t"), ("x", "y"), ("y", "x")], {"x", "y"}),
+        ([("s", 0), *itertools.pairwise(range(50)), (49, 0), (49, "t")], set(range(50))),
+    ],
+    ids=["self-loop", "there and back", "elsewhere", "long"],
+)
+def test_cycles_of_every_length_get_the_sentence(edges, cycle):
+    with pytest.raises(CyclicGraph) as caught:
+        FlowPolytope.from_edges(edges, source="s", target="t")
+    assert set(caught.value.cycle) == cycle
+    assert all(step in edges for step in itertools.pairwise(caught.value.cycle))
+
+
+LINE = [("s", "t")]
+
+
+@pytest.mark.parametrize(
+    ("edges", "source", "target", "error", "setting"),
+    [
+        ([], "s", "t", EmptyGraph, None),
+        (LINE, "a", "t", UnknownNode, "source"),
+        (LINE, "s", 7, UnknownNode, "target"),
+        (LINE, "s", "s", InvalidInput, "target"),
+        ([("t", "s")], "s", "t", UnreachableTarget, "target"),
+        ([*LINE, ("s", "t", 3.0)], "s", "t", WrongType, "edges"),
+        ([("s", ["t"])], "s", "t", WrongType, "edges"),
+        ([7], "s", "t", WrongType, "edges"),
+        (7, "s", "t", WrongType, "edges"),
+        (LINE, ["s"], "t", WrongType, "source"),
+    ],
+)
+def test_what_is_no_graph_is_refused(edges, source, target, error, setting):
+    with refused(error, setting):
+        FlowPolytope.from_edges(edges, source=source, target=target)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "setting"),
+    [
+        (([0, 5], [1, 2], 0, 2, ("a", "b", "c")), "tails"),
+        (([0, 1], [1, 2], 0, 9, ("a", "b", "c")), "target"),
+        (([0, 1], [1], 0, 1, ("a", "b")), "heads"),
+    ],
+)
+def test_numbers_that_are_no_graph_are_refused(arguments, setting):
+    with refused(InvalidInput, setting):
+        FlowPolytope(*arguments)
+
+
+# --- many commodities -----------------------------------------------------------------------------
+
+
+def parts_of(K: MultiFlow, x: np.ndarray) -> list[np.ndarray]:
+    return np.split(x, K.starts[1:-1])
+
+
+@given(K=multi_flows, seed=seeds, ties=st.booleans())
+def test_many_flows_are_single_flows_end_to_end(K, seed, ties):
+    rng, ones = rngs(seed), list(zip(singles_of(K), K.demands, strict=True))
+    d = rng.integers(-1, 2, K.shape).astype(float) if ties else rng.standard_normal(K.shape)
+    alone = [
+        demand * one.lmo(part) for (one, demand), part in zip(ones, parts_of(K, d), strict=True)
+    ]
+    np.testing.assert_array_equal(K.lmo(d), np.concatenate(alone))
+    single = d.astype(np.float32)
+    np.testing.assert_array_equal(K.lmo(single), K.lmo(single.astype(float)).astype(np.float32))
+    assert len(K.answer(d).vertex.indices) == np.count_nonzero(K.lmo(d))
+    center = np.concatenate([demand * one.center for one, demand in ones])
+    np.testing.assert_allclose(K.center, center, atol=1e-14)
+    diameters = [demand * one.diameter for one, demand in ones]
+    assert K.diameter == pytest.approx(np.linalg.norm(diameters), abs=1e-9)
+    np.testing.assert_allclose(K.factors.diameters, diameters, atol=1e-9)
+    stack, found = K.stack, []
+    for kernel in (shortest_paths, shortest_paths.plain):
+        chosen, values = np.empty(stack.begins[-1], dtype=np.int32), np.empty(stack.begins[-1])
+        graph = (stack.arcs, stack.tails, stack.first)
+        count = kernel(d, graph, stack.begins, np.array(K.demands), chosen, values)
+        found.append((chosen[:count].tolist(), values[:count].tolist()))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "commodities",
+    [
+        [("s", "t", 0.0), ("s", "t", 3.0), ("a", "t", 0.0)],
+        [("s", "t", 1.0, (0, 3)), ("a", "b", 1e-3), ("s", "t", 1e3, (1, 4))],
+        [("s", "t", 0.0), ("a", "t", 0.0)],
+    ],
+    ids=["some without demand", "single paths of many sizes", "nothing to send"],
+)
+def test_degenerate_demands_keep_every_law(commodities):
+    check_set(
+        MultiFlow.from_edges(
+            [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t"), ("s", "x")], commodities
+        )
+    )
+
+
+@given(K=multi_flows, seed=seeds)
+def test_loads_add_up_what_a_link_carries(K, seed):
+    rng = np.random.default_rng(seed)
+    x, w = rng.standard_normal(K.shape), rng.standard_normal(len(K.tails))
+    np.testing.assert_allclose(
+        K.loads(x), [x[K.links == e].sum() for e in range(len(K.tails))], atol=1e-12
+    )
+    np.testing.assert_allclose(K.incidence @ x, K.loads(x), atol=1e-12)
+    np.testing.assert_array_equal(K.per_link(w), K.incidence.T @ w)
+    assert K.per_link(w) @ x == pytest.approx(w @ K.loads(x), abs=1e-12)
+    limit = MaxAffine.one(K.incidence.toarray(), w)
+    assert limit.values(x) == pytest.approx(Capacity.one(w).values(K.loads(x)), abs=1e-12)
+    assert K.loads(x.astype(np.float32)).dtype == np.float32
+
+
+@given(K=multi_flows, seed=seeds)
+def test_paths_of_every_commodity_recombine_to_the_flow(K, seed):
+    rng = np.random.default_rng(seed)
+    x = sum(
+        w * K.lmo(d)
+        for w, d in zip(rng.dirichlet(np.ones(6)), rng.standard_normal((6, *K.shape)), strict=True)
+    )
+    kept = x.copy()
+    split = K.paths(x)
+    np.testing.assert_array_equal(x, kept)
+    assert len(split) == len(K.demands)
+    again = np.zeros(K.shape)
+    for j, (ways, demand) in enumerate(zip(split, K.demands, strict=True)):
+        assert sum(path.weight for path in ways) == pytest.approx(demand)
+        for weight, links, nodes in ways:
+            assert nodes[0] == K.nodes[K.sources[j]]
+            assert nodes[-1] == K.nodes[K.targets[j]]
+            assert [K.nodes[K.tails[e]] for e in links] == list(nodes[:-1])
+            again[[np.flatnonzero((K.owner == j) & (K.links == e))[0] for e in links]] += weight
+    np.testing.assert_allclose(again, x, atol=1e-7)
+    with pytest.raises(
+        NotAMember,
+    ):
+        K.paths(x + 1.0)
+
+
+def test_each_commodity_orients_the_cables_by_its_own_source():
+    link_rows = [("a", "b"), ("b", "c"), ("c", "a")]
+    links = [*link_rows, *((head, tail) for tail, head in link_rows)]
+    K = MultiFlow.from_edges(links, [("a", "c", 1.0), ("c", "a", 2.0)], lengths=[1.0, 1.0, 1.5] * 2)
+    assert [links[e] for e in K.links] == [
+        ("a", "b"),
+        ("b", "c"),
+        ("a", "c"),
+        ("c", "a"),
+        ("b", "a"),
+        ("c", "b"),
+    ]
+    assert K.owner.tolist() == [0, 0, 0, 1, 1, 1]
+    assert repr(K) == "MultiFlow(2 commodities, 6 links, 6 entries, dimension 2)"
+    np.testing.assert_array_equal(
+        K.lmo(K.per_link([1.0, 1.0, 9.0, 1.0, 1.0, 1.0])), [0, 0, 1, 0, 2, 2]
+    )
+    np.testing.assert_array_equal(K.loads(K.lmo(np.zeros(6))).sum(), 2 * 1 + 2)
+
+
+def test_commodities_may_be_told_their_links():
+    links = [("s", "a"), ("a", "s"), ("a", "t"), ("s", "t")]
+    K = MultiFlow.from_edges(
+        links, [("s", "t", 1.0, [2, 0]), ("a", "t", 1.0, (1, 3, 3)), ("s", "t", 1.0, [0, 2, 3])]
+    )
+    assert K.links.tolist() == [0, 2, 1, 3, 0, 2, 3]
+    again = MultiFlow.from_edges(links, [("s", "t", 1.0, [0, 1, 2])], lengths=[1.0, 1.0, 1.0, 1.0])
+    assert again.links.tolist() == [0, 2]
+
+
+LINKS = [("s", "a"), ("a", "b"), ("b", "a"), ("b", "t"), ("x", "y")]
+LONG = {"lengths": np.ones(5)}
+
+
+@pytest.mark.parametrize(
+    ("commodities", "options", "error", "setting"),
+    [
+        ([], {}, InvalidInput, "commodities"),
+        (7, {}, WrongType, "commodities"),
+        (["st"], {}, WrongType, "commodities"),
+        ([("s", ["t"], 1.0)], {}, WrongType, "commodities"),
+        ([("s", "t", 1.0)], {}, CyclicGraph, "commodities"),
+        ([("s", "t", -1.0)], {}, InvalidInput, "commodities"),
+        ([("s", "t", np.nan)], {}, NotFinite, "commodities"),
+        ([("a", "b", 1.0, (1,)), ("s", "y", 1.0)], LONG, UnreachableTarget, "commodities"),
+        ([("s", "q", 1.0)], LONG, UnknownNode, "commodities"),
+        ([("q", "t", 1.0)], LONG, UnknownNode, "commodities"),
+        ([("s", "s", 1.0)], LONG, InvalidInput, "commodities"),
+        ([("s", "t", 1.0, [7])], {}, InvalidInput, "commodities"),
+        ([("s", "t", 1.0, 7)], {}, InvalidInput, "commodities"),
+        ([("s", "t", 1.0, [])], {}, EmptyGraph, "commodities"),
+        ([("s", "t", 1.0)], {"lengths": np.ones(4)}, WrongShape, "lengths"),
+        ([("s", "t", 1.0)], {"lengths": [1, 1, 0, 1, 1]}, InvalidInput, "lengths"),
+    ],
+)
+def test_what_is_no_commodity_is_refused(commodities, options, error, setting):
+    with refused(error, setting):
+        MultiFlow.from_edges(LINKS, commodities, **options)
+
+
+# --- within bounds --------------------------------------------------------------------------------
+
+
+def program(net: FlowNetwork, d: np.ndarray):
+    return linprog(
+        d,
+        A_eq=matrix_of(net),
+        b_eq=net.supply,
+        bounds=np.stack([net.lower, net.upper], axis=1),
+        method="highs",
+    )
+
+
+@given(net=networks, seed=seeds, ties=st.booleans())
+def test_cheapest_flows_agree_with_a_linear_program_cold_and_warm(net, seed, ties):
+    rng, K, warm = rngs(seed), CapacitatedFlow(net), None
+    for _ in range(4):
+        d = rng.integers(-1, 2, K.shape).astype(float) if ties else rng.standard_normal(K.shape)
+        best = program(net, d)
+        assert best.status == 0
+        for start in (None, warm):
+            vertex, error, basis = K.answer(d, start)
+            assert vertex.inner(d) == pytest.approx(best.fun, abs=1e-7)
+            assert 0 <= error <= 1e-10
+            assert K.infeasibility(vertex.dense(d)) <= 1e-12
+            assert not basis.flags.writeable
+            again = K.answer(d, start)
+            assert again.vertex.key() == vertex.key()
+            np.testing.assert_array_equal(again.warm, basis)
+        warm = basis
+
+
+def test_a_start_that_is_none_does_no_harm():
+    K, rng = CapacitatedFlow.examples()[0], np.random.default_rng(0)
+    d = rng.standard_normal(K.shape)
+    value = K.answer(d).vertex.inner(d)
+    basis = K.answer(-d).warm
+    cycle = basis.copy()
+    cycle[:6] = [1, 0, 0, 1, 1, 1]
+    for start in (
+        np.zeros_like(basis),
+        np.ones_like(basis),
+        -basis,
+        5 * basis,
+        cycle,
+        basis[:3],
+        basis.astype(float),
+        d,
+    ):
+        assert K.answer(d, start).vertex.inner(d) == pytest.approx(value, abs=1e-12)
+    assert basis.dtype == np.int8
+
+
+@given(net=networks, seed=seeds)
+@settings(max_examples=10)
+def test_the_network_simplex_is_its_source(net, seed):
+    d = rngs(seed).standard_normal(len(net.tails))
+    fast = net.cheapest(d)
+    names = ("build_tree", "attach", "detach", "basic_flow", "improve", "potential")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in (*names, "snap_to_bound", "pivot", "proved_gap"):
+            patch.setattr(simplex, name, getattr(simplex, name).plain)
+        slow = replace(net).cheapest(d)
+    np.testing.assert_array_equal(slow.basis, fast.basis)
+    np.testing.assert_array_equal(slow.x, fast.x)
+
+
+@given(net=networks, seed=seeds, pushed=st.floats(0.0, 1.0))
+def test_the_gap_bounds_what_any_flow_could_save(net, seed, pushed):
+    """Of any flow and any potentials, not only the best."""
+    rng = np.random.default_rng(seed)
+    costs, pi = rng.standard_normal((2, len(net.tails))), rng.standard_normal(len(net.nodes) + 1)
+    x = (1 - pushed) * net.cheapest(costs[0]).x + pushed * net.cheapest(costs[1]).x
+    arcs = (net.tails, net.heads, net.room)
+    gap = simplex.proved_gap(costs[0], arcs, len(net.tails), x - net.lower, pi)
+    assert costs[0] @ (x - net.cheapest(costs[0]).x) <= gap + 1e-9
+    assert net.cheapest(1024 * costs[0]).gap == 1024 * net.cheapest(costs[0]).gap
+
+
+def test_on_a_large_network_potentials_prove_the_answer():
+    """Streets both ways between the crossings of a grid; narrow whole bounds; ties. From any start
+    the same value, and from that of phase one, too.
+    """
+    rng, place = rngs(3), np.arange(52 * 52).reshape(52, 52)
+    one = np.concatenate([place[:, :-1].ravel(), place[:-1].ravel()])
+    other = np.concatenate([place[:, 1:].ravel(), place[1:].ravel()])
+    ends = (np.concatenate(pair).astype(np.int32) for pair in ((one, other), (other, one)))
+    upper, none = rng.integers(1, 9, 4 * len(one) // 2).astype(float), np.zeros(place.size)
+    net = FlowNetwork(*ends, 0.0 * upper, upper, none, tuple(range(place.size)))
+    net = replace(net, supply=net.balance(np.round(upper * rng.random(len(upper)))))
+    assert len(net.tails) > 10_000
+    d = rng.integers(-3, 9, len(upper)).astype(float)
+    cold = net.cheapest(d)
+    assert 0 <= cold.gap <= 1e-9
+    assert np.abs(net.balance(cold.x) - net.supply).max() <= 1e-9
+    near = d + 0.05 * rng.standard_normal(len(d))
+    values = [near @ net.cheapest(near, start).x for start in (None, cold.basis, net.start.basis)]
+    assert values == pytest.approx([values[0]] * 3, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("edges", "supplies", "lower", "upper"),
+    [
+        ([("s", "t")], {"s": 1.0, "t": -1.0}, 0.0, 5.0),
+        ([("s", "t")] * 2 + [("t", "u")], {"s": 1.0, "t": 1.0, "u": -2.0}, 0.25, [1.0, 0.5, 2.0]),
+        ([(0, 0)], {}, 0.0, 2.0),
+        ([(0, 1), (1, 0)], {}, 0.0, 0.0),
+        ([("s", "t")] * 2, {"s": 0.3, "t": -0.3}, [0.1, 0.2], 1.0),
+        ([("s", "t")] * 2, {"s": 1e9, "t": -1e9}, 0.0, 3e9),
+        ([("s", "t")] * 2, {"s": 1e-9, "t": -1e-9}, 0.0, 3e-9),
+    ],
+    ids=["one arc", "a full bridge", "a loop", "nothing fits", "rounding", "large", "small"],
+)
+def test_degenerate_networks_pass_every_check(edges, supplies, lower, upper):
+    check_set(CapacitatedFlow.from_edges(edges, supplies=supplies, lower=lower, upper=upper))
+
+
+def test_bounds_far_wider_than_the_flow_cost_no_digits():
+    K = CapacitatedFlow.from_edges(
+        [("s", "t"), ("s", "t")], supplies={"s": 1.0, "t": -1.0}, upper=1e12
+    )
+    np.testing.assert_array_equal(K.lmo(np.array([1.0, 2.0])), [1.0, 0.0])
+    assert (K.radius, K.inner_radius) == (
+        pytest.approx(math.sqrt(0.5)),
+        pytest.approx(math.sqrt(0.5)),
+    )
+    assert K.diameter == pytest.approx(math.sqrt(2))
+
+
+@given(net=networks)
+def test_the_center_keeps_farthest_from_its_nearest_bound(net):
+    """Against the linear program: the largest s with lower + s <= x <= upper - s on every arc that
+    can change.
+    """
+    K = CapacitatedFlow(net)
+    assert K.infeasibility(K.center) <= 1e-12
+    if not K.dimension:
+        assert (K.inner_radius, K.radius, K.diameter) == (0.0, 0.0, 0.0)
+        return
+    unit = np.zeros(len(net.tails))
+    unit[K._free] = 1.0
+    A = np.hstack([matrix_of(net), np.zeros((len(net.nodes), 1))])
+    rows = np.vstack(
+        [np.column_stack([-np.eye(len(unit)), unit]), np.column_stack([np.eye(len(unit)), unit])]
+    )
+    best = linprog(
+        [0.0] * len(unit) + [-1.0],
+        A_ub=rows,
+        b_ub=np.append(-net.lower, net.upper),
+        A_eq=A,
+        b_eq=net.supply,
+        bounds=(None, None),
+    )
+    slack = np.minimum(K.center - net.lower, net.upper - K.center)[K._free]
+    assert slack.min() == pytest.approx(-best.fun, abs=1e-8)
+    assert 0 < slack.min() <= K.inner_radius + 1e-12
+
+
+def test_on_large_graphs_sizes_are_bounds(monkeypatch):
+    exact = CapacitatedFlow.examples()[0]
+    monkeypatch.setattr(laplacian, "DENSE_NODES", 0)
+    monkeypatch.setattr(capacitated_flow, "RANGED", 0)
+    K = CapacitatedFlow.examples()[0]
+    assert 0 < K.inner_radius <= exact.inner_radius
+    assert exact.radius <= K.radius + 1e-12
+    assert exact.diameter <= K.diameter + 1e-12
+    d = np.random.default_rng(0).standard_normal(K.shape)
+    np.testing.assert_allclose(K.tangent(d), exact.tangent(d), atol=1e-10)
+
+
+@given(seed=seeds, nodes=st.integers(1, 9), arcs=st.integers(0, 14))
+def test_bridges_are_arcs_whose_loss_parts_the_graph(seed, nodes, arcs):
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    tails, heads = np.random.default_rng(seed).integers(0, nodes, (2, arcs))
+
+    def count(kept):
+        return connected_components(
+            coo_array((np.ones(len(kept)), (tails[kept], heads[kept])), shape=(nodes, nodes))
+        )[0]
+
+    parted = [count(np.delete(np.arange(arcs), e)) > count(np.arange(arcs)) for e in range(arcs)]
+    assert bridges(tails, heads, nodes).tolist() == parted
+
+
+def test_bounds_are_one_number_or_one_for_each_arc():
+    edges, upper = [("s", "t"), ("t", "s"), ("s", "t")], np.full(3, 2.0)
+    K = CapacitatedFlow.from_edges(edges, supplies={"s": 1, "t": -1}, upper=2, lower=[0, 0, 0])
+    assert CapacitatedFlow.from_edges(iter(edges), supplies={"s": 1, "t": -1.0}, upper=upper) == K
+    assert CapacitatedFlow.from_edges(edges, supplies={"s": 1, "t": -1.0}, upper=3.0) != K
+    assert repr(K) == "CapacitatedFlow(3 arcs, 2 nodes, 1 supplied, dimension 2)"
+    np.testing.assert_array_equal(K.lmo(np.array([1.0, -3.0, 2.0])), [2.0, 2.0, 1.0])
+    assert upper.flags.writeable
+
+
+@given(net=networks, seed=seeds, more=st.sampled_from([0.5, 3.0, 50.0]))
+def test_what_has_no_flow_is_refused_with_a_cut_that_proves_it(net, seed, more):
+    rng = np.random.default_rng(seed)
+    asked = net.supply.copy()
+    asked[rng.integers(len(asked))] += more
+    asked[rng.integers(len(asked))] -= more
+    net = replace(net, supply=asked)
+    exists = program(net, np.zeros(len(net.tails))).status == 0
+    cut = violated_cut(net)
+    assert (cut is None) == exists
+    if cut is not None:
+        assert net.supply[cut].sum() > cut_capacity(net, cut) + 1e-9
+        with pytest.raises(EmptySet):
+            CapacitatedFlow(net)
+
+
+ARCS = [("s", "a"), ("a", "t"), ("t", "s"), ("x", "y")]
+ONE_WAY = {"s": 2, "t": -2}
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "setting"),
+    [
+        ({"supplies": ONE_WAY, "upper": [3, 1, 1, 1]}, EmptySet, "supplies"),
+        ({"supplies": {"s": 1.5, "t": -1}, "upper": 3}, EmptySet, "supplies"),
+        ({"supplies": {}, "upper": 1, "lower": [0, 2, 0, 0]}, EmptySet, "lower"),
+        ({"supplies": {"q": 1}, "upper": 1}, UnknownNode, "supplies"),
+        ({"supplies": {"s": np.nan}, "upper": 1}, NotFinite, "supplies"),
+        ({"supplies": [1, 2], "upper": 1}, WrongType, "supplies"),
+        ({"supplies": {}, "upper": [1, 2]}, WrongShape, "upper"),
+        ({"supplies": {}, "upper": [[1]]}, WrongShape, "upper"),
+        ({"edges": [], "supplies": {}, "upper": 1}, EmptyGraph, "edges"),
+    ],
+)
+def test_what_is_no_network_is_refused(settings, error, setting):
+    with refused(error, setting):
+        CapacitatedFlow.from_edges(**{"edges": ARCS, **settings})
