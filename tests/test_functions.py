@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-import array_api_strict
+import array_api_strict as strict
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -94,47 +94,33 @@ def test_examples_keep_every_law(f: Batch, seed: int) -> None:
     check_function(f, seed=seed, points=inside(f, seed))
 
 
-@pytest.mark.parametrize("f", ARRAY_EXAMPLES, ids=repr)
-def test_laws_hold_in_float32(f: Batch) -> None:
-    f = moved(f, lambda part: part.astype(np.float32))
-    check_function(f, points=inside(f))
-
-
 @thinned(
-    2,
+    3,
     f={f"{i}-{f!r}": f for i, f in enumerate(ARRAY_EXAMPLES)},
-    dtype={"float32": "float32", "float64": "float64"},
+    kind={
+        "numpy": lambda part: part.astype(np.float32),
+        "float32": lambda part: strict.asarray(part, dtype=strict.float32),
+        "float64": lambda part: strict.asarray(part, dtype=strict.float64),
+    },
 )
-def test_laws_hold_in_another_array_library(f: Batch, dtype: str) -> None:
-    f = moved(
-        f, lambda part: array_api_strict.asarray(part, dtype=getattr(array_api_strict, dtype))
-    )
+def test_the_checks_pass_in_other_libraries_and_dtypes(f: Batch, kind: Any) -> None:
+    f = moved(f, kind)
     check_function(f, points=inside(f))
 
 
 @pytest.mark.soak_examples(15)
-@settings(max_examples=6, deadline=None)
-@given(
-    seed=seeds, k=st.integers(1, 40), p=st.integers(1, 5), n=st.integers(1, 6), ties=st.booleans()
-)
-def test_random_batches_keep_every_law(seed: int, k: int, p: int, n: int, ties: bool) -> None:
+@settings(max_examples=3, deadline=None)
+@given(seed=seeds, k=st.integers(1, 40), p=st.integers(1, 5), n=st.integers(1, 6))
+def test_random_batches_keep_every_law(seed: int, k: int, p: int, n: int) -> None:
     rng = np.random.default_rng(seed)
 
     def draw(*shape: int) -> np.ndarray[Any, Any]:
-        return rng.integers(-2, 3, shape).astype(float) if ties else rng.normal(size=shape)
+        return np.round(rng.normal(size=shape), 6 * (seed % 2))  # with ties, or without
 
-    root = draw(k, n, n)
-    batches = (
-        Linear(draw(k, n)),
-        Affine(draw(k, n), draw(k)),
-        MaxAffine(draw(k, p, n), draw(k, p)),
-        Capacity(draw(k, n)),
-    )
-    for f in (
-        *batches,
-        Quadratic(root @ root.swapaxes(1, 2), draw(k, n), draw(k)),
-        Quadratic(root[0] @ root[0].T, draw(k, n)),
-    ):
+    root, c, q, r = draw(k, n, n), draw(k, n), draw(k, n), draw(k)
+    P, most = root @ root.swapaxes(1, 2), MaxAffine(draw(k, p, n), draw(k, p))
+    batches = Linear(c), Affine(c, r), most, Capacity(c), Quadratic(P, q, r)
+    for f in (*batches, Quadratic(P[0], q)):
         check_function(f, seed=seed)
 
 
@@ -252,19 +238,12 @@ def test_batches_agree_with_the_formula(f: Batch, seed: int, whole: bool) -> Non
 
 
 def test_wealth_that_is_lost_has_no_logarithm() -> None:
-    f = LogWealth([[1.0, 2.0], [0.5, -1.0]])
-    for ask in (
-        f.values,
-        f.gradients,
-        f.slopes,
-        lambda x: f.values_at(np.stack([x, x])),
-        lambda x: f.subgradient(x, np.ones(2)),
-    ):
-        with pytest.raises(
-            InvalidInput,
-        ):
-            ask(np.array([0.5, 0.5]))
-    assert f[:0].values(np.array([0.5, 0.5])).shape == (0,)
+    f, x = LogWealth([[1.0, 2.0], [0.5, -1.0]]), np.array([0.5, 0.5])
+    asks = f.values, f.gradients, f.slopes, lambda x: f.values_at(np.stack([x, x]))
+    for ask in (*asks, lambda x: f.subgradient(x, np.ones(2))):
+        with pytest.raises(InvalidInput):
+            ask(x)
+    assert f[:0].values(x).shape == (0,)
 
 
 def test_declared_exp_concavity_is_tried_where_it_is_said_to_hold() -> None:
@@ -321,21 +300,19 @@ def test_nothing_given_is_copied(f: Batch) -> None:
 
 
 def test_one_is_a_batch_of_a_single_round() -> None:
-    assert Linear.one([1.0, 2.0]) == Linear([[1.0, 2.0]])
-    assert Unlimited.one(2) == Unlimited(2, 1) == Unlimited((2,))
-    assert MaxUtilization.one([[1.0]], [3.0], [2.0], [0], 1) == MaxUtilization(
-        [[1.0]], [[3.0]], [2.0], [0], [1.0]
-    )
-    assert Affine.one([1.0, 2.0], 3) == Affine([[1.0, 2.0]], [3.0])
-    assert MaxAffine.one([[1.0, 2.0], [0.0, 1.0]], [3.0, 0.0]) == MaxAffine(
-        [[[1.0, 2.0], [0.0, 1.0]]], [[3.0, 0.0]]
-    )
-    assert Capacity.one([1.0, 2.0]) == Capacity([[1.0, 2.0]])
-    assert Quadratic.one(np.eye(2), [1.0, 2.0]) == Quadratic(np.eye(2), [[1.0, 2.0]], [0.0])
-    assert (
-        Affine.one(np.ones(2, dtype=np.float32), 3).values(np.ones(2, dtype=np.float32)).dtype
-        == np.float32
-    )
+    row, single = [1.0, 2.0], np.ones(2, dtype=np.float32)
+    loads = [[1.0]], [3.0], [2.0], [0], 1
+    for one, batch in (
+        (Linear.one(row), Linear([row])),
+        (Unlimited.one(2), Unlimited((2,))),
+        (MaxUtilization.one(*loads), MaxUtilization([[1.0]], [[3.0]], [2.0], [0], [1.0])),
+        (Affine.one(row, 3), Affine([row], [3.0])),
+        (MaxAffine.one([row, row], [3.0, 0.0]), MaxAffine([[row, row]], [[3.0, 0.0]])),
+        (Capacity.one(row), Capacity([row])),
+        (Quadratic.one(np.eye(2), row), Quadratic(np.eye(2), [row], [0.0])),
+    ):
+        assert one == batch
+    assert Affine.one(single, 3).values(single).dtype == np.float32
 
 
 # --------------------------------------------------------------------------------- sums and maxima
@@ -464,10 +441,12 @@ def test_offsets_are_those_of_the_half_spaces(f: Batch) -> None:
 
 
 def test_sparse_coefficients_take_points_of_any_library() -> None:
-    single = array_api_strict.float32
     for f in (f for f in EXAMPLES if any(map(is_sparse, f.fields().values()))):
-        xs = np.random.default_rng(0).normal(size=(2, *f.shape))
-        check_function(f, points=[array_api_strict.asarray(x, dtype=single) for x in xs])
+        x = strict.asarray(np.random.default_rng(0).normal(size=f.shape), dtype=strict.float32)
+        w = strict.ones(len(f), dtype=strict.float32)
+        for found in (f.values(x), f.gradients(x), f.subgradient(x, w)):
+            assert (type(found), found.dtype) == (type(x), x.dtype)
+        np.testing.assert_allclose(np.asarray(f.values(x)), f.values(np.asarray(x)), rtol=1e-5)
 
 
 def test_sparse_coefficients_are_never_made_dense() -> None:
@@ -483,9 +462,6 @@ def test_sparse_coefficients_are_never_made_dense() -> None:
         assert f.halfspaces().A.nnz == k
 
 
-# ------------------------------------------------------------------------------------------- custom
-
-
 # ---------------------------------------------------------------------------------------- sentences
 
 
@@ -493,44 +469,31 @@ def test_sparse_coefficients_are_never_made_dense() -> None:
     ("make", "error", "setting"),
     [
         (lambda: Linear([1.0, 2.0]), WrongShape, "C"),
-        (lambda: Linear(np.zeros((3, 0))), WrongShape, "C"),
         (lambda: Affine([[1.0, 2.0]], [1.0, 2.0]), WrongShape, "b"),
         (lambda: Affine([[1.0, np.nan]], [1.0]), NotFinite, "A"),
-        (lambda: Affine.one([1.0], "much"), WrongType, None),
-        (lambda: MaxAffine(np.ones((2, 3)), np.ones(2)), WrongShape, "A"),
         (lambda: MaxAffine(np.ones((2, 3, 4)), np.ones((2, 4))), WrongShape, "b"),
         (lambda: Capacity([[np.inf]]), NotFinite, "c"),
         (lambda: Quadratic(np.eye(2), np.ones((1, 2, 1))), WrongShape, "q"),
         (lambda: Quadratic(np.eye(3), np.ones((2, 2))), WrongShape, "P"),
-        (lambda: Quadratic([np.eye(2)] * 3, np.ones((2, 2))), WrongShape, "P"),
         (lambda: Quadratic([[1.0, 2.0], [2.0, 1.0]], [[0.0, 0.0]]), NotConvex, "P"),
-        (lambda: Quadratic([np.eye(2), -0.5 * np.eye(2)], np.ones((2, 2))), NotConvex, "P"),
         (lambda: Quadratic([[1.0, 0.5], [0.0, 1.0]], [[0.0, 0.0]]), InvalidInput, "P"),
         (lambda: Custom(3, lambda t, x: x, 2), WrongType, "value"),
         (lambda: Custom.one(lambda x: 0.0, 3, 2), WrongType, "subgradient"),
-        (lambda: Custom(lambda t, x: 0.0, lambda t, x: x, 0), InvalidInput, None),
         (lambda: MaxUtilization([1.0], [[1.0]], [1.0], [0]), WrongShape, "incidence"),
-        (lambda: MaxUtilization([[1.0, 1.0]], [[1.0]], [1.0], [0]), WrongShape, "pairs"),
         (lambda: MaxUtilization([[1.0, 1.0]], [[1.0]], [1.0], [0, 1]), InvalidInput, "pairs"),
         (lambda: MaxUtilization([[1.0]], [[1.0]], [1.0], [0.5]), InvalidInput, "pairs"),
         (lambda: MaxUtilization([[1.0]], [[1.0]], [0.0], [0]), InvalidInput, "capacities"),
-        (lambda: MaxUtilization([[1.0]], [[1.0]], [1.0], [0], [[0.0]]), WrongShape, "limit"),
         (lambda: MaxUtilization([[1.0]], [[1.0]], [1.0], [0], [0.0, 1.0]), WrongShape, "limit"),
-        (lambda: Linear(csr_array(np.array([[np.nan, 0.0]]))), NotFinite, "C"),
-        (lambda: Linear(coo_array([1.0, 0.0])), WrongShape, "C"),
         (lambda: Linear.one(csr_array(np.eye(2))), WrongShape, None),
         (lambda: MaxAffine(csr_array(np.eye(3)), [[1.0, 1.0], [1.0, 1.0]]), WrongShape, "A"),
         (lambda: Capacity(csr_array(np.eye(2))), WrongType, "c"),
-        (lambda: Capacity.one(csr_array(np.eye(2))), WrongType, None),
         (lambda: Sum(), InvalidInput, "parts"),
         (lambda: Max(Linear([[1.0]]), 3), WrongType, "parts"),
         (lambda: Max(Linear([[1.0]]), Linear([[1.0], [2.0]])), WrongShape, "parts"),
         (lambda: Sum(Linear([[1.0]]), weights=[1.0, 2.0]), WrongShape, "weights"),
-        (lambda: Sum(Linear([[1.0]]), weights=[-1.0]), InvalidInput, None),
         (lambda: Unlimited(2, -1), InvalidInput, "rounds"),
         (lambda: Linear([[1.0]])[0], WrongType, None),
         (lambda: Linear([[1.0]])[::2], InvalidInput, None),
-        (lambda: check_function(3), WrongType, None),
         (lambda: check_function(Linear([[1.0]])[:0]), InvalidInput, None),
         (lambda: check_function(Linear([[1.0]]), points=[[1.0]]), InvalidInput, None),
     ],
@@ -653,9 +616,7 @@ CONCAVE = {
     "values": lambda f, x: -values_of(f, x),
     "subgradient": lambda f, x, w: -slope_of(f, x, w),
 }
-ONE_CONCAVE = {"values": lambda f, x: values_of(f, x) - 3 * (f.C[:, 0] == 0.3) * (x**2).sum()}
 UNWEIGHTED = {"subgradient": lambda f, x, w: slope_of(f, x, (w > 0).astype(float))}
-NEVER_ZERO = {"subgradient": lambda f, x, w: slope_of(f, x, w) if w.any() else np.ones(2)}
 MOODY = {"values": lambda f, x: values_of(f, x) + np.random.default_rng().uniform()}
 FROM_THE_START = {"view": lambda f, r: f._unchecked(C=f.C[: r.stop - r.start])}
 SINGLE = {"subgradient": lambda f, x, w: slope_of(f, x, w).astype(np.float32)}
@@ -667,16 +628,13 @@ TURNED = {
 BROKEN: list[tuple[Any, ...]] = [
     ("rounds can be joined: 1 rounds", {"joined": classmethod(lambda cls, parts: parts[0])}),
     ("convex: in round", CONCAVE),
-    ("convex: in round 1", ONE_CONCAVE),
     ("subgradients support: in round", {"subgradient": lambda f, x, w: w @ (x - f.C)}),
-    ("subgradients support: in round", {"subgradient": lambda f, x, w: -slope_of(f, x, w)}),
     ("gradients are the rounds: slope", {"slopes": lambda f, x: Batch.slopes(f, x) ** 2}),
     (
         "gradients are the rounds: the sum of gradients",
         {"gradients": lambda f, x: Batch.gradients(f, x)[::-1]},
     ),
     ("weights add up", UNWEIGHTED),
-    ("weights add up: weights of zero", NEVER_ZERO),
     ("points stay unchanged: the point", {"values": changes_the_point}),
     ("points stay unchanged: the weights", {"subgradient": changes_the_weights}),
     ("points stay unchanged: its C", {"slopes": changes_itself}),
@@ -684,9 +642,7 @@ BROKEN: list[tuple[Any, ...]] = [
     ("views agree: f[", FROM_THE_START),
     ("rounds have points of their own", {"values_at": lambda f, x: values_of(f, x[0])}),
     ("function prints and compares: f[:0]", {"view": lambda f, r: f._unchecked(C=f.C[r.start :])}),
-    ("answers fit: values", {"values": lambda f, x: values_of(f, x).sum(keepdims=True)}),
     ("answers fit: subgradient", SINGLE),
-    ("answers fit: list", {"values": lambda f, x: values_of(f, x).tolist()}),
     ("answers fit: inf", INFINITE),
     ("pieces have gradients: off by 1", {"pieces": lambda f, x: values_of(f, x)[:, None] - 1.0}),
     ("pieces have gradients: below its gradient", TURNED),
@@ -702,7 +658,6 @@ BROKEN: list[tuple[Any, ...]] = [
         PiecewiseLinear,
     ),
     ("exp concave: exp_concavity 1, in round", {"exp_concavity": 1.0}),
-    ("exp concave: exp_concavity is -1.0", {"exp_concavity": -1.0}),
     ("function prints and compares: its repr", {"__repr__": lambda f: "?"}),
     ("halfspaces say the same: the largest piece", LosesPieces),
     ("function prints and compares: eq=False", ComparesArrays),
@@ -756,9 +711,6 @@ def test_a_domain_needs_points_of_it() -> None:
     ):
         check_function(f)
     check_function(f, points=[[1.0, 2.0], [0.5, 0.1], [3.0, 3.0]])
-
-
-# ------------------------------------------------------------------------------------------- files
 
 
 # ------------------------------------------------------------------------------------------- states

@@ -1,17 +1,25 @@
-"""What functions from plain callables keep, whichever library differentiates them: `make` is
-`from_torch` or `from_jax`, `xp` the library's own namespace.
+"""Functions from plain callables of torch and of jax: equal to built-in ones, the checks of
+functions, points of any library, and what is refused.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tidewolf as tw
-from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongShape, WrongType
-from tidewolf.functions import Linear, LogWealth, Quadratic
+from tidewolf.core.errors import (
+    InvalidInput,
+    MissingExtra,
+    NotFinite,
+    NotSupported,
+    WrongShape,
+    WrongType,
+)
+from tidewolf.functions import Linear, LogWealth, Quadratic, from_jax, from_torch
 from tidewolf.testing import check_function
 
 RNG = np.random.default_rng(0)
@@ -21,6 +29,27 @@ M = RNG.normal(size=(ROUNDS, N, N))
 P, R = M @ M.swapaxes(1, 2) / N, RNG.normal(size=ROUNDS)
 RETURNS = RNG.uniform(0.5, 2.0, (ROUNDS, N))
 LABELS = RNG.integers(0, 2, ROUNDS)
+
+
+@pytest.fixture(params=["torch", "jax"])
+def library(request: Any) -> str:
+    return str(request.param)
+
+
+def imported(name: str) -> Any:
+    extra = name.partition(".")[0]
+    reason = f'{extra} is not installed; pip install "tidewolf[{extra}]" runs this test'
+    return pytest.importorskip(name, reason=reason)
+
+
+@pytest.fixture
+def make(library: str) -> Any:
+    imported(library)
+    return {"torch": from_torch, "jax": from_jax}[library]
+
+
+def log(make: Any) -> Any:
+    return imported("torch").log if make is from_torch else imported("jax.numpy").log
 
 
 def quadratic(x: Any, P: Any, q: Any, r: Any) -> Any:
@@ -41,11 +70,11 @@ def require_equal(f: Any, g: Any, points: Any) -> None:
     np.testing.assert_allclose(f.values_at(many), g.values_at(many), rtol=0, atol=1e-10)
 
 
-def equal_to_built_in_ones(make: Any, log: Any) -> None:
+def test_they_equal_built_in_functions(make: Any) -> None:
     points = [RNG.dirichlet(np.ones(N)) for _ in range(3)]
     require_equal(make(lambda x, c: c @ x, N, data=C), Linear(C), points)
     require_equal(make(quadratic, N, data=(P, C, R)), Quadratic(P, C, R), points)
-    wealth = make(lambda x, r: -log(r @ x), N, data=RETURNS)
+    wealth = make(lambda x, r: -log(make)(r @ x), N, data=RETURNS)
     require_equal(wealth, LogWealth(RETURNS), points)
     square = Quadratic(2.0 * np.eye(N), np.zeros((ROUNDS, N)), np.arange(float(ROUNDS)))
     require_equal(make(lambda t, x: (x * x).sum() + t, N, rounds=ROUNDS), square, points)
@@ -54,7 +83,8 @@ def equal_to_built_in_ones(make: Any, log: Any) -> None:
     require_equal(type(one).one(lambda x: (x * x).sum(), N), one, points)
 
 
-def checks_of_functions(make: Any) -> None:
+@pytest.mark.parametrize("library", ["torch", pytest.param("jax", marks=pytest.mark.soak)])
+def test_they_pass_the_checks_of_functions(make: Any) -> None:
     batches = [
         *type(make(lambda x: x.sum(), 2)).examples(),
         make(quadratic, N, data=(P, C, R)),
@@ -65,7 +95,7 @@ def checks_of_functions(make: Any) -> None:
         check_function(f)
 
 
-def parts_are_the_whole(make: Any) -> None:
+def test_parts_are_the_whole(make: Any) -> None:
     f, x = make(quadratic, N, data=(P, C, R)), RNG.normal(size=N)
     numbered = make(lambda t, x: t * (x * x).sum(), N, rounds=ROUNDS)
     for whole in (f, numbered):
@@ -80,7 +110,7 @@ def parts_are_the_whole(make: Any) -> None:
     assert repr(f) == f"{type(f).__name__}(quadratic, shape=(4,), rounds=7)"
 
 
-def untraceable_callables_are_computed_one_by_one(make: Any) -> None:
+def test_untraceable_callables_are_computed_one_by_one(make: Any) -> None:
     """One that asks what a number is."""
 
     def hinge(x: Any, c: Any) -> Any:
@@ -91,7 +121,7 @@ def untraceable_callables_are_computed_one_by_one(make: Any) -> None:
     require_equal(f, Linear(factors[:, None] * C), [RNG.normal(size=N) for _ in range(2)])
 
 
-def a_weight_of_zero_asks_for_no_gradient(make: Any) -> None:
+def test_a_weight_of_zero_asks_for_no_gradient(make: Any) -> None:
     f = make(lambda x, r: (r @ x) ** 0.5, 2, data=np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
     x = np.array([0.0, 1.0])
     np.testing.assert_allclose(f.subgradient(x, np.array([0.0, 2.0, 4.0])), [2.0, 3.0])
@@ -102,7 +132,7 @@ def a_weight_of_zero_asks_for_no_gradient(make: Any) -> None:
         f.subgradient(x, np.array([1.0, 2.0, 0.0]))
 
 
-def sentences(make: Any) -> None:
+def test_bad_input_is_refused(make: Any) -> None:
     x = np.ones(2)
     for value, kind in (
         (lambda x: None, WrongType),
@@ -128,7 +158,7 @@ def sentences(make: Any) -> None:
             make(**{"value": lambda x: x.sum(), "shape": 2, **given})
 
 
-def runs_and_sessions_take_them(make: Any, tmp_path: Any) -> None:
+def test_runs_and_sessions_take_them(make: Any, tmp_path: Any) -> None:
     """A loss and a limit, both from callables: the same run as with built-in ones."""
     K, rounds = tw.sets.Simplex(3), 30
     costs, caps = RNG.normal(size=(rounds, 3)), RNG.uniform(0.2, 0.6, rounds)
@@ -154,3 +184,81 @@ def runs_and_sessions_take_them(make: Any, tmp_path: Any) -> None:
         pytest.raises(NotSupported, match="cannot be kept"),
     ):
         storage.observe(loss=losses[:1], constraint=limits[:1])
+
+
+def test_kinks_have_a_subgradient(make: Any, library: str) -> None:
+    relu = imported("torch").relu if library == "torch" else imported("jax").nn.relu
+    f = make(lambda x: relu(x).sum() + abs(x).max(), 3)
+    check_function(f, points=[np.zeros(3), np.ones(3), -np.ones(3), np.array([1.0, -1.0, 0.0])])
+
+
+def test_without_its_library_the_extra_is_named(monkeypatch: Any, library: str) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(MissingExtra, match=rf'pip install "tidewolf\[{library}'):
+        getattr(tw.functions, f"from_{library}")(lambda x: x.sum(), 2)
+
+
+# --- torch alone ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32"])
+def test_points_of_torch_stay_torchs(kind: str) -> None:
+    torch = imported("torch")
+    dtype = getattr(torch, kind)
+    f = from_torch(quadratic, N, data=(P, C, R))
+    x = torch.tensor(RNG.normal(size=N), dtype=dtype).requires_grad_(True)
+    for found in (f.values(x), f.gradients(x), f.subgradient(x, torch.ones(len(f), dtype=dtype))):
+        assert (found.dtype, found.requires_grad) == (dtype, False)
+    there = Quadratic(P, C, R).values(x.detach().numpy().astype(float))
+    np.testing.assert_allclose(f.values(x).numpy(), there, rtol=1e-4)
+
+
+def test_data_of_torch_and_read_only_data_stay_where_they_are() -> None:
+    torch, frozen, x = imported("torch"), C.copy(), np.ones(N)
+    frozen.setflags(write=False)
+    for given in (torch.tensor(C), frozen):
+        f = from_torch(lambda x, c: c @ x, N, data=given)
+        np.testing.assert_allclose(f.values(x), C @ x)
+        assert f.fields()["data"][0] is given
+
+
+def test_a_learner_on_torch_plays_them() -> None:
+    torch, costs = imported("torch"), RNG.normal(size=(10, 3))
+    K = tw.sets.Simplex(3).to(torch.zeros(1, dtype=torch.float64))
+    ours = tw.run(tw.LyapunovDescent(K), tw.Stream(from_torch(lambda x, c: c @ x, 3, data=costs)))
+    theirs = tw.run(tw.LyapunovDescent(K), tw.Stream(Linear(torch.tensor(costs))))
+    np.testing.assert_allclose(ours.losses, theirs.losses, atol=1e-9)
+
+
+# --- jax alone ------------------------------------------------------------------------------------
+
+
+def test_64_bits_hold_within_and_nowhere_else() -> None:
+    jax, jnp = imported("jax"), imported("jax.numpy")
+    f = from_jax(lambda x, c: c @ x, N, data=C)
+    assert f.values(np.ones(N)).dtype == np.float64
+    assert jnp.asarray(1.0).dtype == jnp.float32
+    assert f.values(np.ones(N, dtype=np.float32)).dtype == np.float32
+    assert isinstance(f.values(jnp.ones(N)), jax.Array)
+    np.testing.assert_allclose(f.values(jnp.ones(N)), C.sum(axis=1), rtol=1e-5)
+
+
+def test_few_programs_serve_any_number_of_rounds() -> None:
+    traced = []
+
+    def value(x: Any, c: Any) -> Any:
+        traced.append(1)
+        return c @ x
+
+    imported("jax")
+    f = from_jax(value, 2, data=np.ones((12, 2)))
+    for k in range(1, 13):
+        f[:k].values(np.ones(2))
+    assert len(traced) <= 5  # 1, 2, 4, 8, 16
+
+
+def test_a_round_may_be_told_by_its_number_in_python() -> None:
+    """`C[t]` of a NumPy array wants a number, not a tracer."""
+    imported("jax")
+    f = from_jax(lambda t, x: C[t] @ x, N, rounds=ROUNDS)
+    require_equal(f, Linear(C), [RNG.normal(size=N) for _ in range(2)])
