@@ -44,6 +44,8 @@ NEEDS = {
     "test_archive.py::test_no_bomb_takes_more_than_it_may": "pyarrow",
     "test_archive.py::test_packed_nonsense_is_refused": "pandas",
     "test_archive.py::test_what_packs_well_and_is_small_is_read": "pandas",
+    "test_autograd.py::test_a_learner_on_torch_plays_them": "torch",
+    "test_autograd.py::test_few_programs_serve_any_number_of_rounds": "jax",
     "test_backup.py": "httpx",
     "test_browser.py": "playwright",
     "test_cli.py": "typer",

@@ -5,7 +5,7 @@ equality with the built-in kinds that they become.
 from __future__ import annotations
 
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import cvxpy as cp
 import numpy as np
@@ -49,52 +49,26 @@ EXPRESSIONS = {
     "affine": (A @ X + T, X, Affine),
     "of matrices": (cp.trace(B.T @ Y) - 3.0, Y, Affine),
     "parameters twice": (T * (A @ X) + cp.square(T) * cp.sum(X), X, FromCvxpy),
-    "over parameters": (cp.sum(X / W) + (A @ X) / (R + 1.0), X, FromCvxpy),
-    "of parameters alone": (cp.exp(T) + cp.sum(A), X, FromCvxpy),
     "capacities": (cp.max(X - A), X, Capacity),
-    "capacities of matrices": (cp.max(Y - B) - T, Y, Capacity),
-    "one capacity": (cp.max(X) - R, X, Capacity),
     "a maximum": (cp.max(M @ X - 1.0) + A @ X, X, MaxAffine),
     "fixed pieces": (cp.max(np.arange(6.0).reshape(2, N) @ X - T), X, MaxAffine),
     "a 1-norm": (R * cp.norm1(X - A), X, MaxAffine),
-    "a largest size": (cp.norm_inf(X - A), X, MaxAffine),
-    "what is above": (W @ cp.pos(X - A), X, MaxAffine),
     "a minimum": (-cp.sum(cp.minimum(X, A)) - 2.0 * cp.min(X), X, MaxAffine),
-    "one in another": (
-        cp.max(cp.hstack([cp.abs(X[0]) + cp.pos(A @ X), cp.max(X), T])),
-        X,
-        FromCvxpy,
-    ),
     "largest entries": (cp.sum_largest(X - A, 2) - cp.sum_smallest(X, 1), X, FromCvxpy),
-    "along an axis": (cp.sum(cp.max(Y - B, axis=1)), Y, FromCvxpy),
-    "scaled maxima": (T * cp.sum(X) + R * cp.abs(A @ X) - cp.min(X), X, MaxAffine),
     "a sum of maxima": (cp.max(M @ X) + cp.norm_inf(X - A) + cp.pos(X[0] - T), X, MaxAffine),
-    "of entries of matrices": (cp.maximum(Y[0, 1] - T, Y[1, 0], 0.0), Y, MaxAffine),
-    "weighted twice": (R * (R * cp.max(X)) - cp.exp(T) * (R * cp.min(X - A)), X, FromCvxpy),
     "squares": (cp.sum_squares(X - A) + T, X, Quadratic),
-    "weighted squares": (W @ cp.square(X) + R * cp.sum_squares(M @ X - 1.0), X, Quadratic),
     "a quadratic form": (cp.quad_form(X - A, Q) + cp.quad_over_lin(X, R + 1.0), X, Quadratic),
     "many pieces": (cp.norm1(cp.hstack([X, X - A, 2.0 * X + 1.0])), X, FromCvxpy),
-    "squares and a maximum": (cp.sum_squares(X) + cp.max(X - A), X, FromCvxpy),
     "squares of matrices": (cp.sum_squares(Y - B), Y, FromCvxpy),
     "norms": (cp.norm(X - A) + cp.norm(X, 3) + cp.norm(X, 1.5), X, FromCvxpy),
     "exponentials": (cp.log_sum_exp(R * X) + cp.sum(cp.exp(M @ X)), X, FromCvxpy),
     "logarithms": (-cp.log(W @ (X + 9.0)) - cp.sum(cp.log1p(X + 9.0)), X, FromCvxpy),
     "entropies": (cp.sum(cp.kl_div(X + 9.0, W)) - cp.sum(cp.entr(X + 9.0)), X, FromCvxpy),
     "relative entropy": (cp.sum(cp.rel_entr(X + 9.0, X[0] + 9.0)), X, FromCvxpy),
-    "logistic": (cp.sum(cp.logistic(cp.multiply(A, X))), X, FromCvxpy),
     "huber": (cp.sum(cp.huber(X - A, R)) + cp.sum(cp.huber(X)), X, FromCvxpy),
-    "powers": (cp.sum(cp.power(X + 9.0, 3) + cp.power(X + 9.0, 1.7)), X, FromCvxpy),
-    "roots": (cp.sum(cp.inv_pos(X + 9.0) - cp.sqrt(X + 9.0)), X, FromCvxpy),
-    "means": (-cp.geo_mean(X + 9.0, [2, 0, 1]) - cp.harmonic_mean(X + 9.0), X, FromCvxpy),
-    "a geometric mean": (-cp.geo_mean(X + 9.0, [2, 3, 1]), X, FromCvxpy),
-    "norms by row": (cp.sum(cp.norm(Y - B, 2, axis=1)) + cp.mixed_norm(Y, 2, 1), Y, FromCvxpy),
     "singular values": (cp.norm(Y - B, "nuc") + cp.sigma_max(Y), Y, FromCvxpy),
-    "eigenvalues": (cp.lambda_max(S + S.T) + cp.lambda_sum_largest(S + S.T, 2), S, FromCvxpy),
     "determinants": (cp.tr_inv(SYMMETRIC) - cp.log_det(SYMMETRIC), S, FromCvxpy),
     "in order": (cp.dotsort(X, W) + cp.sum(cp.cummax(X - A)), X, FromCvxpy),
-    "one over another": (cp.quad_over_lin(X, X[0] + 9.0) + cp.std(X), X, FromCvxpy),
-    "compositions": (cp.exp(R * cp.norm(X)) + cp.max(cp.square(X - A)), X, FromCvxpy),
     "a square of squares": (
         cp.square(cp.sum_squares(X - A) + 1.0) + T * (T * (A @ X)),
         X,
@@ -284,7 +258,7 @@ def test_large_tables_are_sparse_or_not_made(monkeypatch):
 
 def test_the_best_point_in_hindsight_is_that_of_cvxpy():
     """The whole problem, summed over the rounds, solved directly."""
-    K, rounds, x = tw.sets.Simplex(N), 6, cp.Variable(N)
+    K, rounds, x = tw.sets.Simplex(N), 4, cp.Variable(N)
     member = [x >= 0.0, cp.sum(x) == 1.0]
     caps = np.full((rounds, N), 0.6)
     limits = from_cvxpy(cp.max(X - A), X, {A: caps})
@@ -321,32 +295,21 @@ def _of_round(expression, values, x, t):
 
 
 def test_runs_sessions_and_advice_take_them(tmp_path):
-    K, rounds = tw.sets.Simplex(3), 30
+    K, rounds = tw.sets.Simplex(3), 10
     rng = np.random.default_rng(0)
     costs, caps = rng.normal(size=(rounds, 3)), rng.uniform(0.4, 0.6, (rounds, 3))
     losses, limits = from_cvxpy(A @ X, X, {A: costs}), from_cvxpy(cp.max(X - A), X, {A: caps})
-    ours, theirs = (
-        tw.run(tw.LyapunovDescent(K), stream)
-        for stream in (tw.Stream(losses, limits), tw.Stream(Linear(costs), Capacity(caps)))
-    )
-    np.testing.assert_array_equal(ours.losses, theirs.losses)
-    np.testing.assert_allclose(ours.regret, theirs.regret)
+    assert (losses, limits) == (Linear(costs), Capacity(caps))
     curved = from_cvxpy(cp.norm(X - A) - cp.sum(cp.entr(X + 1.0)), X, {A: costs})
     run = tw.run(tw.LyapunovDescent(K), tw.Stream(curved, limits))
     assert np.isfinite(run.regret).all()
     session = tw.Session(tw.Ensemble(K, experts=[tw.experts.Resolve()]))
-    for t in range(3):
+    for t in range(2):
         session.observe(loss=curved[t : t + 1], constraint=[limits[t : t + 1]])
-    assert session.rounds == 3
-    full = tw.baselines.ProximalPenalty(K, horizon=rounds)
-    with tw.Session.open(tmp_path / "kept", full) as storage:
-        storage.observe(loss=losses[:1], constraint=limits[:1])
-        assert storage.rounds == 1
+    assert session.rounds == 2
     ball = from_cvxpy(cp.norm(X) - 1.0 + 0.0 * cp.exp(X[0]), X)
-    with (
-        tw.Session.open(tmp_path / "refused", full) as storage,
-        pytest.raises(NotSupported),
-    ):
+    full = tw.baselines.ProximalPenalty(K, horizon=rounds)
+    with tw.Session.open(tmp_path / "refused", full) as storage, pytest.raises(NotSupported):
         storage.observe(loss=losses[:1], constraint=ball)
     with pytest.raises(NotSupported, match="FromCvxpy"):
         tw.best_in_hindsight(K, tw.Stream(losses[:1], ball))
@@ -400,50 +363,33 @@ def test_points_of_other_precision_keep_it():
 def test_threads_do_not_meet():
     """Atoms that cvxpy itself is asked about among them."""
     expression = cp.quad_over_lin(X, X[0] + 9.0) + cp.norm(X - A)
-    f = from_cvxpy(expression, X, values_of(expression, 0, 20))
+    f = from_cvxpy(expression, X, values_of(expression, 0, 6))
     points = np.random.default_rng(0).normal(size=(4, N))
-    alone, found = [f.gradients(x) for x in points], {}
-
-    def ask(i):
-        for _ in range(3):
-            found[i] = f.gradients(points[i])
-
-    threads = [threading.Thread(target=ask, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for i in range(4):
-        np.testing.assert_array_equal(found[i], alone[i])
+    alone = [f.gradients(x) for x in points]
+    with ThreadPoolExecutor(4) as pool:
+        np.testing.assert_array_equal(list(pool.map(f.gradients, points)), alone)
 
 
 ROWS = np.ones((2, N))
 REFUSED = [
     ((3.0, X), WrongType, "expression"),
-    ((X <= 1.0, X), WrongType, "expression"),
-    ((cp.Maximize(cp.sum(X)), X), WrongType, "expression"),
     ((X, X), WrongShape, "expression"),
     ((cp.sum(X), "x"), WrongType, "variable"),
     ((cp.sum(X), cp.Variable()), InvalidInput, "variable"),
     ((cp.sum(v := cp.Variable(2, boolean=True)), v), InvalidInput, "variable"),
     ((cp.sum(X + OTHER), X), InvalidInput, "expression"),
-    ((cp.sum(OTHER), X), InvalidInput, "expression"),
     ((cp.log(X[0]), X), NotConvex, "expression"),
-    ((X[0] * X[1], X), NotConvex, "expression"),
     ((T * cp.norm(X), X, {T: np.ones(2)}), NotConvex, "expression"),
     ((A @ X, X), InvalidInput, "values"),
     ((A @ X, X, [1.0]), WrongType, "values"),
     ((A @ X, X, {"a": ROWS}), InvalidInput, "values"),
     ((A @ X, X, {A: ROWS, T: np.ones(2)}), InvalidInput, "values"),
     ((A @ X, X, {A: np.ones(N)}), WrongShape, "values"),
-    ((T * X[0], X, {T: 1.0}), WrongShape, "values"),
     ((A @ X + T, X, {A: ROWS, T: np.ones(3)}), WrongShape, "values"),
     ((A @ X, X, {A: np.full((2, N), np.nan)}), NotFinite, None),
-    ((A @ X, X, {A: "a"}), WrongType, None),
     ((R * X[0], X, {R: np.array([1.0, -1.0])}), InvalidInput, "values"),
     ((cp.quad_form(X, Q), X, {Q: -np.eye(N)[None]}), InvalidInput, "values"),
     ((A @ X, X, {A: ROWS}, 3), WrongShape, "rounds"),
-    ((cp.sum(X), X, None, 1.5), InvalidInput, None),
 ]
 
 
