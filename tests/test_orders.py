@@ -105,55 +105,33 @@ def test_the_projection_on_a_permutahedron_agrees_with_isotonic_regression(seed,
 
 
 @pytest.mark.soak_examples(15)
-@given(seed=seeds, m=st.integers(1, 12), n=st.integers(1, 12), whole=st.booleans())
-@settings(max_examples=8)
-def test_transport_is_as_cheap_as_a_linear_program_from_any_start(seed, m, n, whole):
-    rng = np.random.default_rng(seed)
-    plan = rng.integers(0, 3, (m, n)).astype(float) if whole else rng.random((m, n))
+@given(seed=seeds, m=st.integers(1, 12), n=st.integers(1, 12), greedy=st.booleans())
+@settings(max_examples=10)
+def test_transport_is_as_cheap_as_a_linear_program_from_any_start(seed, m, n, greedy):
+    rng, warm = np.random.default_rng(seed), None
+    plan = rng.integers(0, 3, (m, n)).astype(float) if seed % 2 else rng.random((m, n))
     plan[0, 0] += 1.0
-    K, c, warm = (
-        Transportation(plan.sum(axis=1), plan.sum(axis=0)),
-        rng.standard_normal((m, n)),
-        None,
-    )
-    told = K.description()
+    K, c = Transportation(plan.sum(axis=1), plan.sum(axis=0)), rng.standard_normal((m, n))
+    A_eq, b_eq = K.description().A_eq, K.description().b_eq
     for _ in range(3):
         c = c + 0.3 * rng.standard_normal((m, n))
-        warmed, cold = K.answer(c, warm), K.answer(c)
-        value = linprog(
-            c.reshape(-1),
-            A_eq=told.A_eq,
-            b_eq=told.b_eq,
-            bounds=np.stack([told.lower, told.upper], axis=1),
-        ).fun
-        for answer in (warmed, cold):
-            assert answer.vertex.inner(c) == pytest.approx(value, abs=1e-8)
-            assert K.infeasibility(answer.vertex.dense(c)) <= 1e-13 * plan.sum()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(orders, "_MANY", 0 if greedy else 10**9)
+            answers = K.answer(c, warm), K.answer(c)
+        best = linprog(c.reshape(-1), A_eq=A_eq, b_eq=b_eq).fun
+        for answer in answers:
+            assert answer.vertex.inner(c) == pytest.approx(best, abs=1e-8)
+            assert K.infeasibility(answer.vertex.dense(c)) <= 1e-12 * plan.sum()
             assert len(answer.vertex.indices) <= m + n - 1
-        warm = warmed.warm
+        warm = answers[0].warm
 
 
 @pytest.mark.parametrize(
-    "warm",
-    [
-        np.zeros(4, dtype=np.int32),
-        np.array([0, 4, 8, 99, -1]),
-        np.array([0, 0, 0, 0, 0]),
-        np.arange(5),
-        np.zeros(5),
-    ],
+    "warm", [np.zeros(4, dtype=np.int8), np.zeros(15, dtype=np.int8), np.ones(15), np.arange(15)]
 )
 def test_a_basis_that_is_none_is_not_used(warm):
     K, c = Transportation([1.0, 2.0, 3.0], [2.0, 2.0, 2.0]), np.arange(9.0).reshape(3, 3) % 4
-    assert K.answer(c, warm).vertex.key() == K.answer(c).vertex.key()
-
-
-def test_a_transportation_problem_out_of_exchanges_is_named(monkeypatch):
-    monkeypatch.setattr(orders, "_EXCHANGES", 0)
-    with pytest.raises(
-        SolverFailed,
-    ):
-        Transportation(np.ones(4), np.ones(4)).answer(np.random.default_rng(0).random((4, 4)))
+    assert K.answer(c, warm).vertex.inner(c) == pytest.approx(K.answer(c).vertex.inner(c))
 
 
 # --- spanning trees and matchings -----------------------------------------------------------------

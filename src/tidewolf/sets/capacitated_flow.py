@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple, TypeAlias, final
 
@@ -123,6 +123,12 @@ class FlowNetwork(Value):
         )
 
     @cached_property
+    def _closed(self) -> Arcs:
+        """With artificial arcs from the root that carry nothing, so that nothing goes there."""
+        tails, heads, room = self._with_root(self.left)
+        return tails, heads, np.where(tails == len(self.left), 0.0, room)
+
+    @cached_property
     def start(self) -> PhaseOne:
         """Phase one, from the artificial arcs."""
         arcs = len(self.tails)
@@ -152,12 +158,9 @@ class FlowNetwork(Value):
         """
         arcs, nodes = len(self.tails), len(self.supply)
         unit = float(np.max(np.abs(costs), initial=0.0))
-        tails, heads, room = self._with_root(self.left)
-        # nothing may come from the root, so nothing goes there
-        room = np.where(tails == nodes, 0.0, room)
         given = np.concatenate([costs / (unit or 1.0), np.zeros(nodes)])
         for basis, limit in self._starts(given[:arcs], warm):
-            flow, gap = self._improved(given, (tails, heads, room), basis, limit)
+            flow, gap = self._improved(given, self._closed, basis, limit)
             if gap >= 0 and float(np.abs(flow[arcs:]).max()) <= self.nothing(flow):
                 x = np.clip(self.lower + flow[:arcs], self.lower, self.upper)
                 return CheapestFlow(x, unit * gap, frozen(basis))
@@ -205,7 +208,7 @@ class FlowNetwork(Value):
         """Whether it looks like one; whether its tree spans the graph, and its flow keeps the
         bounds, is seen on the way.
         """
-        fits = warm.shape == (len(self.tails) + len(self.supply),) and warm.dtype == np.int8
+        fits = warm.shape == self._closed[2].shape and warm.dtype == np.int8
         return fits and bool((warm[len(self.tails) :] >= 0).all())
 
 
@@ -497,7 +500,7 @@ class CapacitatedFlow(Flows):
             e = int(busy[0])
             return f"{self.names[e]} carries less than it must, {lower[e]:g} to {upper[e]:g}"
         lower[entries] = upper[entries] = 0.0
-        less = FlowNetwork(net.tails, net.heads, lower, upper, net.supply, net.nodes)
+        less = replace(net, lower=lower, upper=upper)
         cut = violated_cut(less)
         if cut is None:
             return None
@@ -554,7 +557,7 @@ class CapacitatedFlow(Flows):
         lower, upper = net.lower.copy(), net.upper.copy()
         lower[free] += inset
         upper[free] = np.maximum(upper[free] - inset, lower[free])
-        return FlowNetwork(net.tails, net.heads, lower, upper, net.supply, net.nodes)
+        return replace(net, lower=lower, upper=upper)
 
     @cached_property
     def _center(self) -> Floats:
