@@ -130,27 +130,6 @@ def test_extreme_weights_leave_certificates_honest(name, alpha, seed):
     assert h(task, x) <= min(h(task, z) for z in members(task, x, seed, 20)) + gap + blur
 
 
-# ------------------------------------------------------------------------------------------ by hand
-
-
-@pytest.mark.parametrize("rounds", [4, 40])
-@pytest.mark.parametrize("delta", [0.05, 2.0, 100.0])
-def test_an_outage_is_answered(rounds, delta):
-    """Capacities near zero on many arcs, from a flow that uses them: no stage may be left without
-    an answer.
-    """
-    K, rng = layered(5, 5), np.random.default_rng(0)
-    c = np.asarray(K.center)
-    C = c * rng.uniform(1.0, 3.0, (rounds, len(c)))
-    C[:, rng.random(len(c)) < 0.4] = 1e-3
-    d = np.asarray(K.tangent(rng.normal(size=len(c))))
-    task = PenaltyTask(K, Capacity(C), c, d, delta, 0.5, c)
-    x, _, gap, _, looks = capacities.capacities(task, 1e-9 * scale(task), 100)
-    assert gap <= 1e-9 * scale(task)
-    assert looks < 100
-    assert h(task, x) <= min(h(task, z) for z in members(task, x, 0)) + gap
-
-
 @pytest.mark.parametrize("name", ["a box", "a simplex", "flows", "a hull of vertices", "a ball"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_conic_solver_agrees(name, seed):

@@ -16,16 +16,13 @@ from tidewolf.core.errors import CheckFailed, NotFinite, WrongShape, WrongType
 from tidewolf.core.vertices import LowRank
 from tidewolf.hindsight.task import with_exact_oracle
 from tidewolf.kernels import lanczos
-from tidewolf.kernels.lanczos import Found
 from tidewolf.sets import (
     BoundedPSD,
     Fantope,
     NuclearBall,
     SparsePlusLowRank,
     Spectraplex,
-    spectra,
 )
-from tidewolf.sets.spectra import Gram, Spectral, SymmetricPart
 from tidewolf.testing import check_set
 
 seeds = st.integers(0, 2**32)
@@ -75,7 +72,7 @@ def direction(kind: str, rng: np.random.Generator, m: int, n: int) -> np.ndarray
         "skew": skew,
         "clustered": -I + 1e-9 * G,
     }
-    return {**kinds, "huge": 1e150 * G, "tiny": 1e-150 * G, "tied": np.sign(G)}[kind]
+    return {**kinds, "huge": 1e300 * G, "tiny": 1e-290 * G, "tied": np.sign(G)}[kind]
 
 
 KINDS = (
@@ -206,39 +203,6 @@ def test_with_failure_one_nothing_is_promised():
     assert answer.vertex.inner(D) > -1.0 + answer.error  # it was fooled, and may be
 
 
-@pytest.mark.parametrize("certified", [False, True])
-def test_one_test_lets_a_fantopes_answer_pass_and_no_wrong_one(certified, monkeypatch):
-    rng, K = np.random.default_rng(0), Fantope(12, 3, dense=0, certified=certified, tolerance=1e-4)
-    G, noise = rng.standard_normal((12, 12)), rng.standard_normal(12)
-    A = SymmetricPart(G, float(np.abs(G).max()))
-    values, vectors = np.linalg.eigh(A.dense())
-    best = vectors[:, -3:].T
-    turned = np.linalg.qr(rng.standard_normal((3, 3)))[0] @ best
-    rows, gap = K._tested(A, turned, 1e-4, noise)
-    assert 3e-4 <= gap <= 6e-4
-    np.testing.assert_allclose(rows.T @ rows, best.T @ best, atol=1e-12)
-    # the leading one first
-    np.testing.assert_allclose(np.abs(rows @ best[::-1].T), np.eye(3), atol=1e-9)
-    # the third is missed, or only nearly met: the dense eigensolver answers
-    wrong = vectors[:, [11, 10, 8]].T
-    nearly = np.stack(
-        [
-            vectors[:, 11],
-            vectors[:, 10],
-            math.cos(0.5) * vectors[:, 9] + math.sin(0.5) * vectors[:, 8],
-        ]
-    )
-    for given_rows in (wrong, nearly):
-        rows, gap = K._tested(A, given_rows, 1e-4, noise)
-        assert gap == 0.0
-        np.testing.assert_allclose(rows.T @ rows, best.T @ best, atol=1e-12)
-    monkeypatch.setattr(spectra, "above", lambda *_: 0.0)
-    monkeypatch.setattr(spectra, "probable", lambda *_: Found(noise, -math.inf, 0.0, 0))
-    rows, gap = K._tested(A, wrong, 1e-4, noise)
-    # which is what the test is for
-    assert np.trace(rows @ A.dense() @ rows.T) + gap < values[-3:].sum()
-
-
 def turning(m: int, n: int, steps: int):
     """A random matrix with a spike, that turns by 0.02 a step."""
     rng = np.random.default_rng(0)
@@ -246,33 +210,6 @@ def turning(m: int, n: int, steps: int):
     u, v = (w / np.linalg.norm(w) for w in (rng.standard_normal(m), rng.standard_normal(n)))
     for t in range(steps):
         yield math.cos(0.02 * t) * here + math.sin(0.02 * t) * there - 3.0 * np.outer(u, v)
-
-
-def test_an_error_of_the_nuclear_ball_covers_what_the_gap_allows(monkeypatch):
-    D, K = np.diag([2.0, 1.0]), NuclearBall((2, 2), 3.0)
-    unit2 = Gram(D, 2.0).unit ** 2
-    monkeypatch.setattr(
-        Spectral,
-        "_leading",
-        lambda *_, **__: (lanczos.Found(np.array([0.0, 1.0]), 1.0 / unit2, 3.0 / unit2, 1), None),
-    )
-    answer = K.answer(D)
-    assert answer.vertex.inner(D) == pytest.approx(-3.0)
-    assert answer.error == pytest.approx(3.0)  # the minimum is -6
-
-
-@pytest.mark.parametrize("size", [1e-320, 1e-300, 1e300, 1e307])
-def test_directions_at_the_ends_of_the_scale(size):
-    D = np.diag([3.0, 1.0, -2.0, 0.5])
-    for K, best in (
-        (Spectraplex(4, dense=0), [2]),
-        (Fantope(4, 2, dense=0), [2, 3]),
-        (BoundedPSD(4, dense=0), [2]),
-        (NuclearBall((4, 4), dense=0), [0]),
-    ):
-        np.testing.assert_allclose(
-            np.abs(np.diag(K.lmo(D * size))), np.isin(range(4), best), atol=0.1
-        )
 
 
 def test_warm_starts_need_few_products_on_a_drift(monkeypatch):
