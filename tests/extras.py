@@ -72,7 +72,7 @@ NEEDS = {
     "test_experiments.py::test_an_edge_list_and_two_tables_become_a_report_without_python": "typer",
     "test_experiments.py::test_new_writes_once": "typer",
     "test_files_in_experiments.py": "typer",
-    "test_flows.py::test_from_networkx_takes_edges_in_their_order": "networkx",
+    "test_flows.py::test_a_graph_of_networkx_gives_its_edges_in_their_order": "networkx",
     "test_folder.py": "typer",
     "test_frames.py": "polars",
     "test_front_doors.py::test_every_public_callable_has_a_door": "networkx",

@@ -11,9 +11,9 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arguments import import_extra, shown
+from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import as_number, as_point, frozen, like, to_numpy
-from tidewolf.core.errors import CyclicGraph, InvalidInput, NotAMember, WrongShape, WrongType
+from tidewolf.core.errors import CyclicGraph, InvalidInput, NotAMember, WrongShape
 from tidewolf.core.names import all_different, listed
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Count, names_in_files
@@ -153,8 +153,8 @@ class DagFlows(Flows):
 class FlowPolytope(DagFlows, CompiledGeometry):
     """Unit flows of a directed acyclic graph; point[i] is the flow on arc i.
 
-    Make one with `from_edges` or `from_networkx`. Radius and dimension exact; diameter an upper
-    bound; inner radius exact up to 600 nodes, else a lower bound.
+    Make one with `from_edges`. Radius and dimension exact; diameter an upper bound; inner radius
+    exact up to 600 nodes, else a lower bound.
 
     Parameters
     ----------
@@ -221,39 +221,6 @@ class FlowPolytope(DagFlows, CompiledGeometry):
         flows = cls(tails, heads, nodes.index(source), nodes.index(target), nodes)
         flows.__dict__["dag"] = dag
         return flows
-
-    @classmethod
-    def from_networkx(cls, graph: Any, *, source: Hashable, target: Hashable) -> FlowPolytope:
-        """Unit flows over the arcs of a networkx graph, in the order of `graph.edges()`.
-
-        Parameters
-        ----------
-        graph : networkx.DiGraph or networkx.MultiDiGraph
-            A directed graph without cycles.
-        source : hashable
-            The node where the flow starts.
-        target : hashable
-            The node where the flow ends.
-
-        Returns
-        -------
-        FlowPolytope
-            The flows.
-
-        Raises
-        ------
-        MissingExtra
-            networkx is not installed.
-        """
-        networkx = import_extra("networkx", "Reading a networkx graph", "graph")
-        if not isinstance(graph, networkx.DiGraph):
-            raise WrongType(
-                "A flow needs a directed networkx graph (DiGraph or MultiDiGraph), not "
-                f"{type(graph).__name__}."
-            )
-        return cls.from_edges(
-            ((tail, head) for tail, head in graph.edges()), source=source, target=target
-        )
 
     def __post_init__(self) -> None:
         super().__post_init__()
