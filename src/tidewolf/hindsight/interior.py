@@ -4,7 +4,7 @@
                   <A_i, X> = b_i for the first rows, <A_i, X> <= b_i for the others
 
 With multipliers y, free for equations and >= 0 for the others, slacks s of the others, and V of the
-cap, W = cap - X psd,
+cap, W = cap - X psd (the blocks of a program are X and W),
 
     C + sum_i y_i A_i - Z + V = 0,      X Z = W V = mu I,      s_i y_i = mu,      mu -> 0,
 
@@ -41,17 +41,19 @@ from tidewolf.hindsight.task import positive
 
 _ITERATIONS = 80
 _ACCURACY = 1e-9
-"""Where it ends: what is left of the equations above, of both kinds, and of the products."""
+"""It ends if no more than this is left of the equations above, of both kinds, and of products."""
 _BETTER, _IDLE = 0.9, 6
-"""What this share of makes that less, and how many turns without end it."""
+"""It also ends after so many iterations in which that did not fall to this share."""
 _REFINED = 3
 """How often a direction is refined."""
 _BLOCK = 2**22
 """Numbers in a block of products, at most."""
+_SIGNS = (1.0, -1.0)
+"""How the blocks change with X."""
 
 
 class MatrixProgram(NamedTuple):
-    """What is asked; sizes near 1 are best."""
+    """A program; sizes near 1 are best."""
 
     C: Floats
     """n x n, symmetric"""
@@ -65,22 +67,16 @@ class MatrixProgram(NamedTuple):
     start: Floats
     """positive definite, below the cap"""
 
-    @property
-    def equations(self) -> int:
-        """How many the first rows are."""
-        return len(self.give)
+    def blocks(self, X: Floats) -> tuple[Floats, ...]:
+        """The matrices that are to be positive definite."""
+        return (X,) if self.cap is None else (X, np.diag(self.cap) - X)
 
 
-class MatrixSolution(NamedTuple):
-    """A positive definite X below the cap, and multipliers."""
-
-    X: Floats
-    y: Floats
-
-
-def solve_matrix_program(program: MatrixProgram) -> MatrixSolution:
-    """Where the method got best; whether that is anything the caller has to see."""
-    state, best = _starting_point(program), None
+def solve_matrix_program(program: MatrixProgram) -> tuple[Floats, Floats]:
+    """The best X, positive definite and below the cap, and the best multipliers found; the caller
+    has to check them.
+    """
+    state = best = _starting_point(program)
     least, idle = np.inf, 0
     for _ in range(_ITERATIONS):
         error = _error(program, state)
@@ -88,14 +84,13 @@ def solve_matrix_program(program: MatrixProgram) -> MatrixSolution:
             best, least, idle = state, error, 0
         else:
             idle += 1
-        if best is None or error <= _ACCURACY or idle == _IDLE:
+        if error <= _ACCURACY or idle == _IDLE:
             break
         try:
             state = _predictor_corrector(program, state)
-        except np.linalg.LinAlgError:  # a factor ran into rounding: nothing better will come
+        except np.linalg.LinAlgError:  # a factor is lost in rounding: nothing better will come
             break
-    best = _starting_point(program) if best is None else best
-    return MatrixSolution(best.X, best.y)
+    return best.X, best.y
 
 
 class _Pair(NamedTuple):
@@ -119,89 +114,74 @@ class _Pair(NamedTuple):
     def dual(self, dZ: Floats) -> Floats:
         return _symmetric(self.R.T @ dZ @ self.R)
 
-    def target(self, mu: float, second: Floats | None) -> Floats:
+    def target(self, mu: float, second: Floats | float) -> Floats:
         """The sum of both scaled changes with d o d + d o (their sum) + second = mu I, where
-        o is the symmetric product."""
-        right = mu * np.eye(len(self.d)) - np.diag(self.d**2)
-        right = right if second is None else right - second
+        o is the symmetric product.
+        """
+        right = mu * np.eye(len(self.d)) - np.diag(self.d**2) - second
         return np.asarray(2.0 * right / (self.d[:, None] + self.d[None, :]))
 
     def unscaled(self, S: Floats) -> Floats:
         """A scaled matrix among the Z."""
-        return np.asarray(self.back.T @ S @ self.back)
+        return _symmetric(self.back.T @ S @ self.back)
 
     def longest(self, scaled: Floats) -> float:
         """The step at which diag(d) + step * scaled is no more psd."""
         root = np.sqrt(self.d)
-        least = float(np.linalg.eigvalsh(scaled / root[:, None] / root[None, :])[0])
-        return np.inf if least >= 0.0 else -1.0 / least
+        return _longest(np.linalg.eigvalsh(scaled / root[:, None] / root[None, :]))
 
 
 class _State(NamedTuple):
     X: Floats
-    Z: Floats
-    V: Floats | None
+    Z: tuple[Floats, ...]
+    """of each block"""
     s: Floats
     y: Floats
 
 
 class _Change(NamedTuple):
-    """A direction, and its scaled parts: of X and Z, of W and V."""
+    """A direction, and both scaled changes of each block."""
 
-    dX: Floats
-    dZ: Floats
-    dV: Floats | None
-    ds: Floats
-    dy: Floats
-    low: tuple[Floats, Floats]
-    high: tuple[Floats, Floats] | None
+    to: _State
+    scaled: list[tuple[Floats, Floats]]
 
 
 def _starting_point(program: MatrixProgram) -> _State:
-    X, b = program.start, program.b[program.equations :]
-    room = b - (program.A @ X.reshape(-1))[program.equations :]
-    s = np.maximum(room, 0.1)
-    unit = 1.0 / len(X)
-    y = np.concatenate([np.zeros(program.equations), unit / s])
-    Z = unit * np.asarray(np.linalg.inv(X), dtype=np.float64)
-    if program.cap is None:
-        return _State(X, _symmetric(Z), None, s, y)
-    V = unit * np.asarray(np.linalg.inv(np.diag(program.cap) - X), dtype=np.float64)
-    return _State(X, _symmetric(Z), _symmetric(V), s, y)
+    e, unit = len(program.give), 1.0 / len(program.start)
+    s = np.maximum((program.b - program.A @ program.start.reshape(-1))[e:], 0.1)
+    Z = [unit * _symmetric(np.linalg.inv(block)) for block in program.blocks(program.start)]
+    return _State(program.start, tuple(Z), s, np.concatenate([np.zeros(e), unit / s]))
 
 
 def _predictor_corrector(program: MatrixProgram, state: _State) -> _State:
-    """A predictor and a corrector."""
     newton = _Newton(program, state)
     ahead = newton.change(0.0, None)
     primal, dual = newton.step_lengths(ahead, 1.0)
-    after = _stepped(state, ahead, primal, dual)
     mu = _mu(program, state)
-    share = min(1.0, max(0.0, _mu(program, after) / mu)) ** 3
+    share = min(1.0, max(0.0, _mu(program, _stepped(state, ahead.to, primal, dual)) / mu)) ** 3
     share = max(share, (1.0 - min(primal, dual)) ** 2 * 0.1)
     change = newton.change(share * mu, ahead)
     primal, dual = newton.step_lengths(change, 0.9 + 0.09 * min(primal, dual))
-    return _stepped(state, change, primal, dual)
+    return _stepped(state, change.to, primal, dual)
 
 
 class _Newton:
-    """The scaling and the system of a turn."""
+    """The scaling and the system of an iteration."""
 
     def __init__(self, program: MatrixProgram, state: _State) -> None:
         from scipy.linalg import cho_factor
 
         self.program, self.state = program, state
-        self.low = _Pair.of(state.X, state.Z)
-        self.high, self.theta, self.T = None, None, self.low.R
-        if program.cap is not None and state.V is not None:
-            self.high = _Pair.of(np.diag(program.cap) - state.X, state.V)
-            across = self.high.back @ self.low.R
+        blocks = zip(program.blocks(state.X), state.Z, strict=True)
+        self.pairs = [_Pair.of(block, Z) for block, Z in blocks]
+        self.T, self.theta = self.pairs[0].R, np.ones((1, 1))
+        if program.cap is not None:
+            across = self.pairs[1].back @ self.T
             w, Q = np.linalg.eigh(across.T @ across)
-            self.T, self.theta = self.low.R @ Q, 1.0 / (1.0 + np.outer(w, w))
-        k, e = len(program.b), program.equations
-        lam = state.y[e:]
+            self.T, self.theta = self.T @ Q, 1.0 / (1.0 + np.outer(w, w))
+        k, self.e = len(program.b), len(program.give)
         M = self._products()
-        self.give = np.concatenate([program.give, state.s / lam])
+        self.give = np.concatenate([program.give, state.s / state.y[self.e :]])
         M[np.arange(k), np.arange(k)] += self.give
         # rows that nearly depend on each other would end the method before they matter
         M[np.arange(k), np.arange(k)] *= 1.0 + 1e-15 * k
@@ -214,54 +194,44 @@ class _Newton:
 
     def change(self, mu: float, ahead: _Change | None) -> _Change:
         """The direction to a point with this mu, with the second-order terms of `ahead`."""
-        program, state, e = self.program, self.state, self.program.equations
-        lam = state.y[e:]
-        second = None if ahead is None else _symmetric(ahead.low[0] @ ahead.low[1])
-        S = self.low.target(mu, second)
-        B = self.low.unscaled(S) - self.dual_left
-        S_2 = None
-        if self.high is not None:
-            high = None if ahead is None else ahead.high
-            S_2 = self.high.target(mu, None if high is None else _symmetric(high[0] @ high[1]))
-            B -= self.high.unscaled(S_2)
-        slack = mu - state.s * lam - (0.0 if ahead is None else ahead.ds * ahead.dy[e:])
-        right = program.A @ self._inverse(B).reshape(-1) + self.left
-        right[e:] += slack / lam
-        dy = self._solved(right)
-        dX = self._inverse(B - (program.A.T @ dy).reshape(B.shape))
+        A, state, e = self.program.A, self.state, self.e
+        lam, pairs, B = state.y[e:], self.pairs, -self.dual_left
+        second: list[Any] = [0.0] * len(pairs)
+        slack = mu - state.s * lam
+        if ahead is not None:
+            second = [_symmetric(primal @ dual) for primal, dual in ahead.scaled]
+            slack = slack - ahead.to.s * ahead.to.y[e:]
+        S = [pair.target(mu, each) for pair, each in zip(pairs, second, strict=True)]
+        for sign, pair, target in zip(_SIGNS, pairs, S, strict=False):
+            B = B + sign * pair.unscaled(target)
+        left = self.left + np.pad(slack / lam, (e, 0))
+        dy = self._solved(A @ self._inverse(B).reshape(-1) + left)
+        dX = self._inverse(B - (A.T @ dy).reshape(B.shape))
         for _ in range(_REFINED):  # inv(H) is large, and rounding takes much of A dX
-            left = program.A @ dX.reshape(-1) - self.give * dy + self.left
-            left[e:] += slack / lam
-            more = self._solved(left)
-            dy, dX = dy + more, dX - self._inverse((program.A.T @ more).reshape(B.shape))
-        ds = (slack - state.s * dy[e:]) / lam
-        dZ, dV, high = self.dual_left + (program.A.T @ dy).reshape(B.shape), None, None
-        if self.high is not None and S_2 is not None:
-            scaled = self.high.primal(-dX)
-            high = (scaled, S_2 - scaled)
-            dV = _symmetric(self.high.unscaled(S_2 - scaled))
-            dZ = dZ + dV
-        # S less the scaled dX is the same up to rounding, by which Z would leave its equation
-        return _Change(
-            dX, _symmetric(dZ), dV, ds, dy, (self.low.primal(dX), self.low.dual(dZ)), high
-        )
+            more = self._solved(A @ dX.reshape(-1) - self.give * dy + left)
+            dy, dX = dy + more, dX - self._inverse((A.T @ more).reshape(B.shape))
+        # the S of X less its scaled dX would be its dZ but for rounding, which Z would keep
+        capped = [(pair.primal(-dX), S_2) for pair, S_2 in zip(pairs[1:], S[1:], strict=True)]
+        capped = [(primal, S_2 - primal) for primal, S_2 in capped]
+        dV = [pair.unscaled(dual) for pair, (_, dual) in zip(pairs[1:], capped, strict=True)]
+        dZ = _symmetric(sum(dV, self.dual_left + (A.T @ dy).reshape(B.shape)))
+        to = _State(dX, (dZ, *dV), (slack - state.s * dy[e:]) / lam, dy)
+        return _Change(to, [(pairs[0].primal(dX), pairs[0].dual(dZ)), *capped])
 
     def step_lengths(self, change: _Change, share: float) -> tuple[float, float]:
         """How far X and the slacks may go, and the multipliers, given a share of the way out."""
-        e = self.program.equations
-        primal = min(self.low.longest(change.low[0]), _longest(self.state.s, change.ds))
-        dual = min(self.low.longest(change.low[1]), _longest(self.state.y[e:], change.dy[e:]))
-        if self.high is not None and change.high is not None:
-            primal = min(primal, self.high.longest(change.high[0]))
-            dual = min(dual, self.high.longest(change.high[1]))
+        e, scaled = self.e, zip(self.pairs, change.scaled, strict=True)
+        both = [[pair.longest(each) for each in ways] for pair, ways in scaled]
+        primal, dual = map(min, zip(*both, strict=True))
+        primal = min(primal, _longest(change.to.s / self.state.s))
+        dual = min(dual, _longest(change.to.y[e:] / self.state.y[e:]))
         if self.program.give.any():
             primal = dual = min(primal, dual)
         return min(1.0, share * primal), min(1.0, share * dual)
 
     def _inverse(self, Y: Floats) -> Floats:
         """inv(H) Y."""
-        inner = self.T.T @ Y @ self.T
-        return _symmetric(self.T @ (inner if self.theta is None else self.theta * inner) @ self.T.T)
+        return _symmetric(self.T @ (self.theta * (self.T.T @ Y @ self.T)) @ self.T.T)
 
     def _solved(self, right: Floats) -> Floats:
         from scipy.linalg import cho_solve
@@ -276,68 +246,53 @@ class _Newton:
 
     def _products(self) -> Floats:
         """<A_i, inv(H) A_j>."""
+        from scipy.sparse import csr_array
+
         A, n = self.program.A, len(self.T)
         k, entries = A.shape[0], A.nnz
-        if k == 0:
-            return np.zeros((0, 0))
-        if self.theta is None and entries * entries <= k * n**3:
-            return self._of_entries(A)
-        M, block = np.empty((k, k)), max(1, _BLOCK // (n * n))
+        M = np.zeros((k, k))
+        if self.program.cap is None and entries * entries <= k * n**3:  # <A_i, G A_j G> by entries
+            G, r, c = self.T @ self.T.T, A.indices // n, A.indices % n
+            sums = csr_array((A.data, np.arange(entries), A.indptr), shape=(k, entries))
+            step = max(1, _BLOCK // max(1, entries))
+            for part in (slice(a, a + step) for a in range(0, entries, step)):
+                M += sums[:, part] @ (sums @ (G[r][:, r[part]] * G[c][:, c[part]])).T
+            return _symmetric(M)
+        block = max(1, _BLOCK // (n * n))
         for i in range(0, k, block):
-            some = self.T.T @ A[i : i + block].toarray().reshape(-1, n, n) @ self.T
-            some = some if self.theta is None else self.theta * some
+            some = self.theta * (self.T.T @ A[i : i + block].toarray().reshape(-1, n, n) @ self.T)
             M[:, i : i + block] = A @ (self.T @ some @ self.T.T).reshape(-1, n * n).T
         return _symmetric(M)
 
-    def _of_entries(self, A: Any) -> Floats:
-        """The same without a cap, <A_i, G A_j G>, entry by entry, for rows with few."""
-        n, k, G = len(self.T), A.shape[0], self.T @ self.T.T
-        r, c, v = A.indices // n, A.indices % n, A.data
-        row = np.repeat(np.arange(k), np.diff(A.indptr))
-        M, step = np.zeros((k, k)), max(1, _BLOCK // max(1, len(v)))
-        for a in range(0, len(v), step):
-            part = slice(a, a + step)
-            terms = G[r[part]][:, r] * G[c[part]][:, c] * v[part, None] * v
-            terms = np.add.reduceat(terms, A.indptr[:-1], axis=1)
-            np.add.at(M, row[part], terms)
-        return _symmetric(M)
 
-
-def _stepped(state: _State, change: _Change, primal: float, dual: float) -> _State:
-    V = None if state.V is None or change.dV is None else state.V + dual * change.dV
-    return _State(
-        state.X + primal * change.dX,
-        state.Z + dual * change.dZ,
-        V,
-        state.s + primal * change.ds,
-        state.y + dual * change.dy,
-    )
+def _stepped(state: _State, to: _State, primal: float, dual: float) -> _State:
+    Z = tuple(Z + dual * dZ for Z, dZ in zip(state.Z, to.Z, strict=True))
+    return _State(state.X + primal * to.X, Z, state.s + primal * to.s, state.y + dual * to.y)
 
 
 def _mu(program: MatrixProgram, state: _State) -> float:
     """The mean of all products that are to become 0."""
-    lam = state.y[program.equations :]
-    total = float((state.X * state.Z).sum()) + float(state.s @ lam)
-    count = len(state.X) + len(lam)
-    if program.cap is not None and state.V is not None:
-        total += float(((np.diag(program.cap) - state.X) * state.V).sum())
-        count += len(state.X)
-    return total / count
+    lam, blocks = state.y[len(program.give) :], zip(program.blocks(state.X), state.Z, strict=True)
+    total = float(state.s @ lam) + sum(float((block * Z).sum()) for block, Z in blocks)
+    return total / (len(lam) + len(state.X) * len(state.Z))
 
 
 def _residuals(program: MatrixProgram, state: _State) -> tuple[Floats, Floats]:
     """What is left of A X = b, slacks counted, and of the equation of multipliers."""
+    e = len(program.give)
     left = program.A @ state.X.reshape(-1) - program.b
-    left -= np.concatenate([program.give * state.y[: program.equations], -state.s])
-    dual = program.C + (program.A.T @ state.y).reshape(state.X.shape) - state.Z
-    return left, dual if state.V is None else dual + state.V
+    left -= np.concatenate([program.give * state.y[:e], -state.s])
+    dual = program.C + (program.A.T @ state.y).reshape(state.X.shape)
+    for sign, Z in zip(_SIGNS, state.Z, strict=False):
+        dual = dual - sign * Z
+    return left, dual
 
 
 def _error(program: MatrixProgram, state: _State) -> float:
     """The largest of what is left, against the sizes of X, which is 1, multipliers and costs."""
     left, dual = _residuals(program, state)
     unit = float(positive(np.linalg.norm(program.C))) / len(program.C)
-    squares = 0.5 * float(program.give @ state.y[: program.equations] ** 2)
+    squares = 0.5 * float(program.give @ state.y[: len(program.give)] ** 2)
     cost = max(abs(float((program.C * state.X).sum()) + squares), unit)
     size = unit + float(np.abs(state.y).max(initial=0.0))
     gap = _mu(program, state) * len(program.C) / cost
@@ -345,11 +300,11 @@ def _error(program: MatrixProgram, state: _State) -> float:
     return error if np.isfinite(error) else np.inf
 
 
-def _longest(at: Floats, way: Floats) -> float:
-    """The step at which a positive vector is no more >= 0."""
-    down = way < 0.0
-    return float(np.min(-at[down] / way[down])) if down.any() else np.inf
+def _longest(changes: Floats) -> float:
+    """The step at which one of some numbers, given as shares of them that a step adds, is 0."""
+    least = float(changes.min(initial=0.0))
+    return -1.0 / least if least < 0.0 else np.inf
 
 
 def _symmetric(X: Floats) -> Floats:
-    return np.asarray(0.5 * (X + X.T))
+    return np.asarray(0.5 * (X + X.T), dtype=np.float64)

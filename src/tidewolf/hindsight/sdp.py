@@ -178,8 +178,8 @@ def _solve_over_rows(
     cap = None if lifted.cap is None else np.full(n, lifted.cap)
     if not relaxed:
         C = lifted.basis.T @ lifted.C @ lifted.basis
-        found = solve_matrix_program(MatrixProgram(C, A, b, give, cap, start))
-        return _Program(found.X, 0.0, found.y)
+        X, y = solve_matrix_program(MatrixProgram(C, A, b, give, cap, start))
+        return _Program(X, 0.0, y)
     most = 1.0 + float(np.abs(A @ start.reshape(-1) - b).max())  # s is one more diagonal entry
     wide, start = n + 1, np.pad(start, (0, 1))
     start[n, n], cap = most, None if cap is None else np.append(cap, 2.0 * most)
@@ -188,8 +188,8 @@ def _solve_over_rows(
     last = csr_array(np.eye(1, wide * wide, wide * wide - 1))
     A = csr_array(A - csr_array(np.ones((len(b), 1))) @ last)
     C = last.toarray().reshape(wide, wide)
-    found = solve_matrix_program(MatrixProgram(C, A, b, give, cap, start))
-    return _Program(found.X[:n, :n], float(found.X[n, n]), found.y)
+    X, y = solve_matrix_program(MatrixProgram(C, A, b, give, cap, start))
+    return _Program(X[:n, :n], float(X[n, n]), y)
 
 
 def _low_rank(lifted: Lifted, rows: DistinctRows, Y: Floats) -> Floats:
