@@ -32,7 +32,7 @@ import tidewolf as tw
 from benchmarks.experts import points_of
 from benchmarks.pages import ABSENT, Skipped, Table
 from tidewolf.problems.data import recorded
-from tidewolf.problems.meta import COUNTED
+from tidewolf.problems.records import COUNTED
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 HEAD = ("who decides", "mean", "p99", "worst")

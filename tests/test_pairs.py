@@ -10,7 +10,8 @@ import pytest
 from test_problems import breached, needs_records
 from tidewolf import problems
 from tidewolf.hindsight.best import best_in_hindsight
-from tidewolf.problems.pairs import FILL, MARGIN, activity, spread_all
+from tidewolf.problems.graphs import activity
+from tidewolf.problems.pairs import FILL, MARGIN, spread_all
 
 
 def test_a_day_has_its_busiest_hour():

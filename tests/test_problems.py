@@ -19,7 +19,7 @@ from tidewolf.problems import graphs
 from tidewolf.problems.adversarial import KINDS
 from tidewolf.problems.base import Problem
 from tidewolf.problems.data import data_folder
-from tidewolf.problems.meta import COUNTED
+from tidewolf.problems.records import COUNTED
 from tidewolf.problems.routing import MARGIN, SCALE, kilometres
 from tidewolf.sets import Box, L2Ball, Simplex, Translated
 from tidewolf.sets.graph_tools import away

@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.types import Floats
+from tidewolf.core.types import Floats, NDArray
 from tidewolf.hindsight.task import positive
 
 _ITERATIONS = 80
@@ -300,11 +300,11 @@ def _error(program: MatrixProgram, state: _State) -> float:
     return error if np.isfinite(error) else np.inf
 
 
-def _longest(changes: Floats) -> float:
+def _longest(changes: NDArray) -> float:
     """The step at which one of some numbers, given as shares of them that a step adds, is 0."""
     least = float(changes.min(initial=0.0))
     return -1.0 / least if least < 0.0 else np.inf
 
 
-def _symmetric(X: Floats) -> Floats:
+def _symmetric(X: NDArray) -> Floats:
     return np.asarray(0.5 * (X + X.T), dtype=np.float64)

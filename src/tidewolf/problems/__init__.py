@@ -1,24 +1,20 @@
 """Built-in problems, and readers of tables and graphs.
 
-To add a problem, write its file and put its builder into `_BUILDERS` and `__all__`.
+To add a problem, write its file and put its builder into a tuple below and `__all__`.
 """
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 from tidewolf.core.arguments import as_text
 from tidewolf.core.errors import InvalidInput
+from tidewolf.core.names import did_you_mean
 from tidewolf.files import FileFormat, Graph, Table, read_graph, read_table
-from tidewolf.problems.abilene import abilene
 from tidewolf.problems.adversarial import adversarial
 from tidewolf.problems.base import Builder, Problem
-from tidewolf.problems.carbon import carbon
 from tidewolf.problems.completion import completion
-from tidewolf.problems.freeway import freeway
-from tidewolf.problems.meta import meta
 from tidewolf.problems.pairs import pairs
 from tidewolf.problems.portfolio import portfolio
+from tidewolf.problems.records import abilene, carbon, freeway, meta
 from tidewolf.problems.routing import routing
 from tidewolf.problems.scheduling import scheduling
 from tidewolf.problems.sdp import sdp
@@ -50,22 +46,8 @@ __all__ = [
     "zoo",
 ]
 
-_BUILDERS: tuple[Builder, ...] = (
-    routing,
-    sdp,
-    completion,
-    portfolio,
-    scheduling,
-    adversarial,
-    abilene,
-    freeway,
-    carbon,
-    geant,
-    uunet,
-    zoo,
-    meta,
-    pairs,
-)
+_GENERATED = (routing, sdp, completion, portfolio, scheduling, adversarial)
+_RECORDED = (abilene, freeway, carbon, geant, uunet, zoo, meta, pairs)
 
 
 def every() -> dict[str, Builder]:
@@ -81,7 +63,7 @@ def every() -> dict[str, Builder]:
     >>> sorted(tw.problems.every())[:4]
     ['abilene', 'adversarial', 'carbon', 'completion']
     """
-    return {build.__name__: build for build in _BUILDERS}
+    return {build.__name__: build for build in (*_GENERATED, *_RECORDED)}
 
 
 def named(name: str) -> Builder:
@@ -110,8 +92,7 @@ def named(name: str) -> Builder:
     known, name = every(), as_text(name, "The name of a problem")
     if name in known:
         return known[name]
-    near = get_close_matches(name, known, n=1)
-    hint = f" Did you mean {near[0]}?" if near else ""
     raise InvalidInput(
-        f"There is no problem called {name!r}; the built-in ones are {', '.join(known)}.{hint}"
+        f"There is no problem called {name!r}; the built-in ones are {', '.join(known)}."
+        f"{did_you_mean(name, known)}"
     )

@@ -27,7 +27,7 @@ within a phase of the fifth, and after the first phase of the last.
 from __future__ import annotations
 
 import math
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -37,9 +37,9 @@ from tidewolf.core.errors import InvalidInput
 from tidewolf.core.oracle import as_set
 from tidewolf.core.randomness import generator
 from tidewolf.core.settings import Count, Text, validated
-from tidewolf.core.types import Array, Bools, Floats
+from tidewolf.core.types import Array, Floats
 from tidewolf.functions.linear import Affine, Linear
-from tidewolf.problems.base import Problem, RandomSeed, as_rounds
+from tidewolf.problems.base import Problem, RandomSeed, Rounds, as_rounds
 from tidewolf.sets.base import ConvexSet
 from tidewolf.sets.simplices import Simplex
 
@@ -54,21 +54,23 @@ ASIDE, FAR_ASIDE = 0.6, 0.95
 
 @validated
 def adversarial(
-    rounds: Annotated[int | None, Count("How many rounds there are. None: 2,000.")] = None,
+    rounds: Rounds = None,
     seed: RandomSeed = 0,
     *,
     kind: Annotated[
         str, Text("How losses and limits turn against the learner.", choices=KINDS)
     ] = "switching",
     K: ConvexSet | None = None,
-    phase: Annotated[int, Count("How many rounds pass between two turns.", unit="rounds")] = PHASE,
+    phase: Annotated[int, Count("How many rounds pass between two turns.")] = PHASE,
 ) -> Problem:
     """Losses and limits that turn against the learner.
+
+    2,000 rounds are usual.
 
     Parameters
     ----------
     rounds : int, optional
-        How many rounds there are. None: 2,000.
+        How many rounds there are. None: the usual number.
     seed : int, default 0
         Where the random numbers start.
     kind : str, default 'switching'
@@ -104,61 +106,46 @@ def adversarial(
             setting="K",
         )
 
+    def rows(directions: Floats) -> Floats:
+        """Their parts within the affine hull, of length 1."""
+        return _unit(directions @ basis)
+
+    def noise(what: str) -> Floats:
+        drawn = generator(seed, f"{kind}: {what}").standard_normal((rounds, len(basis)))
+        return NOISE * rows(np.sign(drawn) if kind == "random signs" else drawn)
+
     basis = np.stack([_flat(K.tangent(_point(K, unit))) for unit in np.eye(math.prod(K.shape))])
-    e = _unit(generator(seed, f"{kind}: side").standard_normal((1, len(basis))) @ basis)
-    signs = _signs(kind, rounds, phase)
-    f_noise, g_noise = (
-        _noise(rounds, basis, generator(seed, f"{kind}: {what}"), kind)
-        for what in ("losses", "constraints")
-    )
-    C = _unit(signs.loss * e + f_noise)
-    A = _unit(signs.limit * e + g_noise * (kind in COMMON))
+    e = rows(generator(seed, f"{kind}: side").standard_normal((1, len(basis))))
+    loss, limit, towards_low = _signs(kind, rounds, phase)
+    C = _unit(loss * e + noise("losses"))
+    A = _unit(limit * e + noise("constraints") * (kind in COMMON))
 
     center = _flat(K.center)
     low, high = (_flat(K.lmo(_point(K, d))) for d in (e, -e))
     aside = FAR_ASIDE if kind == "deadlock" else ASIDE
-    s = center + aside * (np.where(signs.towards_low, low, high) - center)
-    shape = (rounds, *K.shape)
-    stream = Stream(
-        Linear(like(C.reshape(shape), K.center)),
-        Affine(like(A.reshape(shape), K.center), like((A * s).sum(axis=1), K.center)),
-    )
-    return Problem(
-        "adversarial", K, stream, f"Losses and limits that turn against the learner: {kind}."
-    )
+    s = center + aside * (np.where(towards_low, low, high) - center)
+    A, b = like(A.reshape(rounds, *K.shape), K.center), like((A * s).sum(axis=1), K.center)
+    stream = Stream(Linear(like(C.reshape(rounds, *K.shape), K.center)), Affine(A, b))
+    title = f"Losses and limits that turn against the learner: {kind}."
+    return Problem("adversarial", K, stream, title)
 
 
-class _Signs(NamedTuple):
-    """What stands before e in the rounds, and on which side of the center s lies: a column each,
-    or one for all rounds.
+def _signs(kind: str, rounds: int, phase: int) -> tuple[Any, Any, Any]:
+    """What stands before e in the losses and in the limits, and whether s lies towards the vertex
+    with the least <e, x>: a column each, or one for all rounds.
     """
-
-    loss: Floats | float
-    limit: Floats | float
-    towards_low: Bools | bool = True
-
-
-def _signs(kind: str, rounds: int, phase: int) -> _Signs:
     t = np.arange(rounds)[:, None]
     turn = np.where(t // phase % 2, -1.0, 1.0)
     locked = t < phase
-    if kind == "deadlock":
-        limit = np.where(locked & (t % 2 == 1), -1.0, 1.0)
-        return _Signs(np.where(locked, -1.0, 1.0), limit, locked & (limit > 0))
+    by_turns = np.where(locked & (t % 2 == 1), -1.0, 1.0)
     return {
-        "switching": _Signs(turn, 0.0),
-        "opposing": _Signs(-1.0, 1.0),
-        "random signs": _Signs(0.0, 0.0),
-        "moving": _Signs(-turn, turn),
-        "excluding": _Signs(-turn, turn, turn > 0),
+        "switching": (turn, 0.0, True),
+        "opposing": (-1.0, 1.0, True),
+        "random signs": (0.0, 0.0, True),
+        "moving": (-turn, turn, True),
+        "excluding": (-turn, turn, turn > 0),
+        "deadlock": (np.where(locked, -1.0, 1.0), by_turns, locked & (by_turns > 0)),
     }[kind]
-
-
-def _noise(rounds: int, basis: Floats, rng: np.random.Generator, kind: str) -> Floats:
-    """(rounds, n) directions within the affine hull, of length NOISE or so."""
-    drawn = rng.standard_normal((rounds, len(basis)))
-    noise: Floats = NOISE * _unit((np.sign(drawn) if kind == "random signs" else drawn) @ basis)
-    return noise
 
 
 def _unit(rows: Floats) -> Floats:

@@ -15,17 +15,26 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol, TypeAlias, final
 
+import numpy as np
+
 from tidewolf.core.arguments import as_items, as_text, shown
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
 from tidewolf.core.oracle import as_set
 from tidewolf.core.settings import Count, Seed, Text
-from tidewolf.core.types import Shape
+from tidewolf.core.types import Floats, Shape
 from tidewolf.core.values import Value
 from tidewolf.sets.base import ConvexSet
 
+Rounds: TypeAlias = Annotated[
+    int | None, Count("How many rounds there are. None: the usual number.")
+]
 RandomSeed: TypeAlias = Annotated[int, Seed("Where the random numbers start.")]
-"""The seed of a problem that is generated."""
+RecordRounds: TypeAlias = Annotated[
+    int | None, Count("How many rounds are taken from the record. None: all.")
+]
+RecordSeed: TypeAlias = Annotated[int, Seed("Without effect: the stream is a record.")]
+"""The settings of a problem that is generated, and of one that was recorded."""
 
 
 @final
@@ -46,8 +55,8 @@ class Problem(Value):
     labels : sequence of str, default ()
         What each coordinate of a point is called; empty where they have no names.
     period : int, optional
-        In how many rounds what comes and goes comes again, such as the rounds of a day. None:
-        nothing is known to. Unit: rounds.
+        The rounds after which patterns repeat, such as those of a day. None: no such number is
+        known. Unit: rounds.
     network : Network, optional
         The network that is decided on (`tidewolf.networks.Network`). None: it is none.
     demands : array, optional
@@ -72,8 +81,8 @@ class Problem(Value):
     period: Annotated[
         int | None,
         Count(
-            "In how many rounds what comes and goes comes again, such as the rounds of a day. "
-            "None: nothing is known to.",
+            "The rounds after which patterns repeat, such as those of a day. None: no such number "
+            "is known.",
             unit="rounds",
         ),
     ] = None
@@ -130,6 +139,11 @@ def as_rounds(rounds: int | None, usual: int, numbers: int) -> int:
             setting="rounds",
         )
     return rounds
+
+
+def wave(low: float, high: float, turns: Floats) -> Floats:
+    """Between two numbers and back once per turn, from the high one on."""
+    return low + (high - low) * (1 + np.cos(2 * np.pi * turns)) / 2
 
 
 class Builder(Protocol):

@@ -18,15 +18,14 @@ best without limits breaks them in about two rounds of five.
 from __future__ import annotations
 
 import math
-from typing import Annotated
 
 import numpy as np
 
 from tidewolf.core.batch import Stream
 from tidewolf.core.randomness import generator
-from tidewolf.core.settings import Count, validated
+from tidewolf.core.settings import validated
 from tidewolf.functions.entries import Range, Squared
-from tidewolf.problems.base import Problem, RandomSeed, as_rounds
+from tidewolf.problems.base import Problem, RandomSeed, Rounds, as_rounds, wave
 from tidewolf.sets.spectra import NuclearBall
 
 ROUNDS, USERS, ITEMS = 1000, 20, 12
@@ -40,20 +39,16 @@ MILD, BOLD = 0.5, 2.0
 
 
 @validated
-def completion(
-    rounds: Annotated[
-        int | None, Count("How many rounds there are. None: 1,000.", unit="rounds")
-    ] = None,
-    seed: RandomSeed = 0,
-) -> Problem:
+def completion(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     """Ratings by users who arrive one by one, foretold within limits on what may be said.
 
-    A point is a matrix of users and items in a nuclear ball; the losses are squared errors.
+    A point is a matrix of users and items in a nuclear ball; the losses are squared errors. 1,000
+    rounds are usual.
 
     Parameters
     ----------
     rounds : int, optional
-        How many rounds there are. None: 1,000. Unit: rounds.
+        How many rounds there are. None: the usual number.
     seed : int, default 0
         Where the random numbers start.
 
@@ -83,18 +78,13 @@ def completion(
     taste = np.cos(DRIFT * t) * tastes[user[:, 0]] + np.sin(DRIFT * t) * others[user[:, 0]]
     ratings = (taste @ natures.T + noise)[t, shown]
     genre = shown % GENRES
-    limits = (
-        MILD
-        + (BOLD - MILD) * (1 + np.cos(2 * np.pi * (t / (TURN + 20 * genre) + genre / GENRES))) / 2
-    )
+    limits = wave(MILD, BOLD, t / (TURN + 20 * genre) + genre / GENRES)
     places = user * ITEMS + shown
+    errors = Squared(np.where(rated, ratings, 0.0), np.where(rated, places, -1), shape)
     return Problem(
         "completion",
         NuclearBall(shape, TAU),
-        Stream(
-            Squared(np.where(rated, ratings, 0.0), np.where(rated, places, -1), shape),
-            Range(-limits, limits, places, shape),
-        ),
+        Stream(errors, Range(-limits, limits, places, shape)),
         f"Ratings of {ITEMS} items by {USERS} users who arrive one by one, foretold within limits "
         "on what may be said.",
     )

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import os
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -60,25 +62,33 @@ def origin(problem: str) -> str:
     return hashlib.sha256(record(RECORDS[problem]).read_bytes()).hexdigest()
 
 
-def recorded(file: str, *names: str) -> list[NDArray]:
-    """The arrays of these names in a file of the data folder."""
+@contextmanager
+def reading(file: str) -> Iterator[Path]:
+    """The path of a file of the data folder, for a block that reads it."""
     path = record(file)
     try:
-        with np.load(path) as arrays:
-            return [arrays[name] for name in names]
-    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        yield path
+    except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
         raise InvalidInput(
             f"The recorded stream {path} cannot be read ({error}); set {VARIABLE} to a folder with "
             "an intact copy."
         ) from error
 
 
-def first_rounds(rounds: int | None, length: int, name: str) -> slice:
-    """The first `rounds` of a record of this length; all of it for None."""
-    if rounds is None:
-        return slice(0, length)
-    if rounds > length:
+def recorded(file: str, *names: str) -> list[NDArray]:
+    """The arrays of these names in a file of the data folder."""
+    with reading(file) as path, np.load(path) as arrays:
+        return [arrays[name] for name in names]
+
+
+def first_rounds(problem: str, rounds: int | None, *names: str) -> tuple[slice, list[NDArray]]:
+    """The first `rounds` of the record of a problem, all for None, and its arrays of these names,
+    of which the first has a row per round.
+    """
+    arrays = recorded(RECORDS[problem], *names)
+    length = len(arrays[0])
+    if rounds is not None and rounds > length:
         raise InvalidInput(
-            f"The record of {name} has {length} rounds; {rounds} were asked for.", setting="rounds"
+            f"The record of {problem} has {length} rounds, fewer than {rounds}.", setting="rounds"
         )
-    return slice(0, rounds)
+    return slice(0, length if rounds is None else rounds), arrays

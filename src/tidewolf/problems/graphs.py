@@ -1,5 +1,5 @@
-"""Traffic on directed graphs: on shortest paths, by gravity, and a flow spread over all paths that
-lead away from its source.
+"""Traffic on directed graphs: by the hour, on shortest paths, by gravity, and a flow spread over
+all paths that lead away from its source.
 
 A graph is a list of links (tail, head) with positive lengths; nodes are anything hashable; see
 `sets.graph_tools`.
@@ -12,8 +12,39 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from tidewolf.core.batch import Stream
 from tidewolf.core.types import Floats, Lengths, Link
+from tidewolf.functions.linear import Capacity, Linear
+from tidewolf.problems.base import Problem
+from tidewolf.sets.flows import FlowPolytope
 from tidewolf.sets.graph_tools import shortest
+
+HOUR = 4  # rounds of generated traffic
+# the busiest local hour; at night exp(-2 SHARPNESS) of its traffic is left
+PEAK, SHARPNESS = 15.0, 0.6
+
+
+def activity(rounds: int, later: Floats) -> Floats:
+    """How active places are whose clocks are so many hours late, (rounds, places): 1 in the busiest
+    hour.
+    """
+    hours = np.arange(rounds)[:, None] / HOUR - later
+    return np.asarray(np.exp(SHARPNESS * (np.cos(2 * np.pi * (hours - PEAK) / 24) - 1)))
+
+
+def flow_problem(
+    name: str,
+    arcs: Sequence[Link],
+    ends: Link,
+    costs: Floats,
+    capacities: Floats,
+    title: str,
+    period: int,
+) -> Problem:
+    """One flow between the ends, on arcs with a cost and a capacity per round."""
+    K = FlowPolytope.from_edges(arcs, source=ends[0], target=ends[1])
+    labels = tuple(f"{tail} > {head}" for tail, head in arcs)
+    return Problem(name, K, Stream(Linear(costs), Capacity(capacities)), title, labels, period)
 
 
 def loads(

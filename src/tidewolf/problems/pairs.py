@@ -32,31 +32,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import permutations
-from typing import Annotated
 
 import numpy as np
 
 from tidewolf.core.batch import Stream
 from tidewolf.core.randomness import autoregressive_noise, generator
-from tidewolf.core.settings import Count, validated
+from tidewolf.core.settings import validated
 from tidewolf.core.types import Floats
 from tidewolf.functions.loads import LoadCost, MaxUtilization
-from tidewolf.problems.base import Problem, RandomSeed, as_rounds
-from tidewolf.problems.graphs import spread
-from tidewolf.problems.zoo import (
-    PEAK,
-    SHARPNESS,
-    SHORTEST,
-    WEIGHT,
-    ZONES,
-    largest_part,
-    link_rows_of,
-)
+from tidewolf.problems.base import Problem, RandomSeed, Rounds, as_rounds
+from tidewolf.problems.graphs import HOUR, activity, spread
+from tidewolf.problems.zoo import SHORTEST, WEIGHT, ZONES, largest_part, link_rows_of
 from tidewolf.sets.flows import MultiFlow
 from tidewolf.sets.graph_tools import shortest
 
 NETWORK, NODES = "Geant2012", 22
-ROUNDS, HOUR = 960, 4  # the usual number of rounds; rounds in an hour
+ROUNDS = 960  # the usual number of rounds
 # the part of a link that may be filled in the busiest hour; how much of that is lost at night
 FILL, NIGHT = 0.8, 0.5
 # length over which the guaranteed flow prefers shorter paths; links are faster than it needs; room
@@ -68,20 +59,15 @@ NOISE, MEMORY = 0.25, 0.9
 
 
 @validated
-def pairs(
-    rounds: Annotated[
-        int | None, Count("How many rounds there are. None: 960.", unit="quarters of an hour")
-    ] = None,
-    seed: RandomSeed = 0,
-) -> Problem:
+def pairs(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     """Routes of the traffic between every two of 22 GEANT nodes, under a limit on the fullest link.
 
-    A round is a quarter of an hour.
+    A round is a quarter of an hour; 960 are usual.
 
     Parameters
     ----------
     rounds : int, optional
-        How many rounds there are. None: 960. Unit: quarters of an hour.
+        How many rounds there are. None: the usual number.
     seed : int, default 0
         Where the random numbers start.
 
@@ -102,7 +88,8 @@ def pairs(
     """
     link_rows = without_stubs(largest_part(link_rows_of(NETWORK)))
     links = [*link_rows, *((head, tail) for tail, head in link_rows)]
-    ends = sorted(busiest_nodes(link_rows, NODES))
+    at = Counter(node for link_row in link_rows for node in link_row)
+    ends = sorted(sorted(at, key=lambda node: (-at[node], node))[:NODES])
     rng = generator(0, f"pairs {NETWORK}")
     lengths = np.tile(rng.uniform(SHORTEST, 1.0, len(link_rows)), 2)
     weights = np.exp(WEIGHT * rng.standard_normal(len(ends)))
@@ -127,13 +114,11 @@ def pairs(
     demands *= np.minimum(1.0, (limit - MARGIN) / full)[:, None]
     usual = loads(K, K.lmo(K.per_link(lengths)), demands) / speed
     shares, cost = demands / demands.sum(axis=1, keepdims=True), lengths * (1 + CONGESTION * usual)
+    limits = MaxUtilization(K.incidence, demands, speed, K.owner, limit)
     return Problem(
         "pairs",
         K,
-        Stream(
-            LoadCost(K.incidence, shares, cost, K.owner),
-            MaxUtilization(K.incidence, demands, speed, K.owner, limit),
-        ),
+        Stream(LoadCost(K.incidence, shares, cost, K.owner), limits),
         f"Flows between every two of {NODES} nodes of {NETWORK} in the Topology Zoo, no link "
         "fuller than a limit that falls at night.",
         tuple(
@@ -153,20 +138,6 @@ def without_stubs(link_rows: Sequence[tuple[int, int]]) -> list[tuple[int, int]]
     return kept
 
 
-def busiest_nodes(link_rows: Sequence[tuple[int, int]], count: int) -> list[int]:
-    """The nodes at the most cables, of equals those that come first."""
-    at = Counter(node for link_row in link_rows for node in link_row)
-    return sorted(at, key=lambda node: (-at[node], node))[:count]
-
-
-def activity(rounds: int, later: Floats) -> Floats:
-    """How awake places are whose clocks are so many hours late, (rounds, places): 1 in the busiest
-    hour.
-    """
-    hours = np.arange(rounds)[:, None] / HOUR - later
-    return np.asarray(np.exp(SHARPNESS * (np.cos(2 * np.pi * (hours - PEAK) / 24) - 1)))
-
-
 def loads(K: MultiFlow, x: Floats, demands: Floats) -> Floats:
     """What links carry of demands (rounds, commodities) that follow x, (rounds, links)."""
     from scipy.sparse import csr_array
@@ -178,10 +149,8 @@ def loads(K: MultiFlow, x: Floats, demands: Floats) -> Floats:
 
 def spread_all(K: MultiFlow, lengths: Floats) -> Floats:
     """The flow that `spread` makes of every commodity."""
-    flows = []
-    for source, target, part in zip(
-        K.sources, K.targets, np.split(K.links, K.starts[1:-1]), strict=True
-    ):
-        ends = list(zip(K.tails[part].tolist(), K.heads[part].tolist(), strict=True))
-        flows.append(spread(ends, lengths[part], int(source), int(target), SCALE))
+    flows, ends = [], np.stack([K.tails, K.heads], axis=1)
+    for i, part in enumerate(np.split(K.links, K.starts[1:-1])):
+        arcs = [(tail, head) for tail, head in ends[part].tolist()]
+        flows.append(spread(arcs, lengths[part], int(K.sources[i]), int(K.targets[i]), SCALE))
     return np.concatenate(flows)

@@ -18,16 +18,13 @@ much.
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
 
 from tidewolf.core.batch import Stream
 from tidewolf.core.randomness import generator
-from tidewolf.core.settings import Count, validated
-from tidewolf.core.types import Floats
+from tidewolf.core.settings import validated
 from tidewolf.functions.smooth import LogWealth, Quadratic
-from tidewolf.problems.base import Problem, RandomSeed, as_rounds
+from tidewolf.problems.base import Problem, RandomSeed, Rounds, as_rounds, wave
 from tidewolf.sets.simplices import Simplex
 
 ROUNDS, ASSETS, FACTORS = 1000, 10, 3
@@ -41,20 +38,15 @@ STRICT, LOOSE, TURN = 0.5, 1.5, 120
 
 
 @validated
-def portfolio(
-    rounds: Annotated[
-        int | None, Count("How many rounds there are. None: 1,000.", unit="days")
-    ] = None,
-    seed: RandomSeed = 0,
-) -> Problem:
+def portfolio(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     """Shares of wealth in ten assets, for growth, under a moving cap on their variance.
 
-    The losses are logarithmic, the limits quadratic.
+    The losses are logarithmic, the limits quadratic. A round is a day; 1,000 are usual.
 
     Parameters
     ----------
     rounds : int, optional
-        How many rounds there are. None: 1,000. Unit: days.
+        How many rounds there are. None: the usual number.
     seed : int, default 0
         Where the random numbers start.
 
@@ -71,46 +63,28 @@ def portfolio(
     """
     rounds = as_rounds(rounds, ROUNDS, ASSETS**2)
     t = np.arange(rounds)[:, None]
-    leaning = np.vstack(
-        [
-            np.zeros(FACTORS),
-            generator(0, "portfolio assets").uniform(0.0, 1.0, (ASSETS - 1, FACTORS)),
-        ]
-    )
+    leaning = generator(0, "portfolio assets").uniform(0.0, 1.0, (ASSETS - 1, FACTORS))
+    leaning = np.vstack([np.zeros(FACTORS), leaning])
     own = np.where(np.arange(ASSETS) > 0, OWN, 0.0)
-    turns = (1 + np.cos(2 * np.pi * (t / np.array(PERIODS) + np.arange(FACTORS) / FACTORS))) / 2
-    factor = CALM + (RESTLESS - CALM) * turns**2
+    turns = t / np.array(PERIODS) + np.arange(FACTORS) / FACTORS
+    factor = CALM + (RESTLESS - CALM) * wave(0.0, 1.0, turns) ** 2
     drift = CASH + DRIFT * leaning.mean(axis=1)
     moves = factor * generator(seed, "portfolio factors").standard_normal((rounds, FACTORS))
-    returns = np.exp(
-        drift
-        + moves @ leaning.T
-        + own * generator(seed, "portfolio assets").standard_normal((rounds, ASSETS))
-    )
+    alone = own * generator(seed, "portfolio assets").standard_normal((rounds, ASSETS))
+    returns = np.exp(drift + moves @ leaning.T + alone)
 
     covariance = np.einsum("if,tf,jf->tij", leaning, factor**2, leaning) + np.diag(own**2)
-    usual = _even_variance(leaning, own)
-    cap = usual * (STRICT + (LOOSE - STRICT) * (1 + np.sin(2 * np.pi * t[:, 0] / TURN)) / 2)
+    # the variance of even shares on the average day, that is, over whole periods
+    day = (CALM + (RESTLESS - CALM) * wave(0.0, 1.0, np.arange(1000) / 1000) ** 2) ** 2
+    usual = float(np.mean(day)) * float((leaning.mean(axis=0) ** 2).sum())
+    usual += float((own**2).sum()) / len(own) ** 2
+    cap = usual * (STRICT + (LOOSE - STRICT) * (1 + np.sin(2 * np.pi * t / TURN)) / 2)
+    risk = Quadratic(covariance / cap[..., None], np.zeros((rounds, ASSETS)), np.full(rounds, -0.5))
     return Problem(
         "portfolio",
         Simplex(ASSETS),
-        Stream(
-            LogWealth(returns),
-            Quadratic(
-                covariance / cap[:, None, None], np.zeros((rounds, ASSETS)), np.full(rounds, -0.5)
-            ),
-        ),
+        Stream(LogWealth(returns), risk),
         f"Shares of wealth in {ASSETS} assets, one of them cash, for growth under a cap on their "
         "variance that moves.",
         ("cash", *(f"asset {i}" for i in range(1, ASSETS))),
-    )
-
-
-def _even_variance(leaning: Floats, own: Floats) -> float:
-    """The variance of even shares on the average day, that is, over whole periods."""
-    wave = (1 + np.cos(2 * np.pi * np.arange(1000) / 1000)) / 2
-    mean_square = float(np.mean((CALM + (RESTLESS - CALM) * wave**2) ** 2))
-    return (
-        mean_square * float((leaning.mean(axis=0) ** 2).sum())
-        + float((own**2).sum()) / len(own) ** 2
     )

@@ -32,14 +32,11 @@ from typing import Annotated
 
 import numpy as np
 
-from tidewolf.core.batch import Stream
 from tidewolf.core.randomness import autoregressive_noise
-from tidewolf.core.settings import Count, Flag, validated
+from tidewolf.core.settings import Flag, validated
 from tidewolf.core.types import Floats
-from tidewolf.functions.linear import Capacity, Linear
-from tidewolf.problems.base import Problem, RandomSeed, as_rounds
-from tidewolf.problems.graphs import loads, spread
-from tidewolf.sets.flows import FlowPolytope
+from tidewolf.problems.base import Problem, RandomSeed, Rounds, as_rounds
+from tidewolf.problems.graphs import HOUR, activity, flow_problem, loads, spread
 from tidewolf.sets.graph_tools import away
 
 SITES = {  # latitude, longitude, hours from UTC in winter, millions of people in the region served
@@ -58,32 +55,31 @@ SITES = {  # latitude, longitude, hours from UTC in winter, millions of people i
     "Princeton": (40.35, -74.66, -5, 14.0),
     "College Park": (38.99, -76.94, -5, 6.3),
 }
-LINK_ROWS = {  # Gbit/s in either direction
-    ("Seattle", "Palo Alto"): 10.0,
-    ("Seattle", "San Diego"): 10.0,
-    ("Seattle", "Champaign"): 10.0,
-    ("Palo Alto", "San Diego"): 10.0,
-    ("Palo Alto", "Salt Lake City"): 20.0,
-    ("San Diego", "Houston"): 10.0,
-    ("Salt Lake City", "Boulder"): 10.0,
-    ("Salt Lake City", "Ann Arbor"): 10.0,
-    ("Boulder", "Lincoln"): 10.0,
-    ("Boulder", "Houston"): 10.0,
-    ("Lincoln", "Champaign"): 10.0,
-    ("Houston", "Atlanta"): 10.0,
-    ("Houston", "College Park"): 10.0,
-    ("Champaign", "Pittsburgh"): 20.0,
-    ("Atlanta", "Pittsburgh"): 10.0,
-    ("Pittsburgh", "Ithaca"): 10.0,
-    ("Pittsburgh", "Princeton"): 20.0,
-    ("Ann Arbor", "Ithaca"): 10.0,
-    ("Ann Arbor", "Princeton"): 10.0,
-    ("Ithaca", "College Park"): 10.0,
-    ("Princeton", "College Park"): 20.0,
+LINKS = {
+    "Seattle": ("Palo Alto", "San Diego", "Champaign"),
+    "Palo Alto": ("San Diego", "Salt Lake City"),
+    "San Diego": ("Houston",),
+    "Salt Lake City": ("Boulder", "Ann Arbor"),
+    "Boulder": ("Lincoln", "Houston"),
+    "Lincoln": ("Champaign",),
+    "Houston": ("Atlanta", "College Park"),
+    "Champaign": ("Pittsburgh",),
+    "Atlanta": ("Pittsburgh",),
+    "Pittsburgh": ("Ithaca", "Princeton"),
+    "Ann Arbor": ("Ithaca", "Princeton"),
+    "Ithaca": ("College Park",),
+    "Princeton": ("College Park",),
+}
+SPEED, FAST = 10.0, 20.0  # Gbit/s in either direction; of these
+FAST_LINKS = {
+    ("Palo Alto", "Salt Lake City"),
+    ("Champaign", "Pittsburgh"),
+    ("Pittsburgh", "Princeton"),
+    ("Princeton", "College Park"),
 }
 SOURCE, TARGET = "Palo Alto", "College Park"
 
-ROUNDS, HOUR, DAY = 2000, 4, 96  # the usual number of rounds; rounds in an hour and in a day
+ROUNDS, DAY = 2000, 24 * HOUR  # the usual number of rounds; those of a day
 # Gbit/s: the flow; all other traffic, what stays at home included, if every site had its busiest
 # hour
 DEMAND, VOLUME = 6.0, 100.0
@@ -91,8 +87,7 @@ DEMAND, VOLUME = 6.0, 100.0
 FILL, CONGESTION = 0.8, 2.0
 # km over which the guaranteed flow prefers shorter paths; room around it, in parts of the flow
 SCALE, MARGIN = 1500.0, 0.02
-# the busiest local hour; at night exp(-2 SHARPNESS) of it is left, on weekends WEEKEND
-PEAK, SHARPNESS, WEEKEND = 15.0, 0.6, 0.75
+WEEKEND = 0.75  # of traffic, is left on Saturdays and Sundays
 # standard deviation of the logarithm of a demand; how much of it stays from round to round
 NOISE, MEMORY = 0.25, 0.9
 OUTAGE, LEFT = range(6 * HOUR, 10 * HOUR), 0.1  # rounds of every week; what is left of a link
@@ -100,9 +95,7 @@ OUTAGE, LEFT = range(6 * HOUR, 10 * HOUR), 0.1  # rounds of every week; what is 
 
 @validated
 def routing(
-    rounds: Annotated[
-        int | None, Count("How many rounds there are. None: 2,000.", unit="quarters of an hour")
-    ] = None,
+    rounds: Rounds = None,
     seed: RandomSeed = 0,
     *,
     feasible: Annotated[
@@ -115,12 +108,12 @@ def routing(
 ) -> Problem:
     """One flow across the NSFNET backbone beside traffic that comes and goes with the day.
 
-    A round is a quarter of an hour.
+    A round is a quarter of an hour; 2,000 are usual.
 
     Parameters
     ----------
     rounds : int, optional
-        How many rounds there are. None: 2,000. Unit: quarters of an hour.
+        How many rounds there are. None: the usual number.
     seed : int, default 0
         Where the random numbers start.
     feasible : bool, default True
@@ -141,9 +134,10 @@ def routing(
     Capacity(c=<96x19 float64>)
     """
     rounds = as_rounds(rounds, ROUNDS, len(SITES) ** 2)
-    links = [*LINK_ROWS, *((head, tail) for tail, head in LINK_ROWS)]
+    one_way = [(tail, head) for tail, heads in LINKS.items() for head in heads]
+    links = [*one_way, *((head, tail) for tail, head in one_way)]
     km = np.array([kilometres(tail, head) for tail, head in links])
-    speed = np.tile(list(LINK_ROWS.values()), 2)
+    speed = np.tile([FAST if link in FAST_LINKS else SPEED for link in one_way], 2)
     load = loads(links, km, list(SITES), traffic(rounds, seed))
 
     kept = away(links, source=SOURCE, target=TARGET, lengths=km)
@@ -152,16 +146,14 @@ def routing(
     guaranteed = spread(arcs, km, SOURCE, TARGET, SCALE) + MARGIN
     load = np.minimum(load, FILL * speed - DEMAND * guaranteed)
     usable = FILL * speed if feasible else FILL * speed * outage(rounds, arcs)
-    return Problem(
+    return flow_problem(
         "routing",
-        FlowPolytope.from_edges(arcs, source=SOURCE, target=TARGET),
-        Stream(
-            Linear(km / 1000 * (1 + CONGESTION * load / speed)),
-            Capacity(np.maximum(0, usable - load) / DEMAND),
-        ),
+        arcs,
+        (SOURCE, TARGET),
+        km / 1000 * (1 + CONGESTION * load / speed),
+        np.maximum(0, usable - load) / DEMAND,
         f"One flow from {SOURCE} to {TARGET} across the NSFNET backbone beside diurnal "
         f"traffic{'' if feasible else ' and weekly outages'}.",
-        tuple(f"{tail} > {head}" for tail, head in arcs),
         DAY,
     )
 
@@ -179,11 +171,8 @@ def kilometres(here: str, there: str) -> float:
 def traffic(rounds: int, seed: int) -> Floats:
     """What flows from every site to every other, (rounds, sites, sites), in Gbit/s."""
     zone, people = np.array(list(SITES.values())).T[2:]
-    hours = np.arange(rounds)[:, None] / HOUR + zone
-    weekend = hours // 24 % 7 >= 5
-    awake = np.exp(SHARPNESS * (np.cos(2 * np.pi * (hours - PEAK) / 24) - 1)) * np.where(
-        weekend, WEEKEND, 1.0
-    )
+    weekend = (np.arange(rounds)[:, None] / HOUR + zone) // 24 % 7 >= 5
+    awake = activity(rounds, -zone) * np.where(weekend, WEEKEND, 1.0)
     pull = np.sqrt(awake) * people / people.sum()
     noise = autoregressive_noise(seed, "routing traffic", rounds, (len(SITES), len(SITES)), MEMORY)
     volume: Floats = VOLUME * pull[:, :, None] * pull[:, None, :] * np.exp(NOISE * noise)

@@ -18,26 +18,20 @@ fixed plan that does costs about a quarter more.
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
 
 from tidewolf.core.batch import Stream
 from tidewolf.core.randomness import autoregressive_noise
-from tidewolf.core.settings import Count, validated
+from tidewolf.core.settings import validated
 from tidewolf.core.types import Floats
 from tidewolf.functions.linear import Linear, MaxAffine
-from tidewolf.problems.base import Problem, RandomSeed, as_rounds
+from tidewolf.problems.base import Problem, RandomSeed, Rounds, as_rounds
 from tidewolf.sets.simplices import CappedSimplex
 
 ROUNDS, HOURS, YEAR = 1000, 24, 365
 CAP = 1 / 6  # of the day's energy in any hour
-GROUPS = {
-    "night": range(7),
-    "morning": range(5, 11),
-    "noon": range(10, 16),
-    "evening": range(15, 23),
-}
+# hours of a group, the last excluded
+GROUPS = {"night": (0, 7), "morning": (5, 11), "noon": (10, 16), "evening": (15, 23)}
 PERIODS = (29, 37, 53, 71)  # days in which the room in a group comes and goes
 ROOM, SWING = 1.25, 0.75  # in shares of the day
 # euros for the day's energy: always; at the peaks; what the sun takes off at noon
@@ -46,18 +40,15 @@ NOISE, MEMORY = 8.0, 0.7  # standard deviation of a price; how much of it stays 
 
 
 @validated
-def scheduling(
-    rounds: Annotated[
-        int | None, Count("How many rounds there are. None: 1,000.", unit="days")
-    ] = None,
-    seed: RandomSeed = 0,
-) -> Problem:
+def scheduling(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     """The hours in which to buy a day's energy, at moving prices, within the room of the grid.
+
+    A round is a day; 1,000 are usual.
 
     Parameters
     ----------
     rounds : int, optional
-        How many rounds there are. None: 1,000. Unit: days.
+        How many rounds there are. None: the usual number.
     seed : int, default 0
         Where the random numbers start.
 
@@ -73,41 +64,33 @@ def scheduling(
     (48, (24,))
     """
     rounds = as_rounds(rounds, ROUNDS, HOURS)
-    member = np.array(
-        [[float(hour in group) for hour in range(HOURS)] for group in GROUPS.values()]
-    )
+    hours, (first, end) = np.arange(HOURS), np.array(list(GROUPS.values())).T[..., None]
+    member = ((first <= hours) & (hours < end)).astype(np.float64)
     rows = np.broadcast_to(member, (rounds, *member.shape))
+    limits = MaxAffine(rows, _room(rounds, seed) * member.sum(axis=1) / HOURS)
     return Problem(
         "scheduling",
         CappedSimplex(HOURS, CAP),
-        Stream(
-            Linear(prices(rounds, seed)),
-            MaxAffine(rows, room_in_groups(rounds, seed) * member.sum(axis=1) / HOURS),
-        ),
+        Stream(Linear(_prices(rounds, seed)), limits),
         f"Shares of a day's energy in its {HOURS} hours, at most {CAP:.3g} in each, and in "
         f"{', '.join(GROUPS)} what the grid has room for.",
         tuple(f"{hour}:00" for hour in range(HOURS)),
     )
 
 
-def prices(rounds: int, seed: int) -> Floats:
+def _prices(rounds: int, seed: int) -> Floats:
     """What the day's energy would cost in each hour, (rounds, hours)."""
     hour, winter = np.arange(HOURS), np.cos(2 * np.pi * np.arange(rounds)[:, None] / YEAR)
     peaks = np.exp(-(((hour - 8) / 2) ** 2)) + 1.3 * np.exp(-(((hour - 19) / 2.5) ** 2))
     sun = np.exp(-(((hour - 13) / 3) ** 2))
-    price: Floats = (
-        BASE
-        + PEAK * (1 + 0.3 * winter) * peaks
-        - SUN * (1 - 0.6 * winter) * sun
-        + NOISE * autoregressive_noise(seed, "scheduling prices", rounds, (HOURS,), MEMORY)
-    )
-    return price
+    usual = BASE + PEAK * (1 + 0.3 * winter) * peaks - SUN * (1 - 0.6 * winter) * sun
+    noise = autoregressive_noise(seed, "scheduling prices", rounds, (HOURS,), MEMORY)
+    return np.asarray(usual + NOISE * noise)
 
 
-def room_in_groups(rounds: int, seed: int) -> Floats:
+def _room(rounds: int, seed: int) -> Floats:
     """What fits into each group, in units of its share of the day, (rounds, groups)."""
-    wave = np.cos(
-        2 * np.pi * (np.arange(rounds)[:, None] / np.array(PERIODS) + np.arange(len(PERIODS)) / 4)
-    )
+    turns = np.arange(rounds)[:, None] / np.array(PERIODS) + np.arange(len(PERIODS)) / 4
+    wave = np.cos(2 * np.pi * turns)
     noise = autoregressive_noise(seed, "scheduling room", rounds, (len(PERIODS),), MEMORY)
     return np.asarray(ROOM + SWING * np.clip(0.5 + 0.4 * wave + 0.15 * noise, 0.0, 1.0))

@@ -19,16 +19,15 @@ covariance that is best for the user alone breaks the limits in most rounds.
 from __future__ import annotations
 
 import math
-from typing import Annotated
 
 import numpy as np
 
 from tidewolf.core.batch import Stream
 from tidewolf.core.randomness import autoregressive_noise
-from tidewolf.core.settings import Count, validated
+from tidewolf.core.settings import validated
 from tidewolf.core.types import Floats
 from tidewolf.functions.linear import Linear, MaxAffine
-from tidewolf.problems.base import Problem, RandomSeed, as_rounds
+from tidewolf.problems.base import Problem, RandomSeed, Rounds, as_rounds, wave
 from tidewolf.sets.spectra import BoundedPSD
 
 ROUNDS, ANTENNAS, POWER = 1000, 16, 1.0
@@ -40,20 +39,16 @@ FADING, MEMORY = 0.2, 0.95  # of gains; how much of it stays from round to round
 
 
 @validated
-def sdp(
-    rounds: Annotated[
-        int | None, Count("How many rounds there are. None: 1,000.", unit="rounds")
-    ] = None,
-    seed: RandomSeed = 0,
-) -> Problem:
+def sdp(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     """What 16 antennas send to a moving user, past five receivers that must not hear much.
 
-    A point is the covariance of what they send, a positive semidefinite matrix.
+    A point is the covariance of what they send, a positive semidefinite matrix. 1,000 rounds are
+    usual.
 
     Parameters
     ----------
     rounds : int, optional
-        How many rounds there are. None: 1,000. Unit: rounds.
+        How many rounds there are. None: the usual number.
     seed : int, default 0
         Where the random numbers start.
 
@@ -72,29 +67,23 @@ def sdp(
     t, own = np.arange(rounds)[:, None], np.arange(len(RECEIVERS))
     user = USER + WALK * np.sin(2 * np.pi * t / LAP)
     sways = np.array(RECEIVERS) + SWAY * np.sin(2 * np.pi * (t / (SWING + 20 * own) + own / 3))
-    gain = gains(np.concatenate([user, sways], axis=1), seed)
-    h, a = gain[:, 0], gain[:, 1:]
-    bears = POWER * (
-        QUIET + (LOUD - QUIET) * (1 + np.cos(2 * np.pi * (t / (SHIFT + 30 * own) + own / 5))) / 2
-    )
+    gains = _gains(np.concatenate([user, sways], axis=1), seed)
+    h, a = gains[:, 0], gains[:, 1:]
+    bears = POWER * wave(QUIET, LOUD, t / (SHIFT + 30 * own) + own / 5)
+    limits = MaxAffine(a[..., :, None] * a[..., None, :], bears)
     return Problem(
         "sdp",
         BoundedPSD(ANTENNAS, POWER),
-        Stream(
-            Linear(-h[:, :, None] * h[:, None, :]),
-            MaxAffine(a[..., :, None] * a[..., None, :], bears),
-        ),
+        Stream(Linear(-h[:, :, None] * h[:, None, :]), limits),
         f"The covariance of what {ANTENNAS} antennas send to a moving user, past {len(RECEIVERS)} "
         "receivers that must not hear much of it.",
     )
 
 
-def gains(degrees: Floats, seed: int) -> Floats:
+def _gains(degrees: Floats, seed: int) -> Floats:
     """What each antenna counts for at each of these angles, (rounds, angles, antennas)."""
-    steps = autoregressive_noise(
-        seed, "sdp fading", len(degrees), (degrees.shape[1], ANTENNAS), MEMORY
-    )
-    pattern = math.sqrt(2 / ANTENNAS) * np.cos(
-        np.pi * np.arange(ANTENNAS) * np.sin(np.radians(degrees))[..., None]
-    )
+    rounds, angles = degrees.shape
+    steps = autoregressive_noise(seed, "sdp fading", rounds, (angles, ANTENNAS), MEMORY)
+    phases = np.pi * np.arange(ANTENNAS) * np.sin(np.radians(degrees))[..., None]
+    pattern = math.sqrt(2 / ANTENNAS) * np.cos(phases)
     return np.asarray(pattern + FADING / math.sqrt(ANTENNAS) * steps)

@@ -31,43 +31,35 @@ from __future__ import annotations
 import csv
 import gzip
 from collections.abc import Hashable, Sequence
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 import numpy as np
 
 from tidewolf.core.arguments import is_text, shown
-from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.randomness import autoregressive_noise, generator
-from tidewolf.core.settings import Count, Text, validated
+from tidewolf.core.settings import Text, validated
 from tidewolf.core.types import Floats, Link
-from tidewolf.functions.linear import Capacity, Linear
-from tidewolf.problems.base import Problem, RandomSeed, as_rounds
-from tidewolf.problems.data import RECORDS, VARIABLE, record
-from tidewolf.problems.graphs import gravity, path_counts, spread
-from tidewolf.sets.flows import FlowPolytope
+from tidewolf.problems.base import Problem, RandomSeed, Rounds, as_rounds
+from tidewolf.problems.data import RECORDS, reading
+from tidewolf.problems.graphs import HOUR, activity, flow_problem, gravity, path_counts, spread
 from tidewolf.sets.graph_tools import away, shortest
 
-ROUNDS, HOUR = 2000, 4  # the usual number of rounds; rounds in an hour
+ROUNDS = 2000  # the usual number of rounds
 # the shortest cable, the longest being 1; standard deviation of the logarithm of a node's weight
 SHORTEST, WEIGHT = 0.1, 0.7
 # other traffic, in flows; the part of a link that may be filled; a full link is longer by this
 VOLUME, FILL, CONGESTION = 1.5, 0.8, 2.0
 # length over which the guaranteed flow prefers shorter paths; room around it
 SCALE, MARGIN = 0.3, 0.02
-# the busiest local hour; at night exp(-2 SHARPNESS) of it is left; hours between the last clocks
-PEAK, SHARPNESS, ZONES = 15.0, 0.6, 4.0
+ZONES = 4.0  # hours between the last clocks
 # standard deviation of the logarithm of a node's traffic; how much of it stays from round to round
 NOISE, MEMORY = 0.2, 0.9
-
-QuarterHours: TypeAlias = Annotated[
-    int | None, Count("How many rounds there are. None: 2,000.", unit="quarters of an hour")
-]
 
 
 @validated
 def zoo(
-    rounds: QuarterHours = None,
+    rounds: Rounds = None,
     seed: RandomSeed = 0,
     *,
     network: Annotated[
@@ -76,12 +68,12 @@ def zoo(
 ) -> Problem:
     """One flow across an operator's network of the Topology Zoo beside generated traffic.
 
-    A round is a quarter of an hour.
+    A round is a quarter of an hour; 2,000 are usual.
 
     Parameters
     ----------
     rounds : int, optional
-        How many rounds there are. None: 2,000. Unit: quarters of an hour.
+        How many rounds there are. None: the usual number.
     seed : int, default 0
         Where the random numbers start.
     network : str, default 'Geant2012'
@@ -107,18 +99,15 @@ def zoo(
 
 
 @validated
-def geant(
-    rounds: QuarterHours = None,
-    seed: RandomSeed = 0,
-) -> Problem:
+def geant(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     """One flow across the GEANT research backbone of 2012 beside generated traffic.
 
-    A round is a quarter of an hour.
+    A round is a quarter of an hour; 2,000 are usual.
 
     Parameters
     ----------
     rounds : int, optional
-        How many rounds there are. None: 2,000. Unit: quarters of an hour.
+        How many rounds there are. None: the usual number.
     seed : int, default 0
         Where the random numbers start.
 
@@ -141,18 +130,15 @@ def geant(
 
 
 @validated
-def uunet(
-    rounds: QuarterHours = None,
-    seed: RandomSeed = 0,
-) -> Problem:
+def uunet(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     """One flow across the UUNET backbone beside generated traffic.
 
-    A round is a quarter of an hour.
+    A round is a quarter of an hour; 2,000 are usual.
 
     Parameters
     ----------
     rounds : int, optional
-        How many rounds there are. None: 2,000. Unit: quarters of an hour.
+        How many rounds there are. None: the usual number.
     seed : int, default 0
         Where the random numbers start.
 
@@ -192,10 +178,8 @@ def _flow(name: str, rounds: int | None, seed: int, network: str) -> Problem:
     kept = away(links, source=source, target=target, lengths=lengths)
     arcs, length = [links[i] for i in kept], lengths[kept]
     distance, _ = shortest(links, lengths, source)
-    hours = np.arange(rounds)[:, None] / HOUR - ZONES * np.array(
-        [distance[node] for node in nodes]
-    ) / max(distance.values())
-    awake = np.exp(SHARPNESS * (np.cos(2 * np.pi * (hours - PEAK) / 24) - 1))
+    later = ZONES * np.array([distance[node] for node in nodes]) / max(distance.values())
+    awake = activity(rounds, later)
     busiest = gravity(links, lengths, nodes, weights[None, :])[0, kept]
     noise = autoregressive_noise(seed, f"zoo {network} traffic", rounds, (len(nodes),), MEMORY)
     load = gravity(links, lengths, nodes, weights * np.sqrt(awake) * np.exp(NOISE * noise))[:, kept]
@@ -203,28 +187,22 @@ def _flow(name: str, rounds: int | None, seed: int, network: str) -> Problem:
     guaranteed = spread(arcs, length, source, target, SCALE) + MARGIN
     speed = 2 ** (np.ceil(2 * np.log2((unit * busiest + guaranteed) / FILL)) / 2)
     load = np.minimum(unit * load, FILL * speed - guaranteed)
-    return Problem(
+    return flow_problem(
         name,
-        FlowPolytope.from_edges(arcs, source=source, target=target),
-        Stream(Linear(length * (1 + CONGESTION * load / speed)), Capacity(FILL * speed - load)),
+        arcs,
+        (source, target),
+        length * (1 + CONGESTION * load / speed),
+        FILL * speed - load,
         f"One flow from node {source} to node {target} of {network} in the Topology Zoo beside "
         "generated diurnal traffic.",
-        tuple(f"{tail} > {head}" for tail, head in arcs),
         24 * HOUR,
     )
 
 
 def link_rows_of(network: str) -> list[tuple[int, int]]:
     """The pairs of nodes that some link joins, each once."""
-    path = record(RECORDS["zoo"])
-    try:
-        with gzip.open(path, "rt", newline="", encoding="utf-8") as file:
-            rows = [(row["net"], int(row["u"]), int(row["v"])) for row in csv.DictReader(file)]
-    except (OSError, EOFError, KeyError, TypeError, ValueError) as error:
-        raise InvalidInput(
-            f"The record {path} cannot be read ({error}); set {VARIABLE} to a folder with an "
-            "intact copy."
-        ) from error
+    with reading(RECORDS["zoo"]) as path, gzip.open(path, "rt", newline="") as file:
+        rows = [(row["net"], int(row["u"]), int(row["v"])) for row in csv.DictReader(file)]
     names = {name for name, _, _ in rows}
     if not is_text(network, *names):
         raise InvalidInput(
@@ -232,12 +210,10 @@ def link_rows_of(network: str) -> list[tuple[int, int]]:
             "Geant2012, Uunet and Dfn.",
             setting="network",
         )
-    link_rows = sorted(
-        {(min(u, v), max(u, v)) for name, u, v in rows if name == network and u != v}
-    )
-    if not link_rows:
+    joined = {(min(u, v), max(u, v)) for name, u, v in rows if name == network and u != v}
+    if not joined:
         raise InvalidInput(f"The network {network} has no link between two nodes.")
-    return link_rows
+    return sorted(joined)
 
 
 def largest_part(link_rows: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

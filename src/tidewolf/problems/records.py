@@ -1,0 +1,269 @@
+"""Problems whose streams were recorded.
+
+abilene: one flow from Los Angeles to Washington beside measured traffic, hour by hour for two weeks
+
+    f_t(x) = sum_e (ospf_e / 1000) (1 + 10 load_t(e) / cap_e) x_e
+    g_t(x) = max_e x_e - c_t(e),     c_t(e) = (share cap_e - load_t(e)) / DEMAND
+
+Every measured demand follows the OSPF shortest path (there are no ties) and gives load_t(e). The
+links that lead away from Los Angeles by OSPF distance and lie on a way to Washington form a DAG of
+14 arcs and 7 paths. At share 0.2 the best fixed flow with every g_t <= 0 has mean loss 4.74032,
+against 4.43035 without the limits; at 0.15 no flow meets every hour. Y. Zhang's Abilene data.
+
+freeway: one stream of cars from one loop detector to another, every five minutes for a week
+
+    f_t(x) = sum_e 60 miles_e / speed_t(e) x_e              travel minutes
+    g_t(x) = max_e x_e - c_t(e),     c_t(e) = min(1, speed_t(e) / its 85th percentile over the week)
+
+The speed of an arc is the mean of the speeds at its ends. The arcs that lead away from detector 187
+and lie on a way to detector 169 form a DAG of 456 arcs. The best fixed flow with every g_t <= 0
+takes 11.0450 minutes on average, against 10.7910 without the limits. METR-LA loop detectors (Li et
+al. 2018; Zhao et al. 2019).
+
+carbon: shares of work in 13 power grids, hour by hour for 2020 and 2021
+
+    K = { x : 0 <= x_r <= 0.25, sum x = 1 }
+    f_t(x) = <generation_t / each grid's 99.9th percentile over the record, x>
+        how strained the grids are
+    g_t(x) = <carbon_t, x> / BUDGET - 1   gCO2/kWh
+
+The best fixed placement with every g_t <= 0 has mean loss 0.59222, against 0.52241 without the
+limits. Generation and carbon intensity from CarbonCast (Maji et al. 2022).
+
+meta: what each pair of four PoDs of a Meta data centre sends, split over three paths
+
+    K = a simplex of 3 for each of 12 ordered pairs
+    f_t(x) = max_l sum_p uses(p, l) demand_t(pair of p) x_p / capacity_l / best_t
+
+best_t is the least that any split could have made of the fullest link in that round, by a linear
+program, so that f_t >= 1 and 1 is perfect. There are no limits.
+
+The first 7,500 rounds are there to learn from, rounds COUNTED, from 7,500 to 9,999, count. Mean
+over these: even splits 1.400, re-solving with the matrix of the last round 1.394, with the mean of
+the last twelve 1.282, the best fixed split 1.123, and a neural policy trained on the others (DOTE)
+1.125. Meta's trace as prepared for FIGRET (SIGCOMM 2024).
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Annotated
+
+import numpy as np
+
+from tidewolf.core.batch import Stream
+from tidewolf.core.settings import Number, validated
+from tidewolf.core.types import NDArray
+from tidewolf.functions.linear import Affine, Linear
+from tidewolf.functions.loads import MaxUtilization
+from tidewolf.problems.base import Problem, RecordRounds, RecordSeed
+from tidewolf.problems.data import first_rounds
+from tidewolf.problems.graphs import flow_problem, loads
+from tidewolf.sets.graph_tools import away
+from tidewolf.sets.simplices import CappedSimplex, SimplexProduct
+
+# Mbit/s: 0.9 of the largest flow that fits beside the measured traffic in every hour at share 0.2
+DEMAND = 2098.332
+SHORTEST = 0.01  # miles; some detectors lie at the same spot
+CAP, BUDGET = 0.25, 171.896  # of all work in a grid; gCO2/kWh
+PODS, COUNTED = 4, slice(7500, 10_000)
+
+
+@validated
+def abilene(
+    rounds: RecordRounds = None,
+    seed: RecordSeed = 0,
+    *,
+    share: Annotated[
+        float, Number("The part of each link that traffic may fill.", above=0.0, most=1.0)
+    ] = 0.2,
+) -> Problem:
+    """One flow across the Abilene backbone beside two weeks of measured traffic, hour by hour.
+
+    Parameters
+    ----------
+    rounds : int, optional
+        How many rounds are taken from the record. None: all.
+    seed : int, default 0
+        Without effect: the stream is a record.
+    share : float, default 0.2
+        The part of each link that traffic may fill.
+
+    Returns
+    -------
+    Problem
+        The set, the stream and what they are called.
+
+    Raises
+    ------
+    InvalidInput
+        Where the record is not in the data folder (the environment variable TIDEWOLF_DATA), or has
+        fewer rounds.
+
+    Examples
+    --------
+    >>> tw.problems.named("abilene") is tw.problems.abilene  # what a file calls "abilene"
+    True
+    """
+    taken, (traffic, names, table) = first_rounds("abilene", rounds, "tm_mbps", "nodes", "links")
+    nodes, source, target = [str(name) for name in names], "LOSAng", "WASHng"
+    links = [(nodes[int(tail)], nodes[int(head)]) for tail, head in table[:, 1:3]]
+    ospf, cap = table[:, 3], table[:, 4] / 1000
+    load = loads(links, ospf, nodes, traffic[taken].astype(float))
+
+    kept = away(links, source=source, target=target, lengths=ospf)
+    ospf, cap, load = ospf[kept], cap[kept], load[:, kept]
+    return flow_problem(
+        "abilene",
+        [links[i] for i in kept],
+        (source, target),
+        ospf / 1000 * (1 + 10 * load / cap),
+        (share * cap - load) / DEMAND,
+        "One flow from Los Angeles to Washington across Abilene beside measured traffic, links "
+        f"filled to {share:g} of their speed.",
+        24,
+    )
+
+
+@validated
+def freeway(rounds: RecordRounds = None, seed: RecordSeed = 0) -> Problem:
+    """One stream of cars across Los Angeles at a week of measured speeds, every five minutes.
+
+    Parameters
+    ----------
+    rounds : int, optional
+        How many rounds are taken from the record. None: all.
+    seed : int, default 0
+        Without effect: the stream is a record.
+
+    Returns
+    -------
+    Problem
+        The set, the stream and what they are called.
+
+    Raises
+    ------
+    InvalidInput
+        Where the record is not in the data folder (the environment variable TIDEWOLF_DATA), or has
+        fewer rounds.
+
+    Examples
+    --------
+    >>> tw.problems.named("freeway") is tw.problems.freeway  # what a file calls "freeway"
+    True
+    """
+    taken, (speeds, table) = first_rounds("freeway", rounds, "speed_x3p6", "edges")
+    links = [(int(tail), int(head)) for tail, head in table[:, :2]]
+    miles, source, target = np.maximum(table[:, 2].astype(float), SHORTEST), 187, 169
+
+    kept = away(links, source=source, target=target, lengths=miles)
+    arcs, miles = [links[i] for i in kept], miles[kept]
+    tails, heads = np.array(arcs).T
+    speed = (speeds[:, tails] / 3.6 + speeds[:, heads] / 3.6) / 2
+    usual = np.percentile(speed, 85, axis=0)
+    return flow_problem(
+        "freeway",
+        arcs,
+        (source, target),
+        60 * miles / speed[taken],
+        np.minimum(1, speed[taken] / usual),
+        f"One stream of cars from detector {source} to detector {target} of the Los Angeles "
+        "freeways, thinner where traffic is slow.",
+        288,
+    )
+
+
+@validated
+def carbon(rounds: RecordRounds = None, seed: RecordSeed = 0) -> Problem:
+    """Work placed in 13 power grids under a carbon budget through two recorded years, hour by hour.
+
+    Parameters
+    ----------
+    rounds : int, optional
+        How many rounds are taken from the record. None: all.
+    seed : int, default 0
+        Without effect: the stream is a record.
+
+    Returns
+    -------
+    Problem
+        The set, the stream and what they are called.
+
+    Raises
+    ------
+    InvalidInput
+        Where the record is not in the data folder (the environment variable TIDEWOLF_DATA), or has
+        fewer rounds.
+
+    Examples
+    --------
+    >>> tw.problems.named("carbon") is tw.problems.carbon  # what a file calls "carbon"
+    True
+    """
+    taken, (intensity, generation, regions) = first_rounds(
+        "carbon", rounds, "ci_x10", "gen_gw_x100", "regions"
+    )
+    strain = generation[taken] / np.percentile(generation, 99.9, axis=0)
+    carbon = intensity[taken] / (10 * BUDGET)
+    return Problem(
+        "carbon",
+        CappedSimplex(len(regions), CAP),
+        Stream(Linear(strain), Affine(carbon, np.ones(len(carbon)))),
+        f"Shares of work in {len(regions)} power grids, at most {CAP:g} in each and {BUDGET:g} "
+        "gCO2/kWh over all.",
+        tuple(str(region) for region in regions),
+        24,
+    )
+
+
+@validated
+def meta(rounds: RecordRounds = None, seed: RecordSeed = 0) -> Problem:
+    """Traffic between four PoDs of a Meta data centre, split over three paths a pair; no limits.
+
+    The loss is how full the fullest link is, over the least that it could have been. Rounds 7,500
+    to 9,999 are those that published numbers are about; the rest is there to learn from.
+
+    Parameters
+    ----------
+    rounds : int, optional
+        How many rounds are taken from the record. None: all.
+    seed : int, default 0
+        Without effect: the stream is a record.
+
+    Returns
+    -------
+    Problem
+        The set, the stream and what they are called.
+
+    Raises
+    ------
+    InvalidInput
+        Where the record is not in the data folder (the environment variable TIDEWOLF_DATA), or has
+        fewer rounds.
+
+    Examples
+    --------
+    >>> tw.problems.named("meta") is tw.problems.meta  # what a file calls "meta"
+    True
+    """
+    taken, (demands, uses, pair, capacities, best) = first_rounds(
+        "meta", rounds, "demands", "path_links", "path_pair", "capacities", "best_mlu"
+    )
+    relative = demands[taken].astype(np.float64) / best[taken, None]
+    splits = SimplexProduct(np.bincount(pair).tolist())
+    return Problem(
+        "meta",
+        splits,
+        Stream(MaxUtilization(uses.T.astype(np.float64), relative, capacities, splits.owner)),
+        f"Traffic between {PODS} PoDs of a data centre, each of {len(splits.sizes)} ordered pairs "
+        "split over its paths, for the least full fullest link.",
+        tuple(_path_name(*each) for each in zip(uses, pair, strict=True)),
+    )
+
+
+def _path_name(links: NDArray, pair: int) -> str:
+    """A path by its ends and what it passes; links and pairs are the ordered pairs of PoDs."""
+    ends = list(permutations(range(PODS), 2))
+    (source, target), used = ends[pair], {pod for i in np.flatnonzero(links) for pod in ends[i]}
+    via = ", ".join(str(pod) for pod in sorted(used - {source, target}))
+    return f"{source} > {target} via {via}" if via else f"{source} > {target}"
