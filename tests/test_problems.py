@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
+from importlib import import_module
 from itertools import permutations
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from polytopes import paths_of
+from refused import refused
 from tidewolf import problems
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, WrongShape
@@ -18,19 +23,16 @@ from tidewolf.networks import Tunnels
 from tidewolf.problems import graphs
 from tidewolf.problems.adversarial import KINDS
 from tidewolf.problems.base import Problem
-from tidewolf.problems.data import data_folder
+from tidewolf.problems.data import RECORDS, data_folder, record
 from tidewolf.problems.records import COUNTED
 from tidewolf.problems.routing import MARGIN, SCALE, kilometres
 from tidewolf.sets import Box, L2Ball, Simplex, Translated
-from tidewolf.sets.graph_tools import away
+from tidewolf.sets.graph_tools import away, count_paths
 
-RECORDS = data_folder()
+pairs, zoo = (import_module(f"tidewolf.problems.{name}") for name in ("pairs", "zoo"))
 needs_records = pytest.mark.skipif(
-    not RECORDS.is_dir(),
-    reason=(
-        f"the recorded streams are not in {RECORDS}; set TIDEWOLF_DATA to the folder that holds "
-        "them"
-    ),
+    not data_folder().is_dir(),
+    reason=f"the recorded streams are not in {data_folder()}; set TIDEWOLF_DATA to their folder",
 )
 
 
@@ -54,80 +56,95 @@ def tightest(problem):
     return np.clip(problem.stream.constraints.c.min(axis=0), 0.0, 1.0)
 
 
-def count_paths(links, source, target):
-    return (
-        1
-        if source == target
-        else sum(count_paths(links, head, target) for tail, head in links if tail == source)
-    )
-
-
 def breached(problem, x):
     """The share of rounds in which x is over a limit."""
     return float(np.mean(problem.stream.constraints.values(x) > 1e-9))
 
 
-# graphs
+# --- graphs ---------------------------------------------------------------------------------------
+
+ONE_WAY = [("a", "b", 1.0), ("a", "c", 3.0), ("b", "d", 4.0), ("c", "d", 1.0), ("b", "c", 1.5)]
+SQUARE = {**{(t, h): km for t, h, km in ONE_WAY}, **{(h, t): km for t, h, km in ONE_WAY}}
+LINKS, LENGTHS = list(SQUARE), list(SQUARE.values())
 
 
-SQUARE = [
-    ("a", "b"),
-    ("b", "a"),
-    ("a", "c"),
-    ("b", "d"),
-    ("c", "d"),
-    ("b", "c"),
-    ("d", "z"),
-    ("z", "a"),
-    ("b", "dead end"),
-]
-LENGTHS = [1.0, 1.0, 3.0, 4.0, 1.0, 1.5, 1.0, 9.0, 1.0]
-
-
-def test_loads_follow_shortest_paths():
-    nodes = ["a", "b", "c", "d"]
-    traffic = np.zeros((2, 4, 4))
+def test_loads_follow_shortest_paths_also_those_of_gravity():
+    nodes, traffic = ["a", "b", "c", "d"], np.zeros((2, 4, 4))
     traffic[0, 0, 3], traffic[1, 1, 0] = 5.0, 2.0
-    load = graphs.loads(
-        [*SQUARE[:7], ("d", "b"), ("c", "b"), ("z", "d")],
-        [*LENGTHS[:7], 4.0, 1.5, 1.0],
-        nodes,
-        traffic,
+    load = graphs.loads(LINKS, LENGTHS, nodes, traffic)
+    used = [{LINKS[i]: float(row[i]) for i in np.flatnonzero(row)} for row in load]
+    assert used == [{("a", "b"): 5.0, ("b", "c"): 5.0, ("c", "d"): 5.0}, {("b", "a"): 2.0}]
+    pull = np.random.default_rng(3).uniform(1, 2, (4, 4))
+    np.testing.assert_allclose(
+        graphs.gravity(LINKS, LENGTHS, nodes, pull),
+        graphs.loads(LINKS, LENGTHS, nodes, pull[:, :, None] * pull[:, None, :]),
+        atol=1e-12,
     )
-    assert load[0].tolist() == [5, 0, 0, 0, 5, 5, 0, 0, 0, 0]
-    assert load[1].tolist() == [0, 2, 0, 0, 0, 0, 0, 0, 0, 0]
 
 
 def test_spread_gives_paths_exponential_shares():
-    kept = away(SQUARE, source="a", target="d", lengths=LENGTHS)
-    links, lengths = [SQUARE[i] for i in kept], [LENGTHS[i] for i in kept]
-    shares = np.exp(-np.array([5.0, 4.0, 3.5]) / 2.0)  # a b d, a c d, a b c d
-    abd, acd, abcd = shares / shares.sum()
-    expected = {
-        ("a", "b"): abd + abcd,
-        ("a", "c"): acd,
-        ("b", "d"): abd,
-        ("c", "d"): acd + abcd,
-        ("b", "c"): abcd,
-    }
-    flow = graphs.spread(links, lengths, "a", "d", scale=2.0)
-    assert dict(zip(links, flow.tolist(), strict=True)) == pytest.approx(expected)
+    kept = away(LINKS, source="a", target="d", lengths=LENGTHS)
+    links, lengths = [LINKS[i] for i in kept], np.array([LENGTHS[i] for i in kept])
+    paths = [list(path) for path in paths_of(links, "a", "d")]
+    shares = np.array([np.exp(-lengths[path].sum() / 2.0) for path in paths])
+    expected = np.zeros(len(links))
+    for path, share in zip(paths, shares / shares.sum(), strict=True):
+        expected[path] += share
+    assert len(paths) == 3
+    assert graphs.spread(links, lengths, "a", "d", scale=2.0) == pytest.approx(expected)
 
 
-# routing
+def test_the_ends_have_most_paths_in_the_largest_part():
+    link_rows = [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4), (5, 0)]
+    links = [*link_rows, *((v, u) for u, v in link_rows)]
+    source, target, paths = zoo.ends(links, np.ones(len(links)), range(6))
+    assert {source, target} in ({0, 3}, {1, 2})
+    assert paths == 2
+    assert zoo.largest_part([(0, 1), (2, 3), (3, 4), (7, 8)]) == [(2, 3), (3, 4)]
 
+
+def test_a_day_has_its_busiest_hour():
+    day = graphs.activity(96, np.array([0.0, 2.0]))
+    assert day.max(axis=0).tolist() == [1.0, 1.0]
+    assert day.argmax(axis=0).tolist() == [60, 68]  # 15:00, and two hours later
+    assert day.min() == pytest.approx(np.exp(-1.2))
+
+
+# --- one flow -------------------------------------------------------------------------------------
 
 ENDS = ("Palo Alto", "College Park")
+FLOWS = [  # name, ends (None: as the title says), rounds, arcs, paths, free and best cost or ratio
+    ("routing", ENDS, 2000, 19, 10, (1.02, 1.10), 0.6),
+    ("abilene", ("LOSAng", "WASHng"), 336, 14, 7, (4.43035, 4.74032), 0.999),
+    ("freeway", ("187", "169"), 2016, 456, None, (10.7910, 11.0450), 0.99),
+    ("geant", None, 2000, 36, 73, (1.05, 1.25), 0.9),
+    ("uunet", None, 2000, 42, 414, (1.05, 1.25), 0.9),
+]
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_routing_can_be_met_in_every_round_and_the_limits_bind(seed):
-    problem = problems.routing(seed=seed)
-    free, best = flow_lp(problem, *ENDS), flow_lp(problem, *ENDS, tightest(problem))
+def ends_of(problem):
+    words = problem.title.split()
+    return words[words.index("from") + 2], words[words.index("to") + 2]
+
+
+@needs_records
+@pytest.mark.parametrize(("name", "ends", "rounds", "count", "paths", "costs", "most"), FLOWS)
+def test_some_flow_meets_every_round_and_the_limits_bind(
+    name, ends, rounds, count, paths, costs, most
+):
+    problem = problems.named(name)(seed=1)
+    ends = ends or ends_of(problem)
+    assert (problem.name, len(problem), problem.shape) == (name, rounds, (count,))
+    if paths is not None:
+        assert count_paths(arcs(problem), source=ends[0], target=ends[1]) == paths
+    free, best = flow_lp(problem, *ends), flow_lp(problem, *ends, tightest(problem))
     assert best.status == 0
     assert breached(problem, best.x) == 0.0
-    assert breached(problem, free.x) > 0.6
-    assert 1.02 < best.fun / free.fun < 1.10
+    assert breached(problem, free.x) > most
+    if name in ("abilene", "freeway"):
+        assert (free.fun, best.fun) == pytest.approx(costs, abs=6e-5)
+    else:
+        assert costs[0] < best.fun / free.fun < costs[1]
 
 
 def test_routing_guarantees_a_flow_with_room_around_it_however_long():
@@ -139,52 +156,13 @@ def test_routing_guarantees_a_flow_with_room_around_it_however_long():
 
 
 def test_an_outage_leaves_no_flow_for_its_rounds():
-    problem = problems.routing(feasible=False)
+    problem, whole = problems.routing(feasible=False), problems.routing()
     assert flow_lp(problem, *ENDS, tightest(problem)).status == 2
-    out = [tail == ENDS[0] for tail, _ in arcs(problem)]
-    lost = problem.stream.constraints.c[:, out].sum(axis=1) < 1
+    c = problem.stream.constraints.c
+    lost = c[:, [tail == ENDS[0] for tail, _ in arcs(problem)]].sum(axis=1) < 1
     assert lost.sum() == 3 * 16
-    whole = problems.routing()
-    np.testing.assert_array_equal(
-        problem.stream.constraints.c[~lost], whole.stream.constraints.c[~lost]
-    )
-    assert problem.stream.constraints.c.min() >= 0
-
-
-# scheduling
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_plan_fits_every_day_and_the_cheapest_does_not(seed):
-    problem = problems.scheduling(seed=seed)
-    cost, even = problem.stream.losses.C.mean(axis=0), np.full(24, 1 / 24)
-    best, free = best_in_hindsight(problem.K, problem.stream), problem.K.lmo(cost)
-    assert best.feasible
-    assert best.upper - best.lower <= 1e-8 * best.upper
-    assert 1.1 * float(cost @ free) < best.upper / len(problem) < 0.95 * float(cost @ even)
-    assert problem.stream.constraints.values(even).max() < -0.05
-    assert breached(problem, free) > 0.9
-    b = problem.stream.constraints.b
-    assert (b.max(axis=0) > 1.5 * b.min(axis=0)).all()
-
-
-# recorded streams
-
-
-@needs_records
-def test_abilene_anchors():
-    problem = problems.abilene()
-    free, best = (
-        flow_lp(problem, "LOSAng", "WASHng"),
-        flow_lp(problem, "LOSAng", "WASHng", tightest(problem)),
-    )
-    assert (len(problem), problem.shape, count_paths(arcs(problem), "LOSAng", "WASHng")) == (
-        336,
-        (14,),
-        7,
-    )
-    assert (round(free.fun, 5), round(best.fun, 5)) == (4.43035, 4.74032)
-    assert breached(problem, free.x) == 1.0
+    np.testing.assert_array_equal(c[~lost], whole.stream.constraints.c[~lost])
+    assert c.min() >= 0
 
 
 @needs_records
@@ -194,12 +172,69 @@ def test_abilene_at_a_smaller_share_cannot_be_met():
 
 
 @needs_records
-def test_freeway_anchors():
-    problem = problems.freeway()
-    free, best = flow_lp(problem, "187", "169"), flow_lp(problem, "187", "169", tightest(problem))
-    assert (len(problem), problem.shape) == (2016, (456,))
-    assert (round(free.fun, 4), round(best.fun, 4)) == (10.7910, 11.0450)
-    assert round(breached(problem, free.x), 3) == 0.994
+def test_networks_with_parallel_links_loops_and_several_parts_make_problems():
+    with gzip.open(record(RECORDS["zoo"]), "rt", newline="") as file:
+        names = sorted({row["net"] for row in csv.DictReader(file)})
+    made = 0
+    for name in ["Dfn", "Arnes", *names[::48]]:
+        try:
+            problem = problems.zoo(60, seed=4, network=name)
+        except InvalidInput:  # a tree
+            continue
+        made += 1
+        c = problem.stream.constraints.c
+        assert problem.K.infeasibility(problem.K.center) < 1e-9
+        assert c.min() >= zoo.MARGIN
+        assert (c.max(axis=0) - c.min(axis=0)).max() > 0.1
+        room = tightest(problem) - 0.5 * zoo.MARGIN
+        assert flow_lp(problem, *ends_of(problem), room).status == 0
+    assert made > 4
+
+
+# --- flows between every two ----------------------------------------------------------------------
+
+
+@needs_records
+@pytest.mark.parametrize("seed", [0, 3])
+def test_some_flows_keep_every_limit_and_the_cheapest_none(seed, monkeypatch):
+    guaranteed = list[np.ndarray]()
+    spread_all = pairs.spread_all
+    monkeypatch.setattr(
+        pairs, "spread_all", lambda *given: guaranteed.append(spread_all(*given)) or guaranteed[0]
+    )
+    problem = problems.pairs(rounds=96, seed=seed)
+    K, losses, limits = problem.K, problem.stream.losses, problem.stream.constraints
+    ends = set(zip(K.sources.tolist(), K.targets.tolist(), strict=True))
+    assert len(K.demands) == len(ends) == 462
+    assert len({node for pair in ends for node in pair}) == 22
+    assert (problem.period, problem.shape, len(set(problem.labels))) == (96, (3844,), 3844)
+    assert problem.labels[1] == "0 > 2: 0 > 2"
+    assert K.infeasibility(guaranteed[0]) < 1e-12
+    breach = limits.values(guaranteed[0])
+    assert breach.max() == pytest.approx(-pairs.MARGIN)
+    assert np.mean(breach > -pairs.MARGIN - 1e-9) < 0.7, "demands are turned away now and then"
+    assert breached(problem, K.lmo(losses.total()[0])) == 1.0
+    busy = problem.stream[56:64]
+    best, cheapest = best_in_hindsight(K, busy), K.lmo(busy.losses.total()[0])
+    assert best.upper > 1.05 * float(busy.losses.values(cheapest).sum())
+    assert limits.limit.max() == pytest.approx(pairs.FILL)
+    assert limits.limit.min() < 0.7 * pairs.FILL
+
+
+# --- other problems -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_plan_fits_every_day_and_the_cheapest_does_not(seed):
+    problem = problems.scheduling(seed=seed)
+    cost, even = problem.stream.losses.C.mean(axis=0), np.full(24, 1 / 24)
+    best, free = best_in_hindsight(problem.K, problem.stream), problem.K.lmo(cost)
+    assert best.upper - best.lower <= 1e-8 * best.upper
+    assert 1.1 * float(cost @ free) < best.upper / len(problem) < 0.95 * float(cost @ even)
+    assert problem.stream.constraints.values(even).max() < -0.05
+    assert breached(problem, free) > 0.9
+    b = problem.stream.constraints.b
+    assert (b.max(axis=0) > 1.5 * b.min(axis=0)).all()
 
 
 @needs_records
@@ -208,41 +243,34 @@ def test_carbon_anchors():
     cost, limits = problem.stream.losses.C.mean(axis=0), problem.stream.constraints
     plain = {"A_eq": np.ones((1, 13)), "b_eq": [1.0], "bounds": (0, 0.25)}
     free, best = linprog(cost, **plain), linprog(cost, A_ub=limits.A, b_ub=limits.b, **plain)
-    assert (len(problem), problem.shape, problem.K.infeasibility(best.x)) == (
-        17544,
-        (13,),
-        pytest.approx(0, abs=1e-9),
-    )
+    assert (len(problem), problem.shape) == (17544, (13,))
+    assert problem.K.infeasibility(best.x) <= 1e-9
     assert (round(free.fun, 5), round(best.fun, 5)) == (0.52241, 0.59222)
     assert round(breached(problem, free.x), 3) == 0.998
 
 
 @needs_records
 def test_meta_anchors():
-    problem = problems.meta()
+    problem, ends = problems.meta(), list(permutations(range(4), 2))
     losses, counted = problem.stream.losses, problem.stream.losses[COUNTED]
     assert (len(problem), problem.shape, problem.period) == (10_000, (36,), None)
-    assert len(counted) == 2500
     assert round(float(counted.values(problem.K.center).mean()), 3) == 1.400
     assert isinstance(problem.stream.constraints, Unlimited)
     # the best split of a round has a loss of 1
-    for t in range(0, 10_000, 1000):
+    for t in range(0, 10_000, 2000):
         loads = losses.incidence * losses.demands[t, losses.pairs] / losses.capacities[:, None]
         rows = np.hstack([loads, -np.ones((12, 1))])
         sums = np.hstack([np.kron(np.eye(12), np.ones(3)), np.zeros((12, 1))])
         best = linprog(np.eye(37)[36], rows, np.zeros(12), sums, np.ones(12))
         assert best.fun == pytest.approx(1.0, abs=1e-5)
         assert losses[t : t + 1].values(best.x[:36])[0] == pytest.approx(1.0, abs=1e-5)
-
-
-@needs_records
-def test_meta_has_the_three_shortest_paths_of_every_pair():
-    problem, ends = problems.meta(rounds=3), list(permutations(range(4), 2))
-    tunnels = Tunnels(ends, ends)
+    tunnels = Tunnels(ends, ends)  # the three shortest paths of every pair
     assert problem.labels == tunnels.names
     assert tunnels.splits.sizes == problem.K.sizes
-    losses = tunnels.max_utilization(problem.stream.losses.demands, np.full(12, 1e4))
-    np.testing.assert_array_equal(losses.incidence.toarray(), problem.stream.losses.incidence)
+    np.testing.assert_array_equal(tunnels.incidence.toarray(), losses.incidence)
+
+
+# --- records, and what all have in common ---------------------------------------------------------
 
 
 @needs_records
@@ -250,27 +278,34 @@ def test_meta_has_the_three_shortest_paths_of_every_pair():
 def test_records_are_cut_at_the_front_and_ignore_the_seed(name):
     build = problems.named(name)
     assert build(rounds=24, seed=7).stream == build().stream[:24]
+    with refused(InvalidInput, "rounds"):
+        build(rounds=1_000_000)
 
 
-def test_a_missing_record_is_named(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        *((name, content) for name in ("carbon", "geant") for content in (None, b"no")),
+        ("meta", b""),
+    ],
+)
+def test_a_missing_or_broken_record_is_named(tmp_path, monkeypatch, name, content):
     monkeypatch.setenv("TIDEWOLF_DATA", str(tmp_path))
-    with pytest.raises(
-        InvalidInput, match=r"losloop_u8\.npz is not in .*; set TIDEWOLF_DATA to the folder"
-    ):
-        problems.freeway()
+    if content is not None:
+        (tmp_path / RECORDS[name]).write_bytes(content)
+    with pytest.raises(InvalidInput, match="set TIDEWOLF_DATA to") as caught:
+        problems.named(name)()
+    assert RECORDS[name] in str(caught.value)
 
 
-@pytest.mark.parametrize("content", [b"", b"not an archive"])
-def test_a_broken_record_is_named(tmp_path, monkeypatch, content):
+def test_networks_without_a_choice_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("TIDEWOLF_DATA", str(tmp_path))
-    (tmp_path / "carbon_ci_u16.npz").write_bytes(content)
-    with pytest.raises(
-        InvalidInput, match=r"carbon_ci_u16\.npz cannot be read .*; set TIDEWOLF_DATA"
-    ):
-        problems.carbon()
-
-
-# the registry
+    with gzip.open(tmp_path / RECORDS["zoo"], "wt") as file:
+        file.write("net,u,v\nLoop,1,1\nPair,1,0\nPair,0,1\n")
+    assert zoo.link_rows_of("Pair") == [(0, 1)]
+    for network, setting in (("Pair", None), ("Loop", None), ("Dfn", "network")):
+        with refused(InvalidInput, setting):
+            problems.zoo(network=network)
 
 
 def test_every_problem_is_exported_and_has_a_sentence():
@@ -280,41 +315,43 @@ def test_every_problem_is_exported_and_has_a_sentence():
         sentence = (build.__doc__ or "").partition("\n")[0]
         assert sentence.endswith(".")
         assert len(sentence) <= 100
-
-
-MADE = ("routing", "sdp", "completion", "portfolio", "scheduling", "adversarial", "zoo", "pairs")
-
-
-@needs_records
-@pytest.mark.parametrize("name", MADE)
-def test_the_first_rounds_do_not_depend_on_how_many_follow_and_seeds_differ(name):
-    build = problems.named(name)
-    short, long = (build(rounds=n, seed=3) for n in (31, 90))
-    assert short.stream == long.stream[:31]
-    assert build(31, seed=3) == short != build(31, seed=4)
-    assert build(31, seed=4).K == short.K
-    with pytest.raises(InvalidInput, match="rounds of"):
-        build(rounds=0)
-
-
-def test_an_unknown_name_lists_the_known_ones_and_the_nearest():
     with pytest.raises(InvalidInput, match=r"'rooting'; .*routing, sdp, .*Did you mean routing\?"):
         problems.named("rooting")
 
 
+MADE = ("routing", "sdp", "completion", "portfolio", "scheduling", "zoo", "pairs")
+
+
+@needs_records
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [*((name, {}) for name in MADE), *(("adversarial", {"kind": kind}) for kind in KINDS)],
+)
+def test_the_first_rounds_do_not_depend_on_how_many_follow_and_seeds_differ(name, given):
+    build = problems.named(name)
+    short, long = (build(rounds=n, seed=3, **given) for n in (31, 110))
+    assert short.stream == long.stream[:31]
+    other = build(31, seed=4, **given)
+    assert build(31, seed=3, **given) == short != other
+    assert other.K == short.K
+    with refused(InvalidInput, "rounds"):
+        build(rounds=0)
+
+
 def test_a_problem_fits_together():
     stream = Stream(Linear(np.ones((3, 2))), Linear(np.ones((3, 2))))
-    with pytest.raises(
-        WrongShape, match=r"points of shape \(2,\); the points of its set have shape \(3,\)"
-    ):
+    with refused(WrongShape, "stream"):
         Problem("small", Simplex(3), stream, "A small problem.")
-    with pytest.raises(WrongShape, match="has 3 labels"):
+    with refused(WrongShape, "labels"):
         Problem("small", Simplex(2), stream, "A small problem.", ("a", "b", "c"))
     assert len(Problem("small", Simplex(2), stream, "A small problem.", ("a", "b"))) == 3
+    with refused(InvalidInput, "kind"):
+        problems.adversarial(kind="kind")
+    with refused(InvalidInput, "K"):
+        problems.adversarial(K=Simplex(1))
 
 
-# streams made to hurt
-
+# --- adversarial streams --------------------------------------------------------------------------
 
 HOSTILE_SETS = [
     Simplex(6),
@@ -327,54 +364,29 @@ HOSTILE_SETS = [
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("K", HOSTILE_SETS, ids=repr)
-def test_hostile_gradients_have_slope_1_within_the_hull(kind, K):
+def test_hostile_gradients_have_slope_1_and_limits_exclude_each_other_or_not(kind, K):
     stream = problems.adversarial(60, 3, kind=kind, K=K, phase=10).stream
-    for batch in (stream.losses.C, stream.constraints.A):
+    A, b = stream.constraints.A, stream.constraints.b
+    for batch in (stream.losses.C, A):
         lengths = np.array([np.linalg.norm(K.tangent(row)) for row in batch])
         # signs that all agree may point across the hull
         across = (lengths <= 1e-12) & (kind == "random signs")
         assert across.mean() < 0.5
         assert lengths[~across] == pytest.approx(np.ones(np.count_nonzero(~across)), abs=1e-5)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("K", HOSTILE_SETS[:4], ids=repr)
-def test_some_point_keeps_all_hostile_constraints_unless_they_exclude_each_other(kind, K):
-    stream = problems.adversarial(60, 3, kind=kind, K=K, phase=10).stream
-    e = stream.constraints.A[0] if kind in ("moving", "excluding", "opposing") else None
+    if K.center.dtype == np.float32:
+        return
     if kind == "excluding":
-        low, high = (0.6 * K.lmo(d) + 0.4 * K.center for d in (e, -e))
-        values = np.array([stream.constraints.values(point) for point in (low, high)]).reshape(
-            2, 6, 10
-        )
+        low, high = (0.6 * K.lmo(d) + 0.4 * K.center for d in (A[0], -A[0]))
+        values = np.array([stream.constraints.values(point) for point in (low, high)])
+        values = values.reshape(2, 6, 10)
         assert (values[0, ::2] <= 1e-9).all()
         assert (values[1, 1::2] <= 1e-9).all()
         assert (values[0, 1::2] > 0.1).all()
-        mean = (stream.constraints.A[0] + stream.constraints.A[10]) / 2.0
-        assert abs(mean).max() <= 1e-12
-        assert (stream.constraints.b[0] + stream.constraints.b[10]) < 0.0, (
-            "their average is above 0 everywhere"
-        )
+        assert abs(A[0] + A[10]).max() <= 1e-12
+        assert b[0] + b[10] < 0.0, "their average is above 0 everywhere"
     elif kind == "deadlock":
-        assert stream.constraints.b[0] + stream.constraints.b[1] < 0.0, (
-            "their average is above 0 everywhere"
-        )
+        assert b[0] + b[1] < 0.0, "their average is above 0 everywhere"
         easy = 0.95 * K.lmo(stream.losses.C[-1]) + 0.05 * K.center
         assert (stream.constraints[10:].values(easy) <= 1e-9).all()
     elif K.shape != (2, 2):
         assert best_in_hindsight(K, stream).feasible
-
-
-def test_hostile_streams_repeat_differ_and_do_not_depend_on_what_follows():
-    for kind in KINDS:
-        short, long = (problems.adversarial(n, 3, kind=kind).stream for n in (101, 450))
-        assert short == long[:101]
-        assert (
-            problems.adversarial(50, 1, kind=kind)
-            == problems.adversarial(50, 1, kind=kind)
-            != problems.adversarial(50, 2, kind=kind)
-        )
-    with pytest.raises(InvalidInput, match=r"^kind of adversarial is one of switching, opposing"):
-        problems.adversarial(kind="kind")
-    with pytest.raises(InvalidInput, match="needs a set of two points or more"):
-        problems.adversarial(K=Simplex(1))
