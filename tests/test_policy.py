@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import tidewolf as tw
+from refused import refused
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
 from tidewolf.experts import Categories, Context, Season
@@ -171,24 +172,24 @@ class Odd(Context):
 
 
 @pytest.mark.parametrize(
-    ("context", "error", "sentence"),
+    ("context", "error"),
     [
-        (Season("1d"), InvalidInput, r"Nothing is known of round 1 that Season\(period='1d', .*"),
-        (Categories(2), InvalidInput, "Nothing is known of round 1 .* give the stream the time"),
-        (3, WrongType, "The context of a policy is one such as context.Season"),
-        (Odd((np.array([2]), np.ones(1))), InvalidInput, "features of round 1 are cells from 0 to"),
-        (Odd((np.array([0]), np.array([0.5]))), InvalidInput, "at least 0 and of sum 1"),
-        (Odd(None, 0), InvalidInput, "The cells of the context must be at least 1"),
+        (Season("1d"), InvalidInput),
+        (Categories(2), InvalidInput),
+        (3, WrongType),
+        (Odd((np.array([2]), np.ones(1))), InvalidInput),
+        (Odd((np.array([0]), np.array([0.5]))), InvalidInput),
+        (Odd(None, 0), InvalidInput),
     ],
 )
-def test_what_no_policy_can_go_by_is_refused(context, error, sentence):
-    with pytest.raises(error, match=sentence):
+def test_what_no_policy_can_go_by_is_refused(context, error):
+    with refused(error):
         tw.best_in_hindsight(Simplex(2), tw.Stream(Linear(np.ones((2, 2)))), context=context)
 
 
 def test_functions_of_python_have_no_policy():
     wild = Custom(lambda t, x: 0.0, lambda t, x: 0.0 * x, 2, rounds=2)
-    with pytest.raises(NotSupported, match="not known for Custom functions: they take a point"):
+    with refused(NotSupported):
         tw.best_in_hindsight(Simplex(2), tw.Stream(wild), context=Season(2, 2))
 
 

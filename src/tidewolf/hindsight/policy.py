@@ -12,11 +12,11 @@ given the set's center.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 
@@ -51,13 +51,13 @@ class PolicyProblem(NamedTuple):
     K: Product
     stream: Stream
     used: Int64s
-    cells: int
     center: Floats
+    """of the set, once per cell"""
 
     def policy(self, point: Floats) -> Floats:
         """A point of the product as one of each cell, (cells, *shape)."""
-        whole = np.repeat(self.center[None], self.cells, axis=0)
-        whole[self.used] = point.reshape(len(self.used), *self.center.shape)
+        whole = self.center + 0.0
+        whole[self.used] = point.reshape(len(self.used), *whole.shape[1:])
         return whole + 0.0
 
 
@@ -65,20 +65,17 @@ def policy_problem(
     K: HasLMO, part: Stream, whole: Stream, first: int, context: Any
 ) -> PolicyProblem:
     """The problem of the rounds of `part`, which are those of the whole stream from `first` on."""
-    phi = policy_features(whole, first, len(part), context)
-    size = int(np.prod(K.shape))
-    as_count(size * phi.shape[1], "The number of entries that the cells make", most=MOST_ENTRIES)
-    used = np.flatnonzero(np.diff(phi.tocsc().indptr))
-    exact: Any = with_exact_oracle(K)
-    losses, limits = (
-        policy_batch(batch, phi[:, used], K.center) for batch in (part.losses, part.constraints)
-    )
+    phi = _features(whole, first, len(part), context)
+    cells, center = phi.shape[1], np.asarray(to_numpy(K.center), dtype=np.float64)
+    as_count(center.size * cells, "The number of entries that the cells make", most=MOST_ENTRIES)
+    used, exact = np.flatnonzero(np.diff(phi.tocsc().indptr)), cast(Any, with_exact_oracle(K))
+    batches = (part.losses, part.constraints)
+    losses, limits = (policy_batch(batch, phi[:, used], K.center) for batch in batches)
     product = Product(parts=[exact] * len(used))
-    center = np.asarray(to_numpy(K.center), dtype=np.float64)
-    return PolicyProblem(product, Stream(losses, limits), used, phi.shape[1], center)
+    return PolicyProblem(product, Stream(losses, limits), used, np.stack([center] * cells))
 
 
-def policy_features(stream: Stream, first: int, rounds: int, context: Any) -> Any:
+def _features(stream: Stream, first: int, rounds: int, context: Any) -> Any:
     """The features of some rounds of a stream, sparse, (rounds, cells)."""
     from scipy.sparse import csr_array
 
@@ -86,25 +83,20 @@ def policy_features(stream: Stream, first: int, rounds: int, context: Any) -> An
         raise WrongType(
             f"The context of a policy is one such as context.Season(96), not {shown(context)}."
         )
-    cells = as_count(context.cells, "The cells of the context")
-    indptr, indices, weights = [0], list[Int64s](), list[Floats]()
+    cells, found = as_count(context.cells, "The cells of the context"), []
     for t in range(first, first + rounds):
         features = context.features(stream.info(t), t)
         if features is None:
             raise InvalidInput(
-                f"Nothing is known of round {t + 1} that {context!r} goes by, so no policy decides "
-                "it: give the stream the time or the context of every round, or leave such rounds "
-                "out by start and stop."
+                f"{context!r} needs the time or the context of every round; round {t + 1} has none: "
+                "give it to the stream, or leave such rounds out by start and stop."
             )
-        which, phi = checked_features(features, cells, t)
-        indices.append(which)
-        weights.append(phi)
-        indptr.append(indptr[-1] + len(which))
-    parts = (np.concatenate(weights), np.concatenate(indices), np.array(indptr))
-    phi_of_all = csr_array(parts, shape=(rounds, cells))
-    phi_of_all.sum_duplicates()
-    phi_of_all.eliminate_zeros()
-    return phi_of_all
+        found.append(checked_features(features, cells, t))
+    rows = np.repeat(np.arange(rounds), [len(which) for which, _ in found])
+    which, phi = (np.concatenate(each) for each in zip(*found, strict=True))
+    table = csr_array((phi, (rows, which)), shape=(rounds, cells))
+    table.eliminate_zeros()
+    return table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -149,74 +141,62 @@ class PolicyBatch(Batch):
     @cached_property
     def _groups(self) -> list[tuple[Int64s, Batch]]:
         """The rounds with the same features, group by group, and their functions."""
-        order = np.argsort(self._kinds, kind="stable")
-        ends = np.cumsum(np.bincount(self._kinds))
-        groups = np.split(order, ends[:-1])
-        if len(groups) == 1:
+        order, ends = np.argsort(self._kinds, kind="stable"), np.cumsum(np.bincount(self._kinds))
+        if len(ends) <= 1:
             return [(order, self.f)] if len(order) else []
+        groups = np.split(order, ends[:-1])
         return [(g, chained([self.f.view(slice(t, t + 1)) for t in g.tolist()])) for g in groups]
 
-    def _at(self, W: Array) -> Floats:
-        """The cells' points as rows."""
-        return np.asarray(to_numpy(W), dtype=np.float64).reshape(-1, self._size)
+    def _at(self, W: Array) -> Iterator[tuple[Int64s, Batch, Array, Int64s, Floats]]:
+        """Of each group the rounds, their functions, where those are asked, and the features."""
+        for rounds, f in self._groups:
+            part = slice(*self.phi.indptr[rounds[0] : rounds[0] + 2])
+            point = self._mixes(W, rounds[:1])[0, ...]
+            yield rounds, f, point, self.phi.indices[part], self.phi.data[part]
 
-    def _mixes(self, W: Array, rounds: Int64s) -> Array:
+    def _mixes(self, W: Array, rounds: Any) -> Array:
         """The points of some rounds."""
-        return like((self.phi[rounds, :] @ self._at(W)).reshape(-1, *self.f.shape), W)
+        cells = np.asarray(to_numpy(W), dtype=np.float64).reshape(-1, self._size)
+        return like((self.phi[rounds, :] @ cells).reshape(-1, *self.f.shape), W)
 
     def values(self, x: Array) -> Array:
-        return self.f.values_at(self._mixes(x, np.arange(len(self))))
+        return self.f.values_at(self._mixes(x, slice(None)))
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         total, given = np.zeros((self.phi.shape[1], self._size)), to_numpy(weights)
-        for rounds, f in self._groups:
-            point = self._mixes(x, rounds[:1])[0, ...]
+        for rounds, f, point, which, phi in self._at(x):
             gradient = to_numpy(f.subgradient(point, like(given[rounds], x))).reshape(-1)
-            which, phi = self._features(int(rounds[0]))
             total[which] += phi[:, None] * gradient
         return like(total.reshape(-1), x)
 
     def gradients(self, x: Array) -> Array:
         whole = np.zeros((len(self), self.phi.shape[1], self._size))
-        for rounds, f in self._groups:
-            point = self._mixes(x, rounds[:1])[0, ...]
+        for rounds, f, point, which, phi in self._at(x):
             each = to_numpy(f.gradients(point)).reshape(len(rounds), 1, -1)
-            which, phi = self._features(int(rounds[0]))
             whole[rounds[:, None], which] = phi[:, None] * each
         return like(whole.reshape(len(self), -1), x)
 
     def slopes(self, x: Array) -> Floats:
         slopes = np.zeros(len(self))
-        for rounds, f in self._groups:
-            phi = self._features(int(rounds[0]))[1]
-            point = self._mixes(x, rounds[:1])[0, ...]
+        for rounds, f, point, _, phi in self._at(x):
             slopes[rounds] = float(np.linalg.norm(phi)) * f.slopes(point)
         return slopes
 
-    def _features(self, t: int) -> tuple[Int64s, Floats]:
-        part = slice(self.phi.indptr[t], self.phi.indptr[t + 1])
-        return self.phi.indices[part], self.phi.data[part]
-
     def total(self) -> tuple[Floats, float]:
-        """Of linear losses: those of each cell are weighted by its features."""
+        """Of linear losses, whose gradient is the same everywhere."""
         f: Any = self.f
-        anywhere, columns = 0.0 * self.reference, self.phi.tocsc()
-        each = []
-        for j in range(columns.shape[1]):
-            weights = columns[:, [j]].toarray().reshape(-1)
-            weights = weights if type(anywhere) is np.ndarray else like(weights, anywhere)
-            each.append(to_numpy(f.subgradient(anywhere, weights)).reshape(-1))
-        return np.concatenate(each).astype(np.float64), float(f.total()[1])
+        anywhere, ones = np.zeros(self.shape), np.ones(len(self))
+        gradient = self.subgradient(like(anywhere, self.reference), like(ones, self.reference))
+        return to_numpy(gradient).astype(np.float64), float(f.total()[1])
 
     def halfspaces(self) -> Halfspaces:
         """The pieces of every round, of those with the same features and coefficients only the
         tightest.
         """
-        told = self._pieces()
-        kinds = self._kinds[told.rounds]
-        A, least = told.A, dict[bytes, int]()
+        told, least = self._pieces(), dict[bytes, int]()
+        A, kinds = told.A, self._kinds[told.rounds]
         for i in np.lexsort((told.rounds, told.b)).tolist():
-            part = slice(A.indptr[i], A.indptr[i + 1])
+            part = slice(*A.indptr[i : i + 2])
             key = kinds[i].tobytes() + A.indices[part].tobytes() + A.data[part].tobytes()
             least.setdefault(key, i)
         kept = np.sort(np.array(list(least.values()), dtype=np.int64))
@@ -234,23 +214,20 @@ class PolicyBatch(Batch):
         return Halfspaces(csr_array(A, dtype=np.float64), b, rounds)
 
     def _lifted(self, told: Halfspaces) -> Halfspaces:
-        """Rows <a, x_t> as rows sum_j phi_tj <a, W_j>."""
+        """Rows <a, x_t> as rows sum_j phi_tj <a, W_j>: each entry of a once per feature."""
         from scipy.sparse import coo_array, csr_array
 
-        A, b, rounds = told
-        entries, counts = coo_array(A), np.diff(self.phi.indptr)[rounds]
-        row, column, value = list[Any](), list[Any](), list[Any]()
-        for m in range(int(counts.max(initial=0))):  # the m-th feature of each row's round
-            some = counts[entries.row] > m
-            at = self.phi.indptr[rounds[entries.row[some]]] + m
-            row.append(entries.row[some])
-            column.append(self.phi.indices[at].astype(np.int64) * self._size + entries.col[some])
-            value.append(self.phi.data[at] * entries.data[some])
-        shape = (A.shape[0], self.shape[0])
-        if not row:
-            return Halfspaces(csr_array(shape), b, rounds)
-        places = (np.concatenate(row), np.concatenate(column))
-        return Halfspaces(csr_array((np.concatenate(value), places), shape=shape), b, rounds)
+        entries, starts = coo_array(told.A), self.phi.indptr
+        row, rounds = entries.row, told.rounds[entries.row]
+        times = (starts[1:] - starts[:-1])[rounds]
+        each = np.repeat(np.arange(len(row)), times)
+        at = (
+            starts[rounds][each] + np.arange(len(each)) - np.repeat(np.cumsum(times) - times, times)
+        )
+        column = self.phi.indices[at].astype(np.int64) * self._size + entries.col[each]
+        shape = (told.A.shape[0], self.shape[0])
+        A = csr_array((self.phi.data[at] * entries.data[each], (row[each], column)), shape=shape)
+        return told._replace(A=A)
 
     @classmethod
     def examples(cls) -> Sequence[Batch]:
