@@ -27,6 +27,7 @@ import numpy as np
 from tidewolf.core.arrays import frozen
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
+from tidewolf.core.names import listed
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
 from tidewolf.core.types import Array, Floats, Int64s
@@ -55,7 +56,7 @@ METHODS: tuple[Method, ...] = (
 """What may find the best point, in the order of trying."""
 
 _NAMED = 6
-"""How many rounds a sentence names."""
+"""How many rounds a sentence names, those of the largest weights."""
 _ENOUGH = 1e-6
 """A larger gap that cuts leave between the bounds of pieces is left to a linear program."""
 
@@ -82,20 +83,11 @@ class Infeasibility(Value):
         """The verdict in words."""
         rounds, where = np.unique(self.rounds, return_inverse=True)
         shares = np.bincount(where, self.weights)
-        heaviest = np.sort(np.argsort(-shares.round(9), kind="stable")[:_NAMED])
-        named = ", ".join(str(rounds[i] + 1) for i in heaviest)
-        if len(rounds) == 1:
-            which = f"that of round {named} is"
-        elif len(rounds) <= _NAMED:
-            which = (
-                f"those of rounds {named}, weighted "
-                f"{', '.join(f'{share:.3g}' for share in shares)}, add up to"
-            )
-        else:
-            which = f"those of rounds {named} and {len(rounds) - _NAMED} more, weighted, add up to"
+        heaviest = np.argsort(-shares.round(9), kind="stable")
+        named = listed((f"{rounds[i] + 1} ({shares[i]:.3g})" for i in heaviest), most=_NAMED)
         return (
-            f"No point of the set satisfies every constraint: {which} at least {self.bound:.3g} "
-            "everywhere on it."
+            "No point of the set satisfies every constraint: the weighted sum of those of rounds "
+            f"{named}, weights in brackets, is at least {self.bound:.3g} everywhere on it."
         )
 
 
@@ -200,13 +192,9 @@ def best_in_hindsight(
             "The best point in hindsight is that of a Stream(losses, constraints), not of a "
             f"{type(stream).__name__}."
         )
-    part = stream[start:stop]
-    first = slice(start, stop).indices(len(stream))[0]
+    part, first = stream[start:stop], slice(start, stop).indices(len(stream))[0]
     if len(part) == 0:
-        raise InvalidInput(
-            "There is no round between start and stop; the best point in hindsight needs at least "
-            "one."
-        )
+        raise InvalidInput("There is no round between start and stop; give at least one.")
     if as_set(K, "The best point in hindsight").shape != part.shape:
         raise WrongShape(
             f"The set has points of shape {K.shape}; the stream's functions take points of shape "
@@ -216,9 +204,8 @@ def best_in_hindsight(
         return best_point(K, part.losses, part.constraints, first)
     for leaf in (*_callables(part.losses), *_callables(part.constraints)):
         raise NotSupported(
-            f"The best policy in hindsight is not known for {type(leaf).__name__} functions: they "
-            "take a point of the set, not a policy. Without a context the best fixed point may be "
-            "known."
+            f"The best policy in hindsight is not known for {type(leaf).__name__} functions, which "
+            "take a point of the set, not a policy."
         )
     problem = policy_problem(K, part, stream, first, context)
     known = best_point(problem.K, problem.stream.losses, problem.stream.constraints, first)
@@ -258,23 +245,15 @@ def _is_own(losses: Batch, constraints: Batch) -> bool:
     """Whether losses are a user's own, of which only values and subgradients are known; refused if
     the best point cannot be known then.
     """
-    cure = "constraints that are affine, or maxima of affine pieces, make it known"
-    for limit in _callables(constraints):
-        raise NotSupported(
-            "The best point in hindsight is not known under constraints that are "
-            f"{type(limit).__name__} functions, of which only values and subgradients are known; "
-            f"{cure} for any convex losses."
-        )
     flat = all(isinstance(part, PiecewiseLinear) for part in parts_of(constraints))
-    for loss in () if flat else _callables(losses):
+    for each in (*_callables(constraints), *(() if flat else _callables(losses))):
         raise NotSupported(
-            f"The best point in hindsight is not known for {type(loss).__name__} losses under "
-            f"curved constraints; {cure}."
+            f"The best point in hindsight is not known for {type(each).__name__} functions, of "
+            "which only values and subgradients are known, as constraints or under curved ones; "
+            "constraints that are affine, or maxima of affine pieces, make it known."
         )
-    own = (
-        one for one in own_functions(losses) if not isinstance(one, LinearTotal | PiecewiseLinear)
-    )
-    return flat and any(True for _ in own)
+    known = LinearTotal | PiecewiseLinear
+    return flat and any(not isinstance(one, known) for one in own_functions(losses))
 
 
 def _solved(task: Task, first: int) -> Comparator:
@@ -315,8 +294,7 @@ def _squares(K: HasLMO, losses: Batch, squares: Squared, first: int) -> Comparat
 
 def _checked(task: Task, proposed: Solution, first: int) -> Comparator:
     """What a method's proposals are worth."""
-    proof = _infeasibility(task, proposed, first)
-    if proof is not None:
+    if (proof := _infeasibility(task, proposed, first)) is not None:
         return Comparator(None, math.inf, math.inf, False, proof)
     lower, point = task.lower_bound(proposed), proposed.point
     if point is not None and task.is_feasible(point):

@@ -35,7 +35,7 @@ import numpy as np
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.core.vertices import Vertex
-from tidewolf.hindsight.task import Solution, Task, flattened, moved_inside, positive
+from tidewolf.hindsight.task import Solution, Task, flattened, joining, moved_inside, positive
 from tidewolf.sets.base import Polyhedral
 
 _GAP, CALLS = 1e-6, 200
@@ -43,8 +43,6 @@ _GAP, CALLS = 1e-6, 200
 part.
 """
 _LEVEL = 0.5
-_ROWS = 16
-"""Rows that join at a time."""
 _EXACT = 1e-9
 """What a row may be breached by before it joins, in units."""
 
@@ -64,18 +62,17 @@ class LevelBundle:
         """A point inside every row and the best multipliers found, or weights that show there is
         none, or what is left of either.
         """
-        model = _VertexBundle(task)
-        model.add_vertex(task.K.atom(task.K.center))
-        inside = model.maximise_dual(costs=False)
-        if inside.point is None:
-            return Solution(None, np.zeros(len(task.b)), inside.lam)
-        above = float(task.violations(inside.point).max())
-        model.slack = max(0.0, above / model.radius)
-        best = model.maximise_dual(costs=True)
-        if best.point is None:
-            return best._replace(point=inside.point)
-        breach = float(task.violations(best.point).max())
-        return best._replace(point=moved_inside(best.point, inside.point, breach, -above))
+        bundle, none = _VertexBundle(task), np.zeros(len(task.b))
+        inside, lam = bundle.maximise_dual(costs=False)
+        if inside is None:
+            return Solution(None, none, lam)
+        above = float(task.violations(inside).max())
+        bundle.slack = max(0.0, above / bundle.radius)
+        point, lam = bundle.maximise_dual(costs=True)
+        if point is None:
+            return Solution(inside, lam)
+        breach = float(task.violations(point).max())
+        return Solution(moved_inside(point, inside, breach, -above), lam)
 
 
 class _Master(NamedTuple):
@@ -95,46 +92,48 @@ class _VertexBundle:
     def __init__(self, task: Task) -> None:
         assert task.c is not None
         self.task, self.c, self.radius = task, task.c, float(positive(task.K.radius))
-        self.norms, self.cost = task.norms, float(positive(np.linalg.norm(self.c)))
+        self.cost = float(positive(np.linalg.norm(self.c)))
         self.f = np.zeros(0)
         self.rows = np.zeros(0, dtype=np.int64)
         self.r = np.zeros((0, 0))  # of the rows in use: there may be very many others
-        self.atoms: Any = None
         self.slack = 0.0  # what the rows are widened by, where no combination is strictly inside
+        center = task.K.atom(task.K.center)
+        self.atoms: Any = center.table()
+        self._add_vertex(center)
 
-    def add_vertex(self, vertex: Vertex) -> None:
-        """One vertex more."""
+    def _add_vertex(self, vertex: Vertex) -> None:
         task, rows = self.task, self.rows
-        self.atoms = (vertex.table() if self.atoms is None else self.atoms).append(
-            vertex, len(self.f)
-        )
+        self.atoms = self.atoms.append(vertex, len(self.f))
         x = flattened(vertex.dense(task.K.center))
         self.f = np.append(self.f, self.c @ x / (self.cost * self.radius))
-        self.r = np.column_stack(
-            [self.r, (task.A[rows, :] @ x - task.b[rows]) / (self.norms[rows] * self.radius)]
-        )
+        values = (task.A[rows, :] @ x - task.b[rows]) / (task.norms[rows] * self.radius)
+        self.r = np.column_stack([self.r, values])
 
-    def add_rows(self, rows: Int64s) -> None:
-        """More rows."""
+    def _add_rows(self, rows: Int64s) -> None:
         task, count = self.task, len(self.f)
-        for j in rows:
-            a = task.A[[j], :]
-            a = task.unflattened(a[0] if isinstance(a, np.ndarray) else a.toarray()[0])
-            self.r = np.vstack(
-                [self.r, (self.atoms.inner(a, count) - task.b[j]) / (self.norms[j] * self.radius)]
-            )
+        for j, a in zip(rows, task.slopes(self.c, rows), strict=True):
+            inner = self.atoms.inner(task.unflattened(a), count)
+            self.r = np.vstack([self.r, (inner - task.b[j]) / (task.norms[j] * self.radius)])
         self.rows = np.concatenate([self.rows, rows])
 
-    def point(self, weights: Floats) -> Floats:
+    def _point(self, weights: Floats) -> Floats:
         return flattened(self.atoms.combine(weights, self.task.K.center))
 
-    def breaches(self, weights: Floats) -> Floats:
+    def _breaches(self, weights: Floats) -> Floats:
         """How far a combination is above each row."""
-        return self.task.violations(self.point(weights)) / self.radius
+        return self.task.violations(self._point(weights)) / self.radius
 
-    def maximise_dual(self, *, costs: bool) -> Solution:
-        """The method with costs, or for the largest breach alone."""
-        lam, lower, warm = np.zeros(len(self.norms)), -np.inf, None
+    def _of_all_rows(self, own: Floats) -> Floats:
+        """Multipliers of the rows in use, 0 for the others."""
+        lam = np.zeros(len(self.task.b))
+        lam[self.rows] = own
+        return lam
+
+    def maximise_dual(self, *, costs: bool) -> tuple[Floats | None, Floats]:
+        """A point within the rows, if any, and multipliers: with costs, or for the largest breach
+        alone.
+        """
+        lam, lower, warm = np.zeros(len(self.task.b)), -np.inf, None
         master = self._master(costs)
         for _ in range(CALLS):
             if master is None or self._converged(master.value, lower, costs):
@@ -144,29 +143,28 @@ class _VertexBundle:
             if value - error > lower:
                 lam, lower = trial, value - error
             warm = answer.warm
-            self.add_vertex(answer.vertex)
+            self._add_vertex(answer.vertex)
             if self._converged(master.value, value, costs):
                 break
             master = self._master(costs)
-        inside = master is not None and float(master.above.max()) <= self.slack + 10.0 * _EXACT
-        return Solution(
-            self.point(master.weights) if master and inside else None,
-            (self.cost if costs else 1.0) * lam / self.norms,
-        )
+        lam = (self.cost if costs else 1.0) * lam / self.task.norms
+        if master is None or float(master.above.max()) > self.slack + 10.0 * _EXACT:
+            return None, lam
+        return self._point(master.weights), lam
 
     def _converged(self, upper: float, lower: float, costs: bool) -> bool:
         """Whether the bounds are near enough; without costs also whether their sign is known, and
         half of the room inside is reached.
         """
-        near = (
-            upper - lower <= _GAP * max(abs(upper), abs(lower), 1e-3) if lower > -np.inf else False
-        )
+        if lower == -np.inf:
+            return False
+        near = upper - lower <= _GAP * max(abs(upper), abs(lower), 1e-3)
         return near or (not costs and (upper < 0.5 * lower or lower > _EXACT))
 
     def _evaluate_dual(self, lam: Floats, costs: bool, warm: Any) -> tuple[Answer, float, float]:
         """The oracle's answer at some multipliers, q there, and what it may be too high by."""
         task, unit = self.task, self.cost if costs else 1.0
-        lam = unit * lam / self.norms
+        lam = unit * lam / task.norms
         direction = task.unflattened(costs * self.c + task.A.T @ lam)
         answer = task.K.answer(direction, warm)
         value = (answer.vertex.inner(direction) - float(lam @ task.b)) / (unit * self.radius)
@@ -178,24 +176,15 @@ class _VertexBundle:
         None where the solver gives up.
         """
         if len(self.rows) == 0:
-            self.add_rows(
-                np.argsort(-self.breaches(np.eye(1, len(self.f))[0]), kind="stable")[:_ROWS]
-            )
-        while True:
-            found = self._program(costs)
-            if found is None:
-                return None
+            self._add_rows(joining(self._breaches(np.ones(1)), self.rows, -np.inf))
+        while (found := self._program(costs)) is not None:
             weights, value, own = found
-            above = self.breaches(weights)
-            breach = above - (self.slack if costs else value)
-            breach[self.rows] = -np.inf
-            more = np.flatnonzero(breach > _EXACT)
-            more = more[np.argsort(-breach[more], kind="stable")[:_ROWS]]
+            above = self._breaches(weights)
+            more = joining(above - (self.slack if costs else value), self.rows, _EXACT)
             if len(more) == 0:
-                lam = np.zeros(len(self.norms))
-                lam[self.rows] = own
-                return _Master(weights, value, lam, above)
-            self.add_rows(more)
+                return _Master(weights, value, self._of_all_rows(own), above)
+            self._add_rows(more)
+        return None
 
     def _program(self, costs: bool) -> tuple[Floats, float, Floats] | None:
         """The linear program over the rows in use: weights, value, multipliers."""
@@ -233,6 +222,5 @@ class _VertexBundle:
         solver.setup(np.eye(m), -best[self.rows], *one, G, None, h, np.zeros(m), None)
         if solver.solve() != piqp.PIQP_SOLVED:
             return master.lam
-        lam = np.zeros(len(self.norms))
-        lam[self.rows] = np.maximum(0.0, solver.result.x)
+        lam = self._of_all_rows(np.maximum(0.0, solver.result.x))
         return lam if costs else lam / lam.sum()

@@ -40,6 +40,7 @@ from tidewolf.hindsight.task import (
     Task,
     combined,
     flattened,
+    joining,
     positive,
     require_moderate,
 )
@@ -53,8 +54,6 @@ MANY_LOOKS, MANY_GAP = 400, 1e-9
 """Evaluations of F, and the gap; the second are for pieces, which are evaluated quickly."""
 _LEVEL = 0.3
 """Where the level is between the model's least value and the best one."""
-_ROWS = 16
-"""Half-spaces that join at a time."""
 _EXACT = 1e-10
 """The violation, in units, from which on a half-space joins."""
 _WHO = "The best point in hindsight"
@@ -163,10 +162,7 @@ class CuttingPlanes:
 
     def _joined(self, x: Floats) -> bool:
         """Whether a point violates half-spaces that were not in use; the worst join."""
-        breach = self.task.violations(x) / self.radius
-        breach[self.used] = -np.inf
-        more = np.flatnonzero(breach > _EXACT)
-        more = more[np.argsort(-breach[more], kind="stable")[:_ROWS]]
+        more = joining(self.task.violations(x) / self.radius, self.used, _EXACT)
         self.used = np.concatenate([self.used, more])
         return bool(len(more))
 

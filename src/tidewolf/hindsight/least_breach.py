@@ -21,10 +21,10 @@ and the centre of K has some breach.
 from __future__ import annotations
 
 import math
-import weakref
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, final
+from typing import final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -108,16 +108,12 @@ def least_breach(K: HasLMO, stream: Stream, proof: Infeasibility | None = None) 
     NotSupported
         Where no exact method is known: Custom functions, or slopes of extreme sizes.
     """
-    key = id(stream)
-    held = _known.get(key)
-    if held is not None and held[0]() is stream and held[1] is K:
-        return held[2]
-    found = _computed(K, stream, proof)
-    _known[key] = (weakref.ref(stream, lambda _: _known.pop(key, None)), K, found)
-    return found
+    if (found := _known.get(stream)) is None or found[0] is not K:
+        found = _known[stream] = K, _computed(K, stream, proof)
+    return found[1]
 
 
-_known: dict[int, tuple[Any, HasLMO, LeastBreach]] = {}
+_known = WeakKeyDictionary[Stream, tuple[HasLMO, LeastBreach]]()
 """What was found of streams that are still there: the runs of one problem share them."""
 
 

@@ -22,15 +22,13 @@ import numpy as np
 from tidewolf.core.arrays import eps_of
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.types import Array, Floats
-from tidewolf.hindsight.task import Solution, Task, flattened, moved_inside, positive
+from tidewolf.hindsight.task import Solution, Task, flattened, joining, moved_inside, positive
 
 _GAP, _ITERATIONS = 1e-7, 100
 """Relative to how far the total is from that of the center, or to 1e-3 |grad F| R where that is
 small; calls for either part.
 """
 _STEP = 1e-5
-_ROWS = 16
-"""Limits that join at a time."""
 _HALVINGS = 12
 """How often a step is halved."""
 _EXACT = 1e-10
@@ -69,10 +67,11 @@ class _Search:
         self.atoms = center[None, :]
         self.used = np.zeros(0, dtype=np.int64)
         # at the center itself slopes may be 0
-        apart = task.unflattened((center + self._vertex(task.slope(center))) / 2)
-        steepness = max(self._steepness(x) for x in (task.K.center, apart))
-        self.cost = float(positive(steepness * task.K.radius))
-        steepness = max(float(task.constraints.slopes(x).max()) for x in (task.K.center, apart))
+        direction = task.unflattened(task.slope(center))
+        apart = (center + flattened(task.K.answer(direction).vertex.dense(task.K.center))) / 2
+        points = [task.unflattened(x) for x in (center, apart)]
+        self.cost = float(positive(max(map(self._steepness, points)) * task.K.radius))
+        steepness = max(float(task.constraints.slopes(x).max()) for x in points)
         self.size = float(positive(steepness * task.K.radius))
         self.base, cut = task.total(center), task.tangent(center)
         self.rounding = cut.rounding(cut.terms, eps_of(task.K.center))
@@ -82,10 +81,6 @@ class _Search:
         """|grad F| within the affine hull."""
         slope = self.task.unflattened(self.task.slope(flattened(x)))
         return float(np.linalg.norm(flattened(self.task.K.tangent(slope))))
-
-    def _vertex(self, direction: Floats) -> Floats:
-        task = self.task
-        return flattened(task.K.answer(task.unflattened(direction)).vertex.dense(task.K.center))
 
     def minimise(self, x: Floats, *, costs: bool) -> Solution:
         """Newton steps from x for the total loss, or for the largest limit alone; its point is None
@@ -110,11 +105,13 @@ class _Search:
             value, vertex = self.task.least(below + self.task.tangent(x) if costs else below)
             if value > lower:
                 lower, best = value, best._replace(lam=lam, anchor=x)
-            mixed = self._moved_inside(x)
-            if not costs or self._is_feasible(mixed):
-                merit = self._merit(mixed, 0.0, costs)
-                if merit < upper:
-                    upper, best = merit, best._replace(point=mixed)
+            mixed = x
+            if self.inside is not None:
+                margin = -self._largest(self.inside)
+                mixed = moved_inside(x, self.inside, self._largest(x), margin)
+            merit = self._merit(mixed, 0.0, costs)
+            if merit < upper and (not costs or self._is_feasible(mixed)):
+                upper, best = merit, best._replace(point=mixed)
             if self._converged(upper, lower, costs):
                 break
             self._add_atom(flattened(vertex.dense(self.task.K.center)))
@@ -132,16 +129,19 @@ class _Search:
         near = upper - lower <= _GAP * self.size
         return near or lower > 0.0 or (upper < 0.0 and upper < 0.5 * lower)
 
+    def _largest(self, x: Floats) -> float:
+        return float(self.task.values(x).max())
+
     def _is_feasible(self, x: Floats) -> bool:
         """Whether a point keeps every limit, up to what the solver may miss them by."""
-        return float(self.task.values(x).max()) <= _EXACT * self.size
+        return self._largest(x) <= _EXACT * self.size
 
     def _merit(self, x: Floats, weight: float, costs: bool) -> float:
         """F + weight max g^+; max g without costs; infinite where a function is not defined."""
         task = self.task
         try:
             total = task.total(x) if costs or task.losses.domain is not None else 0.0
-            breach = float(task.values(x).max()) if weight > 0.0 or not costs else 0.0
+            breach = self._largest(x) if weight > 0.0 or not costs else 0.0
         except InvalidInput:
             return np.inf
         return total + weight * max(0.0, breach) if costs else breach
@@ -159,15 +159,6 @@ class _Search:
                 return trial
         return w
 
-    def _moved_inside(self, x: Floats) -> Floats:
-        """x, moved towards the point strictly inside, where there is one, twice as far as it takes
-        to keep every limit.
-        """
-        if self.inside is None:
-            return x
-        breach, least = (float(self.task.values(point).max()) for point in (x, self.inside))
-        return moved_inside(x, self.inside, breach, -least)
-
     def _add_atom(self, atom: Floats) -> None:
         """One atom more, unless it is there."""
         if not (self.atoms == atom).all(axis=1).any():
@@ -178,13 +169,8 @@ class _Search:
         in use.
         """
         values = self.task.values(x)
-        above = values > (values[self.used].max() if len(self.used) else -np.inf)
-        above |= values > 0.0
-        above[self.used] = False
-        more = np.flatnonzero(above)
-        self.used = np.concatenate(
-            [self.used, more[np.argsort(-values[more], kind="stable")[:_ROWS]]]
-        )
+        least = min(0.0, float(values[self.used].max(initial=-np.inf)))
+        self.used = np.concatenate([self.used, joining(values, self.used, least)])
 
     def _newton_step(self, w: Floats, lam: Floats, costs: bool) -> tuple[Floats, Floats] | None:
         """The next weights of the atoms and the multipliers of all constraints; None if the solver
@@ -199,14 +185,9 @@ class _Search:
             lam[self.used] = 1.0 / m
         x = w @ self.atoms
         ways = self.atoms - x
-        slope = costs * task.slope(x) + task.weighted_slope(x, lam)
-        changed = np.array(
-            [
-                (costs * task.slope(z) + task.weighted_slope(z, lam) - slope) / _STEP
-                for z in x + _STEP * ways
-            ]
-        )
-        H = _convex(ways @ changed.T / unit)
+        points = (x, *(x + _STEP * ways))
+        slopes = np.array([costs * task.slope(z) + task.weighted_slope(z, lam) for z in points])
+        H = _convex(ways @ ((slopes[1:] - slopes[0]) / _STEP).T / unit)
         rows = (ways @ task.slopes(x, self.used).T / self.size).T
         values = task.values(x)[self.used] / self.size
         A, low = np.ones((1, k)), np.zeros(k)
@@ -221,12 +202,7 @@ class _Search:
         solver.setup(H, c, A, np.ones(1), rows, None, -values, low, None)
         solver.solve()
         found, z = np.maximum(0.0, solver.result.x[:k]), np.maximum(0.0, solver.result.z_u)
-        if not (
-            np.isfinite(found).all()
-            and np.isfinite(z).all()
-            and found.sum() > 0.0
-            and (costs or z.sum() > 0.0)
-        ):
+        if not (0.0 < found.sum() < np.inf and (costs or z.sum() > 0.0) and z.sum() < np.inf):
             return None
         whole, z = np.zeros(len(task.b)), np.where(z > _IDLE * z.max(), z, 0.0)
         whole[self.used] = z * unit / self.size if costs else z / z.sum()

@@ -88,8 +88,8 @@ def _features(stream: Stream, first: int, rounds: int, context: Any) -> Any:
         features = context.features(stream.info(t), t)
         if features is None:
             raise InvalidInput(
-                f"{context!r} needs the time or the context of every round; round {t + 1} has none: "
-                "give it to the stream, or leave such rounds out by start and stop."
+                f"{context!r} needs the time or the context of every round, and round {t + 1} has "
+                "none: give it to the stream, or leave such rounds out by start and stop."
             )
         found.append(checked_features(features, cells, t))
     rows = np.repeat(np.arange(rounds), [len(which) for which, _ in found])

@@ -61,13 +61,8 @@ class Minorant(NamedTuple):
     """how many terms there are"""
 
     def __add__(self, other: Minorant) -> Minorant:  # type: ignore[override]
-        return Minorant(
-            self.slope + other.slope,
-            self.offset + other.offset,
-            self.sizes + other.sizes,
-            self.terms + other.terms,
-            self.added + other.added,
-        )
+        pairs: Any = zip(self, other, strict=True)
+        return Minorant(*(mine + theirs for mine, theirs in pairs))
 
     def rounding(self, terms: float, eps: float) -> float:
         """What rounding may add to terms of this size."""
@@ -76,13 +71,9 @@ class Minorant(NamedTuple):
 
 def combined(parts: Sequence[Minorant], shares: Floats) -> Minorant:
     """The weighted sum of functions below the same one, with weights that sum to 1."""
-    return Minorant(
-        np.array([part.slope for part in parts]).T @ shares,
-        float(np.array([part.offset for part in parts]) @ shares),
-        np.array([part.sizes for part in parts]).T @ shares,
-        float(np.array([part.terms for part in parts]) @ shares),
-        max(part.added for part in parts) + len(parts),
-    )
+    *fields, added = zip(*parts, strict=True)
+    sums: Any = (np.array(field).T @ shares for field in fields)
+    return Minorant(*sums, added=max(added) + len(parts))
 
 
 class Solution(NamedTuple):
@@ -133,11 +124,10 @@ class Task:
             require_moderate("constraints", task.of_rows(largest_of_rows))
         if own:
             return task
-        parts = parts_of(losses)
-        if rows is not None and all(isinstance(part, LinearTotal) for part in parts):
+        linear = [part for part in parts_of(losses) if isinstance(part, LinearTotal)]
+        if rows is not None and len(linear) == len(parts_of(losses)):
             with np.errstate(over="ignore", invalid="ignore"):  # refused next
-                totals: Any = [part.total() for part in parts if isinstance(part, LinearTotal)]
-                c, constant = sum(each for each, _ in totals), sum(each for _, each in totals)
+                c, constant = map(sum, zip(*(part.total() for part in linear), strict=True))
             unbounded = 0.0 if np.isfinite(constant) else np.inf
             require_moderate("losses", np.append(np.abs(c).max(), unbounded))
             return replace(task, c=c.reshape(-1), constant=constant)
@@ -171,15 +161,13 @@ class Task:
         """
         if self.c is None:
             return self
-        plain = replace(self, constant=0.0)
-        if self.K.dimension == len(self.c):
-            return plain
         along = flattened(self.K.tangent(self.unflattened(self.c)))
         size, left = float(np.linalg.norm(self.c)), float(np.linalg.norm(along))
         if left >= ACROSS * size:
-            return plain
-        rounding = left <= ROUNDING * eps_of(self.K.center) * size
-        return replace(plain, c=0.0 * along if rounding else along)
+            along = self.c
+        elif left <= ROUNDING * eps_of(self.K.center) * size:
+            along = 0.0 * along
+        return replace(self, c=along, constant=0.0)
 
     # ------------------------------------------------------------------------------- functions
 
@@ -211,8 +199,7 @@ class Task:
             rows = self.A[some, :]
             return np.asarray(rows if isinstance(rows, np.ndarray) else rows.toarray())
         gradients = flattened(self.constraints.gradients(self.unflattened(x)))
-        some_gradients: Floats = gradients.reshape(len(self.constraints), -1)[some]
-        return some_gradients
+        return np.asarray(gradients.reshape(len(self.constraints), -1)[some])
 
     def _weighted(self, batch: Batch, x: Floats, weights: Floats) -> Floats:
         point = self.unflattened(x)
@@ -293,6 +280,14 @@ class Task:
         return x if type(self.K.center) is np.ndarray else like(x, self.K.center)
 
 
+def joining(breach: Floats, used: Int64s, least: float, most: int = 16) -> Int64s:
+    """The rows that are violated most, by more than `least`, among those that are not in use."""
+    breach = breach.copy()
+    breach[used] = -np.inf
+    more = np.flatnonzero(breach > least)
+    return more[np.argsort(-breach[more], kind="stable")[:most]]
+
+
 class Method(Protocol):
     """A way to find the best point in hindsight."""
 
@@ -332,23 +327,20 @@ def _half_spaces(K: HasLMO, constraints: Batch) -> Halfspaces | None:
     """Constraints as half-spaces, None if they are curved; over a set with a linear description,
     very many rows are made some at a time.
     """
-    parts = parts_of(constraints)
-    if not all(isinstance(part, PiecewiseLinear) for part in parts):
+    parts = [part for part in parts_of(constraints) if isinstance(part, PiecewiseLinear)]
+    if len(parts) < len(parts_of(constraints)):
         return None
-    if isinstance(constraints, PiecewiseLinear):
-        many = constraints.many_rows() if isinstance(K, Polyhedral) else None
+    if isinstance(constraints, PiecewiseLinear) and isinstance(K, Polyhedral):
+        many, count = constraints.many_rows(), len(constraints)
         if many is not None:
-            b, count = constraints.offsets(), len(constraints)
+            b = constraints.offsets()
             return Halfspaces(many, b, np.repeat(np.arange(count), len(b) // count))
-        A, b, rounds = constraints.halfspaces()
-        return Halfspaces(A.astype(np.float64, copy=False), b, rounds)
-    starts = np.cumsum([0, *map(len, parts)])
-    spaces = [part.halfspaces() for part in parts if isinstance(part, PiecewiseLinear)]
-    return Halfspaces(
-        stack_rows([each.A for each in spaces]).astype(np.float64, copy=False),
-        np.concatenate([each.b for each in spaces]),
-        np.concatenate([each.rounds + at for each, at in zip(spaces, starts, strict=False)]),
-    )
+    tables, b, rounds = zip(*(part.halfspaces() for part in parts), strict=True)
+    A = tables[0] if len(tables) == 1 else stack_rows(tables)
+    starts = np.cumsum([0, *map(len, parts[:-1])])
+    rounds = [each + at for each, at in zip(rounds, starts, strict=True)]
+    A = A.astype(np.float64, copy=False)
+    return Halfspaces(A, np.concatenate(b), np.concatenate(rounds))
 
 
 def require_moderate(name: str, slopes: Floats) -> None:
