@@ -168,8 +168,8 @@ PATCHES = (
     Patch(
         "NetworkFiles: the edge list's capacities count beside the table's",
         "networks/from_files.py",
-        "found[:, link] = table.values[:, place]",
-        "found[:, link] = np.minimum(found[:, link], table.values[:, place])",
+        "np.where(places >= 0, table.values[:, places], own)",
+        "np.where(places >= 0, np.minimum(table.values[:, places], own), own)",
         ROUND_READER,
     ),
     Patch(

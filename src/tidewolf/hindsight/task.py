@@ -72,8 +72,8 @@ class Minorant(NamedTuple):
 def combined(parts: Sequence[Minorant], shares: Floats) -> Minorant:
     """The weighted sum of functions below the same one, with weights that sum to 1."""
     *fields, added = zip(*parts, strict=True)
-    sums: Any = (np.array(field).T @ shares for field in fields)
-    return Minorant(*sums, added=max(added) + len(parts))
+    slope, offset, sizes, terms = (np.array(field).T @ shares for field in fields)
+    return Minorant(slope, float(offset), sizes, float(terms), max(added) + len(parts))
 
 
 class Solution(NamedTuple):
@@ -127,7 +127,8 @@ class Task:
         linear = [part for part in parts_of(losses) if isinstance(part, LinearTotal)]
         if rows is not None and len(linear) == len(parts_of(losses)):
             with np.errstate(over="ignore", invalid="ignore"):  # refused next
-                c, constant = map(sum, zip(*(part.total() for part in linear), strict=True))
+                totals: Any = zip(*(part.total() for part in linear), strict=True)
+                c, constant = (sum(each) for each in totals)
             unbounded = 0.0 if np.isfinite(constant) else np.inf
             require_moderate("losses", np.append(np.abs(c).max(), unbounded))
             return replace(task, c=c.reshape(-1), constant=constant)
@@ -335,12 +336,12 @@ def _half_spaces(K: HasLMO, constraints: Batch) -> Halfspaces | None:
         if many is not None:
             b = constraints.offsets()
             return Halfspaces(many, b, np.repeat(np.arange(count), len(b) // count))
-    tables, b, rounds = zip(*(part.halfspaces() for part in parts), strict=True)
+    tables, bounds, rounds = zip(*(part.halfspaces() for part in parts), strict=True)
     A = tables[0] if len(tables) == 1 else stack_rows(tables)
     starts = np.cumsum([0, *map(len, parts[:-1])])
-    rounds = [each + at for each, at in zip(rounds, starts, strict=True)]
+    later = [each + start for each, start in zip(rounds, starts, strict=True)]
     A = A.astype(np.float64, copy=False)
-    return Halfspaces(A, np.concatenate(b), np.concatenate(rounds))
+    return Halfspaces(A, np.concatenate(bounds), np.concatenate(later))
 
 
 def require_moderate(name: str, slopes: Floats) -> None:

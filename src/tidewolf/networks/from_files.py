@@ -54,18 +54,18 @@ class NetworkFiles(NamedTuple):
         capacities, demands, weights and budgets, which `sources` says what sentences call. Where
         there are weights, what links carry times theirs is at most the budget.
         """
-        network, called = self.network, {name: (sources or {}).get(name, name) for name in tables}
-        rounds = len(next(iter(tables.values())).values)
-        demands = (
-            self.demands(tables["demands"], called["demands"]) if "demands" in tables else None
-        )
-        costs = self.costs(tables.get("costs"), called.get("costs", ""), rounds)
-        capacities = self.capacities(tables.get("capacities"), called.get("capacities", ""), rounds)
-        losses, limits = network.losses(costs, demands), network.limits(capacities, demands)
+        network, rounds = self.network, len(next(iter(tables.values())).values)
+
+        def given(name: str) -> tuple[Any, object]:
+            return tables.get(name), (sources or {}).get(name, name)
+
+        demands = self.demands(*given("demands")) if "demands" in tables else None
+        losses = network.losses(self.costs(*given("costs"), rounds), demands)
+        limits = network.limits(self.capacities(*given("capacities"), rounds), demands)
         if "weights" not in tables:
             return losses, limits
-        weights = network.losses(self.costs(tables["weights"], called["weights"], rounds), demands)
-        spent = Affine(weights.C, one_column(tables["budgets"], called["budgets"], "budgets"))
+        weights = network.losses(self.costs(*given("weights"), rounds), demands)
+        spent = Affine(weights.C, one_column(*given("budgets"), "budgets"))
         return losses, spent if isinstance(limits, Unlimited) else Max(spent, limits)
 
     def of_used_links(self, name: str, table: Table, source: object) -> Table:
@@ -98,11 +98,8 @@ class NetworkFiles(NamedTuple):
         own = self.network.capacities
         if table is None:
             return np.broadcast_to(own, (rounds, len(own)))
-        found = np.tile(own, (len(table.values), 1))
-        for link, place in enumerate(self.columns.places(table.columns, source, ())):
-            if place >= 0:
-                found[:, link] = table.values[:, place]
-        return found
+        places = self.columns.places(table.columns, source, ())
+        return np.where(places >= 0, table.values[:, places], own)
 
     def demands(self, table: Table, source: object) -> Floats:
         """What each commodity sends, of shape (rounds, commodities)."""
@@ -139,24 +136,16 @@ class NetworkFiles(NamedTuple):
     @property
     def title(self) -> str:
         """One sentence that describes the decision."""
-        network, links = self.network, len(self.network.links)
-        several = len(network.demands)
-        what = f"{several:,} commodities" if several > 1 else _flow(network)
+        network, links, cut = self.network, len(self.network.links), len(self.network.cut)
+        what, which = f"{len(network.demands):,} commodities", f"all {links} links"
+        if len(network.demands) == 1:
+            ends = (network.demands[0].sources, network.demands[0].targets)
+            what = "One flow from {} to {}".format(*(" and ".join(map(str, end)) for end in ends))
         if network.tunnels is not None:
-            return f"{what} over the {network.k} shortest paths of {Path(self.columns.name).name}."
-        kept = links - len(network.cut)
-        which = (
-            f"all {links} links"
-            if kept == links
-            else f"the {kept} of {links} links that lead away and on,"
-        )
+            which = f"the {network.k} shortest paths"
+        elif cut:
+            which = f"the {links - cut} of {links} links that lead away and on,"
         return f"{what} over {which} of {Path(self.columns.name).name}."
-
-
-def _flow(network: Network) -> str:
-    (demand,) = network.demands
-    source, target = (" and ".join(map(str, ends)) for ends in (demand.sources, demand.targets))
-    return f"One flow from {source} to {target}"
 
 
 def one_column(table: Table, source: object, what: str) -> Floats:
@@ -275,17 +264,8 @@ def from_files(
         commodities = read_commodities(as_path(commodities, "The path of commodities"), format)
     elif is_frame(commodities):
         commodities = commodities_of(commodities, "The commodities")
-    files = of_graph(
-        read,
-        str(path),
-        source=source,
-        target=target,
-        commodities=commodities,
-        demand=demand,
-        paths=paths,
-        k=k,
-        lengths=lengths,
-    )
+    settings = {"demand": demand, "paths": paths, "k": k}
+    files = of_graph(read, str(path), source, target, commodities, lengths, **settings)
     given = {"costs": costs, "capacities": capacities, "demands": demands}
     sources = {
         name: f"The frame of {name}" if is_frame(each) else as_path(each, f"The table of {name}")
@@ -296,15 +276,11 @@ def from_files(
         raise InvalidInput(
             "Rounds come from tables: give costs, capacities or demands, a row a round."
         )
-    aligned = align(
-        {
-            name: files.of_used_links(
-                name, read_table(given[name], gaps=gaps != "refuse", format=format), each
-            )
-            for name, each in sources.items()
-        },
-        gaps,
-    )
+    tables = {}
+    for name, each in sources.items():
+        table = read_table(given[name], gaps=gaps != "refuse", format=format)
+        tables[name] = files.of_used_links(name, table, each)
+    aligned = align(tables, gaps)
     require_seen(aligned)
     losses, limits = files.functions(aligned.tables, sources)
     times = next((table.times for table in aligned.tables.values()), None)
@@ -315,17 +291,14 @@ def from_files(
 def of_graph(
     graph: Graph,
     name: str,
-    *,
     source: Any = None,
     target: Any = None,
     commodities: Sequence[tuple[Any, ...]] | None = None,
-    demand: float = 1.0,
-    paths: str = "away",
-    k: int = 3,
     lengths: str | None = None,
+    **settings: Any,
 ) -> NetworkFiles:
-    """The network on a graph that was read from a file, with `length` and `capacity` among its
-    numbers where it has them; nodes are found by their names.
+    """The network of these settings on a graph that was read from a file, with `length` and
+    `capacity` among its numbers where it has them; nodes are found by their names.
     """
     nodes = {str(node): node for link in graph.links for node in link}
 
@@ -342,34 +315,22 @@ def of_graph(
     length = graph.numbers.get(LENGTH if lengths is None else lengths)
     capacity = graph.numbers.get(CAPACITY)
     named = graph.names if not graph.both_ways else ("",) * len(graph.links)
-    link_rows = [
-        (
-            *link,
-            1.0 if length is None else _positive(length[i], graph, i),
-            None if capacity is None or math.isnan(capacity[i]) else float(capacity[i]),
-            named[i],
-        )
-        for i, link in enumerate(graph.links)
-    ]
-    network = Network(
-        link_rows,
-        ends(source, "the source"),
-        ends(target, "the target"),
-        None
-        if commodities is None
-        else [
+    link_rows = []
+    for i, link in enumerate(graph.links):
+        km = 1.0 if length is None else _positive(length[i], graph, i)
+        most = None if capacity is None or math.isnan(capacity[i]) else float(capacity[i])
+        link_rows.append((*link, km, most, named[i]))
+    if commodities is not None:
+        commodities = [
             (
-                node(each[0], f"the source of commodity {i}"),
-                node(each[1], f"the target of commodity {i}"),
-                *each[2:],
+                node(sender, f"the source of commodity {i}"),
+                node(receiver, f"the target of commodity {i}"),
+                *rest,
             )
-            for i, each in enumerate(commodities, start=1)
-        ],
-        demand,
-        paths,
-        k,
-    )
-    return NetworkFiles(network, columns)
+            for i, (sender, receiver, *rest) in enumerate(commodities, start=1)
+        ]
+    one = ends(source, "the source"), ends(target, "the target")
+    return NetworkFiles(Network(link_rows, *one, commodities, **settings), columns)
 
 
 def _positive(length: float, graph: Graph, i: int) -> float:

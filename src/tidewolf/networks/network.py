@@ -31,12 +31,13 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, NamedTuple, final
+from itertools import product
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_items, shown
-from tidewolf.core.arrays import as_array, as_count, as_number, as_point, frozen, is_array, to_numpy
+from tidewolf.core.arguments import shown
+from tidewolf.core.arrays import as_array, as_number, as_point, frozen, is_array, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import (
     CyclicGraph,
@@ -174,27 +175,18 @@ class _Ends(Check):
     def read(self, value: Any) -> Any:
         if type(value) in (str, int):
             return value if value != "" else None
-        pairs = list(value.items()) if isinstance(value, Mapping) else value
-        known = isinstance(pairs, list) and pairs and all(_is_share(pair) for pair in pairs)
-        return tuple((node, float(share)) for node, share in pairs) if known else None
+        pairs = tuple(value.items()) if isinstance(value, Mapping) else value
+        return tuple((node, float(share)) for node, share in pairs) if is_pairs(pairs) else None
 
 
 def is_pairs(value: Any) -> bool:
     """Whether shares are given as pairs of a node and a number."""
     return (
-        isinstance(value, tuple)
+        isinstance(value, list | tuple)
         and bool(value)
-        and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value)
+        and all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in value)
+        and all(isinstance(node, Hashable) for node, _ in value)
         and all(Number().read(share) is not None for _, share in value)
-    )
-
-
-def _is_share(pair: Any) -> bool:
-    return (
-        isinstance(pair, list | tuple)
-        and len(pair) == 2
-        and type(pair[0]) in (str, int)
-        and Number().read(pair[1]) is not None
     )
 
 
@@ -334,7 +326,7 @@ class Network(Value):
         """What must go from where to where."""
         if self.commodities is None:
             sources, targets = dict(self.source), dict(self.target)
-            name = f"{_ends(sources)} > {_ends(targets)}"
+            name = f"{_joined(sources)} > {_joined(targets)}"
             return (Demand(name, sources, targets, self.demand),)
         found = dict[str, Demand]()
         for source, target, volume, *_ in self._commodities:
@@ -347,6 +339,15 @@ class Network(Value):
                 )
             found[name] = Demand(name, {source: 1.0}, {target: 1.0}, volume)
         return tuple(found.values())
+
+    @property
+    def _demand_names(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.demands)
+
+    @property
+    def _ends(self) -> list[tuple[Hashable, Hashable]]:
+        """The first source and target of each commodity."""
+        return [(next(iter(each.sources)), next(iter(each.targets))) for each in self.demands]
 
     @cached_property
     def volumes(self) -> Floats:
@@ -442,13 +443,10 @@ class Network(Value):
         >>> network.losses([[2.0], [3.0]]).values(network.K.center)
         array([ 8., 12.])
         """
-        costs = self._rows(costs, "costs", len(self.links))
+        costs = self._rows(costs, "costs")
         sent = self._sent(demands, len(costs))
-        per_entry = (
-            costs[:, self._link_of_entry]
-            if self.tunnels is None
-            else np.asarray(costs @ self.incidence)
-        )
+        on_links = self.tunnels is None
+        per_entry = costs[:, self._link_of_entry] if on_links else costs @ self.incidence
         with np.errstate(over="ignore"):  # what is not finite is refused
             return Linear(np.ascontiguousarray(sent[:, self.owner] * per_entry))
 
@@ -475,7 +473,7 @@ class Network(Value):
         >>> network.limits([[5.0], [3.0]]).values(network.K.center)
         array([-0.25,  0.25])
         """
-        capacities = self._rows(capacities, "capacities", len(self.links), infinite=True)
+        capacities = self._rows(capacities, "capacities", infinite=True)
         sent = self._sent(demands, len(capacities))
         used = np.diff(self.incidence.indptr) > 0
         limited = np.flatnonzero(np.isfinite(capacities).any(axis=0) & used)
@@ -550,40 +548,28 @@ class Network(Value):
         sent = self._once(demands)
         x = to_numpy(as_point(x, self.K.shape, "The decision"))
         return [
-            PathShare(
-                self.demands[j].name,
-                path.nodes,
-                path.share,
-                path.share * float(sent[j]),
-                self.distinct_names(path.links),
-            )
-            for j, paths in enumerate(self._paths(x))
-            for path in paths
+            PathShare(name, nodes, share, share * float(volume), self.distinct_names(links))
+            for name, volume, paths in zip(self._demand_names, sent, self._paths(x), strict=True)
+            for share, nodes, links in paths
         ]
 
     def _paths(self, x: Floats) -> list[list[_Path]]:
         """The paths of each commodity."""
+        K = self.K
         if self.tunnels is not None:
             found: list[list[_Path]] = [[] for _ in self.demands]
             for j, share, tunnel in zip(self.owner, x, self.tunnels.paths, strict=True):
                 if share > _NOTHING:
-                    found[j].append(_Path(float(share), tunnel.nodes, tunnel.links))
-            return [sorted(paths, key=lambda each: -each.share) for paths in found]
-        K = self.K
+                    found[j].append((float(share), tunnel.nodes, tunnel.links))
+            return [sorted(paths, key=lambda each: -each[0]) for paths in found]
         if isinstance(K, MultiFlow):
-            return [
-                [_Path(path.weight, path.nodes, path.arcs) for path in own] for own in K.paths(x)
-            ]
-        flows = K.parts if isinstance(K, Product) else (K,)
+            return [[(each.weight, each.nodes, each.arcs) for each in own] for own in K.paths(x)]
+        flows: Any = K.parts if isinstance(K, Product) else (K,)
         parts = K.split(x) if isinstance(K, Product) else (x,)
         links = self._link_of_entry[: parts[0].shape[0]]  # alike for every commodity
         return [
-            [
-                _Path(path.weight, path.nodes, tuple(links[list(path.arcs)]))
-                for path in flow.paths(own)
-            ]
+            [(each.weight, each.nodes, tuple(links[list(each.arcs)])) for each in flow.paths(own)]
             for flow, own in zip(flows, parts, strict=True)
-            if isinstance(flow, FlowPolytope | CapacitatedFlow)
         ]
 
     def distinct_names(self, links: Sequence[int]) -> tuple[str, ...]:
@@ -599,34 +585,32 @@ class Network(Value):
         tuple of str
             Empty where nodes tell the path.
         """
-        places = [
-            as_count(i, "The place of a link", least=0, most=len(self.links) - 1)
-            for i in as_items(links, "The links of a path", "[0, 2]")
-        ]
-        return tuple(self.link_names[i] for i in places if self._beside[self.links[i]] > 1)
+        return tuple(self.link_names[i] for i in links if self._parallel[self.links[i]] > 1)
 
     @cached_property
-    def _beside(self) -> Counter[Link]:
+    def _parallel(self) -> Counter[Link]:
         """How many links lead from a node to another."""
         return Counter(self.links)
 
-    def _rows(self, given: Array, what: str, columns: int, *, infinite: bool = False) -> Floats:
-        called = [each.name for each in self.demands] if what == "demands" else self.link_names
+    def _rows(self, given: Array, what: str, *, infinite: bool = False) -> Floats:
+        """Numbers of shape (rounds, links), or of demands (rounds, commodities)."""
+        called = self._demand_names if what == "demands" else self.link_names
         given = columns_in_order(given, called, f"The {what} of a network")
         array = _numbers(given, f"The {what} of a network")
-        if array.ndim != 2 or array.shape[1] != columns:
+        if array.ndim != 2 or array.shape[1] != len(called):
             raise WrongShape(
-                f"The {what} of a network have shape (rounds, {columns}), a column for each of its "
-                f"{columns} {'commodities' if what == 'demands' else 'links'}; {array.shape} was "
-                "given.",
+                f"The {what} of a network have shape (rounds, {len(called)}), a column for each of "
+                f"its {'commodities' if what == 'demands' else 'links'}; {array.shape} was given.",
                 setting=what,
             )
-        finite = np.isfinite(array) | (np.isposinf(array) if infinite else False)
-        if not finite.all():
-            row, column = map(int, np.argwhere(~finite)[0])
+        valid = np.isfinite(array) | (np.isposinf(array) if infinite else False)
+        if what == "demands":
+            valid = valid & (array >= 0.0)
+        if not valid.all():
+            row, column = map(int, np.argwhere(~valid)[0])
             raise InvalidInput(
-                f"The {what} of a network are numbers; that of column {column} is "
-                f"{array[row, column]} in round {row + 1}.",
+                f"The {what} of a network are {'at least 0' if what == 'demands' else 'numbers'}; "
+                f"that of {called[column]} is {array[row, column]} in round {row + 1}.",
                 setting=what,
             )
         return array
@@ -635,31 +619,17 @@ class Network(Value):
         """What each commodity sends in one round."""
         if demands is None:
             return self.volumes
-        names = [each.name for each in self.demands]
-        demands = in_order(demands, names, "demands", (len(names),))
-        sent = to_numpy(as_array(demands, "demands"))
-        if sent.shape != (len(self.demands),):
-            raise WrongShape(
-                f"The demands of a round are one for each of the {len(self.demands)} commodities; "
-                f"shape {sent.shape} was given.",
-                setting="demands",
-            )
-        return sent
+        names = self._demand_names
+        sent = _numbers(in_order(demands, names, "demands", (len(names),)), "demands")
+        return np.asarray(self._rows(sent[None], "demands")[0])
 
     def _sent(self, demands: Array | None, rounds: int) -> Floats:
         if demands is None:
             return np.broadcast_to(self.volumes, (rounds, len(self.demands)))
-        sent = self._rows(demands, "demands", len(self.demands))
+        sent = self._rows(demands, "demands")
         if len(sent) != rounds:
             raise WrongShape(
                 f"There are demands of {len(sent)} rounds, and {rounds} rounds.", setting="demands"
-            )
-        if (sent < 0.0).any():
-            row, column = map(int, np.argwhere(sent < 0.0)[0])
-            raise InvalidInput(
-                f"The demand of {self.demands[column].name} is {sent[row, column]:g} in round "
-                f"{row + 1}; demands are at least 0.",
-                setting="demands",
             )
         return sent
 
@@ -707,16 +677,14 @@ class Network(Value):
         return self._leading_away() if single else self._away_from_several()
 
     def _with_tunnels(self) -> _Choice:
-        pairs = [(next(iter(each.sources)), next(iter(each.targets))) for each in self.demands]
-        link_rows = [each[:3] for each in self._link_rows]
-        tunnels = Tunnels(link_rows, pairs, self.k)
-        used = np.diff(tunnels.incidence.indptr) > 0
+        tunnels = Tunnels([each[:3] for each in self._link_rows], self._ends, self.k)
+        unused = np.flatnonzero(np.diff(tunnels.incidence.indptr) == 0)
         reason = f"is on none of the {self.k} shortest paths"
-        cut = [Cut(self.link_names[i], reason) for i in np.flatnonzero(~used)]
-        return _Choice(tunnels.splits, tunnels.incidence, tunnels.path_pair, tuple(cut), tunnels)
+        cut = tuple(Cut(self.link_names[i], reason) for i in unused)
+        return _Choice(tunnels.splits, tunnels.incidence, tunnels.path_pair, cut, tunnels)
 
     def _with_all_links(self) -> _Choice:
-        several = len(self.demands) > 1
+        count, several = len(self.links), len(self.demands) > 1
         flows = [
             CapacitatedFlow.from_edges(
                 self.links,
@@ -726,15 +694,14 @@ class Network(Value):
             )
             for each in self.demands
         ]
-        links = np.tile(np.arange(len(self.links)), len(flows))
-        owner = np.repeat(np.arange(len(flows)), len(self.links))
-        return self._on_links(Product(*flows) if several else flows[0], links, owner)
+        K = Product(*flows) if several else flows[0]
+        owner = np.repeat(np.arange(len(flows)), count)
+        return self._on_links(K, np.tile(np.arange(count), len(flows)), owner)
 
     def _leading_away(self) -> _Choice:
-        ends = [(next(iter(each.sources)), next(iter(each.targets))) for each in self.demands]
-        if len(ends) > 1:
-            return self._away_with_many(ends)
-        (source, target), links = ends[0], np.arange(len(self.links))
+        if len(self.demands) > 1:
+            return self._away_with_many()
+        (source, target), links = self._ends[0], np.arange(len(self.links))
         try:
             K = FlowPolytope.from_edges(self.links, source=source, target=target)
         except CyclicGraph:
@@ -743,23 +710,19 @@ class Network(Value):
             K = FlowPolytope.from_edges(kept, source=source, target=target)
         return self._on_links(K, links, np.zeros(len(links), dtype=np.int64))
 
-    def _away_with_many(self, ends: Sequence[tuple[Hashable, Hashable]]) -> _Choice:
+    def _away_with_many(self) -> _Choice:
+        ends, links = self._ends, self.links
         try:
-            flows = MultiFlow.from_edges(self.links, [(*pair, 1.0) for pair in ends])
+            flows = MultiFlow.from_edges(links, [(*pair, 1.0) for pair in ends])
         except CyclicGraph:
-            flows = MultiFlow.from_edges(
-                self.links,
-                [(*pair, 1.0, shortest_path_dag(self.links, self.lengths, *pair)) for pair in ends],
-            )
+            kept = [(*pair, 1.0, shortest_path_dag(links, self.lengths, *pair)) for pair in ends]
+            flows = MultiFlow.from_edges(links, kept)
         return self._on_links(flows, flows.links.astype(np.int64), flows.owner.astype(np.int64))
 
     def _away_from_several(self) -> _Choice:
         (demand,) = self.demands
-        found = [
-            shortest_path_dag(self.links, self.lengths, source, target)
-            for source in demand.sources
-            for target in demand.targets
-        ]
+        pairs = product(demand.sources, demand.targets)
+        found = [shortest_path_dag(self.links, self.lengths, *pair) for pair in pairs]
         kept = np.unique(np.concatenate(found))
         K = CapacitatedFlow.from_edges(
             [self.links[i] for i in kept], supplies=_supplies(demand), upper=1.0
@@ -769,10 +732,8 @@ class Network(Value):
     def _on_links(self, K: ConvexSet, links: Int64s, owner: Int64s) -> _Choice:
         from scipy.sparse import csr_array
 
-        entries = np.arange(len(links))
-        incidence = csr_array(
-            (np.ones(len(links)), (links, entries)), shape=(len(self.links), len(links))
-        )
+        places, shape = (links, np.arange(len(links))), (len(self.links), len(links))
+        incidence = csr_array((np.ones(len(links)), places), shape=shape)
         unused = np.flatnonzero(np.diff(incidence.indptr) == 0)
         return _Choice(K, incidence, owner, tuple(self._why_cut(unused)), None)
 
@@ -784,20 +745,15 @@ class Network(Value):
             return [Cut(self.link_names[i], reason) for i in unused]
         (demand,) = self.demands
         leading = set[int]()
-        for source in demand.sources:
-            for target in demand.targets:
-                leading |= set(leading_away(self.links, self.lengths, source, target))
-        dead_end = f"lies on no such way to {_ends(demand.targets)}"
-        back = f"does not lead away from {_ends(demand.sources)}"
+        for pair in product(demand.sources, demand.targets):
+            leading.update(leading_away(self.links, self.lengths, *pair))
+        dead_end = f"lies on no such way to {_joined(demand.targets)}"
+        back = f"does not lead away from {_joined(demand.sources)}"
         return [Cut(self.link_names[i], dead_end if i in leading else back) for i in unused]
 
 
-class _Path(NamedTuple):
-    """A path of a commodity."""
-
-    share: float
-    nodes: tuple[Hashable, ...]
-    links: Sequence[int]
+_Path: TypeAlias = tuple[float, tuple[Hashable, ...], Sequence[int]]
+"""A path of a commodity: its share, nodes and links."""
 
 
 class _Choice(NamedTuple):
@@ -820,14 +776,13 @@ def _numbers(given: Any, what: str) -> Floats:
         array = np.asarray(to_numpy(given) if is_array(given) else given)
     except (TypeError, ValueError):
         array = np.empty(0, dtype=object)
-    if array.dtype.kind not in "fiub":
-        array = to_numpy(as_array(given, what))  # refuses it
-    return array.astype(np.float64)
+    plain = array.dtype.kind in "fiub"
+    return (array if plain else to_numpy(as_array(given, what))).astype(np.float64)  # or refused
 
 
 def _supplies(demand: Demand) -> dict[Hashable, float]:
     return {**demand.sources, **{node: -share for node, share in demand.targets.items()}}
 
 
-def _ends(shares: Iterable[Hashable]) -> str:
+def _joined(shares: Iterable[Hashable]) -> str:
     return " + ".join(map(str, shares))

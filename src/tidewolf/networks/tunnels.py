@@ -261,10 +261,9 @@ class Tunnels(Value):
         if capacities is None:
             capacities = self.capacities
         if capacities is None:
-            bare = next(link_row for link_row in self._link_rows if link_row.capacity is None)
             raise InvalidInput(
-                f"The link {shown(bare.tail)} > {shown(bare.head)} has no capacity; give "
-                "capacities=, one for each link, or links as (tail, head, length, capacity).",
+                "Some link has no capacity; give capacities=, one for each link, or links as "
+                "(tail, head, length, capacity).",
                 setting="capacities",
             )
         demands = columns_in_order(demands, [f"{s} > {t}" for s, t in self.pairs], "demands")
@@ -290,10 +289,7 @@ class Tunnels(Value):
         finder = PathFinder(len(nodes), tails.tolist(), heads.tolist(), self.lengths.tolist())
         ways = list[list[Way]]()
         for pair in self.pairs:
-            source, target = (
-                node_number(node, numbers, f"The {end} of a pair,", "pairs")
-                for node, end in zip(pair, ("source", "target"), strict=True)
-            )
+            source, target = (node_number(node, numbers, "A pair:", "pairs") for node in pair)
             if source == target:
                 raise InvalidInput(
                     f"A pair has {shown(pair[0])} for both its source and its target; leave it "
