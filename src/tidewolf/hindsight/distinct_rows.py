@@ -21,6 +21,24 @@ _SAME, _IMPLIED, _FEASIBLE = 1e-12, 1e-8, 1e-6
 span of equations is decided by them; and contradicts them from the last on."""
 
 
+class Sides(NamedTuple):
+    """Bounds A x <= b, or equations A x = b, rows of norm 1."""
+
+    A: Any
+    b: Floats
+    up: Int64s
+    """the given row that a positive multiplier is of"""
+    down: Int64s
+    """the same of a negative one"""
+
+    def take(self, some: Any) -> Sides:
+        return Sides(*(each[some] for each in self))
+
+    def breach(self, X: Floats) -> Floats:
+        """How far X is above each."""
+        return np.asarray(self.A @ X.reshape(-1) - self.b)
+
+
 class DistinctRows(NamedTuple):
     """Distinct rows of norm 1 with low <= A x <= high."""
 
@@ -43,7 +61,7 @@ class DistinctRows(NamedTuple):
         impossible = int(np.argmin(empty)) if empty.min(initial=0.0) < 0.0 else -1
         sign, size = np.ones(len(b)), positive(size)
         sign[some] = np.sign(A.data[A.indptr[some]])
-        A, b = scaled(A, sign / size), b / size
+        A, b = _scaled(A, sign / size), b / size
         number: dict[bytes, int] = {}
         which = np.array([number.setdefault(_key(A, i), len(number)) for i in some], dtype=np.int64)
         first = some[np.unique(which, return_index=True)[1]]
@@ -53,85 +71,63 @@ class DistinctRows(NamedTuple):
 
     def multipliers(self, sides: Sides, y: Floats) -> Floats:
         """Those of the rows as given."""
-        up = (y > 0.0) == (sides.sign > 0.0)
-        row = np.where(up, self.above[sides.which], self.below[sides.which])
-        lam = np.zeros(len(self.size))
+        row, lam = np.where(y > 0.0, sides.up, sides.down), np.zeros(len(self.size))
         np.add.at(lam, row, np.abs(y) / self.size[row])
         return lam
 
-    def equations(self) -> Any:
+    def equal(self) -> Any:
         """Which rows are equations."""
         size = 1.0 + np.abs(np.minimum(self.low, self.high))
         return np.isfinite(self.low) & (self.high - self.low <= _SAME * size)
 
+    def equations(self, some: Any) -> Sides:
+        values = 0.5 * (self.low[some] + self.high[some])
+        return Sides(self.A[some], values, self.above[some], self.below[some])
 
-class Sides(NamedTuple):
-    """Bounds sign * (A x) <= b, or equations, by the numbers of their distinct rows."""
-
-    which: Int64s
-    sign: Floats
-    b: Floats
-
-    @classmethod
-    def of(cls, rows: DistinctRows, some: Any) -> Sides:
+    def bounds(self, some: Any) -> Sides:
         """Both bounds of some of the rows, where there are both."""
-        up, down = (np.flatnonzero(some & (there >= 0)) for there in (rows.above, rows.below))
-        signs = np.concatenate([np.ones(len(up)), -np.ones(len(down))])
-        b = np.concatenate([rows.high[up], -rows.low[down]])
-        return cls(np.concatenate([up, down]), signs, b)
+        from scipy.sparse import csr_array, vstack
 
-    def take(self, some: Any) -> Sides:
-        return Sides(self.which[some], self.sign[some], self.b[some])
-
-    def matrix(self, rows: DistinctRows) -> Any:
-        return scaled(rows.A[self.which], self.sign)
-
-    def breach(self, rows: DistinctRows, X: Floats) -> Floats:
-        """How far X is above each."""
-        return np.asarray(self.sign * (rows.A @ X.reshape(-1))[self.which] - self.b)
+        up, down = (np.flatnonzero(some & (there >= 0)) for there in (self.above, self.below))
+        A = csr_array(vstack([self.A[up], -self.A[down]]))
+        owner = np.concatenate([self.above[up], self.below[down]])
+        return Sides(A, np.concatenate([self.high[up], -self.low[down]]), owner, owner)
 
 
 class Span:
     """Equations that do not depend on each other, and what they imply."""
 
-    def __init__(self, rows: DistinctRows, equal: Int64s) -> None:
+    def __init__(self, sides: Sides) -> None:
         from scipy.linalg import cho_factor
         from scipy.linalg.lapack import dpstrf
 
-        values = 0.5 * (rows.low[equal] + rows.high[equal])
-        self.sides = Sides(equal, np.ones(len(equal)), values)
-        self.consistent, self._factor = True, None
-        self.A = self.sides.matrix(rows)
-        if len(equal) == 0:
+        self.sides, self.consistent, self._factor = sides, True, None
+        if len(sides.b) == 0:
             return
-        order, rank = dpstrf((self.A @ self.A.T).toarray(), tol=_IMPLIED)[1:3]
-        left = self.sides.take(order[rank:] - 1)
-        self.sides = self.sides.take(np.sort(order[:rank] - 1))
-        self.A = self.sides.matrix(rows)
-        self._factor = cho_factor((self.A @ self.A.T).toarray())
-        self.consistent = bool(
-            (np.abs(self._infeasibility(left.matrix(rows), left.b)) <= _FEASIBLE).all()
-        )
+        order, rank = dpstrf((sides.A @ sides.A.T).toarray(), tol=_IMPLIED)[1:3]
+        left = sides.take(order[rank:] - 1)
+        self.sides = sides.take(np.sort(order[:rank] - 1))
+        self._factor = cho_factor((self.sides.A @ self.sides.A.T).toarray())
+        self.consistent = bool((np.abs(self._infeasibility(left)) <= _FEASIBLE).all())
 
-    def implied(self, A: Any, b: Floats) -> tuple[Any, bool]:
+    def implied(self, bounds: Sides) -> tuple[Any, bool]:
         """Which bounds the equations decide, and whether those all hold."""
         if self._factor is None:
-            return np.zeros(len(b), dtype=bool), True
-        inner = (self.A @ A.T).toarray()
-        outside = 1.0 - np.einsum("ij,ij->j", inner, self._solved(inner))
-        known = outside <= _IMPLIED
-        return known, bool((self._infeasibility(A, b)[known] <= _FEASIBLE).all())
+            return np.zeros(len(bounds.b), dtype=bool), True
+        inner = (self.sides.A @ bounds.A.T).toarray()
+        known = 1.0 - np.einsum("ij,ij->j", inner, self._solved(inner)) <= _IMPLIED
+        return known, bool((self._infeasibility(bounds)[known] <= _FEASIBLE).all())
 
     def onto(self, X: Floats) -> Floats:
         """The nearest matrix that keeps the equations."""
         if self._factor is None:
             return X
-        left = self.sides.b - self.A @ X.reshape(-1)
-        return np.asarray(X + (self.A.T @ self._solved(left)).reshape(X.shape))
+        change = self.sides.A.T @ self._solved(-self.sides.breach(X))
+        return np.asarray(X + change.reshape(X.shape))
 
-    def _infeasibility(self, A: Any, b: Floats) -> Floats:
-        """What rows in the span are above b."""
-        return np.asarray(A @ (self.A.T @ self._solved(self.sides.b)) - b)
+    def _infeasibility(self, others: Sides) -> Floats:
+        """What rows in the span are above their b."""
+        return others.breach(np.asarray(self.sides.A.T @ self._solved(self.sides.b)))
 
     def _solved(self, right: Floats) -> Floats:
         from scipy.linalg import cho_solve
@@ -139,7 +135,7 @@ class Span:
         return np.asarray(cho_solve(self._factor, right))
 
 
-def scaled(A: Any, factors: Floats) -> Any:
+def _scaled(A: Any, factors: Floats) -> Any:
     """Sparse rows times numbers."""
     from scipy.sparse import csr_array
 

@@ -27,7 +27,7 @@ from tidewolf.hindsight.admm import entry_totals
 from tidewolf.hindsight.distinct_rows import DistinctRows, Sides, Span
 from tidewolf.hindsight.interior import MatrixProgram, solve_matrix_program
 from tidewolf.hindsight.lifted import Lifted, order_of
-from tidewolf.hindsight.task import Solution, Task
+from tidewolf.hindsight.task import Solution, Task, joining
 
 MAX_ORDER, MAX_LARGE, FEW = 200, 1000, 4
 """Up to matrices of this order; of a nuclear ball: rows and columns together. Larger ones, up to
@@ -119,8 +119,8 @@ class _Generated(NamedTuple):
 
 def _row_generation(lifted: Lifted, rows: DistinctRows, *, relaxed: bool) -> _Generated | None:
     """The first program, or the second; None where equations exclude each other."""
-    equal = rows.equations() & ~relaxed
-    span, sides = Span(rows, np.flatnonzero(equal)), Sides.of(rows, ~equal)
+    equal = rows.equal() & ~relaxed
+    span, sides = Span(rows.equations(np.flatnonzero(equal))), rows.bounds(~equal)
     order = lifted.order
     if order == 0:
         return _Generated(np.zeros((0, 0)), np.zeros(len(rows.size)), np.zeros((0, 0)))
@@ -128,13 +128,11 @@ def _row_generation(lifted: Lifted, rows: DistinctRows, *, relaxed: bool) -> _Ge
         return None
     many = _MANY_ROWS if len(sides.b) <= _MANY_ROWS else max(_FEW_ROWS, order)
     undecided, used = np.ones(len(sides.b), dtype=bool), np.zeros(0, dtype=np.int64)
-    found, lam = _Program(np.eye(order) / order, 0.0, np.zeros(0)), np.zeros(0)
+    Y, s, y, lam = np.eye(order) / order, 0.0, np.zeros(0), np.zeros(0)
     for iteration in range(_ITERATIONS):
-        breach = np.where(undecided, sides.breach(rows, found.Y) - found.s, -np.inf)
-        breach[used] = -np.inf
-        more = np.argsort(-breach, kind="stable")[:many]
-        more = more[breach[more] > (_JOIN if iteration > 0 else -np.inf)]
-        implied, hold = span.implied(sides.take(more).matrix(rows), sides.b[more])
+        breach = np.where(undecided, sides.breach(Y) - s, -np.inf)
+        more = joining(breach, used, _JOIN if iteration > 0 else -np.inf, many)
+        implied, hold = span.implied(sides.take(more))
         if not hold:
             return None
         undecided[more[implied]] = False
@@ -143,43 +141,35 @@ def _row_generation(lifted: Lifted, rows: DistinctRows, *, relaxed: bool) -> _Ge
             break
         kept = used[lam > _IDLE * lam.max(initial=0.0)] if iteration < _ITERATIONS // 2 else used
         used = np.concatenate([kept, more])
-        found = _solve_over_rows(lifted, rows, span.sides, sides.take(used), relaxed)
-        lam = found.y[len(found.y) - len(used) :]
-    whole, D = np.zeros(len(rows.size)), np.zeros(found.Y.size)
-    for some, values in ((span.sides, found.y[: len(span.sides.b)]), (sides.take(used), lam)):
+        Y, s, y = _solve_over_rows(lifted, span.sides, sides.take(used), relaxed)
+        lam = y[len(y) - len(used) :]
+    whole, D = np.zeros(len(rows.size)), np.zeros(Y.size)
+    for some, values in ((span.sides, y[: len(span.sides.b)]), (sides.take(used), lam)):
         whole += rows.multipliers(some, values)
-        D += some.matrix(rows).T @ values
-    return _Generated(span.onto(found.Y), whole, D.reshape(found.Y.shape))
-
-
-class _Program(NamedTuple):
-    """The matrix of a program, s of the second one, and all multipliers."""
-
-    Y: Floats
-    s: float
-    y: Floats
+        D += some.A.T @ values
+    return _Generated(span.onto(Y), whole, D.reshape(Y.shape))
 
 
 def _solve_over_rows(
-    lifted: Lifted, rows: DistinctRows, equal: Sides, sides: Sides, relaxed: bool
-) -> _Program:
-    """A program over some of the rows."""
+    lifted: Lifted, equal: Sides, sides: Sides, relaxed: bool
+) -> tuple[Floats, float, Floats]:
+    """The matrix of a program over some of the rows, s of the second one, and all multipliers."""
     from scipy.sparse import csr_array, vstack
 
     n, least = lifted.order, (1.0 if lifted.trace else 0.9) / lifted.order
-    parts = [(equal.matrix(rows), equal.b, np.zeros(len(equal.b)))]
+    tables, bounds, give = [equal.A], [equal.b], np.zeros(len(equal.b))
     if lifted.squares is not None and not relaxed:
-        squares = lifted.squares
-        parts.append((*lifted.restricted(squares.A, squares.b), squares.give))
-    A = csr_array(vstack([*(part[0] for part in parts), sides.matrix(rows)]))
-    b = np.concatenate([*(part[1] for part in parts), sides.b])
-    give = np.concatenate([part[2] for part in parts])
+        A, b = lifted.restricted(lifted.squares.A, lifted.squares.b)
+        tables, bounds = [*tables, A], [*bounds, b]
+        give = np.concatenate([give, lifted.squares.give])
+    A = csr_array(vstack([*tables, sides.A]))
+    b = np.concatenate([*bounds, sides.b])
     start = np.eye(n) * (least if lifted.cap is None else min(least, 0.9 * lifted.cap))
     cap = None if lifted.cap is None else np.full(n, lifted.cap)
     if not relaxed:
         C = lifted.basis.T @ lifted.C @ lifted.basis
         X, y = solve_matrix_program(MatrixProgram(C, A, b, give, cap, start))
-        return _Program(X, 0.0, y)
+        return X, 0.0, y
     most = 1.0 + float(np.abs(A @ start.reshape(-1) - b).max())  # s is one more diagonal entry
     wide, start = n + 1, np.pad(start, (0, 1))
     start[n, n], cap = most, None if cap is None else np.append(cap, 2.0 * most)
@@ -189,7 +179,7 @@ def _solve_over_rows(
     A = csr_array(A - csr_array(np.ones((len(b), 1))) @ last)
     C = last.toarray().reshape(wide, wide)
     X, y = solve_matrix_program(MatrixProgram(C, A, b, give, cap, start))
-    return _Program(X[:n, :n], float(X[n, n]), y)
+    return X[:n, :n], float(X[n, n]), y
 
 
 def _low_rank(lifted: Lifted, rows: DistinctRows, Y: Floats) -> Floats:
@@ -198,12 +188,11 @@ def _low_rank(lifted: Lifted, rows: DistinctRows, Y: Floats) -> Floats:
     large = values > _RANK * values.max(initial=0.0)
     L = lifted.basis @ (vectors[:, large] * np.sqrt(values[large]))
     X = L @ L.T + lifted.shift
-    sides = Sides.of(rows, np.ones(len(rows.low), dtype=bool))
-    sides = sides.take(sides.breach(rows, X) > -_JOIN)
-    A = sides.matrix(rows)
+    sides = rows.bounds(np.ones(len(rows.low), dtype=bool))
+    sides = sides.take(sides.breach(X) > -_JOIN)
     for _ in range(_POLISHED):
-        left = sides.b - A @ X.reshape(-1)
-        slopes = [A[[i], :].toarray().reshape(X.shape) @ L for i in range(len(left))]
+        left = -sides.breach(X)
+        slopes = [sides.A[[i], :].toarray().reshape(X.shape) @ L for i in range(len(left))]
         J = np.array(slopes).reshape(len(left), L.size)
         step = np.linalg.lstsq(2.0 * J @ J.T, left, rcond=1e-12)[0]
         L = L + (J.T @ step).reshape(L.shape)
