@@ -4,8 +4,7 @@ the best point itself where there is one cell.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,9 +14,8 @@ from scipy.sparse import csr_array
 
 import tidewolf as tw
 from refused import refused
-from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
-from tidewolf.experts import Categories, Context, Season
+from tidewolf.experts import Categories, Season
 from tidewolf.functions import (
     Affine,
     Capacity,
@@ -37,16 +35,13 @@ from tidewolf.testing import check_function
 seeds = st.integers(0, 2**32 - 1)
 
 
-def mixes(context: Any, stream: tw.Stream, W: Any, start: int = 0) -> Any:
+def mixes(context, stream, W, start=0):
     """The policy's points, one round at a time, as the formula says."""
-    points = []
-    for t in range(start, len(stream)):
-        which, phi = context.features(stream.info(t), t)
-        points.append(sum(w * W[j] for j, w in zip(which, phi, strict=True)))
-    return np.array(points)
+    features = (context.features(stream.info(t), t) for t in range(start, len(stream)))
+    return np.array([phi @ W[which] for which, phi in features])
 
 
-def require_achieved(K: Any, stream: tw.Stream, context: Any, best: Any, start: int = 0) -> None:
+def require_achieved(K, stream, context, best, start=0):
     """The policy's own points have the total that is claimed, and keep every limit."""
     assert best.feasible
     assert best.point.shape == (context.cells, *K.shape)
@@ -58,7 +53,7 @@ def require_achieved(K: Any, stream: tw.Stream, context: Any, best: Any, start: 
     assert best.lower <= best.upper
 
 
-def streams(seed: int, T: int, n: int) -> list[tw.Stream]:
+def streams(seed, T, n):
     """Losses and limits of every kind, whose limits some point of the simplex keeps."""
     rng = np.random.default_rng(seed)
     C, kinds = rng.normal(size=(T, n)), rng.integers(0, 3, T)
@@ -130,14 +125,11 @@ def test_curved_functions_and_sets_known_by_their_oracle(K, losses, limits):
     assert best.upper < fixed.upper - 1e-3
 
 
-def test_features_are_those_of_the_whole_stream():
+def test_features_are_those_of_the_whole_stream_and_other_cells_have_the_center():
     stream = tw.Stream(Linear([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0]]))
     best = tw.best_in_hindsight(Simplex(2), stream, start=1, context=Season(2, 2))
     np.testing.assert_allclose(best.point, [[1.0, 0.0], [0.0, 1.0]])  # not the other way round
     require_achieved(Simplex(2), stream, Season(2, 2), best, start=1)
-
-
-def test_a_cell_that_no_round_has_gets_the_center():
     stream = tw.Stream(Linear([[1.0, 2.0], [1.0, 2.0]]), context=[2, 2])
     best = tw.best_in_hindsight(Simplex(2), stream, context=Categories(4))
     np.testing.assert_allclose(best.point, [[0.5, 0.5], [0.5, 0.5], [1.0, 0.0], [0.5, 0.5]])
@@ -162,13 +154,8 @@ def test_a_proof_that_no_policy_keeps_the_limits_names_the_rounds():
     assert best.infeasibility.bound == pytest.approx(0.25)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Odd(Context):
-    given: Any
-    cells: int = 2
-
-    def features(self, known, t):
-        return self.given
+def odd(given, cells=2):
+    return SimpleNamespace(features=lambda known, t: given, cells=cells)
 
 
 @pytest.mark.parametrize(
@@ -177,26 +164,22 @@ class Odd(Context):
         (Season("1d"), InvalidInput),
         (Categories(2), InvalidInput),
         (3, WrongType),
-        (Odd((np.array([2]), np.ones(1))), InvalidInput),
-        (Odd((np.array([0]), np.array([0.5]))), InvalidInput),
-        (Odd(None, 0), InvalidInput),
+        (odd((np.array([2]), np.ones(1))), InvalidInput),
+        (odd((np.array([0]), np.array([0.5]))), InvalidInput),
+        (odd(None, 0), InvalidInput),
     ],
 )
 def test_what_no_policy_can_go_by_is_refused(context, error):
-    with refused(error):
-        tw.best_in_hindsight(Simplex(2), tw.Stream(Linear(np.ones((2, 2)))), context=context)
-
-
-def test_functions_of_python_have_no_policy():
     wild = Custom(lambda t, x: 0.0, lambda t, x: 0.0 * x, 2, rounds=2)
     with refused(NotSupported):
         tw.best_in_hindsight(Simplex(2), tw.Stream(wild), context=Season(2, 2))
+    with refused(error):
+        tw.best_in_hindsight(Simplex(2), tw.Stream(Linear(np.ones((2, 2)))), context=context)
 
 
 @pytest.mark.parametrize(
     "f",
     [
-        Linear([[1.0, -2.0], [0.0, 3.0], [1.0, 1.0], [0.5, 0.5]]),
         Affine(csr_array([[1.0, 0.0], [0.0, 3.0], [1.0, 1.0], [0.0, 0.0]]), np.arange(4.0)),
         Capacity(np.arange(8.0).reshape(4, 2) % 3),
         MaxAffine(np.arange(16.0).reshape(4, 2, 2) % 5 - 2, np.ones((4, 2))),
@@ -204,14 +187,13 @@ def test_functions_of_python_have_no_policy():
     ],
     ids=lambda f: type(f).__name__,
 )
-def test_functions_of_a_mix_keep_the_laws_of_functions(f: Batch) -> None:
+def test_functions_of_a_mix_keep_the_laws_of_functions(f):
     phi = csr_array([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.2, 0.3, 0.5]])
     lifted = policy_batch(f, phi, np.zeros(2))
     check_function(lifted)
     W = np.random.default_rng(1).normal(size=(3, 2))
     points = phi @ W
     np.testing.assert_allclose(lifted.values(W.reshape(-1)), f.values_at(points))
-    for t in range(4):
-        one = f[t : t + 1].gradients(points[t])[0]
-        by_hand = (phi.toarray()[t][:, None] * one).reshape(-1)
-        np.testing.assert_allclose(lifted.gradients(W.reshape(-1))[t], by_hand)
+    each = np.array([f[t : t + 1].gradients(points[t])[0] for t in range(4)])
+    by_hand = phi.toarray()[:, :, None] * each[:, None, :]
+    np.testing.assert_allclose(lifted.gradients(W.reshape(-1)), by_hand.reshape(4, -1))
