@@ -25,19 +25,11 @@ def test_every_pair_that_can_meet_does(sizes, refused):
     chosen = cover(cases)
     assert set().union(*(cases[i] for i in chosen)) == set().union(*cases)
     assert len(chosen) == len(set(chosen)) <= len(cases)
+    assert len(chosen) <= 2 * sorted(sizes)[-1] * sorted(sizes)[-2] or refused
 
 
-def test_four_factors_of_five_values_take_far_fewer_than_all_cases():
-    cases = [pairs(**dict(zip("abcd", v, strict=True))) for v in product(range(5), repeat=4)]
-    assert 25 <= len(cover(cases)) <= 45
-
-
-@given(
-    every=st.integers(1, 6),
-    sizes=st.lists(st.integers(1, 7), min_size=1, max_size=3),
-    fewer=st.integers(0, 3),
-)
-def test_every_value_is_quick_somewhere(every, sizes, fewer):
+@given(every=st.integers(1, 6), sizes=st.lists(st.integers(1, 7), min_size=1, max_size=3))
+def test_every_value_is_quick_somewhere(every, sizes):
     """As long as some factor has as many values as one of `every` leaves out, and one."""
     factors = {name: {str(i): i for i in range(n)} for name, n in zip("abc", sizes, strict=False)}
     cases = thinned(every, **factors).args[1]
@@ -48,6 +40,6 @@ def test_every_value_is_quick_somewhere(every, sizes, fewer):
         rest = [size for other, size in enumerate(sizes) if other != place]
         if sum(rest) - len(rest) >= every - 1:
             assert {values[place] for values in quick} == set(range(n))
-    values = few(fewer, "abc")
-    assert values[:fewer] == [*"abc"][:fewer]
-    assert [value.marks[0].name for value in values[fewer:]] == ["soak"] * (3 - fewer)
+    first, *others = few(1, "abc")
+    assert first == "a"
+    assert [value.marks[0].name for value in others] == ["soak", "soak"]

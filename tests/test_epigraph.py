@@ -10,14 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.functions import (
-    Affine,
-    Capacity,
-    MaxAffine,
-    MaxUtilization,
-    Sum,
-    Unlimited,
-)
+from tidewolf.functions import Affine, Capacity, MaxAffine, MaxUtilization, Sum, Unlimited
 from tidewolf.hindsight import cutting_planes
 from tidewolf.hindsight.lp import LinearProgramming
 from tidewolf.hindsight.task import Solution, Task
@@ -119,6 +112,7 @@ def test_a_bundle_of_cuts_finds_the_same(seed, T, n, unit):
     size = unit + abs(best.upper)
     assert same.upper == pytest.approx(best.upper, abs=2e-6 * size)
     assert best.lower - 2e-6 * size <= same.lower <= best.upper + 1e-9 * size
+    assert same.method in (cutting_planes.METHOD, LinearProgramming.name)
 
 
 def test_a_bundle_leaves_to_the_program_what_it_cannot_decide(monkeypatch):

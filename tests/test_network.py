@@ -8,25 +8,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from refused import refused
 from tidewolf.core.errors import InvalidInput, UnknownNode, UnreachableTarget, WrongShape
 from tidewolf.networks import Network
 from tidewolf.networks.network import PATHS
 from tidewolf.networks.shortest_paths import shortest_path_dag
 from tidewolf.sets import graph_tools
 
-BACKBONE = [
-    ("SEA", "SFO"),
-    ("SEA", "DEN"),
-    ("SFO", "LAX"),
-    ("SFO", "DEN"),
-    ("LAX", "HOU"),
-    ("DEN", "CHI"),
-    ("DEN", "HOU"),
-    ("HOU", "ATL"),
-    ("CHI", "ATL"),
-    ("CHI", "NYC"),
-    ("ATL", "NYC"),
-]
+NEXT = {
+    "SEA": ("SFO", "DEN"),
+    "SFO": ("LAX", "DEN"),
+    "LAX": ("HOU",),
+    "DEN": ("CHI", "HOU"),
+    "HOU": ("ATL",),
+    "CHI": ("ATL", "NYC"),
+    "ATL": ("NYC",),
+}
+BACKBONE = [(tail, head) for tail, heads in NEXT.items() for head in heads]
 BOTH_WAYS = [*BACKBONE, *((head, tail) for tail, head in BACKBONE)]
 ONE = {"source": "SEA", "target": "NYC", "demand": 10.0}
 SEVERAL = {"source": {"SEA": 0.6, "SFO": 0.4}, "target": {"NYC": 0.5, "ATL": 0.5}, "demand": 4.0}
@@ -44,8 +42,7 @@ def members(network, rng, count=3):
     """Vertices and mixtures of them."""
     K = network.K
     vertices = [K.lmo(rng.normal(size=K.shape)) for _ in range(count)]
-    weights = rng.dirichlet(np.ones(count))
-    return [*vertices, sum(w * v for w, v in zip(weights, vertices, strict=True)), K.center]
+    return [*vertices, rng.dirichlet(np.ones(count)) @ np.array(vertices), K.center]
 
 
 @each_case
@@ -122,16 +119,24 @@ def test_what_leads_outward_has_no_cycle_and_all_that_leads_away(seed, whole):
 
 
 @each_case
-def test_every_link_is_used_or_cut_and_said(given_, paths):
-    network = Network(BOTH_WAYS, **given_, paths=paths)
-    cut = {each.link for each in network.cut}
-    assert cut == {
+def test_every_link_is_used_or_cut_and_learners_play_the_rest(given_, paths):
+    network, rng = Network(BOTH_WAYS, **given_, paths=paths), np.random.default_rng(0)
+    cut = [each.link for each in network.cut]
+    assert cut == [
         name for name, on in zip(network.link_names, used(network), strict=True) if not on
-    }
+    ]
     assert network.notes == () if not cut else f"{len(cut)} of 22 links" in network.notes[0]
     assert len(set(network.names)) == network.K.shape[0]
     if paths != "k-shortest":
         assert network.names == network.K.names
+    capacities = network.unit * (0.4 + rng.random((12, len(BOTH_WAYS))))
+    losses = network.losses(1.0 + rng.random((12, len(BOTH_WAYS))))
+    stream = tw.Stream(losses, network.limits(capacities))
+    resolving = tw.Ensemble(network.K, experts=[tw.experts.Resolve()])
+    for learner in (resolving, tw.baselines.SinhaVaze(network.K)):
+        run = tw.run(learner, stream)
+        assert run.certificate.holds in (True, None)
+        assert run.max_infeasibility < 1e-9
 
 
 def test_names_say_whose_entry_is_where():
@@ -143,28 +148,28 @@ def test_names_say_whose_entry_is_where():
 
 
 @pytest.mark.parametrize(
-    ("given_", "error", "words"),
+    ("given_", "error", "setting"),
     [
-        ({"source": "SEA"}, InvalidInput, "give source and target, or commodities"),
-        ({}, InvalidInput, "give source and target, or commodities"),
-        ({**ONE, **MANY}, InvalidInput, "give source and target, or commodities"),
-        ({"source": "SAE", "target": "NYC"}, UnknownNode, "'SAE'. Did you mean SEA?"),
-        ({"source": "SEA", "target": "SEA"}, InvalidInput, "starts and ends at the same node"),
-        ({"source": {"SEA": 0.6}, "target": "NYC"}, InvalidInput, "sum to 0.6"),
-        ({**SEVERAL, "paths": "k-shortest"}, InvalidInput, "Tunnels lead from one node"),
-        ({"commodities": [("SEA", "NYC", 1), ("SEA", "NYC", 2)]}, InvalidInput, "there twice"),
-        ({**ONE, "paths": "some"}, InvalidInput, "one of away, all, k-shortest"),
+        ({"source": "SEA"}, InvalidInput, None),
+        ({}, InvalidInput, None),
+        ({**ONE, **MANY}, InvalidInput, None),
+        ({"source": "SAE", "target": "NYC"}, UnknownNode, "source"),
+        ({"source": "SEA", "target": "SEA"}, InvalidInput, "target"),
+        ({"source": {"SEA": 0.6}, "target": "NYC"}, InvalidInput, "source"),
+        ({**SEVERAL, "paths": "k-shortest"}, InvalidInput, "paths"),
+        ({"commodities": [("SEA", "NYC", 1), ("SEA", "NYC", 2)]}, InvalidInput, "commodities"),
+        ({**ONE, "paths": "some"}, InvalidInput, "paths"),
     ],
 )
-def test_what_is_wrong_is_said(given_, error, words):
-    with pytest.raises(error, match=words.replace("?", r"\?")):
+def test_what_is_wrong_is_refused(given_, error, setting):
+    with refused(error, setting):
         Network(BOTH_WAYS, **given_)
 
 
-def test_a_target_that_nothing_reaches_is_said():
-    for paths in PATHS:
-        with pytest.raises(tw.core.errors.TidewolfError, match=r"s|t"):
-            Network([("s", "a"), ("t", "a")], source="s", target="t", paths=paths)
+@pytest.mark.parametrize("paths", PATHS)
+def test_a_target_that_nothing_reaches_is_refused(paths):
+    with refused(tw.core.errors.TidewolfError):
+        Network([("s", "a"), ("t", "a")], source="s", target="t", paths=paths)
 
 
 @pytest.mark.parametrize("what", ["costs", "capacities", "demands"])
@@ -173,22 +178,7 @@ def test_rows_of_another_width_are_refused(what):
     full, narrow = np.ones((2, len(BOTH_WAYS))), np.ones((2, 5))
     make = network.limits if what == "capacities" else network.losses
     rows = (full, narrow) if what == "demands" else (narrow,)
-    with pytest.raises(WrongShape, match=f"The {what} of a network have shape"):
+    with refused(WrongShape, what):
         make(*rows)
-    with pytest.raises(InvalidInput, match="at least 0"):
+    with refused(InvalidInput, "demands"):
         network.losses(full, -np.ones((2, 3)))
-
-
-@each_case
-def test_learners_play_it(given_, paths):
-    network, rng = Network(BOTH_WAYS, **given_, paths=paths), np.random.default_rng(0)
-    costs = 1.0 + rng.random((12, len(BOTH_WAYS)))
-    capacities = network.unit * (0.4 + rng.random((12, len(BOTH_WAYS))))
-    stream = tw.Stream(network.losses(costs), network.limits(capacities))
-    for learner in (
-        tw.Ensemble(network.K, experts=[tw.experts.Resolve()]),
-        tw.baselines.SinhaVaze(network.K),
-    ):
-        run = tw.run(learner, stream)
-        assert run.certificate.holds in (True, None)
-        assert run.max_infeasibility < 1e-9
