@@ -50,11 +50,10 @@ from tidewolf.core.names import all_different, did_you_mean, listed
 from tidewolf.core.settings import Check, Count, Number, Text
 from tidewolf.core.types import Array, Floats, Int64s, Link
 from tidewolf.core.unlimited import Unlimited
-from tidewolf.core.values import Value
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.functions.loads import LoadLimit
 from tidewolf.networks.shortest_paths import leading_away, shortest_path_dag
-from tidewolf.networks.tunnels import LinkRow, LinkRows, Tunnels
+from tidewolf.networks.tunnels import LinkRows, OnLinks, Tunnels
 from tidewolf.sets.base import ConvexSet
 from tidewolf.sets.calculus import Product
 from tidewolf.sets.capacitated_flow import CapacitatedFlow
@@ -192,7 +191,7 @@ def is_pairs(value: Any) -> bool:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Network(Value):
+class Network(OnLinks):
     """Links, what must go from where to where, and which links or paths it may take.
 
     `K` is the set of decisions: the share of each commodity's demand on every link that it may
@@ -294,26 +293,11 @@ class Network(Value):
         return f"Network({len(self.links):,} links, {sent}, paths={self.paths!r})"
 
     @cached_property
-    def links(self) -> tuple[Link, ...]:
-        """The links, (tail, head)."""
-        return tuple((link_row.tail, link_row.head) for link_row in self._link_rows)
-
-    @cached_property
     def link_names(self) -> tuple[str, ...]:
         """What the links are called: "SEA > DEN", or their own names; no two alike."""
         return all_different(
             link_row.name or f"{link_row.tail} > {link_row.head}" for link_row in self._link_rows
         )
-
-    @cached_property
-    def nodes(self) -> tuple[Hashable, ...]:
-        """The nodes, in the order in which links name them."""
-        return tuple(dict.fromkeys(node for link in self.links for node in link))
-
-    @cached_property
-    def lengths(self) -> Floats:
-        """The length of each link."""
-        return frozen(np.array([link_row.length for link_row in self._link_rows]))
 
     @cached_property
     def capacities(self) -> Floats:
@@ -632,10 +616,6 @@ class Network(Value):
                 f"There are demands of {len(sent)} rounds, and {rounds} rounds.", setting="demands"
             )
         return sent
-
-    @property
-    def _link_rows(self) -> tuple[LinkRow, ...]:
-        return self.graph  # type: ignore[return-value]  # what its check makes of it
 
     @property
     def _commodities(self) -> tuple[Commodity, ...]:

@@ -127,9 +127,35 @@ class _Pairs(Check):
         return tuple(map(tuple, value)) if listed else None
 
 
+class OnLinks(Value):
+    """What is made of the links of a graph."""
+
+    graph: Any
+
+    @cached_property
+    def links(self) -> tuple[Link, ...]:
+        """The links, (tail, head)."""
+        return tuple((link_row.tail, link_row.head) for link_row in self._link_rows)
+
+    @cached_property
+    def nodes(self) -> tuple[Hashable, ...]:
+        """The nodes, in the order in which links name them."""
+        return tuple(dict.fromkeys(node for link in self.links for node in link))
+
+    @cached_property
+    def lengths(self) -> Floats:
+        """The length of each link."""
+        return frozen(np.array([link_row.length for link_row in self._link_rows]))
+
+    @property
+    def _link_rows(self) -> tuple[LinkRow, ...]:
+        rows: tuple[LinkRow, ...] = self.graph  # what its check makes of it
+        return rows
+
+
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Tunnels(Value):
+class Tunnels(OnLinks):
     """The k shortest paths between pairs of nodes, and the splits of demands over them.
 
     Parameters
@@ -185,21 +211,6 @@ class Tunnels(Value):
             f"Tunnels({len(self.links):,} links, {len(self._ways):,} pairs, {len(self.paths):,} "
             "paths)"
         )
-
-    @cached_property
-    def links(self) -> tuple[Link, ...]:
-        """The links, (tail, head)."""
-        return tuple((link_row.tail, link_row.head) for link_row in self._link_rows)
-
-    @cached_property
-    def nodes(self) -> tuple[Hashable, ...]:
-        """The nodes, in the order in which links name them."""
-        return number_nodes(self.links)[0]
-
-    @cached_property
-    def lengths(self) -> Floats:
-        """The length of each link."""
-        return frozen(np.array([link_row.length for link_row in self._link_rows]))
 
     @cached_property
     def capacities(self) -> Floats | None:
@@ -276,10 +287,6 @@ class Tunnels(Value):
                 setting="demands",
             )
         return of_pairs
-
-    @property
-    def _link_rows(self) -> tuple[LinkRow, ...]:
-        return self.graph  # type: ignore[return-value]  # what its check makes of it
 
     @cached_property
     def _ways(self) -> list[list[Way]]:
