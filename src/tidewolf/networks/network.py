@@ -53,7 +53,7 @@ from tidewolf.core.unlimited import Unlimited
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.functions.loads import LoadLimit
 from tidewolf.networks.shortest_paths import leading_away, shortest_path_dag
-from tidewolf.networks.tunnels import LinkRows, OnLinks, Tunnels
+from tidewolf.networks.tunnels import GraphSetting, OnLinks, Tunnels
 from tidewolf.sets.base import ConvexSet
 from tidewolf.sets.calculus import Product
 from tidewolf.sets.capacitated_flow import CapacitatedFlow
@@ -236,16 +236,7 @@ class Network(OnLinks):
     2
     """
 
-    graph: Annotated[
-        Iterable[tuple[Any, ...]],
-        LinkRows(
-            "The links, (tail, head), (tail, head, length), (tail, head, length, capacity) or with "
-            "a name behind those, each in its direction; lengths are 1 where none are given, and a "
-            "capacity of None is none. Or a networkx graph, with `length` (else `weight`) and "
-            "`capacity` as attributes, an undirected edge a link each way; or a frame of pandas or "
-            "polars with such columns beside tail and head."
-        ),
-    ]
+    graph: GraphSetting
     source: Annotated[
         Any,
         _Ends(

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, NamedTuple, final
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, final
 
 import numpy as np
 
@@ -94,6 +94,18 @@ class LinkRows(Check):
         return tuple(map(tuple, value)) if listed else None
 
 
+GraphSetting: TypeAlias = Annotated[
+    Iterable[tuple[Any, ...]],
+    LinkRows(
+        "The links, (tail, head), (tail, head, length), (tail, head, length, capacity) or with "
+        "a name behind those, each in its direction; lengths are 1 where none are given, and a "
+        "capacity of None is none. Or a networkx graph, with `length` (else `weight`) and "
+        "`capacity` as attributes, an undirected edge a link each way; or a frame of pandas or "
+        "polars with such columns beside tail and head."
+    ),
+]
+
+
 class _Pairs(Check):
     """Ordered pairs of nodes, each once."""
 
@@ -161,10 +173,11 @@ class Tunnels(OnLinks):
     Parameters
     ----------
     graph : iterable of tuple
-        The links, (tail, head), (tail, head, length) or (tail, head, length, capacity), each in
-        its direction; lengths are 1 where none are given. Or a networkx graph, with `length`
-        (else `weight`) and `capacity` as attributes, an undirected edge a link each way; or a
-        frame of pandas or polars with such columns beside tail and head.
+        The links, (tail, head), (tail, head, length), (tail, head, length, capacity) or with a
+        name behind those, each in its direction; lengths are 1 where none are given, and a
+        capacity of None is none. Or a networkx graph, with `length` (else `weight`) and
+        `capacity` as attributes, an undirected edge a link each way; or a frame of pandas or
+        polars with such columns beside tail and head.
     pairs : iterable of tuple of Hashable
         Between which nodes traffic goes: (source, target), each once; or a frame with columns
         source and target.
@@ -184,15 +197,7 @@ class Tunnels(OnLinks):
     array([1.])
     """
 
-    graph: Annotated[
-        Iterable[tuple[Any, ...]],
-        LinkRows(
-            "The links, (tail, head), (tail, head, length) or (tail, head, length, capacity), each "
-            "in its direction; lengths are 1 where none are given. Or a networkx graph, with "
-            "`length` (else `weight`) and `capacity` as attributes, an undirected edge a link each "
-            "way; or a frame of pandas or polars with such columns beside tail and head."
-        ),
-    ]
+    graph: GraphSetting
     pairs: Annotated[
         Iterable[Link],
         _Pairs(
