@@ -166,12 +166,6 @@ def test_an_outage_leaves_no_flow_for_its_rounds():
 
 
 @needs_records
-def test_abilene_at_a_smaller_share_cannot_be_met():
-    problem = problems.abilene(share=0.15)
-    assert flow_lp(problem, "LOSAng", "WASHng", tightest(problem)).status == 2
-
-
-@needs_records
 def test_networks_with_parallel_links_loops_and_several_parts_make_problems():
     with gzip.open(record(RECORDS["zoo"]), "rt", newline="") as file:
         names = sorted({row["net"] for row in csv.DictReader(file)})
