@@ -51,6 +51,14 @@ BODIES: dict[str, Any] = {
 }
 
 
+LOOKS: dict[str, Any] = {
+    "decision": lambda hosted, number: hosted.decision(number - 1),
+    "experts": HostedSession.experts,
+    "explanation": HostedSession.explanation,
+    "facts": HostedSession.facts,
+}
+
+
 class Door:
     """Sessions in a folder, whose answers are waited for; opened again as after a kill."""
 
@@ -72,8 +80,12 @@ class Door:
                 name, *body = given
                 read = BODIES[what].read(*body or [{}])
                 given = (name, read) if what in ("decide", "observe") else (name, read, ME)
-            method = what if hasattr(self.sessions, what) else "operate"
-            reply = getattr(self.sessions, method)(*given, **more)
+            if what in LOOKS:
+                name, *rest = given
+                reply = self.sessions.look(name, lambda hosted: LOOKS[what](hosted, *rest))
+            else:
+                method = what if hasattr(self.sessions, what) else "operate"
+                reply = getattr(self.sessions, method)(*given, **more)
             if not isinstance(reply, Reply):
                 return reply
             if reply.after is not None:
@@ -117,7 +129,7 @@ def test_the_first_rounds_of_a_session(door):
     assert second["moved"] == pytest.approx(np.abs(session.play() - 1 / 3).sum() / 2)
     assert door.decision("a", 1)["decision"] == first["decision"]
     assert door.decision("a", 2) == second
-    with pytest.raises(UnknownSession, match="Round 3 of a was not asked for yet"):
+    with pytest.raises(UnknownSession, match="not asked for yet"):
         door.decision("a", 3)
     (row,) = door.history("a")["rounds"]
     assert {key: row[key] for key in ("round", "mode", "source")} == {
@@ -464,7 +476,7 @@ def test_advisers_that_hang_or_fail_sleep_and_the_decision_comes(door, hangs):
     store.create("planned", "", Settings("Ensemble").text).result()
     info = store.info("planned")
     built = Built(made.reader, learner)
-    served = HostedSession(store, info, built, Limits(), lambda: 0.0, lambda *_: None)
+    served = HostedSession(door.sessions, info, built)
     try:
         with store.transaction("planned"):
             answer = served.decide(m.DecisionRequest.read({"deadline": 0.05}))

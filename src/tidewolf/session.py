@@ -636,6 +636,13 @@ class Session(Generic[S]):
         return tuple(one.round for one in waiting(self._now))
 
     @property
+    def last_played(self) -> Array | None:
+        """What was played in the round that was observed last; None if that is not known."""
+        assert self._now is not None
+        feedback = self._history.feedback
+        return None if feedback is None else feedback.x
+
+    @property
     def oracle_calls(self) -> int:
         """How often the set's linear minimiser was asked so far."""
         return self._now.calls
@@ -1002,9 +1009,9 @@ class Session(Generic[S]):
         ((21,), 1)
         """
         learner = self.learner
-        if type(costs) is not np.ndarray:
+        if costs is not None and type(costs) is not np.ndarray:
             costs = observation.by_name(learner, costs, "costs")
-        if type(capacities) is not np.ndarray:
+        if capacities is not None and type(capacities) is not np.ndarray:
             capacities = observation.by_name(learner, capacities, "capacities")
         functions = loss is constraint is None
         numbers = loss_gradient is constraint_value is constraint_gradient is loss_value is None

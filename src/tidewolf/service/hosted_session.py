@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from tidewolf.core.arrays import to_numpy
+from tidewolf.core.arrays import SILENCE, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import (
@@ -38,6 +38,7 @@ from tidewolf.core.errors import (
 )
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Floats
+from tidewolf.evaluation.experts import Experts
 from tidewolf.functions.combined import limit_names
 from tidewolf.functions.linear import Capacity
 from tidewolf.live.entries import follows_clock, given_demands
@@ -54,13 +55,18 @@ from tidewolf.service.modes import (
     Settings,
     first_playable,
     override,
+    static,
 )
-from tidewolf.service.traffic import Limits
 from tidewolf.session import Session
-from tidewolf.storage.session_store import SessionInfo, SessionStore
+from tidewolf.storage.session_store import SessionInfo
+
+if TYPE_CHECKING:
+    from tidewolf.service.sessions import Sessions
 
 RECENT, FEWEST, ROOM = 32, 4, 100_000
 """Rounds that were observed last and are remembered: at most, at least, and entries of points."""
+SHOWN_ENTRIES = 20
+"""Lines of the audit on the page of a session."""
 SNAPSHOT_EVERY = 500
 """Observations from one stored state to the next: opening a session observes so many again."""
 
@@ -71,10 +77,14 @@ TO_DISK = 30.0
 
 def on_disk(future: Future[None]) -> None:
     """Wait until a transaction is on disk; `Overloaded` if that takes too long."""
-    try:
-        future.result(TO_DISK)
-    except TimeoutError:
-        raise Overloaded(f"The disk has been busy for {TO_DISK:g} s: try again later.") from None
+    ended(future)
+    future.result()
+
+
+def ended(future: Future[None]) -> None:
+    """Wait until a transaction is on disk, or failed."""
+    if wait([future], TO_DISK).not_done:
+        raise Overloaded(f"The disk has been busy for {TO_DISK:g} s: try again later.")
 
 
 @final
@@ -83,39 +93,24 @@ class HostedSession:
 
     Parameters
     ----------
-    store : SessionStore
-        Where it is stored.
+    host : Sessions
+        All sessions: the store, how much is allowed, the clock and the counters.
     info : SessionInfo
         What the store has of it.
     built : Built
         The set, the reader of rows and the learner.
-    limits : Limits
-        How much is allowed.
-    clock : callable
-        The time now. Unit: seconds since 1970.
-    count : callable
-        Counts an event by its name and label.
     looks : bool, default False
         Whether to look only, at what is on disk, because nothing can be written.
     """
 
     def __init__(
-        self,
-        store: SessionStore,
-        info: SessionInfo,
-        built: Built,
-        limits: Limits,
-        clock: Callable[[], float],
-        count: Callable[[str, str], None],
-        *,
-        looks: bool = False,
+        self, host: Sessions, info: SessionInfo, built: Built, *, looks: bool = False
     ) -> None:
-        self.store, self.info, self.looks = store, info, looks
-        self._limits, self._clock, self._count = limits, clock, count
+        self.host, self.store, self.info, self.looks = host, host.store, info, looks
         self.name = info.name
         self.settings = Settings.of(info.settings)
         self.session: Session[Any] = Session.open(
-            store,
+            host.store,
             built.learner,
             name=info.name,
             expire_after=self.settings.expire_after,
@@ -125,7 +120,7 @@ class HostedSession:
         self.seconds = math.inf
         """what requests have taken lately"""
         self.lost = False
-        """whether a commit failed: memory is ahead of the disk"""
+        """whether it is to be opened again: memory is ahead of the disk, or the past changed"""
         self.broken: dict[str, float] = {}
         """the total violation of each limit since the session was opened"""
         self.asked_at: dict[int, float] = {}
@@ -137,6 +132,7 @@ class HostedSession:
         self._fresh: dict[int, dict[str, Any]] = {}
         """observations of the request that is being answered, which are nowhere but here"""
         self._demands: list[float] | None = None
+        self._is_overridden = self.session.overrides.rounds > 0
         self._use(built)
         self._remember()
 
@@ -156,17 +152,17 @@ class HostedSession:
     def _remember(self) -> None:
         """Read the last rounds, and those that wait for feedback, from the store."""
         first = min(self.session.pending, default=self.session.round) + 1
-        rows = {row.round: row for row in self.store.last_rounds(self.name, self._kept)}
-        rows |= {
-            row.round: row for row in self.store.rounds_of(self.name, first, self.next_round + 1)
-        }
-        for number, row in sorted(rows.items()):
+        rows = self.store.last_rounds(self.name, self._kept)
+        rows += self.store.rounds_of(self.name, first, self.next_round + 1)
+        for number, row in sorted({row.round - 1: row for row in rows}.items()):
             note = Note.of(row)
-            if note is not None and not self._is_over(number - 1):
-                self._answers[number - 1] = note._replace(observed=False)
-                self.asked_at[number - 1] = note.at
+            if note is not None and not self._is_over(number):
+                self.asked_at[number] = note.at
+                if self._is_current(note):
+                    self._answers[number] = note._replace(observed=False)
             elif note is not None and note.observed:
-                self.recent[number - 1], self._demands = note, note.demands
+                self.recent[number] = note
+                self._demands = note.demands if self._is_current(note) else None
 
     # --- rounds -----------------------------------------------------------------------------------
 
@@ -178,27 +174,37 @@ class HostedSession:
 
     def _is_over(self, number: int) -> bool:
         """Whether a round was observed, or expired."""
-        return number < self.session.round and not self._waits(number)
+        return number < self.session.round and number not in self.session.pending
 
-    def _waits(self, number: int) -> bool:
-        return number in self.session.pending
+    def _is_current(self, note: Note) -> bool:
+        """Whether the entries of a note are those of the set now."""
+        return note.era == len(self.settings.eras)
 
-    def _own(self, number: int, waits: bool) -> Floats:
+    def _is_valid(self, number: int, note: Note) -> bool:
+        """Whether an answer still holds: that of the current round follows the settings."""
+        return note.serial == self.settings.serial or number != self.session.round
+
+    def _own(self, number: int) -> Floats:
         """The learner's decision of a round that waits or is current, without asking for it."""
-        if waits:
+        if number in self.session.pending:
             return _flat(self.session.play(round=number))
         return _flat(self.session.learner.act(self.session.state))
 
-    def observed(self, number: int) -> Note | None:
-        """The note of a round that is over."""
-        found = self.recent.get(number)
-        if found is not None or not self._is_over(number):
-            return found
-        on_disk(self.store.flushed(self.name))
-        for row in self.store.rounds_of(self.name, number + 1, number + 1):
-            if (note := Note.of(row)) is not None and note.observed:
+    def note_of(self, number: int) -> Note | None:
+        """What was answered in a round, or would be; None if that is not known."""
+        if number < 0 or number > self.session.round:
+            return None
+        if not self._is_over(number):
+            note = self._answers.get(number)
+            if note is not None and self._is_valid(number, note):
                 return note
-        return None
+            own, failure = self._tried(number, lambda: self._own(number))
+            return self._chosen(number, override(self.settings), own, failure)
+        if number in self.recent:
+            return self.recent[number]
+        on_disk(self.store.flushed(self.name))
+        notes = map(Note.of, self.store.rounds_of(self.name, number + 1, number + 1))
+        return next((note for note in notes if note is not None and note.observed), None)
 
     # --- decisions --------------------------------------------------------------------------------
 
@@ -206,7 +212,7 @@ class HostedSession:
         """The decision of the current round, or of another, as often as it is asked for."""
         number = self.session.round if body.round is None else body.round - 1
         if self._is_over(number):
-            note = self.observed(number)
+            note = self.note_of(number)
             if note is None:
                 raise OtherContent(
                     f"Round {number + 1} is over, and its decision is not known: it expired, or "
@@ -215,56 +221,48 @@ class HostedSession:
             return self._answer(number, note)
         info = self._side_info(body)
         known = RoundInfo(**info) if info else None
-        waiting = len(self.session.pending) + number + 1 - self.next_round
-        if number > self.session.round and waiting > self._limits.pending:
+        waiting, most = (
+            len(self.session.pending) + number + 1 - self.next_round,
+            self.host.limits.pending,
+        )
+        if number > self.session.round and waiting > most:
             raise TooMany(
                 f"Round {number + 1} would leave {waiting:,} rounds waiting for their feedback; at "
-                f"most {self._limits.pending:,} do. Observe some of them first."
+                f"most {most:,} do. Observe some of them first."
             )
-        before = self._answers.get(number)
-        if before is None or not self._is_valid(number, before):
+        note = self._answers.get(number)
+        if note is None or not self._is_valid(number, note):
             note = self._decide(number, body, info, known)
-        elif known is not None and known.identity and known.identity != before.info_id:
+        elif known is not None and known.identity and known.identity != note.info_id:
             raise _other_information(number)
-        else:
-            note = before
-        self.asked_at.setdefault(number, self._clock())
+        self.asked_at.setdefault(number, self.host.clock())
         self._forget_expired()
-        self._count("decisions", note.source)
+        self.host.count("decisions", note.source)
         if note.fell:
-            self._count("fallbacks", note.source)
+            self.host.count("fallbacks", note.source)
         return self._answer(number, note)
-
-    def _is_valid(self, number: int, note: Note) -> bool:
-        """Whether an answer still holds: that of the current round follows the settings."""
-        return note.serial == self.settings.serial or number != self.session.round
 
     def _side_info(self, body: m.DecisionRequest) -> dict[str, Any]:
         """The side information of a request, as `Session.play` takes it."""
-        info: dict[str, Any] = {}
-        if body.time is not None:
-            info["time"] = body.time
-        if body.context is not None:
-            info["context"] = body.context
+        found = {"time": body.time, "context": body.context}
         if body.unavailable:
-            info["unavailable"] = self.entries.unavailable(body.unavailable)
+            found["unavailable"] = self.entries.unavailable(body.unavailable)
         advice = {
             name: self.entries.point(point, f"The advice {name!r}")
             for name, point in (body.advice or {}).items()
             if point is not None
         }
-        if advice:
-            info["advice"] = advice
-        return info
+        return {
+            key: it for key, it in (found | {"advice": advice or None}).items() if it is not None
+        }
 
     def _decide(
         self, number: int, body: m.DecisionRequest, info: dict[str, Any], known: RoundInfo | None
     ) -> Note:
         """The decision of a round, noted if the state alone would not give it again."""
-        is_plain = not info and number == self.session.round and not self._waits(number)
-        arguments: dict[str, Any] = dict(info)
-        if number != self.session.round:
-            arguments["round"] = number
+        is_current = number == self.session.round
+        is_plain = not info and is_current and number not in self.session.pending
+        arguments: dict[str, Any] = info | ({} if is_current else {"round": number})
         deadline = self.settings.deadline if body.deadline is None else body.deadline
         if deadline is not None:
             arguments["deadline"] = deadline
@@ -276,7 +274,9 @@ class HostedSession:
         note = self._chosen(number, wanted, own, failure, entries_out(self.K, known))
         note = note._replace(info_id="" if known is None else known.identity or "")
         if not is_plain or number in self._answers or note.source != "learner" or failure:
-            note = self._note(number, note)
+            note = note._replace(at=self.asked_at.setdefault(number, self.host.clock()))
+            self._answers[number] = note
+            self.store.note(self.name, note.row(number))
         return note
 
     def _tried(
@@ -305,99 +305,63 @@ class HostedSession:
         out: Bools | None = None,
     ) -> Note:
         """What is played in a round, given the learner's decision."""
-        settings = self.settings
+        settings, rounds = self.settings, self.session.rounds
         note = Note(own, mode=settings.mode, serial=settings.serial, era=len(settings.eras))
+        reason = f"Decided by {settings.learner} after {rounds:,} round{'s' * (rounds != 1)}."
+        if wanted is None and not failure and out is None:
+            return note._replace(reason=reason)
         if wanted is not None and wanted.point is None:
             return note._replace(
                 decision=None, source=wanted.source, reason=wanted.reason, proposal=own
             )
-        if wanted is None and own is not None and out is None:
-            return note._replace(reason=self._learner_reason())
-        candidates = self._candidates(number, wanted, own, failure)
-        found, fell = first_playable(candidates, out, self.entries.names)
+        learner = Candidate("learner", own, failure or reason)
+        last = Candidate("last", self._last_before(number), "There is no decision before.")
+        found, fell = first_playable(
+            [*([] if wanted is None else [wanted]), learner, last, static(settings, self.K)],
+            out,
+            self.entries.names,
+        )
+        proposal = None if found.source == "learner" else own
         return note._replace(
             decision=found.point,
             source=found.source,
             reason=found.reason,
-            proposal=None if found.source == "learner" else own,
+            proposal=proposal,
             fell=fell,
         )
-
-    def _candidates(
-        self, number: int, wanted: Candidate | None, own: Floats | None, failure: str
-    ) -> Iterator[Candidate]:
-        """What may be played, those wanted most first."""
-        if wanted is not None:
-            yield wanted
-        yield Candidate("learner", own, failure or self._learner_reason())
-        yield Candidate("last", self._last_before(number), "There is no decision before.")
-        fallback = self.settings.fallback
-        yield Candidate("static", _flat(self.K.center) if fallback is None else np.array(fallback))
-
-    def _learner_reason(self) -> str:
-        rounds = self.session.rounds
-        return f"Decided by {self.settings.learner} after {rounds:,} round{'s' * (rounds != 1)}."
 
     def _last_before(self, number: int) -> Floats | None:
         """The decision of the last round before this one, as far as it is known."""
         with suppress(TidewolfError):
-            if (found := self._decision_of(number - 1)) is not None:
-                return found
-            era = len(self.settings.eras)
-            notes = (note for note in reversed(self.recent.values()) if note.era == era)
+            note = self.note_of(number - 1)
+            if note is not None and note.decision is not None and self._is_current(note):
+                return note.decision
+            notes = filter(self._is_current, reversed(self.recent.values()))
             return next((note.decision for note in notes), None)
         return None
 
-    def _decision_of(self, number: int) -> Floats | None:
-        """What was answered in a round, in the entries of today; None if that is not known."""
-        if number < 0 or number > self.session.round:
-            return None
-        if number in self._answers:
-            return self._answers[number].decision
-        if self._is_over(number):
-            note = self.observed(number)
-            return note.decision if note and note.era == len(self.settings.eras) else None
-        wanted = override(self.settings)
-        return self._own(number, self._waits(number)) if wanted is None else wanted.point
-
     def decision(self, number: int) -> dict[str, Any]:
         """The answer of a round that is over, waits, or is current, without asking for it."""
-        if number > self.session.round:
-            raise UnknownSession(f"Round {number + 1} of {self.name} was not asked for yet.")
-        if not self._is_over(number):
-            return self._answer(number, self._current_note(number))
-        note = self.observed(number)
+        note = self.note_of(number)
         if note is None:
             raise UnknownSession(
-                f"The decision of round {number + 1} of {self.name} is not known: it expired, or "
-                "nothing was noted of it."
+                f"The decision of round {number + 1} of {self.name} is not known: it was not asked "
+                "for yet, expired, or nothing was noted of it."
             )
         return self._answer(number, note)
 
-    def _current_note(self, number: int) -> Note:
-        """What was answered in a round that waits or is current, or would be."""
-        note = self._answers.get(number)
-        if note is not None and self._is_valid(number, note):
-            return note
-        own, failure = self._look(number)
-        return self._chosen(number, override(self.settings), own, failure)
-
-    def _look(self, number: int) -> tuple[Floats | None, str]:
-        return self._tried(number, lambda: self._own(number, self._waits(number)))
-
     def _answer(self, number: int, note: Note) -> dict[str, Any]:
         eras = self.settings.eras
-        is_today = note.era == len(eras)
         names = self.entries.names if note.era >= len(eras) else eras[note.era]
         before = moved = paths = None
-        if is_today:
+        if self._is_current(note):
             with suppress(Exception):  # a learner that fails: its decision before is not known
-                before = self._decision_of(number - 1)
-        if before is not None and note.decision is not None:
-            moved = distance_moved(note.decision, before)
-        if is_today and note.decision is not None:
-            demands = note.demands if note.observed else self._demands
-            paths = self.built.paths(note.decision.reshape(self.K.shape), demands)
+                last = self.note_of(number - 1)
+                before = last.decision if last is not None and self._is_current(last) else None
+            if note.decision is not None:
+                moved = None if before is None else distance_moved(note.decision, before)
+                demands = note.demands if note.observed else self._demands
+                paths = self.built.paths(note.decision.reshape(self.K.shape), demands)
         answer = {
             "round": number + 1,
             "decision": _named(names, note.decision),
@@ -412,20 +376,14 @@ class HostedSession:
             answer["proposal"] = _named(names, note.proposal)
         return answer
 
-    def _note(self, number: int, note: Note) -> Note:
-        """Store what was answered in a round that is not over."""
-        note = note._replace(at=self.asked_at.setdefault(number, self._clock()))
-        self._answers[number] = note
-        self.store.note(self.name, note.row(number))
-        return note
-
     # --- observations -----------------------------------------------------------------------------
 
     def observe(self, body: m.Observation) -> dict[str, Any]:
         """Learn from what a round turned out to be; the same twice is answered alike and counts
         once.
         """
-        current, waiting = self.session.round, self.session.pending
+        session = self.session
+        current, pending = session.round, session.pending
         number = current if body.round is None else body.round - 1
         content = body.given | {"round": number + 1}
         feedback = read_feedback(content, self.built)
@@ -441,40 +399,39 @@ class HostedSession:
             if content != self._fresh[number]:
                 raise _other_content(number)
             note = self.recent[number]
-        elif number < current and number not in waiting:
-            note = self._observe_again(number, feedback, played)
+        elif number < current and number not in pending:
+            note = self.note_of(number) or Note(None)
+            if played is None and note.played == "answered" and note.decision is not None:
+                played = note.decision.reshape(self.K.shape)
+            try:
+                session.observe(round=number, played=played, **feedback.arguments)
+            except OtherContent:
+                raise _other_content(number) from None
         else:
-            if number not in waiting and number not in self._answers:
-                self._tell_time(body.time)
-            own = self._own(number, number in waiting)
-            note = self._observe(number, own, feedback, played, content)
+            if (
+                body.time is not None
+                and self._follows_clock
+                and number
+                not in (
+                    *pending,
+                    *self._answers,
+                )
+            ):
+                with suppress(OtherContent):  # it was asked without, and keeps its decision
+                    session.play(time=body.time)
+            note = self._observe(number, feedback, played, content)
             self._fresh[number] = content
         return {
             "round": number + 1,
             "cost": note.cost,
             "violation": note.violation,
-            "rounds": note.rounds or self.session.rounds,
+            "rounds": note.rounds or session.rounds,
         }
 
-    def _observe_again(self, number: int, feedback: ReadFeedback, played: Array | None) -> Note:
-        note = self.observed(number) or Note(None)
-        if played is None and note.played == "answered" and note.decision is not None:
-            played = note.decision.reshape(self.K.shape)
-        try:
-            self.session.observe(round=number, played=played, **feedback.arguments)
-        except OtherContent:
-            raise _other_content(number) from None
-        return note
-
     def _observe(
-        self,
-        number: int,
-        own: Floats,
-        feedback: ReadFeedback,
-        played: Array | None,
-        content: dict[str, Any],
+        self, number: int, feedback: ReadFeedback, played: Array | None, content: dict[str, Any]
     ) -> Note:
-        note = self._note_to_observe(number, own)
+        session, note = self.session, self._note_to_observe(number, played is not None)
         note = note._replace(played="" if played is None else "given", observed=True)
         if played is None and note.source != "learner" and self._takes_late:
             if note.decision is None:
@@ -484,47 +441,47 @@ class HostedSession:
                 )
             played = note.decision.reshape(self.K.shape)
             note = note._replace(played="answered")
-        self.session.observe(round=number, played=played, **feedback.arguments)
-        x = own.reshape(self.K.shape) if played is None else played
-        cost, violation, broken = feedback.outcome(x, self._limit_names)
-        self._demands = given_demands(self.built.reader, content, self._demands)
-        rounds, saved = self.session.rounds, self.session.overrides
+        session.observe(round=number, played=played, **feedback.arguments)
+        x = session.last_played if played is None else played
+        with SILENCE:
+            cost, violation, broken = feedback.outcome(x, self._limit_names)
+        if "demands" in content:
+            self._demands = given_demands(self.built.reader, content, self._demands)
+        rounds, saved = session.rounds, None
+        if played is not None or self._is_overridden:
+            found, self._is_overridden = session.overrides, True
+            saved = [found.saved_loss, found.saved_violation, found.rounds]
         note = note._replace(
             decision=_flat(x) if note.decision is None else note.decision,
             rounds=rounds,
             demands=self._demands,
-            saved=[saved.saved_loss, saved.saved_violation, saved.rounds] if saved.rounds else None,
-            at=self._clock(),
+            saved=saved if saved and saved[2] else None,
+            at=self.host.clock(),
             cost=cost,
             violation=violation,
         )
         self.store.note(self.name, note.row(number), rounds)
-        self._count("observations", "")
+        self.host.count("observations", "")
         if violation is not None and violation > BROKEN:
-            self._count("breaches", "")
+            self.host.count("breaches", "")
             for name, by in broken.items():
                 self.broken[name] = self.broken.get(name, 0.0) + by
-        self._answers.pop(number, None)
-        self.asked_at.pop(number, None)
-        self.recent.pop(number, None)
+        for notes in (self._answers, self.asked_at, self.recent):
+            notes.pop(number, None)
         self.recent[number] = note
         return note
 
-    def _tell_time(self, time: Any) -> None:
-        """Give the time of the current round to a learner that follows the clock."""
-        if time is not None and self._follows_clock:
-            with suppress(OtherContent):  # it was asked without, and keeps its decision
-                self.session.play(time=time)
-
-    def _note_to_observe(self, number: int, own: Floats) -> Note:
-        """What was or would be answered in a round that is not over. In the round in which an
-        operator changed what is played, callers know of the change only if they asked again.
+    def _note_to_observe(self, number: int, is_played: bool) -> Note:
+        """What was or would be answered in a round that is not over; without the learner's
+        decision, if that was played. In the round in which an operator changed what is played,
+        callers know of the change only if they asked again.
         """
-        note = self._answers.get(number)
-        is_older = number == self.settings.since
+        note, is_older = self._answers.get(number), number == self.settings.since
         if note is not None and (is_older or self._is_valid(number, note)):
             return note
-        return self._chosen(number, None if is_older else override(self.settings), own)
+        wanted = None if is_older else override(self.settings)
+        own = self._own(number) if is_played or wanted is not None else None
+        return self._chosen(number, wanted, own)
 
     def trim(self) -> None:
         """Forget rounds that need not be remembered, at the end of a request."""
@@ -534,11 +491,10 @@ class HostedSession:
         self._forget_expired()
 
     def _forget_expired(self) -> None:
-        if self.settings.expire_after is None:
-            return
-        for number in [one for one in self.asked_at if self._is_over(one)]:
-            del self.asked_at[number]
-            self._answers.pop(number, None)
+        if self.settings.expire_after is not None:
+            for number in [one for one in self.asked_at if self._is_over(one)]:
+                del self.asked_at[number]
+                self._answers.pop(number, None)
 
     def _limit_names(self, limits: Batch) -> Sequence[str]:
         """The names of the limits of a round; those of capacities are the same in every round."""
@@ -556,7 +512,9 @@ class HostedSession:
             case m.ModeChange():
                 return self._set_mode(body)
             case m.Pin():
-                return self._pin(body)
+                pin = self._member(body.decision, "The decision to pin")
+                self._set(self.settings.changed(pin=pin))
+                return "unpin" if pin is None else "pin"
             case m.Rollback():
                 return self._roll_back(body.round - 1)
             case m.Migration():
@@ -574,40 +532,29 @@ class HostedSession:
         self._set(self.settings.changed(mode=body.mode, incumbent=incumbent, frozen=frozen))
         return f"mode {body.mode}"
 
-    def _pin(self, body: m.Pin) -> str:
-        if body.decision is not None:
-            self._require_overrides()
-        pin = self._member(body.decision, "The decision to pin")
-        self._set(self.settings.changed(pin=pin))
-        return "unpin" if pin is None else "pin"
-
     def _roll_back(self, number: int) -> str:
-        before = self.next_round
+        before, session = self.next_round, self.session
         on_disk(self.store.flushed(self.name))
         try:
-            self.session.rollback(number)
+            session.rollback(number)
         except InvalidInput:
             raise InvalidInput(
                 f"Round {number + 1} cannot be gone back to: it is after round {before + 1}, which "
                 "is next, or the history before it is not stored."
             ) from None
-        first = min(self.session.pending, default=number) + 1
-        self.store.forget_rounds(self.name, number + 1, self.session.rounds)
+        self.store.forget_rounds(self.name, number + 1, session.rounds)
         if self.settings.since >= number:  # that round is another one
             self.settings = replace(self.settings, since=-1)
             self.store.set(self.name, self.settings.text)
-        self._answers, self.asked_at = {}, {}
-        self.recent = {
-            one: note for one, note in self.recent.items() if one < number and not self._waits(one)
-        }
-        for row in self.store.rounds_of(self.name, first, number):
+        for row in self.store.rounds_of(
+            self.name, min(session.pending, default=number) + 1, number
+        ):
             note = Note.of(row)
-            if note is not None and self._waits(row.round - 1):
-                self.asked_at[row.round - 1] = row.at
+            if note is not None and row.round - 1 in session.pending:
                 again = note._replace(observed=False, rounds=0, played="", saved=None)
-                self._note(row.round - 1, again._replace(cost=None, violation=None))
-        last = self.observed(number - 1)
-        self._demands = None if last is None else last.demands
+                again = again._replace(cost=None, violation=None)
+                self.store.note(self.name, again.row(row.round - 1))
+        self.lost, self.asked_at = True, {}
         return f"rollback from round {before + 1} to round {number + 1}"
 
     def _migrate(self, body: m.Migration) -> str:
@@ -621,15 +568,17 @@ class HostedSession:
         self.session.migrate(built.learner)
         self._use(built)
         places = [self.entries.place.get(name, -1) for name in names]
-        points: dict[str, Point | None] = {}
-        for key in ("pin", "incumbent", "frozen"):
-            point = getattr(settings, key)
-            moved = None if point is None else self._moved(np.array(point), places)
-            points[key] = None if moved is None else tuple(moved.tolist())
-        lost = [key for key, point in points.items() if getattr(settings, key) and not point]
+        points = {
+            key: None if point is None else self._moved(np.array(point), places)
+            for key in ("pin", "incumbent", "frozen")
+            for point in [getattr(settings, key)]
+        }
+        lost = [key for key, point in points.items() if getattr(settings, key) and point is None]
         is_same = names == tuple(self.entries.names)
         changed = replace(
-            settings.changed(**points),
+            settings.changed(
+                **{key: None if x is None else tuple(x.tolist()) for key, x in points.items()}
+            ),
             learner=type(built.learner).__name__,
             fallback=built.fallback,
             eras=settings.eras if is_same else (*settings.eras, names),
@@ -639,23 +588,18 @@ class HostedSession:
             self._set(replace(changed, frozen=self._current_point()))
         self._move_answers(places)
         self.store.describe(self.name, description.canonical)
-        self.info = self.info._replace(description=description.canonical)
+        self.lost = True
         words = f"; its {' and '.join(lost)} used removed entries" if lost else ""
         return f"migrate before round {self.session.round + 1}{words}"
 
     def _move_answers(self, places: list[int]) -> None:
         """What was answered in rounds that wait, in the entries of the set now."""
-        for number, note in list(self._answers.items()):
-            del self._answers[number]
-            if self._is_over(number):
-                self.asked_at.pop(number, None)
-                continue
+        for number, note in self._answers.items():
             point = None if note.decision is None else self._moved(note.decision, places)
-            if point is not None:
-                proposal = None if note.proposal is None else self._moved(note.proposal, places)
-                era = len(self.settings.eras)
-                self._note(number, note._replace(decision=point, proposal=proposal, era=era))
-        self._demands = None
+            proposal = None if note.proposal is None else self._moved(note.proposal, places)
+            moved = note._replace(decision=point, proposal=proposal, era=len(self.settings.eras))
+            moved = note._replace(era=-1) if point is None else moved  # it is decided anew
+            self.store.note(self.name, moved.row(number))
 
     def _moved(self, x: Floats, places: list[int]) -> Floats | None:
         """A point of the set before in the entries of the set now; None if that has it not."""
@@ -675,16 +619,17 @@ class HostedSession:
     def _current_point(self) -> Point:
         """The current decision, from any source."""
         number = self.session.round
-        found = self._current_note(number).decision
-        if found is None:
-            candidates = self._candidates(number, None, *self._look(number))
-            found = first_playable(candidates, None, self.entries.names)[0].point
-        assert found is not None
-        return tuple(found.tolist())
+        note = self.note_of(number) or Note(None)
+        last, least = self._last_before(number), static(self.settings, self.K).point
+        points = note.decision, note.proposal, last, least
+        return next(tuple(x.tolist()) for x in points if x is not None)
 
     def _member(self, given: Any, what: str) -> Point | None:
-        """A point of the set, as settings store it."""
-        return None if given is None else tuple(_flat(self.built.member(given, what)).tolist())
+        """A point of the set to be played in place of decisions, as settings store it."""
+        if given is None:
+            return None
+        self._require_overrides()
+        return tuple(_flat(self.built.member(given, what)).tolist())
 
     def _require_overrides(self) -> None:
         """Refuse to play other points if the learner can observe only its own."""
@@ -722,7 +667,35 @@ class HostedSession:
             "saved": dict(zip(("loss", "violation", "rounds"), saved, strict=True)),
             "notes": list(session.notes_from(1)),
             "pinned": settings.pin is not None,
-            "stale": self._clock() - oldest > allowed,
+            "stale": self.host.clock() - oldest > allowed,
+        }
+
+    def experts(self) -> dict[str, Any]:
+        """The experts of a learner that mixes them."""
+        found = Experts(self.session.learner.experts_of(self.session.state))
+        return {"experts": found.plain()}
+
+    def explanation(self) -> dict[str, Any]:
+        """Why the learner's decision is what it is, with rounds counted from 1."""
+        found = self.session.explain(names=self.entries.names).to_dict()
+        for part, key in ((found, "round"), (found, "since"), (found.get("outlook"), "round")):
+            if isinstance(part, dict) and part.get(key) is not None:
+                part[key] += 1
+        found["pending"] = [number + 1 for number in found.get("pending") or ()]
+        return found
+
+    def facts(self) -> dict[str, Any]:
+        """What the page of the session shows."""
+        last = next(reversed(self.recent.values()), Note(None))
+        entries = self.store.last_entries(self.name, SHOWN_ENTRIES)
+        return {
+            **self.description(),
+            **self.experts(),
+            "breached": (last.violation or 0.0) > BROKEN,
+            "history": [note.past(number + 1) for number, note in self.recent.items()],
+            "decision": self.decision(self.session.round),
+            "limits": dict(self.broken),
+            "audit": [one._asdict() for one in entries],
         }
 
 

@@ -30,6 +30,7 @@ import numpy as np
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
+from tidewolf.core.arrays import to_numpy
 from tidewolf.core.errors import BrokenFile, NotSupported
 from tidewolf.core.names import listed
 from tidewolf.core.types import Bools, Floats
@@ -198,6 +199,11 @@ class Note(NamedTuple):
         note = b"%b\n%b%b" % (line, first, then)
         return Round(number + 1, self.at, self.cost, self.violation, note)
 
+    def past(self, number: int) -> dict[str, Any]:
+        """The line of the history of a round, counted from 1."""
+        keys = ("at", "cost", "violation", "mode", "source")
+        return {"round": number, **{key: getattr(self, key) for key in keys}}
+
     @classmethod
     def of(cls, row: Round) -> Note | None:
         """The note of a row; None if it cannot be read."""
@@ -233,6 +239,12 @@ class Candidate(NamedTuple):
     point: Floats | None
     reason: str = ""
     """why it is played; if there is no point, why not"""
+
+
+def static(settings: Settings, K: Any) -> Candidate:
+    """What is played if nothing else can be: the fallback, or the set's center."""
+    point = to_numpy(K.center).reshape(-1) if settings.fallback is None else settings.fallback
+    return Candidate("static", np.array(point) + 0.0)
 
 
 def override(settings: Settings, incumbent: Floats | None = None) -> Candidate | None:

@@ -7,7 +7,7 @@ once more rounds were observed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple, final
 
@@ -78,12 +78,10 @@ class Overviews:
         self._store = store
         self._read: dict[str, tuple[SessionInfo, list[Note], list[float]]] = {}
 
-    def of(
-        self, infos: Iterable[SessionInfo], opened: Mapping[str, HostedSession], now: float
-    ) -> list[Overview]:
-        """The overview of each of these, given those in memory by name and the time."""
+    def of(self, opened: Mapping[str, HostedSession], now: float) -> list[Overview]:
+        """The overview of each session, given those in memory by name and the time."""
         found, before, self._read = [], self._read, {}
-        for info in infos:
+        for info in self._store.infos(most=None):
             hosted = opened.get(info.name)
             if hosted is not None and not hosted.lost:
                 notes = list(hosted.recent.values())[-SHOWN:]

@@ -28,6 +28,7 @@ from tidewolf import __version__
 from tidewolf.core.errors import TidewolfError, TooMany, UnknownSession
 from tidewolf.service import models as m
 from tidewolf.service.description import Description
+from tidewolf.service.hosted_session import HostedSession
 from tidewolf.service.messages import (
     PROBLEM,
     Refused,
@@ -87,17 +88,10 @@ class Service(NamedTuple):
 class Call(Request):
     """A request, its caller, and the service."""
 
-    @property
-    def caller(self) -> Caller:
-        """The caller, as the middleware found it."""
-        found: Caller = self.scope[CALLER]
-        return found
-
-    @property
-    def service(self) -> Service:
-        """What the app serves."""
-        found: Service = self.app.state.service
-        return found
+    def __init__(self, scope: Any, receive: Any) -> None:
+        super().__init__(scope, receive)
+        self.service: Service = self.app.state.service
+        self.caller: Caller = scope[CALLER]
 
 
 @final
@@ -129,94 +123,88 @@ class Operation(APIRoute):
         return self._answer
 
     async def _answer(self, request: Request) -> Response:
-        call = Call(request.scope, request.receive)
+        """The response, once what was written is on disk."""
+        call, held = Call(request.scope, request.receive), 0
         if iscoroutinefunction(self.endpoint):
             found: Response = await self.endpoint(call)
             return found
+        service, traffic = call.service, call.service.traffic
         try:
-            return await self._handled(call)
+            values = self._address(call)
+            if self._body is None:
+                reply = await self._in_a_thread(call, partial(self.endpoint, call, **values))
+            else:
+                longest, seconds = service.longest_body, service.body_seconds
+                raw = await read_body(call.scope, call.receive, traffic, longest, seconds)
+                held = len(raw)
+                more = parsed_size(raw, longest)
+                traffic.hold(more, held)
+                held += more
+                reply = await self._written(call, values, raw)
+            if reply.after is not None and (not reply.after.done() or reply.after.exception()):
+                await asyncio.shield(asyncio.wrap_future(reply.after))
         except TidewolfError:
-            call.service.sessions.count("refused")
+            service.sessions.count("refused")
             raise
-
-    async def _handled(self, call: Call) -> Response:
-        service, methods = call.service, self.methods or set()
-        values = {"call": call, **_address(call.path_params, call.caller, "PUT" in methods)}
-        if "GET" not in methods and call.caller.role != "writer":
-            raise Refused(403, "This token is a reader's: it looks, and changes nothing.")
-        if self._query is not None:
-            values["query"] = self._query.read(call.scope["query_string"])
-        elif self._body is None and self.path.startswith("/v1"):
-            m.Query.read(call.scope["query_string"])
-        pool = service.quick if self._is_quick else service.slow
-        if self._body is None:
-            return await _response(_in(pool, partial(self.endpoint, **values)))
-        traffic, longest = service.traffic, service.longest_body
-        raw = await read_body(call.scope, call.receive, traffic, longest, service.body_seconds)
-        held = len(raw)
-        try:
-            more = parsed_size(raw, longest)
-            traffic.hold(more, held)
-            held += more
-            return await _response(self._written(values, raw, pool, service.sessions))
         finally:
             traffic.held -= held
+        if isinstance(reply.body, Response):
+            return reply.body
+        reply.body["version"] = __version__
+        return Response(dumps(reply.body), reply.status, media_type="application/json")
 
-    async def _written(
-        self, values: dict[str, Any], raw: bytes, pool: ThreadPoolExecutor, sessions: Sessions
-    ) -> Reply:
-        """What an endpoint replies to a body."""
+    async def _in_a_thread(self, call: Call, work: Callable[[], Any]) -> Reply:
+        pool = call.service.quick if self._is_quick else call.service.slow
+        found: Reply = await asyncio.get_running_loop().run_in_executor(pool, work)
+        return found
 
-        def read() -> Any:
-            assert self._body is not None
-            return self._body.read(as_object(raw, self._body is m.DecisionRequest))
-
+    async def _written(self, call: Call, values: dict[str, Any], raw: bytes) -> Reply:
+        """What the endpoint replies to a body; at once if that takes less than going to a
+        thread.
+        """
+        model: Any = self._body
+        may_be_empty = model is m.DecisionRequest
         if not self._is_quick or len(raw) > _AT_ONCE:
-            return await _in(pool, lambda: self.endpoint(**values, body=read()))
-        values["body"] = body = read()
-        lock = sessions.lock_at_once(values["name"], body)
+            return await self._in_a_thread(
+                call,
+                lambda: self.endpoint(
+                    call, **values, body=model.read(as_object(raw, may_be_empty))
+                ),
+            )
+        body = model.read(as_object(raw, may_be_empty))
+        lock = call.service.sessions.lock_at_once(values["name"], body)
         if lock is None:
-            return await _in(pool, partial(self.endpoint, **values))
+            return await self._in_a_thread(call, partial(self.endpoint, call, **values, body=body))
         try:
-            found: Reply = self.endpoint(**values)
+            found: Reply = self.endpoint(call, **values, body=body)
             return found
         finally:
             lock.release()
 
-
-async def _in(pool: ThreadPoolExecutor, work: Callable[[], Any]) -> Reply:
-    found: Reply = await asyncio.get_running_loop().run_in_executor(pool, work)
-    return found
-
-
-async def _response(replied: Coroutine[Any, Any, Reply]) -> Response:
-    """A reply as a response, once what was written is on disk."""
-    reply = await replied
-    if reply.after is not None and (not reply.after.done() or reply.after.exception()):
-        await asyncio.shield(asyncio.wrap_future(reply.after))
-    if isinstance(reply.body, Response):
-        return reply.body
-    reply.body["version"] = __version__
-    return Response(dumps(reply.body), reply.status, media_type="application/json")
-
-
-def _address(params: dict[str, str], caller: Caller, is_new: bool) -> dict[str, Any]:
-    """The session and the round of an address."""
-    found: dict[str, Any] = dict(params)
-    if "name" in params:
-        if not m.NAME.fullmatch(params["name"]):
-            raise Refused(
-                422 if is_new else 404,
-                "A session has a name of at most 100 letters, digits, '.', '_' and '-' that begins "
-                "with a letter or a digit.",
-            )
-        if not params["name"].startswith(caller.prefix):
-            raise UnknownSession(f"There is no session called {params['name']!r}.")
-    if "round" in params:
-        if not re.fullmatch(r"0*[1-9][0-9]{0,14}", params["round"]):
-            raise Refused(404, "A round is a whole number, from 1.")
-        found["round"] = int(params["round"])
-    return found
+    def _address(self, call: Call) -> dict[str, Any]:
+        """The session, the round and the query of an address that the caller may use."""
+        params, methods, query = call.path_params, self.methods or set(), call.scope["query_string"]
+        found: dict[str, Any] = dict(params)
+        if "name" in params:
+            if not m.NAME.fullmatch(params["name"]):
+                raise Refused(
+                    422 if "PUT" in methods else 404,
+                    "A session has a name of at most 100 letters, digits, '.', '_' and '-' that "
+                    "begins with a letter or a digit.",
+                )
+            if not params["name"].startswith(call.caller.prefix):
+                raise UnknownSession(f"There is no session called {params['name']!r}.")
+        if "round" in params:
+            if not re.fullmatch(r"0*[1-9][0-9]{0,14}", params["round"]):
+                raise Refused(404, "A round is a whole number, from 1.")
+            found["round"] = int(params["round"])
+        if "GET" not in methods and call.caller.role != "writer":
+            raise Refused(403, "This token is a reader's: it looks, and changes nothing.")
+        if self._query is not None:
+            found["query"] = self._query.read(query)
+        elif self._body is None and self.path.startswith("/v1"):
+            m.Query.read(query)
+        return found
 
 
 # --- resources ------------------------------------------------------------------------------------
@@ -247,7 +235,7 @@ def observe(call: Call, name: Name, body: m.ObservationRequest) -> Reply:
 @api.get(f"{ONE}/decisions/{{round}}", tags=["rounds"], response_model=m.Decision)
 def decision(call: Call, name: Name, round: Number) -> Reply:
     """Get the decision of a round."""
-    return call.service.sessions.decision(name, round)
+    return call.service.sessions.look(name, lambda hosted: hosted.decision(round - 1))
 
 
 @api.get(ONE, tags=["sessions"], response_model=m.Session)
@@ -310,13 +298,13 @@ def history(call: Call, name: Name, query: Annotated[m.HistoryQuery, Query()]) -
 @api.get(f"{ONE}/experts", tags=["looking"], response_model=m.Experts)
 def experts(call: Call, name: Name) -> Reply:
     """List the experts of the learner, their weights and regret."""
-    return call.service.sessions.experts(name)
+    return call.service.sessions.look(name, HostedSession.experts)
 
 
 @api.get(f"{ONE}/explanation", tags=["looking"], response_model=m.Answer)
 def explanation(call: Call, name: Name) -> Reply:
     """Explain the current decision."""
-    return call.service.sessions.explanation(name)
+    return call.service.sessions.look(name, HostedSession.explanation)
 
 
 @api.get(f"{ONE}/report", tags=["looking"], response_class=HTMLResponse)
@@ -324,8 +312,8 @@ def report(call: Call, name: Name) -> Reply:
     """Get the session as a page."""
     from tidewolf.service.pages import session_page
 
-    facts = call.service.sessions.facts(name)
-    return Reply(200, session_page(facts.body), facts.after)
+    facts = call.service.sessions.look(name, HostedSession.facts)
+    return facts._replace(body=session_page(facts.body))
 
 
 @api.get(f"{ONE}/audit", tags=["looking"], response_model=m.Audit)

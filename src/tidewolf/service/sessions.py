@@ -20,9 +20,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, final
 
-import numpy as np
-
-from tidewolf.core.arrays import to_numpy
 from tidewolf.core.errors import (
     AlreadyThere,
     BrokenFile,
@@ -39,21 +36,18 @@ from tidewolf.core.errors import (
     UnknownSession,
 )
 from tidewolf.core.round_info import RoundInfo
-from tidewolf.evaluation.experts import Experts
 from tidewolf.methods.available import entries_out
 from tidewolf.service import models as m
-from tidewolf.service.description import BROKEN, Built, Description
-from tidewolf.service.hosted_session import HostedSession, on_disk
+from tidewolf.service.description import Built, Description
+from tidewolf.service.hosted_session import HostedSession, ended, on_disk
 from tidewolf.service.messages import problem, status_of
-from tidewolf.service.modes import Candidate, Note, Settings, first_playable, override
+from tidewolf.service.modes import Candidate, Note, Settings, first_playable, override, static
 from tidewolf.service.overviews import Overview, Overviews
 from tidewolf.service.tokens import Caller
 from tidewolf.service.traffic import Limits
 from tidewolf.service.warming import warm_up
 from tidewolf.storage.session_store import SessionInfo, SessionStore
 
-SHOWN_ENTRIES = 20
-"""Lines of the audit on the page of a session."""
 UNREADABLE = (BrokenFile, OtherSettings, NewerFormat, OlderFormat)
 """Errors of a session that cannot be opened as it is on disk."""
 QUICK = 0.003
@@ -187,11 +181,6 @@ class Sessions:
         warm_up(built)
         return True
 
-    def get(self, name: str) -> Reply:
-        """The description of a session."""
-        with self._held(name, looks=True) as hosted:
-            return Reply(200, hosted.description(), self._after(hosted))
-
     def list(self, prefix: str = "", after: str = "", most: int = 1000) -> Reply:
         """Sessions whose names begin so, in order, after a name."""
         found = []
@@ -231,11 +220,6 @@ class Sessions:
             return Reply(200, answer, self._watched(hosted, transaction.future))
         return Reply(200, answer, self._after(hosted))
 
-    def decision(self, name: str, round: int) -> Reply:
-        """The decision of a round, counted from 1, that is over, waits, or is current."""
-        with self._held(name, looks=True) as hosted:
-            return Reply(200, hosted.decision(round - 1), self._after(hosted))
-
     def observe(self, name: str, body: m.Observation | m.Observations) -> Reply:
         """Learn from what a round, or several, turned out to be."""
         with self._held(name) as hosted, self.store.transaction(name) as transaction:
@@ -274,40 +258,24 @@ class Sessions:
         its last requests, and this one needs little, too. Else None.
         """
         place = self._places.get(name)
-        if (
-            place is None
-            or isinstance(body, m.Observations)
-            or not place.lock.acquire(blocking=False)
-        ):
+        if place is None or isinstance(body, m.Observations) or not place.lock.acquire(False):
             return None
         hosted = place.hosted
-        if (
-            hosted is not None
-            and hosted.seconds < QUICK
-            and not hosted.lost
-            and (body.round or 1) <= hosted.session.round + 2
-            and self.store.holds(name)
-        ):
-            return place.lock
+        if hosted is not None and hosted.seconds < QUICK and self._is_open(hosted):
+            is_asked = isinstance(body, m.DecisionRequest) and body.round is not None
+            if not is_asked or (body.round or 1) <= hosted.session.round + 2:
+                return place.lock
         place.lock.release()
         return None
 
     def _without_session(self, name: str, body: m.DecisionRequest, error: CheckpointError) -> Reply:
         """A decision of a session whose rows cannot be read."""
-        info = self.store.info(name)
-        if info is None:
-            raise UnknownSession(f"There is no session called {name!r}.")
+        info = self._info(name)
         settings, built = Settings.shown(info.settings), _built(info)
-        entries, wanted = built.entries, override(settings)
-        center = to_numpy(built.K.center).reshape(-1)
-        static = center if settings.fallback is None else np.array(settings.fallback)
-        last = None
+        entries, wanted, last, out = built.entries, override(settings), None, None
         with suppress(TidewolfError):
-            for row in self.store.last_rounds(name, 1):
-                note = Note.of(row)
-                if note is not None and note.era == len(settings.eras):
-                    last = note.decision
-        out = None
+            for note in filter(None, map(Note.of, self.store.last_rounds(name, 1))):
+                last = note.decision if note.era == len(settings.eras) else None
         if body.unavailable:
             known = RoundInfo(unavailable=entries.unavailable(body.unavailable))
             out = entries_out(built.K, known)
@@ -315,7 +283,7 @@ class Sessions:
             Candidate("learner", None, f"The session cannot be opened: {error}"),
             *([] if wanted is None or wanted.point is None else [wanted]),
             Candidate("last", last),
-            Candidate("static", static),
+            static(settings, built.K),
         ]
         chosen, _ = first_playable(candidates, out, entries.names)
         assert chosen.point is not None
@@ -334,8 +302,6 @@ class Sessions:
         }
         return Reply(200, answer)
 
-    # --- operating --------------------------------------------------------------------------------
-
     def operate(
         self, name: str, body: m.ModeChange | m.Pin | m.Rollback | m.Migration, caller: Caller
     ) -> Reply:
@@ -348,46 +314,21 @@ class Sessions:
 
     # --- looking ----------------------------------------------------------------------------------
 
+    def look(self, name: str, read: Callable[[HostedSession], dict[str, Any]]) -> Reply:
+        """What is read of a session, which need not be written to."""
+        with self._held(name, looks=True) as hosted:
+            return Reply(200, read(hosted), self._after(hosted))
+
+    def get(self, name: str) -> Reply:
+        """The description of a session."""
+        return self.look(name, HostedSession.description)
+
     def history(self, name: str, first: int = 1, most: int = 1000) -> Reply:
         """What was observed of rounds, in order, as far as it is on disk."""
-        rounds = [
-            _past(row.round, note)
-            for row in self.store.rounds_of(name, first, first + most - 1)
-            if (note := Note.of(row)) is not None and note.observed
-        ]
+        rows = self.store.rounds_of(name, first, first + most - 1)
+        notes = ((row.round, Note.of(row)) for row in rows)
+        rounds = [note.past(number) for number, note in notes if note is not None and note.observed]
         return Reply(200, {"rounds": rounds})
-
-    def experts(self, name: str) -> Reply:
-        """The experts of a learner that mixes them."""
-        with self._held(name, looks=True) as hosted:
-            return Reply(200, {"experts": _experts(hosted)}, self._after(hosted))
-
-    def explanation(self, name: str) -> Reply:
-        """Why the learner's decision is what it is, with rounds counted from 1."""
-        with self._held(name, looks=True) as hosted:
-            found = hosted.session.explain(names=hosted.entries.names).to_dict()
-            after = self._after(hosted)
-        for part, key in ((found, "round"), (found, "since"), (found.get("outlook"), "round")):
-            if isinstance(part, dict) and part.get(key) is not None:
-                part[key] += 1
-        found["pending"] = [number + 1 for number in found.get("pending") or ()]
-        return Reply(200, found, after)
-
-    def facts(self, name: str) -> Reply:
-        """What the page of one session shows."""
-        with self._held(name, looks=True) as hosted:
-            recent = hosted.recent
-            last = next(reversed(recent.values()), Note(None))
-            facts = {
-                **hosted.description(),
-                "breached": (last.violation or 0.0) > BROKEN,
-                "history": [_past(number + 1, one) for number, one in recent.items()],
-                "decision": hosted.decision(hosted.session.round),
-                "experts": _experts(hosted),
-                "limits": dict(hosted.broken),
-                "audit": [one._asdict() for one in self.store.last_entries(name, SHOWN_ENTRIES)],
-            }
-            return Reply(200, facts, self._after(hosted))
 
     def audit(self, name: str | None = None, after: int = 0, most: int = 100) -> Reply:
         """The changes to one session, or to all, oldest first."""
@@ -400,17 +341,11 @@ class Sessions:
             when, found = self._overview
             if time.monotonic() - when > OVERVIEW_FOR:
                 with self._mutex:
-                    places = list(self._places.items())
-                opened = {name: place.hosted for name, place in places if place.hosted is not None}
-                found = self._overviews.of(self._infos(), opened, self.clock())
+                    places = dict(self._places)
+                opened = {name: one.hosted for name, one in places.items() if one.hosted}
+                found = self._overviews.of(opened, self.clock())
                 self._overview = (time.monotonic(), found)
             return found
-
-    def _infos(self) -> Iterator[SessionInfo]:
-        after = ""
-        while infos := self.store.infos("", after, 1000):
-            yield from infos
-            after = infos[-1].name
 
     # --- places -----------------------------------------------------------------------------------
 
@@ -432,8 +367,7 @@ class Sessions:
                 if place is not None:
                     self._places.move_to_end(name)
             if place is None:
-                if self.store.info(name) is None:
-                    raise UnknownSession(f"There is no session called {name!r}.")
+                self._info(name)
                 with self._mutex:
                     place = self._places.setdefault(name, _Place())
             if not place.lock.acquire(timeout=self.limits.wait):
@@ -453,39 +387,45 @@ class Sessions:
         place = self._acquire(name)
         try:
             hosted = place.hosted
-            if hosted is None or hosted.lost or not self.store.holds(name):
+            if hosted is None or not self._is_open(hosted):
                 hosted = self._open(name, place, looks)
             began = time.thread_time()
             try:
                 yield hosted
                 hosted.took(time.thread_time() - began)
             except BaseException as error:
-                is_failure = isinstance(error, CheckpointError) or not isinstance(
-                    error, TidewolfError
-                )
-                if is_failure or not self.store.holds(
-                    name
-                ):  # or refused after something was written
+                is_refusal = isinstance(error, TidewolfError)
+                is_refusal = is_refusal and not isinstance(error, CheckpointError)
+                if not is_refusal or not self.store.holds(name):  # refused after it had written
                     self._let_go(name, place)
                 raise
         finally:
             place.lock.release()
 
+    def _is_open(self, hosted: HostedSession) -> bool:
+        return not hosted.lost and self.store.holds(hosted.name)
+
+    def _info(self, name: str) -> SessionInfo:
+        if (info := self.store.info(name)) is None:
+            raise UnknownSession(f"There is no session called {name!r}.")
+        return info
+
     def _open(self, name: str, place: _Place, looks: bool) -> HostedSession:
         self._let_go(name, place)
-        info = self.store.info(name)
-        if info is None:
-            self._forget(name, place)
-            raise UnknownSession(f"There is no session called {name!r}.")
-        parts = self.store, info, _built(info), self.limits, self.clock, self.count
+        ended(self.store.flushed(name))
         try:
-            place.hosted = HostedSession(*parts)
+            info = self._info(name)
+            built = _built(info)
+            place.hosted = HostedSession(self, info, built)
+        except UnknownSession:
+            self._forget(name, place)
+            raise
         except (*UNREADABLE, HeldElsewhere):
             raise
         except CheckpointError:
             if not looks:
                 raise
-            return HostedSession(*parts, looks=True)
+            return HostedSession(self, info, built, looks=True)
         self._make_room()
         return place.hosted
 
@@ -542,14 +482,3 @@ def _built(info: SessionInfo) -> Built:
             f"The description of the session {info.name} was changed on disk: {error} Go back to "
             "an earlier copy."
         ) from None
-
-
-def _experts(hosted: HostedSession) -> list[dict[str, Any]]:
-    session = hosted.session
-    return Experts(session.learner.experts_of(session.state)).plain()
-
-
-def _past(number: int, note: Note) -> dict[str, Any]:
-    """A line of the history."""
-    keys = ("at", "cost", "violation", "mode", "source")
-    return {"round": number, **{key: getattr(note, key) for key in keys}}

@@ -52,6 +52,7 @@ _INFO = (
     "SELECT name, description, settings, created, observed, holder FROM sessions JOIN head ON "
     "head.session = number WHERE"
 )
+_ALL = 2**62
 _ROUND = "SELECT round, at, cost, violation, note FROM rounds WHERE session = ? AND"
 
 
@@ -225,13 +226,15 @@ class SessionStore:
 
     # --- names ------------------------------------------------------------------------------------
 
-    def infos(self, prefix: str = "", after: str = "", most: int = 1000) -> list[SessionInfo]:
+    def infos(
+        self, prefix: str = "", after: str = "", most: int | None = 1000
+    ) -> list[SessionInfo]:
         """Those whose names begin so, in the order of their names; without their descriptions,
         each of which may be long.
         """
         info = _INFO.replace("description", "''")
         sql = f"{info} name > ? AND name >= ? AND name < ? ORDER BY name LIMIT ?"
-        values = (after, prefix, f"{prefix}\U0010ffff", most)
+        values = (after, prefix, f"{prefix}\U0010ffff", _ALL if most is None else most)
         return [SessionInfo(*row) for row in self._rows(sql, *values)]
 
     def info(self, name: str) -> SessionInfo | None:
