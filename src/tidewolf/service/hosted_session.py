@@ -687,7 +687,7 @@ class HostedSession:
     def facts(self) -> dict[str, Any]:
         """What the page of the session shows."""
         last = next(reversed(self.recent.values()), Note(None))
-        entries = self.store.last_entries(self.name, SHOWN_ENTRIES)
+        entries = self.store.entries(self.name, most=SHOWN_ENTRIES, newest=True)
         return {
             **self.description(),
             **self.experts(),

@@ -28,7 +28,7 @@ from typing import NamedTuple, TypeAlias, final
 from tidewolf.core.errors import CheckpointError
 from tidewolf.storage.database import Database, FateUnknown
 
-Write: TypeAlias = Callable[[Database], None]
+Write: TypeAlias = Callable[[Database], object]
 
 _LATELY = 8
 """Groups that are remembered."""

@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tidewolf.core import checkpoint
 from tidewolf.core.errors import (
     AlreadyThere,
     CheckpointError,
@@ -31,6 +30,7 @@ from tidewolf.storage.postgres import Postgres, is_address, without_password
 from tidewolf.storage.schema import (
     OF_A_SESSION,
     STORE_FILE,
+    add_entry,
     make_store,
     next_number,
     require_store,
@@ -189,9 +189,7 @@ def _put_back(source: Database, target: Database, info: Any, replace: bool, file
     _copy_rows(source, target, old, number)
     sql = "UPDATE head SET epoch = CASE WHEN epoch > ? THEN epoch ELSE ? END + 1 WHERE session = ?"
     target.execute(sql, (epoch, epoch, number))
-    values = (time.time(), _WHO, name, "restore", f"from {file}", checkpoint.writer()["tidewolf"])
-    number = next_number(target, "audit")
-    target.execute("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?)", (number, *values))
+    add_entry(target, time.time(), _WHO, name, "restore", f"from {file}")
 
 
 def _infos(db: Database, names: Sequence[str] | None, where: str) -> list[Any]:

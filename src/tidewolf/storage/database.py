@@ -161,30 +161,30 @@ class InPlace:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path, self._log, self._inodes = str(path), f"{path}-wal", dict[str, Any]()
+        self._paths, self._inodes = (str(path), f"{path}-wal"), dict[str, Any]()
 
     def holds(self) -> bool:
-        return {path: _inode(path) for path in self._inodes} == self._inodes
+        """Whether the files are those that were opened; the log is made by the first commit."""
+        for path in self._paths:
+            try:
+                status = os.stat(path)
+                inode = status.st_dev, status.st_ino
+            except OSError:
+                inode = None
+            if inode != self._inodes.get(path, inode):
+                return False
+            if inode is not None:
+                self._inodes[path] = inode
+        return True
 
     def require(self) -> None:
+        """Refuse to write if they are not."""
         if not self.holds():
             raise CheckpointError(
-                f"{self._path}, or its log, was deleted or replaced while it was open, so nothing "
-                "more is kept there. Put it back from a copy, or save(path) what the session "
-                "knows, and open it again."
+                f"{self._paths[0]}, or its log, was deleted or replaced while it was open, so "
+                "nothing more is kept there. Put it back from a copy, or save(path) what the "
+                "session knows, and open it again."
             )
-        if len(self._inodes) < 2:  # the log is made by the first commit
-            found = {path: _inode(path) for path in (self._path, self._log)}
-            self._inodes = {path: inode for path, inode in found.items() if inode is not None}
-
-
-def _inode(path: str) -> tuple[int, int] | None:
-    """The device and the number of a file; None if there is none."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def explained(error: Exception, where: str, fix: str) -> CheckpointError:

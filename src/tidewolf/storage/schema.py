@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tidewolf.core import checkpoint
 from tidewolf.core.errors import BrokenFile, NewerFormat, OlderFormat
 from tidewolf.storage.database import Database, SQLite
 
@@ -134,6 +135,13 @@ def _require_version(version: int, where: str) -> None:
             f"{where} has format {version}, which an earlier tidewolf wrote; this tidewolf reads "
             f"format {FORMAT}. Give a new path, folder or database."
         )
+
+
+def add_entry(db: Database, at: float, who: str, session: str, what: str, why: str = "") -> None:
+    """Add a line to the audit, within a transaction."""
+    version = checkpoint.writer()["tidewolf"]
+    values = (next_number(db, "audit"), at, who, session, what, why, version)
+    db.execute("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?)", values)
 
 
 def next_number(db: Database, table: str) -> int:

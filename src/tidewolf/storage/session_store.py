@@ -21,9 +21,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
 
@@ -42,7 +42,7 @@ from tidewolf.storage.database import Database
 from tidewolf.storage.file import File
 from tidewolf.storage.folder import Folder
 from tidewolf.storage.postgres import is_address
-from tidewolf.storage.schema import OF_A_SESSION, next_number
+from tidewolf.storage.schema import OF_A_SESSION, add_entry, next_number
 from tidewolf.storage.tables import Content, Tables, digest
 
 if TYPE_CHECKING:
@@ -53,6 +53,12 @@ _INFO = (
     "head.session = number WHERE"
 )
 _ALL = 2**62
+_WRITE_ROUND = (
+    "INSERT INTO rounds (session, round, at, cost, violation, note) VALUES (?, ?, ?, ?, ?, ?) ON "
+    "CONFLICT (session, round) DO UPDATE SET at = excluded.at, cost = excluded.cost, violation = "
+    "excluded.violation, note = excluded.note"
+)
+_OBSERVED = "UPDATE head SET observed = ? WHERE session = ?"
 _ROUND = "SELECT round, at, cost, violation, note FROM rounds WHERE session = ? AND"
 
 
@@ -118,37 +124,16 @@ class Entry(NamedTuple):
 
 
 class Transaction:
-    """What is written together: all that this thread writes of a session within a `with`.
-
-    Parameters
-    ----------
-    store : SessionStore
-        If it is kept.
-    name : str
-        The session that it is of.
-    """
+    """What is written together: all that a thread writes of a session within a `with`."""
 
     future: Future[None]
     """done when it is on disk"""
 
-    def __init__(self, store: SessionStore, name: str) -> None:
-        self._store, self.name = store, name
-        self.writes: list[Write] = []
+    def __init__(self, name: str) -> None:
+        self.name, self.writes = name, list[Write]()
 
-    def __enter__(self) -> Transaction:
-        self._store._local.transaction = self
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        store, name = self._store, self.name
-        store._local.transaction = None
-        if kind is not None:
-            if self.writes:  # the session may be ahead of what is kept
-                store.let_go(name)
-        else:
-            self.future = store._submit(name, self._write) if self.writes else store.flushed(name)
-
-    def _write(self, db: Database) -> None:
+    def write(self, db: Database) -> None:
+        """All of it."""
         for write in self.writes:
             write(db)
 
@@ -296,7 +281,7 @@ class SessionStore:
         """
         self.let_go(name)
         self._numbers.pop(name, None)  # another server may have made it anew
-        handle = SessionHandle(self, name, self._number(name), alone)
+        handle = SessionHandle(self, name, alone=alone)
         with self._mutex:
             self._handles[name] = handle
         return handle
@@ -317,50 +302,38 @@ class SessionStore:
 
     # --- what stands beside a session -------------------------------------------------------------
 
-    def _change(self, name: str, *statements: tuple[str, tuple[Any, ...]]) -> None:
-        """Queue statements whose last value is the number of the session."""
-        number = self._number(name)
+    def note(self, name: str, round: Round, observed: int | None = None) -> None:
+        """Keep this of a round, in place of what was kept; and how many were observed by now."""
+        number = self._numbers.get(name) or self._number(name)
 
         def write(db: Database) -> None:
-            for sql, values in statements:
-                db.execute(sql, (*values, number))
+            db.execute(_WRITE_ROUND, (number, *round))
+            if observed is not None:
+                db.execute(_OBSERVED, (observed, number))
 
         self._queue(name, write)
 
-    def note(self, name: str, round: Round, observed: int | None = None) -> None:
-        """Keep this of a round, in place of what was kept; and how many were observed by now."""
-        sql = (
-            "INSERT INTO rounds (round, at, cost, violation, note, session) VALUES (?, ?, ?, ?, ?, "
-            "?) ON CONFLICT (session, round) DO UPDATE SET at = excluded.at, cost = excluded.cost, "
-            "violation = excluded.violation, note = excluded.note"
-        )
-        count = [] if observed is None else [_observed(observed)]
-        self._change(name, (sql, tuple(round)), *count)
-
     def forget_rounds(self, name: str, first: int, observed: int) -> None:
         """Without what was kept of this round and of later ones."""
-        sql = "DELETE FROM rounds WHERE round >= ? AND session = ?"
-        self._change(name, (sql, (first,)), _observed(observed))
+        self._change(name, "DELETE FROM rounds WHERE round >= ? AND session = ?", first)
+        self._change(name, _OBSERVED, observed)
 
     def set(self, name: str, settings: str) -> None:
         """How it is operated from now on."""
-        self._change(name, ("UPDATE sessions SET settings = ? WHERE number = ?", (settings,)))
+        self._change(name, "UPDATE sessions SET settings = ? WHERE number = ?", settings)
 
     def describe(self, name: str, description: str) -> None:
         """What it is made of from now on."""
-        self._change(name, ("UPDATE sessions SET description = ? WHERE number = ?", (description,)))
+        self._change(name, "UPDATE sessions SET description = ? WHERE number = ?", description)
+
+    def _change(self, name: str, sql: str, value: Any) -> None:
+        number = self._number(name)
+        self._queue(name, lambda db: db.execute(sql, (value, number)))
 
     def audit(self, who: str, session: str, what: str, why: str = "") -> None:
         """Add to the record of who did what."""
-        from tidewolf import __version__ as version
-
-        at = time.time()
-
-        def write(db: Database) -> None:
-            values = (next_number(db, "audit"), at, who, session, what, why, version)
-            db.execute("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?)", values)
-
-        self._queue(session, write)
+        values = (time.time(), who, session, what, why)
+        self._queue(session, lambda db: add_entry(db, *values))
 
     def rounds_of(self, name: str, first: int, last: int) -> list[Round]:
         """What was kept of these rounds, in order."""
@@ -373,22 +346,31 @@ class SessionStore:
         found = self._rows(sql, self._number(name, now=True), most)
         return [Round(*row) for row in found[::-1]]
 
-    def entries(self, session: str | None = None, after: int = 0, most: int = 100) -> list[Entry]:
-        """Who did what, oldest first."""
+    def entries(
+        self, session: str | None = None, after: int = 0, most: int = 100, *, newest: bool = False
+    ) -> list[Entry]:
+        """Who did what, oldest first, or newest first."""
         where, values = ("AND session = ? ", (session,)) if session is not None else ("", ())
-        sql = f"SELECT * FROM audit WHERE number > ? {where}ORDER BY number LIMIT ?"
+        order = "DESC " if newest else ""
+        sql = f"SELECT * FROM audit WHERE number > ? {where}ORDER BY number {order}LIMIT ?"
         return [Entry(*row) for row in self._rows(sql, after, *values, most)]
-
-    def last_entries(self, session: str, most: int) -> list[Entry]:
-        """The same of one session, newest first."""
-        sql = "SELECT * FROM audit WHERE session = ? ORDER BY number DESC LIMIT ?"
-        return [Entry(*row) for row in self._rows(sql, session, most)]
 
     # --- writing ----------------------------------------------------------------------------------
 
-    def transaction(self, name: str) -> Transaction:
+    @contextmanager
+    def transaction(self, name: str) -> Iterator[Transaction]:
         """All that this thread writes of a session within it is one item."""
-        return Transaction(self, name)
+        transaction = self._local.transaction = Transaction(name)
+        try:
+            yield transaction
+        except BaseException:
+            if transaction.writes:  # the session may be ahead of what is kept
+                self.let_go(name)
+            raise
+        finally:
+            self._local.transaction = None
+        future = self._submit(name, transaction.write) if transaction.writes else None
+        transaction.future = future or self.flushed(name)
 
     def flushed(self, name: str) -> Future[None]:
         """Done when all that was written of a session is on disk."""
@@ -434,37 +416,43 @@ class SessionStore:
             handle.look(self._backing.writer)
 
 
-def _observed(count: int) -> tuple[str, tuple[int]]:
-    return "UPDATE head SET observed = ? WHERE session = ?", (count,)
-
-
-class _Handle:
-    """A session among many, as its journal sees it."""
+@final
+class SessionHandle:
+    """A session among many, as its journal sees it: for its one writer, or as it is on disk, to be
+    read, whichever server holds it.
+    """
 
     errors: tuple[type[Exception], ...] = ()
 
-    def __init__(self, store: SessionStore, name: str, number: int) -> None:
-        self._store, self._name, self._number = store, name, number
+    def __init__(
+        self, store: SessionStore, name: str, *, alone: bool = False, read_only: bool = False
+    ) -> None:
+        self._store, self._name, self._number = store, name, store._number(name)
         self.where, self.store = f"the session {name} in {store.where}", store.where
-
-    def reread(self) -> None:
-        """What an interrupt left is not known: another thread writes."""
-
-
-@final
-class SessionHandle(_Handle):
-    """A session among many, for its one writer."""
-
-    def __init__(self, store: SessionStore, name: str, number: int, alone: bool) -> None:
-        super().__init__(store, name, number)
-        self._alone = alone
-        self._tables = Tables(store._backing.writer, number)
+        self._alone, self._read_only = alone, read_only
+        self._tables = Tables(store._backing.writer, self._number)
         self._epoch: int | None = None
         self._lease, self._process = 0, os.getpid()
         self._lost: CheckpointError | None = None
 
     def open(self, learner: Learner[Any]) -> tuple[Content, int]:
-        """All there is, checked, and held by this server from now on, under this epoch."""
+        """All there is, checked, and the epoch; held by this server from now on, unless it is only
+        read.
+        """
+        backing = self._store._backing
+        if self._read_only:
+            self._store.flushed(self._name).exception()  # waits
+        else:
+            self._claim(learner)
+        try:
+            with backing.reading() as db:
+                content = Tables(db, self._number).read_content(self.where)
+        except backing.reader.errors:  # of a file that was deleted and is still open
+            content = Tables(backing.reader, self._number).read_content(self.where)
+        self._epoch = content.head.epoch
+        return content, self._epoch
+
+    def _claim(self, learner: Learner[Any]) -> None:
         backing, number = self._store._backing, self._number
         self._lease = backing.lease()
         begun: tuple[bytes, bytes] | None = None
@@ -478,36 +466,32 @@ class SessionHandle(_Handle):
                 tables.begin(*begun)
 
         self._store._submit(self._name, claim).result()
-        with backing.reading() as db:
-            content = Tables(db, number).read_content(self.where)
-        self._epoch = content.head.epoch
-        return content, self._epoch
 
     @property
     def is_written(self) -> bool:
         """Whether the session is this server's, as far as that can be known."""
+        if self._read_only or self._lost is not None:
+            return False
         try:
-            return self._lost is None and self._lease == self._store._backing.lease()
+            return self._lease == self._store._backing.lease()
         except CheckpointError:
             return False
 
     @property
     def tables(self) -> Tables:
-        self._store.flushed(self._name).exception()  # waits
-        self._require_held()
+        """To be read."""
+        if not self._read_only:
+            self._store.flushed(self._name).exception()  # waits
+            self.require_writable()
         return Tables(self._store._backing.reader, self._number)
 
     def require_writable(self) -> None:
         """Whether the database is still there is looked at before every group."""
-        if self._process != os.getpid():
-            raise CheckpointError(f"{self.where} was opened by the process before a fork.")
-        self._require_held()
-
-    def _require_held(self) -> None:
+        if self._read_only or self._process != os.getpid():
+            how = "with read_only=True" if self._read_only else "by the process before a fork"
+            raise CheckpointError(f"{self.where} was opened {how}: it only reads.")
         if not self.is_written:
-            self.lose(f"{self.where} may have been taken by another server: open it again.")
-            assert self._lost is not None
-            raise self._lost
+            raise self.lose(f"{self.where} may have been taken by another server: open it again.")
 
     def held(self, write: Write) -> Write:
         """The same, unless another server has the session by then."""
@@ -527,6 +511,9 @@ class SessionHandle(_Handle):
         if self._alone:
             future.result()
 
+    def reread(self) -> None:
+        """What an interrupt left is not known: another thread writes."""
+
     def close(self) -> None:
         """Observe no more."""
         self.lose(f"{self.where} is closed: open it again.")
@@ -545,46 +532,17 @@ class SessionHandle(_Handle):
         if self._epoch is not None and found != [(self._epoch,)]:
             self.lose(f"{self.where} was restored, or taken by another server: open it again.")
 
-    def lose(self, why: str | CheckpointError) -> None:
+    def lose(self, why: str | CheckpointError) -> CheckpointError:
+        """Write no more; the first reason."""
         if self._lost is None:
             self._lost = CheckpointError(why) if isinstance(why, str) else why
-
-
-@final
-class ReadHandle(_Handle):
-    """A session among many as it is on disk, to be read, whichever server holds it."""
-
-    is_written = False
-
-    def open(self, learner: Learner[Any]) -> tuple[Content, int]:
-        """All there is, checked; also from a file that was deleted and is still open."""
-        backing = self._store._backing
-        self._store.flushed(self._name).exception()  # waits
-        try:
-            with backing.reading() as db:
-                content = Tables(db, self._number).read_content(self.where)
-        except backing.reader.errors:
-            content = self.tables.read_content(self.where)
-        return content, content.head.epoch
-
-    @property
-    def tables(self) -> Tables:
-        return Tables(self._store._backing.reader, self._number)
-
-    def require_writable(self) -> None:
-        raise CheckpointError(f"{self.where} was opened with read_only=True: it only reads.")
-
-    def write(self, do: Callable[[Tables], None], last: int) -> None:
-        self.require_writable()
-
-    def close(self) -> None:
-        """There is nothing to close."""
+        return self._lost
 
 
 _DONE: Future[None] = Future()
 _DONE.set_result(None)
 
-Backend: TypeAlias = File | SessionHandle | ReadHandle
+Backend: TypeAlias = File | SessionHandle
 """Where a session is kept: a file of its own, or a place among others."""
 
 
@@ -595,7 +553,7 @@ def backend(
     if isinstance(where, SessionStore):
         name = as_text(name, "The name of a session")
         if read_only:
-            return ReadHandle(where, name, where._number(name))
+            return SessionHandle(where, name, read_only=True)
         return where.handle(name)
     if not is_address(where):
         return File(where, read_only=read_only)
