@@ -7,6 +7,7 @@ refused.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import io
@@ -27,7 +28,7 @@ import pytest
 import tidewolf as tw
 from killed import LEARNERS
 from tidewolf.core import archive
-from tidewolf.core.errors import BrokenFile, InvalidInput
+from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat
 from tidewolf.evaluation.recording import Recording
 from tidewolf.problems import read_graph, read_table
 
@@ -307,26 +308,9 @@ def forged(data: bytes, change: Callable[..., None], **more: Any) -> bytes:
 
 def home(fields: dict[str, Any], name: str) -> dict[str, Any]:
     """The record that has a field of this name, at whatever depth; the outermost where none has."""
-    inside = [spec["record"] for spec in fields.values() if _is_record(spec)]
-    return (
-        fields if name in fields else next((home(r, name) for r in inside if _has(r, name)), fields)
-    )
-
-
-def _has(fields: dict[str, Any], name: str) -> bool:
-    return name in home(fields, name)
-
-
-def _is_record(spec: Any) -> bool:
-    return isinstance(spec, dict) and "record" in spec
-
-
-def part(fields: dict[str, Any], name: str, *path: Any) -> Any:
-    """What stands where this path leads from the field of this name."""
-    spec = home(fields, name)[name]
-    for key in path:
-        spec = spec[key]
-    return spec
+    inside = [one["record"] for one in fields.values() if isinstance(one, dict) and "record" in one]
+    found = (one for record in inside if name in (one := home(record, name)))
+    return fields if name in fields else next(found, fields)
 
 
 def field(name: str, value: Any) -> Callable[..., None]:
@@ -337,22 +321,20 @@ def field(name: str, value: Any) -> Callable[..., None]:
     return change
 
 
-def array(*path: Any, put: Callable[[Any], Any]) -> Callable[..., None]:
-    """Another array where this path of the manifest leads."""
+def at(*path: Any, put: Callable[[Any], Any]) -> Callable[..., None]:
+    """What stands where this path of the manifest leads, changed: an array, or a part."""
 
     def change(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
-        name = part(fields, *path)["array"]
-        arrays[name] = put(arrays[name])
+        place: Any = home(fields, path[0])
+        for key in path[:-1]:
+            place = place[key]
+        part = place[path[-1]]
+        if isinstance(part, dict) and "array" in part:
+            arrays[part["array"]] = put(arrays[part["array"]])
+        else:
+            place[path[-1]] = put(part)
 
     change.__name__ = f"{path[0]} {path[-1]}"
-    return change
-
-
-def without(name: str) -> Callable[..., None]:
-    def change(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
-        del home(fields, name)[name]
-
-    change.__name__ = f"without {name}"
     return change
 
 
@@ -438,13 +420,11 @@ def idle(**parts: Any) -> Callable[..., None]:
     """One more vertex, of weight 0: the point stays the mean of all."""
 
     def change(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
-        active = part(fields, *ACTIVE)
+        active = home(fields, "active")["active"]["parts"]
         given = {name: {"array": f"idle_{name}", "numpy": True} for name in parts}
         arrays.update({f"idle_{name}": part for name, part in parts.items()})
         last = active["vertices"]["list"][-1]
-        active["vertices"]["list"].append(
-            {"stored": last["stored"], "parts": last["parts"] | given}
-        )
+        active["vertices"]["list"].append(last | {"parts": last["parts"] | given})
         weights = active["weights"]["array"]
         arrays[weights] = np.append(arrays[weights], 0.0)
 
@@ -452,24 +432,14 @@ def idle(**parts: Any) -> Callable[..., None]:
     return change
 
 
-OUTSIDE = [
+FORGERIES += [
     (SPARSE, idle(indices=np.array([0], dtype=np.int32), values=np.array([0.9]))),
     (SPARSE, idle(indices=np.array([0, 1], dtype=np.int32), values=np.array([1.5, -0.5]))),
     (LOW_RANK, idle(rows=np.array([[0.5, 0.0, 0.0]]))),
     (DENSE, idle(point=np.array([0.8, 0.8, 0.8]))),
     (DENSE, idle(point=np.array([1e9, 0.0, 0.0]))),
 ]
-
-
-@pytest.mark.parametrize(("learner", "change"), OUTSIDE)
-def test_a_vertex_outside_the_set_is_refused(learner, change, states):
-    with pytest.raises(BrokenFile, match=r"a vertex of its active set is no member of the set\."):
-        learner.load(forged(states[id(learner)], change))
-
-
-def test_one_more_vertex_inside_the_set_is_not(states):
-    change = idle(point=np.array([0.5, 0.5, 0.5]))
-    assert len(DENSE.load(forged(states[id(DENSE)], change)).point.active.weights) > 1
+"""Vertices outside of the set."""
 
 
 @pytest.fixture(scope="module")
@@ -483,14 +453,23 @@ def states():
     ids=lambda part: getattr(part, "__name__", type(part).__name__),
 )
 def test_a_hand_made_state_with_a_right_checksum_is_refused(learner, change, states, tmp_path):
-    data = forged(states[id(learner)], change)
-    with pytest.raises(BrokenFile) as said:
-        learner.load(data)
+    (tmp_path / "state").write_bytes(forged(states[id(learner)], change))
+    with pytest.raises(BrokenFile, match="state: The saved state") as said:
+        tw.Session.load(tmp_path / "state", learner)
     assert str(said.value).count("\n") == 0
     assert str(said.value).endswith(".")
-    (tmp_path / "state").write_bytes(data)
-    with pytest.raises(BrokenFile, match="state: The saved state"):
-        tw.Session.load(tmp_path / "state", learner)
+
+
+WRONG: list[Any] = [None, -1, True, "x", {}, {"float": "no"}, {"float": 1}, {"list": [1]}]
+WRONG += [{"record": {"x": 1}}, {"record": [1]}, {"array": "a999"}, {"stored": ["x"], "parts": {}}]
+
+
+def parts(fields: Any) -> Any:
+    """Every mapping or list of a manifest, and each of its keys."""
+    for key in [*fields] if isinstance(fields, dict) else range(len(fields)):
+        yield fields, key
+        if isinstance(fields[key], dict | list):
+            yield from parts(fields[key])
 
 
 @pytest.mark.parametrize(
@@ -498,10 +477,24 @@ def test_a_hand_made_state_with_a_right_checksum_is_refused(learner, change, sta
     [SPARSE, LOW_RANK, DENSE, JOINED, OPEN],
     ids=lambda each: type(each.hard_set).__name__,
 )
-def test_a_state_packed_again_as_it_was_goes_on(learner, states):
-    data = states[id(learner)]
-    again = learner.load(forged(data, lambda fields, arrays: None))
-    assert learner.save(again) == data
+def test_a_state_packed_again_goes_on_and_no_change_of_it_is_more_than_a_refusal(learner, states):
+    data, found = states[id(learner)], list[int]()
+    assert learner.save(learner.load(forged(data, lambda fields, _: None))) == data
+    forged(data, lambda fields, _: found.append(len([*parts(fields)])))
+    for number in range(0, found[0] * len(WRONG), 41):
+        which, value = divmod(number, len(WRONG))
+
+        def change(fields: Any, _: Any, which: int = which, value: int = value) -> None:
+            place, key = [*parts(fields)][which]
+            place[key] = WRONG[value]
+
+        with contextlib.suppress(BrokenFile, NewerFormat):
+            learner.save(learner.load(forged(data, change)))
+
+
+def test_one_more_vertex_inside_the_set_is_read(states):
+    change = idle(point=np.array([0.5, 0.5, 0.5]))
+    assert len(DENSE.load(forged(states[id(DENSE)], change)).point.active.weights) > 1
 
 
 @pytest.mark.parametrize("writer", [None, [], {"numpy": {"a": 1}}, 5])
@@ -532,11 +525,11 @@ def recorded():
         field("t", "x"),
         field("trajectory", None),
         field("state", None),
-        array("state", put=lambda state: state[:-1]),
-        array("losses", put=lambda losses: losses[:-1]),
-        array("losses", put=entry(0, np.nan)),
-        array("calls", put=lambda calls: calls.astype(np.float64)),
-        array("each", put=lambda each: np.zeros(7)),
+        at("state", put=lambda state: state[:-1]),
+        at("losses", put=lambda losses: losses[:-1]),
+        at("losses", put=entry(0, np.nan)),
+        at("calls", put=lambda calls: calls.astype(np.float64)),
+        at("each", put=lambda each: np.zeros(7)),
     ],
     ids=lambda change: change.__name__,
 )

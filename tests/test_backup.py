@@ -131,22 +131,6 @@ def test_one_session_goes_back_while_the_server_runs(served, tmp_path, capsys):
         goes_on(a, "a", 7)
 
 
-def test_what_waits_for_its_feedback_is_in_the_copy(served, servers, tmp_path):
-    with client(served, "a") as a:
-        a.observe(**seen("a", 0))
-        waiting = a.play(round=2)
-    file = tmp_path / "copy.db"
-    assert command("backup", file, "--data", served.folder, "--session", "a") == 0
-    assert command("restore", file, "--data", tmp_path / "new") == 0
-    again = servers.start(tmp_path / "new")
-    with client(again, "a") as a:
-        assert a.pending == (1, 2)
-        assert a.play(round=2).tobytes() == waiting.tobytes()
-        a.observe(round=1, **seen("a", 1))
-        assert a.rounds == 2
-    again.kill()
-
-
 def test_refusals_are_one_sentence(served, tmp_path, capsys):
     with client(served, "a") as a:
         a.observe(**seen("a", 0))

@@ -5,24 +5,18 @@ numbers are at the pointer.
 from __future__ import annotations
 
 import re
-import shutil
 from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 
+import browsing
 import tidewolf as tw
+from browsing import contrast, luminance
 from tidewolf import report
 from tidewolf.report import comparison
 
-playwright = pytest.importorskip(
-    "playwright.sync_api",
-    reason="The browser is driven by playwright, which is not installed here.",
-)
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="There is no Chromium here to show the pages in."
-)
+browser, visit = browsing.browser, browsing.visit
 DATE = datetime(2026, 1, 2, tzinfo=UTC)
 HOSTILE = "<script>alert(1)</script>"
 PAPER = 696
@@ -64,38 +58,6 @@ def files(runs, tmp_path_factory):
     return {file.stem: file.as_uri() for file in folder.glob("*.html")}
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as driver:
-        shown = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield shown
-        shown.close()
-
-
-@pytest.fixture
-def visit(browser):
-    """Opens a page; at the end there was no complaint and no request but for the file."""
-    contexts, complaints = [], []
-
-    def opened(address, width=1280, **settings):
-        context = browser.new_context(viewport={"width": width, "height": 900}, **settings)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on(
-            "request",
-            lambda request: complaints.append(request.url) if request.url != address else None,
-        )
-        page.goto(address)
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert complaints == []
-
-
 def hover(page, plot, x, y):
     """The pointer at a share of a plot's width and height; what the page says there."""
     plot.scroll_into_view_if_needed()
@@ -104,19 +66,6 @@ def hover(page, plot, x, y):
     page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
     assert page.locator(".tip").is_visible()
     return page.locator(".tip").inner_text()
-
-
-def luminance(color):
-    parts = [int(part) / 255 for part in re.findall(r"\d+", color)[:3]]
-    linear = [
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
-    ]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(one, other):
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
 
 
 OUT = """(width) => [...document.querySelectorAll(

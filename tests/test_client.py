@@ -325,13 +325,6 @@ def test_every_error_of_the_library_comes_back_as_itself(kind):
     assert getattr(found, "retry_after", 3.0) == (3.0 if not kind.__name__.startswith("_") else 1.0)
 
 
-@given(st.text(max_size=12), st.integers(400, 599))
-def test_an_error_of_any_title_is_ours(title, status):
-    found = error_of(status, {"title": title, "detail": "It is so."})
-    assert isinstance(found, TidewolfError)
-    assert str(found) == "It is so."
-
-
 def test_titles_of_http_are_told_apart_by_status():
     kinds = [type(error_of(status, {"detail": ""})) for status in (422, 404, 409, 429, 503, 500)]
     assert kinds == [InvalidInput, UnknownSession, OtherContent, TooMany, Overloaded, TidewolfError]

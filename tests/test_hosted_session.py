@@ -329,44 +329,6 @@ def test_a_session_whose_rows_are_broken_still_gets_decisions(door):
     door.delete("a", "", ME)
 
 
-def test_a_commit_that_fails_acknowledges_nothing_and_the_session_goes_on(door):
-    door.observe("a", {"round": 1, "costs": COSTS})
-    before = door.decide("a")
-    writer = door.sessions.store._backing.writer
-    writer.execute(
-        "CREATE TEMP TRIGGER full BEFORE INSERT ON rounds "
-        "BEGIN SELECT RAISE(FAIL, 'disk full'); END"
-    )
-    with pytest.raises(Exception, match="disk full"):
-        door.observe("a", {"round": 2, "costs": COSTS})
-    writer.execute("DROP TRIGGER full")
-    assert door.decide("a") == before
-    assert door.observe("a", {"round": 2, "costs": COSTS})["rounds"] == 2
-
-
-def test_where_nothing_can_be_written_sessions_are_looked_at(door):
-    door.observe("a", {"round": 1, "costs": COSTS})
-    before = door.decide("a")
-    writer = door.sessions.store._backing.writer
-    writer.execute("PRAGMA query_only = ON")
-    with pytest.raises(CheckpointError):
-        door.observe("a", {"round": 2, "costs": COSTS})
-    for _ in range(2):
-        assert door.decide("a") == before
-        assert door.decision("a", 2) == before
-        assert door.get("a")["rounds"] == 1
-        assert door.experts("a")["experts"] == []
-        with pytest.raises(CheckpointError):
-            door.observe("a", {"round": 2, "costs": COSTS})
-        with pytest.raises(CheckpointError):
-            door.decide("a", {"round": 3})
-        with pytest.raises(CheckpointError):
-            door.pin("a", {"decision": None})
-    writer.execute("PRAGMA query_only = OFF")
-    assert door.decide("a", {"round": 3})["round"] == 3
-    assert door.observe("a", {"round": 2, "costs": COSTS})["rounds"] == 2
-
-
 def test_going_back_forgets_what_was_answered_since(door):
     for number in range(1, 5):
         door.observe("a", {"round": number, "costs": COSTS})
@@ -556,23 +518,6 @@ def test_rounds_that_expired_are_waited_for_no_more(tmp_path):
     door.sessions.store.close()
 
 
-def test_many_threads_observe_every_round_once(door):
-    def work() -> None:
-        for number in range(1, 31):
-            door.observe("a", {"round": number, "costs": COSTS})
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3)))
-    for _ in range(30):
-        session.observe(costs=COSTS)
-    assert door.get("a")["rounds"] == 30
-    assert list(door.decide("a")["decision"].values()) == session.play().tolist()
-
-
 # --- several requests at once, and what must be refused ------------------------------------------
 
 
@@ -633,21 +578,6 @@ def test_a_session_that_another_process_deleted_is_not_there(door):
         store.commits.submit(lambda db: store._backing.claim(db, number)).result(30)
     with pytest.raises(UnknownSession):
         door.decide("a")
-
-
-def test_a_pin_holds_where_the_session_cannot_be_opened(door):
-    door.observe("a", {"costs": COSTS})
-    door.pin("a", {"decision": [0.0, 1.0, 0.0], "why": "a test"})
-    door.sessions.store.close()
-    with sqlite3.connect(door.folder / "tidewolf.db") as db:
-        db.execute("UPDATE observations SET feedback = zeroblob(9)")
-    db.close()
-    door.open()
-    answer = door.decide("a")
-    assert answer["source"] == "pinned"
-    assert answer["decision"]["entry 1"] == 1.0
-    assert "cannot be opened" in answer["reason"]
-    assert "pinned point is played" in answer["reason"]
 
 
 def test_an_incumbent_outside_of_the_set_is_refused_when_it_is_said(door):

@@ -202,34 +202,6 @@ def test_a_connection_lost_at_the_commit_says_that_nobody_knows(
     own.close()
 
 
-def test_cut_at_any_message_it_holds_what_it_acknowledged(
-    db: Postgres, postgres_url: str, transport: Transport
-) -> None:
-    acknowledged, own = set(), Postgres(through(transport, postgres_url))
-    for cut in range(2 * 7):
-        transport.count = iter(range(100))
-        judge = lambda number, said, last=cut // 2: number == last  # noqa: E731
-        transport.before, transport.after = (
-            (judge, transport.after) if cut % 2 else (transport.before, judge)
-        )
-        try:
-            with own.transaction():
-                keep(own, 2 * cut)
-                with own.savepoint():
-                    keep(own, 2 * cut + 1)
-            acknowledged |= {2 * cut, 2 * cut + 1}
-        except (*own.errors, CheckpointError) as error:
-            unknown = "not known" in str(error)
-            time.sleep(0.01)
-            there = {2 * cut, 2 * cut + 1} & set(kept(db))
-            assert len(there) in ((0, 2) if unknown else (0,))
-            acknowledged |= there
-        transport.before = transport.after = never
-    assert set(kept(db)) == acknowledged
-    assert len(acknowledged) >= 4
-    own.close()
-
-
 def test_threads_take_turns(db: Postgres) -> None:
     def write(first: int) -> None:
         for number in range(first, first + 20):

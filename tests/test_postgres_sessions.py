@@ -369,28 +369,6 @@ def test_what_is_restored_is_what_its_server_goes_on_from(
 # --- servers that are killed, stopped, restarted --------------------------------------------------
 
 
-def test_when_a_server_is_killed_under_load_another_goes_on_to_the_bit(postgres_url: str) -> None:
-    count = 3
-    with serving(postgres_url, "first", count) as process:
-        acknowledged = heard(process, 40)
-        store = SessionStore.open(postgres_url, holder="second")
-        with pytest.raises(HeldElsewhere):
-            tw.Session.open(store, LEARNER, name="s0")
-        process.kill()
-        killed = time.monotonic()
-        assert process.stdout is not None
-        for line in process.stdout:
-            name, _, what = line.strip().partition(" ")
-            acknowledged[name] = int(what)
-        for name, told in acknowledged.items():
-            session = opened(store, name)
-            assert told <= session.rounds <= told + 1
-            if session.rounds <= ROUNDS:
-                go_on(store, name, min(ROUNDS, session.rounds + 3))
-        assert time.monotonic() < killed + 5
-    store.close()
-
-
 def test_a_server_that_slept_through_a_takeover_acknowledges_nothing_more(
     postgres_url: str, postgres_server: Server
 ) -> None:

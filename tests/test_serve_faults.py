@@ -9,10 +9,8 @@ import contextlib
 import os
 import resource
 import shutil
-import signal
 import socket
 import sqlite3
-import subprocess
 import threading
 import time
 from pathlib import Path
@@ -214,14 +212,6 @@ def test_what_is_no_folder_is_refused_at_the_start(servers, tmp_path, where):
     assert (tmp_path / "file").read_text() == "precious\n"
 
 
-def test_a_folder_that_is_served_is_refused_at_the_start(servers, server):
-    second = Server(servers, server.folder)
-    second.log = server.log.with_name("second.log")
-    second.start(ready=False)
-    require_no_start(second, str(server.folder))
-    put(Caller(server), "a")
-
-
 def test_a_database_that_is_none_is_refused_at_the_start(servers, tmp_path):
     server = servers.start(tmp_path / "data")
     put(Caller(server), "a")
@@ -312,38 +302,6 @@ def test_callers_that_stall_keep_nobody_waiting(server):
 # --- the end --------------------------------------------------------------------------------------
 
 
-def test_asked_to_end_it_answers_whom_it_heard_and_exits_0(servers, tmp_path):
-    assert servers.syncs >= 0
-    server = servers.start(tmp_path / "data")
-    names = [f"s{i}" for i in range(4)]
-    put(Caller(server), *names)
-    server.kill()
-    server.environment["TIDEWOLF_SYNC_MS"] = "150"
-    server.start()
-    found: dict[str, Any] = {}
-
-    def work(name: str) -> None:
-        found[name] = observe(Caller(server), name, 1)
-
-    work_of = [threading.Thread(target=work, args=(name,)) for name in names]
-    for one in work_of:
-        one.start()
-    time.sleep(0.08)
-    port = server.port
-    assert server.terminate() == 0, server.said()
-    for one in work_of:
-        one.join()
-    assert {name: status for name, (status, _) in found.items()} == dict.fromkeys(names, 200)
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", port))
-    server.environment["TIDEWOLF_SYNC_MS"] = "0"
-    server.start()
-    caller = Caller(server)
-    for name in names:
-        assert caller.ask("GET", f"/v1/sessions/{name}")[1]["rounds"] == 1
-    assert server.terminate() == 0
-
-
 def test_asked_to_end_under_load_it_answers_for_all_that_it_kept(server):
     """Nobody is cut off whose observation is on disk: what is there was acknowledged."""
     names = [f"s{i}" for i in range(6)]
@@ -384,44 +342,3 @@ def test_asked_to_end_it_does_not_wait_for_callers_that_stall(server):
         begun = time.monotonic()
         assert server.terminate() == 0, server.said()
         assert time.monotonic() - begun < 15
-
-
-def test_the_interrupt_of_a_terminal_ends_it_too(server):
-    os.kill(server.pid, signal.SIGINT)
-    assert server.wait() == 0, server.said()
-    assert "Traceback" not in server.said()
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """One with a megabyte."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=1M", "tidewolf", str(place)]
-    if subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("only root can mount a small disk")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
-
-
-def test_a_small_disk_that_is_full_recovers_when_there_is_room(servers, small_disk):
-    ballast = small_disk / "ballast"
-    server = servers.start(small_disk / "data")
-    caller = Caller(server)
-    put(caller, "a")
-    acknowledged = 0
-    with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
-        while True:
-            file.write(bytes(4096))
-    while (found := observe(caller, "a", acknowledged + 1))[0] == 200:
-        acknowledged += 1
-        assert acknowledged < 40
-    require_refusal(caller, *found)
-    assert decide(caller, "a") == reference(acknowledged)
-    ballast.unlink()
-    soon(caller, "POST", "/v1/sessions/a/observations", 200, told(acknowledged + 1))
-    assert decide(caller, "a") == reference(acknowledged + 1)
-    server.kill()
-    server.start()
-    assert decide(caller, "a") == reference(acknowledged + 1)
-    server.kill()

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
@@ -14,15 +13,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import browsing
 import tidewolf as tw
+from browsing import contrast, luminance
 from test_hosted_session import THREE, Door
 from tidewolf.service.overviews import Overview
 from tidewolf.service.pages import MOST, content_policy, line, session_page, sessions_page, sticks
 from tidewolf.service.tokens import Caller
 
+browser, visit = browsing.browser, browsing.visit
 NOW = 1.8e9
 HOSTILE = "\"><script>alert(1)</script><img src=x onerror=alert(2)>'"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 def shown(overviews, after="", caller=Caller(), trouble=None):  # noqa: B008
@@ -197,69 +198,16 @@ PAGES = {
     "session": page_of,
     "hostile": lambda: page_of(HOSTILE),
 }
-ADDRESS = "http://127.0.0.1/page"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip(
-        "playwright.sync_api",
-        reason="The browser is driven by playwright, which is not installed here.",
-    )
-    if CHROMIUM is None:
-        pytest.skip("There is no Chromium here to show the pages in.")
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
-
-
-@pytest.fixture
-def visit(browser):
-    """Opens a page under its policy; at the end nothing was complained of or asked for."""
-    contexts, complaints = [], []
-
-    def opened(name, width=1280, **options):
-        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
-        contexts.append(context)
-        tab = context.new_page()
-        headers = {
-            "content-type": "text/html; charset=utf-8",
-            "content-security-policy": content_policy(),
-        }
-        html = PAGES[name]()
-        tab.route("**/*", lambda route: route.fulfill(status=200, headers=headers, body=html))
-        tab.on("console", lambda message: complaints.append(message.text))
-        tab.on("pageerror", lambda error: complaints.append(str(error)))
-        tab.on(
-            "request",
-            lambda request: complaints.append(request.url) if request.url != ADDRESS else None,
-        )
-        tab.goto(ADDRESS)
-        return tab
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert complaints == []
-
-
-def luminance(color):
-    parts = [int(part) / 255 for part in re.findall(r"\d+", color)[:3]]
-    linear = [
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
-    ]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(one, other):
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
+HEADERS = {
+    "content-type": "text/html; charset=utf-8",
+    "content-security-policy": content_policy(),
+}
+HERE = {"address": "http://127.0.0.1/page", "headers": HEADERS}
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_nothing_scrolls_sideways_or_is_cut_off(visit, name):
-    tab = visit(name)
+    tab = visit(html=PAGES[name](), **HERE)
     for width in (320, 390, 768, 1280):
         tab.set_viewport_size({"width": width, "height": 900})
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
@@ -293,7 +241,7 @@ TEXTS = """() => {
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["some", "many", "session"])
 def test_every_text_stands_out_from_what_is_behind_it(visit, name, scheme):
-    tab = visit(name, color_scheme=scheme)
+    tab = visit(html=PAGES[name](), color_scheme=scheme, **HERE)
     paper = tab.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (luminance(paper) < 0.05) == (scheme == "dark")
     texts = tab.evaluate(TEXTS)

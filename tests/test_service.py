@@ -42,36 +42,6 @@ def session(served):
 # --- the contract ---------------------------------------------------------------------------------
 
 
-def test_rounds_are_decided_and_observed_as_in_python(served, session):
-    mirror = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3)))
-    for number in range(1, 4):
-        decided = call(served.url, "POST", f"{session}/decisions", {}).body
-        assert (decided["round"], decided["mode"], decided["source"]) == (number, "live", "learner")
-        assert decided["paths"] is None
-        np.testing.assert_array_equal(list(decided["decision"].values()), mirror.play())
-        seen = call(served.url, "POST", f"{session}/observations", {"costs": COSTS})
-        assert seen.status == 200
-        assert (seen.body["round"], seen.body["rounds"]) == (number, number)
-        cost = np.dot(COSTS, list(decided["decision"].values()))
-        assert seen.body["cost"] == pytest.approx(cost)
-        mirror.observe(loss=tw.functions.Linear(np.array([COSTS])), constraint=None)
-        past = call(served.url, "GET", f"{session}/decisions/{number}").body
-        assert past["decision"] == decided["decision"]
-    history = call(served.url, "GET", f"{session}/history?first=2&most=1").body["rounds"]
-    assert [row["round"] for row in history] == [2]
-
-
-def test_looking_at_a_session(served, session):
-    call(served.url, "POST", f"{session}/observations", {"costs": COSTS})
-    assert call(served.url, "GET", f"{session}/experts").body["experts"] == []
-    old = call(served.url, "GET", f"{session}/members")
-    assert (old.status, "experts" in old.body["detail"]) == (404, True)
-    assert call(served.url, "GET", f"{session}/explanation").status == 200
-    report = call(served.url, "GET", f"{session}/report")
-    assert report.headers["content-type"] == "text/html; charset=utf-8"
-    assert report.raw.startswith(b"<!doctype html>")
-
-
 def test_pages_metrics_and_descriptions_load_nothing(served, session):
     for path in ("/", "/docs", f"{session}/report"):
         answer = call(served.url, "GET", path)
@@ -333,21 +303,6 @@ def test_without_the_extra_it_says_what_to_install(tmp_path, monkeypatch, capsys
     monkeypatch.setitem(sys.modules, "fastapi", None)
     assert main(["serve", "--data", str(tmp_path)]) == 2
     assert 'pip install "tidewolf[serve]"' in capsys.readouterr().err
-
-
-def test_a_thousand_sessions_are_ready_within_a_second(tmp_path):
-    from tidewolf.service.modes import Settings
-    from tidewolf.storage.session_store import SessionStore
-
-    store, settings = SessionStore.open(tmp_path), Settings("LyapunovDescent").text
-    for kept in [store.create(f"s{i:04d}", json.dumps(SIMPLEX), settings) for i in range(1000)]:
-        kept.result()
-    store.close()
-    began = time.perf_counter()
-    with in_thread(tmp_path) as url:
-        assert call(url, "GET", "/readyz").status == 200
-        assert time.perf_counter() - began < 1.0
-        assert len(call(url, "GET", "/v1/sessions?most=1000").body["sessions"]) == 1000
 
 
 def test_basic_is_for_pages(tmp_path):

@@ -27,7 +27,6 @@ from tidewolf.core.errors import (
     NotFinite,
     NotSupported,
     OtherContent,
-    OtherSettings,
     TidewolfError,
     WrongShape,
     WrongType,
@@ -243,19 +242,6 @@ def test_what_is_known_goes_along_with_the_round_that_is_asked_for():
     with pytest.raises(InvalidInput, match="Round 0 was decided before this was known"):
         asked.play(round=0, context=1)
     assert saved(asked) == learner.save(step_by_step)
-
-
-def test_rounds_that_wait_too_long_expire():
-    session = tw.Session(PLAIN, expire_after=2)
-    session.play(round=2)
-    assert session.pending == (1, 2)
-    with pytest.raises(InvalidInput, match=r"Round 0 expired: .* went on: nothing was learned\."):
-        met(session, 0, round=0)
-    with pytest.raises(InvalidInput, match="Round 0 expired"):
-        session.play(round=0)
-    met(session, 2)
-    met(session, 3)
-    assert (session.pending, session.state.lost, session.rounds) == ((), 2, 2)
 
 
 # --- the same content, and other content ----------------------------------------------------------
@@ -559,88 +545,6 @@ def test_a_reader_sees_rounds_that_wait_and_decides_none(tmp_path):
 
 
 # --- another learner ------------------------------------------------------------------------------
-
-
-def test_a_file_goes_on_with_another_learner(tmp_path):
-    path, wider = tmp_path / "session.db", tw.LyapunovDescent(tw.sets.Simplex(6))
-    session = tw.Session.open(path, PLAIN)
-    for t in range(4):
-        met(session, t, round=t)
-    session.play(context=1)
-    session._journal.migrate(wider, wider.start())
-    killed = as_if_killed(path)
-    session.close()
-    for one in (killed, path):
-        with pytest.raises(OtherSettings, match=r"session\.db"):
-            tw.Session.open(one, PLAIN)
-        with tw.Session.open(one, wider) as session:
-            assert saved(session) == wider.save(wider.start())
-            session.observe(costs=np.arange(6.0))
-            session.rollback(0)
-            session.observe(costs=np.arange(6.0))
-            assert next(session.history()).loss_gradient.shape == (6,)
-            after = saved(session)
-        with tw.Session.open(one, wider) as session:
-            assert saved(session) == after
-            assert session.rounds == 1
-    db = sqlite3.connect(path)
-    (epoch,) = db.execute("SELECT epoch FROM head").fetchone()
-    assert epoch >= 3
-    assert db.execute("SELECT count(*) FROM meta WHERE name = 'migrated 1'").fetchone() == (1,)
-    db.close()
-
-
-def test_rounds_that_wait_go_along_and_nothing_before_is_gone_back_to(tmp_path):
-    careful = tw.LyapunovDescent(K, caution=20.0)
-    with tw.Session.open(tmp_path / "session.db", PLAIN, snapshot_every=2) as session:
-        for t in range(3):
-            met(session, t)
-        session.play(round=4)
-        journal, state = session._journal, careful.start()
-        with pytest.raises(WrongType, match="from a state of it"):
-            journal.migrate(careful, LEARNERS["PrimalDual"].start())
-        with pytest.raises(InvalidInput, match="The state is none of this session: round 1 waits"):
-            journal.migrate(careful, careful.defer(state))
-        journal.migrate(careful, state._replace(t=3, pending=session.state.pending))
-    with tw.Session.open(tmp_path / "session.db", careful, snapshot_every=2) as session:
-        assert session.pending == (3, 4)
-        for t in (4, 3, 5, 6, 7):
-            met(session, t, round=t)
-        with pytest.raises(InvalidInput, match="or the learner was replaced"):
-            session.rollback(4)
-        after = saved(session)
-        session.rollback(5)
-        assert session.pending == (3, 4)
-        for t in (4, 3, 5, 6, 7):
-            met(session, t, round=t)
-        assert saved(session) == after
-
-
-def test_in_memory_and_in_a_file_a_changed_set_is_the_same(tmp_path):
-    links = [("s", "a"), ("a", "t"), ("s", "t"), ("s", "b"), ("b", "t")]
-    before, after = (
-        tw.Ensemble(tw.sets.FlowPolytope.from_edges(some, source="s", target="t"), step_scales=(1,))
-        for some in (links, links[:3])
-    )
-    storage = tw.Session.open(tmp_path / "session.db", before, snapshot_every=3)
-    sessions = [tw.Session(before), storage]
-    for session in sessions:
-        for t in range(4):
-            session.observe(round=t, costs=np.roll(np.arange(5.0), t))
-        session.play(round=5)
-        session.migrate(after)
-        assert session.learner is after
-        if session is storage:
-            storage.close()
-            session = sessions[1] = tw.Session.open(tmp_path / "session.db", after)
-        with pytest.raises(InvalidInput, match="Round 4 expired"):  # it used what is gone
-            session.observe(round=4, costs=np.arange(3.0))
-        session.observe(round=session.round, costs=np.arange(3.0))
-        session.play(round=session.round, time=1.0)
-        with pytest.raises(InvalidInput, match="cannot be gone back to"):
-            session.rollback(3)
-    assert saved(sessions[0]) == saved(sessions[1])
-    sessions[1].close()
 
 
 def test_threads_observe_their_own_rounds():

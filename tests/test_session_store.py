@@ -64,43 +64,6 @@ def copied(store: SessionStore, to: Path) -> Path:
     return to
 
 
-@pytest.mark.parametrize("name", LEARNERS)
-def test_a_session_among_others_goes_on_to_the_bit(name, tmp_path):
-    alone, store = tw.Session(LEARNERS[name]), SessionStore.open(tmp_path / "sessions")
-    sessions = [made(store, f"s{i}", name) for i in range(3)]
-    for t in range(25):
-        observe(alone, t)
-        for session in sessions:
-            observe(session, t)
-    store.close()
-    store = SessionStore.open(tmp_path / "sessions")
-    for i in range(3):
-        session = tw.Session.open(store, LEARNERS[name], name=f"s{i}", snapshot_every=7)
-        assert session.rounds == 25
-        assert session.play().tobytes() == alone.play().tobytes()
-    observe(session, 25)
-    observe(alone, 25)
-    assert session.play().tobytes() == alone.play().tobytes()
-    store.close()
-
-
-def test_rounds_go_back_and_come_late_as_in_a_file(store, tmp_path):
-    session = made(store)
-    with tw.Session.open(tmp_path / "alone.db", LEARNERS["LyapunovDescent"]) as alone:
-        for one in (session, alone):
-            for t in range(10):
-                observe(one, t)
-            one.play(round=13, time=7.0)
-            observe(one, 12)
-            one.observe(costs=COSTS[11], round=11, played=np.array([1.0, 0.0, 0.0, 0.0]))
-            observe(one, 11 - 1)
-            one.rollback(9)
-            observe(one, 9)
-        assert session.play().tobytes() == alone.play().tobytes()
-        assert [each.rounds for each in session.history()] == [1] * 10
-        tw.Session.open(store, LEARNERS["LyapunovDescent"], name="one").play()
-
-
 def test_names(store):
     assert store.info("one") is None
     with pytest.raises(UnknownSession, match="no session called 'one'"):
@@ -248,31 +211,6 @@ def test_files_that_are_none_of_ours(tmp_path):
         SessionStore.open(tmp_path / "file")
 
 
-def test_a_changed_row_spoils_its_session_and_no_other(store):
-    for name in ("one", "two"):
-        observe(made(store, name), 0)
-    store.flushed("two").result()
-    db = sqlite3.connect(store.where)
-    with db:
-        db.execute("UPDATE observations SET feedback = x'00' WHERE session = 1")
-    db.close()
-    with pytest.raises(BrokenFile, match=r"the session one in .* checksums do not match"):
-        tw.Session.open(store, LEARNERS["LyapunovDescent"], name="one")
-    assert tw.Session.open(store, LEARNERS["LyapunovDescent"], name="two").rounds == 1
-
-
-def test_a_file_that_is_gone_takes_nothing_more(store, tmp_path):
-    session = made(store)
-    observe(session, 0)
-    store.flushed("one").result()
-    Path(store.where).rename(tmp_path / "away")
-    observe(session, 1)
-    with pytest.raises(CheckpointError, match="deleted or replaced"):
-        store.flushed("one").result()
-    with pytest.raises(CheckpointError, match="deleted or replaced"):
-        observe(session, 2)
-
-
 # --- groups ---------------------------------------------------------------------------------------
 
 
@@ -396,28 +334,3 @@ def test_a_disk_that_keeps_nothing_acknowledges_nothing_and_recovers(tmp_path):
     with pytest.raises(CheckpointError, match="closed"):
         note(10)
     db.close()
-
-
-def test_threads_open_sessions_while_others_are_written(store):
-    """What one thread reads must not keep the others in the past."""
-    failed: list[BaseException] = []
-
-    def work(name: str) -> None:
-        try:
-            store.create(name, "{}").result()
-            for first in (0, 5):
-                session = tw.Session.open(store, LEARNERS["LyapunovDescent"], name=name)
-                assert session.rounds == first
-                for t in range(first, first + 5):
-                    observe(session, t)
-                    assert store.info(name) is not None
-                store.flushed(name).result()
-        except BaseException as error:
-            failed.append(error)
-
-    threads = [threading.Thread(target=work, args=(f"s{n}",)) for n in range(12)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed

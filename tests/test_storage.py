@@ -12,7 +12,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -259,47 +258,7 @@ def test_every_commit_is_flushed_to_a_log_that_readers_can_look_beside(tmp_path)
         ] == [[("wal",)], [(2,)], [(1,)]]
 
 
-def test_what_is_refused_is_not_kept(tmp_path):
-    with tw.Session.open(tmp_path / "session.db", LEARNER) as session:
-        observe(session, 0)
-        with pytest.raises(InvalidInput):
-            session.observe(loss_gradient=np.ones(4), constraint_value=0.0)
-        with pytest.raises(InvalidInput), np.errstate(over="ignore"):
-            session.observe(loss_gradient=np.full(5, 1e200), constraint_value=0.0)
-        assert saved(session) == EXPECTED["LyapunovDescent"][1]
-        assert len(list(session.history())) == 1
-        observe(session, 1)
-    with tw.Session.open(tmp_path / "session.db", LEARNER) as session:
-        assert saved(session) == EXPECTED["LyapunovDescent"][2]
-
-
 # --- one writer, many readers ---------------------------------------------------------------------
-
-
-def test_a_session_in_memory_has_no_file():
-    with tw.Session(LEARNER) as session:
-        observe(session, 0)
-        with pytest.raises(
-            NotSupported,
-            match="history",
-        ):
-            session.history()
-    observe(session, 1)
-    assert saved(session) == EXPECTED["LyapunovDescent"][2]
-
-
-def test_threads_take_turns(tmp_path):
-    with tw.Session.open(tmp_path / "session.db", LEARNER, snapshot_every=7) as session:
-
-        def gradients(t: int) -> None:
-            session.observe(loss_gradient=COSTS[t], constraint_value=-1.0)
-
-        with ThreadPoolExecutor(4) as pool:
-            list(pool.map(gradients, range(100)))
-        assert session.rounds == len(list(session.history())) == 100
-        told = saved(session)
-    with tw.Session.open(tmp_path / "session.db", LEARNER) as session:
-        assert saved(session) == told
 
 
 # --- what goes wrong ------------------------------------------------------------------------------

@@ -1,0 +1,65 @@
+"""A real browser for tests of pages: nothing is complained of, and nothing but the page is asked
+for.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import pytest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip(
+        "playwright.sync_api",
+        reason="The browser is driven by playwright, which is not installed here.",
+    )
+    if CHROMIUM is None:
+        pytest.skip("There is no Chromium here to show the pages in.")
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def visit(browser):
+    """Opens the page at an address, or this page with these headers as if it were there."""
+    contexts, complaints = [], []
+
+    def opened(address, width=1280, html=None, headers=None, **options):
+        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        contexts.append(context)
+        tab = context.new_page()
+        if html is not None:
+            tab.route("**/*", lambda route: route.fulfill(status=200, headers=headers, body=html))
+        tab.on("console", lambda message: complaints.append(message.text))
+        tab.on("pageerror", lambda error: complaints.append(str(error)))
+        tab.on(
+            "request",
+            lambda request: complaints.append(request.url) if request.url != address else None,
+        )
+        tab.goto(address)
+        return tab
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def luminance(color):
+    parts = [int(part) / 255 for part in re.findall(r"\d+", color)[:3]]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
