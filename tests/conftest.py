@@ -30,7 +30,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # two workers share two core
 
 from extras import pytest_collection_modifyitems, pytest_pycollect_makemodule  # noqa: F401  (hooks)
 from postgres import postgres_server, postgres_url  # noqa: F401  (fixtures)
-from servers import servers  # noqa: F401  (a fixture)
+from servers import served, servers  # noqa: F401  (fixtures)
 
 ALLOWED = (
     r"(torch|jax) is not installed",

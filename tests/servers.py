@@ -45,6 +45,16 @@ def servers(tmp_path_factory):
         yield found
 
 
+@pytest.fixture(scope="session")
+def served(servers, tmp_path_factory):
+    """A server without tokens, one a worker."""
+    server = servers.start(tmp_path_factory.mktemp("served") / "data")
+    yield server
+    os.kill(server.pid, signal.SIGINT)
+    assert server.wait() == 0, server.said()
+    assert server.said().count("\n") == 1, server.said()
+
+
 class Servers:
     """The process that forks servers; the file counts their syncs."""
 
@@ -128,6 +138,10 @@ class Server:
         self.synced: Path | None = None
         self.log = folder.with_name(f"{folder.name}.log")
         self.pid = self.port = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
 
     def start(self, *, ready: bool = True) -> None:
         """Start it and, unless told otherwise, wait until it says that it serves."""

@@ -1,8 +1,7 @@
-"""Servers for tests: one process a worker that all tests share, and servers in threads for those
-that need settings of their own.
+"""Requests to servers, and servers in threads for tests that need settings of their own; one
+process a worker that all tests share is the fixture `served` (servers.py).
 
-    def test_of_yours(served):                      # a fixture: `from serving import served`
-        call(served.url, "GET", "/v1/sessions")
+    call(served.url, "GET", "/v1/sessions")
 
     with in_thread(tmp_path, tokens="writer T") as url: ...
 """
@@ -15,36 +14,17 @@ import http.client
 import itertools
 import json
 import os
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-import pytest
-
 SECONDS = 60
 """How long anything may take before a test gives up."""
-LINE = "tidewolf serves "
 SIMPLEX = {"set": {"kind": "Simplex", "n": 3}, "learners": [{"name": "LyapunovDescent"}]}
 """A session that computes next to nothing."""
 _numbers = itertools.count()
-
-
-class Server(NamedTuple):
-    """A process that serves."""
-
-    url: str
-    process: subprocess.Popen[str]
-    data: Path
-
-    @property
-    def errors(self) -> str:
-        """What it has said on stderr."""
-        return _errors(self.data).read_text()
 
 
 class Got(NamedTuple):
@@ -78,67 +58,6 @@ def call(
         return Got(answer.status, found, answer.read())
     finally:
         connection.close()
-
-
-# --- a process ------------------------------------------------------------------------------------
-
-
-def start(data: Path, *options: str) -> Server:
-    """A process that serves this folder, once it is ready."""
-    command = [sys.executable, "-m", "tidewolf", "serve", "--data", str(data), "--port", "0"]
-    with _errors(data).open("w") as errors:
-        process = subprocess.Popen(
-            [*command, *options], stdout=subprocess.PIPE, stderr=errors, text=True
-        )
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    server = Server(line.removeprefix(LINE).strip(), process, data)
-    if not line.startswith(LINE):
-        process.communicate(timeout=SECONDS)
-        raise AssertionError(f"It does not serve: {line!r} {server.errors}")
-    return server
-
-
-def _errors(data: Path) -> Path:
-    """A file, not a pipe: whoever fills a pipe waits until somebody reads it."""
-    return data.with_name(f"{data.name}.stderr")
-
-
-def stop(server: Server, number: int = signal.SIGTERM) -> tuple[int, str, str]:
-    """Tell it to stop; its exit code, and what else it said on stdout and stderr."""
-    server.process.send_signal(number)
-    return ended(server)
-
-
-def ended(server: Server) -> tuple[int, str, str]:
-    """Wait until it ends; its exit code, and what else it said on stdout and stderr."""
-    try:
-        said, _ = server.process.communicate(timeout=SECONDS)
-    except subprocess.TimeoutExpired:
-        server.process.kill()
-        server.process.communicate()
-        raise
-    return server.process.returncode, said, server.errors
-
-
-_shared: list[Server] = []
-_users: list[object] = []
-
-
-@pytest.fixture(scope="session")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server without tokens, one a worker, however many files import this."""
-    if not _shared:
-        _shared.append(start(tmp_path_factory.mktemp("served")))
-    _users.append(None)
-    yield _shared[0]
-    _users.pop()
-    if not _users:
-        code, said, errors = stop(_shared.pop(), signal.SIGINT)
-        assert (code, said, errors) == (0, "", "")
-
-
-# --- a thread -------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager

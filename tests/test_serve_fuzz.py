@@ -10,11 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import serving
 from serving import SIMPLEX, call, fresh
 from tidewolf.service.app import make_app
 
-served = serving.served
 DOCUMENT = make_app(None).openapi()
 OPERATIONS = [
     (method.upper(), path) for path, methods in DOCUMENT["paths"].items() for method in methods

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import serving
 from serving import SIMPLEX, call, fresh, in_thread
 from tidewolf.core.errors import InvalidInput
 from tidewolf.service.models import NAME
@@ -21,7 +20,6 @@ from tidewolf.service.server import require_closed_door
 from tidewolf.service.tokens import Tokens
 from tidewolf.service.traffic import Quotas, Traffic
 
-served = serving.served
 TOKENS = """
 # who      which    token         name
 writer     *        all-writes    operator

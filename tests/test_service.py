@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import os
 import signal
 import socket
 import sys
@@ -18,16 +19,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import serving
 import tidewolf as tw
-from serving import SIMPLEX, call, ended, fresh, in_thread, start
+from serving import SIMPLEX, call, fresh, in_thread
 from tidewolf.core import errors
 from tidewolf.core.errors import InvalidInput, TidewolfError, TooMany
 from tidewolf.service.messages import dumps, loads, problem_of, status_of
 from tidewolf.service.models import AuditQuery
 from tidewolf.service.traffic import Quotas
 
-served = serving.served
 COSTS = [1.0, 0.2, 0.5]
 
 
@@ -249,30 +248,30 @@ def test_it_does_not_start_where_it_must_not(served, tmp_path):
     assert "at least 0" in said(*data, "--commit-within", "-1")
     assert "cannot be read" in said(*data, "--token-file", str(tmp_path / "none"))
     assert "above 0" in said(*data, "--rate", "0")
-    assert str(served.data) in said("--data", str(served.data), "--port", "0")
+    assert str(served.folder) in said("--data", str(served.folder), "--port", "0")
 
 
-def test_a_server_says_one_line_and_drains_and_goes_on(tmp_path):
-    server = start(tmp_path / "data", "--log")
+def test_a_server_says_one_line_and_drains_and_goes_on(servers, tmp_path):
+    server = servers.start(tmp_path / "data", "--log")
     path = f"/v1/sessions/{fresh()}"
     call(server.url, "PUT", path, SIMPLEX, {"Authorization": "Bearer secret"})
     with socket.create_connection(_where(server.url), timeout=30) as slow:
         head = f"POST {path}/observations HTTP/1.1\r\nHost: localhost\r\nContent-Length: 24\r\n\r\n"
         slow.sendall(head.encode() + b'{"costs": [')
         time.sleep(0.2)
-        server.process.send_signal(signal.SIGTERM)
+        os.kill(server.pid, signal.SIGTERM)
         time.sleep(0.4)
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(_where(server.url), timeout=1)
         slow.sendall(b"1.0, 2, 3.0]}")
         with slow.makefile("rb") as answer:
             assert b"200 OK" in answer.readline()
-    code, said, logged = ended(server)
-    assert (code, said) == (0, "")
-    lines = [json.loads(line) for line in logged.splitlines()]
+    assert server.wait() == 0
+    _, *logged = server.said().splitlines()
+    lines = [json.loads(line) for line in logged]
     assert [line["status"] for line in lines] == [201, 200]
     assert {"at", "who", "method", "path", "status", "ms"} == set(lines[0])
-    assert "secret" not in logged
+    assert "secret" not in server.said()
 
     with in_thread(tmp_path / "data") as url:
         assert call(url, "GET", path).body["rounds"] == 1
@@ -280,20 +279,20 @@ def test_a_server_says_one_line_and_drains_and_goes_on(tmp_path):
 
 @pytest.mark.soak
 @pytest.mark.parametrize("signals", [1, 2])
-def test_who_never_sends_the_rest_holds_up_nothing_for_long(tmp_path, signals):
-    server = start(tmp_path / "data")
+def test_who_never_sends_the_rest_holds_up_nothing_for_long(servers, tmp_path, signals):
+    server = servers.start(tmp_path / "data")
     with socket.create_connection(_where(server.url), timeout=30) as slow:
         slow.sendall(b"POST /v1/sessions/a/pin HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9")
         slow.sendall(b"\r\n\r\n{")
         time.sleep(0.3)
         began = time.monotonic()
         for _ in range(signals):
-            server.process.send_signal(signal.SIGTERM)
+            os.kill(server.pid, signal.SIGTERM)
             time.sleep(0.3)
         if signals == 1:
             assert slow.recv(100).startswith(b"HTTP/1.1 503 ")
-    code, said, errors = ended(server)
-    assert (code, said, errors) == (0 if signals == 1 else 128 + signal.SIGTERM, "", "")
+    assert server.wait() == (0 if signals == 1 else 128 + signal.SIGTERM)
+    assert server.said().count("\n") == 1
     assert time.monotonic() - began < (15.0 if signals == 1 else 3.0)
 
 
