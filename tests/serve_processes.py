@@ -28,9 +28,9 @@ NEEDED = (
     "uvicorn.loops.uvloop",
     "uvicorn.protocols.http.auto",
     "tidewolf.cli.app",
-    "tidewolf.storage.folder",
+    "tidewolf.storage.session_store",
     "tidewolf.service.app",
-    "tidewolf.service.connections",
+    "tidewolf.service.server",
     "tidewolf.service.pages",
     "tidewolf.service.metrics",
     "tidewolf.service.server",
@@ -43,10 +43,10 @@ def prepare() -> None:
     """Have everything imported, and every kernel compiled, that the servers of the tests need."""
     for name in NEEDED:
         import_module(name)
+    from tidewolf.service.access import Caller
     from tidewolf.service.description import Description
     from tidewolf.service.models import DecisionRequest, Observation
     from tidewolf.service.sessions import Sessions
-    from tidewolf.service.tokens import Caller
     from tidewolf.storage.session_store import SessionStore
 
     with TemporaryDirectory() as folder:

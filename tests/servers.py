@@ -127,11 +127,7 @@ class Server:
     """One server: it may end and start again, and has another port then."""
 
     def __init__(
-        self,
-        servers: Servers,
-        folder: Path,
-        options: Sequence[str] = (),
-        user: int | None = None,
+        self, servers: Servers, folder: Path, options: Sequence[str] = (), user: int | None = None
     ) -> None:
         self._servers, self.folder, self._options, self._user = servers, folder, options, user
         self.environment: dict[str, str] = {}

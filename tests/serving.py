@@ -65,12 +65,10 @@ def in_thread(data: Path, *, tokens: str = "", **options: Any) -> Iterator[str]:
     """A server in a thread of this process; yields its address."""
     import uvicorn
 
+    from tidewolf.service.access import Limits, Tokens, Traffic
     from tidewolf.service.app import make_app
-    from tidewolf.service.connections import careful_protocol
-    from tidewolf.service.server import listen
+    from tidewolf.service.server import careful_protocol, listen
     from tidewolf.service.sessions import Sessions
-    from tidewolf.service.tokens import Tokens
-    from tidewolf.service.traffic import Limits, Traffic
     from tidewolf.storage.session_store import SessionStore
 
     traffic = options.pop("traffic", None) or Traffic()

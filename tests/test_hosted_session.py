@@ -27,12 +27,11 @@ from tidewolf.core.errors import (
 )
 from tidewolf.experts.base import Adviser, Proposals
 from tidewolf.service import models as m
+from tidewolf.service.access import Caller, Limits
 from tidewolf.service.description import Built, Description
 from tidewolf.service.hosted_session import HostedSession
 from tidewolf.service.modes import Note, Settings
 from tidewolf.service.sessions import Reply, Sessions
-from tidewolf.service.tokens import Caller
-from tidewolf.service.traffic import Limits
 from tidewolf.storage.session_store import SessionStore
 
 ME = Caller("me")

@@ -20,13 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postgres import Server
-from tidewolf.core.errors import (
-    CheckpointError,
-    InUse,
-    InvalidInput,
-    MissingExtra,
-    NewerFormat,
-)
+from tidewolf.core.errors import CheckpointError, InUse, InvalidInput, MissingExtra, NewerFormat
 from tidewolf.storage.cluster import Heartbeat, is_gone, prepare
 from tidewolf.storage.postgres import Postgres, hide_password, is_address, without_password
 from transport import Transport, never

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 from prometheus_client.parser import text_string_to_metric_families
 
 import tidewolf as tw
+from tidewolf.service.access import EDGES, REASONS, Traffic
 from tidewolf.service.metrics import WORST, exposition
-from tidewolf.service.overviews import Overview
-from tidewolf.service.traffic import EDGES, REASONS, Traffic
+from tidewolf.service.sessions import Overview
 
 
 def metrics(overviews=(), counters=(), traffic=None, trouble=None, syncs=4):

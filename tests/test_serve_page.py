@@ -17,9 +17,9 @@ import browsing
 import tidewolf as tw
 from browsing import contrast, luminance
 from test_hosted_session import THREE, Door
-from tidewolf.service.overviews import Overview
+from tidewolf.service.access import Caller
 from tidewolf.service.pages import MOST, content_policy, line, session_page, sessions_page, sticks
-from tidewolf.service.tokens import Caller
+from tidewolf.service.sessions import Overview
 
 browser, visit = browsing.browser, browsing.visit
 NOW = 1.8e9
@@ -198,10 +198,7 @@ PAGES = {
     "session": page_of,
     "hostile": lambda: page_of(HOSTILE),
 }
-HEADERS = {
-    "content-type": "text/html; charset=utf-8",
-    "content-security-policy": content_policy(),
-}
+HEADERS = {"content-type": "text/html; charset=utf-8", "content-security-policy": content_policy()}
 HERE = {"address": "http://127.0.0.1/page", "headers": HEADERS}
 
 

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 from serving import SIMPLEX, call, fresh, in_thread
 from tidewolf.core.errors import InvalidInput
+from tidewolf.service.access import Quotas, Tokens, Traffic
 from tidewolf.service.models import NAME
 from tidewolf.service.server import require_closed_door
-from tidewolf.service.tokens import Tokens
-from tidewolf.service.traffic import Quotas, Traffic
 
 TOKENS = """
 # who      which    token         name
@@ -371,10 +370,10 @@ def test_more_than_can_be_answered_is_refused_at_once(small):
 
 def test_of_those_that_come_at_once_as_many_are_answered_as_may_be(tmp_path):
     """Also where each is answered faster than the next is looked at."""
+    from tidewolf.service.access import Caller
     from tidewolf.service.app import make_app
     from tidewolf.service.description import Description
     from tidewolf.service.sessions import Sessions
-    from tidewolf.service.tokens import Caller
     from tidewolf.storage.session_store import SessionStore
 
     sessions = Sessions(SessionStore.open(tmp_path))

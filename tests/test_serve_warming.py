@@ -16,12 +16,11 @@ import uvicorn
 
 from serving import SECONDS, SIMPLEX, call
 from tidewolf.service import warming
+from tidewolf.service.access import Caller, Traffic
 from tidewolf.service.app import make_app
 from tidewolf.service.description import Description
 from tidewolf.service.server import _server, listen
 from tidewolf.service.sessions import Sessions
-from tidewolf.service.tokens import Caller
-from tidewolf.service.traffic import Traffic
 from tidewolf.storage.session_store import SessionStore
 
 BOX = {"set": {"kind": "Box", "lower": [0.0, 0.0, 0.0], "upper": [1.0, 1.0, 1.0]}}

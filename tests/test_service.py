@@ -23,9 +23,9 @@ import tidewolf as tw
 from serving import SIMPLEX, call, fresh, in_thread
 from tidewolf.core import errors
 from tidewolf.core.errors import InvalidInput, TidewolfError, TooMany
+from tidewolf.service.access import Quotas
 from tidewolf.service.messages import dumps, loads, problem_of, status_of
 from tidewolf.service.models import AuditQuery
-from tidewolf.service.traffic import Quotas
 
 COSTS = [1.0, 0.2, 0.5]
 
@@ -204,8 +204,7 @@ def test_whole_numbers_are_digits(text):
 
 
 @given(
-    st.floats(0.5, 50.0),
-    st.lists(st.tuples(st.floats(0.0, 3.0), st.integers(1, 30)), max_size=40),
+    st.floats(0.5, 50.0), st.lists(st.tuples(st.floats(0.0, 3.0), st.integers(1, 30)), max_size=40)
 )
 def test_a_bucket_gives_no_more_than_its_rate_and_what_it_holds(rate, asked):
     now, taken = 0.0, 0

@@ -39,12 +39,7 @@ import numpy as np
 from tidewolf import observation
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_items, as_path, as_text, shown
-from tidewolf.core.arrays import (
-    SILENCE,
-    as_count,
-    as_number,
-    as_own,
-)
+from tidewolf.core.arrays import SILENCE, as_count, as_number, as_own
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import (
     CheckpointError,
@@ -54,23 +49,19 @@ from tidewolf.core.errors import (
     TidewolfError,
     WrongType,
 )
-from tidewolf.core.feedback import (
-    Arrival,
-    Bandit,
-    Feedback,
-)
+from tidewolf.core.feedback import Arrival, Bandit, Feedback
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.deadline import Absent, AdviserPool
 from tidewolf.experts.asking import AdviserFailed, asking, in_words, naming_who_fails
-from tidewolf.explanation.explain import explained
-from tidewolf.explanation.history import (
+from tidewolf.explanation.explain import (
     BEGUN,
     KEPT,
     OPENED,
     History,
     RoundFeedback,
     Stood,
+    explained,
     full_information,
     played_point,
     rebuilt,
@@ -528,11 +519,7 @@ class Session(Generic[S]):
 
     @classmethod
     def load(
-        cls,
-        path: str | os.PathLike[str],
-        learner: Learner[S],
-        *,
-        expire_after: int | None = None,
+        cls, path: str | os.PathLike[str], learner: Learner[S], *, expire_after: int | None = None
     ) -> Session[S]:
         """The session saved at `path`, to resume from: to the bit on the same machine and versions.
 

@@ -1,8 +1,7 @@
 """Why a decision is what it is: `session.explain()`.
 
-history.py  what a session keeps for it: the states that decisions were made from, and the newest
-            feedback
-explain.py  the decision, its move, the experts and the constraints, by name
+explain.py  what a session keeps for it (`History`), and the decision, its move, the experts and the
+            constraints, by name
 record.py   `Explanation`: the fields, the page that it prints, and the one line for logs
 """
 

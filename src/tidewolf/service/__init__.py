@@ -15,12 +15,11 @@ one request
     modes.py            live, shadow, frozen, pinned: which point is played, and the note of it
 
 the process
-    server.py, connections.py       uvicorn, its connections and how it ends
+    server.py                       uvicorn, its connections and how it ends
     warming.py                      compiles what sessions need before their first round
-    tokens.py, traffic.py           callers, requests in flight, quotas
+    access.py                       callers and their tokens, requests in flight, quotas
 
 to look at
-    overviews.py        the state of all sessions, without opening any
     pages.py            HTML
     metrics.py          Prometheus
 """

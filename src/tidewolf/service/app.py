@@ -27,11 +27,10 @@ from tidewolf import __version__
 from tidewolf.core.errors import Overloaded, TooMany
 from tidewolf.core.names import RENAMED, did_you_mean
 from tidewolf.service import messages
+from tidewolf.service.access import OTHER, Caller, Quotas, Tokens, Traffic
 from tidewolf.service.messages import Refused, problem_of
 from tidewolf.service.routes import CALLER, Service, api
 from tidewolf.service.sessions import Sessions
-from tidewolf.service.tokens import Caller, Tokens
-from tidewolf.service.traffic import OTHER, Quotas, Traffic
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send

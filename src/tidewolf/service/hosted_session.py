@@ -411,11 +411,7 @@ class HostedSession:
             if (
                 body.time is not None
                 and self._follows_clock
-                and number
-                not in (
-                    *pending,
-                    *self._answers,
-                )
+                and number not in (*pending, *self._answers)
             ):
                 with suppress(OtherContent):  # it was asked without, and keeps its decision
                     session.play(time=body.time)

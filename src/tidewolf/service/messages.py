@@ -56,7 +56,7 @@ from tidewolf.core.errors import (
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope
 
-    from tidewolf.service.traffic import Traffic
+    from tidewolf.service.access import Traffic
 
 PROBLEM = "application/problem+json"
 dumps = orjson.dumps

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 import tidewolf
-from tidewolf.service.traffic import Traffic
+from tidewolf.service.access import Traffic
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

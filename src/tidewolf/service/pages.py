@@ -28,11 +28,11 @@ from starlette.responses import HTMLResponse
 import tidewolf
 from tidewolf.evaluation.experts import weight_text
 from tidewolf.evaluation.formatting import number
-from tidewolf.service.overviews import Overview
+from tidewolf.service.sessions import Overview
 
 if TYPE_CHECKING:
+    from tidewolf.service.access import Caller
     from tidewolf.service.sessions import Sessions
-    from tidewolf.service.tokens import Caller
 
 MOST = 200
 """Sessions per page."""

@@ -27,6 +27,7 @@ from fastapi.security import HTTPBearer
 from tidewolf import __version__
 from tidewolf.core.errors import TidewolfError, TooMany, UnknownSession
 from tidewolf.service import models as m
+from tidewolf.service.access import Caller, Quotas, Tokens, Traffic
 from tidewolf.service.description import Description
 from tidewolf.service.hosted_session import HostedSession
 from tidewolf.service.messages import (
@@ -40,8 +41,6 @@ from tidewolf.service.messages import (
     retry_after,
 )
 from tidewolf.service.sessions import Reply, Sessions
-from tidewolf.service.tokens import Caller, Tokens
-from tidewolf.service.traffic import Quotas, Traffic
 
 CALLER = "tidewolf.caller"
 """Where the scope of a request has its caller."""

@@ -5,10 +5,20 @@
     ->  take nothing more  ->  finish what is under way  ->  keep it  ->  close  ->  exit code 0
 
 A second signal ends it at once; what was acknowledged is on disk even then.
+
+Connections with limits on time, size and number, so that no client can exhaust a server.
+
+uvicorn waits for the head of a request for as long as it takes, and takes as much of it as comes.
+Here a head has SECONDS to arrive and at most LONGEST bytes, and so has what may come behind a body;
+a connection that keeps sending a body which is no longer read is closed after the same time,
+and so is one whose client does not read what it is sent. There are at most MOST connections:
+for one more, that which has been idle for longest is closed, or the new one where none is idle.
+What is no HTTP is answered with a problem.
 """
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import ipaddress
 import os
@@ -25,12 +35,12 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidewolf.core.errors import InvalidInput, MissingExtra, NotCached, OtherVersions
-from tidewolf.service.connections import MOST
+from tidewolf.service.messages import PROBLEM, dumps, problem
 
 if TYPE_CHECKING:
     import uvicorn
 
-    from tidewolf.service.traffic import Traffic
+    from tidewolf.service.access import Traffic
 
 DRAIN = 8
 """How long requests under way may take once the server is stopping. Unit: seconds."""
@@ -125,11 +135,10 @@ def serve(settings: Settings) -> None:
         ) from None
     assert fastapi, prometheus_client
 
+    from tidewolf.service.access import Limits, Quotas, Tokens, Traffic
     from tidewolf.service.app import POOL, make_app
-    from tidewolf.service.connections import careful_protocol
+    from tidewolf.service.server import careful_protocol
     from tidewolf.service.sessions import Sessions
-    from tidewolf.service.tokens import Tokens
-    from tidewolf.service.traffic import Limits, Quotas, Traffic
     from tidewolf.service.warming import warm_store
     from tidewolf.storage.session_store import SessionStore
 
@@ -303,3 +312,117 @@ def _server(
             self.should_exit = True
 
     return Server(config)
+
+
+SECONDS = 10.0
+"""How long the head of a request, or a client that reads nothing, may take."""
+LONGEST = 1 << 16
+"""Bytes of the head of a request, at most."""
+MOST = 2000
+"""Connections, at most."""
+_FRAMING = 8
+"""Bytes around each byte of a body that comes in the smallest of pieces."""
+
+
+def careful_protocol(
+    *, seconds: float = SECONDS, longest: int = LONGEST, most: int = MOST
+) -> type[asyncio.Protocol]:
+    """uvicorn's protocol with these limits, for `uvicorn.Config(http=...)`."""
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+    base: Any = AutoHTTPProtocol
+
+    class Careful(base):  # type: ignore[misc]
+        """One connection."""
+
+        _alarm: asyncio.TimerHandle | None = None
+        _stuck: asyncio.TimerHandle | None = None
+        _open = False
+        """Whether a request has begun, and not all of it has come."""
+        _came = _body = 0
+        """Bytes of it after the piece that it began in, and those that are its body."""
+        _heard = 0.0
+        """When something came last."""
+
+        def connection_made(self, transport: asyncio.Transport) -> None:
+            super().connection_made(transport)
+            self._heard = self.loop.time()
+            if len(self.connections) > most:
+                self._make_room()
+            if not transport.is_closing():
+                self._alarm = self.loop.call_later(seconds, self._give_up)
+
+        def _make_room(self) -> None:
+            """Close who has been idle for longest; this one, which is the newest, at last."""
+            there = [one for one in self.connections if not one.transport.is_closing()]
+            if len(there) > most:
+                idle = (one for one in there if not one._is_answering())
+                min(idle, key=lambda one: one._heard).transport.close()
+
+        def data_received(self, data: bytes) -> None:
+            self._heard = self.loop.time()
+            self._came += len(data)
+            super().data_received(data)
+            if self._is_answering():
+                self._cancel("_alarm")
+            elif self._alarm is None:
+                self._alarm = self.loop.call_later(seconds, self._give_up)
+            if self._open and self._came - self._body > longest + _FRAMING * self._body:
+                self._refuse_head()
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            self._open, self._came, self._body = True, 0, 0
+
+        def on_body(self, body: bytes) -> None:
+            self._body += len(body)
+            super().on_body(body)
+
+        def on_message_complete(self) -> None:
+            self._open = False
+            super().on_message_complete()
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._stuck = self.loop.call_later(seconds, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            self._cancel("_stuck")
+            super().resume_writing()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._cancel("_alarm")
+            self._cancel("_stuck")
+            super().connection_lost(exc)
+
+        def send_400_response(self, msg: str) -> None:
+            if msg.startswith("Invalid HTTP"):
+                msg = "What came is no request of HTTP/1.1."
+            body = dumps(problem(400, msg))
+            self.transport.write(
+                b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncache-control: no-store\r\n"
+                b"content-type: %b\r\ncontent-length: %d\r\n\r\n%b"
+                % (PROBLEM.encode(), len(body), body)
+            )
+            self.transport.close()
+
+        def _is_answering(self) -> bool:
+            return self.cycle is not None and not self.cycle.response_complete
+
+        def _refuse_head(self) -> None:
+            if self._is_answering():  # it comes behind a body, and an answer is on its way
+                self.transport.abort()
+            elif not self.transport.is_closing():
+                self.send_400_response(f"The head of a request has at most {longest:,} bytes.")
+
+        def _cancel(self, which: str) -> None:
+            if (timer := getattr(self, which)) is not None:
+                timer.cancel()
+                setattr(self, which, None)
+
+        def _give_up(self) -> None:
+            self._alarm = None
+            if not self._is_answering() and not self.transport.is_closing():
+                self.transport.close()
+
+    return Careful

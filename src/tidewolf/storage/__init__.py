@@ -30,15 +30,13 @@ replaced under its writer is noticed before the next observation, which is then 
 nowhere to keep it.
 
     database, postgres  connections to SQLite and PostgreSQL, with one set of statements
-    schema              the tables, the same in both (docs/reference/formats.md)
-    tables              the rows of one session, and how they are checked
+    tables              the tables, the same in both (docs/reference/formats.md), and the rows of
+                        one session with their checks
     feedback            observations, side information and decisions as bytes
-    event_log           events applied to a state, and applied again
-    journal             what one session leaves behind, kept as it happens
+    journal             events applied to a state, kept as they happen, and applied again
     file                the file of one session, locked by its one writer
-    session_store       many sessions in one database
-    folder, cluster     that database in a folder, or in PostgreSQL with many servers: which server
-                        holds which session
+    session_store       many sessions in one database, in a folder
+    cluster             that database in PostgreSQL with many servers: which server holds which
     commits             what they write, in groups that share a sync
     copies              backup and restore
 """

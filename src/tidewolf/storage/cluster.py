@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, final
 from tidewolf.core.errors import CheckpointError, HeldElsewhere, InUse, UnknownSession
 from tidewolf.storage.database import Database
 from tidewolf.storage.postgres import KEEPALIVE, Postgres, connected, driver, without_password
-from tidewolf.storage.schema import make_store, require_store
+from tidewolf.storage.tables import make_store, require_store
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -60,11 +60,7 @@ class Commits:
     """
 
     def __init__(
-        self,
-        db: Database,
-        within: float,
-        where: str,
-        look: Callable[[], None] | None = None,
+        self, db: Database, within: float, where: str, look: Callable[[], None] | None = None
     ) -> None:
         self._db, self._within, self.where = db, within, where
         self._look = look or (lambda: None)

@@ -3,7 +3,7 @@
     backup    one reading transaction: every session as its last commit left it, at one moment
     restore   one writing transaction: all of the sessions, or none
 
-A copy is a file of SQLite with the tables of a folder (schema.py), in which no
+A copy is a file of SQLite with the tables of a folder (tables.py), in which no
 process holds a session, and the part of the audit about its sessions. A session that is restored
 has an epoch that it never had: the server that served it finds that it lost it, and opens what was
 restored. The audit of the target is extended, never replaced; if empty, it gets that of the copy.
@@ -18,16 +18,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tidewolf.core.errors import (
-    AlreadyThere,
-    CheckpointError,
-    InvalidInput,
-    UnknownSession,
-)
+from tidewolf.core.errors import AlreadyThere, CheckpointError, InvalidInput, UnknownSession
 from tidewolf.storage.database import Database, SQLite, explained
-from tidewolf.storage.folder import NAME, opened
 from tidewolf.storage.postgres import Postgres, is_address, without_password
-from tidewolf.storage.schema import (
+from tidewolf.storage.session_store import NAME, opened
+from tidewolf.storage.tables import (
     OF_A_SESSION,
     STORE_FILE,
     add_entry,

@@ -21,8 +21,7 @@ from tidewolf.core.errors import BrokenFile, CheckpointError
 from tidewolf.core.values import identity
 from tidewolf.methods.base import Learner
 from tidewolf.storage.database import DURABLE, InPlace, SQLite, explained, locked
-from tidewolf.storage.schema import make_file, require_file
-from tidewolf.storage.tables import Content, Tables, digest
+from tidewolf.storage.tables import Content, Tables, digest, make_file, require_file
 
 _ATTEMPTS = 20
 """How often files are copied again that a writer changed meanwhile."""
